@@ -1,0 +1,8 @@
+"""What the command `hookproxy` and `python -m hookproxy` start."""
+
+import sys
+
+from .cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

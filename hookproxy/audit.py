@@ -1,0 +1,160 @@
+"""One JSON line per call, one write each; where the configuration requires it, no call goes unrecorded (law 3)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from . import wire
+from .model import Settings, Statement
+
+VERSION: Final = 1
+"""The format's number: `v` in each line."""
+
+_MODE: Final = 0o600  # arguments may hold secrets: for their owner alone
+
+
+@dataclass(slots=True)
+class Record:
+    """What is known of one call, filled in as it goes on. Times are in milliseconds."""
+
+    session: str
+    server: str
+    tool: str
+    id: bytes
+    """As the agent spelled it."""
+    arguments: bytes
+    """As the agent sent them, normalised."""
+    agent: str = ""
+    """Name and version as the agent gave them."""
+    statements: list[Statement] = field(default_factory=list)
+    final: bytes = b""
+    """The rewritten arguments, where a hook rewrote them."""
+    decision: str = "allow"
+    """`allow`, `deny`, `asked-allow`, `asked-deny`."""
+    reason: str = ""
+    """Why it was refused, or what else should be known."""
+    result: str = "ok"
+    """`ok`, `error`, `refused`, `cancelled`, `lost`."""
+    result_changed: bool = False
+    ms: float = 0.0
+
+
+class Audit:
+    """The audit file, opened when the first line is due; without a file nothing happens."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.path = settings.audit_file
+        self.required = settings.audit_required
+        self._digest = settings.audit_digest
+        self._fd = -1
+        self._unwritten = b""
+
+    def trouble(self) -> str:
+        """Empty if a line can be written now, as far as can be known; else why not."""
+        if not self.path:
+            return "no audit file is configured" if self.required else ""
+        try:
+            self._open()
+            self._flush()
+        except OSError as problem:
+            return f"{self.path}: {problem.strerror}"
+        return ""
+
+    def write(self, record: Record) -> str:
+        """Append the record's line; gives why it could not be written, or nothing. The line is tried again later."""
+        if not self.path:
+            return ""
+        self._unwritten += self._line(record)
+        return self.trouble()
+
+    def close(self) -> None:
+        """Close the file; a line that could not be written is lost."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _open(self) -> None:
+        if self._fd < 0:
+            os.makedirs(os.path.dirname(self.path) or ".", mode=0o700, exist_ok=True)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+            self._fd = os.open(self.path, flags, _MODE)
+
+    def _flush(self) -> None:
+        if not self._unwritten:
+            return
+        unwritten, self._unwritten = self._unwritten, b""
+        try:
+            written = os.write(self._fd, unwritten)
+        except OSError:
+            self._unwritten = unwritten
+            raise
+        if written < len(unwritten):  # the disk is full: what is there is half a line, so the whole comes again
+            self._unwritten = b"\n" + unwritten.lstrip(b"\n")
+            raise OSError(28, "No space left on device")
+
+    def _line(self, record: Record) -> bytes:
+        return wire.one_line(wire.encode(self._members(record))) + b"\n"
+
+    def _members(self, record: Record) -> dict[str, object]:
+        if self._digest:
+            arguments: dict[str, object] = {"arguments_sha256": hashlib.sha256(record.arguments).hexdigest()}
+        else:
+            arguments = {"arguments": msgspec.Raw(record.arguments)}
+        changed = ["arguments"] * bool(record.final) + ["result"] * record.result_changed
+        rewritten: dict[str, object] = {}
+        if record.final:
+            final = wire.normalise(record.final)
+            key = "rewritten_sha256" if self._digest else "rewritten"
+            rewritten[key] = hashlib.sha256(final).hexdigest() if self._digest else msgspec.Raw(final)
+        return {
+            "v": VERSION,
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "session": record.session,
+            "server": record.server,
+            "tool": record.tool,
+            "id": msgspec.Raw(record.id),
+            **arguments,
+            **rewritten,
+            "hooks": [_hook(one) for one in record.statements],
+            "changed": changed,
+            "decision": record.decision,
+            "reason": record.reason,
+            "result": record.result,
+            "ms": round(record.ms, 3),
+            "hook_ms": round(sum(one.result.ms for one in record.statements), 3),
+            "agent": record.agent,
+            "user": _user(),
+        }
+
+
+def _hook(one: Statement) -> dict[str, object]:
+    spec, result, verdict = one.spec, one.result, one.verdict
+    said = verdict.permission.name.lower() if verdict.permission else ("trouble" if verdict.trouble else "none")
+    return {
+        "source": spec.source,
+        "event": spec.event,
+        "dialect": spec.dialect,
+        "command": spec.shell or " ".join(spec.argv),
+        "ended": result.ended.value,
+        "exit": result.code,
+        "ms": round(result.ms, 3),
+        "verdict": said,
+        "reason": verdict.trouble or verdict.reason,
+        "messages": list(verdict.messages),
+    }
+
+
+def _user() -> str:
+    """The name of the account we run as; its number where it has no name."""
+    import pwd  # only where an audit is kept
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())

@@ -1,0 +1,140 @@
+"""Finds the verb that the command line names, and turns errors into text: the only place that does.
+
+`run` starts the server before anything heavy is imported, so this module loads nothing but `os` and `sys`
+until something is to be said. A verb is a module with `main(arguments)` that gives an exit status; argparse
+belongs into the verbs.
+"""
+
+import os
+import sys
+
+TYPE_CHECKING = False  # `typing` alone would cost as much as the rest of the start; checkers know the name
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+VERBS = {
+    "run": "hookproxy.cli.run",
+    "demo": "hookproxy.cli.demo",
+}
+
+USAGE = """\
+usage: hookproxy VERB [OPTION...]
+
+hookproxy puts hooks in front of any MCP server.
+
+  run     start a server behind hooks: hookproxy run [OPTION...] -- COMMAND [ARG...]
+  demo    show an agent, a server and three hooks at work
+
+  hookproxy VERB --help   the options of a verb
+  hookproxy --version     this version
+"""
+
+INTERRUPTED = 128 + 2  # what shells report for a program that SIGINT ended
+PIPE_CLOSED = 128 + 13  # … and for one that SIGPIPE ended: nobody reads what we print
+
+
+def main(arguments: "Sequence[str] | None" = None) -> int:
+    """Do what the command line says; gives the exit status."""
+    try:
+        try:
+            return _dispatch(sys.argv[1:] if arguments is None else list(arguments))
+        finally:
+            _print("")  # what is still in the buffer, here, where a failure has somebody to report it
+    except SystemExit:
+        raise
+    except BaseException as error:
+        return _report(_innermost(error))
+
+
+def _dispatch(arguments: list[str]) -> int:
+    verb = arguments[0] if arguments else ""
+    if verb in VERBS:
+        from importlib import import_module
+
+        perform: Callable[[Sequence[str]], int] = import_module(VERBS[verb]).main
+        return perform(arguments[1:])
+    if verb in ("--help", "-h", "help"):
+        _print(USAGE)
+        return 0
+    if verb in ("--version", "-V"):
+        from .. import __version__
+
+        _print(f"hookproxy {__version__}\n")
+        return 0
+    raise _no_verb(verb)
+
+
+def _no_verb(verb: str) -> Exception:
+    from difflib import get_close_matches
+
+    from ..errors import UserError
+
+    if not verb:
+        return UserError("no verb given", "see hookproxy --help")
+    if verb.startswith("-"):
+        return UserError(
+            f"{verb!r} stands before the verb", "options come after it: hookproxy run [OPTION...] -- COMMAND"
+        )
+    close = get_close_matches(verb, VERBS, n=1)
+    hint = (
+        f"did you mean {close[0]!r}?"
+        if close
+        else f"to start a server behind hooks: hookproxy run -- {verb} …"
+    )
+    return UserError(f"there is no verb {verb!r}", hint)
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """The one error that task groups have wrapped, or the group of several."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+def _report(error: BaseException) -> int:
+    """Say on standard error what went wrong; gives the exit status."""
+    from ..errors import OUR_FAULT, UserError
+
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(error, BrokenPipeError):
+        _discard_output()
+        return PIPE_CLOSED
+    if isinstance(error, UserError):
+        _say(f"{error}\n")
+        return error.status
+    from traceback import format_exception
+
+    summary = str(error).partition("\n")[0] or type(error).__name__
+    _say(f"error: {summary} (a defect of hookproxy)\n{''.join(format_exception(error))}")
+    return OUR_FAULT
+
+
+def _print(text: str) -> None:
+    """Write to standard output, for people, at once."""
+    if sys.stdout is None:  # closed before we started
+        return
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        from ..errors import UserError
+
+        _discard_output()
+        raise UserError(f"cannot write to standard output: {error.strerror}") from error
+
+
+def _discard_output() -> None:
+    """Let the interpreter's own last flush of standard output go nowhere, instead of failing again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def _say(text: str) -> None:
+    from contextlib import suppress
+
+    with suppress(OSError, AttributeError):  # nobody reads, or the descriptor was closed before we started
+        sys.stderr.write(text)

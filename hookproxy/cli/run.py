@@ -1,0 +1,155 @@
+"""`hookproxy run`: stands in a server's place. The server is started first, and gets nothing before all is read (law 3)."""
+
+import contextlib
+import os
+import signal
+
+from .. import process
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+
+    from ..config import Loaded
+
+USAGE = "hookproxy run [--config FILE] [--hooks DIALECT=FILE]... [--name NAME] [--audit FILE] -- COMMAND [ARG...]"
+
+
+def main(arguments: "Sequence[str]") -> int:
+    """Run the server behind hooks; gives the status it ended with."""
+    options, command = _split(arguments)
+    if not command:
+        return _without_command(options)
+    wire_in, wire_out = _move_wire_aside()
+    server = process.start_server(command)
+    try:  # from here on the server boots while we import and read
+        return _run(options, command, server, (wire_in, wire_out))
+    except BaseException:
+        _end(server)
+        raise
+
+
+def _split(arguments: "Sequence[str]") -> tuple[list[str], list[str]]:
+    """Our options, and the server's command line after the first `--`."""
+    arguments = list(arguments)
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    return arguments[:end], arguments[end + 1 :]
+
+
+def _without_command(options: "Sequence[str]") -> int:
+    """`--help`, or an error: there is no server to start."""
+    from ..errors import UserError
+
+    _parse(options)
+    raise UserError("there is no server to start", f"usage: {USAGE}")
+
+
+def _move_wire_aside() -> tuple[int, int]:
+    """Our standard input and output under other numbers: no child and no stray print can touch the wire."""
+    wire_in, wire_out = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return wire_in, wire_out
+
+
+def _end(server: process.Server) -> None:
+    """The server was started, and cannot be used: it goes. Its pipes end with us."""
+    with contextlib.suppress(ProcessLookupError, ChildProcessError):  # it has been waited for
+        os.kill(server.pid, signal.SIGKILL)
+        os.waitpid(server.pid, 0)
+
+
+def _run(options: "Sequence[str]", command: "Sequence[str]", server: process.Server, wire: tuple[int, int]) -> int:
+    import gc
+
+    import anyio
+
+    from ..config import load
+    from ..transports.direct import new_loop
+
+    chosen = _parse(options)
+    loaded = load(chosen.config, chosen.hooks, chosen.audit, os.environ, os.getcwd())
+    say = _speaker()
+    for note in loaded.notes:
+        say(note)
+    name = chosen.name or server_name(command)
+    gc.collect()
+    gc.freeze()  # what is loaded stays: a collection in the middle of a call need not look at it
+    return anyio.run(_serve, loaded, name, server, wire, say, backend_options={"loop_factory": new_loop})
+
+
+async def _serve(
+    loaded: "Loaded", name: str, server: process.Server, wire: tuple[int, int], say: "Callable[[str], None]"
+) -> int:
+    import uuid
+
+    from ..audit import Audit
+    from ..hooks import Hooks
+    from ..lifetime import Lifetime
+    from ..model import Session
+    from ..proxy import Proxy
+    from ..transports import open_channel
+
+    cwd = os.getcwd()
+    session = Session(
+        id=os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4()),
+        server=name,
+        cwd=cwd,
+        project_dir=os.environ.get("CLAUDE_PROJECT_DIR") or cwd,
+    )
+    agent_channel = open_channel(*wire)
+    server_channel = open_channel(server.from_server, server.to_server)
+    hooks = Hooks(loaded.groups, loaded.settings, name, os.environ)
+    proxy = Proxy(agent_channel, server_channel, hooks, loaded.settings, session, Audit(loaded.settings), say)
+    return await Lifetime(proxy, server).live()
+
+
+def _parse(options: "Sequence[str]") -> "argparse.Namespace":
+    import argparse
+
+    parser = argparse.ArgumentParser(
+        prog="hookproxy run",
+        usage=USAGE,
+        description="Start an MCP server behind hooks, in its place: the agent starts this instead of COMMAND.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--config", metavar="FILE", help="our own file (default: ~/.config/hookproxy/hookproxy.toml)")
+    parser.add_argument(
+        "--hooks",
+        metavar="DIALECT=FILE",
+        action="append",
+        default=[],
+        help="a hook file of another system, as it is; may be given several times",
+    )
+    parser.add_argument("--name", help="the server's name as hooks see it (default: derived from COMMAND)")
+    parser.add_argument("--audit", metavar="FILE", help="append one JSON line per judged call to FILE")
+    return parser.parse_args(list(options))
+
+
+def _speaker() -> "Callable[[str], None]":
+    """Says one line to people on standard error; drops it if that cannot be written without waiting."""
+    from ..transports.pipe import private
+
+    try:
+        fd = private(os.dup(2), os.O_WRONLY | os.O_APPEND)
+    except OSError:  # closed before we started
+        return lambda _text: None
+
+    def say(text: str) -> None:
+        with contextlib.suppress(OSError):
+            os.write(fd, f"hookproxy: {text}\n".encode(errors="replace"))
+
+    return say
+
+
+def server_name(command: "Sequence[str]") -> str:
+    """The server's name where none is given: that of its program, or of the script or module an interpreter runs."""
+    words = [os.path.basename(word) for word in command]
+    first, rest = words[0], [word for word in words[1:] if not word.startswith("-")]
+    if rest and first.rstrip("0123456789.") in ("python", "node", "npx", "uvx", "uv", "bash", "sh", "deno", "bun"):
+        first = rest[0]
+    stem = first.removesuffix(".py").removesuffix(".js").removesuffix(".sh").removesuffix(".mjs")
+    return stem or "server"

@@ -1,0 +1,251 @@
+"""Finds and reads hookproxy.toml and the hook files that it or the command line names; gives groups of hooks.
+
+Nothing is loaded because it lies in the working directory: a hook file is code, and must have been named.
+What has been named and cannot be read is an error (law 3).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from .dialects import DIALECTS
+from .dialects.base import Dialect, Group, HookFile
+from .dialects.hookfile import read_json, suggestion
+from .dialects.own import OWN, own_hook
+from .errors import ConfigError, UserError
+from .model import Event, OnTrouble, Settings, ToolNames
+
+if TYPE_CHECKING:
+    from .config_models import ConfigFile
+
+_PATTERN: Final = frozenset("*?[")  # what makes a path a glob pattern, unless a file is named so
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """All that is configured: the groups in the order in which they are asked, and what start-up says."""
+
+    settings: Settings
+    groups: tuple[Group, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Surroundings:
+    environ: Mapping[str, str]
+    cwd: str
+
+    @property
+    def home(self) -> str:
+        """Empty where there is none."""
+        home = self.environ.get("HOME") or os.path.expanduser("~")
+        return home if os.path.isabs(home) else ""
+
+    def expand(self, path: str) -> str:
+        """`~` at the start as the home folder."""
+        first, slash, rest = path.partition("/")
+        return self.home + slash + rest if first == "~" and self.home else path
+
+    def find(self, path: str, folder: str) -> str:
+        """The absolute path of what `folder` calls `path`."""
+        return os.path.normpath(os.path.join(folder, self.expand(path)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A `[[use]]` table, or what `--hooks` is short for."""
+
+    file: str
+    """A file, a folder or a pattern, as written."""
+    folder: str
+    """Where a relative one starts from."""
+    place: str
+    """Who names it, for errors."""
+    dialect: Dialect | None
+    """None: seen from the file's shape."""
+    tool_names: ToolNames | None = None
+    on_trouble: OnTrouble | None = None
+
+
+_Read = tuple[Group, tuple[str, ...]]  # a hook file's hooks, and what start-up should say about it
+
+
+def load(
+    config: str | None, hooks: Sequence[str], audit: str | None, environ: Mapping[str, str], cwd: str
+) -> Loaded:
+    """Read all that `--config`, `--hooks` and `--audit` name; without `--config` the user's own file, if any.
+
+    The groups stand in this order: `[[use]]` as in the file, the file's own `[[hooks.EVENT]]`, `--hooks` as
+    on the command line. Raises ConfigError or UserError for whatever cannot be read or understood.
+    """
+    around = _Surroundings(environ, cwd)
+    path = _users_own(around) if config is None else around.find(config, cwd)
+    settings, read = _read_config(path, around) if path else (Settings(), [])
+    if audit is not None:
+        settings = replace(settings, audit_file=around.find(audit, cwd))
+    if settings.audit_required and not settings.audit_file:
+        raise ConfigError(
+            path, "audit.required is true, but no file is named", "set audit.file, or use --audit FILE"
+        )
+    for item in hooks:
+        read.extend(_read_use(_short_form(item, cwd), around))
+    return Loaded(
+        settings,
+        groups=tuple(group for group, _ in read if group.hooks),
+        notes=tuple(note for _, notes in read for note in notes),
+    )
+
+
+def _users_own(around: _Surroundings) -> str:
+    """The path of the user's own hookproxy.toml; empty where there is none."""
+    folder = around.environ.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(folder):  # a relative one is to be ignored, says the XDG specification
+        if not around.home:
+            return ""
+        folder = os.path.join(around.home, ".config")
+    path = os.path.join(folder, "hookproxy", "hookproxy.toml")
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError:
+        pass  # it may be there: reading it will say what is wrong
+    return path
+
+
+def _read_config(path: str, around: _Surroundings) -> tuple[Settings, list[_Read]]:
+    from .config_models import parse  # pydantic: 40 ms, for those who have this file only
+
+    file = parse(path, _text(path))
+    folder = os.path.dirname(path)
+    read: list[_Read] = []
+    for number, table in enumerate(file.use):
+        where = f"{path}: use[{number}]"
+        dialect = _dialect(table.dialect, where) if table.dialect is not None else None
+        use = _Use(table.file, folder, where, dialect, table.tool_names, table.on_trouble)
+        read.extend(_read_use(use, around))
+    read.append((_own_group(file, path), ()))
+    return _settings(file, folder, around), read
+
+
+def _settings(file: ConfigFile, folder: str, around: _Surroundings) -> Settings:
+    return Settings(
+        on_trouble=file.on_trouble,
+        on_ask=file.on_ask,
+        feedback=file.feedback,
+        max_message_bytes=file.max_message_bytes,
+        audit_file=around.find(file.audit.file, folder) if file.audit.file else "",
+        audit_required=file.audit.required,
+        audit_digest=file.audit.arguments == "digest",
+        audit_all_calls=file.audit.calls == "all",
+    )
+
+
+def _own_group(file: ConfigFile, path: str) -> Group:
+    folder = os.path.dirname(path)
+    hooks = [
+        own_hook(
+            table.model_dump(by_alias=True, exclude_unset=True),
+            event,
+            f"{path}: hooks.{event}[{number}]",
+            folder,
+        )
+        for event in Event
+        for number, table in enumerate(file.hooks.of(event))
+    ]
+    return Group(OWN, path, tuple(hooks), OWN.tool_names, match_all_names=True)
+
+
+def _short_form(item: str, cwd: str) -> _Use:
+    """What `--hooks DIALECT=FILE` or `--hooks FILE` asks for."""
+    name, equals, file = item.partition("=")
+    if not equals or (name not in DIALECTS and ("/" in name or os.path.lexists(os.path.join(cwd, item)))):
+        name, file = "", item  # an equals sign in the file's own name
+    place = f"--hooks {item}"
+    if not file:
+        raise UserError(f"{place}: no file is named", "--hooks DIALECT=FILE, or --hooks FILE")
+    return _Use(file, cwd, place, _dialect(name, place) if name else None)
+
+
+def _dialect(name: str, place: str) -> Dialect:
+    if name in DIALECTS:
+        return DIALECTS[name]
+    hint = suggestion(name, DIALECTS) or f"known: {', '.join(DIALECTS)}"
+    raise ConfigError(place, f"there is no dialect {name!r}", hint)
+
+
+def _read_use(use: _Use, around: _Surroundings) -> Iterator[_Read]:
+    for path in _files(use, around):
+        text = _text(path, use.place)
+        dialect = use.dialect or _recognised(path, text)
+        found = dialect.read_hooks(HookFile(path, text, _project_dir(path, around)))
+        nothing = () if found.hooks else (f"{path}: no hook in it can fire here",)
+        tool_names = use.tool_names or dialect.tool_names
+        yield Group(dialect, path, found.hooks, tool_names, use.on_trouble), (*found.notes, *nothing)
+
+
+def _files(use: _Use, around: _Surroundings) -> list[str]:
+    """The hook files that are asked for, at least one; those of a folder or pattern by name."""
+    path = around.find(use.file, use.folder)
+    if os.path.isdir(path):
+        pattern, root = "*.json", path
+    elif _PATTERN.isdisjoint(use.file) or os.path.lexists(path):
+        return [path]
+    else:
+        pattern, root = around.expand(use.file), use.folder
+    from glob import glob
+
+    matches = sorted(glob(pattern, root_dir=root, recursive=True))
+    if not matches:
+        raise ConfigError(
+            use.place, f"no file matches {os.path.join(root, pattern)}", "name a hook file that exists"
+        )
+    return [os.path.normpath(os.path.join(root, match)) for match in matches]
+
+
+def _recognised(path: str, text: str) -> Dialect:
+    """The dialect whose shape the file has: `{"hooks": {EVENT: [{"hooks": [...]}]}}` is claude's."""
+    events = read_json(path, text).members.get("hooks")
+    if isinstance(events, dict) and all(_are_matcher_groups(groups) for groups in events.values()):
+        return DIALECTS["claude"]
+    hint = 'name its dialect: --hooks DIALECT=FILE, or dialect = "…" in [[use]]'
+    raise ConfigError(path, "cannot tell whose hook file this is", hint)
+
+
+def _are_matcher_groups(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(group, dict) and "hooks" in group for group in value)
+
+
+def _project_dir(path: str, around: _Surroundings) -> str:
+    """What relative commands of a hook file start from: the project it belongs to."""
+    given = around.environ.get("CLAUDE_PROJECT_DIR")
+    if given:
+        return os.path.join(around.cwd, given)
+    folder = os.path.dirname(path)
+    if around.home and os.path.realpath(folder) == os.path.realpath(os.path.join(around.home, ".claude")):
+        return around.cwd  # the user's own hooks are for whatever project is being worked on
+    return os.path.dirname(folder) if os.path.basename(folder) == ".claude" else folder
+
+
+def _text(path: str, named_by: str = "") -> str:
+    """The file's text. Raises ConfigError, which says who named the file."""
+    hint = f"{named_by} names it" if named_by else ""
+    try:
+        with open(path, "rb") as file:
+            raw = file.read()
+    except FileNotFoundError:
+        raise ConfigError(path, "there is no such file", hint) from None
+    except IsADirectoryError:
+        raise ConfigError(path, "is a folder, not a file", hint) from None
+    except OSError as error:
+        raise ConfigError(path, f"cannot be read: {error.strerror}", hint) from None
+    except ValueError:
+        raise ConfigError(repr(path), "is not a path: a NUL character is in it", hint) from None
+    try:
+        return raw.decode("utf-8-sig")  # with or without the mark that some editors put first
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}:{line}", "is not UTF-8", "save it as UTF-8") from None

@@ -1,0 +1,275 @@
+"""Claude Code's hooks: its settings files, and what its hooks are told; `claude_answer` has what they say."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from .. import matching, wire
+from ..model import Document, Event, HookSpec, Occasion, Order, Outcome, ToolNames
+from . import claude_answer, hookfile
+from .base import Dialect, HookFile, HookList
+from .hookfile import Table
+
+TIMEOUT: Final = 600.0
+"""Seconds that a command hook has where its entry does not say, as documented."""
+
+_NO_PROMPT: Final = "prompts never pass through MCP"
+_NO_TURN: Final = "an MCP server is not told of turns, tasks and subagents"
+_NO_AGENT: Final = "it happens inside the agent, which an MCP server is not told of"
+
+ELSEWHERE: Final = {
+    "UserPromptSubmit": _NO_PROMPT,
+    "UserPromptExpansion": _NO_PROMPT,
+    "Stop": _NO_TURN,
+    "StopFailure": _NO_TURN,
+    "SubagentStart": _NO_TURN,
+    "SubagentStop": _NO_TURN,
+    "TaskCreated": _NO_TURN,
+    "TaskCompleted": _NO_TURN,
+    "TeammateIdle": _NO_TURN,
+    "PostToolBatch": "an MCP server is not told which calls were made together",
+    "PermissionRequest": "the agent's permission dialog is its own",
+    "PermissionDenied": "the agent's permission classifier is its own",
+    "Elicitation": "hookproxy passes elicitations on unjudged",
+    "ElicitationResult": "hookproxy passes elicitations on unjudged",
+    "ConfigChange": _NO_AGENT,
+    "CwdChanged": _NO_AGENT,
+    "DirectoryAdded": _NO_AGENT,
+    "FileChanged": _NO_AGENT,
+    "InstructionsLoaded": _NO_AGENT,
+    "MessageDisplay": _NO_AGENT,
+    "Notification": _NO_AGENT,
+    "PostCompact": _NO_AGENT,
+    "PostModelSwitch": _NO_AGENT,
+    "PreCompact": _NO_AGENT,
+    "PreModelSwitch": _NO_AGENT,
+    "Setup": _NO_AGENT,
+    "WorktreeCreate": _NO_AGENT,
+    "WorktreeRemove": _NO_AGENT,
+}
+"""Claude Code's other events, to 2.1.285, and why they cannot occur behind MCP."""
+
+_OTHER_TYPES: Final = {
+    "prompt": "is impossible here: there is no model to ask",
+    "agent": "is impossible here: there is no agent to start",
+    "http": "is not supported yet",
+    "mcp_tool": "is not supported yet",
+}
+_GROUP_KEYS: Final = ("matcher", "hooks")
+_HOOK_KEYS: Final = (
+    "type", "command", "args", "timeout", "if", "async", "asyncRewake", "once", "shell", "statusMessage",
+    "onFailure",
+)  # fmt: skip
+_OF_PLUGINS: Final = re.compile(r"\$\{?(CLAUDE_PLUGIN_\w+|user_config\.\w+)")
+"""What Claude Code fills in for the hooks of an installed plugin."""
+_TOOL_EVENTS: Final = (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+
+
+def read_hooks(file: HookFile) -> HookList:
+    """The hooks of a settings file, or of a plugin's hooks.json. Raises ConfigError."""
+    settings = hookfile.read_json(file.path, file.text)
+    if settings.flag("disableAllHooks"):
+        return HookList((), (f"{file.path}: disableAllHooks is true, so none of its hooks runs",))
+    if "hooks" not in settings.members:
+        return HookList((), (f"{file.path}: there are no hooks in it",))
+    found = [HookList(())]
+    table = settings.table("hooks")
+    for name in table.members:
+        groups = table.tables(name)
+        if name in CLAUDE.events:
+            found += [_group(file, CLAUDE.events[name], group) for group in groups]
+        elif name not in ELSEWHERE:
+            raise table.wrong(name, "is no event", hookfile.suggestion(name, [*CLAUDE.events, *ELSEWHERE]))
+        elif groups:
+            note = f"{file.path}: hooks.{name} cannot fire behind MCP: {ELSEWHERE[name]}"
+            found.append(HookList((), (note,)))
+    return HookList(
+        tuple(hook for one in found for hook in one.hooks), tuple(note for one in found for note in one.notes)
+    )
+
+
+def _group(file: HookFile, event: Event, group: Table) -> HookList:
+    """One matcher group: the hooks that run, and a note for all else."""
+    group.require("hooks", '{"matcher": "…", "hooks": [{"type": "command", "command": "…"}]} is the shape')
+    matches = hookfile.compiled(group, "matcher", matching.claude)
+    notes = _misspelt(group, _GROUP_KEYS) + _never_matching(event, group, matches)
+    hooks: list[HookSpec] = []
+    for entry in group.tables("hooks"):
+        entry.require("type", 'write "type": "command"')
+        entry.choice("type", ("command", *_OTHER_TYPES), "")
+        impossible = _impossible(event, entry)
+        if impossible:
+            notes.append(f"{file.path}: {entry.path} does not run: {impossible}")
+        else:
+            hooks.append(_hook(file, event, group, entry, matches))
+            notes += _misspelt(entry, _HOOK_KEYS) + _remarks(file, entry, hooks[-1])
+    return HookList(tuple(hooks), tuple(notes))
+
+
+def _hook(
+    file: HookFile, event: Event, group: Table, entry: Table, matches: Callable[[str], bool]
+) -> HookSpec:
+    entry.require("command")
+    entry.text("statusMessage")
+    command, args, places = entry.text("command"), entry.texts("args"), _places(file)
+    if not command.strip():
+        raise entry.wrong("command", "is empty")
+    words = () if args is None else tuple(_substituted(word, places) for word in (command, *args))
+    on_failure = entry.choice("onFailure", ("block", "continue"), "continue")
+    if "if" in entry.members:
+        hookfile.compiled(entry, "if", matching.permission_rule)
+    return HookSpec(
+        dialect=CLAUDE.name,
+        source=f"{file.path}: {entry.path}",
+        event=event,
+        label=hookfile.label_of(list(words)) if words else hookfile.label(command),
+        matcher=group.text("matcher"),
+        matches=matches,
+        argv=hookfile.located(words, file.project_dir),
+        shell="" if words else command,
+        cwd=file.project_dir,
+        env=tuple(places.items()),
+        timeout=hookfile.timeout(entry, event, TIMEOUT),
+        background=entry.flag("async") or entry.flag("asyncRewake"),
+        fails_closed=on_failure == "block",
+        only_if=entry.text("if"),
+    )
+
+
+def _places(file: HookFile) -> dict[str, str]:
+    """What a hook finds its own files by, as variables and as placeholders."""
+    places = {"CLAUDE_PROJECT_DIR": file.project_dir}
+    folder, name = os.path.split(file.path)
+    if name == "hooks.json" and os.path.basename(folder) == "hooks":  # a plugin's, by its documented place
+        places["CLAUDE_PLUGIN_ROOT"] = os.path.dirname(folder)
+    return places
+
+
+def _substituted(word: str, places: Mapping[str, str]) -> str:
+    for name, value in places.items():
+        word = word.replace("${" + name + "}", value)
+    return word
+
+
+def _impossible(event: Event, entry: Table) -> str:
+    """Why an entry cannot run here; empty: it can."""
+    kind = entry.text("type")
+    if kind in _OTHER_TYPES:
+        return f"type {kind!r} {_OTHER_TYPES[kind]}"
+    if event not in _TOOL_EVENTS and "if" in entry.members:
+        return "`if` is for tool events, and a hook of another event that has it never runs, as documented"
+    if entry.choice("shell", ("bash", "powershell"), "bash") == "powershell" and "args" not in entry.members:
+        return "PowerShell is not supported"
+    return ""
+
+
+def _remarks(file: HookFile, entry: Table, hook: HookSpec) -> list[str]:
+    """What about a hook that runs is not as its author may think."""
+    remarks = []
+    if entry.flag("once"):
+        remarks.append("`once` counts in skills only, as documented: the hook runs every time")
+    if entry.flag("asyncRewake"):
+        remarks.append("`asyncRewake` cannot wake the agent from here: the hook only runs in the background")
+    if hook.timeout > hookfile.LONG:
+        remarks.append(f"a timeout of {hook.timeout:g} seconds is longer than agents wait for a call")
+    unknown = set(_OF_PLUGINS.findall(hook.shell or " ".join(hook.argv))) - set(_places(file))
+    remarks += [f"{name} has no value here: no plugin is installed" for name in sorted(unknown)]
+    return [f"{hook.source}: {remark}" for remark in remarks]
+
+
+def _misspelt(table: Table, known: Sequence[str]) -> list[str]:
+    """Unknown keys that look like known ones. Others are left alone: Claude Code adds fields often."""
+    near = {key: hint for key, hint in table.unknown(known).items() if hint}
+    return [f"{table.where}: {table.place(key)} is not known and ignored: {near[key]}" for key in near]
+
+
+def _never_matching(event: Event, group: Table, matches: Callable[[str], bool]) -> list[str]:
+    """Matchers that select nothing, told because nothing else would show it."""
+    matcher = group.text("matcher")
+    place = f"{group.where}: {group.place('matcher')} {matcher!r} never matches"
+    if event is Event.SESSION_START and not matches("startup"):
+        return [f"{place}: behind MCP, sessions only start up"]
+    servers = [name for name in matching.plain_names(matcher) if matching.is_server(name)]
+    return [f"{place} {name}'s tools: write {name}__.*" for name in servers if event in _TOOL_EVENTS]
+
+
+def write(spec: HookSpec, occasion: Occasion) -> Document:
+    """The document on standard input, in the order of Claude Code's own, and the variables."""
+    session = occasion.session
+    document: dict[str, object] = {
+        "session_id": _utf8(session.id),
+        "transcript_path": "",  # required, and there is none to show
+        "cwd": _utf8(session.cwd),
+    }
+    if occasion.event in _TOOL_EVENTS:
+        document |= _call(occasion)
+    else:
+        key = "source" if occasion.event is Event.SESSION_START else "reason"
+        document |= {"hook_event_name": occasion.event.value, key: occasion.occasioned_by}
+    env = {
+        "CLAUDE_PROJECT_DIR": session.project_dir,
+        "CLAUDECODE": "1",
+        "CLAUDE_CODE_CHILD_SESSION": "1",
+        "CLAUDE_CODE_SESSION_ID": session.id,
+    }
+    return Document(stdin=wire.encode(document) + b"\n", env=env)
+
+
+def _call(occasion: Occasion) -> dict[str, object]:
+    call: dict[str, object] = {
+        "permission_mode": "default",
+        "hook_event_name": occasion.event.value,
+        "tool_name": occasion.tool_name,
+        "tool_input": msgspec.Raw(occasion.arguments),
+    }
+    outcome = occasion.outcome or Outcome()
+    if occasion.event is Event.POST_TOOL_USE:
+        call["tool_response"] = msgspec.Raw(outcome.content)
+    call["tool_use_id"] = occasion.tool_use_id
+    if occasion.event is Event.POST_TOOL_USE_FAILURE:
+        call |= {"error": outcome.error, "is_interrupt": outcome.interrupted}
+    if occasion.event is not Event.PRE_TOOL_USE:
+        call["duration_ms"] = outcome.duration_ms
+    call["mcp_server"] = {"name": _utf8(occasion.session.server)}
+    if occasion.annotations:
+        call["annotations"] = msgspec.Raw(occasion.annotations)
+    return call
+
+
+def _utf8(text: str) -> str:
+    """Text that came from the operating system, where it may be no UTF-8."""
+    return text.encode(errors="replace").decode()
+
+
+CLAUDE: Final = Dialect(
+    name="claude",
+    described_by="Claude Code's hooks reference, code.claude.com/docs/en/hooks, as of 2.1.295 (October 2026)",
+    events={event.value: event for event in Event},
+    order=Order.PARALLEL,
+    default_timeout=TIMEOUT,
+    tool_names=ToolNames.MCP,
+    read_hooks=read_hooks,
+    write=write,
+    read=claude_answer.read,
+    variables=(
+        "CLAUDE_PROJECT_DIR",
+        "CLAUDECODE",
+        "CLAUDE_CODE_CHILD_SESSION",
+        "CLAUDE_CODE_SESSION_ID",
+        "CLAUDE_CODE_BRIDGE_SESSION_ID",
+        "CLAUDE_CODE_ENTRYPOINT",
+        "CLAUDE_CODE_REMOTE",
+        "CLAUDE_CODE_REMOTE_SESSION_ID",
+        "CLAUDE_CODE_SSE_PORT",
+        "CLAUDE_EFFORT",
+        "CLAUDE_ENV_FILE",
+        "CLAUDE_PID",
+        "CLAUDE_PLUGIN_DATA",
+        "CLAUDE_PLUGIN_ROOT",
+    ),
+)

@@ -1,0 +1,232 @@
+"""What a Claude Code hook says by its exit code, standard output and standard error, as a verdict.
+
+Total: whatever a hook prints, nonsense is named as trouble, and never taken for consent (law 3).
+"""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+from typing import Final, Literal
+
+import msgspec
+
+from .. import wire
+from ..model import Ended, Event, HookResult, HookSpec, Permission, Verdict
+
+LONGEST: Final = 10_000
+"""Characters that the documentation grants each text of a hook."""
+
+FIRST_LINE: Final = 300
+"""Characters of standard error in a sentence about trouble: enough for a path and an error message."""
+
+BLOCKS: Final = 2
+"""The exit code that blocks, whatever is printed."""
+
+_JUDGED: Final = (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+"""The events at which exit code 2 says something to the model; at others it is one more failure."""
+
+_NOTHING: Final = msgspec.Raw(b"")
+_PERMISSIONS: Final = {
+    "allow": Permission.ALLOW,
+    "approve": Permission.ALLOW,
+    "ask": Permission.ASK,
+    "defer": Permission.ASK,  # leaves the decision to a person who returns later: there is only now
+    "deny": Permission.DENY,
+    "block": Permission.DENY,
+}
+
+
+class _Specific(msgspec.Struct, frozen=True, kw_only=True):
+    """`hookSpecificOutput`. Types are strict; unknown members are ignored."""
+
+    hookEventName: str
+    permissionDecision: Literal["allow", "deny", "ask", "defer"] | msgspec.UnsetType = msgspec.UNSET
+    permissionDecisionReason: str = ""
+    updatedInput: msgspec.Raw = _NOTHING
+    additionalContext: str = ""
+    updatedToolOutput: msgspec.Raw = _NOTHING
+    updatedMCPToolOutput: msgspec.Raw = _NOTHING
+
+
+_NOT_SPECIFIC: Final = _Specific(hookEventName="")
+"""Stands for an answer without `hookSpecificOutput`, where the event's name may be absent too."""
+
+
+class _Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a hook prints as JSON."""
+
+    goes_on: bool = msgspec.field(default=True, name="continue")
+    stopReason: str = ""
+    suppressOutput: bool = False  # accepted, and without effect, as documented
+    systemMessage: str = ""
+    terminalSequence: str = ""  # for the agent's terminal, which is out of reach
+    decision: Literal["approve", "block"] | msgspec.UnsetType = msgspec.UNSET
+    reason: str = ""
+    hookSpecificOutput: _Specific = _NOT_SPECIFIC
+
+
+_DECODER: Final = msgspec.json.Decoder(_Answer)
+_MEMBERS: Final = frozenset(_Answer.__struct_encode_fields__)
+
+
+def read(spec: HookSpec, result: HookResult) -> Verdict:
+    """What the hook said. Of a background hook only what people may read: it comes too late to decide."""
+    verdict = _verdict(spec, result)
+    return Verdict(messages=verdict.messages, trouble=verdict.trouble) if spec.background else verdict
+
+
+def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
+    if result.ended is not Ended.EXITED:
+        return Verdict(trouble=_end(spec, result))
+    said, complaint = _decoded(result.stdout), _decoded(result.stderr)
+    answer, nonsense = _answer(spec.event, said, result.cut)
+    blocks = result.code == BLOCKS and spec.event in _JUDGED
+    if answer is None and not blocks:
+        return _unanswered(spec.event, result.code, said, complaint, nonsense)
+    answer = answer or _Answer()
+    if spec.event is Event.PRE_TOOL_USE:
+        verdict = _on_call(answer, complaint if blocks else "", blocks)
+    elif spec.event in _JUDGED:
+        verdict = _on_result(spec.event, answer, complaint if blocks else "")
+    else:
+        verdict = _on_session(spec.event, answer, complaint if result.code == BLOCKS else "")
+    return replace(
+        verdict,
+        messages=_texts(*verdict.messages, answer.systemMessage, nonsense),
+        stop=not answer.goes_on,
+    )
+
+
+def _answer(event: Event, said: str, cut: bool) -> tuple[_Answer | None, str]:
+    """The JSON that was printed, or None and what is wrong with it; without any JSON, None and nothing."""
+    if not (said.startswith("{") and said.endswith("}")):
+        return None, "printed more than is kept, so its JSON is lost" if cut and said.startswith("{") else ""
+    try:
+        answer = _DECODER.decode(_unambiguous(said.encode()))
+    except (ValueError, msgspec.MsgspecError, RecursionError) as problem:
+        return None, "" if _are_json_lines(said) else f"printed JSON that cannot be read: {problem}"
+    specific = answer.hookSpecificOutput
+    if specific is not _NOT_SPECIFIC and specific.hookEventName != event:
+        return None, f"printed an answer to {specific.hookEventName!r}, but was asked on {event}"
+    return answer, ""
+
+
+def _unambiguous(raw: bytes) -> bytes:
+    """The same JSON, legible and with no key twice. Raises ValueError that says where it cannot be read."""
+    try:
+        return wire.legible(raw)
+    except wire.Unreadable:
+        return wire.normalise(raw, lenient=True)  # slower, but its error has the place
+
+
+def _are_json_lines(said: str) -> bool:
+    """Several lines that are each JSON, and none an answer: plain text, as documented."""
+    lines = [line for line in said.split("\n") if line.strip()]
+    try:
+        values: list[object] = [msgspec.json.decode(line) for line in lines]
+    except (ValueError, msgspec.MsgspecError, RecursionError):
+        return False
+    return len(lines) > 1 and not any(isinstance(value, dict) and _MEMBERS & value.keys() for value in values)
+
+
+def _unanswered(event: Event, code: int, said: str, complaint: str, nonsense: str) -> Verdict:
+    """Plain text or none, or JSON that cannot be read."""
+    if code:
+        first_line = complaint.partition("\n")[0].rstrip()
+        return Verdict(trouble=f"exited with status {code}" + _after_colon(first_line))
+    if nonsense:
+        return Verdict(trouble=nonsense)
+    if event is Event.SESSION_START:
+        return Verdict(feedback=_texts(said))
+    if '"hookSpecificOutput"' in said:
+        return Verdict(messages=("printed JSON among other text, which makes it plain text, as documented",))
+    return Verdict()
+
+
+def _on_call(answer: _Answer, complaint: str, blocks: bool) -> Verdict:
+    specific = answer.hookSpecificOutput
+    judgements = [
+        (_PERMISSIONS[word], reason)
+        for word, reason in (
+            (specific.permissionDecision, specific.permissionDecisionReason or answer.reason),
+            (answer.decision, answer.reason),  # deprecated, and still honoured
+        )
+        if word is not msgspec.UNSET
+    ]
+    permission, reason = max(judgements, key=lambda one: one[0], default=(None, ""))
+    if blocks or not answer.goes_on:
+        stopped = "" if answer.goes_on else answer.stopReason
+        own = reason if permission is Permission.DENY else ""
+        permission, reason = Permission.DENY, stopped or own or complaint
+    arguments = _one_line(specific.updatedInput)
+    if permission is Permission.DENY or specific.permissionDecision == "defer":
+        arguments = b""
+    fits = arguments[:1] in (b"", b"{")
+    return Verdict(
+        permission=permission,
+        reason=_cut(reason),
+        arguments=arguments if fits and arguments else None,
+        feedback=_texts(specific.additionalContext),
+        trouble="" if fits else "gave an updatedInput that is no object",
+    )
+
+
+def _on_result(event: Event, answer: _Answer, complaint: str) -> Verdict:
+    specific = answer.hookSpecificOutput
+    reason = answer.reason if answer.decision == "block" else ""
+    stopped = "" if answer.goes_on else answer.stopReason
+    replacement = _one_line(specific.updatedToolOutput) or _one_line(specific.updatedMCPToolOutput)
+    if event is not Event.POST_TOOL_USE:
+        replacement = b""
+    fits = replacement[:1] in (b"", b"[", b"{", b'"')
+    return Verdict(
+        feedback=_texts(reason or complaint, specific.additionalContext, stopped),
+        replacement=replacement if fits and replacement else None,
+        trouble="" if fits else "gave a tool output that is neither content blocks nor a text nor an object",
+    )
+
+
+def _on_session(event: Event, answer: _Answer, complaint: str) -> Verdict:
+    starting = event is Event.SESSION_START
+    return Verdict(
+        feedback=_texts(answer.hookSpecificOutput.additionalContext) if starting else (),
+        messages=_texts("" if answer.goes_on else answer.stopReason, complaint),
+    )
+
+
+def _end(spec: HookSpec, result: HookResult) -> str:
+    """How a run ended that did not end by itself."""
+    if result.ended is Ended.TIMED_OUT:
+        return f"timed out after {spec.timeout:g} s"
+    if result.ended is Ended.NOT_STARTED:
+        return "could not be started" + _after_colon(result.detail)
+    try:
+        name = signal.Signals(result.code).name
+    except ValueError:  # a real-time signal has no name
+        name = str(result.code)
+    return f"was ended by signal {name}"
+
+
+def _decoded(output: bytes) -> str:
+    """Output as text: a byte order mark and line ends of Windows are no part of it."""
+    return output.decode(errors="replace").removeprefix("\ufeff").replace("\r\n", "\n").strip()
+
+
+def _one_line(raw: msgspec.Raw) -> bytes:
+    """JSON that fits into a line; between tokens, where alone these bytes can stand, a blank does as well."""
+    return bytes(raw).replace(b"\n", b" ").replace(b"\r", b" ")
+
+
+def _texts(*texts: str) -> tuple[str, ...]:
+    """Those that say anything, none of them longer than documented."""
+    return tuple(_cut(text) for text in texts if text)
+
+
+def _cut(text: str, longest: int = LONGEST) -> str:
+    rest = len(text) - longest
+    return text if rest <= 0 else f"{text[:longest]} … [{rest} more characters cut by hookproxy]"
+
+
+def _after_colon(text: str) -> str:
+    return f": {_cut(text, FIRST_LINE)}" if text else ""

@@ -1,0 +1,226 @@
+"""Strict reading of hook files for all dialects: typed members, errors that name the key, hooks' labels.
+
+A member of the wrong type is an error, never a guess (law 3).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from os.path import basename, join
+from typing import Final, NoReturn, TypeVar
+
+from ..errors import ConfigError
+from ..model import Event
+
+SESSION_END_TIMEOUT: Final = 1.5
+"""Seconds, as in Claude Code: the agent has gone by then, and waits for nobody."""
+
+SESSION_END_LONGEST: Final = 60.0
+"""Seconds that Claude Code grants a SessionEnd hook with a `timeout` of its own."""
+
+MILLISECONDS_FROM: Final = 10_000.0
+"""A timeout from here on is taken for milliseconds: nobody means to wait three hours, many mean ten seconds."""
+
+LONG: Final = 3600.0
+"""Seconds from which a timeout deserves a remark: the agent will have given up on the call."""
+
+_KINDS: Final[Mapping[type, str]] = {
+    str: "a string", bool: "true or false", int: "a number", float: "a number",
+    list: "a list", dict: "an object", type(None): "null",
+}  # fmt: skip
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """`did you mean 'timeout'?`, or nothing where nothing known comes near."""
+    import difflib  # 2 ms, for errors only
+
+    spelled = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(word.lower(), spelled, n=1)
+    return f"did you mean {spelled[near[0]]!r}?" if near else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One object or table of a configuration, which knows its place and gives its members typed."""
+
+    where: str
+    """The file."""
+    path: str
+    """The key in the file, `hooks.PreToolUse[0]`; empty for the whole file."""
+    members: Mapping[str, object]
+
+    def place(self, key: str = "") -> str:
+        """`hooks.PreToolUse[0].timeout`, for people."""
+        return ".".join(part for part in (self.path, key) if part)
+
+    def wrong(self, key: str, message: str, hint: str = "") -> ConfigError:
+        """The error to raise about one member."""
+        return ConfigError(self.where, f"{self.place(key)} {message}".strip(), hint)
+
+    def unknown(self, known: Sequence[str]) -> dict[str, str]:
+        """The keys that are not among `known`, each with a suggestion or an empty string."""
+        return {key: suggestion(key, known) for key in self.members if key not in known}
+
+    def require(self, key: str, hint: str = "") -> None:
+        """Raise ConfigError if the member is absent."""
+        if key not in self.members:
+            raise self.wrong(key, "is missing", hint)
+
+    def text(self, key: str, default: str = "") -> str:
+        """A string."""
+        return self._text(key, self.members.get(key, default))
+
+    def choice(self, key: str, choices: tuple[str, ...], default: str) -> str:
+        """One of these strings."""
+        value = self.text(key, default)
+        if value not in choices:
+            options = ", ".join(choices)
+            raise self.wrong(key, f"must be one of {options}, not {value!r}", suggestion(value, choices))
+        return value
+
+    def flag(self, key: str) -> bool:
+        """True or false; false where it is absent."""
+        value = self.members.get(key, False)
+        if not isinstance(value, bool):
+            raise self._mistyped(key, "true or false", value)
+        return value
+
+    def texts(self, key: str) -> tuple[str, ...] | None:
+        """A list of strings; None where it is absent."""
+        if key not in self.members:
+            return None
+        return tuple(self._text(f"{key}[{at}]", item) for at, item in enumerate(self._list(key)))
+
+    def tables(self, key: str) -> list[Table]:
+        """A list of objects, each with its own place."""
+        return [self._table(f"{key}[{at}]", item) for at, item in enumerate(self._list(key))]
+
+    def table(self, key: str) -> Table:
+        """An object; empty where it is absent."""
+        return self._table(key, self.members.get(key, {}))
+
+    def seconds(self, key: str, default: float) -> float:
+        """A timeout: more than no time, and not milliseconds by mistake."""
+        value = self.members.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self._mistyped(key, "a number of seconds", value)
+        if value <= 0 or not math.isfinite(value):
+            raise self.wrong(key, f"must be more than 0 seconds, not {value}")
+        if value >= MILLISECONDS_FROM:
+            raise self.wrong(
+                key, f"looks like milliseconds: {value:g}", f"write seconds: {value / 1000:g} for {value:g}"
+            )
+        return float(value)
+
+    def _list(self, key: str) -> list[object]:
+        value = self.members.get(key, [])
+        if not isinstance(value, list):
+            raise self._mistyped(key, "a list", value)
+        return value
+
+    def _table(self, key: str, value: object) -> Table:
+        if not isinstance(value, dict):
+            raise self._mistyped(key, "an object", value)
+        return Table(self.where, self.place(key), value)
+
+    def _text(self, key: str, value: object) -> str:
+        if not isinstance(value, str):
+            raise self._mistyped(key, "a string", value)
+        if "\0" in value:
+            raise self.wrong(key, "holds a NUL character, which no command line and no variable can carry")
+        return value
+
+    def _mistyped(self, key: str, wanted: str, value: object) -> ConfigError:
+        return self.wrong(key, f"must be {wanted}, not {_KINDS.get(type(value), type(value).__name__)}")
+
+
+def read_json(path: str, text: str) -> Table:
+    """The object in a JSON file, no key twice in any object. Raises ConfigError that names line or key."""
+
+    def object_of(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        members = dict(pairs)
+        if len(members) != len(pairs):
+            names = [key for key, _ in pairs]
+            twin = next(key for key in names if names.count(key) > 1)
+            raise ConfigError(path, f"the key {twin!r} stands twice in one object", "one of the two is lost")
+        return members
+
+    def no_constant(name: str) -> NoReturn:
+        raise ConfigError(path, f"{name} is not JSON")
+
+    text = text.removeprefix("\ufeff")
+    try:
+        value = json.loads(text, object_pairs_hook=object_of, parse_constant=no_constant)
+    except json.JSONDecodeError as problem:
+        raise ConfigError(f"{path}: line {problem.lineno}", f"not JSON: {problem.msg}") from None
+    except (RecursionError, ValueError) as problem:  # nested too deep; a number with thousands of digits
+        raise ConfigError(path, f"cannot be read as JSON: {problem}") from None
+    if not isinstance(value, dict):
+        raise ConfigError(path, "must hold one JSON object")
+    return Table(path, "", value)
+
+
+T = TypeVar("T")
+
+
+def compiled(table: Table, key: str, compile_text: Callable[[str], T]) -> T:
+    """What a matcher or rule compiles to. Raises ConfigError that names the key and the text."""
+    written = table.text(key)
+    try:
+        return compile_text(written)
+    except (re.error, ValueError, OverflowError, RecursionError) as problem:
+        raise table.wrong(key, f"{written!r} cannot be used: {problem}") from None
+
+
+def timeout(table: Table, event: Event, usual: float) -> float:
+    """The hook's timeout in seconds; for SessionEnd the short one, since the agent has gone."""
+    if event is not Event.SESSION_END:
+        return table.seconds("timeout", usual)
+    return min(table.seconds("timeout", SESSION_END_TIMEOUT), SESSION_END_LONGEST)
+
+
+def located(words: tuple[str, ...], folder: str) -> tuple[str, ...]:
+    """A command whose program, if it is a relative path, is in `folder`; a bare name is looked up in PATH."""
+    return (join(folder, words[0]), *words[1:]) if words and "/" in words[0] else words
+
+
+_ASSIGNMENT: Final = re.compile(r"\w+=")
+_INTERPRETER: Final = re.compile(
+    r"(?:[a-z]*sh|python[\d.]*|pypy[\d.]*|node|deno|bun|ruby|perl|php|env|exec|sudo|nice|timeout|npx|uvx?|pwsh)(?:\.exe)?"
+)
+"""Programs that run another: the label is that one's name, if it can be told."""
+_SCRIPT: Final = re.compile(r".*[/.]\w.*", re.DOTALL)
+
+
+def label(command: str) -> str:
+    """What people and the model know a shell command by: `python3 guards/paths.py --x` is `paths.py`."""
+    try:
+        words = shlex.split(command)
+    except ValueError:  # an open quotation mark, say in a comment
+        words = command.split()
+    return label_of(words) or command.strip()
+
+
+def label_of(words: list[str]) -> str:
+    """The same for a command that is split into words already."""
+    while words and _ASSIGNMENT.match(words[0]):
+        words = words[1:]
+    if not words:
+        return ""
+    program = _last_part(words[0])
+    if _INTERPRETER.fullmatch(program):
+        for word in words[1:]:
+            if word in ("-c", "-e", "-m"):  # code or a module follows, not a script
+                break
+            if not word.startswith("-") and not _ASSIGNMENT.match(word) and _SCRIPT.fullmatch(word):
+                return _last_part(word)
+    return program
+
+
+def _last_part(word: str) -> str:
+    return basename(word.rstrip("/;&|)")) or word

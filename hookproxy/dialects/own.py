@@ -1,0 +1,66 @@
+"""Our own hooks, flat tables of `hookproxy.toml`: the claude dialect with bare tool names, failing closed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from .. import matching
+from ..errors import ConfigError
+from ..model import Event, HookSpec, OnTrouble, ToolNames
+from . import hookfile
+from .claude import CLAUDE
+from .hookfile import Table
+
+TIMEOUT: Final = 60.0
+"""Seconds. MCP agents commonly give up on a call after a minute: a slower hook would judge a dead one."""
+
+KEYS: Final = ("matcher", "command", "argv", "timeout", "on_trouble", "name", "env", "async", "if")
+"""Every key of a `[[hooks.EVENT]]` table."""
+
+OWN: Final = replace(
+    CLAUDE,
+    name="hookproxy",
+    described_by="hookproxy's own reference",
+    default_timeout=TIMEOUT,
+    tool_names=ToolNames.BARE,
+)
+
+
+def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str) -> HookSpec:
+    """The hook in one `[[hooks.EVENT]]` table. `where` names file and table; commands start from `folder`.
+
+    Trouble with it denies a call and withholds a result: who writes for hookproxy means to guard.
+    Raises ConfigError.
+    """
+    entry = Table(where, "", table)
+    for key, hint in entry.unknown(KEYS).items():
+        raise ConfigError(where, f"unknown key {key!r}", hint or f"the keys are {', '.join(KEYS)}")
+    command, argv = entry.text("command"), entry.texts("argv") or ()
+    if bool(command.strip()) == bool(argv):
+        raise ConfigError(where, "needs exactly one of command and argv", 'write command = "./guard.sh"')
+    if "if" in entry.members:
+        hookfile.compiled(entry, "if", matching.permission_rule)
+        if event in (Event.SESSION_START, Event.SESSION_END):
+            raise entry.wrong("if", f"is for tool events: with it, a {event} hook would never run")
+    matches = hookfile.compiled(entry, "matcher", matching.claude)
+    on_trouble = entry.choice("on_trouble", tuple(OnTrouble), OnTrouble.DIALECT)
+    return HookSpec(
+        dialect=OWN.name,
+        source=where,
+        event=event,
+        label=entry.text("name") or (hookfile.label_of(list(argv)) if argv else hookfile.label(command)),
+        matcher=entry.text("matcher"),
+        matches=matches,
+        argv=hookfile.located(argv, folder),
+        shell=command if not argv else "",
+        cwd=folder,
+        env=tuple((key, entry.table("env").text(key)) for key in entry.table("env").members),
+        timeout=hookfile.timeout(entry, event, TIMEOUT),
+        background=entry.flag("async"),
+        fails_closed=True,
+        withholds=True,
+        on_trouble=OnTrouble(on_trouble) if "on_trouble" in entry.members else None,
+        only_if=entry.text("if"),
+    )

@@ -1,0 +1,87 @@
+"""What the switchboard can decide about a frame: a closed sum for each direction, performed by `proxy`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+from .calls import Call
+
+
+class Passing(Enum):
+    """The effect of most frames."""
+
+    PASS = auto()  # to the other side, as it came
+
+
+PASS: Final = Passing.PASS
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """To the other side, in this spelling."""
+
+    line: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StartCall:
+    """A call to be judged; nothing is forwarded yet."""
+
+    call: Call
+
+
+@dataclass(frozen=True, slots=True)
+class CancelCall:
+    """The agent cancelled a judged call. `forward`: the server has it, and must hear of it."""
+
+    call: Call
+    forward: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Not forwarded. `unreadable` and `id` choose the JSON-RPC error; `why` is a sentence for people and the model."""
+
+    why: str
+    id: bytes = b"null"
+    unreadable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The session has begun. Comes beside the effect of the frame that began it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer to a judged call; nothing is forwarded yet."""
+
+    call: Call
+
+
+@dataclass(frozen=True, slots=True)
+class InitializeAnswered:
+    """The result of `initialize`: SessionStart hooks may add to its instructions."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsListed:
+    """A tools/list result; the table of tools has learned from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Output of the server that is no JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Not forwarded: an answer that nobody waits for."""
+
+    why: str
+
+
+FromAgent = Passing | Send | StartCall | CancelCall | Refused | Opened
+FromServer = Passing | Answered | InitializeAnswered | ToolsListed | Noise | Dropped

@@ -1,0 +1,219 @@
+"""Chooses the hooks that match an occasion and runs them in their dialect's order; groups one after another."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+
+from . import matching, policy, schema, wire
+from .dialects import foreign_variables
+from .dialects.base import Group
+from .model import (
+    Comments,
+    Decision,
+    Event,
+    HookSpec,
+    Occasion,
+    Order,
+    Proceed,
+    Refuse,
+    Settings,
+    Statement,
+    Tool,
+    ToolNames,
+)
+from .runners import RUNNERS
+
+_AT_ONCE: Final = 128  # hooks running at a time: three pipes each stay below the usual limit of 1024 descriptors
+_NAMES_REMEMBERED: Final = 4096  # the agent chooses names: a table of them must not grow for ever
+
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """What came of asking the PreToolUse hooks of all groups."""
+
+    decision: Decision
+    arguments: bytes
+    """The arguments that the decision is about, as hooks read them."""
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The hooks of one group that match a tool, and the name under which they see it."""
+
+    group: Group
+    hooks: tuple[HookSpec, ...]
+    tool_name: str
+
+
+class Hooks:
+    """All hook groups of one run, for the server of this name."""
+
+    def __init__(
+        self, groups: Sequence[Group], settings: Settings, server: str, environ: Mapping[str, str]
+    ) -> None:
+        self._groups = groups
+        self._settings = settings
+        self._server = re.sub(r"[^A-Za-z0-9_-]", "_", server)  # as Claude Code composes a tool's name
+        self._chosen: dict[tuple[Event, str], tuple[_Chosen, ...]] = {}
+        self._places = anyio.Semaphore(_AT_ONCE, fast_acquire=True)
+        self._environments = {group.dialect.name: _environment(group, environ) for group in groups}
+        self._background: anyio.abc.TaskGroup | None = None
+
+    def run_background_in(self, tasks: anyio.abc.TaskGroup) -> None:
+        """Hooks that are not awaited run in `tasks`, and end with it."""
+        self._background = tasks
+
+    @property
+    def any(self) -> bool:
+        """Something is configured that concerns calls: lines from the agent must be read."""
+        return self._settings.audit_all_calls or any(group.hooks for group in self._groups)
+
+    def concerns(self, tool: str) -> bool:
+        """True if any hook is to see calls of this tool, before or after, or if all calls are recorded."""
+        return self._settings.audit_all_calls or any(
+            self._choose(event, tool)
+            for event in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+        )
+
+    def hears(self, event: Event) -> bool:
+        """True if some hook is configured for this event at all."""
+        return any(spec.event is event for group in self._groups for spec in group.hooks)
+
+    async def before(self, occasion: Occasion, listed: Tool | None) -> Hearing:
+        """Ask the PreToolUse hooks: each group sees the arguments as rewritten so far, and a denial ends it.
+
+        `listed` is what is known of the tool: a rewrite that does not fit its schema is trouble.
+        On cancel the hooks that run are ended with their whole process groups.
+        """
+        statements: list[Statement] = []
+        feedback: tuple[str, ...] = ()
+        rewritten: bytes | None = None
+        asked = False
+        for chosen, hooks in self._distinct(occasion):
+            said = await self._ask(chosen.group, hooks, replace(occasion, tool_name=chosen.tool_name))
+            said = [await _checked(one, listed) for one in said]
+            statements += said
+            decision = policy.decide(said, self._settings, chosen.group.on_trouble)
+            feedback += decision.feedback
+            asked = asked or decision.asked
+            if isinstance(decision, Refuse):
+                return Hearing(replace(decision, feedback=feedback), occasion.arguments, tuple(statements))
+            if decision.arguments is not None:
+                rewritten = decision.arguments
+                occasion = replace(occasion, arguments=wire.normalise(rewritten))
+        return Hearing(Proceed(rewritten, feedback, asked), occasion.arguments, tuple(statements))
+
+    async def after(self, occasion: Occasion) -> tuple[Comments, tuple[Statement, ...]]:
+        """Ask the PostToolUse or PostToolUseFailure hooks of all groups."""
+        statements: list[Statement] = []
+        comments = Comments()
+        for chosen, hooks in self._distinct(occasion):
+            said = await self._ask(chosen.group, hooks, replace(occasion, tool_name=chosen.tool_name))
+            statements += said
+            comments = policy.merge_comments(
+                comments, policy.comments(said, self._settings, chosen.group.on_trouble)
+            )
+        return comments, tuple(statements)
+
+    async def of_session(self, occasion: Occasion) -> tuple[Statement, ...]:
+        """Ask the SessionStart or SessionEnd hooks, whose matcher is tried on what occasioned the event."""
+        statements: list[Statement] = []
+        for group in self._groups:
+            hooks = [
+                spec
+                for spec in group.hooks
+                if spec.event is occasion.event and spec.matches(occasion.occasioned_by)
+            ]
+            statements += await self._ask(group, hooks, occasion)
+        return tuple(statements)
+
+    def _choose(self, event: Event, tool: str) -> tuple[_Chosen, ...]:
+        """The groups with hooks for this event and tool; decided once per tool name."""
+        known = self._chosen.get((event, tool))
+        if known is None:
+            if len(self._chosen) >= _NAMES_REMEMBERED:
+                self._chosen.clear()
+            known = self._chosen[event, tool] = tuple(self._chosen_of_groups(event, tool))
+        return known
+
+    def _chosen_of_groups(self, event: Event, tool: str) -> Iterator[_Chosen]:
+        composed = f"mcp__{self._server}__{tool}"
+        for group in self._groups:
+            seen = composed if group.tool_names is ToolNames.MCP else tool
+            names = (tool, composed) if group.match_all_names else (seen,)
+            hooks = tuple(
+                spec for spec in group.hooks if spec.event is event and any(map(spec.matches, names))
+            )
+            if hooks:
+                yield _Chosen(group, hooks, seen)
+
+    def _distinct(self, occasion: Occasion) -> Iterator[tuple[_Chosen, list[HookSpec]]]:
+        """What was chosen for an occasion, but a hook that stands twice in one dialect only once."""
+        seen: set[tuple[object, ...]] = set()
+        for chosen in self._choose(occasion.event, occasion.tool):
+            hooks: list[HookSpec] = []
+            for spec in chosen.hooks:
+                identity = (chosen.group.dialect.name, *spec.identity)
+                if identity not in seen and _applies(spec, chosen.tool_name, occasion.arguments):
+                    seen.add(identity)
+                    hooks.append(spec)
+            if hooks:
+                yield chosen, hooks
+
+    async def _ask(self, group: Group, hooks: Iterable[HookSpec], occasion: Occasion) -> list[Statement]:
+        """Run hooks in their dialect's order; parallel ones stand in the order in which they finished."""
+        awaited: list[HookSpec] = []
+        for spec in hooks:
+            if spec.background and self._background is not None:
+                self._background.start_soon(self._run, group, spec, occasion)
+            else:
+                awaited.append(spec)
+        said: list[Statement] = []
+        if group.dialect.order is Order.SERIAL or len(awaited) < 2:
+            for spec in awaited:
+                said.append(await self._run(group, spec, occasion))  # noqa: PERF401  # one after another
+            return said
+
+        async def run(spec: HookSpec) -> None:
+            said.append(await self._run(group, spec, occasion))
+
+        async with anyio.create_task_group() as tasks:
+            for spec in awaited:
+                tasks.start_soon(run, spec)
+        return said
+
+    async def _run(self, group: Group, spec: HookSpec, occasion: Occasion) -> Statement:
+        document = group.dialect.write(spec, occasion)
+        async with self._places:
+            result = await RUNNERS[spec.type](spec, document, self._environments[group.dialect.name])
+        return Statement(spec, result, group.dialect.read(spec, result))
+
+
+async def _checked(one: Statement, listed: Tool | None) -> Statement:
+    """The statement, but a rewrite that does not fit the tool's schema is trouble, and is not applied."""
+    if one.verdict.arguments is None or listed is None or not listed.input_schema:
+        return one
+    # in a thread: the validator takes 70 ms to import, and a schema may be written to take long
+    problem = await anyio.to_thread.run_sync(schema.misfit, listed.input_schema, one.verdict.arguments)
+    if not problem:
+        return one
+    trouble = f"rewrote the arguments so that they do not fit the tool: {problem}"
+    return replace(one, verdict=replace(one.verdict, arguments=None, trouble=trouble))
+
+
+def _applies(spec: HookSpec, tool_name: str, arguments: bytes) -> bool:
+    return not spec.only_if or matching.permission_rule(spec.only_if)(tool_name, arguments)
+
+
+def _environment(group: Group, environ: Mapping[str, str]) -> dict[str, str]:
+    """What a group's hooks inherit: our environment without what tells of other hook systems."""
+    foreign = foreign_variables(group.dialect)
+    return {name: value for name, value in (environ or os.environ).items() if name not in foreign}

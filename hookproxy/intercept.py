@@ -1,0 +1,237 @@
+"""The life of one tools/call, read top to bottom: asked, refused or forwarded, answered, commented, recorded (law 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from time import perf_counter
+from typing import Final, Protocol
+
+
+from . import feedback, wire
+from .audit import Audit, Record
+from .hooks import Hooks
+from .model import Event, Occasion, Outcome, Proceed, Refuse, Session, Settings, Statement, Tool
+from .calls import Call
+
+_ID_IN_META: Final = ("claudecode/toolUseId", "callId")
+"""Where agents name their own call: Claude Code, Codex."""
+
+
+class Ending(Enum):
+    """How a forwarded call can end without an answer."""
+
+    LOST = auto()  # the server is gone
+    INTERRUPTED = auto()  # the agent cancelled it
+
+
+class Desk(Protocol):
+    """What a call needs of the proxy that holds it."""
+
+    hooks: Hooks
+    settings: Settings
+    session: Session
+    audit: Audit
+
+    def agent(self) -> str:
+        """Name and version as the agent gave them, else nothing."""
+
+    def tool(self, name: str) -> Tool | None:
+        """What a listing told of the tool."""
+
+    async def opening(self) -> tuple[str, ...]:
+        """Wait until SessionStart hooks are done; gives what they said if nobody has delivered it yet."""
+
+    async def forward(self, call: Call, line: bytes) -> bytes | Ending:
+        """Send the call to the server and wait for its answer."""
+
+    def answer(self, call: Call, line: bytes) -> None:
+        """Send the call's answer to the agent, unless it cancelled the call."""
+
+    def stop_others(self, call: Call, refuse: Refuse) -> None:
+        """Refuse all other calls that the server does not know yet."""
+
+    def report(self, statements: Sequence[Statement]) -> None:
+        """Tell people what hooks have for them: messages, and trouble."""
+
+    def say(self, text: str) -> None:
+        """Tell people."""
+
+    def lost(self, call: Call) -> bytes:
+        """The line that tells the agent that the server is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What an answer says, in brief."""
+
+    final: bool
+    """False: the call goes on in further requests, and no hook is asked yet."""
+    failed: bool = False
+    outcome: Outcome = Outcome()
+
+
+async def intercept(call: Call, desk: Desk) -> None:
+    """See one call through. On cancel its hooks are ended, nothing is answered, and the record is still written."""
+    begun = perf_counter()
+    record = Record(desk.session.id, desk.session.server, call.tool, call.id, call.arguments, desk.agent())
+    record.result = "cancelled"
+    answer: bytes | None = None
+    try:
+        answer = await _judged(call, desk, record)
+    finally:
+        record.ms = (perf_counter() - begun) * 1000
+        problem = desk.audit.write(record)
+        if problem:
+            desk.say(f"the audit line of {call.tool} cannot be written: {problem}")
+        if answer is not None:
+            if problem and desk.audit.required and record.result != "refused":
+                answer = feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=True)
+            desk.answer(call, answer)
+
+
+async def _judged(call: Call, desk: Desk, record: Record) -> bytes | None:
+    """The call's answer; None where there is to be none."""
+    if desk.audit.required and (problem := desk.audit.trouble()):
+        desk.say(f"a call of {call.tool} is refused because its audit line cannot be written: {problem}")
+        record.decision, record.result = "deny", "refused"
+        return feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=False)
+    opening = await desk.opening()
+    occasion = _occasion(call, desk)
+    hearing = await desk.hooks.before(occasion, desk.tool(call.tool))
+    record.statements += hearing.statements
+    desk.report(hearing.statements)
+    asked = "asked-" if hearing.decision.asked else ""
+    if isinstance(hearing.decision, Refuse):
+        record.decision, record.result, record.reason = f"{asked}deny", "refused", hearing.decision.reason
+        if hearing.decision.stop:
+            desk.stop_others(call, hearing.decision)
+        return refusal(call, hearing.decision)
+    record.decision, record.final = f"{asked}allow", hearing.decision.arguments or b""
+    sent = perf_counter()
+    answer = await desk.forward(call, _line(call, hearing.decision))
+    duration = round((perf_counter() - sent) * 1000)
+    occasion = replace(occasion, arguments=hearing.arguments)
+    texts = (*opening, *hearing.decision.feedback)
+    if isinstance(answer, Ending):
+        return await _ended(call, desk, record, occasion, answer, duration)
+    return await _commented(call, desk, record, occasion, answer, texts, duration)
+
+
+def refusal(call: Call, refuse: Refuse) -> bytes:
+    """The line that tells the agent, and its model, that the call is refused and why."""
+    return feedback.refusal(call.id, refuse, Event.PRE_TOOL_USE, stateless=call.stateless, task=call.task)
+
+
+def _occasion(call: Call, desk: Desk) -> Occasion:
+    listed = desk.tool(call.tool)
+    named = (wire.text(bytes(call.meta.get(key, b""))) for key in _ID_IN_META)
+    return Occasion(
+        event=Event.PRE_TOOL_USE,
+        session=desk.session,
+        tool=call.tool,
+        tool_use_id=next((name for name in named if name), f"call_{call.key.decode(errors='replace')}"),
+        arguments=call.arguments,
+        annotations=listed.annotations if listed else b"",
+    )
+
+
+def _line(call: Call, decision: Proceed) -> bytes:
+    """The agent's own bytes, or the same with only `params.arguments` replaced."""
+    if decision.arguments is None:
+        return call.line
+    start, end = wire.members(call.line)["params"]
+    params = call.line[start:end]
+    rewritten = wire.with_member(params, "arguments", wire.one_line(decision.arguments.replace(b"\n", b" ")))
+    return wire.splice(call.line, [((start, end), rewritten)])
+
+
+async def _ended(
+    call: Call, desk: Desk, record: Record, occasion: Occasion, ending: Ending, duration: int
+) -> bytes | None:
+    """A call without an answer: PostToolUseFailure hooks hear of it; the agent does unless it cancelled."""
+    interrupted = ending is Ending.INTERRUPTED
+    record.result = "cancelled" if interrupted else "lost"
+    said = "The call was cancelled." if interrupted else "The server exited before it answered."
+    outcome = Outcome(error=said, interrupted=interrupted, duration_ms=duration)
+    happened = replace(occasion, event=Event.POST_TOOL_USE_FAILURE, outcome=outcome)
+    _, statements = await desk.hooks.after(happened)
+    record.statements += statements
+    desk.report(statements)
+    return None if interrupted else desk.lost(call)
+
+
+async def _commented(
+    call: Call,
+    desk: Desk,
+    record: Record,
+    occasion: Occasion,
+    line: bytes,
+    texts: tuple[str, ...],
+    duration: int,
+) -> bytes:
+    """The server's answer as the agent gets it: with what hooks say, or as it came."""
+    try:
+        reading = _read(call, line)
+    except ValueError as problem:
+        desk.say(f"the answer of {call.tool} is withheld: {problem}")
+        record.result, record.reason = "error", str(problem)
+        return feedback.ambiguous(call.id, str(problem))
+    if not reading.final:
+        return line
+    record.result = "error" if reading.failed else "ok"
+    event = Event.POST_TOOL_USE_FAILURE if reading.failed else Event.POST_TOOL_USE
+    happened = replace(occasion, event=event, outcome=replace(reading.outcome, duration_ms=duration))
+    comments, statements = await desk.hooks.after(happened)
+    record.statements += statements
+    desk.report(statements)
+    tool = desk.tool(call.tool)
+    if reading.outcome.result:
+        delivered = feedback.deliver(line, comments, texts, desk.settings.feedback, tool)
+    else:
+        delivered = feedback.deliver_error(line, comments, texts)
+    if delivered.note is not None:
+        desk.say(f"{call.tool}: {delivered.note.value}")
+    record.result_changed = delivered.line is not line
+    return delivered.line
+
+
+def _read(call: Call, line: bytes) -> _Reading:
+    """What the answer says. Raises Unreadable, TwinKeys: the agent could read it otherwise than hooks would."""
+    wire.check_text(line)
+    spans = wire.members(line)
+    if "result" not in spans:
+        return _Reading(True, True, Outcome(error=_error_text(line[slice(*spans["error"])])))
+    if "error" in spans:
+        raise wire.Unreadable("it holds both a result and an error")
+    result = line[slice(*spans["result"])]
+    if result[:1] != b"{":
+        return _Reading(True, False, Outcome(content=b"[]", result=result))
+    members = wire.members(result)
+    kind = wire.text(result[slice(*members["resultType"])]) if "resultType" in members else "complete"
+    if kind in ("input_required", "task") or (call.task and "task" in members):
+        return _Reading(False)
+    content = wire.legible(result[slice(*members["content"])]) if "content" in members else b"[]"
+    failed = "isError" in members and result[slice(*members["isError"])] == b"true"
+    error = (_joined_text(content) or "The tool reported an error without a text.") if failed else ""
+    return _Reading(True, failed, Outcome(content=content, result=result, error=error))
+
+
+def _error_text(error: bytes) -> str:
+    """A JSON-RPC error as Claude Code words it for hooks."""
+    try:
+        members = wire.fields(error)
+    except wire.Unreadable:
+        return "MCP error"
+    message = wire.text(bytes(members.get("message", b""))) or ""
+    return f"MCP error {bytes(members.get('code', b'')).decode(errors='replace')}: {message}"
+
+
+def _joined_text(content: bytes) -> str:
+    """All text of content blocks, a line end between each two."""
+    try:
+        texts = [wire.text(bytes(wire.fields(bytes(block)).get("text", b""))) for block in wire.items(content)]
+    except wire.Unreadable:
+        return ""
+    return "\n".join(text for text in texts if text)

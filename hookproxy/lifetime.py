@@ -1,0 +1,171 @@
+"""How a run begins and how it ends: whoever ends first, nothing is left behind, and we end as the server did (law 2)."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from typing import Final
+
+import anyio
+
+from . import feedback, process
+from .model import Event
+from .process import Server
+from .proxy import Proxy
+
+HANG: Final = 5.0  # seconds that hooks get once the agent has no more to say and still reads (design section 11)
+LEAVE: Final = 1.0  # seconds a server gets to leave after its input has ended, or after a signal that was passed on
+COMPLY: Final = 0.5  # seconds a server gets after TERM; with LEAVE below the two seconds agents wait before they kill
+REST: Final = 0.3  # seconds for what is left to do after a signal: hooks of finished calls, the agent's last bytes
+FAREWELL: Final = 1.5  # seconds that SessionEnd hooks share, as in Claude Code
+STALL: Final = 5.0  # seconds without the agent taking a byte, after which what is left for it is given up
+
+_PASSED_ON: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Lifetime:
+    """One run of a proxy over a started server."""
+
+    def __init__(self, proxy: Proxy, server: Server) -> None:
+        self._proxy = proxy
+        self._server = server
+        self._status = 0
+        self._exited = anyio.Event()
+        self._signalled = False
+        self._agent_ended = False
+        self._server_ended = False
+
+    async def live(self) -> int:
+        """Relay until one side ends, then see the rest through; gives the exit status, 128+n for a signal.
+
+        On cancel the server is killed and waited for.
+        """
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._watch_server)
+            tasks.start_soon(self._pass_signals_on)
+            self._proxy.open(tasks)
+            self._proxy.relay.on_passed = self._look
+            self._proxy.relay.start(self._agent_end, self._proxy.stir, self._server_end)
+            try:
+                await self._proxy.until(lambda: self._over)
+                await self._wind_down()
+            finally:
+                self._close()
+            tasks.cancel_scope.cancel()
+        return self._status
+
+    # --- what happens ---
+
+    def _agent_end(self) -> None:
+        self._agent_ended = True
+        self._proxy.stir()
+
+    def _server_end(self) -> None:
+        self._server_ended = True
+        self._proxy.stir()
+
+    def _look(self) -> None:
+        if self._agent_ended:  # only then somebody waits for the last answer
+            self._proxy.stir()
+
+    async def _watch_server(self) -> None:
+        exit_fd = process.open_exit(self._server.pid)
+        try:
+            await anyio.wait_readable(exit_fd)
+        finally:
+            os.close(exit_fd)
+        code = process.reap(self._server.pid)
+        self._status = code if code >= 0 else 128 - code
+        self._exited.set()
+        self._proxy.stir()
+
+    async def _pass_signals_on(self) -> None:
+        with anyio.open_signal_receiver(*_PASSED_ON) as signals:
+            async for number in signals:
+                self._signalled = True
+                self._kill(number)
+                self._proxy.stir()
+
+    @property
+    def _agent_gone(self) -> bool:
+        return self._proxy.relay.agent.gone
+
+    @property
+    def _over(self) -> bool:
+        return self._agent_ended or self._agent_gone or self._hurried
+
+    @property
+    def _hurried(self) -> bool:
+        """Waiting for the server's answers makes no sense any more."""
+        return self._server_ended or self._exited.is_set() or self._signalled
+
+    # --- the end, in order ---
+
+    async def _wind_down(self) -> None:
+        proxy = self._proxy
+        async with anyio.create_task_group() as farewell:
+            if not self._hurried:
+                await self._let_hooks_decide()
+            proxy.end_held(lambda call: feedback.ended_early(call.id))
+            farewell.start_soon(self._end_session)
+            proxy.relay.server.end_output()
+            await proxy.until(lambda: self._hurried or self._agent_gone or not proxy.board.pending)
+            await self._see_server_off()
+            proxy.relay.server.drain()
+            proxy.lose_server(self._last_status())
+            await self._within(REST if self._signalled else HANG, lambda: not proxy.busy)
+            await self._hand_over()
+
+    async def _let_hooks_decide(self) -> None:
+        """Calls that came before the end of input still get their hooks' decision; nobody reads it: at once no more."""
+        await self._within(HANG, lambda: not self._proxy.holding or self._hurried)
+
+    async def _within(self, seconds: float, condition: Callable[[], bool]) -> None:
+        """Wait for a condition, but not longer than this, and not when the agent does not listen any more."""
+        with anyio.move_on_after(seconds):
+            await self._proxy.until(lambda: condition() or self._agent_gone)
+
+    async def _see_server_off(self) -> None:
+        """Wait for the server to leave, ask it to, make it: it has been waited for when this is over."""
+        for patience, insist in ((LEAVE, signal.SIGTERM), (COMPLY, signal.SIGKILL)):
+            with anyio.move_on_after(patience):
+                await self._exited.wait()
+            if self._exited.is_set():
+                return
+            self._kill(insist)
+        with anyio.move_on_after(process.REAP_LIMIT):
+            await self._exited.wait()
+
+    def _kill(self, number: int) -> None:
+        if not self._exited.is_set():  # after that the number may be another's
+            os.kill(self._server.pid, number)
+
+    def _last_status(self) -> str:
+        if self._status > 128:
+            return f"was ended by {signal.Signals(self._status - 128).name}"
+        return f"exited with status {self._status}"
+
+    async def _end_session(self) -> None:
+        if self._proxy.board.opened and self._proxy.hooks.hears(Event.SESSION_END):
+            with anyio.move_on_after(FAREWELL):
+                await self._proxy.session_event(Event.SESSION_END, "other")
+
+    async def _hand_over(self) -> None:
+        """Give the agent what is queued for it, as long as it takes any."""
+        agent = self._proxy.relay.agent
+        left = -1
+        while agent.queued and agent.queued != left and not self._agent_gone:
+            left = agent.queued
+            with anyio.move_on_after(REST if self._signalled else STALL):
+                await agent.flushed()
+        agent.end_output()
+
+    def _close(self) -> None:
+        """Nothing outlives this: both channels closed, the server killed and reaped if it still runs."""
+        if not self._exited.is_set():
+            self._kill(signal.SIGKILL)
+            process.reap(self._server.pid)
+        self._proxy.relay.server.close()
+        self._proxy.relay.agent.close()
+        self._proxy.audit.close()

@@ -1,0 +1,132 @@
+"""What many hooks said, as one decision: refusal, question and trouble rules.
+
+Law 3: trouble with a hook has the consequence that the configuration names, and is never taken for consent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .model import (
+    Comments,
+    Decision,
+    Ground,
+    HookSpec,
+    OnAsk,
+    OnTrouble,
+    Permission,
+    Proceed,
+    Refuse,
+    Settings,
+    Statement,
+    Trouble,
+)
+
+
+def decide(
+    statements: Sequence[Statement], settings: Settings, group_on_trouble: OnTrouble | None
+) -> Decision:
+    """One group's decision on a call; `statements` stand in the order in which the last one wins.
+
+    A judgement is told before trouble, for the model can act on it: a reason helps more than a crash does.
+    """
+    judges = _judges(statements)
+    refuse = _denied(judges) or _failed(judges, settings, group_on_trouble) or _asked(judges, settings.on_ask)
+    if refuse:
+        return replace(refuse, feedback=_feedback(statements))
+    return Proceed(
+        arguments=_last([one.verdict.arguments for one in judges if not one.verdict.trouble]),
+        feedback=_feedback(statements),
+        asked=any(one.verdict.permission is Permission.ASK for one in judges),
+    )
+
+
+def comments(
+    statements: Sequence[Statement], settings: Settings, group_on_trouble: OnTrouble | None
+) -> Comments:
+    """What one group of post hooks does to a result."""
+    judges = _judges(statements)
+    withheld: list[Trouble] = []
+    noted: list[Trouble] = []
+    for one in judges:
+        if not one.verdict.trouble:
+            continue
+        trouble = Trouble(one.spec.label, one.spec.event, one.verdict.trouble)
+        rule = _rule(one.spec, settings, group_on_trouble)
+        if rule is OnTrouble.DENY or (rule is OnTrouble.DIALECT and one.spec.withholds):
+            withheld.append(trouble)
+        elif rule is OnTrouble.DIALECT and one.spec.fails_closed:
+            noted.append(trouble)  # the tool has run: to a hook that cannot withhold, blocking means telling
+    return Comments(
+        feedback=_feedback(statements),
+        replacement=_last([one.verdict.replacement for one in judges if not one.verdict.trouble]),
+        withheld=tuple(withheld),
+        noted=tuple(noted),
+    )
+
+
+def merge_comments(first: Comments, second: Comments) -> Comments:
+    """The comments of two groups that were asked in this order: all of both; the later replacement wins."""
+    return Comments(
+        feedback=first.feedback + second.feedback,
+        replacement=_last([first.replacement, second.replacement]),
+        withheld=first.withheld + second.withheld,
+        noted=first.noted + second.noted,
+    )
+
+
+def _judges(statements: Sequence[Statement]) -> list[Statement]:
+    """Those who may decide: what a background hook says comes too late to count."""
+    return [one for one in statements if not one.spec.background]
+
+
+def _denied(judges: Sequence[Statement]) -> Refuse | None:
+    """The refusal if a hook denies, or wants the turn to end, which denies as well."""
+    denying = [one for one in judges if one.verdict.permission is Permission.DENY or one.verdict.stop]
+    if not denying:
+        return None
+    return replace(_refuse(denying, Ground.DENIED), stop=any(one.verdict.stop for one in denying))
+
+
+def _failed(
+    judges: Sequence[Statement], settings: Settings, group_on_trouble: OnTrouble | None
+) -> Refuse | None:
+    """The refusal if trouble with a hook denies; it tells of the first such hook."""
+    for one in judges:
+        if not one.verdict.trouble:
+            continue
+        rule = _rule(one.spec, settings, group_on_trouble)
+        if rule is OnTrouble.DENY:
+            return Refuse(one.spec.label, one.verdict.trouble, ground=Ground.TROUBLE)
+        if rule is OnTrouble.DIALECT and one.spec.fails_closed:
+            return Refuse(one.spec.label, one.verdict.trouble, ground=Ground.FAILED_CLOSED)
+    return None
+
+
+def _asked(judges: Sequence[Statement], on_ask: OnAsk) -> Refuse | None:
+    """The refusal if a hook wants a person to confirm, and nobody can or may be asked."""
+    asking = [one for one in judges if one.verdict.permission is Permission.ASK]
+    if not asking or on_ask is OnAsk.ALLOW:
+        return None
+    ground = Ground.ASK_DENIED if on_ask is OnAsk.DENY else Ground.ASK_UNAVAILABLE
+    return replace(_refuse(asking, ground), asked=True)
+
+
+def _rule(spec: HookSpec, settings: Settings, group_on_trouble: OnTrouble | None) -> OnTrouble:
+    """What follows trouble with this hook: its own choice over its group's over the configuration's."""
+    return spec.on_trouble or group_on_trouble or settings.on_trouble
+
+
+def _refuse(agreeing: Sequence[Statement], ground: Ground) -> Refuse:
+    reasons = [one.verdict.reason for one in agreeing if one.verdict.reason]
+    return Refuse(by=agreeing[0].spec.label, reason="\n".join(reasons), ground=ground)
+
+
+def _feedback(statements: Sequence[Statement]) -> tuple[str, ...]:
+    return tuple(text for one in statements for text in one.verdict.feedback)
+
+
+def _last(offers: Sequence[bytes | None]) -> bytes | None:
+    """The last thing offered, if anything is."""
+    return next((offer for offer in reversed(offers) if offer is not None), None)

@@ -1,0 +1,260 @@
+"""Starts, ends and reaps processes, and knows their limits. The only module that starts any.
+
+`run` starts the server before it imports anything heavy: what is imported here delays the server.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+
+TYPE_CHECKING = False  # `typing` itself takes 9 ms to import
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Final
+
+VARIABLE_LIMIT: Final = (
+    131_072  # bytes of NAME=value and its NUL: Linux starts no program with more (MAX_ARG_STRLEN)
+)
+OUTPUT_LIMIT: Final = 10 * 1024 * 1024  # bytes kept of each output: above any answer, below what hurts us
+GRACE: Final = 2.0  # seconds from TERM to KILL: enough to remove a lock file, not enough to look like a hang
+REAP_LIMIT: Final = (
+    1.0  # seconds from KILL until we go on without the status: only a stuck disk keeps a process so long
+)
+SHELL: Final = "/bin/sh"
+
+# Python ignores these two, and an ignored signal stays ignored in children: `yes | head` would not end.
+_TO_DEFAULT: Final = (signal.SIGPIPE, signal.SIGXFSZ)
+# What Python writes into LC_CTYPE when it finds the C locale (PEP 538).
+_COERCED_LOCALES: Final = ("C.UTF-8", "C.utf8", "UTF-8")
+
+
+class Server:
+    """A started server: its process, and our ends of its standard input and output."""
+
+    __slots__ = ("from_server", "pid", "to_server")
+
+    def __init__(self, pid: int, to_server: int, from_server: int) -> None:
+        self.pid = pid
+        self.to_server = to_server
+        self.from_server = from_server
+
+
+def start_server(argv: Sequence[str]) -> Server:
+    """Start the server as the agent would: our environment, folder, process group and standard error.
+
+    Raises UserError with the status that a shell would end with.
+    """
+    settle()
+    stdin, to_server = os.pipe()
+    from_server, stdout = os.pipe()
+    try:
+        pid = _spawn_server(tuple(argv), ((os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_DUP2, stdout, 1)))
+    except (OSError, ValueError) as error:
+        from .errors import NOT_EXECUTABLE, NOT_FOUND, UserError
+
+        close_all((stdin, to_server, from_server, stdout))
+        status = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+        hint = f"the server's command line is: {' '.join(argv)}"
+        raise UserError(f"cannot start the server: {why_not_started(error, argv[0])}", hint, status) from None
+    close_all((stdin, stdout))
+    return Server(pid, to_server, from_server)
+
+
+def _spawn_server(argv: tuple[str, ...], actions: Sequence[tuple[int, int, int]]) -> int:
+    try:
+        return os.posix_spawnp(argv[0], argv, os.environb, file_actions=actions, setsigdef=_TO_DEFAULT)
+    except OSError as error:
+        program = find_program(argv[0], os.environ.get("PATH"))
+        if error.errno != errno.ENOEXEC or program is None:
+            raise
+    return os.posix_spawn(
+        SHELL, (SHELL, program, *argv[1:]), os.environb, file_actions=actions, setsigdef=_TO_DEFAULT
+    )
+
+
+def start_hook(
+    program: str, argv: tuple[str, ...], env: Mapping[str, str], cwd: str, standard: tuple[int, int, int]
+) -> int:
+    """Start `program` in a session of its own, without a terminal, in `cwd` (empty: ours); gives its id.
+
+    `standard` are descriptors for its standard input, output and error; the caller closes them. A script that
+    names no interpreter is run by the shell. Raises OSError, and ValueError where a string holds a NUL.
+    """
+    try:
+        return _spawn_hook(program, argv, env, cwd, standard)
+    except OSError as error:
+        if error.errno != errno.ENOEXEC:
+            raise
+    return _spawn_hook(SHELL, (SHELL, program, *argv[1:]), env, cwd, standard)
+
+
+def _spawn_hook(
+    program: str, argv: tuple[str, ...], env: Mapping[str, str], cwd: str, standard: tuple[int, int, int]
+) -> int:
+    # For a small hook Popen costs 10 % more, alone and 8 at once, but posix_spawn cannot change the folder.
+    if not cwd or cwd == os.getcwd():
+        actions = [(os.POSIX_SPAWN_DUP2, ours, theirs) for theirs, ours in enumerate(standard)]
+        try:
+            return os.posix_spawn(
+                program, argv, env, file_actions=actions, setsid=True, setsigdef=_TO_DEFAULT
+            )
+        except NotImplementedError:  # a Python that was built for a C library without POSIX_SPAWN_SETSID
+            pass
+    import subprocess  # 10 ms that no start-up should pay
+
+    stdin, stdout, stderr = standard
+    started = subprocess.Popen(
+        argv,
+        executable=program,
+        env=env,
+        cwd=cwd or None,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        start_new_session=True,
+    )
+    started.returncode = 0  # `reap` waits for it: without this, Popen would do so too, and warn
+    return started.pid
+
+
+def find_program(word: str, path: str | None, cwd: str = "") -> str | None:
+    """The file that a shell would run for `word`, searched in `path` as seen from `cwd`; or None."""
+    folders = (path if path is not None else os.defpath).split(os.pathsep)
+    for program in (word,) if "/" in word else (os.path.join(folder, word) for folder in folders):
+        seen_from_here = os.path.join(cwd, program)
+        if os.path.isfile(seen_from_here) and os.access(seen_from_here, os.X_OK):
+            return program
+    return None
+
+
+def why_not_started(error: OSError | ValueError, word: str, cwd: str = "") -> str:
+    """The reason in a few words, naming the command or the folder."""
+    if not isinstance(error, OSError):
+        return f"{word!r}: {error}"  # a NUL, or a variable without a name: Python says which
+    if cwd and not os.path.isdir(cwd):
+        return f"no such folder: {cwd}"
+    if error.errno == errno.ENOENT:
+        there = "/" in word and os.path.exists(os.path.join(cwd, word))
+        return (
+            f"the interpreter in its first line is missing: {word}" if there else f"command not found: {word}"
+        )
+    if error.errno == errno.EACCES:
+        return f"not executable: {word}"
+    if error.errno == errno.E2BIG:
+        return f"its arguments and environment are longer than the system allows: {word}"
+    return f"{os.strerror(error.errno or 0)}: {word}"
+
+
+def close_all(descriptors: Sequence[int]) -> None:
+    """Close each of them."""
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def end_tree(pid: int, number: int) -> None:
+    """Send a signal to all processes of a hook's group. Nobody left to get it is fine."""
+    try:  # noqa: SIM105 - contextlib is an import
+        os.killpg(pid, number)
+    except (ProcessLookupError, PermissionError):  # gone; or all that is left runs as somebody else
+        pass
+
+
+def open_exit(pid: int) -> int:
+    """A descriptor that can be read once our child `pid` has ended; it is not reaped. Raises OSError."""
+    try:
+        return os.pidfd_open(pid)
+    except AttributeError:  # a Python built without it
+        pass
+    except OSError as error:
+        if error.errno not in (errno.ENOSYS, errno.EPERM):  # an old kernel, a sandbox
+            raise
+    return _open_exit_by_thread(pid)
+
+
+def _open_exit_by_thread(pid: int) -> int:
+    """The same where pidfds are missing: a thread waits, and its end of a pipe closes."""
+    import threading
+
+    ended, living = os.pipe()
+
+    def wait() -> None:
+        try:
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        except ChildProcessError:
+            pass
+        finally:
+            os.close(living)
+
+    threading.Thread(target=wait, name=f"waits for {pid}", daemon=True).start()
+    return ended
+
+
+def reap(pid: int) -> int:
+    """Our child's exit code, or the negative number of the signal that ended it.
+
+    Blocks until it has ended: ask when `open_exit` says so.
+    """
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    except ChildProcessError:  # somebody else in this process took it: lost, which must not look like success
+        return -signal.SIGKILL
+
+
+def settle() -> None:
+    """Undo what we may have inherited that would spoil the starting of children; call it before the first."""
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:  # then the kernel throws away how children end
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    # Where a standard descriptor is missing, a pipe would take its number, and a child's own be laid over it.
+    while (gap := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(gap)
+    _forget_coerced_locale()
+
+
+def _forget_coerced_locale() -> None:
+    """Remove the LC_CTYPE that Python itself may have set: our children get the environment that we got."""
+    if os.environ.get("LC_CTYPE") in _COERCED_LOCALES:
+        try:
+            with open("/proc/self/environ", "rb") as inherited:
+                names = {variable.partition(b"=")[0] for variable in inherited.read().split(b"\0")}
+        except OSError:
+            return
+        if b"LC_CTYPE" not in names:
+            del os.environ["LC_CTYPE"]
+
+
+def fit_environment(env: Mapping[str, str]) -> Mapping[str, str]:
+    """The same variables as a process can be given them: in UTF-8, NUL replaced, and cut at VARIABLE_LIMIT.
+
+    Where one was cut, HOOK_TRUNCATED=1 says so. What fits already comes back as it is.
+    """
+    if all(_fits(name, value) for name, value in env.items()):
+        return env
+    whole = {name: _as_bytes(value) for name, value in env.items()}
+    fitted = {name: os.fsdecode(_cut(value, VARIABLE_LIMIT - len(name) - 2)) for name, value in whole.items()}
+    if any(len(name) + len(value) + 2 > VARIABLE_LIMIT for name, value in whole.items()):
+        fitted["HOOK_TRUNCATED"] = "1"
+    return fitted
+
+
+def _fits(name: str, value: str) -> bool:
+    return value.isascii() and len(name) + len(value) + 2 <= VARIABLE_LIMIT and "\0" not in value
+
+
+def _as_bytes(value: str) -> bytes:
+    value = value.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    try:
+        return value.encode("utf-8", "surrogateescape")  # bytes that were not UTF-8 when we inherited them
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can spell and UTF-8 cannot
+        return value.encode("utf-8", "replace")
+
+
+def _cut(value: bytes, limit: int) -> bytes:
+    """At most `limit` bytes, ending with a whole UTF-8 character."""
+    if len(value) <= limit:
+        return value
+    while limit > 0 and value[limit] & 0xC0 == 0x80:  # a byte that continues a character
+        limit -= 1
+    return value[:limit]

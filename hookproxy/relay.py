@@ -1,0 +1,203 @@
+"""Bytes in, switchboard, bytes out, within one callback of the event loop: frames that concern no hook (law 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from . import feedback
+from .calls import id_key
+from .effects import PASS, FromAgent, FromServer, Opened, Refused, Send
+from .switchboard import Switchboard
+from .transports.base import Channel
+from .transports.lines import Lines, Passage, TooLong
+
+PIECEWISE: Final = 65536  # bytes of an unfinished line from which on it passes in pieces, if nobody must see it whole
+
+Perform = Callable[[FromAgent | FromServer, bytes], None]
+"""Performs an effect other than PASS and Send, of the line that is given."""
+
+
+class Relay:
+    """The two directions between an agent and a server. With `strict`, no line passes that could not be read."""
+
+    def __init__(
+        self, agent: Channel, server: Channel, board: Switchboard, limit: int, strict: bool, perform: Perform
+    ) -> None:
+        self.agent = agent
+        self.server = server
+        self._board = board
+        self._strict = strict
+        self._perform = perform
+        self._limit = limit
+        self._agent_lines = Lines(limit)
+        self._server_lines = Lines(limit)
+        self._passage: Passage | None = None
+        self._kept_back: list[bytes] = []
+        self._pauses: set[str] = set()
+        self._opened = False
+        self.on_passed: Callable[[], None] = _nothing
+        """Called whenever lines from the server have been dealt with."""
+
+    def start(
+        self, on_agent_end: Callable[[], None], on_agent_gone: Callable[[], None], on_server_end: Callable[[], None]
+    ) -> None:
+        """Begin. Each end of input is told after the last line before it has been dealt with."""
+
+        def agent_ended() -> None:
+            self._agent_tail()
+            on_agent_end()
+
+        def server_ended() -> None:
+            self._server_tail()
+            on_server_end()
+
+        self.agent.start(self._agent_bytes, agent_ended, self._agent_is_full, on_agent_gone)
+        self.server.start(
+            self._server_bytes,
+            server_ended,
+            lambda full: self.pause_agent("the server does not read", full),
+            _nothing,  # it may go on to write: what it has read it answers
+        )
+
+    def pause_agent(self, reason: str, on: bool) -> None:
+        """Read nothing from the agent while any reason for it stands."""
+        (self._pauses.add if on else self._pauses.discard)(reason)
+        (self.agent.pause if self._pauses else self.agent.resume)()
+
+    def _agent_is_full(self, full: bool) -> None:
+        (self.server.pause if full else self.server.resume)()
+
+    # --- from the agent ---
+
+    def _agent_bytes(self, piece: bytes) -> None:
+        if not self._strict:  # nothing can be refused: on it goes, and then we look what it was
+            self.server.write(piece)
+            for line in self._agent_lines.feed(piece):
+                if isinstance(line, bytes):
+                    self._board.from_agent(line)
+            return
+        passing: list[bytes] = []
+        for line in self._agent_lines.feed(piece):
+            if isinstance(line, TooLong):
+                self._send(self.server, passing)
+                self._perform(Refused(feedback.too_long(line.size, self._limit), line.id or b"null"), b"")
+                continue
+            effect = self._board.from_agent(line)
+            if self._board.opened and not self._opened:
+                self._opened = True
+                self._perform(Opened(), line)
+            if effect is PASS:
+                passing.append(line)
+            elif type(effect) is Send:
+                passing.append(effect.line)
+            else:
+                self._send(self.server, passing)
+                self._perform(effect, line)
+        self._send(self.server, passing)
+
+    def _agent_tail(self) -> None:
+        """What stands after the last line end: a frame as well, to many readers."""
+        line = self._agent_lines.take()
+        if not line or not self._strict:
+            return
+        effect = self._board.from_agent(line)
+        if effect is PASS or isinstance(effect, Send):
+            line = effect.line if isinstance(effect, Send) else line
+            self.server.write(line + b"\n" if self._board.calls else line)  # held calls' lines come after it
+        else:
+            self._perform(effect, line)
+
+    def to_server(self, line: bytes) -> None:
+        """A line of our choice, whole."""
+        self.server.write(line if line.endswith(b"\n") else line + b"\n")
+
+    # --- from the server ---
+
+    def _server_bytes(self, piece: bytes) -> None:
+        if self._passage is not None:
+            piece = self._pass_on(self._passage, piece)
+        if not self._server_lines.begun and _answers_nothing(piece):
+            self.agent.write(piece)
+            return
+        passing: list[bytes] = []
+        for line in self._server_lines.feed(piece):
+            if isinstance(line, TooLong):
+                line = self._instead(line)
+            effect = self._board.from_server(line)
+            if effect is PASS:
+                passing.append(line)
+            else:
+                self._send(self.agent, passing)
+                self._perform(effect, line)
+        self._send(self.agent, passing)
+        self.on_passed()
+        if self._server_lines.begun >= PIECEWISE and not self._board.watching:
+            self._begin_passage()
+
+    def _begin_passage(self) -> None:
+        """Let the unfinished line go: only what begins as an object, for anything else may be noise."""
+        if self._server_lines.begins_object:
+            head = self._server_lines.take()
+            self._passage = Passage(head)
+            self.agent.write(head)
+
+    def _pass_on(self, passage: Passage, piece: bytes) -> bytes:
+        """The part of `piece` that is not of the long line on its way."""
+        mine, rest, ended = passage.split(piece)
+        self.agent.write(mine)
+        if ended:
+            self._passage = None
+            if passage.id is not None:
+                self._board.answered_in_pieces(id_key(passage.id))
+            self.on_passed()
+            self._send(self.agent, self._kept_back)
+        return rest
+
+    def _server_tail(self) -> None:
+        """What stands after the last line end: passed on as it is if it is JSON."""
+        if self._passage is not None:
+            self._passage = None
+            self._kept_back[:0] = [b"\n"] if self._kept_back else []
+        line = self._server_lines.take()
+        if line:
+            effect = self._board.from_server(line)
+            if effect is PASS:
+                self.agent.write(line)
+            else:
+                self._perform(effect, line)
+        self._send(self.agent, self._kept_back)
+
+    def to_agent(self, line: bytes) -> None:
+        """A line of our choice, whole: it waits while a long line is on its way."""
+        line = line if line.endswith(b"\n") else line + b"\n"
+        if self._passage is not None:
+            self._kept_back.append(line)
+        else:
+            self.agent.write(line)
+
+    def _instead(self, lost: TooLong) -> bytes:
+        """An answer that is too long to be judged becomes an error; other such messages become noise."""
+        if lost.id is not None:
+            return feedback.answer_too_long(lost.id, lost.size, self._limit)
+        return feedback.too_long(lost.size, self._limit).encode()
+
+    def _send(self, channel: Channel, lines: list[bytes]) -> None:
+        if lines:
+            channel.write(lines[0] if len(lines) == 1 else b"".join(lines))
+            lines.clear()
+
+
+def _nothing() -> None:
+    pass
+
+
+def _answers_nothing(piece: bytes) -> bool:
+    """True for whole lines that are all objects and have no `id` at all: notifications, in one look."""
+    return (
+        piece[:1] == b"{"
+        and piece[-1:] == b"\n"
+        and b'"id"' not in piece
+        and b"\\" not in piece
+        and piece.count(b"\n{") + 1 == piece.count(b"\n")
+    )

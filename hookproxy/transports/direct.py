@@ -1,0 +1,141 @@
+"""An event loop that serves relay descriptors inside its wait, for frames that concern no task (design section 9).
+
+asyncio pays a handle, a queue and a trip around the loop for each ready descriptor: about as much again as the read and
+the write it was woken for. Here a relay's callback runs where epoll reports, and the loop goes back to waiting unless
+the callback gave it something to do. Everything else about the loop is asyncio's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import selectors
+from collections.abc import Callable, Mapping
+from contextvars import Context
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from _typeshed import FileDescriptorLike
+
+_EVENTS_AT_ONCE: Final = 64  # a proxy waits on a handful of descriptors; epoll's buffer is allocated for each wait
+
+
+class DirectSelector(selectors.BaseSelector):
+    """A selector over epoll with a second kind of registration: a callback that is run inside `select`."""
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+        self._keys: dict[int, selectors.SelectorKey] = {}
+        self._direct: dict[int, Callable[[], None]] = {}
+        self.stirred = False
+        """The loop was given something to do since it last looked."""
+
+    def add_direct(self, fd: int, events: int, callback: Callable[[], None]) -> None:
+        """Run `callback` whenever epoll reports one of `events`, an error or a hang-up for `fd`.
+
+        Raises PermissionError for what cannot be waited for: a regular file, /dev/null.
+        """
+        self._epoll.register(fd, events)
+        self._direct[fd] = callback
+
+    def modify_direct(self, fd: int, events: int) -> None:
+        """Wait for other events from now on; 0 leaves errors and hang-ups."""
+        self._epoll.modify(fd, events)
+
+    def remove_direct(self, fd: int) -> None:
+        """Undo `add_direct`; fine if it was undone already. Call it before the descriptor is closed."""
+        if self._direct.pop(fd, None) is not None:
+            self._epoll.unregister(fd)
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """As documented for selectors; direct callbacks run meanwhile, in the order in which epoll reports."""
+        wait = None if timeout is None else max(timeout, 0.0)
+        while True:
+            ready: list[tuple[selectors.SelectorKey, int]] = []
+            self.stirred = False
+            for fd, what in self._epoll.poll(wait, _EVENTS_AT_ONCE):
+                callback = self._direct.get(fd)
+                if callback is not None:
+                    callback()
+                elif (key := self._keys.get(fd)) is not None:
+                    ready.append((key, _selector_events(what) & key.events))
+            if ready or self.stirred or wait is not None:
+                return ready
+
+    def register(self, fileobj: FileDescriptorLike, events: int, data: object = None) -> selectors.SelectorKey:
+        fd = _descriptor(fileobj)
+        if fd in self._keys:
+            raise KeyError(f"{fileobj!r} is already registered")
+        key = selectors.SelectorKey(fileobj, fd, events, data)
+        self._epoll.register(fd, _epoll_events(events))
+        self._keys[fd] = key
+        return key
+
+    def unregister(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
+        key = self._keys.pop(_descriptor(fileobj))
+        try:
+            self._epoll.unregister(key.fd)
+        except OSError:  # closed before it was unregistered: epoll forgot it by itself
+            pass
+        return key
+
+    def modify(self, fileobj: FileDescriptorLike, events: int, data: object = None) -> selectors.SelectorKey:
+        fd = _descriptor(fileobj)
+        key = self._keys[fd]
+        if events != key.events:
+            self._epoll.modify(fd, _epoll_events(events))
+        self._keys[fd] = key._replace(events=events, data=data)
+        return self._keys[fd]
+
+    def get_map(self) -> Mapping[FileDescriptorLike, selectors.SelectorKey]:
+        return self._keys
+
+    def get_key(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
+        return self._keys[_descriptor(fileobj)]
+
+    def close(self) -> None:
+        self._epoll.close()
+        self._keys.clear()
+        self._direct.clear()
+
+
+def _descriptor(fileobj: FileDescriptorLike) -> int:
+    return fileobj if isinstance(fileobj, int) else fileobj.fileno()
+
+
+def _epoll_events(events: int) -> int:
+    return (select.EPOLLIN if events & selectors.EVENT_READ else 0) | (
+        select.EPOLLOUT if events & selectors.EVENT_WRITE else 0
+    )
+
+
+def _selector_events(what: int) -> int:
+    """As in the standard library: an error or hang-up makes a descriptor both readable and writable."""
+    return (selectors.EVENT_READ if what & ~select.EPOLLOUT else 0) | (
+        selectors.EVENT_WRITE if what & ~select.EPOLLIN else 0
+    )
+
+
+class DirectLoop(asyncio.SelectorEventLoop):
+    """asyncio's loop over a DirectSelector, telling it when a callback must go on in the loop."""
+
+    def __init__(self) -> None:
+        self.direct = DirectSelector()
+        super().__init__(self.direct)
+
+    def call_soon(  # type: ignore[override]  # typeshed spells the arguments with a TypeVarTuple of its own
+        self, callback: Callable[..., object], *args: object, context: Context | None = None
+    ) -> asyncio.Handle:
+        self.direct.stirred = True
+        return super().call_soon(callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]  # as above
+        self, when: float, callback: Callable[..., object], *args: object, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        self.direct.stirred = True
+        return super().call_at(when, callback, *args, context=context)
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """A DirectLoop where there is epoll, else the platform's own loop."""
+    return DirectLoop() if hasattr(select, "epoll") else asyncio.new_event_loop()

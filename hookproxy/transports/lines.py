@@ -1,0 +1,110 @@
+"""Cuts a byte stream into lines at `\\n` and nothing else; keeps every byte (law 2)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+_ID: Final = rb'"id"\s*:\s*(-?[0-9]+|"[^"\\]*")'
+_HEAD_ID: Final = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID + rb'\s*,\s*"(?:result|error|jsonrpc)"')
+_TAIL_ID: Final = re.compile(rb"[,{]\s*" + _ID + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
+_TAIL: Final = 512  # bytes kept of a line's end: the members after a result, where JavaScript servers write the id
+
+
+def outer_id(head: bytes, tail: bytes) -> bytes | None:
+    """The id of a message of which only both ends are known, where real servers write it; None: cannot be told."""
+    found = _HEAD_ID.match(head) or _TAIL_ID.search(tail)
+    return found[1] if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class TooLong:
+    """In place of a line beyond the limit, which is lost; `id` is that of its message, where it can be told."""
+
+    id: bytes | None
+    size: int
+    """Bytes."""
+
+
+class Lines:
+    """Whole lines of one stream. `limit` is in bytes; of a longer line only a TooLong comes out, at its end."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._partial = bytearray()
+        self._lost = 0
+        self._head = b""
+
+    def feed(self, piece: bytes) -> list[bytes | TooLong]:
+        """The lines that `piece` completes, each with its `\\n`."""
+        first = piece.find(b"\n") + 1
+        if not first:
+            self._keep(piece)
+            return []
+        lines: list[bytes | TooLong] = []
+        if self._partial or self._lost:
+            self._keep(piece[:first])
+            lines.append(self._whole())
+        elif first > self._limit:
+            lines.append(TooLong(outer_id(piece, piece[:first][-_TAIL:]), first))
+        else:
+            lines.append(piece[:first])
+        last = piece.rfind(b"\n") + 1
+        if last > first:
+            lines += [part + b"\n" for part in piece[first : last - 1].split(b"\n")]
+        if last < len(piece):
+            self._keep(piece[last:])
+        return lines
+
+    def _keep(self, piece: bytes) -> None:
+        self._partial += piece
+        if len(self._partial) > self._limit:
+            if not self._lost:
+                self._head = bytes(self._partial[:_TAIL])
+            self._lost += len(self._partial) - _TAIL
+            del self._partial[:-_TAIL]
+
+    def _whole(self) -> bytes | TooLong:
+        line = bytes(self._partial)
+        self._partial = bytearray()  # a new one: the old one's memory goes back at once
+        if not self._lost:
+            return line
+        lost, self._lost = self._lost, 0
+        return TooLong(outer_id(self._head, line), lost + len(line))
+
+    @property
+    def begun(self) -> int:
+        """Bytes of the line that has begun and not ended."""
+        return self._lost + len(self._partial)
+
+    @property
+    def begins_object(self) -> bool:
+        """That line begins as a JSON object does, and all of it is here."""
+        return not self._lost and self._partial[:1] == b"{"
+
+    def take(self) -> bytes:
+        """The line that has begun, out of here: for passing it on in pieces, or at the end of the stream."""
+        line = bytes(self._partial) if not self._lost else b""
+        self._partial, self._lost = bytearray(), 0
+        return line
+
+
+class Passage:
+    """A long line on its way through in pieces, because nobody has to see it whole."""
+
+    def __init__(self, head: bytes) -> None:
+        self._head = head[:_TAIL]
+        self._tail = head[-_TAIL:]
+
+    def split(self, piece: bytes) -> tuple[bytes, bytes, bool]:
+        """What of `piece` belongs to the line, what comes after it, and whether the line is at its end."""
+        end = piece.find(b"\n") + 1
+        mine, rest = (piece[:end], piece[end:]) if end else (piece, b"")
+        self._tail = (self._tail + mine[-_TAIL:])[-_TAIL:]
+        return mine, rest, bool(end)
+
+    @property
+    def id(self) -> bytes | None:
+        """The message's id, once the line is at its end."""
+        return outer_id(self._head, self._tail)

@@ -1,0 +1,317 @@
+"""A JSON-RPC message and the exact bytes it came in: reads members, edits by splicing, changes nothing else (law 2).
+
+Reading must be unambiguous: what two readers could take differently (twin keys) is an error here, never a choice.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+import msgspec
+
+Span = tuple[int, int]
+"""Where a value stands: offsets of its first byte and of the byte after its last."""
+
+
+class Unreadable(ValueError):
+    """Not JSON, not UTF-8, not of the wanted kind, or nested too deep to be read."""
+
+
+class TwinKeys(ValueError):
+    """An object holds a key twice: one reader takes the first, another the last."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"the key {key!r} stands twice in one object")
+        self.key = key
+
+
+_OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_STRING: Final = msgspec.json.Decoder(str)
+_BLANKS: Final = re.compile(r"[ \t\r\n]*")
+_INTEGER: Final = re.compile(rb"-?(?:0|[1-9][0-9]*)")
+_NEEDLESS_ESCAPE: Final = re.compile(rb"\\[u/]")
+"""`\\u…` or `\\/`: may hide text from a reader who searches the bytes. (Also hits an escaped backslash before u: harmless.)"""
+
+_SPLITTING: Final = (
+    (b"\r", b" "),  # between tokens only, where a blank does as well: inside a string it must be escaped
+    (b"\xc2\x85", b"\\u0085"),
+    (b"\xe2\x80\xa8", b"\\u2028"),
+    (b"\xe2\x80\xa9", b"\\u2029"),
+)
+"""Line ends to some readers that JSON allows unescaped. The others (VT, FF, FS, GS, RS) are not JSON at all."""
+
+
+def encode(value: object) -> bytes:
+    """Compact JSON with the fewest escapes, non-ASCII as it is; `msgspec.Raw` goes in verbatim."""
+    return msgspec.json.encode(value)
+
+
+def text(raw: bytes) -> str | None:
+    """A JSON string decoded; None if `raw` is none, or holds half a surrogate pair."""
+    try:
+        return _STRING.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def is_integer(raw: bytes) -> bool:
+    """True for an integer as JSON spells it without fraction and exponent."""
+    return _INTEGER.fullmatch(raw) is not None
+
+
+def check_text(line: bytes) -> None:
+    """Raise Unreadable unless `line` is UTF-8 (the JSON reader here does not look inside strings it skips)."""
+    if not line.isascii():
+        try:
+            line.decode()
+        except UnicodeDecodeError as problem:
+            raise Unreadable(f"not UTF-8 at byte {problem.start}") from None
+
+
+def fields(raw: bytes) -> dict[str, msgspec.Raw]:
+    """The members of a JSON object, each as its exact bytes. Raises Unreadable, TwinKeys.
+
+    A decoder that keeps the last twin cannot tell that there were two, but lengths can: an object in which keys and
+    values and the least punctuation fill every byte has no room for another. Any other spelling is scanned.
+    """
+    try:
+        found = _OBJECT.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        found = None
+    else:
+        size = 4 * len(found) + 1 + sum(map(len, found)) + sum(map(len, found.values()))
+        if size == len(raw) or (size + 1 == len(raw) and raw[-1] == 10):
+            return found
+    return {key: msgspec.Raw(raw[start:end]) for key, (start, end) in members(raw).items()}
+
+
+def members(raw: bytes) -> dict[str, Span]:
+    """Where the value of each member of a JSON object stands, in order. Raises Unreadable, TwinKeys."""
+    try:
+        found = _OBJECT.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return _scan(raw)  # half a surrogate pair is an error to the decoder, not to every reader
+    except RecursionError:
+        raise Unreadable("nested too deep") from None
+    size = len(raw) - raw.endswith(b"\n")
+    for blank in (0, 1):  # {"a":1,"b":2} as most write it, and {"a": 1, "b": 2} as Python does
+        spans = _lay_out(raw, found, blank)
+        if spans is not None and (not spans or next(reversed(spans.values()))[1] + 1 == size):
+            return spans
+    return _scan(raw)
+
+
+def _lay_out(raw: bytes, found: dict[str, msgspec.Raw], blank: int) -> dict[str, Span] | None:
+    """Spans if the object is spelled with `blank` blanks after each colon and comma and nothing else; else None."""
+    if not found:
+        return {} if raw.rstrip(b"\n") == b"{}" else None
+    spans: dict[str, Span] = {}
+    colon, comma = b'":' + b" " * blank, b"," + b" " * blank + b'"'
+    before, end = b'{"', 0
+    for key, value in found.items():
+        start = end + len(before) + len(key) + len(colon)
+        if raw[end : end + len(before)] != before or raw[start - len(colon) : start] != colon:
+            return None
+        if raw[end + len(before) : start - len(colon)] != key.encode():
+            return None
+        end = start + len(value)
+        spans[key] = (start, end)
+        before = comma
+    return spans
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise Unreadable(f"{name} is not JSON")
+
+
+_scan_once: Final = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=_no_constant).scan_once  # type: ignore[attr-defined]  # json.scanner's C scanner; public through JSONDecoder since 2.6
+
+
+def _scan(raw: bytes) -> dict[str, Span]:
+    """Spans of the members of an object in any spelling; some thirty times slower than the decoder."""
+    line = raw.decode("latin-1")  # a character per byte: offsets are the same, and all syntax is ASCII
+    at = _skip_blanks(line, 0)
+    if line[at : at + 1] != "{":
+        raise Unreadable("not a JSON object")
+    spans: dict[str, Span] = {}
+    try:
+        at = _skip_blanks(line, at + 1)
+        while line[at : at + 1] != "}":
+            if spans:
+                at = _expect(line, at, ",")
+            _, end = _scan_once(line, at)
+            key = text(raw[at:end])
+            if key is None:
+                raise Unreadable("a key that is no string")
+            start = _expect(line, end, ":")
+            _, end = _scan_once(line, start)
+            if key in spans:
+                raise TwinKeys(key)
+            spans[key] = (start, end)
+            at = _skip_blanks(line, end)
+    except (ValueError, StopIteration) as problem:
+        if isinstance(problem, TwinKeys | Unreadable):
+            raise
+        raise Unreadable("not JSON") from None
+    except RecursionError:
+        raise Unreadable("nested too deep") from None
+    if _skip_blanks(line, at + 1) != len(line):
+        raise Unreadable("more than one JSON value in the line")
+    return spans
+
+
+def _skip_blanks(line: str, at: int) -> int:
+    found = _BLANKS.match(line, at)
+    return found.end() if found else at
+
+
+def _expect(line: str, at: int, sign: str) -> int:
+    at = _skip_blanks(line, at)
+    if line[at : at + 1] != sign:
+        raise Unreadable("not JSON")
+    return _skip_blanks(line, at + 1)
+
+
+def items(raw: bytes) -> list[msgspec.Raw]:
+    """The items of a JSON array, each as its exact bytes. Raises Unreadable."""
+    try:
+        return _ARRAY.decode(raw)
+    except RecursionError:
+        raise Unreadable("nested too deep") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise Unreadable("not a JSON array") from None
+
+
+def splice(raw: bytes, edits: Sequence[tuple[Span, bytes]]) -> bytes:
+    """`raw` with each span replaced; spans are in order and do not overlap."""
+    pieces: list[bytes] = []
+    at = 0
+    for (start, end), new in edits:
+        pieces += (raw[at:start], new)
+        at = end
+    return b"".join((*pieces, raw[at:]))
+
+
+def insertion(raw: bytes, spans: dict[str, Span], name: str, value: bytes) -> tuple[Span, bytes]:
+    """The edit that sets a member of the object whose members stand at `spans`: in place, or new as the last."""
+    if name in spans:
+        return spans[name], value
+    member = encode(name) + b":" + value
+    if spans:
+        end = next(reversed(spans.values()))[1]
+        return (end, end), b"," + member
+    start = raw.index(b"{") + 1
+    return (start, start), member
+
+
+def with_member(raw: bytes, name: str, value: bytes) -> bytes:
+    """The object with this member set, all else as it was. Raises Unreadable, TwinKeys."""
+    return splice(raw, [insertion(raw, members(raw), name, value)])
+
+
+def removal(raw: bytes, spans: dict[str, Span], name: str) -> tuple[Span, bytes]:
+    """The edit that removes a member that is there, with its comma."""
+    names = list(spans)
+    at = names.index(name)
+    end = spans[name][1]
+    if at > 0:
+        return (spans[names[at - 1]][1], end), b""
+    if len(names) > 1:
+        end = raw.index(b",", end) + 1
+    return (raw.index(b"{") + 1, end), b""
+
+
+def without_member(raw: bytes, name: str) -> bytes:
+    """The object without this member; the same bytes if it has none. Raises Unreadable, TwinKeys."""
+    spans = members(raw)
+    return splice(raw, [removal(raw, spans, name)]) if name in spans else raw
+
+
+def with_item(array: bytes, item: bytes) -> bytes:
+    """The array with one more item at its end. Raises Unreadable."""
+    end = array.rindex(b"]")
+    return array[:end].rstrip() + (b"," if items(array) else b"") + item + array[end:]
+
+
+def one_line(line: bytes) -> bytes:
+    """The same message without any byte that some reader takes for a line end (a trailing `\\r\\n` is fine).
+
+    `line` must be JSON: only then do these bytes stand where the replacement means the same.
+    """
+    body = line.rstrip(b"\r\n")
+    ending = line[len(body) :]
+    for byte, instead in _SPLITTING:
+        if byte in body:
+            body = body.replace(byte, instead)
+    return body + ending[-2:] if ending else body
+
+
+def normalise(raw: bytes, lenient: bool = False) -> bytes:
+    """The same value as a hook may read it: no needless escapes, no twin keys, numbers as they were spelled.
+
+    With `lenient`, half surrogate pairs become U+FFFD instead of an error. Raises Unreadable, TwinKeys.
+    """
+    try:
+        value = json.loads(
+            raw,
+            object_pairs_hook=_no_twins,
+            parse_float=_lexeme,
+            parse_int=_lexeme,
+            parse_constant=_no_constant,
+        )
+        return encode(_mended(value) if lenient and b"\\u" in raw else value)
+    except RecursionError:
+        raise Unreadable("nested too deep") from None
+    except json.JSONDecodeError as problem:
+        raise Unreadable(f"not JSON: {problem.msg} at byte {problem.pos}") from None
+    except UnicodeDecodeError:
+        raise Unreadable("not UTF-8") from None
+    except UnicodeEncodeError:
+        raise Unreadable("half a surrogate pair, which cannot be written as UTF-8") from None
+
+
+def _mended(value: object) -> object:
+    """The value with U+FFFD for each half of a surrogate pair."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_mended(key): _mended(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_mended(item) for item in value]
+    return value
+
+
+def _lexeme(number: str) -> msgspec.Raw:
+    return msgspec.Raw(number)
+
+
+def _no_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        seen: set[str] = set()
+        raise TwinKeys(next(key for key, _ in pairs if key in seen or seen.add(key)))
+    return value
+
+
+def legible(raw: bytes) -> bytes:
+    """Tool output as a hook may read it: `raw` itself where it is normal already (no copy of a large result).
+
+    Raises Unreadable, TwinKeys.
+    """
+    if _NEEDLESS_ESCAPE.search(raw) is None:
+        _check_twins(raw)
+        return raw
+    return normalise(raw, lenient=True)
+
+
+def _check_twins(raw: bytes) -> None:
+    if raw[:1] == b"{":
+        for value in fields(raw).values():
+            _check_twins(bytes(value))
+    elif raw[:1] == b"[":
+        for value in items(raw):
+            _check_twins(bytes(value))

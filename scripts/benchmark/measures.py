@@ -1,0 +1,219 @@
+"""What is measured on whom, and the rounds in which it happens."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agent import Fault, Peer, Placement, move_to, time_limit
+from contestants import (
+    DIRECT,
+    FASTMCP,
+    FLOOR,
+    PLAIN,
+    POST_HOOK,
+    PRE_HOOK,
+    SPAWN,
+    UNMATCHED,
+    Contestant,
+    bin_true,
+    drain,
+    start,
+)
+
+RELAYS = (DIRECT, FLOOR, PLAIN, UNMATCHED, FASTMCP)
+NOTIFICATIONS = 20_000
+MANY_BYTES = 10_777_900
+"""The length of the line with the result of `many`; its hook is given a few hundred bytes more."""
+SLOW_EVERY = 4
+"""A slow contestant takes part in one block of four: it is far off, and would take most of the time."""
+
+Take = Callable[[Any], list[float]]
+"""One measurement on a started peer: nanoseconds, messages per second, or MB."""
+Block = tuple[int, int]
+"""Round and block: figures of the same block were taken within the same second, and are compared."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One figure: how it is taken on each contestant, and in how many blocks per round."""
+
+    name: str
+    blocks: int
+    takes: dict[str, Take]
+    warm_up: bool = True
+    """Take it once without counting."""
+
+
+@dataclass
+class Samples:
+    """Everything measured: (measure, placement) → contestant → block → figures; and what went wrong."""
+
+    figures: dict[tuple[str, str], dict[str, dict[Block, list[float]]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(dict))
+    )
+    faults: list[str] = field(default_factory=list)
+    """Of our own contestants."""
+    remarks: list[str] = field(default_factory=list)
+    """On foreign ones."""
+
+    def blame(self, contestant: Contestant, where: str, fault: object) -> None:
+        """Note that a contestant was wrong, once for each place."""
+        notes = self.remarks if contestant.foreign else self.faults
+        note = f"{contestant.name}: {where}: {fault}"
+        if note not in notes:
+            notes.append(note)
+
+
+def same(names: Iterable[str], take: Take, slow: Take) -> dict[str, Take]:
+    """The same measurement for each contestant; fastmcp's is a smaller one."""
+    return {name: slow if name == FASTMCP else take for name in names}
+
+
+def unhooked() -> list[Measure]:
+    """Measures of calls that no hook concerns. Memory comes first: it wants fresh processes."""
+    with_memory = RELAYS[1:] if os.path.exists("/proc/self/status") else ()
+    return [
+        Measure("memory", 1, {name: lambda peer: peer.memory() for name in with_memory}, warm_up=False),
+        Measure(
+            "latency",
+            12,
+            same(RELAYS, lambda peer: peer.latencies(200, 10), lambda peer: peer.latencies(30, 5)),
+        ),
+        Measure("flight", 8, same(RELAYS, lambda peer: peer.rate(4000, 64), lambda peer: peer.rate(192, 64))),
+        Measure(
+            "notifications",
+            8,
+            same(
+                RELAYS,
+                lambda peer: peer.notification_rate(NOTIFICATIONS),
+                lambda peer: peer.notification_rate(1000),
+            ),
+        ),
+        Measure("result", 8, {name: lambda peer: peer.long_result(b"big") for name in RELAYS}),
+    ]
+
+
+def hooked() -> list[Measure]:
+    """Measures of calls with a hook at work."""
+    true = [bin_true()]
+    return [
+        Measure(
+            "hook",
+            10,
+            {
+                SPAWN: lambda peer: peer.times(true, 25),
+                UNMATCHED: lambda peer: peer.latencies(25, 5),
+                PRE_HOOK: lambda peer: peer.latencies(25),
+            },
+        ),
+        Measure(
+            "hooks",
+            8,
+            {
+                SPAWN: lambda peer: [120e9 / sum(peer.times(true, 120))],
+                PRE_HOOK: lambda peer: peer.rate(120, 8),
+            },
+        ),
+        Measure(
+            "hooked-result",
+            4,
+            {
+                SPAWN: lambda peer: peer.times(drain(), 1, MANY_BYTES),
+                FLOOR: lambda peer: peer.long_result(b"many"),
+                UNMATCHED: lambda peer: peer.long_result(b"many"),
+                POST_HOOK: lambda peer: peer.long_result(b"many"),
+            },
+        ),
+    ]
+
+
+class Bench:
+    """Runs measures in rounds and collects the samples."""
+
+    def __init__(self, contestants: dict[str, Contestant], folder: Path, only: set[str], quick: bool) -> None:
+        self.contestants = contestants
+        """Those that can be started."""
+        self.folder = folder
+        self.only = only
+        """Names of measures; empty for all."""
+        self.quick = quick
+        self.samples = Samples()
+
+    def chosen(self, measures: list[Measure]) -> list[Measure]:
+        """The measures that were asked for."""
+        return [measure for measure in measures if not self.only or measure.name in self.only]
+
+    def start_all(self, measures: list[Measure], placement: Placement) -> dict[str, Peer]:
+        """Start everyone whom a measure needs, in shuffled order."""
+        names = list({name for measure in measures for name in measure.takes if name in self.contestants})
+        random.shuffle(names)
+        peers = {}
+        for name in names:
+            try:
+                peers[name] = start(self.contestants[name], placement, self.folder)
+            except Fault as fault:
+                self.samples.blame(self.contestants[name], "start", fault)
+        return peers
+
+    def suite(self, measures: list[Measure], placement: Placement, number: int) -> None:
+        """One round: start the contestants, take each block from all in shuffled order, stop them."""
+        measures = self.chosen(measures)
+        peers = self.start_all(measures, placement)
+        for measure in measures:
+            if measure.warm_up:
+                self.block(measure, peers, placement, None)
+            for block in range(max(1, measure.blocks // 2) if self.quick else measure.blocks):
+                self.block(measure, peers, placement, (number, block))
+        for peer in peers.values():
+            peer.stop()
+
+    def block(
+        self, measure: Measure, peers: dict[str, Peer], placement: Placement, block: Block | None
+    ) -> None:
+        """Take one figure from each contestant; block None is not counted. Who is wrong leaves the round."""
+        names = [name for name in measure.takes if name in peers]
+        for name in random.sample(names, len(names)):
+            if block and block[1] % SLOW_EVERY and self.contestants[name].slow:
+                continue
+            try:
+                with time_limit():
+                    figures = measure.takes[name](peers[name])
+            except Fault as fault:
+                self.samples.blame(self.contestants[name], measure.name, fault)
+                peers.pop(name).stop()
+                continue
+            if block:
+                self.samples.figures[measure.name, placement.name][name][block] = figures
+
+    def starts(self, placement: Placement, number: int) -> None:
+        """One round of starts, with a server that boots in 300 ms and at once."""
+        for boot_ms in (300, 0):
+            figures = self.samples.figures[f"start-{boot_ms}", placement.name]
+            names = [name for name in RELAYS if name in self.contestants]
+            for name in random.sample(names, len(names)):
+                try:
+                    session = start(self.contestants[name], placement, self.folder, boot_ms)
+                except Fault as fault:
+                    self.samples.blame(self.contestants[name], "start", fault)
+                    continue
+                figures[name][number, 0] = [session.ready]
+                session.stop()
+
+    def run(self, placements: list[Placement], rounds: int) -> Samples:
+        """All rounds."""
+        for number in range(rounds):
+            for placement in placements:
+                print(f"round {number + 1} of {rounds}, {placement.name}", file=sys.stderr, flush=True)
+                move_to(placement.agent)
+                self.suite(unhooked(), placement, number)
+                self.suite(hooked(), placement, number)
+            if not self.only or "start" in self.only:
+                self.starts(placements[-1], number)
+        return self.samples

@@ -1,0 +1,29 @@
+"""What every test gets: one event loop, and an empty home folder, so that no configuration leaks in."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+_LEAKS = (
+    "CLAUDE_PROJECT_DIR",
+    "PYTHONUNBUFFERED",
+)  # of whoever runs the tests: they would change what is tested
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The home folder of this test, empty."""
+    folder = tmp_path_factory.mktemp("home")
+    for name in [*_LEAKS, *(name for name in os.environ if name.startswith(("XDG_", "HOOK")))]:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / ".config"))
+    return folder

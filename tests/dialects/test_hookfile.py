@@ -1,0 +1,142 @@
+"""Hook files are read strictly, and hooks are known by names that people recognise."""
+
+import datetime
+
+import pytest
+
+from hookproxy.dialects.hookfile import (
+    Table,
+    compiled,
+    label,
+    label_of,
+    located,
+    read_json,
+    suggestion,
+    timeout,
+)
+from hookproxy.errors import ConfigError
+from hookproxy.model import Event
+
+
+def table(**members: object) -> Table:
+    return Table("/f", "hooks[0]", members)
+
+
+def refusal(problem: pytest.ExceptionInfo[ConfigError]) -> tuple[str, str]:
+    return problem.value.message, problem.value.hint
+
+
+def test_members_come_typed() -> None:
+    entry = table(text="a", flag=True, texts=["a", "b"], tables=[{"x": 1}], table={"y": "b"}, seconds=1)
+    assert (entry.text("text"), entry.flag("flag"), entry.texts("texts")) == ("a", True, ("a", "b"))
+    assert entry.tables("tables") == [Table("/f", "hooks[0].tables[0]", {"x": 1})]
+    assert entry.table("table").text("y") == "b"
+    assert entry.seconds("seconds", 9) == 1.0
+
+
+def test_absent_members_have_their_defaults() -> None:
+    entry = table()
+    assert (entry.text("a"), entry.text("a", "x"), entry.flag("a"), entry.texts("a")) == (
+        "",
+        "x",
+        False,
+        None,
+    )
+    assert (entry.tables("a"), entry.table("a").members, entry.seconds("a", 9)) == ([], {}, 9.0)
+    assert entry.choice("a", ("x", "y"), "x") == "x"
+
+
+def test_an_empty_list_is_not_an_absent_one() -> None:
+    assert table(args=[]).texts("args") == ()
+
+
+def test_an_absent_member_that_is_required_is_named() -> None:
+    with pytest.raises(ConfigError) as problem:
+        table().require("command", "write one")
+    assert refusal(problem) == ("/f: hooks[0].command is missing", "write one")
+
+
+def test_a_value_of_another_kind_is_named_in_words() -> None:
+    with pytest.raises(ConfigError) as problem:
+        table(name=datetime.date(2026, 1, 1)).text("name")
+    assert refusal(problem) == ("/f: hooks[0].name must be a string, not date", "")
+
+
+def test_a_timeout_in_milliseconds_is_refused_with_the_seconds() -> None:
+    assert table(timeout=9_999).seconds("timeout", 60) == 9_999
+    with pytest.raises(ConfigError) as problem:
+        table(timeout=10_000).seconds("timeout", 60)
+    assert refusal(problem) == (
+        "/f: hooks[0].timeout looks like milliseconds: 10000",
+        "write seconds: 10 for 10000",
+    )
+
+
+def test_a_session_end_hook_has_a_timeout_of_its_own() -> None:
+    assert timeout(table(), Event.PRE_TOOL_USE, 60) == 60
+    assert timeout(table(), Event.SESSION_END, 60) == 1.5
+
+
+def test_unknown_keys_come_with_suggestions() -> None:
+    assert table(timout=1, colour=2, timeout=3).unknown(("timeout", "matcher")) == {
+        "timout": "did you mean 'timeout'?",
+        "colour": "",
+    }
+
+
+def test_a_suggestion_does_not_mind_capitals() -> None:
+    assert suggestion("pretooluse", ["PreToolUse", "PostToolUse"]) == "did you mean 'PreToolUse'?"
+    assert suggestion("xyz", ["PreToolUse"]) == ""
+
+
+def test_what_cannot_be_compiled_is_named() -> None:
+    def never(_text: str) -> None:
+        raise ValueError("no good")
+
+    with pytest.raises(ConfigError) as problem:
+        compiled(table(matcher="x"), "matcher", never)
+    assert refusal(problem) == ("/f: hooks[0].matcher 'x' cannot be used: no good", "")
+
+
+def test_a_twin_key_is_named_wherever_it_stands() -> None:
+    with pytest.raises(ConfigError) as problem:
+        read_json("/f", '{"a": [{"b": 1, "c": 2, "b": 3}]}')
+    assert refusal(problem) == ("/f: the key 'b' stands twice in one object", "one of the two is lost")
+
+
+def test_a_file_is_known_by_the_line_that_is_wrong() -> None:
+    with pytest.raises(ConfigError) as problem:
+        read_json("/f", '{\n"a": 1,\n}')
+    assert problem.value.message.startswith("/f: line 3: not JSON: ")
+
+
+def test_a_program_given_as_a_relative_path_is_in_the_folder() -> None:
+    assert located(("./a.sh", "./b"), "/repo") == ("/repo/./a.sh", "./b")
+    assert located(("/bin/a",), "/repo") == ("/bin/a",)
+    assert located(("jq",), "/repo") == ("jq",)
+    assert located((), "/repo") == ()
+
+
+@pytest.mark.parametrize(
+    ("command", "known_by"),
+    [
+        ("python3 guards/paths.py --x", "paths.py"),
+        ('"$CLAUDE_PROJECT_DIR"/.claude/hooks/guard.sh', "guard.sh"),
+        ("DEBUG=1 PYTHONPATH=a/b python3.12 -u ./guards/paths.py", "paths.py"),
+        ("jq -r .tool_input.command >> /tmp/log.txt", "jq"),
+        ("bash -c 'cat ./notes.txt'", "bash"),
+        ("python3 -m guards.paths", "python3"),
+        ("/usr/bin/env node hooks/a.mjs", "a.mjs"),
+        ("uv run guards/a.py", "a.py"),
+        ("./guard.sh; exit 0", "guard.sh"),
+        ("it's broken.sh", "it's"),
+        ("/opt/Guards/check", "check"),
+    ],
+)  # fmt: skip
+def test_a_hook_is_known_by_its_script(command: str, known_by: str) -> None:
+    assert label(command) == known_by
+
+
+def test_a_command_of_nothing_but_variables_is_known_as_it_stands() -> None:
+    assert label("A=1") == "A=1"
+    assert label_of([]) == ""

@@ -1,0 +1,392 @@
+"""Hooks that behave badly in every way a process can, run as real processes."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import resource
+import signal
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+
+import anyio
+import pytest
+
+from hookproxy import process
+from hookproxy.model import Document, Ended, Event, HookResult, HookSpec
+from hookproxy.runners import RUNNERS, command
+
+pytestmark = pytest.mark.anyio
+
+
+def spec(shell: str = "", *, argv: tuple[str, ...] = (), cwd: str = "", timeout: float = 30) -> HookSpec:
+    return HookSpec(
+        "claude", "file: key", Event.PRE_TOOL_USE, "hook", shell=shell, argv=argv, cwd=cwd, timeout=timeout
+    )
+
+
+async def run(hook: HookSpec, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> HookResult:
+    with anyio.fail_after(20):
+        return await command.run(hook, Document(stdin, env or {}), dict(os.environ))
+
+
+def open_fds() -> list[str]:
+    return sorted(os.listdir("/proc/self/fd"))
+
+
+@pytest.fixture(autouse=True)
+async def nothing_is_left() -> AsyncIterator[None]:
+    """No run leaves anything behind: no descriptor, and no child, dead or alive."""
+    await run(spec("/bin/true"))  # the loop's watch is there from now on
+    gc.collect()  # loops of other tests have descriptors, too
+    before = open_fds()
+    yield
+    assert open_fds() == before
+    assert not Path("/proc/self/task", str(os.getpid()), "children").read_text()
+
+
+class Fifo:
+    """A named pipe that hooks write to, so that a test can wait for them, and for the end of all who hold it."""
+
+    def __init__(self, path: Path) -> None:
+        os.mkfifo(path)
+        self.path = path
+        self.fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+
+    async def read(self) -> bytes:
+        """What was written; empty when nobody holds it any more. The hook must have opened it."""
+        with anyio.fail_after(10):
+            while True:
+                await anyio.wait_readable(self.fd)
+                try:
+                    return os.read(self.fd, 100)
+                except BlockingIOError:
+                    continue
+
+
+@pytest.fixture
+async def fifo(tmp_path: Path, nothing_is_left: None) -> AsyncIterator[Fifo]:
+    fifo = Fifo(tmp_path / "fifo")
+    yield fifo
+    os.close(fifo.fd)
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Callable[[str], str]:
+    def write(text: str) -> str:
+        path = tmp_path / "hook"
+        path.write_text(text)
+        path.chmod(0o755)
+        return str(path)
+
+    return write
+
+
+async def test_a_hook_reads_the_document_and_its_output_comes_back() -> None:
+    assert RUNNERS["command"] is command.run
+    result = await run(spec("cat; echo oops >&2; exit 2"), b'{"tool_name":"x"}')
+    assert (result.ended, result.code) == (Ended.EXITED, 2)
+    assert (result.stdout, result.stderr) == (b'{"tool_name":"x"}', b"oops\n")
+    assert result.ms > 0
+    assert not result.cut
+    assert result.detail == ""
+
+
+@pytest.mark.parametrize("size", [0, 1, 4096, 65_536, 65_537, 300_000, 5_000_000])
+async def test_a_document_of_any_size_arrives_whole(size: int) -> None:
+    document = os.urandom(size)
+    assert (await run(spec(argv=("cat",)), document)).stdout == document
+
+
+@pytest.mark.parametrize("size", [0, 300, 300_000])
+async def test_a_hook_need_not_read(size: int) -> None:
+    result = await run(spec("exit 2"), b"x" * size)
+    assert (result.ended, result.code) == (Ended.EXITED, 2)
+
+
+async def test_a_hook_may_close_its_input_and_go_on() -> None:
+    result = await run(spec("exec <&-; sleep 0.05; echo done"), b"x" * 300_000)
+    assert result.stdout == b"done\n"
+
+
+async def test_a_hook_may_print_much_on_both_outputs_before_it_reads() -> None:
+    noise = "head -c 2000000 /dev/zero"
+    result = await run(spec(f"{noise} & {noise} >&2; wait; cat"), b"x" * 300_000)
+    assert len(result.stdout) == 2_300_000
+    assert len(result.stderr) == 2_000_000
+    assert not result.cut
+
+
+async def test_output_over_the_limit_is_cut_and_the_hook_still_ends_by_itself() -> None:
+    limit = process.OUTPUT_LIMIT
+    result = await run(spec(f"head -c {limit + 1} /dev/zero; head -c {limit} /dev/zero >&2; exit 3"))
+    assert result.cut
+    assert (len(result.stdout), len(result.stderr), result.code) == (limit, limit, 3)
+    exact = await run(spec(f"head -c {limit} /dev/zero"))
+    assert (len(exact.stdout), exact.cut) == (limit, False)
+
+
+async def test_a_hook_is_over_when_it_ends_though_a_child_keeps_its_output(fifo: Fifo) -> None:
+    result = await run(spec(f"(echo started >&3; exec sleep 1000) 3>{fifo.path} & echo $$"))
+    assert result.ended is Ended.EXITED
+    assert result.ms < 5000
+    assert await fifo.read() == b"started\n"
+    with pytest.raises(BlockingIOError):  # the child lives: it holds the pipe
+        os.read(fifo.fd, 1)
+    os.killpg(int(result.stdout), signal.SIGKILL)
+    assert await fifo.read() == b""
+
+
+async def test_a_hook_is_over_when_it_ends_though_a_child_prints_for_ever() -> None:
+    result = await run(spec("yes & sleep 0.05; echo $! >&2"))
+    assert result.ended is Ended.EXITED
+    assert result.stdout.startswith(b"y\ny\n")  # `yes` itself ends when nobody reads any more
+
+
+async def test_a_timeout_ends_the_whole_group(fifo: Fifo) -> None:
+    result = await run(spec(f"exec 3>{fifo.path}; echo printed; sleep 1000 & sleep 1000", timeout=0.3))
+    assert result.ended is Ended.TIMED_OUT
+    assert (result.code, result.stdout) == (0, b"printed\n")
+    assert 300 <= result.ms < 1500
+    assert await fifo.read() == b""
+
+
+async def test_a_hook_that_ignores_term_is_killed_after_the_grace(fifo: Fifo) -> None:
+    hook = f"exec 3>{fifo.path}; trap '' TERM; while :; do sleep 0.05; done"
+    result = await run(spec(hook, timeout=0.1))
+    assert result.ended is Ended.TIMED_OUT
+    assert process.GRACE * 1000 <= result.ms - 100 < process.GRACE * 1000 + 1000
+    assert await fifo.read() == b""
+
+
+async def test_after_a_timeout_children_have_their_grace_though_the_hook_itself_is_gone() -> None:
+    child = "(trap 'sleep 0.2; echo cleaned up; exit' TERM; while :; do sleep 0.05; done)"
+    result = await run(spec(f"{child} & sleep 1000", timeout=0.2))
+    assert result.ended is Ended.TIMED_OUT
+    assert result.stdout == b"cleaned up\n"
+
+
+async def test_a_child_of_the_group_that_closed_its_outputs_is_killed_all_the_same(fifo: Fifo) -> None:
+    child = f"(trap '' TERM; exec >&- 2>&-; while :; do sleep 0.05; done) 3>{fifo.path}"
+    result = await run(spec(f"{child} & sleep 1000", timeout=0.2))
+    assert result.ended is Ended.TIMED_OUT
+    assert await fifo.read() == b""
+
+
+async def test_a_child_that_left_the_group_holds_a_timeout_up_no_longer_than_the_grace(fifo: Fifo) -> None:
+    hook = f"setsid sh -c 'echo $$ >{fifo.path}; exec sleep 1000' & sleep 1000"
+    result = await run(spec(hook, timeout=0.3))
+    assert result.ended is Ended.TIMED_OUT
+    assert result.ms < 300 + process.GRACE * 1000 + 1000
+    os.kill(int(await fifo.read()), signal.SIGKILL)
+
+
+async def test_a_timeout_shorter_than_anything_still_ends_the_hook() -> None:
+    assert (await run(spec("sleep 1000", timeout=0))).ended is Ended.TIMED_OUT
+
+
+async def test_a_signal_that_is_not_ours_is_told() -> None:
+    result = await run(spec("kill -SEGV $$"))
+    assert (result.ended, result.code) == (Ended.SIGNALLED, signal.SIGSEGV)
+
+
+@pytest.mark.parametrize("document", [b"", b"x" * 300_000])
+async def test_a_cancel_kills_the_whole_group_before_it_goes_on(fifo: Fifo, document: bytes) -> None:
+    hook = spec(f"trap '' TERM; exec 3>{fifo.path}; echo ready >&3; sleep 1000 & sleep 1000")
+    before = open_fds()
+    finished: list[HookResult] = []
+
+    async def one() -> None:
+        finished.append(await run(hook, document))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(one)
+        assert await fifo.read() == b"ready\n"
+        tasks.cancel_scope.cancel()
+        cancelled = anyio.current_time()
+    assert anyio.current_time() - cancelled < process.GRACE
+    assert finished == []
+    assert open_fds() == before
+    assert await fifo.read() == b""
+
+
+async def test_a_cancel_during_the_grace_kills_at_once(fifo: Fifo) -> None:
+    hook = spec(f"exec 3>{fifo.path}; trap 'echo term >&3' TERM; while :; do sleep 0.05; done", timeout=0.1)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run, hook)
+        assert await fifo.read() == b"term\n"
+        tasks.cancel_scope.cancel()
+        cancelled = anyio.current_time()
+    assert anyio.current_time() - cancelled < process.GRACE / 2
+    assert await fifo.read() == b""
+
+
+async def test_a_cancel_before_the_hook_has_done_anything_leaves_nothing() -> None:
+    for _ in range(20):
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await run(spec("sleep 1000"))
+        assert scope.cancelled_caught
+
+
+@pytest.mark.parametrize("argv", [("no-such-hook",), ("/no/such/hook", "x"), ("./no-such-hook",)])
+@pytest.mark.parametrize("cwd", ["", "/"])
+async def test_a_hook_that_is_not_there_is_not_started(argv: tuple[str, ...], cwd: str) -> None:
+    result = await run(spec(argv=argv, cwd=cwd))
+    assert (result.ended, result.detail) == (Ended.NOT_STARTED, f"command not found: {argv[0]}")
+
+
+@pytest.mark.parametrize("cwd", ["", "/"])
+async def test_a_hook_that_cannot_be_executed_is_not_started(tmp_path: Path, cwd: str) -> None:
+    (tmp_path / "text").write_text("")
+    result = await run(spec(argv=(f"{tmp_path}/text",), cwd=cwd))
+    assert (result.ended, result.detail) == (Ended.NOT_STARTED, f"not executable: {tmp_path}/text")
+
+
+@pytest.mark.parametrize("hook", [spec("cat", cwd="/no/such"), spec(argv=("cat",), cwd="/no/such")])
+async def test_a_hook_whose_folder_is_missing_is_not_started(hook: HookSpec) -> None:
+    result = await run(hook)
+    assert (result.ended, result.detail) == (Ended.NOT_STARTED, "no such folder: /no/such")
+
+
+@pytest.mark.parametrize(
+    ("argv", "detail"),
+    [(("/bin/echo", "x" * 300_000), "longer than the system allows"), (("/bin/echo", "a\0b"), "null byte")],
+)
+async def test_an_impossible_command_is_not_started(argv: tuple[str, ...], detail: str) -> None:
+    result = await run(spec(argv=argv), b"x" * 300_000)
+    assert result.ended is Ended.NOT_STARTED
+    assert detail in result.detail
+
+
+@pytest.mark.parametrize("spare", range(8))
+async def test_a_hook_is_not_started_where_descriptors_have_run_out(spare: int) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = os.open(os.devnull, os.O_RDONLY)
+    taken = [highest]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 20, hard))
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        process.close_all(taken[len(taken) - spare :])
+        del taken[len(taken) - spare :]
+        result = await run(spec("/bin/true"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        process.close_all(taken)
+    if spare < 6:  # three pipes
+        assert result.ended is Ended.NOT_STARTED
+        assert result.detail.startswith("Too many open files")
+    else:
+        assert result.ended is Ended.EXITED
+
+
+async def test_a_command_that_the_shell_cannot_find_ends_as_the_shell_says() -> None:
+    result = await run(spec("no-such-hook argument"))
+    assert (result.ended, result.code) == (Ended.EXITED, 127)
+    assert b"not found" in result.stderr
+
+
+async def test_a_script_without_interpreter_runs_in_the_shell(script: Callable[[str], str]) -> None:
+    path = script('read line; echo "$line $1"\n')
+    for hook in (spec(f"{path} one"), spec(argv=(path, "one")), spec(f"{path} one", cwd="/")):
+        assert (await run(hook, b"read\n")).stdout == b"read one\n"
+
+
+async def test_a_hook_sees_its_folder_and_its_variables(tmp_path: Path) -> None:
+    hook = HookSpec(
+        "claude",
+        "file: key",
+        Event.PRE_TOOL_USE,
+        "hook",
+        argv=("/usr/bin/env",),
+        cwd=str(tmp_path),
+        env=(("B", "hook's own"),),
+    )
+    inherited = {"A": "inherited", "B": "inherited", "C": "inherited"}
+    result = await command.run(hook, Document(b"", {"B": "dialect's", "C": "dialect's"}), inherited)
+    lines = set(result.stdout.decode().splitlines())
+    assert lines == {"A=inherited", "B=hook's own", "C=dialect's", f"PWD={tmp_path}"}
+
+
+async def test_a_relative_program_is_found_in_the_hooks_folder(script: Callable[[str], str]) -> None:
+    path = Path(script("#!/bin/sh\necho $PWD $0\n"))
+    for hook in (spec(argv=("./hook",), cwd=str(path.parent)), spec("./hook", cwd=str(path.parent))):
+        assert (await run(hook)).stdout == f"{path.parent} ./hook\n".encode()
+
+
+async def test_programs_are_searched_in_the_path_that_the_hook_gets(script: Callable[[str], str]) -> None:
+    path = Path(script("#!/bin/sh\necho found\n"))
+    env = {"PATH": f"{path.parent}:/usr/bin:/bin"}
+    for hook in (spec(argv=("hook",)), spec("hook"), spec("hook;")):
+        assert (await run(hook, env=env)).stdout == b"found\n"
+
+
+async def test_a_program_that_vanishes_is_looked_for_again(script: Callable[[str], str]) -> None:
+    path = Path(script("#!/bin/sh\necho found\n"))
+    env = {"PATH": f"{path.parent}:/usr/bin:/bin"}
+    assert (await run(spec("hook"), env=env)).stdout == b"found\n"
+    path.unlink()
+    assert (await run(spec("hook"), env=env)).code == 127
+    assert (await run(spec(argv=("hook",)), env=env)).ended is Ended.NOT_STARTED
+    script("#!/bin/sh\necho again\n")
+    assert (await run(spec(argv=("hook",)), env=env)).stdout == b"again\n"
+
+
+async def test_what_a_variable_cannot_hold_is_cut_or_replaced_and_the_document_is_whole() -> None:
+    env = {"HOOK_TOOL_INPUT": "x" * 300_000, "NAME": "a\0b"}
+    hook = spec("echo ${#HOOK_TOOL_INPUT} $HOOK_TRUNCATED $NAME; wc -c")
+    result = await run(hook, b"x" * 300_000, env)
+    size = process.VARIABLE_LIMIT - len("HOOK_TOOL_INPUT") - 2
+    assert result.stdout.split() == [
+        str(size).encode(),
+        b"1",
+        "a\N{REPLACEMENT CHARACTER}b".encode(),
+        b"300000",
+    ]
+
+
+async def test_a_hook_cannot_reach_our_own_standard_descriptors() -> None:
+    result = await run(spec("readlink /proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2"))
+    ours = {os.readlink(f"/proc/self/fd/{fd}") for fd in range(3)}
+    assert result.stdout.count(b"pipe:") == 3
+    assert not ours & set(result.stdout.decode().split())
+
+
+async def test_without_pidfds_a_thread_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "pidfd_open")
+    assert (await run(spec("cat; exit 2"), b"document")).stdout == b"document"
+    assert (await run(spec("sleep 1000", timeout=0.1))).ended is Ended.TIMED_OUT
+
+
+async def test_many_at_once_get_their_own_answers() -> None:
+    results: dict[int, HookResult] = {}
+
+    async def one(number: int) -> None:
+        size = 200_000 if number % 10 == 0 else 10
+        results[number] = await run(spec(f"cat; exit {number % 256}"), f"{number}".encode() * size)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(60):
+            tasks.start_soon(one, number)
+    for number, result in results.items():
+        size = 200_000 if number % 10 == 0 else 10
+        assert (result.code, result.stdout) == (number, f"{number}".encode() * size)
+    assert len(results) == 60
+
+
+async def test_other_work_goes_on_while_a_hook_runs() -> None:
+    order: list[str] = []
+
+    async def one() -> None:
+        await run(spec("sleep 0.2"))
+        order.append("hook")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(one)
+        for _ in range(3):
+            await anyio.lowlevel.checkpoint()
+        order.append("other")
+    assert order == ["other", "hook"]

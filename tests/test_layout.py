@@ -1,0 +1,171 @@
+"""The shape of the code, read from its imports: floors, no circles, small files, a test for each module.
+
+A module imports from lower floors, or its own folder's base. What else it takes from its own floor stands in
+BESIDE, so that a new dependency is a decision and not an accident.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+PACKAGE: Final = ROOT / "hookproxy"
+LONGEST: Final = 300  # lines: what a reader holds in mind; a longer file has two subjects
+
+FLOORS: Final = {
+    "__init__": 0,  # the version
+    "model": 0,
+    "errors": 0,
+    "wire": 1,
+    "matching": 1,
+    "policy": 1,
+    "schema": 1,
+    "answers": 1,
+    "feedback": 1,
+    "switchboard": 1,
+    "dialects": 1,
+    "config_models": 2,
+    "config": 2,
+    "audit": 2,
+    "process": 2,
+    "runners": 2,
+    "transports": 2,
+    "hooks": 3,
+    "intercept": 3,
+    "relay": 3,
+    "proxy": 3,
+    "lifetime": 3,
+    "cli": 4,
+    "__main__": 4,
+}
+
+BESIDE: Final = {
+    # everything on floor 1 that touches messages does it through wire
+    "answers": {"wire"},
+    "feedback": {"answers", "wire"},
+    "matching": {"wire"},
+    "switchboard": {"wire"},
+    "dialects": {"dialects/hookfile", "matching", "wire"},  # hookfile: what all hook files have in common
+    "dialects/claude": {"dialects/claude_answer"},  # one dialect in two files: reading files, reading answers
+    "dialects/own": {"dialects/claude"},  # our own hooks are claude's, but for names and failures
+    # the models are a module of their own so that pydantic is imported only where hookproxy.toml is read
+    "config": {"config_models"},
+    # only process starts processes
+    "runners": {"process"},
+    "runners/command": {"runners/shell", "runners/watch"},
+    "transports": {"process"},
+    "transports/pipe": {"transports/direct"},
+    # the way of one call, from the outside in
+    "lifetime": {"proxy"},
+    "proxy": {"hooks", "intercept", "relay"},
+    "intercept": {"hooks"},
+    "__main__": {"cli"},
+}
+
+MODULES: Final = sorted(
+    path.relative_to(PACKAGE).with_suffix("").as_posix() for path in PACKAGE.rglob("*.py")
+)
+
+
+@cache
+def tree(module: str) -> ast.Module:
+    return ast.parse((PACKAGE / f"{module}.py").read_text("utf-8"))
+
+
+@cache
+def imported(module: str) -> frozenset[str]:
+    """Dotted names of all that a module imports, wherever in its text; relative ones as absolute ones."""
+    package = ["hookproxy", *module.split("/")[:-1]]
+    names: set[str] = set()
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) - node.level + 1] if node.level else []
+            origin = ".".join([*start, *([node.module] if node.module else [])])
+            names.update(f"{origin}.{alias.name}" for alias in node.names)
+    return frozenset(names)
+
+
+def own(module: str) -> Iterator[str]:
+    """The modules of ours that a module imports, as `from .dialects import base` or `from .base import X`."""
+    for name in imported(module):
+        top, *path = name.split(".")
+        if top == "hookproxy":
+            candidates = ["/".join(path), "/".join(path[:-1])]
+            modules = [each for one in candidates for each in (one, f"{one}/__init__".lstrip("/"))]
+            found = [each for each in modules if each in MODULES]
+            assert found, f"{module} imports {name}, which is not there"
+            yield found[0]
+
+
+def part(module: str) -> str:
+    """What stands on a floor: a module, or a folder of them."""
+    return module.split("/")[0]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_imports_from_lower_floors(module: str) -> None:
+    here = part(module)
+    allowed = {f"{here}/base"} | BESIDE.get(here, set()) | BESIDE.get(module, set())
+    for other in own(module):
+        there = part(other)
+        registry = there == here and module.endswith("/__init__")
+        below = FLOORS[there] < FLOORS[here]
+        assert below or registry or not allowed.isdisjoint({there, other}), f"{module} imports {other}"
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    TopologicalSorter({module: set(own(module)) - {module} for module in MODULES}).prepare()
+
+
+def test_what_the_table_of_floors_names_exists() -> None:
+    assert {part(module) for module in MODULES} == set(FLOORS)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_is_short_and_says_what_it_is(module: str) -> None:
+    text = (PACKAGE / f"{module}.py").read_text("utf-8")
+    assert len(text.splitlines()) <= LONGEST
+    assert ast.get_docstring(tree(module)), "a module begins with a docstring"
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("tests/**/*.py")), ids=str)
+def test_a_test_file_says_what_it_is(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text("utf-8")))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_that_does_something_has_its_tests(module: str) -> None:
+    does_something = any(
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in ast.walk(tree(module))
+    )
+    folder, _, name = module.rpartition("/")
+    if name == "base" or not does_something:  # shapes and values
+        return
+    if name == "__init__":
+        folder, _, name = folder.rpartition("/")
+    beside = Path("tests", folder, f"test_{name}.py")
+    flat = Path("tests", f"test_{name}.py")
+    assert (ROOT / beside).exists() or (ROOT / flat).exists(), f"{module} has no {beside}"
+
+
+def test_the_way_of_run_imports_no_sdk() -> None:
+    """`mcp` costs half a second, and its models drop what they do not know."""
+    todo, seen = ["__main__", "cli/__init__", "cli/run"], set[str]()
+    while todo:
+        module = todo.pop()
+        if module not in seen:
+            seen.add(module)
+            todo.extend(own(module))
+    heavy = {
+        f"{module}: {name}" for module in seen for name in imported(module) if name.split(".")[0] == "mcp"
+    }
+    assert not heavy
