@@ -1,16 +1,17 @@
-"""Every sentence that the model may read about hooks, and the answers that carry them.
+"""Every sentence that the model may read about hooks, and the lines that carry them.
 
-A sentence names the hook and says what the model can act on. The bytes are the matter of `answers`.
+A sentence names the hook and says what the model can act on. With nothing to say, a line is the same object
+(law 2); how bytes are edited is the matter of `answers`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, assert_never
 
 from . import answers, wire
 from .answers import Delivered
-from .model import Comments, Delivery, Ground, Refuse, Tool, Trouble
+from .model import Comments, Delivery, Ground, Refuse, Statement, Tool
 
 REFUSED: Final = -31403
 """Error code of a refusal that cannot be a result: HTTP's 403, outside the range that JSON-RPC reserves."""
@@ -27,9 +28,7 @@ def refusal(
 ) -> bytes:
     """The answer to a refused call: a failed result, or an error where only a task is a valid result."""
     text = _paragraphs((_refused(refuse, event), *refuse.feedback))[:_LONGEST]
-    if task:
-        return answers.error(id_lexeme, REFUSED, text)
-    return answers.failure(id_lexeme, text, stateless)
+    return _failure(id_lexeme, text, stateless, task)
 
 
 def deliver(
@@ -59,35 +58,89 @@ def deliver_error(line: bytes, comments: Comments, pre_feedback: Sequence[str]) 
     return answers.commented_error(line, text) if text else Delivered(line)
 
 
+def with_instructions(line: bytes, texts: Sequence[str]) -> bytes:
+    """An initialize answer with the texts at the end of its instructions; `line` itself if that cannot be."""
+    text = _paragraphs(texts)
+
+    def instructed(result: bytes) -> bytes:
+        given = answers.peek(result, "instructions")
+        said = wire.text(given or b'""')
+        if not text or said is None:
+            return result
+        longer = answers.continued(given, "\n\n" + text) if said else answers.string(text)
+        return wire.with_member(result, "instructions", longer)
+
+    return _with_result(line, instructed)
+
+
+def without_output_schemas(line: bytes, hooked: Callable[[str], bool]) -> bytes:
+    """A tools/list answer without the outputSchema of hooked tools, and no more to be cached for everyone."""
+
+    def stripped(result: bytes) -> bytes:
+        tools = answers.peek(result, "tools")
+        edits: list[answers.Edit] = []
+        at = 0
+        for item in map(bytes, wire.items(tools)):
+            at = tools.index(item, at)
+            name = wire.text(answers.peek(item, "name"))
+            if name is not None and hooked(name):
+                edits.append(((at, at + len(item)), wire.without_member(item, "outputSchema")))
+            at += len(item)
+        shorter = wire.splice(tools, edits)
+        edited = wire.with_member(result, "tools", shorter)
+        changed = shorter != tools and answers.peek(result, "cacheScope")
+        return wire.with_member(edited, "cacheScope", b'"private"') if changed else edited
+
+    return _with_result(line, stripped)
+
+
+def unaudited(id_lexeme: bytes, *, stateless: bool, task: bool, ran: bool) -> bytes:
+    """The answer to a call where an audit is required and cannot be written."""
+    done = "The tool was run, but its output is withheld" if ran else "Blocked, and the tool was not run"
+    text = (
+        f"{done}: the configuration requires an audit of each call, and it cannot be written. Tell the user."
+    )
+    return _failure(id_lexeme, text, stateless, task)
+
+
+def ambiguous(id_lexeme: bytes, why: str) -> bytes:
+    """The answer to a call whose own answer two readers could take differently."""
+    return _broken(
+        id_lexeme, f"The tool was run, but its answer is withheld, for it cannot be judged: {why}."
+    )
+
+
+def answer_too_long(id_lexeme: bytes, size: int, limit: int) -> bytes:
+    """The answer to a call whose own answer is too long to be judged."""
+    why = f"its {size} bytes are more than {limit} (max_message_bytes)"
+    return _broken(id_lexeme, f"The tool was run, but its answer is withheld: {why}. Ask for less at once.")
+
+
 def server_lost(id_lexeme: bytes, status: str) -> bytes:
     """The answer to a call whose server is gone; `status` says how it ended, as `exit status 1`."""
-    text = f"The MCP server ended before it answered this call ({status}). The call may have had its effect."
-    return answers.error(id_lexeme, answers.INTERNAL, text)
+    ended = f"The MCP server ended before it answered this call ({status})"
+    return _broken(id_lexeme, f"{ended}. The call may have had its effect.")
 
 
-def unreadable(why: str) -> bytes:
-    """The answer to a line that is no JSON: it has no id to answer to."""
-    return answers.error(b"null", UNREADABLE, f"hookproxy refused this message. {why}")
+def ended_early(id_lexeme: bytes) -> bytes:
+    """The answer to a call that was not judged when everything ended."""
+    return _broken(id_lexeme, "hookproxy ended before its hooks had judged this call. The tool was not run.")
 
 
-def malformed(id_lexeme: bytes | None, why: str) -> bytes:
-    """The answer to a message that two readers could take differently."""
-    return answers.error(id_lexeme or b"null", MALFORMED, f"hookproxy refused this message. {why}")
+def defect(id_lexeme: bytes, what: str) -> bytes:
+    """The answer to a call that a defect of ours has ended."""
+    return _broken(id_lexeme, f"A defect of hookproxy ended this call ({what}). It may have had its effect.")
 
 
-def too_long(limit: int) -> bytes:
-    """The answer to a line from the agent that is too long to be judged; its id is not known."""
-    why = f"It is longer than {limit} bytes (max_message_bytes), so no hook could judge it."
-    return answers.error(b"null", MALFORMED, f"hookproxy refused this message. {why}")
+def refused_frame(id_lexeme: bytes, why: str, *, unreadable: bool) -> bytes:
+    """The answer to a message that was not forwarded; `why` is a sentence."""
+    code = UNREADABLE if unreadable else MALFORMED
+    return answers.error(id_lexeme, code, f"hookproxy refused this message. {why}")
 
 
-def answer_too_long(id_lexeme: bytes, limit: int) -> bytes:
-    """The answer to a call whose result is too long to be judged."""
-    text = (
-        f"The tool was run, but its answer is longer than {limit} bytes (max_message_bytes): no hook could "
-        "judge it, so it is withheld. Ask for less at once."
-    )
-    return answers.error(id_lexeme, answers.INTERNAL, text)
+def too_long(size: int, limit: int) -> str:
+    """Why a message of this size is refused."""
+    return f"It has {size} bytes; more than {limit} (max_message_bytes) cannot be judged."
 
 
 def log_entry(text: str) -> bytes:
@@ -96,6 +149,27 @@ def log_entry(text: str) -> bytes:
         b'{"jsonrpc":"2.0","method":"notifications/message","params":'
         b'{"level":"info","logger":"hookproxy","data":%b}}\n' % answers.string(text[:_LONGEST])
     )
+
+
+def _with_result(line: bytes, edit: Callable[[bytes], bytes]) -> bytes:
+    """The line with its result edited; `line` itself if nothing changes, or it is unclear what would."""
+    try:
+        span = wire.members(line).get("result", (0, 0))
+        result = line[slice(*span)]
+        edited = edit(result)
+    except answers.UNCLEAR:
+        return line
+    return line if edited == result else wire.splice(line, [(span, edited)])
+
+
+def _failure(id_lexeme: bytes, text: str, stateless: bool, task: bool) -> bytes:
+    if task:
+        return answers.error(id_lexeme, REFUSED, text)
+    return answers.failure(id_lexeme, text, stateless)
+
+
+def _broken(id_lexeme: bytes, text: str) -> bytes:
+    return answers.error(id_lexeme, answers.INTERNAL, text)
 
 
 def _refused(refuse: Refuse, event: str) -> str:
@@ -124,23 +198,27 @@ def _because(reason: str) -> str:
     return f": {reason}{'' if reason.endswith(('.', '!', '?')) else '.'}" if reason else "."
 
 
-def _withheld(troubles: Iterable[Trouble], pre_feedback: Sequence[str]) -> str:
+def _withheld(failed: Iterable[Statement], pre_feedback: Sequence[str]) -> str:
     """What stands in the output's place. What post hooks said is left out: it may quote the output."""
     sentences = (
-        f"The tool was run, but its output is withheld: the {one.event} hook {one.by} had to judge it and "
-        f"failed: {one.what}. Calling the tool again would run it again."
-        for one in troubles
+        f"The tool was run, but its output is withheld, because {_trouble(one)}. "
+        "Calling the tool again would run it again."
+        for one in failed
     )
     return _paragraphs((*sentences, *pre_feedback))[:_LONGEST]
 
 
 def _feedback(comments: Comments, pre_feedback: Sequence[str]) -> str:
     noted = (
-        f"The {one.event} hook {one.by} failed: {one.what}; it is set to block when it fails, but the tool "
-        "had run already: its output stands as it is, not judged by this hook."
+        f"Note: {_trouble(one)}. It is set to block when it fails, but the tool had run already: "
+        "the output stands as it is, not judged by this hook."
         for one in comments.noted
     )
     return _paragraphs((*pre_feedback, *comments.feedback, *noted))
+
+
+def _trouble(one: Statement) -> str:
+    return f"the {one.spec.event} hook {one.spec.label} failed: {one.verdict.trouble}"
 
 
 def _paragraphs(texts: Iterable[str]) -> str:

@@ -33,7 +33,7 @@ _IN_PYTHON: Final = {"any": r"[\s\S]", "none": r"(?!)", "group": "(?P<", "end": 
 def claude(pattern: str) -> Callable[[str], bool]:
     """Claude Code's matcher: all, a name, a list of names, or an unanchored JavaScript regular expression.
 
-    Raises re.error for a regular expression that cannot be used.
+    Raises re.error or OverflowError for a regular expression that cannot be used.
     """
     if pattern in ("", "*"):
         return lambda _name: True
@@ -72,8 +72,19 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 _RULE: Final = re.compile(r"(?P<name>[^()\s]+)(?:\((?P<wanted>.*)\))?", re.DOTALL)
 
-_TOLD_BY: Final = ("command", "file_path", "notebook_path", "url")
-"""The argument that a rule judges, in Claude Code's own tools; in any other tool it may be each text."""
+_SEVERAL: Final = re.compile(r"\)\s*(?:&&|\|\||,)\s*[^()\s]+\(")
+"""`Tool(a) && Tool(b)`, which reads as one rule about nonsense."""
+
+_JUDGED: Final = {
+    "Bash": "command",
+    "Edit": "file_path",
+    "MultiEdit": "file_path",
+    "NotebookEdit": "notebook_path",
+    "Read": "file_path",
+    "WebFetch": "url",
+    "Write": "file_path",
+}
+"""The argument that a rule judges in Claude Code's own tools; in any other tool it is whichever text fits."""
 
 _TOO_COMPLEX: Final = re.compile(r"\$\(|`|[<>]\(")
 """A command line that runs what a rule cannot see."""
@@ -92,10 +103,12 @@ def permission_rule(rule: str) -> Callable[[str, bytes], bool]:
     if parts is None:
         raise ValueError(f"{rule!r} is no permission rule: write Tool or Tool(what)")
     name, wanted = _name_pattern(parts["name"]), parts["wanted"]
+    if wanted and _SEVERAL.search(wanted):
+        raise ValueError(f"{rule!r} is no permission rule but several: give each a hook of its own")
     if wanted in (None, "", "*"):
         return lambda tool, _arguments: name.fullmatch(tool) is not None
     value = _value_pattern(wanted)
-    return lambda tool, arguments: name.fullmatch(tool) is not None and _means(value, arguments)
+    return lambda tool, arguments: name.fullmatch(tool) is not None and _means(value, tool, arguments)
 
 
 def _name_pattern(name: str) -> re.Pattern[str]:
@@ -116,17 +129,17 @@ def _glob(text: str) -> str:
     return ".*".join(re.escape(part) for part in re.split(r"\*+", text))
 
 
-def _means(pattern: re.Pattern[str], arguments: bytes) -> bool:
+def _means(pattern: re.Pattern[str], tool: str, arguments: bytes) -> bool:
     try:
-        members = wire.fields(arguments)
+        members = {key: bytes(value) for key, value in wire.fields(arguments).items()}
     except ValueError:
         return True
-    told = next((key for key in _TOLD_BY if key in members), "")
-    values = [wire.text(bytes(value)) for key, value in members.items() if told in ("", key)]
-    if told and None in values:  # an argument vector, say
-        return True
-    texts = [value for value in values if value is not None]
-    if told == "command":
+    judged = _JUDGED.get(tool)
+    values = list(members.values()) if judged is None else [members.get(judged, b"{}")]
+    texts = [text for value in values if (text := wire.text(value)) is not None]
+    if len(texts) < len([value for value in values if value[:1] in (b'"', b"[", b"{")]):
+        return True  # a list, an object, half a surrogate pair, or not there
+    if judged == "command":
         return any(map(_TOO_COMPLEX.search, texts)) or any(map(pattern.fullmatch, _commands(texts)))
     return any(pattern.fullmatch(text.strip()) for text in texts)
 

@@ -272,27 +272,16 @@ Decision = Proceed | Refuse
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """A post hook that failed, where the model must be told."""
-
-    by: str
-    """The hook's label."""
-    event: Event
-    what: str
-    """What went wrong, as in its verdict."""
-
-
-@dataclass(frozen=True, slots=True)
 class Comments:
     """What PostToolUse or PostToolUseFailure hooks do to a result."""
 
     feedback: tuple[str, ...] = ()
     replacement: bytes | None = None
     """JSON in place of the tool's output: an array of content blocks, a string, or a result object."""
-    withheld: tuple[Trouble, ...] = ()
-    """Trouble that keeps the tool's output from the agent: a sentence about it stands in its place."""
-    noted: tuple[Trouble, ...] = ()
-    """Trouble that the model is told of beside the unchanged output."""
+    withheld: tuple[Statement, ...] = ()
+    """Hooks whose trouble keeps the tool's output from the agent: sentences about it stand in its place."""
+    noted: tuple[Statement, ...] = ()
+    """Hooks of whose trouble the model is told beside the unchanged output."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from .model import (
     Refuse,
     Settings,
     Statement,
-    Trouble,
 )
 
 
@@ -47,17 +46,16 @@ def comments(
 ) -> Comments:
     """What one group of post hooks does to a result."""
     judges = _judges(statements)
-    withheld: list[Trouble] = []
-    noted: list[Trouble] = []
+    withheld: list[Statement] = []
+    noted: list[Statement] = []
     for one in judges:
         if not one.verdict.trouble:
             continue
-        trouble = Trouble(one.spec.label, one.spec.event, one.verdict.trouble)
         rule = _rule(one.spec, settings, group_on_trouble)
         if rule is OnTrouble.DENY or (rule is OnTrouble.DIALECT and one.spec.withholds):
-            withheld.append(trouble)
+            withheld.append(one)
         elif rule is OnTrouble.DIALECT and one.spec.fails_closed:
-            noted.append(trouble)  # the tool has run: to a hook that cannot withhold, blocking means telling
+            noted.append(one)  # the tool has run: to a hook that cannot withhold, blocking means telling
     return Comments(
         feedback=_feedback(statements),
         replacement=_last([one.verdict.replacement for one in judges if not one.verdict.trouble]),

@@ -73,28 +73,37 @@ class Relay:
     def _agent_bytes(self, piece: bytes) -> None:
         if not self._strict:  # nothing can be refused: on it goes, and then we look what it was
             self.server.write(piece)
-            for line in self._agent_lines.feed(piece):
-                if isinstance(line, bytes):
-                    self._board.from_agent(line)
+        block = self._agent_lines.feed(piece)
+        if self._agent_lines.lost:
+            self._refuse_lost()
+        if not block:
+            return
+        if self._board.glance_from_agent(block):
+            if self._strict:
+                self.server.write(block)
             return
         passing: list[bytes] = []
-        for line in self._agent_lines.feed(piece):
-            if isinstance(line, TooLong):
-                self._send(self.server, passing)
-                self._perform(Refused(feedback.too_long(line.size, self._limit), line.id or b"null"), b"")
-                continue
+        for line in _lines(block):
             effect = self._board.from_agent(line)
             if self._board.opened and not self._opened:
                 self._opened = True
                 self._perform(Opened(), line)
             if effect is PASS:
                 passing.append(line)
-            elif type(effect) is Send:
+            elif isinstance(effect, Send):
                 passing.append(effect.line)
             else:
                 self._send(self.server, passing)
                 self._perform(effect, line)
-        self._send(self.server, passing)
+        if self._strict:
+            self._send(self.server, passing)
+
+    def _refuse_lost(self) -> None:
+        for lost in self._agent_lines.lost:
+            if self._strict:
+                why = feedback.too_long(lost.size, self._limit)
+                self._perform(Refused(why, lost.id or b"null"), b"")
+        self._agent_lines.lost.clear()
 
     def _agent_tail(self) -> None:
         """What stands after the last line end: a frame as well, to many readers."""
@@ -117,13 +126,22 @@ class Relay:
     def _server_bytes(self, piece: bytes) -> None:
         if self._passage is not None:
             piece = self._pass_on(self._passage, piece)
-        if not self._server_lines.begun and _answers_nothing(piece):
-            self.agent.write(piece)
-            return
+        block = self._server_lines.feed(piece)
+        if self._server_lines.lost:
+            block = b"".join(map(self._instead, self._server_lines.lost)) + block
+            self._server_lines.lost.clear()
+        if block:
+            if self._board.glance_from_server(block):
+                self.agent.write(block)
+            else:
+                self._server_block(block)
+            self.on_passed()
+        if self._server_lines.begun >= PIECEWISE and not self._board.watching:
+            self._begin_passage()
+
+    def _server_block(self, block: bytes) -> None:
         passing: list[bytes] = []
-        for line in self._server_lines.feed(piece):
-            if isinstance(line, TooLong):
-                line = self._instead(line)
+        for line in _lines(block):
             effect = self._board.from_server(line)
             if effect is PASS:
                 passing.append(line)
@@ -131,9 +149,6 @@ class Relay:
                 self._send(self.agent, passing)
                 self._perform(effect, line)
         self._send(self.agent, passing)
-        self.on_passed()
-        if self._server_lines.begun >= PIECEWISE and not self._board.watching:
-            self._begin_passage()
 
     def _begin_passage(self) -> None:
         """Let the unfinished line go: only what begins as an object, for anything else may be noise."""
@@ -180,7 +195,7 @@ class Relay:
         """An answer that is too long to be judged becomes an error; other such messages become noise."""
         if lost.id is not None:
             return feedback.answer_too_long(lost.id, lost.size, self._limit)
-        return feedback.too_long(lost.size, self._limit).encode()
+        return feedback.too_long(lost.size, self._limit).encode() + b"\n"
 
     def _send(self, channel: Channel, lines: list[bytes]) -> None:
         if lines:
@@ -192,12 +207,8 @@ def _nothing() -> None:
     pass
 
 
-def _answers_nothing(piece: bytes) -> bool:
-    """True for whole lines that are all objects and have no `id` at all: notifications, in one look."""
-    return (
-        piece[:1] == b"{"
-        and piece[-1:] == b"\n"
-        and b'"id"' not in piece
-        and b"\\" not in piece
-        and piece.count(b"\n{") + 1 == piece.count(b"\n")
-    )
+def _lines(block: bytes) -> list[bytes]:
+    """Its lines, each with its `\\n`; the block ends with one."""
+    if block.find(b"\n") == len(block) - 1:
+        return [block]
+    return [line + b"\n" for line in block[:-1].split(b"\n")]

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from . import calls, wire
+from . import calls, glance, wire
 from .calls import Call, Members, Phase, id_key
 from .effects import (
     PASS,
@@ -35,6 +35,7 @@ CLIENT_INFO_KEY: Final = "io.modelcontextprotocol/clientInfo"
 """The member of `params._meta` in which an agent of the stateless era names itself."""
 
 _LAPSED_LIMIT: Final = 1024  # cancelled requests whose late answer is still recognised; agents cancel a few at a time
+_NAMES_LIMIT: Final = 4096  # names remembered: the agent chooses them, and a table must not grow for ever
 
 
 class Kind(Enum):
@@ -81,6 +82,7 @@ class Switchboard:
         """It began with `initialize`."""
         self.agent = ""
         """Name and version as the agent gave them."""
+        self._judged_names: dict[bytes, bool] = {}  # by the tool's name as spelled in JSON, for glances
         self._lapsed: dict[bytes, bool] = {}  # cancelled, not answered yet; True: a late answer passes
 
     # --- from the agent ---
@@ -103,12 +105,28 @@ class Switchboard:
             return _as_one_line(line)
         return effect
 
+    def glance_from_agent(self, block: bytes) -> bool:
+        """True if all these lines pass, and are noted; False if they must be read one by one."""
+        if not self.opened and self._judged is not None:
+            return False
+        ids = glance.unjudged_calls(block, self._judged_names)
+        if ids is None or not (self.calls.keys().isdisjoint(ids) and self.requests.keys().isdisjoint(ids)):
+            return False
+        fresh = dict.fromkeys(ids, Kind.OTHER)
+        if len(fresh) != len(ids):
+            return False
+        self.requests.update(fresh)
+        return True
+
     def _watch(self, line: bytes) -> None:
         """Note a request in flight; a line that cannot be read is the server's to answer."""
         with contextlib.suppress(ValueError):
             members = wire.fields(line)
             if "id" in members and "method" in members:
-                self._note(members, bytes(members["method"]))
+                method = calls.method(members)
+                self._note(members, method)
+                if method == calls.METHOD:
+                    self._judged_names[bytes(wire.fields(bytes(members["params"])).get("name", b""))] = False
 
     def _no_object(self, line: bytes, problem: wire.Unreadable) -> FromAgent:
         """Blank lines pass, and so does a batch without any tool call; the rest cannot be read."""
@@ -182,7 +200,7 @@ class Switchboard:
             if key in self.calls or key in self.requests:
                 return Refused("Its id is that of a request in flight.", raw_id)
             self._open_stateless(request.meta)
-            if self._judged is None or not self._judged(request.tool):
+            if not self._is_judged(request):
                 self.requests[key] = Kind.OTHER
                 return PASS
             if key in self._lapsed:
@@ -192,6 +210,13 @@ class Switchboard:
             return Refused(f"The tool call cannot be judged: {problem}.", raw_id)
         self.calls[key] = call
         return StartCall(call)
+
+    def _is_judged(self, request: calls.Request) -> bool:
+        judged = self._judged is not None and self._judged(request.tool)
+        if len(self._judged_names) >= _NAMES_LIMIT:
+            self._judged_names.clear()
+        self._judged_names[bytes(request.params["name"])] = judged
+        return judged
 
     def _cancelled(self, members: Members) -> FromAgent:
         try:
@@ -245,6 +270,20 @@ class Switchboard:
         return bool(self.calls) or any(kind is not Kind.ENDLESS for kind in self.requests.values())
 
     # --- from the server ---
+
+    def glance_from_server(self, block: bytes) -> bool:
+        """True if all these lines pass, and answers among them are noted; False if they must be read one by one."""
+        if self.calls:
+            return False
+        found = glance.heads(block)
+        if found is None:
+            return False
+        answered = [bytes(head.id) for head in found if head.id and not head.method]
+        if any(self.requests.get(id_key(key)) is not Kind.OTHER for key in answered):
+            return False
+        for key in answered:
+            self.requests.pop(id_key(key), None)
+        return True
 
     def from_server(self, line: bytes) -> FromServer:
         """Where a line from the server goes."""

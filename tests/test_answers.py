@@ -1,3 +1,5 @@
+"""Edits of answers: every byte beside them stays as it was."""
+
 import json
 from collections.abc import Sequence
 
@@ -171,6 +173,13 @@ def test_feedback_never_pushes_a_line_to_the_length_at_which_agents_hang_up(
     assert reached or len(went.line) == LIMIT - 1
 
 
+def test_a_line_of_that_length_gets_no_feedback_even_if_structured_content_would_go() -> None:
+    frame = answer(b'{"content":[],"isError":true,"structuredContent":"%b"}')
+    line = frame.replace(b"%b", b"a" * (LIMIT - len(frame) + 2))
+    assert len(line) == LIMIT
+    assert commented(line, SAID, AUTO, PLAIN) == Delivered(line, Note.TOO_LONG)
+
+
 def test_an_error_that_feedback_would_make_too_long_passes_as_it_is() -> None:
     line = failed(b'{"code":1,"message":"%b"}' % (b"a" * (LIMIT - 100)))
     went = commented_error(line, SAID)
@@ -316,6 +325,7 @@ REPLACED = [
     (b'"half \\ud800"', '[{"type":"text","text":"half \ufffd"}]'.encode()),
     (b"not\nJSON \xff", '[{"type":"text","text":"not\\nJSON \ufffd"}]'.encode()),
     ('"a\u2028b"'.encode(), b'[{"type":"text","text":"a\\u2028b"}]'),
+    ('[{"type":"text","text":"\u2028"}]'.encode(), b'[{"type":"text","text":"\\u2028"}]'),
 ]
 
 

@@ -1,3 +1,5 @@
+"""The sentences that the model reads, and the answers that carry them."""
+
 import json
 from collections.abc import Sequence
 
@@ -9,13 +11,29 @@ from mcp_types.jsonrpc import JSONRPCError, jsonrpc_message_adapter
 
 from hookproxy import feedback
 from hookproxy.answers import LIMIT, Note
-from hookproxy.feedback import deliver, deliver_error, refusal
-from hookproxy.model import Comments, Delivery, Event, Ground, Refuse, Tool, Trouble
+from hookproxy.feedback import deliver, deliver_error, refusal, with_instructions, without_output_schemas
+from hookproxy.model import (
+    Comments,
+    Delivery,
+    Ended,
+    Event,
+    Ground,
+    HookResult,
+    HookSpec,
+    Refuse,
+    Statement,
+    Tool,
+    Verdict,
+)
 
 AUTO = Delivery.AUTO
 RESULT = b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"SECRET"}]}}\n'
 ERROR = b'{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"SECRET","data":{"a":"SECRET"}}}\n'
-HUNG = Trouble("redact.sh", Event.POST_TOOL_USE, "it ran longer than 5 s")
+HUNG = Statement(
+    HookSpec("any", "hooks.json: 0", Event.POST_TOOL_USE, "redact.sh"),
+    HookResult(Ended.TIMED_OUT),
+    Verdict(trouble="it ran longer than 5 s"),
+)
 
 
 def text_of(line: bytes) -> str:
@@ -119,8 +137,8 @@ def test_feedback_stands_after_the_output_first_of_pre_hooks_then_of_post_hooks_
     *texts, trouble = said["text"].split("\n\n")
     assert texts == ["pre 1", "pre 2", "post 1", "post 2"]
     assert trouble == (
-        "The PostToolUse hook redact.sh failed: it ran longer than 5 s; it is set to block when it fails, "
-        "but the tool had run already: its output stands as it is, not judged by this hook."
+        "Note: the PostToolUse hook redact.sh failed: it ran longer than 5 s. It is set to block when it "
+        "fails, but the tool had run already: the output stands as it is, not judged by this hook."
     )
 
 
@@ -130,8 +148,8 @@ def test_withheld_output_is_gone_with_all_that_may_quote_it() -> None:
         RESULT.replace(b'"result":{', b'"result":{"_meta":{"a":"SECRET"},'), comments, ["pre"], AUTO, None
     )
     assert text_of(went.line) == (
-        "The tool was run, but its output is withheld: the PostToolUse hook redact.sh had to judge it and "
-        "failed: it ran longer than 5 s. Calling the tool again would run it again.\n\npre"
+        "The tool was run, but its output is withheld, because the PostToolUse hook redact.sh failed: "
+        "it ran longer than 5 s. Calling the tool again would run it again.\n\npre"
     )
     assert json.loads(went.line)["result"]["isError"] is True
     assert b"SECRET" not in went.line
@@ -143,7 +161,7 @@ def test_a_withheld_error_keeps_only_its_code() -> None:
     assert error.keys() == {"code", "message"}
     assert error["code"] == -32002
     assert error["message"].startswith(
-        "The tool was run, but its output is withheld: the PostToolUse hook redact.sh"
+        "The tool was run, but its output is withheld, because the PostToolUse"
     )
     assert error["message"].endswith("\n\npre")
     assert b"SECRET" not in went.line
@@ -200,28 +218,115 @@ def test_every_delivery_is_one_line_that_agents_accept(
     jsonrpc_message_adapter.validate_json(failed)
 
 
+# What a server announces
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.just("\ud800"),
+    lambda values: st.lists(values) | st.dictionaries(st.sampled_from(["name", "a", "\ud800"]), values),
+    max_leaves=8,
+)
+
+
+def answer(result: bytes) -> bytes:
+    return b'{"jsonrpc": "2.0", "id": 7, "result": %b, "x-trace":1.0}\n' % result
+
+
+TOOLS = (
+    b'{"tools": [ {"name":"a", "outputSchema":{"x":1}, "n":1.0} ,'
+    b'{"outputSchema":{},"name":"b"},{"name":"c"}], "cacheScope":"public","ttlMs":1}'
+)
+
+
+TWINS = b'{"tools":[{"name":"a","outputSchema":1},{"name":"a","outputSchema":1}]}'
+
+
+def test_only_hooked_tools_lose_their_output_schema_and_the_list_is_no_more_public() -> None:
+    went = without_output_schemas(answer(TOOLS), lambda name: name in {"a", "c"})
+    assert went == answer(
+        b'{"tools": [ {"name":"a", "n":1.0} ,{"outputSchema":{},"name":"b"},{"name":"c"}], '
+        b'"cacheScope":"private","ttlMs":1}'
+    )
+    twins = without_output_schemas(answer(TWINS), lambda _name: True)
+    assert twins == answer(b'{"tools":[{"name":"a"},{"name":"a"}]}')
+    both = without_output_schemas(answer(TOOLS.replace(b'"cacheScope":"public",', b"")), lambda _name: True)
+    assert both == answer(b'{"tools": [ {"name":"a", "n":1.0} ,{"name":"b"},{"name":"c"}], "ttlMs":1}')
+
+
+@pytest.mark.parametrize(
+    "result",
+    [TOOLS.replace(b"outputSchema", b"inputSchema"), b'{"tools":{}}', b"{}", b"[]", b'{"tools":[1,[]]}'],
+)
+def test_a_tools_list_without_a_hooked_output_schema_is_the_same_object(result: bytes) -> None:
+    line = answer(result)
+    assert without_output_schemas(line, lambda _name: True) is line
+    assert without_output_schemas(answer(TOOLS), lambda _name: False) == answer(TOOLS)
+
+
+@given(JSON)
+def test_any_tools_list_without_output_schemas_survives(tools: object) -> None:
+    line = answer(json.dumps({"tools": tools}).encode())
+    assert without_output_schemas(line, lambda _name: True) is line
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        (b'{"capabilities":{}}', b'{"capabilities":{},"instructions":"one\\n\\ntwo"}'),
+        (b'{"instructions": "a\\/b", "x":1}', b'{"instructions": "a\\/b\\n\\none\\n\\ntwo", "x":1}'),
+        (b'{"instructions":""}', b'{"instructions":"one\\n\\ntwo"}'),
+        (b'{"instructions":null}', b'{"instructions":null}'),
+        (b'{"instructions":"a","instructions":"b"}', b'{"instructions":"a","instructions":"b"}'),
+        (b"[]", b"[]"),
+    ],
+)
+def test_session_texts_stand_at_the_end_of_the_instructions(result: bytes, expected: bytes) -> None:
+    assert with_instructions(answer(result), ["one", "", "two"]) == answer(expected)
+
+
+def test_an_answer_without_texts_or_without_a_result_is_the_same_object() -> None:
+    for line, texts in (
+        (answer(b"{}"), [""]),
+        (answer(b"{}"), []),
+        (b'{"id":1,"error":{}}', ["one"]),
+        (b"{", ["one"]),
+    ):
+        assert with_instructions(line, texts) is line
+
+
 # Lines of our own
 
 
 @pytest.mark.parametrize(
     ("line", "id_value", "code", "words"),
     [
+        (feedback.ambiguous(b"7", "it is not UTF-8"), 7, -32603, "cannot be judged: it is not UTF-8."),
+        (feedback.answer_too_long(b"7", 99, 9), 7, -32603, "99 bytes are more than 9 (max_message_bytes)"),
         (
             feedback.server_lost(b"7", "exit status 1"),
             7,
             -32603,
-            "ended before it answered this call (exit status 1)",
+            "before it answered this call (exit status 1)",
+        ),
+        (feedback.ended_early(b'"7"'), "7", -32603, "The tool was not run."),
+        (
+            feedback.defect(b"7", "KeyError: 'id'"),
+            7,
+            -32603,
+            "defect of hookproxy ended this call (KeyError: 'id')",
         ),
         (
-            feedback.unreadable("The line is not UTF-8."),
+            feedback.refused_frame(b"null", "It is no JSON.", unreadable=True),
             None,
             -32700,
-            "refused this message. The line is not UTF-8.",
+            "message. It is no JSON.",
         ),
-        (feedback.malformed(b'"7"', "Twins."), "7", -32600, "refused this message. Twins."),
-        (feedback.malformed(None, "Twins."), None, -32600, "refused this message. Twins."),
-        (feedback.too_long(99), None, -32600, "longer than 99 bytes (max_message_bytes)"),
-        (feedback.answer_too_long(b"7", 99), 7, -32603, "longer than 99 bytes (max_message_bytes)"),
+        (
+            feedback.refused_frame(b'"7"', "It has twins.", unreadable=False),
+            "7",
+            -32600,
+            "message. It has twins.",
+        ),
+        (feedback.unaudited(b"7", stateless=False, task=True, ran=False), 7, -31403, "requires an audit"),
     ],
 )
 def test_an_error_of_our_own_says_what_happened(
@@ -232,6 +337,18 @@ def test_an_error_of_our_own_says_what_happened(
     assert isinstance(message, JSONRPCError)
     assert (message.id, message.error.code) == (id_value, code)
     assert words in message.error.message
+
+
+@pytest.mark.parametrize("ran", [False, True])
+def test_a_call_that_cannot_be_audited_fails_and_says_whether_the_tool_was_run(ran: bool) -> None:
+    line = feedback.unaudited(b"7", stateless=True, task=False, ran=ran)
+    methods.validate_server_result("tools/call", "2026-07-28", json.loads(line)["result"])
+    assert ("The tool was run" in text_of(line)) is ran
+    assert ("the tool was not run" in text_of(line)) is not ran
+
+
+def test_a_message_that_is_too_long_is_told_its_size_and_the_limit() -> None:
+    assert feedback.too_long(99, 9) == "It has 99 bytes; more than 9 (max_message_bytes) cannot be judged."
 
 
 def test_a_log_entry_is_a_valid_notification_of_ours() -> None:

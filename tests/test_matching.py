@@ -35,7 +35,7 @@ def test_an_empty_matcher_and_a_star_select_all(pattern: str) -> None:
         (r"^(?<first>\w)\k<first>", ["aab"], ["abb"]),
         (r"^x$", ["x"], ["x\n"]),
         (r"\$", ["a$"], ["a"]),
-        (r"^\d$", ["7"], ["٧"]),
+        (r"^\d$", ["7"], ["\u0667"]),
         (r"^\w$", ["a"], ["ä"]),
         (r"^[^]$", ["a", "\n"], ["ab"]),
         (r"a[]", [], ["a", "a[]"]),
@@ -105,7 +105,7 @@ def test_a_rule_without_arguments_is_about_names(rule: str, meant: list[str], ot
         ("Bash(npm run build)", ["npm run build", " npm run build "], ["npm run build -x"]),
         ("Bash(git * main)", ["git push origin main"], ["git push origin dev"]),
         # each command of a line, without the variables set for it
-        ("Bash(git push *)", ["FOO=bar git push", "npm test && git push", "a;git push x", "a|git push"], ["git pull"]),
+        ("Bash(git push *)", ["FOO=b git push", "a&&git push", "a;git push x", "a|git push"], ["git pull"]),
         # what cannot be seen into
         ("Bash(rm *)", ["echo $(rm -rf x)", "echo `rm x`", "cat <(rm x)"], ["echo x"]),
     ],
@@ -135,13 +135,15 @@ def test_a_rule_about_a_domain_means_its_urls() -> None:
     assert not means("WebFetch(domain:example.com)", "WebFetch", url="https://example.org/")
 
 
-def test_the_order_of_arguments_hides_nothing_from_a_rule() -> None:
+def test_neither_order_nor_other_arguments_hide_a_call_from_a_rule() -> None:
     assert means("Bash(rm *)", "Bash", description="harmless", command="rm -rf /")
     assert not means("Bash(rm *)", "Bash", description="rm the rest", command="ls")
+    assert means("run(rm *)", "run", command="ls", cmd="rm -rf /")
     assert means("send(secret*)", "send", to="bob", text="secret plan")
-    assert not means("send(secret*)", "send", to="bob", n=1)
+    assert not means("send(secret*)", "send", to="bob", times=1, now=True)
 
 
+@pytest.mark.parametrize("tool", ["Bash", "run"])
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -152,8 +154,12 @@ def test_the_order_of_arguments_hides_nothing_from_a_rule() -> None:
         b'{"command":1,"command":"ls"}',
     ],
 )
-def test_a_call_that_cannot_be_judged_counts_as_meant(arguments: bytes) -> None:
-    assert permission_rule("Bash(rm *)")("Bash", arguments)
+def test_a_call_that_cannot_be_judged_counts_as_meant(tool: str, arguments: bytes) -> None:
+    assert permission_rule(f"{tool}(rm *)")(tool, arguments)
+
+
+def test_a_call_without_the_argument_that_is_judged_counts_as_meant() -> None:
+    assert means("Bash(rm *)", "Bash", description="x")
 
 
 def test_a_call_of_another_tool_is_never_meant() -> None:

@@ -1,3 +1,5 @@
+"""What many hooks said, as one decision."""
+
 from dataclasses import replace
 
 import pytest
@@ -18,7 +20,6 @@ from hookproxy.model import (
     Refuse,
     Settings,
     Statement,
-    Trouble,
     Verdict,
 )
 from hookproxy.policy import comments, decide, merge_comments
@@ -144,13 +145,13 @@ def test_trouble_after_a_call_withholds_or_is_told_or_nothing(
     withholds: bool,
 ) -> None:
     hook = replace(POST, on_trouble=own, fails_closed=fails_closed, withholds=withholds)
-    trouble = (Trouble("guard.sh", Event.POST_TOOL_USE, CRASH.trouble),)
+    crash = said(CRASH, hook)
     expected = Comments()
     if rule is DENY_IT or (rule is DIALECT and withholds):
-        expected = Comments(withheld=trouble)
+        expected = Comments(withheld=(crash,))
     elif rule is DIALECT and fails_closed:
-        expected = Comments(noted=trouble)
-    assert comments([said(CRASH, hook)], Settings(on_trouble=settings), group) == expected
+        expected = Comments(noted=(crash,))
+    assert comments([crash], Settings(on_trouble=settings), group) == expected
 
 
 def test_a_judgement_is_told_before_trouble_and_trouble_before_a_question() -> None:
@@ -182,7 +183,7 @@ def test_comments_carry_all_feedback_and_the_last_replacement() -> None:
 
 
 def test_merged_comments_hold_both_groups_in_order_and_the_later_replacement() -> None:
-    one, two = (Trouble(label, Event.POST_TOOL_USE, "it hung") for label in ("one", "two"))
+    one, two = said(CRASH, POST, "one"), said(CRASH, POST, "two")
     first = Comments(("a",), b"[1]", (one,), (two,))
     assert merge_comments(first, Comments(("b",), b"[2]", (two,), (one,))) == Comments(
         ("a", "b"), b"[2]", (one, two), (two, one)

@@ -280,8 +280,9 @@ def test_programs_are_found_as_a_shell_finds_them(
     (tmp_path / "bin" / "tool").write_text("")
     (tmp_path / "bin" / "tool").chmod(0o755)
     here = str(tmp_path)
-    word, path, cwd, found = (text and text.replace("{tmp}", here) for text in (word, path, cwd, found))
-    assert process.find_program(word or "", path, cwd or "") == found
+    searched = path and path.replace("{tmp}", here)
+    program = process.find_program(word.replace("{tmp}", here), searched, cwd.replace("{tmp}", here))
+    assert program == (found and found.replace("{tmp}", here))
 
 
 def test_an_environment_that_fits_comes_back_as_it_is() -> None:

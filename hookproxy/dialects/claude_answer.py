@@ -18,7 +18,7 @@ LONGEST: Final = 10_000
 """Characters that the documentation grants each text of a hook."""
 
 FIRST_LINE: Final = 300
-"""Characters of standard error in a sentence about trouble: enough for a path and an error message."""
+"""Characters of an explanation in a sentence about trouble: enough for a path and an error message."""
 
 BLOCKS: Final = 2
 """The exit code that blocks, whatever is printed."""
@@ -105,10 +105,12 @@ def _answer(event: Event, said: str, cut: bool) -> tuple[_Answer | None, str]:
     try:
         answer = _DECODER.decode(_unambiguous(said.encode()))
     except (ValueError, msgspec.MsgspecError, RecursionError) as problem:
-        return None, "" if _are_json_lines(said) else f"printed JSON that cannot be read: {problem}"
+        nonsense = "printed JSON that cannot be read" + _after_colon(str(problem))
+        return None, "" if _are_json_lines(said) else nonsense
     specific = answer.hookSpecificOutput
     if specific is not _NOT_SPECIFIC and specific.hookEventName != event:
-        return None, f"printed an answer to {specific.hookEventName!r}, but was asked on {event}"
+        other = _cut(repr(specific.hookEventName), FIRST_LINE)
+        return None, f"printed an answer to {other}, but was asked on {event}"
     return answer, ""
 
 
@@ -133,8 +135,7 @@ def _are_json_lines(said: str) -> bool:
 def _unanswered(event: Event, code: int, said: str, complaint: str, nonsense: str) -> Verdict:
     """Plain text or none, or JSON that cannot be read."""
     if code:
-        first_line = complaint.partition("\n")[0].rstrip()
-        return Verdict(trouble=f"exited with status {code}" + _after_colon(first_line))
+        return Verdict(trouble=f"exited with status {code}" + _after_colon(complaint))
     if nonsense:
         return Verdict(trouble=nonsense)
     if event is Event.SESSION_START:
@@ -191,7 +192,7 @@ def _on_session(event: Event, answer: _Answer, complaint: str) -> Verdict:
     starting = event is Event.SESSION_START
     return Verdict(
         feedback=_texts(answer.hookSpecificOutput.additionalContext) if starting else (),
-        messages=_texts("" if answer.goes_on else answer.stopReason, complaint),
+        messages=("" if answer.goes_on else answer.stopReason, complaint),
     )
 
 
@@ -229,4 +230,6 @@ def _cut(text: str, longest: int = LONGEST) -> str:
 
 
 def _after_colon(text: str) -> str:
-    return f": {_cut(text, FIRST_LINE)}" if text else ""
+    """The first line of what explains the sentence before it, if anything does."""
+    first_line = text.partition("\n")[0].rstrip()
+    return f": {_cut(first_line, FIRST_LINE)}" if first_line else ""

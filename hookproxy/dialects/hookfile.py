@@ -24,7 +24,7 @@ SESSION_END_LONGEST: Final = 60.0
 """Seconds that Claude Code grants a SessionEnd hook with a `timeout` of its own."""
 
 MILLISECONDS_FROM: Final = 10_000.0
-"""A timeout from here on is taken for milliseconds: nobody means to wait three hours, many mean ten seconds."""
+"""A timeout from here on is taken for milliseconds: few people mean three hours, many mean ten seconds."""
 
 LONG: Final = 3600.0
 """Seconds from which a timeout deserves a remark: the agent will have given up on the call."""
@@ -186,7 +186,9 @@ def timeout(table: Table, event: Event, usual: float) -> float:
 
 def located(words: tuple[str, ...], folder: str) -> tuple[str, ...]:
     """A command whose program, if it is a relative path, is in `folder`; a bare name is looked up in PATH."""
-    return (join(folder, words[0]), *words[1:]) if words and "/" in words[0] else words
+    if not words or "/" not in words[0]:
+        return words
+    return (join(folder, words[0].removeprefix("./")), *words[1:])
 
 
 _ASSIGNMENT: Final = re.compile(r"\w+=")

@@ -33,60 +33,60 @@ class Lines:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._partial = bytearray()
-        self._lost = 0
         self._head = b""
+        self._cut = 0  # bytes of the unfinished line that are lost already
+        self.lost: list[TooLong] = []
+        """Lines beyond the limit that have come to their end; whoever deals with them clears the list."""
 
-    def feed(self, piece: bytes) -> list[bytes | TooLong]:
-        """The lines that `piece` completes, each with its `\\n`."""
-        first = piece.find(b"\n") + 1
-        if not first:
+    def feed(self, piece: bytes) -> bytes:
+        """All lines that `piece` completes, in one block."""
+        end = piece.rfind(b"\n") + 1
+        if not end:
             self._keep(piece)
-            return []
-        lines: list[bytes | TooLong] = []
-        if self._partial or self._lost:
-            self._keep(piece[:first])
-            lines.append(self._whole())
-        elif first > self._limit:
-            lines.append(TooLong(outer_id(piece, piece[:first][-_TAIL:]), first))
+            return b""
+        rest = piece[end:]
+        if self._partial:
+            first = piece.find(b"\n") + 1
+            if self._cut or len(self._partial) + first > self._limit:
+                self._keep(piece[:first])
+                self._lose()
+                block = piece[first:end]
+            else:
+                self._partial += piece if not rest else piece[:end]
+                block = bytes(self._partial)
+            self._partial = bytearray()  # a new one: the old one's memory goes back at once
         else:
-            lines.append(piece[:first])
-        last = piece.rfind(b"\n") + 1
-        if last > first:
-            lines += [part + b"\n" for part in piece[first : last - 1].split(b"\n")]
-        if last < len(piece):
-            self._keep(piece[last:])
-        return lines
+            block = piece if not rest else piece[:end]
+        if rest:
+            self._partial += rest
+        return block
 
     def _keep(self, piece: bytes) -> None:
         self._partial += piece
         if len(self._partial) > self._limit:
-            if not self._lost:
-                self._head = bytes(self._partial[:_TAIL])
-            self._lost += len(self._partial) - _TAIL
+            self._head = self._head or bytes(self._partial[:_TAIL])
+            self._cut += len(self._partial) - _TAIL
             del self._partial[:-_TAIL]
 
-    def _whole(self) -> bytes | TooLong:
-        line = bytes(self._partial)
-        self._partial = bytearray()  # a new one: the old one's memory goes back at once
-        if not self._lost:
-            return line
-        lost, self._lost = self._lost, 0
-        return TooLong(outer_id(self._head, line), lost + len(line))
+    def _lose(self) -> None:
+        tail = bytes(self._partial)
+        self.lost.append(TooLong(outer_id(self._head, tail), self._cut + len(tail)))
+        self._cut, self._head = 0, b""
 
     @property
     def begun(self) -> int:
         """Bytes of the line that has begun and not ended."""
-        return self._lost + len(self._partial)
+        return self._cut + len(self._partial)
 
     @property
     def begins_object(self) -> bool:
         """That line begins as a JSON object does, and all of it is here."""
-        return not self._lost and self._partial[:1] == b"{"
+        return not self._cut and self._partial[:1] == b"{"
 
     def take(self) -> bytes:
         """The line that has begun, out of here: for passing it on in pieces, or at the end of the stream."""
-        line = bytes(self._partial) if not self._lost else b""
-        self._partial, self._lost = bytearray(), 0
+        line = b"" if self._cut else bytes(self._partial)
+        self._partial, self._cut, self._head = bytearray(), 0, b""
         return line
 
 

@@ -88,7 +88,7 @@ def arguments() -> argparse.Namespace:
     names = sorted({measure.name for measure in unhooked() + hooked()} | {"start"})
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="about one minute; ratios are rough")
-    parser.add_argument("--rounds", type=int, help="default: 6, or 2 with --quick")
+    parser.add_argument("--rounds", type=int, help="default: 5, or 2 with --quick")
     parser.add_argument(
         "--only", action="append", choices=names, default=[], help="only this; may be repeated"
     )
@@ -159,7 +159,7 @@ def main() -> int:
     """1 where one of ours was wrong or could not be started; a missed budget fails nothing."""
     options = arguments()
     options.json = options.json and options.json.resolve()
-    rounds = options.rounds or (2 if options.quick else 6)
+    rounds = options.rounds or (2 if options.quick else 5)
     about = machine()
     gc.disable()
     with tempfile.TemporaryDirectory(prefix="bench-") as name:

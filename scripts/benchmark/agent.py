@@ -228,9 +228,11 @@ class Session(Peer):
         self.verify(b"".join(pieces).splitlines(), count)
         return [count / nanoseconds * 1e9]
 
-    def notification_rate(self, count: int) -> list[float]:
+    def notification_rate(self, count: int, burst: bool = False) -> list[float]:
         """Notifications per second, from one call that sends `count` of them until its result."""
-        (request,) = self.requests(1, b"notify", b'"count":%d' % count)
+        (request,) = self.requests(
+            1, b"notify", b'"count":%d,"burst":%b' % (count, b"true" if burst else b"false")
+        )
         pieces, arrived = [], 0
         start = time.perf_counter_ns()
         self.write(request)

@@ -3,8 +3,8 @@
  *   echo_server [--cpu N] [--boot-ms N]    serve; first move to CPU N and take N ms to start
  *   echo_server --drain                    read standard input to its end and do nothing: a hook's least work
  *
- * Tools: echo {text}; big (a 10 MB text); many (10 MB of small JSON tokens); notify {count} (that many progress
- * messages, then the result). It looks for the members it needs and trusts the benchmark for the rest. echo_server.py is its twin.
+ * Tools: echo {text}; big (a 10 MB text); many (10 MB of small JSON tokens); notify {count, burst} (that many progress
+ * messages, then the result: each in a write of its own, as real servers do, or as few writes as possible). It looks for the members it needs and trusts the benchmark for the rest. echo_server.py is its twin.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -103,9 +103,12 @@ static void call(const char *line, int id_len, const char *id) {
         say_long(id_len, id, many, many_len);
     } else if (strstr(line, "\"name\":\"notify\"")) {
         const char *token = value_of(line, "\"progressToken\"");
-        for (int n = 0, end = count ? atoi(count) : 0; n < end; n++)
+        int burst = strstr(line, "\"burst\":true") != NULL;
+        for (int n = 0, end = count ? atoi(count) : 0; n < end; n++) {
             say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":"
                 "{\"progressToken\":%.*s,\"progress\":%d}}\n", token ? length_of(token) : 1, token ? token : "0", n);
+            if (!burst) flush();
+        }
         say("{\"jsonrpc\":\"2.0\",\"id\":%.*s,\"result\":{\"content\":[],\"isError\":false}}\n", id_len, id);
     } else {
         say("{\"jsonrpc\":\"2.0\",\"id\":%.*s,\"result\":{\"content\":[{\"type\":\"text\",\"text\":%.*s}],"
@@ -120,7 +123,7 @@ static const char tools[] =
     "{\"name\":\"big\",\"description\":\"A text of 10 MB.\",\"inputSchema\":{\"type\":\"object\",\"properties\":{}}},"
     "{\"name\":\"many\",\"description\":\"10 MB of small tokens.\",\"inputSchema\":{\"type\":\"object\",\"properties\":{}}},"
     "{\"name\":\"notify\",\"description\":\"Reports progress.\",\"inputSchema\":{\"type\":\"object\","
-    "\"properties\":{\"count\":{\"type\":\"integer\"}},\"required\":[\"count\"]}}]}";
+    "\"properties\":{\"count\":{\"type\":\"integer\"},\"burst\":{\"type\":\"boolean\"}},\"required\":[\"count\"]}}]}";
 
 static void answer(const char *line) {
     const char *id = value_of(line, "\"id\""), *method = value_of(line, "\"method\"");

@@ -28,11 +28,13 @@ TOOLS = (
     b'{"name":"big","description":"A text of 10 MB.","inputSchema":{"type":"object","properties":{}}},'
     b'{"name":"many","description":"10 MB of small tokens.","inputSchema":{"type":"object","properties":{}}},'
     b'{"name":"notify","description":"Reports progress.","inputSchema":{"type":"object",'
-    b'"properties":{"count":{"type":"integer"}},"required":["count"]}}]}'
+    b'"properties":{"count":{"type":"integer"},"burst":{"type":"boolean"}},"required":["count"]}}]}'
 )
 NOTE = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%b,"progress":%d}}\n'
 EMPTY = b'{"content":[],"isError":false}'
 
+batch: list[bytes] = []
+"""What is still to be written."""
 long_results: dict[bytes, bytes] = {}
 """The results of `big` and `many`, made at the first call, so that starting stays cheap."""
 
@@ -58,14 +60,24 @@ def find(pattern: re.Pattern[bytes], line: bytes, default: bytes) -> bytes:
     return found[1] if found else default
 
 
+def notify(line: bytes) -> None:
+    """Send the progress messages, each in a write of its own, or leave them to be sent with the result."""
+    token, count = find(TOKEN, line, b"0"), int(find(COUNT, line, b"0"))
+    burst = b'"burst":true' in line
+    for n in range(count):
+        batch.append(NOTE % (token, n))
+        if not burst:
+            flush()
+
+
 def call(line: bytes, answer: bytes) -> bytes:
     """The answer to a tools/call; `answer` has a place for the result."""
     tool = find(TOOL, line, b"echo")
     if tool == b"echo":
         return answer % (b'{"content":[{"type":"text","text":%b}],"isError":false}' % find(TEXT, line, b'""'))
     if tool == b"notify":
-        token, count = find(TOKEN, line, b"0"), int(find(COUNT, line, b"0"))
-        return b"".join([NOTE % (token, n) for n in range(count)]) + answer % EMPTY
+        notify(line)
+        return answer % EMPTY
     if tool not in long_results:
         long_results[tool] = big() if tool == b"big" else many()
     return answer % long_results[tool]
@@ -91,9 +103,10 @@ def respond(line: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"error":{"code":-32601,"message":"no such method"}}\n' % number[1]
 
 
-def write_all(piece: bytes) -> None:
-    """Write to standard output, however little it takes at a time."""
-    rest = memoryview(piece)
+def flush() -> None:
+    """Write the batch to standard output, however little it takes at a time."""
+    rest = memoryview(b"".join(batch))
+    batch.clear()
     while rest:
         rest = rest[os.write(1, rest) :]
 
@@ -103,8 +116,9 @@ def serve() -> None:
     held = b""
     while piece := os.read(0, CHUNK):
         *lines, held = (held + piece).split(b"\n")
-        if out := b"".join(map(respond, lines)):
-            write_all(out)
+        for line in lines:
+            batch.append(respond(line))
+        flush()
 
 
 def main(args: list[str]) -> None:

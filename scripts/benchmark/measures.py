@@ -96,6 +96,11 @@ def unhooked() -> list[Measure]:
                 lambda peer: peer.notification_rate(1000),
             ),
         ),
+        Measure(
+            "burst",
+            4,
+            {name: lambda peer: peer.notification_rate(NOTIFICATIONS, burst=True) for name in RELAYS[:-1]},
+        ),
         Measure("result", 8, {name: lambda peer: peer.long_result(b"big") for name in RELAYS}),
     ]
 

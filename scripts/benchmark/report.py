@@ -64,6 +64,7 @@ FIGURES = [
     Figure("a small call, p99 µs", "latency", US, p99),
     Figure("64 calls in flight, thousand calls/s", "flight", K, form=".1f"),
     Figure("20,000 notifications, thousand/s", "notifications", K, form=".1f"),
+    Figure("20,000 notifications in few writes, thousand/s", "burst", K, form=".1f"),
     Figure("a 10 MB result, ms", "result", MS, form=".1f"),
     Figure("start to initialize, server boots in 300 ms, ms", "start-300", MS),
     Figure("start to initialize, server boots at once, ms", "start-0", MS),

@@ -33,10 +33,16 @@ def result(case: dict[str, Any]) -> HookResult:
 
 
 def verdict(wanted: dict[str, Any]) -> Verdict:
-    raw = {key: wanted[key].encode() for key in ("arguments", "replacement") if key in wanted}
-    lists = {key: tuple(wanted[key]) for key in ("feedback", "messages") if key in wanted}
-    permission = {"permission": Permission[wanted["permission"]]} if "permission" in wanted else {}
-    return Verdict(**(wanted | raw | lists | permission))
+    return Verdict(
+        permission=Permission[wanted["permission"]] if "permission" in wanted else None,
+        reason=wanted.get("reason", ""),
+        arguments=wanted["arguments"].encode() if "arguments" in wanted else None,
+        feedback=tuple(wanted.get("feedback", ())),
+        replacement=wanted["replacement"].encode() if "replacement" in wanted else None,
+        messages=tuple(wanted.get("messages", ())),
+        stop=wanted.get("stop", False),
+        trouble=wanted.get("trouble", ""),
+    )
 
 
 @pytest.mark.parametrize("case", CASES["result"], ids=lambda case: f"{case['event']}: {case['says']}")
@@ -71,12 +77,12 @@ def test_reading_is_total_for_any_bytes(
         assert heard.permission is None
 
 
-KEYS = st.sampled_from(
-    "continue stopReason suppressOutput systemMessage decision reason hookSpecificOutput hookEventName "
-    "permissionDecision permissionDecisionReason updatedInput additionalContext updatedToolOutput "
-    "updatedMCPToolOutput".split()
-)
-WORDS = st.sampled_from("allow deny ask defer approve block PreToolUse PostToolUse SessionStart x".split())
+KEYS = st.sampled_from([
+    "continue", "stopReason", "suppressOutput", "systemMessage", "decision", "reason", "hookSpecificOutput",
+    "hookEventName", "permissionDecision", "permissionDecisionReason", "updatedInput", "additionalContext",
+    "updatedToolOutput", "updatedMCPToolOutput",
+])  # fmt: skip
+WORDS = st.sampled_from(["allow", "deny", "ask", "defer", "approve", "block", *Event])
 LEAVES = WORDS | st.none() | st.booleans() | st.integers() | st.floats()
 VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=10)
 LONG = st.just("x" * 10_001)
@@ -90,6 +96,7 @@ def test_reading_is_total_for_answers_of_any_shape(event: Event, answer: dict[st
         assert isinstance(json.loads(heard.arguments), dict)
         assert heard.permission is not Permission.DENY
     assert all(len(text) < 10_100 for text in (heard.reason, *heard.feedback, *heard.messages))
+    assert len(heard.trouble) < 500
 
 
 @pytest.mark.parametrize(

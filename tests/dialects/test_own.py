@@ -64,7 +64,7 @@ def test_a_table_has_a_minute_and_all_tools() -> None:
 
 def test_argv_starts_its_program_from_the_files_folder() -> None:
     spec = hook('argv = ["./guards/paths.py", "./x"]')
-    assert (spec.argv, spec.shell, spec.label) == (("/etc/./guards/paths.py", "./x"), "", "paths.py")
+    assert (spec.argv, spec.shell, spec.label) == (("/etc/guards/paths.py", "./x"), "", "paths.py")
     assert hook('argv = ["python3", "guards/paths.py"]').label == "paths.py"
 
 
@@ -102,13 +102,10 @@ def test_if_is_refused_where_it_would_never_let_the_hook_run(event: Event) -> No
         hook('command = "x"\nif = "Bash"', event)
 
 
-def test_every_documented_key_is_known() -> None:
-    example = {"command": "x", "argv": ["x"], "timeout": 1, "async": False, "env": {}}
-    for key in KEYS:
-        table = {"command": "x"} | {key: example.get(key, "")} if key != "argv" else {"argv": ["x"]}
-        table |= {"on_trouble": "deny"} if key == "on_trouble" else {}
-        table |= {"if": "Bash"} if key == "if" else {}
-        assert own_hook(table, Event.PRE_TOOL_USE, WHERE, "/etc").event is Event.PRE_TOOL_USE
+def test_the_keys_are_those_of_the_reference() -> None:
+    assert set(KEYS) == {
+        "matcher", "command", "argv", "timeout", "on_trouble", "name", "env", "async", "if"
+    }  # fmt: skip
 
 
 def test_our_hooks_speak_claudes_dialect_with_bare_names() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import os
 import resource
@@ -20,10 +21,9 @@ from hookproxy.runners import RUNNERS, command
 pytestmark = pytest.mark.anyio
 
 
-def spec(shell: str = "", *, argv: tuple[str, ...] = (), cwd: str = "", timeout: float = 30) -> HookSpec:
-    return HookSpec(
-        "claude", "file: key", Event.PRE_TOOL_USE, "hook", shell=shell, argv=argv, cwd=cwd, timeout=timeout
-    )
+def spec(shell: str = "", argv: tuple[str, ...] = (), cwd: str = "", timeout: float = 30) -> HookSpec:
+    source, event = "file: key", Event.PRE_TOOL_USE
+    return HookSpec("claude", source, event, "hook", shell=shell, argv=argv, cwd=cwd, timeout=timeout)
 
 
 async def run(hook: HookSpec, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> HookResult:
@@ -35,6 +35,11 @@ def open_fds() -> list[str]:
     return sorted(os.listdir("/proc/self/fd"))
 
 
+def children() -> str:
+    """Ids of our living and unreaped children."""
+    return Path(f"/proc/self/task/{os.getpid()}/children").read_text()
+
+
 @pytest.fixture(autouse=True)
 async def nothing_is_left() -> AsyncIterator[None]:
     """No run leaves anything behind: no descriptor, and no child, dead or alive."""
@@ -43,11 +48,11 @@ async def nothing_is_left() -> AsyncIterator[None]:
     before = open_fds()
     yield
     assert open_fds() == before
-    assert not Path("/proc/self/task", str(os.getpid()), "children").read_text()
+    assert children() == ""
 
 
 class Fifo:
-    """A named pipe that hooks write to, so that a test can wait for them, and for the end of all who hold it."""
+    """A named pipe that hooks hold: a test can wait for what they write, and for the end of all of them."""
 
     def __init__(self, path: Path) -> None:
         os.mkfifo(path)
@@ -312,9 +317,9 @@ async def test_a_hook_sees_its_folder_and_its_variables(tmp_path: Path) -> None:
 
 
 async def test_a_relative_program_is_found_in_the_hooks_folder(script: Callable[[str], str]) -> None:
-    path = Path(script("#!/bin/sh\necho $PWD $0\n"))
-    for hook in (spec(argv=("./hook",), cwd=str(path.parent)), spec("./hook", cwd=str(path.parent))):
-        assert (await run(hook)).stdout == f"{path.parent} ./hook\n".encode()
+    folder = os.path.dirname(script("#!/bin/sh\necho $PWD $0\n"))
+    for hook in (spec(argv=("./hook",), cwd=folder), spec("./hook", cwd=folder)):
+        assert (await run(hook)).stdout == f"{folder} ./hook\n".encode()
 
 
 async def test_programs_are_searched_in_the_path_that_the_hook_gets(script: Callable[[str], str]) -> None:
@@ -325,10 +330,10 @@ async def test_programs_are_searched_in_the_path_that_the_hook_gets(script: Call
 
 
 async def test_a_program_that_vanishes_is_looked_for_again(script: Callable[[str], str]) -> None:
-    path = Path(script("#!/bin/sh\necho found\n"))
-    env = {"PATH": f"{path.parent}:/usr/bin:/bin"}
+    path = script("#!/bin/sh\necho found\n")
+    env = {"PATH": f"{os.path.dirname(path)}:/usr/bin:/bin"}
     assert (await run(spec("hook"), env=env)).stdout == b"found\n"
-    path.unlink()
+    os.unlink(path)
     assert (await run(spec("hook"), env=env)).code == 127
     assert (await run(spec(argv=("hook",)), env=env)).ended is Ended.NOT_STARTED
     script("#!/bin/sh\necho again\n")
@@ -353,6 +358,36 @@ async def test_a_hook_cannot_reach_our_own_standard_descriptors() -> None:
     ours = {os.readlink(f"/proc/self/fd/{fd}") for fd in range(3)}
     assert result.stdout.count(b"pipe:") == 3
     assert not ours & set(result.stdout.decode().split())
+
+
+async def test_a_hook_whose_end_could_not_be_noticed_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pidfd_open(_pid: int) -> int:
+        raise OSError(errno.EMFILE, "too many")
+
+    monkeypatch.setattr(os, "pidfd_open", pidfd_open)
+    result = await run(spec("sleep 1000"), b"x" * 300_000)
+    assert (result.ended, result.detail) == (Ended.NOT_STARTED, "Too many open files: /bin/sh")
+
+
+async def test_a_hook_that_even_kill_does_not_end_is_given_up_and_reaped_when_it_ends(
+    fifo: Fifo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that waits for a stuck disk."""
+    killpg = os.killpg
+    monkeypatch.setattr(
+        os, "killpg", lambda pid, number: None if number == signal.SIGKILL else killpg(pid, number)
+    )
+    monkeypatch.setattr(process, "GRACE", 0.1)
+    monkeypatch.setattr(process, "REAP_LIMIT", 0.1)
+    result = await run(spec(f"trap '' TERM; exec 3<>{fifo.path}; read line <&3", timeout=0.1))
+    assert result.ended is Ended.TIMED_OUT
+    assert result.ms < 1500
+    gate = os.open(fifo.path, os.O_WRONLY)
+    os.write(gate, b"end\n")
+    os.close(gate)
+    with anyio.fail_after(5):
+        while children():
+            await anyio.lowlevel.checkpoint()
 
 
 async def test_without_pidfds_a_thread_waits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,92 @@
+"""Many lines in one look: finds blocks of lines that are certainly no concern of hooks, and says nothing of others.
+
+A glance never decides against a frame. What it passes, the full reading in `switchboard` passes as well: a test holds
+that. Its proof is in lengths: when the members of each message and the least punctuation fill every byte of a block,
+there is no room for a twin, an unknown member or another spelling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+import msgspec
+
+Raw = msgspec.Raw
+_NONE: Final = Raw(b"")
+
+
+class _Params(msgspec.Struct, gc=False):
+    name: Raw
+    arguments: Raw = _NONE
+    _meta: Raw = _NONE
+
+
+class _Call(msgspec.Struct, gc=False):
+    """A `tools/call` as nearly every agent writes it; all other frames are errors to its decoder."""
+
+    jsonrpc: Literal["2.0"]
+    id: Raw
+    method: Literal["tools/call"]
+    params: _Params
+
+
+class Head(msgspec.Struct, gc=False):
+    """What tells an answer from other frames; absent members are empty."""
+
+    id: Raw = _NONE
+    method: Raw = _NONE
+
+
+_CALLS: Final = msgspec.json.Decoder(_Call)
+_HEADS: Final = msgspec.json.Decoder(Head)
+_LEAST: Final = len(b'{"jsonrpc":"2.0","id":,"method":"tools/call","params":{"name":}}\n')
+_ARGUMENTS: Final = len(b',"arguments":')
+_META: Final = len(b',"_meta":')
+
+
+def is_framed(block: bytes) -> bool:
+    """True if the block is whole lines, each an object from its first byte to its last, with no blank between.
+
+    Two objects with nothing but a line end between them stand nowhere inside a JSON value: in a block of JSON values
+    that is framed so, each line is one of them.
+    """
+    return block[:1] == b"{" and block[-2:] == b"}\n" and block.count(b"}\n{") + 1 == block.count(b"\n")
+
+
+def unjudged_calls(block: bytes, judged: Mapping[bytes, bool]) -> list[bytes] | None:
+    """The ids of a block of calls of which none is to be judged; None: that cannot be told at a glance.
+
+    `judged` knows tools by their names as spelled in JSON.
+    """
+    if not (block.isascii() and is_framed(block)):
+        return None
+    try:
+        found = _CALLS.decode_lines(block)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    size = _LEAST * len(found)
+    ids: list[bytes] = []
+    for call in found:
+        params = call.params
+        raw_id = bytes(call.id)
+        if judged.get(bytes(params.name), True) or not raw_id.isdigit():
+            return None
+        ids.append(raw_id)
+        size += len(raw_id) + len(params.name)
+        if params.arguments is not _NONE:
+            size += _ARGUMENTS + len(params.arguments)
+        if params._meta is not _NONE:
+            size += _META + len(params._meta)
+    return ids if size == len(block) and len(found) == block.count(b"\n") else None
+
+
+def heads(block: bytes) -> list[Head] | None:
+    """The heads of a block of JSON objects, one for each line; None: it is something else, or only may be."""
+    if block[:1] != b"{" or block[-2:] != b"}\n":
+        return None
+    try:
+        found = _HEADS.decode_lines(block)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return found if len(found) == block.count(b"\n") else None
