@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from . import wire
-from .model import Settings, Statement
+from .model import Session, Settings, Statement
 
 VERSION: Final = 1
 """The format's number: `v` in each line."""
@@ -73,6 +73,14 @@ class Audit:
         self._unwritten += self._line(record)
         return self.trouble()
 
+    def note(self, session: Session, text: str) -> str:
+        """Append a line about something that belongs to no call; gives why it could not be written, or nothing."""
+        if not self.path:
+            return ""
+        members = {"v": VERSION, "time": _now(), "session": session.id, "server": session.server, "note": text}
+        self._unwritten += wire.one_line(wire.encode(members)) + b"\n"
+        return self.trouble()
+
     def close(self) -> None:
         """Close the file; a line that could not be written is lost."""
         if self._fd >= 0:
@@ -114,7 +122,7 @@ class Audit:
             rewritten[key] = hashlib.sha256(final).hexdigest() if self._digest else msgspec.Raw(final)
         return {
             "v": VERSION,
-            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "time": _now(),
             "session": record.session,
             "server": record.server,
             "tool": record.tool,
@@ -131,6 +139,10 @@ class Audit:
             "agent": record.agent,
             "user": _user(),
         }
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def _hook(one: Statement) -> dict[str, object]:

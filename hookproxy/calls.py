@@ -64,10 +64,12 @@ class Request:
 
     @property
     def key(self) -> bytes:
+        """What tells it from other requests in flight."""
         return id_key(self.id)
 
     @property
     def stateless(self) -> bool:
+        """It belongs to no handshake: 2026-07-28 and later."""
         return PROTOCOL_VERSION_KEY in self.meta
 
 

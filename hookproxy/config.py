@@ -73,9 +73,7 @@ class _Use:
 _Read = tuple[Group, tuple[str, ...]]  # a hook file's hooks, and what start-up should say about it
 
 
-def load(
-    config: str | None, hooks: Sequence[str], audit: str | None, environ: Mapping[str, str], cwd: str
-) -> Loaded:
+def load(config: str | None, hooks: Sequence[str], audit: str | None, environ: Mapping[str, str], cwd: str) -> Loaded:
     """Read all that `--config`, `--hooks` and `--audit` name; without `--config` the user's own file, if any.
 
     The groups stand in this order: `[[use]]` as in the file, the file's own `[[hooks.EVENT]]`, `--hooks` as
@@ -87,9 +85,7 @@ def load(
     if audit is not None:
         settings = replace(settings, audit_file=around.find(audit, cwd))
     if settings.audit_required and not settings.audit_file:
-        raise ConfigError(
-            path, "audit.required is true, but no file is named", "set audit.file, or use --audit FILE"
-        )
+        raise ConfigError(path, "audit.required is true, but no file is named", "set audit.file, or use --audit FILE")
     for item in hooks:
         read.extend(_read_use(_short_form(item, cwd), around))
     return Loaded(
@@ -200,9 +196,7 @@ def _files(use: _Use, around: _Surroundings) -> list[str]:
 
     matches = sorted(glob(pattern, root_dir=root, recursive=True))
     if not matches:
-        raise ConfigError(
-            use.place, f"no file matches {os.path.join(root, pattern)}", "name a hook file that exists"
-        )
+        raise ConfigError(use.place, f"no file matches {os.path.join(root, pattern)}", "name a hook file that exists")
     return [os.path.normpath(os.path.join(root, match)) for match in matches]
 
 

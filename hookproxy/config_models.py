@@ -53,17 +53,13 @@ class Use(Table):
         description='Which name of a tool its hooks see: "mcp" is mcp__SERVER__TOOL, "bare" is TOOL. '
         "Not given: what its dialect is used to.",
     )
-    on_trouble: _OnTrouble | None = Field(
-        None, description="As the top-level key, for the hooks of this file."
-    )
+    on_trouble: _OnTrouble | None = Field(None, description="As the top-level key, for the hooks of this file.")
 
 
 class OwnHook(Table):
     """A hook of our own; `dialects.own` reads it. Exactly one of `command` and `argv` says what runs."""
 
-    name: str | None = Field(
-        None, description="What people and the model know it by; not given: the command's name."
-    )
+    name: str | None = Field(None, description="What people and the model know it by; not given: the command's name.")
     matcher: str | None = Field(
         None,
         description="Which tools it concerns, by Claude Code's rules, tried on the bare name and on "
@@ -74,9 +70,7 @@ class OwnHook(Table):
         alias="if",
         description="A permission rule as in Claude Code's `if`: other calls do not concern it.",
     )
-    command: str | None = Field(
-        None, description="A command line for sh. It starts in the folder of hookproxy.toml."
-    )
+    command: str | None = Field(None, description="A command line for sh. It starts in the folder of hookproxy.toml.")
     argv: list[str] | None = Field(
         None,
         description="A program and its arguments, started without a shell in the folder of hookproxy.toml.",
@@ -94,9 +88,7 @@ class OwnHook(Table):
 class OwnHooks(Table):
     """Hooks of our own by their occasion: `[[hooks.PreToolUse]]`, one flat table for each hook."""
 
-    PreToolUse: list[OwnHook] = Field(
-        [], description="Before a call: may rewrite, block, or have a person asked."
-    )
+    PreToolUse: list[OwnHook] = Field([], description="Before a call: may rewrite, block, or have a person asked.")
     PostToolUse: list[OwnHook] = Field([], description="After a call that succeeded: may comment or replace.")
     PostToolUseFailure: list[OwnHook] = Field([], description="After a call that failed: may comment.")
     SessionStart: list[OwnHook] = Field([], description="When an agent connects: may add instructions.")
@@ -147,9 +139,7 @@ class ConfigFile(Table):
         _DEFAULT.max_message_bytes,
         description="The longest line that is passed on, in bytes; 67108864 are 64 MiB.",
     )
-    use: list[Use] = Field(
-        [], description="Hook files of other systems, as they are: one `[[use]]` table each."
-    )
+    use: list[Use] = Field([], description="Hook files of other systems, as they are: one `[[use]]` table each.")
     hooks: OwnHooks = Field(OwnHooks(), description="Hooks of our own.")
     audit: Audit = Field(Audit(), description="The audit log.")
 

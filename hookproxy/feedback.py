@@ -23,9 +23,7 @@ _LONGEST: Final = 1_000_000
 """Characters of text in our own answers: at six bytes each in JSON, a line stays below `answers.LIMIT`."""
 
 
-def refusal(
-    id_lexeme: bytes, refuse: Refuse, event: str, *, stateless: bool = False, task: bool = False
-) -> bytes:
+def refusal(id_lexeme: bytes, refuse: Refuse, event: str, *, stateless: bool = False, task: bool = False) -> bytes:
     """The answer to a refused call: a failed result, or an error where only a task is a valid result."""
     text = _paragraphs((_refused(refuse, event), *refuse.feedback))[:_LONGEST]
     return _failure(id_lexeme, text, stateless, task)
@@ -97,17 +95,13 @@ def without_output_schemas(line: bytes, hooked: Callable[[str], bool]) -> bytes:
 def unaudited(id_lexeme: bytes, *, stateless: bool, task: bool, ran: bool) -> bytes:
     """The answer to a call where an audit is required and cannot be written."""
     done = "The tool was run, but its output is withheld" if ran else "Blocked, and the tool was not run"
-    text = (
-        f"{done}: the configuration requires an audit of each call, and it cannot be written. Tell the user."
-    )
+    text = f"{done}: the configuration requires an audit of each call, and it cannot be written. Tell the user."
     return _failure(id_lexeme, text, stateless, task)
 
 
 def ambiguous(id_lexeme: bytes, why: str) -> bytes:
     """The answer to a call whose own answer two readers could take differently."""
-    return _broken(
-        id_lexeme, f"The tool was run, but its answer is withheld, for it cannot be judged: {why}."
-    )
+    return _broken(id_lexeme, f"The tool was run, but its answer is withheld, for it cannot be judged: {why}.")
 
 
 def answer_too_long(id_lexeme: bytes, size: int, limit: int) -> bytes:

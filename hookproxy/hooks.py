@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final
 
 import anyio
@@ -34,6 +35,7 @@ from .runners import RUNNERS
 _AT_ONCE: Final = 128  # hooks running at a time: three pipes each stay below the usual limit of 1024 descriptors
 _NAMES_REMEMBERED: Final = 4096  # the agent chooses names: a table of them must not grow for ever
 
+
 @dataclass(frozen=True, slots=True)
 class Hearing:
     """What came of asking the PreToolUse hooks of all groups."""
@@ -56,9 +58,7 @@ class _Chosen:
 class Hooks:
     """All hook groups of one run, for the server of this name."""
 
-    def __init__(
-        self, groups: Sequence[Group], settings: Settings, server: str, environ: Mapping[str, str]
-    ) -> None:
+    def __init__(self, groups: Sequence[Group], settings: Settings, server: str, environ: Mapping[str, str]) -> None:
         self._groups = groups
         self._settings = settings
         self._server = re.sub(r"[^A-Za-z0-9_-]", "_", server)  # as Claude Code composes a tool's name
@@ -118,9 +118,7 @@ class Hooks:
         for chosen, hooks in self._distinct(occasion):
             said = await self._ask(chosen.group, hooks, replace(occasion, tool_name=chosen.tool_name))
             statements += said
-            comments = policy.merge_comments(
-                comments, policy.comments(said, self._settings, chosen.group.on_trouble)
-            )
+            comments = policy.merge_comments(comments, policy.comments(said, self._settings, chosen.group.on_trouble))
         return comments, tuple(statements)
 
     async def of_session(self, occasion: Occasion) -> tuple[Statement, ...]:
@@ -128,9 +126,7 @@ class Hooks:
         statements: list[Statement] = []
         for group in self._groups:
             hooks = [
-                spec
-                for spec in group.hooks
-                if spec.event is occasion.event and spec.matches(occasion.occasioned_by)
+                spec for spec in group.hooks if spec.event is occasion.event and spec.matches(occasion.occasioned_by)
             ]
             statements += await self._ask(group, hooks, occasion)
         return tuple(statements)
@@ -149,9 +145,7 @@ class Hooks:
         for group in self._groups:
             seen = composed if group.tool_names is ToolNames.MCP else tool
             names = (tool, composed) if group.match_all_names else (seen,)
-            hooks = tuple(
-                spec for spec in group.hooks if spec.event is event and any(map(spec.matches, names))
-            )
+            hooks = tuple(spec for spec in group.hooks if spec.event is event and any(map(spec.matches, names)))
             if hooks:
                 yield _Chosen(group, hooks, seen)
 
@@ -210,7 +204,12 @@ async def _checked(one: Statement, listed: Tool | None) -> Statement:
 
 
 def _applies(spec: HookSpec, tool_name: str, arguments: bytes) -> bool:
-    return not spec.only_if or matching.permission_rule(spec.only_if)(tool_name, arguments)
+    return not spec.only_if or _rule(spec.only_if)(tool_name, arguments)
+
+
+@cache
+def _rule(text: str) -> Callable[[str, bytes], bool]:
+    return matching.permission_rule(text)
 
 
 def _environment(group: Group, environ: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The life of one tools/call, read top to bottom: asked, refused or forwarded, answered, commented, recorded (law 1)."""
+"""The life of one tools/call, top to bottom: asked, refused or forwarded, answered, commented, recorded (law 1)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from enum import Enum, auto
 from time import perf_counter
 from typing import Final, Protocol
 
-
 from . import feedback, wire
 from .audit import Audit, Record
+from .calls import Call
 from .hooks import Hooks
 from .model import Event, Occasion, Outcome, Proceed, Refuse, Session, Settings, Statement, Tool
-from .calls import Call
 
 _ID_IN_META: Final = ("claudecode/toolUseId", "callId")
 """Where agents name their own call: Claude Code, Codex."""
@@ -58,8 +57,14 @@ class Desk(Protocol):
     def say(self, text: str) -> None:
         """Tell people."""
 
+    def say_once(self, text: str) -> None:
+        """Tell people, unless they have been told."""
+
     def lost(self, call: Call) -> bytes:
         """The line that tells the agent that the server is gone."""
+
+
+_NO_OUTCOME: Final = Outcome()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,7 @@ class _Reading:
     final: bool
     """False: the call goes on in further requests, and no hook is asked yet."""
     failed: bool = False
-    outcome: Outcome = Outcome()
+    outcome: Outcome = _NO_OUTCOME
 
 
 async def intercept(call: Call, desk: Desk) -> None:
@@ -111,12 +116,12 @@ async def _judged(call: Call, desk: Desk, record: Record) -> bytes | None:
     record.decision, record.final = f"{asked}allow", hearing.decision.arguments or b""
     sent = perf_counter()
     answer = await desk.forward(call, _line(call, hearing.decision))
-    duration = round((perf_counter() - sent) * 1000)
-    occasion = replace(occasion, arguments=hearing.arguments)
+    timed = Outcome(duration_ms=round((perf_counter() - sent) * 1000))
+    occasion = replace(occasion, arguments=hearing.arguments, outcome=timed)
     texts = (*opening, *hearing.decision.feedback)
     if isinstance(answer, Ending):
-        return await _ended(call, desk, record, occasion, answer, duration)
-    return await _commented(call, desk, record, occasion, answer, texts, duration)
+        return await _ended(call, desk, record, occasion, answer)
+    return await _commented(call, desk, record, occasion, answer, texts)
 
 
 def refusal(call: Call, refuse: Refuse) -> bytes:
@@ -147,14 +152,12 @@ def _line(call: Call, decision: Proceed) -> bytes:
     return wire.splice(call.line, [((start, end), rewritten)])
 
 
-async def _ended(
-    call: Call, desk: Desk, record: Record, occasion: Occasion, ending: Ending, duration: int
-) -> bytes | None:
+async def _ended(call: Call, desk: Desk, record: Record, occasion: Occasion, ending: Ending) -> bytes | None:
     """A call without an answer: PostToolUseFailure hooks hear of it; the agent does unless it cancelled."""
     interrupted = ending is Ending.INTERRUPTED
     record.result = "cancelled" if interrupted else "lost"
     said = "The call was cancelled." if interrupted else "The server exited before it answered."
-    outcome = Outcome(error=said, interrupted=interrupted, duration_ms=duration)
+    outcome = replace(occasion.outcome or _NO_OUTCOME, error=said, interrupted=interrupted)
     happened = replace(occasion, event=Event.POST_TOOL_USE_FAILURE, outcome=outcome)
     _, statements = await desk.hooks.after(happened)
     record.statements += statements
@@ -163,13 +166,7 @@ async def _ended(
 
 
 async def _commented(
-    call: Call,
-    desk: Desk,
-    record: Record,
-    occasion: Occasion,
-    line: bytes,
-    texts: tuple[str, ...],
-    duration: int,
+    call: Call, desk: Desk, record: Record, occasion: Occasion, line: bytes, texts: tuple[str, ...]
 ) -> bytes:
     """The server's answer as the agent gets it: with what hooks say, or as it came."""
     try:
@@ -182,19 +179,26 @@ async def _commented(
         return line
     record.result = "error" if reading.failed else "ok"
     event = Event.POST_TOOL_USE_FAILURE if reading.failed else Event.POST_TOOL_USE
-    happened = replace(occasion, event=event, outcome=replace(reading.outcome, duration_ms=duration))
+    outcome = replace(reading.outcome, duration_ms=(occasion.outcome or _NO_OUTCOME).duration_ms)
+    happened = replace(occasion, event=event, outcome=outcome)
     comments, statements = await desk.hooks.after(happened)
     record.statements += statements
     desk.report(statements)
+    if any(one.verdict.stop for one in statements):
+        desk.stop_others(call, Refuse(by=_stopping(statements), reason="", stop=True))
     tool = desk.tool(call.tool)
     if reading.outcome.result:
         delivered = feedback.deliver(line, comments, texts, desk.settings.feedback, tool)
     else:
         delivered = feedback.deliver_error(line, comments, texts)
     if delivered.note is not None:
-        desk.say(f"{call.tool}: {delivered.note.value}")
+        desk.say_once(f"{call.tool}: {delivered.note.value}")
     record.result_changed = delivered.line is not line
     return delivered.line
+
+
+def _stopping(statements: Sequence[Statement]) -> str:
+    return next(one.spec.label for one in statements if one.verdict.stop)
 
 
 def _read(call: Call, line: bytes) -> _Reading:

@@ -1,4 +1,4 @@
-"""How a run begins and how it ends: whoever ends first, nothing is left behind, and we end as the server did (law 2)."""
+"""How a run begins and ends: whoever ends first, nothing is left behind, and we end as the server did (law 2)."""
 
 from __future__ import annotations
 

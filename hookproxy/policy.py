@@ -23,9 +23,7 @@ from .model import (
 )
 
 
-def decide(
-    statements: Sequence[Statement], settings: Settings, group_on_trouble: OnTrouble | None
-) -> Decision:
+def decide(statements: Sequence[Statement], settings: Settings, group_on_trouble: OnTrouble | None) -> Decision:
     """One group's decision on a call; `statements` stand in the order in which the last one wins.
 
     A judgement is told before trouble, for the model can act on it: a reason helps more than a crash does.
@@ -41,9 +39,7 @@ def decide(
     )
 
 
-def comments(
-    statements: Sequence[Statement], settings: Settings, group_on_trouble: OnTrouble | None
-) -> Comments:
+def comments(statements: Sequence[Statement], settings: Settings, group_on_trouble: OnTrouble | None) -> Comments:
     """What one group of post hooks does to a result."""
     judges = _judges(statements)
     withheld: list[Statement] = []
@@ -87,9 +83,7 @@ def _denied(judges: Sequence[Statement]) -> Refuse | None:
     return replace(_refuse(denying, Ground.DENIED), stop=any(one.verdict.stop for one in denying))
 
 
-def _failed(
-    judges: Sequence[Statement], settings: Settings, group_on_trouble: OnTrouble | None
-) -> Refuse | None:
+def _failed(judges: Sequence[Statement], settings: Settings, group_on_trouble: OnTrouble | None) -> Refuse | None:
     """The refusal if trouble with a hook denies; it tells of the first such hook."""
     for one in judges:
         if not one.verdict.trouble:

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Final
 
-VARIABLE_LIMIT: Final = (
-    131_072  # bytes of NAME=value and its NUL: Linux starts no program with more (MAX_ARG_STRLEN)
-)
+VARIABLE_LIMIT: Final = 131_072  # bytes of NAME=value and its NUL: Linux starts no program with more (MAX_ARG_STRLEN)
 OUTPUT_LIMIT: Final = 10 * 1024 * 1024  # bytes kept of each output: above any answer, below what hurts us
 GRACE: Final = 2.0  # seconds from TERM to KILL: enough to remove a lock file, not enough to look like a hang
 REAP_LIMIT: Final = (
@@ -69,9 +67,7 @@ def _spawn_server(argv: tuple[str, ...], actions: Sequence[tuple[int, int, int]]
         program = find_program(argv[0], os.environ.get("PATH"))
         if error.errno != errno.ENOEXEC or program is None:
             raise
-    return os.posix_spawn(
-        SHELL, (SHELL, program, *argv[1:]), os.environb, file_actions=actions, setsigdef=_TO_DEFAULT
-    )
+    return os.posix_spawn(SHELL, (SHELL, program, *argv[1:]), os.environb, file_actions=actions, setsigdef=_TO_DEFAULT)
 
 
 def start_hook(
@@ -93,15 +89,20 @@ def start_hook(
 def _spawn_hook(
     program: str, argv: tuple[str, ...], env: Mapping[str, str], cwd: str, standard: tuple[int, int, int]
 ) -> int:
-    # For a small hook Popen costs 10 % more, alone and 8 at once, but posix_spawn cannot change the folder.
-    if not cwd or cwd == os.getcwd():
-        actions = [(os.POSIX_SPAWN_DUP2, ours, theirs) for theirs, ours in enumerate(standard)]
-        try:
-            return os.posix_spawn(
-                program, argv, env, file_actions=actions, setsid=True, setsigdef=_TO_DEFAULT
-            )
-        except NotImplementedError:  # a Python that was built for a C library without POSIX_SPAWN_SETSID
-            pass
+    # For a small hook Popen costs 10 % more, alone and 8 at once. posix_spawn cannot change the folder: so we do, for
+    # the moment of the call. No other thread of ours looks for anything by a relative path.
+    actions = [(os.POSIX_SPAWN_DUP2, ours, theirs) for theirs, ours in enumerate(standard)]
+    home = os.open(".", os.O_PATH | os.O_CLOEXEC) if cwd else -1
+    try:
+        if cwd:
+            os.chdir(cwd)
+        return os.posix_spawn(program, argv, env, file_actions=actions, setsid=True, setsigdef=_TO_DEFAULT)
+    except NotImplementedError:  # a Python that was built for a C library without POSIX_SPAWN_SETSID
+        pass
+    finally:
+        if cwd:
+            os.fchdir(home)
+            os.close(home)
     import subprocess  # 10 ms that no start-up should pay
 
     stdin, stdout, stderr = standard
@@ -137,9 +138,7 @@ def why_not_started(error: OSError | ValueError, word: str, cwd: str = "") -> st
         return f"no such folder: {cwd}"
     if error.errno == errno.ENOENT:
         there = "/" in word and os.path.exists(os.path.join(cwd, word))
-        return (
-            f"the interpreter in its first line is missing: {word}" if there else f"command not found: {word}"
-        )
+        return f"the interpreter in its first line is missing: {word}" if there else f"command not found: {word}"
     if error.errno == errno.EACCES:
         return f"not executable: {word}"
     if error.errno == errno.E2BIG:

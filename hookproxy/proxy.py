@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import traceback
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Final
 
 import anyio
@@ -43,7 +43,7 @@ Say = Callable[[str], None]
 class Proxy:
     """One agent and one server, and the calls between them. Without hooks everything passes."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # its parts, each made elsewhere
         self,
         agent: Channel,
         server: Channel,
@@ -65,6 +65,7 @@ class Proxy:
         self._last_words: dict[Call, bytes] = {}  # what the agent is told of a call whose task we end
         self._answered: dict[Call, anyio.Event] = {}
         self._held_bytes = 0
+        self._said: set[str] = set()
         self._logging = False
         self.server_lost = ""
         """How the server ended, once it has."""
@@ -81,7 +82,7 @@ class Proxy:
 
     # --- effects ---
 
-    def _perform(self, effect: FromAgent | FromServer, line: bytes) -> None:
+    def _perform(self, effect: FromAgent | FromServer, line: bytes) -> None:  # noqa: C901  # one case for each
         match effect:
             case StartCall(call):
                 self._start(call)
@@ -103,9 +104,12 @@ class Proxy:
                 self.say(f"the server printed what is no JSON: {shown}")
             case Dropped(why):
                 self.say(f"dropped {why}")
-                self.audit.note(self.session, f"dropped {why}")
+                if problem := self.audit.note(self.session, f"dropped {why}"):
+                    self.say(f"an audit line cannot be written: {problem}")
+            case _:
+                raise AssertionError(f"{effect} is for the relay")
 
-    def _spawn(self, function: Callable[..., Awaitable[None]], *arguments: object) -> None:
+    def _spawn(self, function: Callable[..., Coroutine[object, object, None]], *arguments: object) -> None:
         assert self._tasks is not None, "open comes before the first byte"
         self._tasks.start_soon(function, *arguments)
 
@@ -188,12 +192,15 @@ class Proxy:
     # --- what a call needs (intercept.Desk) ---
 
     def agent(self) -> str:
+        """As in Desk."""
         return self.board.agent
 
     def tool(self, name: str) -> Tool | None:
+        """As in Desk."""
         return self.board.tools.get(name)
 
     async def opening(self) -> tuple[str, ...]:
+        """As in Desk."""
         await self._begun.wait()
         if self.board.handshake:  # its place is in the answer to `initialize`
             return ()
@@ -201,6 +208,7 @@ class Proxy:
         return texts
 
     async def forward(self, call: Call, line: bytes) -> bytes | Ending:
+        """As in Desk."""
         if self.server_lost or self.relay.server.gone:
             return Ending.LOST
         if not self.board.release(call):
@@ -216,10 +224,12 @@ class Proxy:
         return call.answer or Ending.LOST
 
     def answer(self, call: Call, line: bytes) -> None:
+        """As in Desk."""
         if self.board.finish(call):
             self.relay.to_agent(line)
 
     def stop_others(self, call: Call, refuse: Refuse) -> None:
+        """As in Desk."""
         self.end_held(lambda other: refusal(other, refuse), but=call)
 
     def end_held(self, last_words: Callable[[Call], bytes], but: Call | None = None) -> None:
@@ -237,9 +247,11 @@ class Proxy:
             answered.set()
 
     def lost(self, call: Call) -> bytes:
+        """As in Desk."""
         return feedback.server_lost(call.id, self.server_lost or "closed its input")
 
     def report(self, statements: Sequence[Statement]) -> None:
+        """As in Desk."""
         for one in statements:
             if one.verdict.trouble:
                 self.say(f"{one.spec.event} hook {one.spec.label} ({one.spec.source}): {one.verdict.trouble}")
@@ -247,6 +259,12 @@ class Proxy:
                 self.say(f"{one.spec.label}: {text}")
                 if self._logging:
                     self.relay.to_agent(feedback.log_entry(text))
+
+    def say_once(self, text: str) -> None:
+        """As in Desk."""
+        if text not in self._said:
+            self._said.add(text)
+            self.say(text)
 
     @property
     def busy(self) -> bool:

@@ -76,12 +76,12 @@ class Relay:
         block = self._agent_lines.feed(piece)
         if self._agent_lines.lost:
             self._refuse_lost()
-        if not block:
-            return
-        if self._board.glance_from_agent(block):
-            if self._strict:
-                self.server.write(block)
-            return
+        if block and not self._board.glance_from_agent(block):
+            self._agent_block(block)
+        elif block and self._strict:
+            self.server.write(block)
+
+    def _agent_block(self, block: bytes) -> None:
         passing: list[bytes] = []
         for line in _lines(block):
             effect = self._board.from_agent(line)

@@ -13,13 +13,13 @@ def misfit(input_schema: bytes, arguments: bytes) -> str:
     import jsonschema  # 70 ms: only runs in which a hook rewrites a listed call pay them
     import referencing
 
+    schema = json.loads(input_schema)
+    kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     try:
-        schema = json.loads(input_schema)
-        kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
         kind.check_schema(schema)
         problems = kind(schema, registry=referencing.Registry()).iter_errors(json.loads(arguments))
         problem = jsonschema.exceptions.best_match(problems)
-    except (jsonschema.SchemaError, referencing.exceptions.Unresolvable, jsonschema.exceptions._WrappedReferencingError):
+    except (jsonschema.SchemaError, referencing.exceptions.Unresolvable):
         return ""
     if problem is None:
         return ""

@@ -67,7 +67,10 @@ _HEAD: Final = msgspec.json.Decoder(_Head)
 
 
 class Switchboard:
-    """The table of requests in flight. `judged` says whether hooks concern a tool; None: nothing is judged, or refused."""
+    """The table of requests in flight.
+
+    `judged` says whether hooks concern a tool; None: there are no hooks, and nothing is judged or refused.
+    """
 
     def __init__(self, judged: Callable[[str], bool] | None) -> None:
         self._judged = judged
@@ -304,7 +307,7 @@ class Switchboard:
         try:
             members = {key: line[slice(*span)] for key, span in wire.members(line).items()}
         except (wire.Unreadable, wire.TwinKeys):
-            return Noise(line)
+            return Noise()
         if "id" not in members or ("method" in members and not members.keys() & {"result", "error"}):
             return PASS
         return self._answer(line, id_key(members["id"]))
@@ -319,7 +322,7 @@ class Switchboard:
         try:
             keys = [id_key(bytes(wire.fields(bytes(item)).get("id", b"null"))) for item in wire.items(line)]
         except (wire.Unreadable, wire.TwinKeys):
-            return Noise(line)
+            return Noise()
         if any(key in self.calls for key in keys):
             return Dropped("a batch that holds the answer to a judged call")
         for key in keys:
@@ -337,7 +340,7 @@ class Switchboard:
         if kind is None:
             if self._judged is None or self._lapsed.pop(key, False):
                 return PASS
-            return Dropped(f"an answer nobody asked for, or that comes after a cancellation: {key.decode(errors='replace')}")
+            return Dropped(f"an answer to no request, or to a cancelled one: {key.decode(errors='replace')}")
         if kind is Kind.INITIALIZE:
             return InitializeAnswered()
         if kind is Kind.TOOLS_LIST and self._judged is not None:

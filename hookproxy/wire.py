@@ -5,6 +5,7 @@ Reading must be unambiguous: what two readers could take differently (twin keys)
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Sequence
@@ -34,7 +35,7 @@ _STRING: Final = msgspec.json.Decoder(str)
 _BLANKS: Final = re.compile(r"[ \t\r\n]*")
 _INTEGER: Final = re.compile(rb"-?(?:0|[1-9][0-9]*)")
 _NEEDLESS_ESCAPE: Final = re.compile(rb"\\[u/]")
-"""`\\u…` or `\\/`: may hide text from a reader who searches the bytes. (Also hits an escaped backslash before u: harmless.)"""
+"""May hide text from who searches the bytes. (Also hits an escaped backslash before u, which is harmless.)"""
 
 _SPLITTING: Final = (
     (b"\r", b" "),  # between tokens only, where a blank does as well: inside a string it must be escaped
@@ -78,11 +79,8 @@ def fields(raw: bytes) -> dict[str, msgspec.Raw]:
     A decoder that keeps the last twin cannot tell that there were two, but lengths can: an object in which keys and
     values and the least punctuation fill every byte has no room for another. Any other spelling is scanned.
     """
-    try:
+    with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         found = _OBJECT.decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        found = None
-    else:
         size = 4 * len(found) + 1 + sum(map(len, found)) + sum(map(len, found.values()))
         if size == len(raw) or (size + 1 == len(raw) and raw[-1] == 10):
             return found
@@ -138,30 +136,32 @@ def _scan(raw: bytes) -> dict[str, Span]:
     if line[at : at + 1] != "{":
         raise Unreadable("not a JSON object")
     spans: dict[str, Span] = {}
+    at = _skip_blanks(line, at + 1)
+    while line[at : at + 1] != "}":
+        at = _expect(line, at, ",") if spans else at
+        end = _value_end(line, at)
+        key = text(raw[at:end])
+        if key is None:
+            raise Unreadable("not JSON: a key that is no string")
+        if key in spans:
+            raise TwinKeys(key)
+        start = _expect(line, end, ":")
+        end = _value_end(line, start)
+        spans[key] = (start, end)
+        at = _skip_blanks(line, end)
+    if _skip_blanks(line, at + 1) != len(line):
+        raise Unreadable("more than one JSON value")
+    return spans
+
+
+def _value_end(line: str, at: int) -> int:
     try:
-        at = _skip_blanks(line, at + 1)
-        while line[at : at + 1] != "}":
-            if spans:
-                at = _expect(line, at, ",")
-            _, end = _scan_once(line, at)
-            key = text(raw[at:end])
-            if key is None:
-                raise Unreadable("a key that is no string")
-            start = _expect(line, end, ":")
-            _, end = _scan_once(line, start)
-            if key in spans:
-                raise TwinKeys(key)
-            spans[key] = (start, end)
-            at = _skip_blanks(line, end)
-    except (ValueError, StopIteration) as problem:
-        if isinstance(problem, TwinKeys | Unreadable):
-            raise
+        _, end = _scan_once(line, at)
+    except (json.JSONDecodeError, StopIteration):
         raise Unreadable("not JSON") from None
     except RecursionError:
         raise Unreadable("nested too deep") from None
-    if _skip_blanks(line, at + 1) != len(line):
-        raise Unreadable("more than one JSON value in the line")
-    return spans
+    return int(end)
 
 
 def _skip_blanks(line: str, at: int) -> int:
@@ -292,8 +292,8 @@ def _lexeme(number: str) -> msgspec.Raw:
 def _no_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        seen: set[str] = set()
-        raise TwinKeys(next(key for key, _ in pairs if key in seen or seen.add(key)))
+        keys = [key for key, _ in pairs]
+        raise TwinKeys(next(key for key in keys if keys.count(key) > 1))
     return value
 
 

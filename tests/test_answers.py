@@ -174,7 +174,11 @@ def test_feedback_never_pushes_a_line_to_the_length_at_which_agents_hang_up(
 
 
 def test_a_line_of_that_length_gets_no_feedback_even_if_structured_content_would_go() -> None:
-    frame = answer(b'{"content":[],"isError":true,"structuredContent":"%b"}')
+    half = b"a" * (LIMIT // 3)
+    frame = answer(
+        b'{"content":[{"type":"text","text":"%b"}],"isError":true,"structuredContent":"%b"' % (half, half)
+        + b',"x":"%b"}'
+    )
     line = frame.replace(b"%b", b"a" * (LIMIT - len(frame) + 2))
     assert len(line) == LIMIT
     assert commented(line, SAID, AUTO, PLAIN) == Delivered(line, Note.TOO_LONG)

@@ -76,11 +76,7 @@ def _no_verb(verb: str) -> Exception:
             f"{verb!r} stands before the verb", "options come after it: hookproxy run [OPTION...] -- COMMAND"
         )
     close = get_close_matches(verb, VERBS, n=1)
-    hint = (
-        f"did you mean {close[0]!r}?"
-        if close
-        else f"to start a server behind hooks: hookproxy run -- {verb} …"
-    )
+    hint = f"did you mean {close[0]!r}?" if close else f"to start a server behind hooks: hookproxy run -- {verb} …"
     return UserError(f"there is no verb {verb!r}", hint)
 
 

@@ -1,4 +1,7 @@
-"""`hookproxy run`: stands in a server's place. The server is started first, and gets nothing before all is read (law 3)."""
+"""`hookproxy run`: stands in a server's place.
+
+The server is started first, and gets nothing before the whole configuration has been read (law 3).
+"""
 
 import contextlib
 import os

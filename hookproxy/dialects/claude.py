@@ -111,9 +111,7 @@ def _group(file: HookFile, event: Event, group: Table) -> HookList:
     return HookList(tuple(hooks), tuple(notes))
 
 
-def _hook(
-    file: HookFile, event: Event, group: Table, entry: Table, matches: Callable[[str], bool]
-) -> HookSpec:
+def _hook(file: HookFile, event: Event, group: Table, entry: Table, matches: Callable[[str], bool]) -> HookSpec:
     entry.require("command")
     entry.text("statusMessage")
     command, args, places = entry.text("command"), entry.texts("args"), _places(file)

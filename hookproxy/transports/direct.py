@@ -8,13 +8,16 @@ the callback gave it something to do. Everything else about the loop is asyncio'
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import select
 import selectors
 from collections.abc import Callable, Mapping
-from contextvars import Context
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from contextvars import Context
+
     from _typeshed import FileDescriptorLike
 
 _EVENTS_AT_ONCE: Final = 64  # a proxy waits on a handful of descriptors; epoll's buffer is allocated for each wait
@@ -25,7 +28,7 @@ class DirectSelector(selectors.BaseSelector):
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
-        self._keys: dict[int, selectors.SelectorKey] = {}
+        self._keys: dict[FileDescriptorLike, selectors.SelectorKey] = {}
         self._direct: dict[int, Callable[[], None]] = {}
         self.stirred = False
         """The loop was given something to do since it last looked."""
@@ -50,19 +53,25 @@ class DirectSelector(selectors.BaseSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """As documented for selectors; direct callbacks run meanwhile, in the order in which epoll reports."""
         wait = None if timeout is None else max(timeout, 0.0)
+        end = None if wait is None else monotonic() + wait
+        poll, direct = self._epoll.poll, self._direct
+        ready: list[tuple[selectors.SelectorKey, int]] = []
+        self.stirred = False
         while True:
-            ready: list[tuple[selectors.SelectorKey, int]] = []
-            self.stirred = False
-            for fd, what in self._epoll.poll(wait, _EVENTS_AT_ONCE):
-                callback = self._direct.get(fd)
-                if callback is not None:
-                    callback()
+            for fd, what in poll(wait, _EVENTS_AT_ONCE):
+                if fd in direct:
+                    direct[fd]()
                 elif (key := self._keys.get(fd)) is not None:
                     ready.append((key, _selector_events(what) & key.events))
-            if ready or self.stirred or wait is not None:
+            if ready or self.stirred:
                 return ready
+            if end is not None:
+                wait = end - monotonic()
+                if wait <= 0:
+                    return ready
 
     def register(self, fileobj: FileDescriptorLike, events: int, data: object = None) -> selectors.SelectorKey:
+        """As documented for selectors."""
         fd = _descriptor(fileobj)
         if fd in self._keys:
             raise KeyError(f"{fileobj!r} is already registered")
@@ -72,14 +81,14 @@ class DirectSelector(selectors.BaseSelector):
         return key
 
     def unregister(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
+        """As documented for selectors."""
         key = self._keys.pop(_descriptor(fileobj))
-        try:
+        with contextlib.suppress(OSError):  # closed before it was unregistered: epoll forgot it by itself
             self._epoll.unregister(key.fd)
-        except OSError:  # closed before it was unregistered: epoll forgot it by itself
-            pass
         return key
 
     def modify(self, fileobj: FileDescriptorLike, events: int, data: object = None) -> selectors.SelectorKey:
+        """As documented for selectors."""
         fd = _descriptor(fileobj)
         key = self._keys[fd]
         if events != key.events:
@@ -88,12 +97,15 @@ class DirectSelector(selectors.BaseSelector):
         return self._keys[fd]
 
     def get_map(self) -> Mapping[FileDescriptorLike, selectors.SelectorKey]:
+        """As documented for selectors."""
         return self._keys
 
     def get_key(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
+        """As documented for selectors."""
         return self._keys[_descriptor(fileobj)]
 
     def close(self) -> None:
+        """Close epoll itself; no descriptor that was registered."""
         self._epoll.close()
         self._keys.clear()
         self._direct.clear()
@@ -123,15 +135,17 @@ class DirectLoop(asyncio.SelectorEventLoop):
         self.direct = DirectSelector()
         super().__init__(self.direct)
 
-    def call_soon(  # type: ignore[override]  # typeshed spells the arguments with a TypeVarTuple of its own
+    def call_soon(
         self, callback: Callable[..., object], *args: object, context: Context | None = None
     ) -> asyncio.Handle:
+        """As asyncio's; a wait that serves direct callbacks ends with this."""
         self.direct.stirred = True
         return super().call_soon(callback, *args, context=context)
 
-    def call_at(  # type: ignore[override]  # as above
+    def call_at(
         self, when: float, callback: Callable[..., object], *args: object, context: Context | None = None
     ) -> asyncio.TimerHandle:
+        """As asyncio's; a wait that serves direct callbacks ends with this."""
         self.direct.stirred = True
         return super().call_at(when, callback, *args, context=context)
 

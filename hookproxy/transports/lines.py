@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 _ID: Final = rb'"id"\s*:\s*(-?[0-9]+|"[^"\\]*")'
-_HEAD_ID: Final = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID + rb'\s*,\s*"(?:result|error|jsonrpc)"')
+_HEAD_ID: Final = re.compile(
+    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID + rb'\s*,\s*"(?:result|error|jsonrpc)"'
+)
 _TAIL_ID: Final = re.compile(rb"[,{]\s*" + _ID + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
 _TAIL: Final = 512  # bytes kept of a line's end: the members after a result, where JavaScript servers write the id
 

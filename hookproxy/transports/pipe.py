@@ -60,12 +60,14 @@ class Pipe:
         on_full: Callable[[bool], None],
         on_gone: Callable[[], None],
     ) -> None:
+        """As in Channel."""
         self._on_bytes, self._on_end, self._on_full, self._on_gone = on_bytes, on_end, on_full, on_gone
         with contextlib.suppress(PermissionError):  # a file: it takes everything at once, and never hangs up
             self._direct.add_direct(self._sink, 0, self._writable)
         self.resume()
 
     def resume(self) -> None:
+        """As in Channel."""
         if self._reading or self._ended or self._source < 0:
             return
         self._reading = True
@@ -76,12 +78,14 @@ class Pipe:
             self._loop.call_soon(self._read_on)
 
     def pause(self) -> None:
+        """As in Channel."""
         if self._reading:
             self._reading = False
             if self._waitable:
                 self._direct.remove_direct(self._source)
 
     def drain(self) -> None:
+        """As in Channel."""
         self.pause()
         while self._source >= 0 and not self._ended:
             try:
@@ -114,6 +118,7 @@ class Pipe:
             self._on_end()
 
     def write(self, piece: bytes) -> None:
+        """As in Channel."""
         if self.gone:
             return
         if self._queue:
@@ -139,21 +144,7 @@ class Pipe:
 
     def _writable(self) -> None:
         """The peer takes bytes again, or it is gone."""
-        if not self._queue:
-            self._lose_peer()
-            return
-        try:
-            while self._queue:
-                piece = self._queue[0]
-                written = os.write(self._sink, piece)
-                self.queued -= written
-                if written < len(piece):
-                    self._queue[0] = piece[written:]
-                    break
-                self._queue.popleft()
-        except (BlockingIOError, InterruptedError):
-            pass
-        except OSError:
+        if not self._queue or not self._write_queued():
             self._lose_peer()
             return
         if not self._queue:
@@ -165,6 +156,22 @@ class Pipe:
         if self._full and self.queued <= EMPTY:
             self._full = False
             self._on_full(False)
+
+    def _write_queued(self) -> bool:
+        """Write what the peer takes now; False if it is gone."""
+        try:
+            while self._queue:
+                written = os.write(self._sink, self._queue[0])
+                self.queued -= written
+                if written < len(self._queue[0]):
+                    self._queue[0] = self._queue[0][written:]
+                else:
+                    self._queue.popleft()
+        except (BlockingIOError, InterruptedError):
+            return True
+        except OSError:
+            return False
+        return True
 
     def _lose_peer(self) -> None:
         """Close the writing side; what the peer was still to get is dropped, and the other direction goes on."""
@@ -183,6 +190,7 @@ class Pipe:
             self._on_gone()
 
     async def flushed(self) -> None:
+        """As in Channel."""
         if self._queue:
             self._empty = self._empty or anyio.Event()
             await self._empty.wait()
@@ -193,11 +201,13 @@ class Pipe:
             self._empty = None
 
     def end_output(self) -> None:
+        """As in Channel."""
         self._ending = True
         if not self._queue:
             self._lose_peer()
 
     def close(self) -> None:
+        """As in Channel."""
         self.pause()
         self._lose_peer()
         if self._source >= 0:

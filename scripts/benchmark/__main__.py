@@ -41,8 +41,8 @@ where contestants follow each other in shuffled order; shown are the median over
 unmatched: hooks are configured, and none matches; budgets without a hook at work judge this one. /bin/true:
 that program runs before each call. reader: a program that reads its input to the end runs after each call.
 spawn + wait: a small Python process calls os.posix_spawn and waits, for the same program, one after another.
-For the 10 MB result it also feeds the reader as many bytes as the result has: exactly this time is taken off,
-and the result's own way through the pipes is not."""
+For the 10 MB result it also feeds the reader as many bytes as hookproxy had given it: exactly this time is
+taken off, and the result's own way through the pipes is not."""
 
 
 def placements() -> list[Placement]:
@@ -85,13 +85,11 @@ def machine() -> str:
 
 def arguments() -> argparse.Namespace:
     """The command line."""
-    names = sorted({measure.name for measure in unhooked() + hooked()} | {"start"})
+    names = sorted({measure.name for measure in unhooked() + hooked(Path())} | {"start"})
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="about one minute; ratios are rough")
     parser.add_argument("--rounds", type=int, help="default: 5, or 2 with --quick")
-    parser.add_argument(
-        "--only", action="append", choices=names, default=[], help="only this; may be repeated"
-    )
+    parser.add_argument("--only", action="append", choices=names, default=[], help="only this; may be repeated")
     parser.add_argument("--markdown", action="store_true", help="print tables as Markdown")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write figures and ratios to a file")
     return parser.parse_args()

@@ -176,9 +176,7 @@ class Session(Peer):
             if b'"error"' in line:
                 raise Fault(line.decode(errors="replace")[:200])
 
-    def requests(
-        self, count: int, tool: bytes = b"echo", arguments: bytes = b'"text":"hello"'
-    ) -> list[bytes]:
+    def requests(self, count: int, tool: bytes = b"echo", arguments: bytes = b'"text":"hello"') -> list[bytes]:
         """Calls of a tool with fresh ids."""
         first, self.next_id = self.next_id, self.next_id + count
         return [CALL % (n, tool, arguments, n) for n in range(first, first + count)]
@@ -230,9 +228,7 @@ class Session(Peer):
 
     def notification_rate(self, count: int, burst: bool = False) -> list[float]:
         """Notifications per second, from one call that sends `count` of them until its result."""
-        (request,) = self.requests(
-            1, b"notify", b'"count":%d,"burst":%b' % (count, b"true" if burst else b"false")
-        )
+        (request,) = self.requests(1, b"notify", b'"count":%d,"burst":%b' % (count, b"true" if burst else b"false"))
         pieces, arrived = [], 0
         start = time.perf_counter_ns()
         self.write(request)

@@ -19,6 +19,9 @@ DIRECT, FLOOR, FASTMCP, SPAWN = "direct", "floor", "fastmcp", "spawn + wait"
 PLAIN, UNMATCHED = "hookproxy", "hookproxy unmatched"
 PRE_HOOK, POST_HOOK = "hookproxy /bin/true", "hookproxy reader"
 
+DRAINED = "drained"
+"""The file in which the reading hook leaves how many bytes it got."""
+
 Hooks = dict[str, tuple[str, str]]
 """Event → matcher and command, of a settings.json."""
 
@@ -46,9 +49,9 @@ def bin_true() -> str:
     return "/bin/true" if Path("/bin/true").exists() else "/usr/bin/true"
 
 
-def drain() -> list[str]:
-    """A hook that reads its document to the end and does nothing."""
-    return [*echo_server(), "--drain"]
+def drain(folder: Path) -> list[str]:
+    """A hook that reads its document to the end, and leaves its length in a file of the folder."""
+    return [*echo_server(), "--drain", str(folder / DRAINED)]
 
 
 def hookproxy(name: str, folder: Path, hooks: Hooks) -> Contestant:
@@ -76,7 +79,7 @@ def all_contestants(folder: Path) -> dict[str, Contestant]:
         hookproxy(PLAIN, folder, {}),
         hookproxy(UNMATCHED, folder, {"PreToolUse": (elsewhere, true), "PostToolUse": (elsewhere, true)}),
         hookproxy(PRE_HOOK, folder, {"PreToolUse": ("mcp__.*__echo", true)}),
-        hookproxy(POST_HOOK, folder, {"PostToolUse": ("mcp__.*__many", shlex.join(drain()))}),
+        hookproxy(POST_HOOK, folder, {"PostToolUse": ("mcp__.*__many", shlex.join(drain(folder)))}),
         Contestant(SPAWN, lambda _: [sys.executable, str(HERE / "spawner.py")]),
         Contestant(FASTMCP, lambda server: fastmcp + server, slow=True, foreign=True),
     ]

@@ -1,7 +1,7 @@
 /* The benchmark's MCP server: newline-delimited JSON-RPC on stdin and stdout, cheap enough not to matter.
  *
  *   echo_server [--cpu N] [--boot-ms N]    serve; first move to CPU N and take N ms to start
- *   echo_server --drain                    read standard input to its end and do nothing: a hook's least work
+ *   echo_server --drain FILE               read standard input to its end, and leave its length in FILE: a hook's least work
  *
  * Tools: echo {text}; big (a 10 MB text); many (10 MB of small JSON tokens); notify {count, burst} (that many progress
  * messages, then the result: each in a write of its own, as real servers do, or as few writes as possible). It looks for the members it needs and trusts the benchmark for the rest. echo_server.py is its twin.
@@ -165,13 +165,18 @@ static void serve(void) {
     }
 }
 
+static int drain(const char *path) {
+    long total = 0;
+    ssize_t n;
+    while ((n = read(0, out, sizeof out)) > 0) total += n;
+    FILE *file = fopen(path, "w");
+    return !file || fprintf(file, "%ld", total) < 0 || fclose(file);
+}
+
 int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--drain")) {
-            while (read(0, out, sizeof out) > 0) {}
-            return 0;
-        }
         if (i + 1 == argc) return 2;
+        if (!strcmp(argv[i], "--drain")) return drain(argv[i + 1]);
         int number = atoi(argv[++i]);
         if (!strcmp(argv[i - 1], "--boot-ms")) {
             usleep((useconds_t)number * 1000);

@@ -1,12 +1,13 @@
 """The benchmark's MCP server where there is no C compiler: the twin of echo_server.c, which explains it.
 
-Usage: echo_server.py [--cpu N] [--boot-ms N] | --drain
+Usage: echo_server.py [--cpu N] [--boot-ms N] | --drain FILE
 """
 
 import os
 import re
 import sys
 import time
+from pathlib import Path
 
 CHUNK = 65536
 """Bytes per read: what a pipe holds, and little enough not to be mapped and unmapped each time."""
@@ -65,7 +66,7 @@ def notify(line: bytes) -> None:
     token, count = find(TOKEN, line, b"0"), int(find(COUNT, line, b"0"))
     burst = b'"burst":true' in line
     for n in range(count):
-        batch.append(NOTE % (token, n))
+        say(NOTE % (token, n))
         if not burst:
             flush()
 
@@ -103,6 +104,11 @@ def respond(line: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"error":{"code":-32601,"message":"no such method"}}\n' % number[1]
 
 
+def say(piece: bytes) -> None:
+    """Append to the batch."""
+    batch.append(piece)
+
+
 def flush() -> None:
     """Write the batch to standard output, however little it takes at a time."""
     rest = memoryview(b"".join(batch))
@@ -117,15 +123,17 @@ def serve() -> None:
     while piece := os.read(0, CHUNK):
         *lines, held = (held + piece).split(b"\n")
         for line in lines:
-            batch.append(respond(line))
+            say(respond(line))
         flush()
 
 
 def main(args: list[str]) -> None:
     """Obey the arguments in order, then serve."""
-    if args == ["--drain"]:
-        while os.read(0, CHUNK):
-            pass
+    if args[:1] == ["--drain"]:
+        read = 0
+        while piece := os.read(0, CHUNK):
+            read += len(piece)
+        Path(args[1]).write_text(str(read))
         return
     for option, number in zip(args[::2], args[1::2], strict=True):
         if option == "--boot-ms":

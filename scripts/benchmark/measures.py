@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent import Fault, Peer, Placement, move_to, time_limit
+from agent import LONG_RESULT, Fault, Peer, Placement, Session, Spawner, move_to, time_limit
 from contestants import (
     DIRECT,
+    DRAINED,
     FASTMCP,
     FLOOR,
     PLAIN,
@@ -29,8 +30,8 @@ from contestants import (
 
 RELAYS = (DIRECT, FLOOR, PLAIN, UNMATCHED, FASTMCP)
 NOTIFICATIONS = 20_000
-MANY_BYTES = 10_777_900
-"""The length of the line with the result of `many`; its hook is given a few hundred bytes more."""
+HALF = LONG_RESULT // 2
+"""The least that a hook after `many` reads, in bytes: the text of the result, without its structuredContent."""
 SLOW_EVERY = 4
 """A slow contestant takes part in one block of four: it is far off, and would take most of the time."""
 
@@ -105,8 +106,23 @@ def unhooked() -> list[Measure]:
     ]
 
 
-def hooked() -> list[Measure]:
-    """Measures of calls with a hook at work."""
+def hooked_result(peer: Session, drained: Path) -> list[float]:
+    """As long_result, where a hook must have read the result; it leaves in a file how many bytes it got."""
+    drained.write_text("0")
+    figures = peer.long_result(b"many")
+    if (read := int(drained.read_text())) < HALF:
+        raise Fault(f"its hook read {read} bytes")
+    return figures
+
+
+def hook_alone(peer: Spawner, folder: Path) -> list[float]:
+    """The same hook with a document as long as the last that it got."""
+    drained = folder / DRAINED
+    return peer.times(drain(folder), 1, int(drained.read_text()) if drained.exists() else HALF)
+
+
+def hooked(folder: Path) -> list[Measure]:
+    """Measures of calls with a hook at work, whose files are in the folder."""
     true = [bin_true()]
     return [
         Measure(
@@ -130,10 +146,10 @@ def hooked() -> list[Measure]:
             "hooked-result",
             4,
             {
-                SPAWN: lambda peer: peer.times(drain(), 1, MANY_BYTES),
+                SPAWN: lambda peer: hook_alone(peer, folder),
                 FLOOR: lambda peer: peer.long_result(b"many"),
                 UNMATCHED: lambda peer: peer.long_result(b"many"),
-                POST_HOOK: lambda peer: peer.long_result(b"many"),
+                POST_HOOK: lambda peer: hooked_result(peer, folder / DRAINED),
             },
         ),
     ]
@@ -179,9 +195,7 @@ class Bench:
         for peer in peers.values():
             peer.stop()
 
-    def block(
-        self, measure: Measure, peers: dict[str, Peer], placement: Placement, block: Block | None
-    ) -> None:
+    def block(self, measure: Measure, peers: dict[str, Peer], placement: Placement, block: Block | None) -> None:
         """Take one figure from each contestant; block None is not counted. Who is wrong leaves the round."""
         names = [name for name in measure.takes if name in peers]
         for name in random.sample(names, len(names)):
@@ -218,7 +232,7 @@ class Bench:
                 print(f"round {number + 1} of {rounds}, {placement.name}", file=sys.stderr, flush=True)
                 move_to(placement.agent)
                 self.suite(unhooked(), placement, number)
-                self.suite(hooked(), placement, number)
+                self.suite(hooked(self.folder), placement, number)
             if not self.only or "start" in self.only:
                 self.starts(placements[-1], number)
         return self.samples

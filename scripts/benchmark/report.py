@@ -159,9 +159,7 @@ BUDGETS = [
         "ms",
     ),
     Budget("resident memory, idle", "memory", lambda of: of(UNMATCHED), 32, "MB", statistic=nth(0)),
-    Budget(
-        "resident memory after a 10 MB result", "memory", lambda of: of(UNMATCHED), 45, "MB", statistic=nth(1)
-    ),
+    Budget("resident memory after a 10 MB result", "memory", lambda of: of(UNMATCHED), 45, "MB", statistic=nth(1)),
     Budget("one hooked call over spawn + wait", "hook", lambda of: of(PRE_HOOK) / of(SPAWN), 1.3),
     Budget(
         "one hooked call less an unhooked one, over spawn + wait",
@@ -216,17 +214,13 @@ def judge(samples: Samples) -> list[Result]:
     return [result for result in results if result]
 
 
-def evaluate(
-    budget: Budget, placement: str, by_contestant: dict[str, dict[Block, list[float]]]
-) -> Result | None:
+def evaluate(budget: Budget, placement: str, by_contestant: dict[str, dict[Block, list[float]]]) -> Result | None:
     """The budget's number for each block, then their median; None where a contestant is missing."""
     if budget.by_round:
         by_contestant = {name: pooled(blocks) for name, blocks in by_contestant.items()}
     numbers = []
     for block in {block for blocks in by_contestant.values() for block in blocks}:
-        here = {
-            name: budget.statistic(blocks[block]) for name, blocks in by_contestant.items() if block in blocks
-        }
+        here = {name: budget.statistic(blocks[block]) for name, blocks in by_contestant.items() if block in blocks}
         try:
             numbers.append(budget.number(here.__getitem__))
         except (KeyError, ZeroDivisionError):
@@ -266,9 +260,7 @@ def budget_rows(results: list[Result], paint: Callable[[str, bool], str]) -> lis
         if budget.limit is not None:
             limit = f"{sign} {budget.limit:g} {budget.unit}"
             mark = paint("ok" if result.kept else "MISS", result.kept)
-        rows.append(
-            [budget.title, result.placement, f"{number} {budget.unit}", f"{low} - {high}", limit, mark]
-        )
+        rows.append([budget.title, result.placement, f"{number} {budget.unit}", f"{low} - {high}", limit, mark])
     return rows
 
 
@@ -281,12 +273,9 @@ def table(head: list[str], rows: list[list[str]], markdown: bool) -> str:
 
     def line(cells: list[str]) -> str:
         padded = [
-            cell.ljust(w) if n < 2 else cell.rjust(w)
-            for n, (cell, w) in enumerate(zip(cells, widths, strict=True))
+            cell.ljust(w) if n < 2 else cell.rjust(w) for n, (cell, w) in enumerate(zip(cells, widths, strict=True))
         ]
         return edge + gap.join(padded) + edge[::-1]
 
-    rule = [
-        ("-" * w if n < 2 else "-" * (w - 1) + ":") if markdown else "-" * w for n, w in enumerate(widths)
-    ]
+    rule = [("-" * w if n < 2 else "-" * (w - 1) + ":") if markdown else "-" * w for n, w in enumerate(widths)]
     return "\n".join([line(lines[0]), line(rule), *map(line, lines[1:])])
