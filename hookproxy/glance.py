@@ -65,20 +65,38 @@ def unjudged_calls(block: bytes, judged: Mapping[bytes, bool]) -> list[bytes] | 
         found = _CALLS.decode_lines(block)
     except (msgspec.MsgspecError, RecursionError):
         return None
-    size = _LEAST * len(found)
+    size = 0
     ids: list[bytes] = []
     for call in found:
-        params = call.params
         raw_id = bytes(call.id)
-        if judged.get(bytes(params.name), True) or not raw_id.isdigit():
+        if judged.get(bytes(call.params.name), True) or not raw_id.isdigit():
             return None
         ids.append(raw_id)
-        size += len(raw_id) + len(params.name)
-        if params.arguments is not _NONE:
-            size += _ARGUMENTS + len(params.arguments)
-        if params._meta is not _NONE:
-            size += _META + len(params._meta)
+        size += _least_size(call)
     return ids if size == len(block) and len(found) == block.count(b"\n") else None
+
+
+def unjudged_call(line: bytes, judged: Mapping[bytes, bool]) -> bytes | None:
+    """The same of a block of one line, which costs half as much: its id, or None."""
+    try:
+        call = _CALLS.decode(line)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    if _least_size(call) != len(line) or not line.isascii() or judged.get(bytes(call.params.name), True):
+        return None
+    raw_id = bytes(call.id)
+    return raw_id if raw_id.isdigit() else None
+
+
+def _least_size(call: _Call) -> int:
+    """Bytes of a line that says this and no more."""
+    params = call.params
+    size = _LEAST + len(call.id) + len(params.name)
+    if params.arguments is not _NONE:
+        size += _ARGUMENTS + len(params.arguments)
+    if params._meta is not _NONE:
+        size += _META + len(params._meta)
+    return size
 
 
 def heads(block: bytes) -> list[Head] | None:
@@ -86,6 +104,8 @@ def heads(block: bytes) -> list[Head] | None:
     if block[:1] != b"{" or block[-2:] != b"}\n":
         return None
     try:
+        if block.find(b"\n") == len(block) - 1:
+            return [_HEADS.decode(block)]
         found = _HEADS.decode_lines(block)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None

@@ -112,6 +112,12 @@ class Switchboard:
         """True if all these lines pass, and are noted; False if they must be read one by one."""
         if not self.opened and self._judged is not None:
             return False
+        if block.find(b"\n") == len(block) - 1:
+            key = glance.unjudged_call(block, self._judged_names)
+            if key is None or key in self.requests or key in self.calls:
+                return False
+            self.requests[key] = Kind.OTHER
+            return True
         ids = glance.unjudged_calls(block, self._judged_names)
         if ids is None or not (self.calls.keys().isdisjoint(ids) and self.requests.keys().isdisjoint(ids)):
             return False
@@ -281,11 +287,13 @@ class Switchboard:
         found = glance.heads(block)
         if found is None:
             return False
-        answered = [bytes(head.id) for head in found if head.id and not head.method]
-        if any(self.requests.get(id_key(key)) is not Kind.OTHER for key in answered):
-            return False
+        requests = self.requests
+        answered = [id_key(bytes(head.id)) for head in found if head.id and not head.method]
         for key in answered:
-            self.requests.pop(id_key(key), None)
+            if requests.get(key) is not Kind.OTHER:
+                return False
+        for key in answered:
+            requests.pop(key, None)  # a twin answer finds nothing, and passes: it is to no judged call
         return True
 
     def from_server(self, line: bytes) -> FromServer:

@@ -43,6 +43,8 @@ class Lines:
     def feed(self, piece: bytes) -> bytes:
         """All lines that `piece` completes, in one block."""
         end = piece.rfind(b"\n") + 1
+        if end == len(piece) and not self._partial:
+            return piece
         if not end:
             self._keep(piece)
             return b""

@@ -7,7 +7,6 @@ import os
 import re
 import sys
 import time
-from pathlib import Path
 
 CHUNK = 65536
 """Bytes per read: what a pipe holds, and little enough not to be mapped and unmapped each time."""
@@ -133,7 +132,8 @@ def main(args: list[str]) -> None:
         read = 0
         while piece := os.read(0, CHUNK):
             read += len(piece)
-        Path(args[1]).write_text(str(read))
+        with open(args[1], "w") as file:
+            file.write(str(read))
         return
     for option, number in zip(args[::2], args[1::2], strict=True):
         if option == "--boot-ms":

@@ -1,0 +1,11 @@
+"""PreToolUse: blocks every call that touches a file of secrets."""
+
+import json
+import sys
+from pathlib import PurePosixPath
+
+path = json.load(sys.stdin)["tool_input"].get("path", "")
+
+if PurePosixPath(path).name.startswith(".env"):
+    print(f"{path} holds secrets. Leave it alone, and ask the user to change it.", file=sys.stderr)
+    sys.exit(2)

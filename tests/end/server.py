@@ -1,0 +1,211 @@
+"""A lean MCP server that does what the called tool's name says; started as a process of its own.
+
+Each line it gets is appended to the file that the variable E2E_LOG names, before anything is done about it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import select
+import signal
+import sys
+from typing import Any
+
+Json = dict[str, Any]
+
+TOOLS: list[Json] = [
+    {"name": "echo", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}},
+    {
+        "name": "typed",
+        "inputSchema": {
+            "type": "object",
+            "properties": {"path": {"type": "string"}, "n": {"type": "integer"}},
+            "required": ["path"],
+        },
+    },
+    {"name": "open", "inputSchema": {"type": "object"}, "outputSchema": {"type": "object"}},
+    {
+        "name": "closed",
+        "inputSchema": {"type": "object"},
+        "outputSchema": {"type": "object", "properties": {"n": {}}, "additionalProperties": False},
+    },
+]
+
+
+def write(text: str) -> None:
+    """A line, whole, however slowly it is taken."""
+    rest = memoryview(text.encode() + b"\n")
+    while rest:
+        rest = rest[os.write(1, rest) :]
+
+
+def send(message: Json) -> None:
+    write(json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False))
+
+
+def said(text: str) -> Json:
+    return {"content": [{"type": "text", "text": text}]}
+
+
+class Server:
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.log = os.open(os.environ.get("E2E_LOG", os.devnull), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+    def live(self) -> int:
+        for line in sys.stdin.buffer:
+            os.write(self.log, line)
+            try:
+                self.take(json.loads(line))
+            except ValueError:
+                continue
+        if self.options.ignore_eof:
+            while True:
+                signal.pause()
+        return int(self.options.status)
+
+    def take(self, message: Json) -> None:
+        method, params = message.get("method", ""), message.get("params") or {}
+        if "id" not in message:
+            if method == "release":
+                send({"id": params["requestId"], "result": said("released")})
+            return
+        act = getattr(self, "on_" + method.replace("/", "_"), None)
+        if method and act is None:
+            send({"id": message["id"], "result": {"method": method, "params": params}})
+        elif act is not None:
+            result = act(params, message["id"])
+            if result is not None:
+                send({"id": message["id"], "result": result})
+
+    def on_initialize(self, params: Json, _id: object) -> Json:
+        capabilities: Json = {"tools": {}}
+        if self.options.logging:
+            capabilities["logging"] = {}
+        result: Json = {
+            "protocolVersion": params.get("protocolVersion", "2025-11-25"),
+            "capabilities": capabilities,
+            "serverInfo": {"name": "lean", "version": "1"},
+        }
+        if self.options.instructions:
+            result["instructions"] = self.options.instructions
+        return result
+
+    def on_tools_list(self, _params: Json, _id: object) -> Json:
+        return {"tools": TOOLS}
+
+    def on_process(self, _params: Json, _id: object) -> Json:
+        return {"pid": os.getpid(), "cwd": os.getcwd(), "argv": sys.argv, "env": dict(os.environ)}
+
+    def on_touch(self, params: Json, _id: object) -> Json:
+        with open(params["fifo"], "wb") as fifo:
+            fifo.write(b"touched\n")
+        return {}
+
+    def on_ask(self, params: Json, _id: object) -> None:
+        """Ask the agent, and answer when it has."""
+        send({"id": "from-server", "method": params["method"], "params": {}})
+
+    def on_tools_call(self, params: Json, request: object) -> Json | None:
+        act = getattr(self, "tool_" + str(params["name"]), None)
+        arguments = params.get("arguments") or {}
+        return said("ran " + params["name"]) if act is None else act(arguments, request)
+
+    def tool_echo(self, arguments: Json, _id: object) -> Json:
+        return said(json.dumps(arguments))
+
+    def tool_reply(self, arguments: Json, _id: object) -> Json:
+        result: Json = arguments["result"]
+        return result
+
+    tool_open = tool_closed = tool_reply
+
+    def tool_error(self, arguments: Json, request: object) -> None:
+        send({"id": request, "error": arguments["error"]})
+
+    def tool_hold(self, _arguments: Json, request: object) -> None:
+        send({"method": "notifications/holding", "params": {"requestId": request}})
+
+    def tool_twice(self, _arguments: Json, request: object) -> Json:
+        send({"id": request, "result": said("once")})
+        return said("twice")
+
+    def tool_big(self, arguments: Json, _id: object) -> Json:
+        return said("x" * int(arguments["size"]))
+
+    def tool_quit(self, arguments: Json, _id: object) -> None:
+        os._exit(int(arguments["status"]))
+
+    def tool_killed(self, arguments: Json, _id: object) -> None:
+        os.kill(os.getpid(), int(arguments["signal"]))
+
+    def tool_mute(self, _arguments: Json, _id: object) -> None:
+        os.close(1)
+
+    def tool_flood(self, arguments: Json, _id: object) -> Json:
+        """A child prints `size` bytes of notifications, and tells a FIFO whenever it can go no further."""
+        if os.fork() == 0:
+            flood(int(arguments["size"]), arguments["stuck"])
+            os._exit(0)
+        return said("flooding")
+
+    def tool_deaf(self, arguments: Json, _id: object) -> Json:
+        """Read nothing until somebody writes to a FIFO; meanwhile each line of another is a notification."""
+        said_now = os.open(arguments["say"], os.O_RDWR)
+        listen = os.open(arguments["listen"], os.O_RDWR)
+        send({"method": "notifications/deaf"})
+        while True:
+            ready, _, _ = select.select([said_now, listen], [], [])
+            if said_now in ready:
+                send({"method": "notifications/said", "params": {"text": os.read(said_now, 100).decode()}})
+            if listen in ready:
+                return said("listening again")
+
+    def tool_orphan(self, arguments: Json, _id: object) -> None:
+        """Leave a grandchild that keeps standard output, and go."""
+        if os.fork() == 0:
+            os.close(0)
+            while True:
+                signal.pause()
+        os._exit(int(arguments["status"]))
+
+
+def flood(size: int, stuck: str) -> None:
+    os.set_blocking(1, False)
+    poll = select.poll()
+    poll.register(1, select.POLLOUT)
+    line = json.dumps({"jsonrpc": "2.0", "method": "notifications/flood", "params": {"text": "x" * 4000}}).encode()
+    block = memoryview((line + b"\n") * 16)
+    sent, rest, told = 0, block, False
+    while sent < size or len(rest) < len(block):
+        try:
+            written = os.write(1, rest)
+            sent, rest = sent + written, rest[written:] or block
+        except BlockingIOError:
+            if not poll.poll(None if told else 500):
+                told = True
+                with open(stuck, "w") as fifo:
+                    fifo.write(f"{sent}\n")
+    with open(stuck, "w") as fifo:
+        fifo.write(f"{sent} in all\n")
+
+
+def main() -> int:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ignore-eof", action="store_true")
+    parser.add_argument("--ignore-signals", action="store_true")
+    parser.add_argument("--logging", action="store_true")
+    parser.add_argument("--instructions", default="")
+    parser.add_argument("--status", default="0")
+    options = parser.parse_args()
+    if options.ignore_signals:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return Server(options).live()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

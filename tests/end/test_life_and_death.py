@@ -1,0 +1,811 @@
+"""How a run begins and ends, whoever ends first: nothing is lost that could be said, and nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.end.agent import (
+    DISCOVER,
+    HOOKPROXY,
+    INITIALIZE,
+    INITIALIZED,
+    SERVER,
+    STATELESS,
+    Agent,
+    Gate,
+    Json,
+    Scene,
+    call,
+    cancel,
+    ends,
+    group,
+    line_of,
+    marked,
+    notification,
+    request,
+    specific,
+    text_of,
+)
+
+SOON = 2.0  # seconds within which a run is over once its last answer has left
+MEGABYTE = 1024 * 1024
+
+SESSION = [
+    INITIALIZE,
+    INITIALIZED,
+    request(1, "tools/list"),
+    call(2, "echo", text="é ☃"),
+    request("three", "ping"),
+    call(4, "error", error={"code": -32001, "message": "no"}),
+    call(5, "big", size=200_000),
+    request(6, "resources/list"),
+]
+
+
+async def gone(scene: Scene, agent: Agent) -> int:
+    """The status of a run that must be over soon, with everything that it began."""
+    begun = time.monotonic()
+    status = await agent.ended(within=SOON + 1)
+    assert time.monotonic() - begun < SOON
+    await scene.empty()
+    return status
+
+
+# --- a pipeline ---
+
+
+@pytest.mark.parametrize("hooks", ["no hooks", "no matching hook", "a silent hook"])
+@pytest.mark.parametrize("status", [0, 7])
+def test_a_pipeline_through_the_proxy_answers_what_the_server_alone_would_and_ends_so(
+    scene: Scene, hooks: str, status: int
+) -> None:
+    options = {
+        "no hooks": [],
+        "no matching hook": [scene.hooks(PreToolUse=[group("exit 2", matcher="other")])],
+        "a silent hook": [scene.hooks(PreToolUse="sleep 0.2", PostToolUse="true", PostToolUseFailure="true")],
+    }[hooks]
+    lines = shlex.join(json.dumps(message) for message in SESSION)
+    server = shlex.join([*SERVER, "--status", str(status)])
+    proxy = shlex.join([HOOKPROXY, "run", *options, "--"])
+
+    def piped(command: str) -> subprocess.CompletedProcess[bytes]:
+        script = f"printf '%s\\n' {lines} | {command}"
+        return subprocess.run(["sh", "-c", script], env=scene.env, capture_output=True, timeout=20, check=False)
+
+    alone, behind = piped(server), piped(f"{proxy} {server}")
+    assert behind.returncode == alone.returncode == status
+    assert behind.stderr == b""
+    if hooks == "a silent hook":  # judged calls may be overtaken
+        assert sorted(behind.stdout.splitlines()) == sorted(alone.stdout.splitlines())
+    else:
+        assert behind.stdout == alone.stdout
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+def test_input_from_a_file_is_answered_into_a_file(scene: Scene, hooked: bool) -> None:
+    asked, answered = scene.folder / "asked", scene.folder / "answered"
+    asked.write_bytes(b"".join(map(line_of, SESSION)))
+    options = [scene.hooks(PreToolUse="true")] if hooked else []
+    with asked.open("rb") as stdin, answered.open("wb") as stdout:
+        command = [HOOKPROXY, "run", *options, "--", *SERVER]
+        ended = subprocess.run(command, stdin=stdin, stdout=stdout, env=scene.env, timeout=20, check=False)
+    assert ended.returncode == 0
+    ids = {json.loads(line)["id"] for line in answered.read_text().splitlines()}
+    assert ids == {message["id"] for message in SESSION if "id" in message}
+
+
+def test_without_any_input_the_server_ends_at_once_and_so_do_we(scene: Scene) -> None:
+    command = [HOOKPROXY, "run", scene.hooks(PreToolUse="true"), "--", *SERVER, "--status", "3"]
+    ended = subprocess.run(
+        command, stdin=subprocess.DEVNULL, env=scene.env, capture_output=True, timeout=SOON, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (3, b"", b"")
+
+
+def test_closed_standard_streams_do_not_keep_the_server_alive(scene: Scene) -> None:
+    command = shlex.join([HOOKPROXY, "run", "--", *SERVER, "--status", "4"])
+    ended = subprocess.run(["sh", "-c", f"{command} <&- >&- 2>&-"], env=scene.env, timeout=10, check=False)
+    assert ended.returncode == 4
+
+
+async def test_environment_folder_arguments_and_standard_error_are_the_servers_own(scene: Scene) -> None:
+    server = [*SERVER, "--instructions", "a b\n'c'", "--status", "0"]
+    odd = {"ODD_ONE": "first\nsecond é", "LC_ALL": "C", "PYTHONUNBUFFERED": "1", "HOOK_X": "y"}
+    alone = await scene.start(server, env=odd).ask(request(1, "process"))
+    behind = await scene.run(scene.hooks(PreToolUse="true"), server=server, env=odd).ask(request(1, "process"))
+    for answer in (alone, behind):
+        del answer["result"]["pid"]
+    assert behind == alone
+    script = f"echo to standard error >&2; exec {shlex.join(SERVER)}"
+    speaking = scene.run(server=["sh", "-c", script])
+    await speaking.greet()
+    assert speaking.said_aside() == "to standard error\n"
+
+
+async def test_standard_input_of_the_server_is_not_ours_and_no_stray_descriptor_reaches_it(scene: Scene) -> None:
+    script = "import os; print(sorted(os.listdir('/proc/self/fd'), key=int))"
+    alone = scene.start([sys.executable, "-S", "-E", "-c", script])
+    behind = scene.run(server=[sys.executable, "-S", "-E", "-c", f"import sys; sys.stdout = sys.stderr; {script}"])
+    expected = (await alone.line()).decode()
+    assert await behind.ended() == 0
+    assert behind.said_aside().strip() == expected
+
+
+# --- how the server ends ---
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+@pytest.mark.parametrize("status", [1, 2, 77, 255])
+async def test_the_status_of_a_server_that_exits_is_ours(scene: Scene, status: int, hooked: bool) -> None:
+    options = [scene.hooks(PreToolUse=[group("true", matcher="other")])] if hooked else []
+    agent = scene.run(*options)
+    await agent.greet()
+    await agent.send(call(1, "quit", status=status))
+    assert await agent.rest() == b""
+    assert await gone(scene, agent) == status
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGINT, signal.SIGUSR1])
+async def test_a_server_that_a_signal_ends_makes_ours_128_and_its_number(scene: Scene, number: signal.Signals) -> None:
+    agent = scene.run()
+    await agent.send(call(1, "killed", signal=number))
+    assert await agent.rest() == b""
+    assert await gone(scene, agent) == 128 + number
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "message"),
+    [
+        ("no-such-command-anywhere", 127, "no-such-command-anywhere"),
+        ("/no/such/command", 127, "/no/such/command"),
+        ("/etc/passwd", 126, "/etc/passwd"),
+        ("/tmp", 126, "/tmp"),  # noqa: S108  # any folder
+    ],
+)
+async def test_a_server_that_cannot_be_started_is_told_with_a_shells_status(
+    scene: Scene, command: str, status: int, message: str
+) -> None:
+    agent = scene.run(server=[command])
+    assert await agent.rest() == b""
+    assert await gone(scene, agent) == status
+    first, *rest = agent.said_aside().splitlines()
+    assert first.startswith("error: ")
+    assert message in first
+    assert all(line.startswith("hint: ") for line in rest)
+
+
+@pytest.mark.parametrize("broken", ["--hooks=claude=/no/such/file", "--no-such-option", "--config=/no/such/file"])
+async def test_what_cannot_be_configured_ends_the_server_before_it_hears_anything(scene: Scene, broken: str) -> None:
+    agent = scene.run(broken)
+    await agent.send(INITIALIZE)
+    assert await agent.rest() == b""
+    assert await gone(scene, agent) == 2
+    assert "error: " in agent.said_aside()
+    assert scene.received() == []
+
+
+async def test_a_server_that_dies_with_calls_that_no_hook_concerns_just_ends_the_output(scene: Scene) -> None:
+    agent = scene.run(scene.hooks(PostToolUseFailure=[group("true", matcher="other")]))
+    await agent.greet()
+    await agent.send(call(1, "hold"), call(2, "quit", status=5))
+    holding = json.loads(await agent.line())
+    assert holding["method"] == "notifications/holding"
+    assert await agent.rest() == b""
+    assert await gone(scene, agent) == 5
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "how", "status"),
+    [
+        ("quit", {"status": 5}, "exited with status 5", 5),
+        ("killed", {"signal": 9}, "was ended by SIGKILL", 137),
+    ],
+)
+async def test_a_judged_call_whose_server_dies_is_an_error_that_says_so_and_failure_hooks_hear_of_it(
+    scene: Scene, tool: str, arguments: Json, how: str, status: int
+) -> None:
+    told = scene.folder / "told"
+    agent = scene.run(scene.hooks(PreToolUse="true", PostToolUseFailure=f"cat >'{told}'", PostToolUse="exit 2"))
+    await agent.greet()
+    await agent.send(call(1, "hold"))
+    await agent.notified("notifications/holding")
+    await agent.send(call(2, tool, **arguments))
+    for number in (1, 2):
+        error = (await agent.answer(number))["error"]
+        assert error["code"] == -32603
+        assert how in error["message"]
+    assert await agent.rest() == b""
+    assert await gone(scene, agent) == status
+    document = json.loads(told.read_text())
+    assert document["hook_event_name"] == "PostToolUseFailure"
+    assert document["is_interrupt"] is False
+    assert document["error"]
+
+
+async def test_a_server_that_dies_while_a_hook_judges_a_call_ends_the_hook_and_the_call(scene: Scene) -> None:
+    gate = scene.gate("judging")
+    agent = scene.run(scene.hooks(PreToolUse=[group(gate.script, matcher="mcp__.*__echo")]))
+    await agent.greet()
+    await agent.send(call(1, "echo"))
+    hook = int(await gate.reached())
+    await agent.send(call(2, "quit", status=6))
+    assert "exited with status 6" in (await agent.answer(1))["error"]["message"]
+    assert await agent.rest() == b""
+    assert await gone(scene, agent) == 6
+    assert not Path(f"/proc/{hook}").exists()
+    assert [one["id"] for one in scene.calls_received()] == [2]
+
+
+async def test_a_result_whose_server_dies_while_a_hook_comments_on_it_still_arrives_with_the_comment(
+    scene: Scene,
+) -> None:
+    gate = scene.gate("commenting")
+    comment = scene.prints(specific("PostToolUse", additionalContext="well done"))
+    agent = scene.run(scene.hooks(PostToolUse=[group(f"{gate.script}; {comment}", matcher="mcp__.*__echo")]))
+    await agent.greet()
+    await agent.send(call(1, "echo"))
+    await gate.reached()
+    await agent.send(call(2, "quit", status=6))
+    gate.open()
+    assert text_of(await agent.answer(1)) == "{}\nwell done"
+    assert await agent.rest() == b""
+    assert await gone(scene, agent) == 6
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+async def test_a_server_that_closes_its_output_but_lives_is_asked_to_leave(scene: Scene, hooked: bool) -> None:
+    options = [scene.hooks(PreToolUse="true")] if hooked else []
+    agent = scene.run(*options, server=[*SERVER, "--status", "9"])
+    await agent.greet()
+    await agent.send(call(1, "mute"))
+    rest = [json.loads(line) for line in (await agent.rest()).splitlines()]
+    assert await gone(scene, agent) == 9
+    assert [message["error"]["code"] for message in rest] == ([-32603] if hooked else [])
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+async def test_a_grandchild_that_keeps_the_servers_output_does_not_keep_us(scene: Scene, hooked: bool) -> None:
+    options = [scene.hooks(PreToolUse=[group("true", matcher="other")])] if hooked else []
+    agent = scene.run(*options)
+    await agent.greet()
+    await agent.send(call(1, "orphan", status=8))
+    assert await agent.ended(within=SOON) == 8
+    assert await agent.rest() == b""
+    (orphan,) = marked(scene.mark)
+    os.kill(orphan, signal.SIGKILL)
+    await ends(orphan)
+
+
+# --- how the agent ends ---
+
+
+async def test_a_call_whose_hook_runs_at_the_end_of_input_is_judged_forwarded_and_answered(scene: Scene) -> None:
+    gate = scene.gate("judging")
+    comment = scene.prints(specific("PostToolUse", additionalContext="seen"))
+    agent = scene.run(scene.hooks(PreToolUse=gate.script, PostToolUse=comment))
+    await agent.greet()
+    await agent.send(call(1, "echo", a=1))
+    await gate.reached()
+    agent.end_input()
+    gate.open()
+    assert text_of(await agent.answer(1)) == '{"a": 1}\nseen'
+    assert await agent.rest() == b""
+    assert await gone(scene, agent) == 0
+
+
+async def test_a_call_without_a_line_end_is_judged_as_well(scene: Scene) -> None:
+    agent = scene.run(scene.hooks(PreToolUse="echo never >&2; exit 2"))
+    await agent.greet()
+    await agent.write(line_of(call(1, "echo")).rstrip(b"\n"))
+    agent.end_input()
+    assert "never" in text_of(await agent.answer(1))
+    assert await gone(scene, agent) == 0
+    assert scene.calls_received() == []
+
+
+async def test_a_slow_answer_after_the_end_of_input_is_waited_for(scene: Scene) -> None:
+    gate = scene.gate("answering")
+    script = f"read line; echo asked >'{gate.arrival}'; read _ <'{gate.way}'; echo '{{\"id\":1,\"result\":{{}}}}'; exit 3"
+    agent = scene.run(server=["sh", "-c", script])
+    await agent.send(request(1, "ping"))
+    agent.end_input()
+    await gate.reached()
+    gate.open()
+    assert await agent.rest() == b'{"id":1,"result":{}}\n'
+    assert await gone(scene, agent) == 3
+
+
+async def test_a_hook_that_hangs_at_the_end_of_input_gets_five_seconds(scene: Scene) -> None:
+    gate = scene.gate("hanging")
+    agent = scene.run(scene.hooks(PreToolUse=f"sleep 600 & {gate.script}"))
+    await agent.greet()
+    await agent.send(call(1, "echo"))
+    await gate.reached()
+    agent.end_input()
+    begun = time.monotonic()
+    error = (await agent.answer(1))["error"]
+    assert 4.5 < time.monotonic() - begun < 6
+    assert "The tool was not run" in error["message"]
+    assert await gone(scene, agent) == 0
+    assert scene.calls_received() == []
+
+
+async def test_a_hook_that_runs_when_nobody_listens_any_more_is_ended_at_once(scene: Scene) -> None:
+    gate = scene.gate("judging")
+    agent = scene.run(scene.hooks(PreToolUse=f"sleep 600 & {gate.script}"))
+    await agent.greet()
+    await agent.send(call(1, "echo"))
+    await gate.reached()
+    agent.go()
+    assert await gone(scene, agent) == 0
+    assert scene.calls_received() == []
+
+
+async def test_an_agent_that_closes_only_its_reading_side_ends_the_run(scene: Scene) -> None:
+    agent = scene.run(scene.hooks(PreToolUse="true"), server=[*SERVER, "--status", "5"])
+    await agent.greet()
+    os.close(agent.source)
+    agent.source = -1
+    assert await gone(scene, agent) == 5
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+@pytest.mark.parametrize(("stubborn", "status"), [(["--ignore-eof"], 143), (["--ignore-eof", "--ignore-signals"], 137)])
+async def test_a_server_that_does_not_leave_is_made_to(
+    scene: Scene, stubborn: Sequence[str], status: int, hooked: bool
+) -> None:
+    options = [scene.hooks(PreToolUse="true")] if hooked else []
+    agent = scene.run(*options, server=[*SERVER, *stubborn])
+    await agent.greet()
+    assert text_of(await agent.ask(call(1, "echo"))) == "{}"
+    agent.end_input()
+    assert await agent.rest() == b""
+    assert await gone(scene, agent) == status
+
+
+async def test_a_listening_subscription_does_not_keep_the_run_alive(scene: Scene) -> None:
+    agent = scene.run(scene.hooks(PreToolUse="true"), server=["sh", "-c", "cat >/dev/null"])
+    await agent.send(request(1, "subscriptions/listen", _meta=STATELESS))
+    agent.end_input()
+    assert await gone(scene, agent) == 0
+
+
+# --- signals, in every phase of a call ---
+
+PHASES = ["idle", "before", "forwarded", "after"]
+
+
+async def in_phase(scene: Scene, phase: str, server: Sequence[str] = SERVER) -> tuple[Agent, Gate, int]:
+    """A run with a call in this phase; the gate is where its hook waits."""
+    gate = scene.gate(phase)
+    events = {"before": "PreToolUse", "after": "PostToolUse"}
+    hooks = {events[phase]: f"sleep 600 & {gate.script}"} if phase in events else {"PreToolUse": "true"}
+    agent = scene.run(scene.hooks(**hooks), server=server)
+    await agent.greet()
+    pid = (await agent.ask(request("pid", "process")))["result"]["pid"]
+    if phase in events:
+        await agent.send(call(1, "echo"))
+        await gate.reached()
+    elif phase == "forwarded":
+        await agent.send(call(1, "hold"))
+        await agent.notified("notifications/holding")
+    return agent, gate, pid
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+async def test_a_signal_is_passed_on_and_ends_everything(scene: Scene, phase: str, number: signal.Signals) -> None:
+    agent, _, _ = await in_phase(scene, phase)
+    agent.signal(number)
+    await agent.rest()
+    assert await gone(scene, agent) == 128 + number
+
+
+@pytest.mark.parametrize("phase", PHASES)
+async def test_a_signal_that_the_server_ignores_ends_it_all_the_same(scene: Scene, phase: str) -> None:
+    agent, _, _ = await in_phase(scene, phase, [*SERVER, "--ignore-signals", "--ignore-eof"])
+    agent.signal(signal.SIGTERM)
+    await agent.rest()
+    assert await gone(scene, agent) == 137
+
+
+@pytest.mark.parametrize("phase", PHASES)
+async def test_when_the_proxy_is_killed_the_server_goes_at_the_end_of_its_input(scene: Scene, phase: str) -> None:
+    agent, gate, pid = await in_phase(scene, phase)
+    agent.signal(signal.SIGKILL)
+    assert await agent.ended(within=SOON) == -signal.SIGKILL
+    await ends(pid, within=SOON)
+    assert await agent.rest() == b""
+    for left, command in marked(scene.mark).items():  # a hook in a session of its own, which nobody can end
+        assert "sleep 600" in command or gate.way in command
+        os.kill(left, signal.SIGKILL)
+    await scene.empty()
+
+
+@pytest.mark.parametrize("phase", PHASES)
+async def test_when_the_agent_kills_our_process_group_the_server_goes_with_us(scene: Scene, phase: str) -> None:
+    agent, gate, pid = await in_phase(scene, phase, [*SERVER, "--ignore-eof", "--ignore-signals"])
+    os.killpg(agent.pid, signal.SIGKILL)
+    assert await agent.ended(within=SOON) == -signal.SIGKILL
+    await ends(pid, within=SOON)
+    for left, command in marked(scene.mark).items():
+        assert "sleep 600" in command or gate.way in command
+        os.kill(left, signal.SIGKILL)
+    await scene.empty()
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+async def test_when_the_server_is_killed_its_call_ends_and_so_do_we(
+    scene: Scene, phase: str, number: signal.Signals
+) -> None:
+    agent, gate, pid = await in_phase(scene, phase)
+    os.kill(pid, number)
+    if phase == "after":
+        gate.open()
+        assert text_of(await agent.answer(1)) == "{}"
+    elif phase != "idle":
+        assert f"was ended by {number.name}" in (await agent.answer(1))["error"]["message"]
+    assert await agent.rest() == b""
+    assert await agent.ended(within=SOON) == 128 + number
+    if phase == "after":  # what a hook that ended by itself leaves behind is not ours to end
+        for left, command in marked(scene.mark).items():
+            assert "sleep 600" in command
+            os.kill(left, signal.SIGKILL)
+    await scene.empty()
+
+
+AGENT = """
+import os, signal, subprocess, sys
+proxy = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+for line in sys.stdin.buffer:
+    proxy.stdin.write(line)
+    proxy.stdin.flush()
+    print(proxy.stdout.readline() if b'"id"' in line and b'"hold' not in line else "", flush=True)
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("phase", PHASES)
+async def test_when_the_agent_is_killed_nothing_is_left(scene: Scene, phase: str, number: signal.Signals) -> None:
+    gate = scene.gate(phase)
+    events = {"before": "PreToolUse", "after": "PostToolUse"}
+    hooks = {events[phase]: f"sleep 600 & {gate.script}"} if phase in events else {"PreToolUse": "true"}
+    proxy = [HOOKPROXY, "run", scene.hooks(**hooks), "--", *SERVER]
+    agent = scene.start([sys.executable, "-S", "-E", "-c", AGENT, *proxy])
+    await agent.send(INITIALIZE)
+    assert b"protocolVersion" in await agent.line()
+    if phase in events:
+        await agent.send(call(1, "echo"))
+        await gate.reached()
+    elif phase == "forwarded":
+        await agent.send(call("hold", "hold"))
+        await agent.line()
+    agent.signal(number)
+    await agent.ended()
+    await scene.empty(within=SOON)
+
+
+async def test_an_interrupt_from_the_terminal_reaches_proxy_and_server_and_ends_both(scene: Scene) -> None:
+    agent, _, _ = await in_phase(scene, "forwarded")
+    os.killpg(agent.pid, signal.SIGINT)
+    await agent.rest()
+    assert await gone(scene, agent) == 130
+
+
+async def test_a_second_signal_while_we_wind_down_changes_nothing(scene: Scene) -> None:
+    agent, _, _ = await in_phase(scene, "before", [*SERVER, "--ignore-signals", "--ignore-eof"])
+    agent.signal(signal.SIGTERM)
+    agent.signal(signal.SIGTERM)
+    agent.signal(signal.SIGINT)
+    await agent.rest()
+    assert await gone(scene, agent) == 137
+
+
+async def test_a_signal_during_start_up_leaves_nothing(scene: Scene) -> None:
+    gate = scene.gate("started")
+    script = f"{gate.report}; exec {shlex.join(SERVER)}"
+    agent = scene.run(scene.hooks(PreToolUse="true"), server=["sh", "-c", script])
+    await gate.reached()  # the server runs before we have read our configuration
+    agent.signal(signal.SIGTERM)
+    await agent.rest()
+    status = await agent.ended(within=SOON)
+    assert status in (143, -signal.SIGTERM)
+    await scene.empty()
+
+
+# --- cancelling ---
+
+
+async def test_cancelling_while_a_hook_runs_kills_its_tree_and_is_silent(scene: Scene) -> None:
+    gate, failed = scene.gate("judging"), scene.gate("failed")
+    hooks = scene.hooks(
+        PreToolUse=[group(f"sleep 600 & {gate.script}", matcher="mcp__.*__echo")], PostToolUseFailure=failed.report
+    )
+    agent = scene.run(hooks)
+    await agent.greet()
+    await agent.send(call(1, "echo"))
+    hook = int(await gate.reached())
+    await agent.send(cancel(1))
+    await ends(hook, within=SOON)
+    assert text_of(await agent.ask(call(2, "other"))) == "ran other"
+    assert not any("sleep 600" in command for command in marked(scene.mark).values())
+    agent.end_input()
+    assert await agent.rest() == b""
+    assert await gone(scene, agent) == 0
+    assert agent.passed_by == []
+    assert not failed.visited
+    assert not [line for line in scene.received() if b'"echo"' in line or b"cancelled" in line]
+
+
+async def test_a_call_and_its_cancellation_in_one_piece_do_nothing(scene: Scene) -> None:
+    gate = scene.gate("judging")
+    agent = scene.run(scene.hooks(PreToolUse=gate.script))
+    await agent.greet()
+    await agent.send(call(1, "echo"), cancel(1), request(2, "ping"))
+    await agent.answer(2)
+    agent.end_input()
+    assert await agent.rest() == b""
+    assert await gone(scene, agent) == 0
+    assert scene.calls_received() == []
+
+
+async def test_cancelling_a_forwarded_call_reaches_the_server_and_failure_hooks_and_its_late_answer_is_dropped(
+    scene: Scene,
+) -> None:
+    failed = scene.gate("failed")
+    told = scene.folder / "told"
+    agent = scene.run(scene.hooks(PreToolUse="true", PostToolUseFailure=f"cat >'{told}'; {failed.report}"))
+    await agent.greet()
+    await agent.send(call(1, "hold"))
+    await agent.notified("notifications/holding")
+    await agent.send(cancel(1))
+    await failed.reached()
+    assert json.loads(told.read_text())["is_interrupt"] is True
+    await agent.send(notification("release", requestId=1))
+    await agent.ask(request(2, "ping"))
+    agent.end_input()
+    assert await agent.rest() == b""
+    assert agent.passed_by == []
+    assert await gone(scene, agent) == 0
+    assert any(b"notifications/cancelled" in line for line in scene.received())
+
+
+async def test_cancelling_while_a_hook_comments_lets_it_finish_and_drops_the_result(scene: Scene) -> None:
+    gate, done = scene.gate("commenting"), scene.gate("done")
+    agent = scene.run(scene.hooks(PostToolUse=f"{gate.script}; {done.report}"))
+    await agent.greet()
+    await agent.send(call(1, "echo"))
+    await gate.reached()
+    await agent.send(cancel(1), request(2, "ping"))
+    await agent.answer(2)
+    gate.open()
+    await done.reached()
+    agent.end_input()
+    assert await agent.rest() == b""
+    assert await gone(scene, agent) == 0
+
+
+# --- a probing copy ---
+
+
+@pytest.mark.parametrize("ending", ["end of input", "signal", "both"])
+async def test_a_probing_copy_starts_no_session_and_is_gone_within_a_second(scene: Scene, ending: str) -> None:
+    gate = scene.gate("session")
+    agent = scene.run(scene.hooks(SessionStart=gate.report, SessionEnd=gate.report, PreToolUse="true"))
+    assert "result" in await agent.ask(DISCOVER)
+    begun = time.monotonic()
+    if ending != "signal":
+        agent.end_input()
+    if ending != "end of input":
+        agent.signal(signal.SIGTERM)
+    assert await agent.rest() == b""
+    assert await agent.ended() in ((0,) if ending == "end of input" else (0, 143))
+    assert time.monotonic() - begun < 1
+    await scene.empty()
+    assert not gate.visited
+
+
+# --- peers that do not read ---
+
+
+async def test_an_agent_that_stops_reading_costs_no_memory_and_does_not_stop_the_other_direction(
+    scene: Scene,
+) -> None:
+    stuck, touched = scene.gate("stuck"), scene.gate("touched")
+    agent = scene.run(scene.hooks(PreToolUse=[group("true", matcher="other")]), env={"COVERAGE_PROCESS_CONFIG": ""})
+    await agent.greet()
+    size = 64 * MEGABYTE
+    await agent.send(call(1, "flood", size=size, stuck=stuck.arrival))
+    assert int(await stuck.reached()) < 2 * MEGABYTE  # all that is kept between the server and the agent
+    await agent.send(request(2, "touch", fifo=touched.arrival))
+    await touched.reached()
+    assert agent.peak_memory < 60 * MEGABYTE
+    flood = 0
+    while flood < size:
+        flood += len(await agent.line()) + 1
+    await stuck.reached()
+    assert agent.peak_memory < 60 * MEGABYTE
+    agent.end_input()
+    await agent.rest()
+    assert await gone(scene, agent) == 0
+
+
+async def test_judged_results_that_nobody_reads_are_bounded_too(scene: Scene) -> None:
+    agent = scene.run(scene.hooks(PostToolUse="true"), env={"COVERAGE_PROCESS_CONFIG": ""})
+    await agent.greet()
+    touched = scene.gate("touched")
+    calls = [call(number, "big", size=MEGABYTE) for number in range(60)]
+    await agent.send(*calls, request("touch", "touch", fifo=touched.arrival))
+    with anyio.move_on_after(1):  # as far as it gets: the server cannot answer all
+        await touched.reached()
+        pytest.fail("the server wrote all results although nobody reads")
+    assert agent.peak_memory < 60 * MEGABYTE
+    for number in range(60):
+        assert len(text_of(await agent.answer(number))) == MEGABYTE
+    await touched.reached()
+
+
+async def test_a_server_that_stops_reading_costs_no_memory_and_is_still_heard(scene: Scene) -> None:
+    say, listen = scene.gate("say"), scene.gate("listen")
+    agent = scene.run(scene.hooks(PreToolUse=[group("true", matcher="other")]), env={"COVERAGE_PROCESS_CONFIG": ""})
+    await agent.greet()
+    await agent.send(call(1, "deaf", say=say.way, listen=listen.way))
+    await agent.notified("notifications/deaf")
+    line = line_of(notification("notifications/flood", text="x" * 4000))
+    block = line * 16
+    written, rest = 0, b""
+    with anyio.move_on_after(PATIENCE_TO_FILL) as filling:
+        while True:
+            rest = rest or block
+            taken = agent.write_what_fits(rest)
+            written, rest = written + taken, rest[taken:]
+            if not taken:
+                filling.deadline = anyio.current_time() + 0.3  # nothing taken for so long: it is full
+                await anyio.wait_writable(agent.to)
+                filling.deadline = anyio.current_time() + PATIENCE_TO_FILL
+            assert written < 2 * MEGABYTE
+    say.open()
+    assert (await agent.notified("notifications/said"))["params"] == {"text": "\n"}
+    assert agent.peak_memory < 60 * MEGABYTE
+    listen.open()
+    await agent.send(rest)
+    assert text_of(await agent.answer(1)) == "listening again"
+    await agent.ask(request(2, "ping"))
+    floods = [line for line in scene.received() if b"flood" in line]
+    assert len(floods) == (written + len(rest)) // len(line)
+
+
+PATIENCE_TO_FILL = 5.0
+
+
+async def test_an_agent_that_stopped_reading_does_not_keep_a_signalled_proxy(scene: Scene) -> None:
+    stuck = scene.gate("stuck")
+    agent = scene.run(scene.hooks(PreToolUse="true"))
+    await agent.greet()
+    await agent.send(call(1, "flood", size=64 * MEGABYTE, stuck=stuck.arrival))
+    await stuck.reached()
+    agent.signal(signal.SIGTERM)
+    assert await agent.ended(within=SOON) == 143
+    for flooding in marked(scene.mark):
+        os.kill(flooding, signal.SIGKILL)
+    await scene.empty()
+
+
+async def test_held_calls_beyond_the_limit_stop_the_agent_and_not_us(scene: Scene) -> None:
+    gate = scene.gate("judging")
+    config = scene.config("max_message_bytes = 100000\n")
+    agent = scene.run(config, scene.hooks(PreToolUse=gate.script))
+    await agent.greet()
+    calls = [call(number, "echo", text="x" * 30_000) for number in range(20)]
+    block = b"".join(map(line_of, calls))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(agent.write, block)
+        for _ in calls:
+            for _ in (await gate.reached()).split():
+                gate.open()
+        for number in range(20):
+            assert "x" * 30_000 in text_of(await agent.answer(number))
+            if len(scene.calls_received()) == len(calls):
+                break
+        tasks.cancel_scope.cancel()
+
+
+# --- long lines ---
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+async def test_a_line_of_forty_megabytes_passes_in_both_directions(scene: Scene, hooked: bool) -> None:
+    options = [scene.hooks(PreToolUse=[group("exit 2", matcher="other")])] if hooked else []
+    agent = scene.run(*options)
+    await agent.greet()
+    line = line_of(call(1, "echo", text="x" * (40 * MEGABYTE)))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(agent.write, line)
+        answer = await agent.line()
+    assert len(answer) > 40 * MEGABYTE
+    assert scene.received()[-1] == line.rstrip(b"\n")
+    assert text_of(json.loads(answer)) == json.dumps({"text": "x" * (40 * MEGABYTE)})
+
+
+async def test_a_judged_line_of_forty_megabytes_is_judged_and_commented_whole(scene: Scene) -> None:
+    count = "wc -c >&2; exit 2"
+    agent = scene.run(scene.hooks(PreToolUse="cat >/dev/null", PostToolUse=count))
+    await agent.greet()
+    line = line_of(call(1, "echo", text="x" * (40 * MEGABYTE)))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(agent.write, line)
+        answer = await agent.answer(1)
+    echoed = answer["result"]["content"][0]["text"]
+    assert len(echoed) > 40 * MEGABYTE  # feedback would make it longer than some agents read: it stays away
+    assert scene.received()[-1] == line.rstrip(b"\n")
+    assert "feedback left out" in agent.said_aside()
+
+
+async def test_a_message_beyond_the_limit_is_refused_and_the_proxy_lives(scene: Scene) -> None:
+    agent = scene.run(scene.config("max_message_bytes = 5000\n"), scene.hooks(PreToolUse="true"))
+    await agent.greet()
+    error = (await agent.ask(call(7, "echo", text="x" * 6000)))["error"]
+    assert error["code"] == -32600
+    assert "max_message_bytes" in error["message"]
+    error = (await agent.ask(call(8, "big", size=6000)))["error"]
+    assert "max_message_bytes" in error["message"]
+    await agent.send(notification("notifications/long", text="x" * 6000))
+    assert text_of(await agent.ask(call(9, "echo"))) == "{}"
+    assert [one["id"] for one in scene.calls_received()] == [8, 9]
+    assert not any(b"notifications/long" in line for line in scene.received())
+
+
+async def test_without_hooks_a_message_beyond_the_limit_passes(scene: Scene) -> None:
+    agent = scene.run(scene.config("max_message_bytes = 5000\n"))
+    await agent.greet()
+    assert len(text_of(await agent.ask(call(7, "echo", text="x" * 60_000)))) > 60_000
+    assert text_of(await agent.ask(call(9, "echo"))) == "{}"
+
+
+# --- idling ---
+
+
+@pytest.mark.parametrize("busy_before", [False, True])
+async def test_an_idle_proxy_uses_no_cpu(scene: Scene, busy_before: bool) -> None:
+    agent = scene.run(scene.hooks(PreToolUse="true", PostToolUse="true"))
+    await agent.greet()
+    if busy_before:
+        for number in range(5):
+            await agent.ask(call(number, "echo"))
+    with anyio.move_on_after(0.3):  # what is left to do after the last answer
+        await agent.line()
+    before = agent.ticks
+    with anyio.move_on_after(1):
+        await agent.line()
+        pytest.fail("nobody has asked anything")
+    assert agent.ticks == before
+
+
+async def test_a_proxy_that_waits_for_a_hook_uses_no_cpu(scene: Scene) -> None:
+    gate = scene.gate("judging")
+    agent = scene.run(scene.hooks(PreToolUse=gate.script))
+    await agent.greet()
+    await agent.send(call(1, "echo"))
+    await gate.reached()
+    with anyio.move_on_after(0.3):
+        await agent.line()
+    before = agent.ticks
+    with anyio.move_on_after(1):
+        await agent.line()
+        pytest.fail("the hook has not let it go")
+    assert agent.ticks == before
+    gate.open()
+    await agent.answer(1)
