@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -54,6 +53,18 @@ class _Chosen:
     hooks: tuple[HookSpec, ...]
     tool_name: str
 
+    def shown(self, occasion: Occasion) -> Occasion:
+        """The occasion as this group sees it."""
+        return occasion if occasion.tool_name == self.tool_name else replace(occasion, tool_name=self.tool_name)
+
+    def applying(self, occasion: Occasion) -> list[HookSpec]:
+        """The hooks whose `if` does not leave this occasion out."""
+        return [
+            one
+            for one in self.hooks
+            if not one.only_if or _rule(one.only_if)(occasion.tool_name, occasion.arguments)
+        ]
+
 
 class Hooks:
     """All hook groups of one run, for the server of this name."""
@@ -87,6 +98,15 @@ class Hooks:
         """True if some hook is configured for this event at all."""
         return any(spec.event is event for group in self._groups for spec in group.hooks)
 
+    def comments_on(self, tool: str) -> bool:
+        """True if some hook is to see what comes of calls of this tool."""
+        return any(self._choose(event, tool) for event in (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE))
+
+    def first_name(self, tool: str) -> str:
+        """The name under which the first group that is asked before a call sees its tool."""
+        chosen = self._choose(Event.PRE_TOOL_USE, tool)
+        return chosen[0].tool_name if chosen else tool
+
     async def before(self, occasion: Occasion, listed: Tool | None) -> Hearing:
         """Ask the PreToolUse hooks: each group sees the arguments as rewritten so far, and a denial ends it.
 
@@ -97,8 +117,9 @@ class Hooks:
         feedback: tuple[str, ...] = ()
         rewritten: bytes | None = None
         asked = False
-        for chosen, hooks in self._distinct(occasion):
-            said = await self._ask(chosen.group, hooks, replace(occasion, tool_name=chosen.tool_name))
+        for chosen in self._choose(occasion.event, occasion.tool):
+            occasion = chosen.shown(occasion)
+            said = await self._ask(chosen.group, chosen.applying(occasion), occasion)
             said = [await _checked(one, listed) for one in said]
             statements += said
             decision = policy.decide(said, self._settings, chosen.group.on_trouble)
@@ -115,8 +136,9 @@ class Hooks:
         """Ask the PostToolUse or PostToolUseFailure hooks of all groups."""
         statements: list[Statement] = []
         comments = Comments()
-        for chosen, hooks in self._distinct(occasion):
-            said = await self._ask(chosen.group, hooks, replace(occasion, tool_name=chosen.tool_name))
+        for chosen in self._choose(occasion.event, occasion.tool):
+            occasion = chosen.shown(occasion)
+            said = await self._ask(chosen.group, chosen.applying(occasion), occasion)
             statements += said
             comments = policy.merge_comments(comments, policy.comments(said, self._settings, chosen.group.on_trouble))
         return comments, tuple(statements)
@@ -137,30 +159,24 @@ class Hooks:
         if known is None:
             if len(self._chosen) >= _NAMES_REMEMBERED:
                 self._chosen.clear()
-            known = self._chosen[event, tool] = tuple(self._chosen_of_groups(event, tool))
+            known = self._chosen[event, tool] = tuple(self._matching(event, tool))
         return known
 
-    def _chosen_of_groups(self, event: Event, tool: str) -> Iterator[_Chosen]:
+    def _matching(self, event: Event, tool: str) -> Iterator[_Chosen]:
+        """Each group's hooks that match, but a hook that stands twice in one dialect only once."""
+        seen: set[tuple[object, ...]] = set()
         composed = f"mcp__{self._server}__{tool}"
         for group in self._groups:
-            seen = composed if group.tool_names is ToolNames.MCP else tool
-            names = (tool, composed) if group.match_all_names else (seen,)
-            hooks = tuple(spec for spec in group.hooks if spec.event is event and any(map(spec.matches, names)))
-            if hooks:
-                yield _Chosen(group, hooks, seen)
-
-    def _distinct(self, occasion: Occasion) -> Iterator[tuple[_Chosen, list[HookSpec]]]:
-        """What was chosen for an occasion, but a hook that stands twice in one dialect only once."""
-        seen: set[tuple[object, ...]] = set()
-        for chosen in self._choose(occasion.event, occasion.tool):
+            shown = composed if group.tool_names is ToolNames.MCP else tool
+            names = (tool, composed) if group.match_all_names else (shown,)
             hooks: list[HookSpec] = []
-            for spec in chosen.hooks:
-                identity = (chosen.group.dialect.name, *spec.identity)
-                if identity not in seen and _applies(spec, chosen.tool_name, occasion.arguments):
+            for spec in group.hooks:
+                identity = (group.dialect.name, *spec.identity)
+                if spec.event is event and identity not in seen and any(map(spec.matches, names)):
                     seen.add(identity)
                     hooks.append(spec)
             if hooks:
-                yield chosen, hooks
+                yield _Chosen(group, tuple(hooks), shown)
 
     async def _ask(self, group: Group, hooks: Iterable[HookSpec], occasion: Occasion) -> list[Statement]:
         """Run hooks in their dialect's order; parallel ones stand in the order in which they finished."""
@@ -186,8 +202,9 @@ class Hooks:
 
     async def _run(self, group: Group, spec: HookSpec, occasion: Occasion) -> Statement:
         document = group.dialect.write(spec, occasion)
+        environment = self._environments[group.dialect.name]
         async with self._places:
-            result = await RUNNERS[spec.type](spec, document, self._environments[group.dialect.name])
+            result = await RUNNERS[spec.type](spec, document, environment)
         return Statement(spec, result, group.dialect.read(spec, result))
 
 
@@ -203,10 +220,6 @@ async def _checked(one: Statement, listed: Tool | None) -> Statement:
     return replace(one, verdict=replace(one.verdict, arguments=None, trouble=trouble))
 
 
-def _applies(spec: HookSpec, tool_name: str, arguments: bytes) -> bool:
-    return not spec.only_if or _rule(spec.only_if)(tool_name, arguments)
-
-
 @cache
 def _rule(text: str) -> Callable[[str, bytes], bool]:
     return matching.permission_rule(text)
@@ -215,4 +228,4 @@ def _rule(text: str) -> Callable[[str, bytes], bool]:
 def _environment(group: Group, environ: Mapping[str, str]) -> dict[str, str]:
     """What a group's hooks inherit: our environment without what tells of other hook systems."""
     foreign = foreign_variables(group.dialect)
-    return {name: value for name, value in (environ or os.environ).items() if name not in foreign}
+    return {name: value for name, value in environ.items() if name not in foreign}

@@ -116,9 +116,11 @@ async def _judged(call: Call, desk: Desk, record: Record) -> bytes | None:
     record.decision, record.final = f"{asked}allow", hearing.decision.arguments or b""
     sent = perf_counter()
     answer = await desk.forward(call, _line(call, hearing.decision))
+    texts = (*opening, *hearing.decision.feedback)
+    if isinstance(answer, bytes) and not (texts or desk.audit.path or desk.hooks.comments_on(call.tool)):
+        return answer  # nobody wants to know what it says
     timed = Outcome(duration_ms=round((perf_counter() - sent) * 1000))
     occasion = replace(occasion, arguments=hearing.arguments, outcome=timed)
-    texts = (*opening, *hearing.decision.feedback)
     if isinstance(answer, Ending):
         return await _ended(call, desk, record, occasion, answer)
     return await _commented(call, desk, record, occasion, answer, texts)
@@ -136,6 +138,7 @@ def _occasion(call: Call, desk: Desk) -> Occasion:
         event=Event.PRE_TOOL_USE,
         session=desk.session,
         tool=call.tool,
+        tool_name=desk.hooks.first_name(call.tool),
         tool_use_id=next((name for name in named if name), f"call_{call.key.decode(errors='replace')}"),
         arguments=call.arguments,
         annotations=listed.annotations if listed else b"",

@@ -61,7 +61,7 @@ class Proxy:
         self.board = Switchboard(hooks.concerns if hooks.any else None)
         self.relay = Relay(agent, server, self.board, settings.max_message_bytes, hooks.any, self._perform)
         self._tasks: anyio.abc.TaskGroup | None = None
-        self._scopes: dict[Call, anyio.CancelScope] = {}
+        self._running: dict[Call, anyio.TaskHandle[None]] = {}
         self._last_words: dict[Call, bytes] = {}  # what the agent is told of a call whose task we end
         self._answered: dict[Call, anyio.Event] = {}
         self._held_bytes = 0
@@ -69,7 +69,7 @@ class Proxy:
         self._logging = False
         self.server_lost = ""
         """How the server ended, once it has."""
-        self._stirred = anyio.Event()
+        self._stirred: anyio.Event | None = None
         self._begun = anyio.Event()  # SessionStart hooks have spoken
         self._opening: tuple[str, ...] = ()
 
@@ -114,25 +114,27 @@ class Proxy:
         self._tasks.start_soon(function, *arguments)
 
     def _start(self, call: Call) -> None:
-        self._scopes[call] = anyio.CancelScope()
         self._hold(len(call.line))
-        self._spawn(self._see_through, call)
+        assert self._tasks is not None, "open comes before the first byte"
+        self._running[call] = self._tasks.start_soon(self._see_through, call)
 
     def _hold(self, more: int) -> None:
         """Keep memory bounded: read no more from the agent while as much waits for hooks as one line may have."""
+        was_too_much = self._held_bytes > self.settings.max_message_bytes
         self._held_bytes += more
-        self.relay.pause_agent(_HELD, self._held_bytes > self.settings.max_message_bytes)
+        is_too_much = self._held_bytes > self.settings.max_message_bytes
+        if is_too_much is not was_too_much:
+            self.relay.pause_agent(_HELD, is_too_much)
 
     async def _see_through(self, call: Call) -> None:
         """One call's task. Whatever happens in it ends this call alone, and never lets it pass unjudged."""
         try:
-            with self._scopes[call]:
-                await intercept(call, self)
+            await intercept(call, self)
         except Exception as defect:  # the task's boundary: fail closed, and say so
             self.say("".join(traceback.format_exception(defect)).rstrip())
             self.answer(call, feedback.defect(call.id, f"{type(defect).__name__}: {defect}"))
         finally:
-            del self._scopes[call]
+            del self._running[call]
             self._hold(-len(call.line))
             if call in self._last_words:
                 self.answer(call, self._last_words.pop(call))
@@ -140,7 +142,7 @@ class Proxy:
 
     def _cancel(self, call: Call, notification: bytes) -> None:
         if not notification:
-            self._scopes[call].cancel()
+            self._running[call].cancel()
             return
         self.relay.to_server(notification)
         if call in self._answered:
@@ -148,12 +150,14 @@ class Proxy:
 
     def stir(self) -> None:
         """Something has changed that the end of the run may wait for."""
-        self._stirred.set()
-        self._stirred = anyio.Event()
+        if self._stirred is not None:
+            self._stirred.set()
+            self._stirred = None
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until the condition holds; it is looked at whenever something has changed."""
         while not condition():
+            self._stirred = self._stirred or anyio.Event()
             await self._stirred.wait()
 
     # --- the session ---
@@ -201,7 +205,8 @@ class Proxy:
 
     async def opening(self) -> tuple[str, ...]:
         """As in Desk."""
-        await self._begun.wait()
+        if not self._begun.is_set():  # to wait for what has happened would cost a trip around the loop
+            await self._begun.wait()
         if self.board.handshake:  # its place is in the answer to `initialize`
             return ()
         texts, self._opening = self._opening, ()
@@ -234,10 +239,10 @@ class Proxy:
 
     def end_held(self, last_words: Callable[[Call], bytes], but: Call | None = None) -> None:
         """End the hooks of all calls that the server does not know yet; each is told `last_words`."""
-        for call, scope in self._scopes.items():
+        for call, task in self._running.items():
             if call.phase is Phase.HELD and call is not but:
                 self._last_words[call] = last_words(call)
-                scope.cancel()
+                task.cancel()
 
     def lose_server(self, how: str) -> None:
         """The server is gone: calls that it has are lost, and calls that it should have got are."""
@@ -269,9 +274,9 @@ class Proxy:
     @property
     def busy(self) -> bool:
         """Some judged call is still under way."""
-        return bool(self._scopes)
+        return bool(self._running)
 
     @property
     def holding(self) -> bool:
         """Some call waits for hooks that decide whether the server gets it."""
-        return any(call.phase is Phase.HELD for call in self._scopes)
+        return any(call.phase is Phase.HELD for call in self._running)

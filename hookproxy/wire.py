@@ -255,14 +255,10 @@ def normalise(raw: bytes, lenient: bool = False) -> bytes:
 
     With `lenient`, half surrogate pairs become U+FFFD instead of an error. Raises Unreadable, TwinKeys.
     """
+    if _NEEDLESS_ESCAPE.search(raw) is None and _is_compact(raw):
+        return raw
     try:
-        value = json.loads(
-            raw,
-            object_pairs_hook=_no_twins,
-            parse_float=_lexeme,
-            parse_int=_lexeme,
-            parse_constant=_no_constant,
-        )
+        value = _LEXEMES.decode(raw.decode())
         return encode(_mended(value) if lenient and b"\\u" in raw else value)
     except RecursionError:
         raise Unreadable("nested too deep") from None
@@ -297,8 +293,13 @@ def _no_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return value
 
 
+_LEXEMES: Final = json.JSONDecoder(
+    object_pairs_hook=_no_twins, parse_float=_lexeme, parse_int=_lexeme, parse_constant=_no_constant
+)
+
+
 def legible(raw: bytes) -> bytes:
-    """Tool output as a hook may read it: `raw` itself where it is normal already (no copy of a large result).
+    """Tool output as a hook may read it: `raw` itself where it hides nothing (no copy of a large result).
 
     Raises Unreadable, TwinKeys.
     """
@@ -306,6 +307,24 @@ def legible(raw: bytes) -> bytes:
         _check_twins(raw)
         return raw
     return normalise(raw, lenient=True)
+
+
+def _is_compact(raw: bytes) -> bool:
+    """True if nothing inside is spelled with blanks, and no object has twins: `fields` has the proof."""
+    try:
+        if raw[:1] == b"{":
+            found = _OBJECT.decode(raw)
+            values = list(found.values())
+            size = 3 * len(found) + sum(map(len, found))
+        elif raw[:1] == b"[":
+            values, size = _ARRAY.decode(raw), 0
+        else:
+            return True
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    if size + sum(map(len, values)) + max(len(values), 1) + 1 != len(raw):
+        return False
+    return all(_is_compact(inner) for value in values if (inner := bytes(value))[:1] in b"{[")
 
 
 def _check_twins(raw: bytes) -> None:

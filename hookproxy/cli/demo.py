@@ -127,6 +127,7 @@ async def _play(folder: Path) -> list[Call]:
     from mcp import Client  # half a second, which --help need not pay
 
     audit, record = folder / "audit.jsonl", folder / "received.jsonl"
+    record.touch()  # it stays empty where hooks block every call
     with anyio.fail_after(LONGEST):
         async with Client(_server(folder, audit, record)) as agent:
             results = [await agent.call_tool(tool, arguments) for tool, arguments in CALLS]
