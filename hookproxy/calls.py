@@ -33,6 +33,15 @@ class Phase(Enum):
     CANCELLED = auto()  # by the agent: nothing about it reaches the agent any more
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What an answer says: one of both."""
+
+    result: Members | None = None
+    """Its members; none where the result is no object."""
+    error: msgspec.Raw | None = None
+
+
 @dataclass(eq=False, slots=True)
 class Call:
     """One judged tool call, from the agent's frame to its answer."""
@@ -51,6 +60,8 @@ class Call:
     """The agent asked for a task handle instead of a result (2025-11-25)."""
     phase: Phase = Phase.HELD
     answer: bytes = b""
+    said: Said | None = None
+    """What the answer says; None: it can be read in two ways."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +71,47 @@ class Request:
     id: bytes
     tool: str
     params: Members
-    meta: Members
 
     @property
     def key(self) -> bytes:
         """What tells it from other requests in flight."""
         return id_key(self.id)
 
-    @property
-    def stateless(self) -> bool:
-        """It belongs to no handshake: 2026-07-28 and later."""
-        return PROTOCOL_VERSION_KEY in self.meta
+
+class _Answer(msgspec.Struct, gc=False):
+    """An answer with a result as nearly every server writes it, read in one pass: the result may be large."""
+
+    result: dict[str, msgspec.Raw]
+    id: msgspec.Raw
+    jsonrpc: msgspec.Raw = msgspec.Raw(b"")
+
+
+_ANSWER: Final = msgspec.json.Decoder(_Answer)
+_LEAST_ANSWER: Final = len(b'{"jsonrpc":,"id":,"result":}\n')
+
+
+def read_answer(line: bytes) -> tuple[bytes, Said] | None:
+    """The id of an answer, and what it says; None: the frame is none. Raises Unreadable, TwinKeys."""
+    wire.check_text(line)
+    with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        answer = _ANSWER.decode(line)
+        result = answer.result
+        size = 4 * len(result) + 1 + sum(map(len, result)) + sum(map(len, result.values()))
+        if result and size + len(answer.id) + len(answer.jsonrpc) + _LEAST_ANSWER == len(line):
+            return bytes(answer.id), Said(result=result)  # every byte is accounted for, as in `wire.fields`
+    members = wire.fields(line)
+    if "id" not in members or ("method" in members and not members.keys() & {"result", "error"}):
+        return None
+    return bytes(members["id"]), _said(members)
+
+
+def _said(members: Members) -> Said:
+    if "result" not in members:
+        return Said(error=members.get("error", msgspec.Raw(b"{}")))
+    if "error" in members:
+        raise wire.Unreadable("it holds both a result and an error")
+    result = members["result"]
+    return Said(result=wire.fields(result) if bytes(memoryview(result)[:1]) == b"{" else {})
 
 
 def id_key(raw: bytes) -> bytes:
@@ -121,7 +162,7 @@ def read(members: Members) -> Request:
     tool = wire.text(bytes(params.get("name", b"")))
     if tool is None:
         raise wire.Unreadable("it names no tool")
-    return Request(raw_id, tool, params, meta(params))
+    return Request(raw_id, tool, params)
 
 
 def meta(params: Members) -> Members:
@@ -139,15 +180,17 @@ def to_judge(request: Request, line: bytes, listed: Tool | None) -> Call:
         raise wire.Unreadable("its arguments are no object")
     legible = wire.normalise(raw)
     _check_names(legible, listed)
+    members = meta(request.params)
+    stateless = PROTOCOL_VERSION_KEY in members
     return Call(
         key=request.key,
         id=request.id,
         line=wire.one_line(line),
         tool=request.tool,
         arguments=legible,
-        meta=request.meta,
-        stateless=request.stateless,
-        task="task" in request.params and not request.stateless,
+        meta=members,
+        stateless=stateless,
+        task="task" in request.params and not stateless,
     )
 
 

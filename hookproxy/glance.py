@@ -59,7 +59,7 @@ def unjudged_calls(block: bytes, judged: Mapping[bytes, bool]) -> list[bytes] | 
 
     `judged` knows tools by their names as spelled in JSON.
     """
-    if not (block.isascii() and is_framed(block)):
+    if not (block.isascii() and is_framed(block)) or b"\r" in block:
         return None
     try:
         found = _CALLS.decode_lines(block)
@@ -82,7 +82,9 @@ def unjudged_call(line: bytes, judged: Mapping[bytes, bool]) -> bytes | None:
         call = _CALLS.decode(line)
     except (msgspec.MsgspecError, RecursionError):
         return None
-    if _least_size(call) != len(line) or not line.isascii() or judged.get(bytes(call.params.name), True):
+    if _least_size(call) != len(line) or judged.get(bytes(call.params.name), True):
+        return None
+    if not line.isascii() or b"\r" in line:  # which some readers take for a line end
         return None
     raw_id = bytes(call.id)
     return raw_id if raw_id.isdigit() else None
@@ -101,7 +103,7 @@ def _least_size(call: _Call) -> int:
 
 def heads(block: bytes) -> list[Head] | None:
     """The heads of a block of JSON objects, one for each line; None: it is something else, or only may be."""
-    if block[:1] != b"{" or block[-2:] != b"}\n":
+    if not is_framed(block):
         return None
     try:
         if block.find(b"\n") == len(block) - 1:

@@ -60,9 +60,7 @@ class _Chosen:
     def applying(self, occasion: Occasion) -> list[HookSpec]:
         """The hooks whose `if` does not leave this occasion out."""
         return [
-            one
-            for one in self.hooks
-            if not one.only_if or _rule(one.only_if)(occasion.tool_name, occasion.arguments)
+            one for one in self.hooks if not one.only_if or _rule(one.only_if)(occasion.tool_name, occasion.arguments)
         ]
 
 

@@ -8,6 +8,8 @@ from enum import Enum, auto
 from time import perf_counter
 from typing import Final, Protocol
 
+import msgspec
+
 from . import feedback, wire
 from .audit import Audit, Record
 from .calls import Call
@@ -173,7 +175,7 @@ async def _commented(
 ) -> bytes:
     """The server's answer as the agent gets it: with what hooks say, or as it came."""
     try:
-        reading = _read(call, line)
+        reading = _read(call)
     except ValueError as problem:
         desk.say(f"the answer of {call.tool} is withheld: {problem}")
         record.result, record.reason = "error", str(problem)
@@ -190,7 +192,7 @@ async def _commented(
     if any(one.verdict.stop for one in statements):
         desk.stop_others(call, Refuse(by=_stopping(statements), reason="", stop=True))
     tool = desk.tool(call.tool)
-    if reading.outcome.result:
+    if reading.outcome.has_result:
         delivered = feedback.deliver(line, comments, texts, desk.settings.feedback, tool)
     else:
         delivered = feedback.deliver_error(line, comments, texts)
@@ -204,28 +206,23 @@ def _stopping(statements: Sequence[Statement]) -> str:
     return next(one.spec.label for one in statements if one.verdict.stop)
 
 
-def _read(call: Call, line: bytes) -> _Reading:
+def _read(call: Call) -> _Reading:
     """What the answer says. Raises Unreadable, TwinKeys: the agent could read it otherwise than hooks would."""
-    wire.check_text(line)
-    spans = wire.members(line)
-    if "result" not in spans:
-        return _Reading(True, True, Outcome(error=_error_text(line[slice(*spans["error"])])))
-    if "error" in spans:
-        raise wire.Unreadable("it holds both a result and an error")
-    result = line[slice(*spans["result"])]
-    if result[:1] != b"{":
-        return _Reading(True, False, Outcome(content=b"[]", result=result))
-    members = wire.members(result)
-    kind = wire.text(result[slice(*members["resultType"])]) if "resultType" in members else "complete"
+    if call.said is None:
+        raise wire.Unreadable("readers would take it differently")
+    if call.said.error is not None:
+        return _Reading(True, True, Outcome(error=_error_text(call.said.error)))
+    members = call.said.result or {}
+    kind = wire.text(bytes(members["resultType"])) if "resultType" in members else "complete"
     if kind in ("input_required", "task") or (call.task and "task" in members):
         return _Reading(False)
-    content = wire.legible(result[slice(*members["content"])]) if "content" in members else b"[]"
-    failed = "isError" in members and result[slice(*members["isError"])] == b"true"
+    content = wire.legible(bytes(members["content"])) if "content" in members else b"[]"
+    failed = "isError" in members and bytes(members["isError"]) == b"true"
     error = (_joined_text(content) or "The tool reported an error without a text.") if failed else ""
-    return _Reading(True, failed, Outcome(content=content, result=result, error=error))
+    return _Reading(True, failed, Outcome(content=content, has_result=True, error=error))
 
 
-def _error_text(error: bytes) -> str:
+def _error_text(error: msgspec.Raw) -> str:
     """A JSON-RPC error as Claude Code words it for hooks."""
     try:
         members = wire.fields(error)

@@ -188,8 +188,8 @@ class Outcome:
 
     content: bytes = b"[]"
     """The result's content blocks, a JSON array as hooks may read it."""
-    result: bytes = b""
-    """The whole result, a JSON object; empty where there was a JSON-RPC error or no answer."""
+    has_result: bool = False
+    """False: there was a JSON-RPC error, or no answer."""
     error: str = ""
     """The failure in words; empty: the call succeeded."""
     interrupted: bool = False
@@ -222,7 +222,7 @@ class Occasion:
 class Document:
     """What one hook gets: standard input, and variables over those it inherits."""
 
-    stdin: bytes
+    stdin: bytes | bytearray
     env: Mapping[str, str]
 
 

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from . import calls, glance, wire
-from .calls import Call, Members, Phase, id_key
+from .calls import Call, Members, Phase, Said, id_key
 from .effects import (
     PASS,
     Answered,
@@ -208,7 +208,8 @@ class Switchboard:
             key = request.key
             if key in self.calls or key in self.requests:
                 return Refused("Its id is that of a request in flight.", raw_id)
-            self._open_stateless(request.meta)
+            if not self.opened:
+                self._open_stateless(calls.meta(request.params))
             if not self._is_judged(request):
                 self.requests[key] = Kind.OTHER
                 return PASS
@@ -288,7 +289,12 @@ class Switchboard:
         if found is None:
             return False
         requests = self.requests
-        answered = [id_key(bytes(head.id)) for head in found if head.id and not head.method]
+        answered: list[bytes] = []
+        for head in found:
+            if head.id:
+                if head.method:
+                    return False
+                answered.append(id_key(bytes(head.id)))
         for key in answered:
             if requests.get(key) is not Kind.OTHER:
                 return False
@@ -300,6 +306,8 @@ class Switchboard:
         """Where a line from the server goes."""
         if line[:1] != b"{":
             return self._no_frame(line)
+        if self.calls:
+            return self._read(line)
         try:
             head = _HEAD.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -309,6 +317,24 @@ class Switchboard:
         if head.result is msgspec.UNSET and head.error is msgspec.UNSET and head.method is not msgspec.UNSET:
             return PASS  # a request of the server
         return self._answer(line, id_key(bytes(head.id)))
+
+    def _read(self, line: bytes) -> FromServer:
+        """A line that may answer a judged call is read whole, once: what is found goes with the call."""
+        try:
+            answer = calls.read_answer(line)
+        except (wire.TwinKeys, wire.Unreadable):
+            return self._ambiguous(line)
+        return PASS if answer is None else self._answer(line, id_key(answer[0]), answer[1])
+
+    def _ambiguous(self, line: bytes) -> FromServer:
+        """If any reader could take the line for a judged call's answer, it is that, and says nothing."""
+        effect = self._scanned(line)
+        if isinstance(effect, Noise):
+            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                head = _HEAD.decode(line)
+                if head.id is not msgspec.UNSET and id_key(bytes(head.id)) in self.calls:
+                    return self._answer(line, id_key(bytes(head.id)))
+        return effect
 
     def _scanned(self, line: bytes) -> FromServer:
         """A line that the fast reader cannot take is JSON all the same to others (half a surrogate pair), or none."""
@@ -337,12 +363,12 @@ class Switchboard:
             self.requests.pop(key, None)
         return PASS
 
-    def _answer(self, line: bytes, key: bytes) -> FromServer:
+    def _answer(self, line: bytes, key: bytes, said: Said | None = None) -> FromServer:
         call = self.calls.get(key)
         if call is not None:
             if call.phase is not Phase.FORWARDED:
                 return Dropped(f"a second or early answer to the judged call {key.decode(errors='replace')}")
-            call.phase, call.answer = Phase.ANSWERED, line
+            call.phase, call.answer, call.said = Phase.ANSWERED, line, said
             return Answered(call)
         kind = self.requests.pop(key, None)
         if kind is None:

@@ -30,13 +30,11 @@ class TwinKeys(ValueError):
 
 
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_OBJECTS: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _STRING: Final = msgspec.json.Decoder(str)
 _BLANKS: Final = re.compile(r"[ \t\r\n]*")
 _INTEGER: Final = re.compile(rb"-?(?:0|[1-9][0-9]*)")
-_NEEDLESS_ESCAPE: Final = re.compile(rb"\\[u/]")
-"""May hide text from who searches the bytes. (Also hits an escaped backslash before u, which is harmless.)"""
-
 _SPLITTING: Final = (
     (b"\r", b" "),  # between tokens only, where a blank does as well: inside a string it must be escaped
     (b"\xc2\x85", b"\\u0085"),
@@ -73,7 +71,7 @@ def check_text(line: bytes) -> None:
             raise Unreadable(f"not UTF-8 at byte {problem.start}") from None
 
 
-def fields(raw: bytes) -> dict[str, msgspec.Raw]:
+def fields(raw: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
     """The members of a JSON object, each as its exact bytes. Raises Unreadable, TwinKeys.
 
     A decoder that keeps the last twin cannot tell that there were two, but lengths can: an object in which keys and
@@ -82,9 +80,10 @@ def fields(raw: bytes) -> dict[str, msgspec.Raw]:
     with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         found = _OBJECT.decode(raw)
         size = 4 * len(found) + 1 + sum(map(len, found)) + sum(map(len, found.values()))
-        if size == len(raw) or (size + 1 == len(raw) and raw[-1] == 10):
+        if size == len(raw) or (size + 1 == len(raw) and memoryview(raw)[-1] == 10):
             return found
-    return {key: msgspec.Raw(raw[start:end]) for key, (start, end) in members(raw).items()}
+    whole = bytes(raw)
+    return {key: msgspec.Raw(whole[start:end]) for key, (start, end) in members(whole).items()}
 
 
 def members(raw: bytes) -> dict[str, Span]:
@@ -95,30 +94,27 @@ def members(raw: bytes) -> dict[str, Span]:
         return _scan(raw)  # half a surrogate pair is an error to the decoder, not to every reader
     except RecursionError:
         raise Unreadable("nested too deep") from None
-    size = len(raw) - raw.endswith(b"\n")
-    for blank in (0, 1):  # {"a":1,"b":2} as most write it, and {"a": 1, "b": 2} as Python does
-        spans = _lay_out(raw, found, blank)
-        if spans is not None and (not spans or next(reversed(spans.values()))[1] + 1 == size):
+    for blanks in (0, 1):  # {"a":1,"b":2} as most write it, and {"a": 1, "b": 2} as Python does
+        spans = _lay_out(found, blanks)
+        size = max(spans.values(), default=(1, 1))[1] + 1
+        if size != len(raw) - raw.endswith(b"\n"):
+            continue
+        # Without blanks, size alone is the proof, as in `fields`; with them, twins could stand where blanks do not.
+        if not blanks or raw.startswith(
+            b"{" + b", ".join(b'"%b": %b' % (key.encode(), bytes(found[key])) for key in found)
+        ):
             return spans
     return _scan(raw)
 
 
-def _lay_out(raw: bytes, found: dict[str, msgspec.Raw], blank: int) -> dict[str, Span] | None:
-    """Spans if the object is spelled with `blank` blanks after each colon and comma and nothing else; else None."""
-    if not found:
-        return {} if raw.rstrip(b"\n") == b"{}" else None
+def _lay_out(found: dict[str, msgspec.Raw], blanks: int) -> dict[str, Span]:
+    """Where the values stand if the object is spelled with `blanks` blanks after each colon and comma."""
     spans: dict[str, Span] = {}
-    colon, comma = b'":' + b" " * blank, b"," + b" " * blank + b'"'
-    before, end = b'{"', 0
+    start = 1
     for key, value in found.items():
-        start = end + len(before) + len(key) + len(colon)
-        if raw[end : end + len(before)] != before or raw[start - len(colon) : start] != colon:
-            return None
-        if raw[end + len(before) : start - len(colon)] != key.encode():
-            return None
-        end = start + len(value)
-        spans[key] = (start, end)
-        before = comma
+        start += len(key) + 3 + blanks
+        spans[key] = (start, start + len(value))
+        start += len(value) + 1 + blanks
     return spans
 
 
@@ -176,7 +172,7 @@ def _expect(line: str, at: int, sign: str) -> int:
     return _skip_blanks(line, at + 1)
 
 
-def items(raw: bytes) -> list[msgspec.Raw]:
+def items(raw: bytes | msgspec.Raw) -> list[msgspec.Raw]:
     """The items of a JSON array, each as its exact bytes. Raises Unreadable."""
     try:
         return _ARRAY.decode(raw)
@@ -255,9 +251,10 @@ def normalise(raw: bytes, lenient: bool = False) -> bytes:
 
     With `lenient`, half surrogate pairs become U+FFFD instead of an error. Raises Unreadable, TwinKeys.
     """
-    if _NEEDLESS_ESCAPE.search(raw) is None and _is_compact(raw):
-        return raw
+    check_text(raw)
     try:
+        if raw[:1] in (b"{", b"[") and not _may_hide(raw) and _is_compact(raw):
+            return raw
         value = _LEXEMES.decode(raw.decode())
         return encode(_mended(value) if lenient and b"\\u" in raw else value)
     except RecursionError:
@@ -303,8 +300,12 @@ def legible(raw: bytes) -> bytes:
 
     Raises Unreadable, TwinKeys.
     """
-    if _NEEDLESS_ESCAPE.search(raw) is None:
-        _check_twins(raw)
+    check_text(raw)
+    if raw[:1] in (b"{", b"[") and not _may_hide(raw):
+        try:
+            _check_twins(raw)
+        except RecursionError:
+            raise Unreadable("nested too deep") from None
         return raw
     return normalise(raw, lenient=True)
 
@@ -327,10 +328,31 @@ def _is_compact(raw: bytes) -> bool:
     return all(_is_compact(inner) for value in values if (inner := bytes(value))[:1] in b"{[")
 
 
-def _check_twins(raw: bytes) -> None:
-    if raw[:1] == b"{":
+def _may_hide(raw: bytes) -> bool:
+    """True if text may be spelled with `\\u…` or `\\/`. (Also for an escaped backslash before these: harmless.)"""
+    return b"\\" in raw and (b"\\u" in raw or b"\\/" in raw)
+
+
+def _check_twins(raw: bytes | msgspec.Raw) -> None:
+    """Raise TwinKeys if an object inside has any; nothing is copied."""
+    first = bytes(memoryview(raw)[:1])
+    if first == b"{":
         for value in fields(raw).values():
-            _check_twins(bytes(value))
-    elif raw[:1] == b"[":
-        for value in items(raw):
-            _check_twins(bytes(value))
+            _check_twins(value)
+    elif first == b"[":
+        objects = _objects(raw)
+        for value in items(raw) if objects is None else (value for one in objects for value in one.values()):
+            _check_twins(value)
+
+
+def _objects(raw: bytes | msgspec.Raw) -> list[dict[str, msgspec.Raw]] | None:
+    """The members of an array's objects, in one pass over what may be large; None: it holds other things, or blanks.
+
+    No object has twins then: the proof is that of `fields`.
+    """
+    try:
+        found = _OBJECTS.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    size = sum(4 * len(one) + 1 + sum(map(len, one)) + sum(map(len, one.values())) for one in found)
+    return found if found and all(found) and size + len(found) + 1 == len(raw) else None

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
-from .. import demo
+from ..demo.base import FOLDER, Received
 
 if TYPE_CHECKING:
     from mcp import StdioServerParameters, types
@@ -81,7 +81,7 @@ class Call:
     tool: str
     arguments: dict[str, object]
     audited: Audited
-    received: demo.Received | None
+    received: Received | None
     """None: it never reached the server."""
     got: types.CallToolResult
 
@@ -132,7 +132,7 @@ async def _play(folder: Path) -> list[Call]:
         async with Client(_server(folder, audit, record)) as agent:
             results = [await agent.call_tool(tool, arguments) for tool, arguments in CALLS]
     audited = msgspec.json.Decoder(Audited).decode_lines(audit.read_bytes())
-    received = {one.id: one for one in msgspec.json.Decoder(demo.Received).decode_lines(record.read_bytes())}
+    received = {one.id: one for one in msgspec.json.Decoder(Received).decode_lines(record.read_bytes())}
     return [
         Call(tool, arguments, line, received.get(line.id), result)
         for (tool, arguments), line, result in zip(CALLS, audited, results, strict=True)
@@ -143,7 +143,7 @@ def _server(folder: Path, audit: Path, record: Path) -> StdioServerParameters:
     """What an agent's configuration would say: the server's command line, after hookproxy's own."""
     from mcp import StdioServerParameters
 
-    hookproxy = ["-m", "hookproxy", "run", "--name", "files", "--hooks", f"claude={demo.FOLDER / 'settings.json'}"]
+    hookproxy = ["-m", "hookproxy", "run", "--name", "files", "--hooks", f"claude={FOLDER / 'settings.json'}"]
     server = [sys.executable, "-m", "hookproxy.demo.server", str(record)]
     return StdioServerParameters(
         command=sys.executable,
@@ -160,7 +160,7 @@ def _introduction() -> Text:
     return Text.assemble(
         "An agent calls the tools of a server through\n  ",
         ("hookproxy run --hooks claude=settings.json -- SERVER", "bold"),
-        f"\nThe server, the three hooks and their settings.json are in\n  {demo.FOLDER}\n",
+        f"\nThe server, the three hooks and their settings.json are in\n  {FOLDER}\n",
     )
 
 

@@ -196,6 +196,9 @@ def _never_matching(event: Event, group: Table, matches: Callable[[str], bool]) 
     return [f"{place} {name}'s tools: write {name}__.*" for name in servers if event in _TOOL_EVENTS]
 
 
+_ENCODER: Final = msgspec.json.Encoder()
+
+
 def write(spec: HookSpec, occasion: Occasion) -> Document:
     """The document on standard input, in the order of Claude Code's own, and the variables."""
     session = occasion.session
@@ -215,7 +218,10 @@ def write(spec: HookSpec, occasion: Occasion) -> Document:
         "CLAUDE_CODE_CHILD_SESSION": "1",
         "CLAUDE_CODE_SESSION_ID": session.id,
     }
-    return Document(stdin=wire.encode(document) + b"\n", env=env)
+    document_line = bytearray()
+    _ENCODER.encode_into(document, document_line)  # not through bytes: a result may be large, and is copied once
+    document_line += b"\n"
+    return Document(stdin=document_line, env=env)
 
 
 def _call(occasion: Occasion) -> dict[str, object]:

@@ -53,7 +53,7 @@ def _environment(spec: HookSpec, document: Document, inherited: Mapping[str, str
     return env
 
 
-def _start(watch: Watch, spec: HookSpec, document: bytes, env: Mapping[str, str]) -> _Running:
+def _start(watch: Watch, spec: HookSpec, document: bytes | bytearray, env: Mapping[str, str]) -> _Running:
     """Raises OSError or ValueError where it cannot be started; nothing is left then."""
     fds: list[int] = []
     try:

@@ -34,7 +34,8 @@ class Lines:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._partial = bytearray()
+        self._parts: list[bytes] = []  # of the unfinished line
+        self._size = 0  # bytes in them
         self._head = b""
         self._cut = 0  # bytes of the unfinished line that are lost already
         self.lost: list[TooLong] = []
@@ -43,54 +44,54 @@ class Lines:
     def feed(self, piece: bytes) -> bytes:
         """All lines that `piece` completes, in one block."""
         end = piece.rfind(b"\n") + 1
-        if end == len(piece) and not self._partial:
+        if end == len(piece) and not self._parts:
             return piece
         if not end:
             self._keep(piece)
             return b""
-        rest = piece[end:]
-        if self._partial:
+        rest, piece = piece[end:], piece[:end]
+        if self._parts:
             first = piece.find(b"\n") + 1
-            if self._cut or len(self._partial) + first > self._limit:
+            if self._cut or self._size + first > self._limit:
                 self._keep(piece[:first])
                 self._lose()
-                block = piece[first:end]
+                piece = piece[first:]
             else:
-                self._partial += piece if not rest else piece[:end]
-                block = bytes(self._partial)
-            self._partial = bytearray()  # a new one: the old one's memory goes back at once
-        else:
-            block = piece if not rest else piece[:end]
+                piece = b"".join((*self._parts, piece))
+            self._parts, self._size = [], 0
         if rest:
-            self._partial += rest
-        return block
+            self._keep(rest)
+        return piece
 
     def _keep(self, piece: bytes) -> None:
-        self._partial += piece
-        if len(self._partial) > self._limit:
-            self._head = self._head or bytes(self._partial[:_TAIL])
-            self._cut += len(self._partial) - _TAIL
-            del self._partial[:-_TAIL]
+        self._parts.append(piece)
+        self._size += len(piece)
+        if self._size > self._limit:
+            whole = b"".join(self._parts)
+            self._head = self._head or whole[:_TAIL]
+            self._parts = [whole[-_TAIL:]]
+            self._cut += len(whole) - _TAIL
+            self._size = _TAIL
 
     def _lose(self) -> None:
-        tail = bytes(self._partial)
-        self.lost.append(TooLong(outer_id(self._head, tail), self._cut + len(tail)))
+        tail = b"".join(self._parts)[-_TAIL:]
+        self.lost.append(TooLong(outer_id(self._head, tail), self._cut + self._size))
         self._cut, self._head = 0, b""
 
     @property
     def begun(self) -> int:
         """Bytes of the line that has begun and not ended."""
-        return self._cut + len(self._partial)
+        return self._cut + self._size
 
     @property
     def begins_object(self) -> bool:
         """That line begins as a JSON object does, and all of it is here."""
-        return not self._cut and self._partial[:1] == b"{"
+        return not self._cut and bool(self._parts) and self._parts[0][:1] == b"{"
 
     def take(self) -> bytes:
         """The line that has begun, out of here: for passing it on in pieces, or at the end of the stream."""
-        line = b"" if self._cut else bytes(self._partial)
-        self._partial, self._cut, self._head = bytearray(), 0, b""
+        line = b"" if self._cut else b"".join(self._parts)
+        self._parts, self._size, self._cut, self._head = [], 0, 0, b""
         return line
 
 
