@@ -276,8 +276,10 @@ class Switchboard:
 
     @property
     def pending(self) -> bool:
-        """Some request of the agent has no answer yet."""
-        return bool(self.calls) or any(kind is not Kind.ENDLESS for kind in self.requests.values())
+        """The server still owes an answer to the agent."""
+        return any(call.phase is Phase.FORWARDED for call in self.calls.values()) or any(
+            kind is not Kind.ENDLESS for kind in self.requests.values()
+        )
 
     # --- from the server ---
 

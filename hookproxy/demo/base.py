@@ -12,7 +12,7 @@ FOLDER: Final = Path(__file__).parent
 
 
 class Received(msgspec.Struct, frozen=True):
-    """One call as the server got it, a line in the file that is its only argument."""
+    """One call as the server got it: a line in its record."""
 
     id: int | str
     tool: str
