@@ -80,6 +80,10 @@ class Hooks:
         """Hooks that are not awaited run in `tasks`, and end with it."""
         self._background = tasks
 
+    def double(self, agent: str) -> list[str]:
+        """The files whose hooks an agent of this name runs by itself, so that they would run twice."""
+        return [group.source for group in self._groups if agent.split(" ")[0] in group.dialect.agents]
+
     @property
     def any(self) -> bool:
         """Something is configured that concerns calls: lines from the agent must be read."""
@@ -144,11 +148,8 @@ class Hooks:
     async def of_session(self, occasion: Occasion) -> tuple[Statement, ...]:
         """Ask the SessionStart or SessionEnd hooks, whose matcher is tried on what occasioned the event."""
         statements: list[Statement] = []
-        for group in self._groups:
-            hooks = [
-                spec for spec in group.hooks if spec.event is occasion.event and spec.matches(occasion.occasioned_by)
-            ]
-            statements += await self._ask(group, hooks, occasion)
+        for chosen in self._matching(occasion.event, lambda _group: (occasion.occasioned_by,)):
+            statements += await self._ask(chosen.group, chosen.hooks, occasion)
         return tuple(statements)
 
     def _choose(self, event: Event, tool: str) -> tuple[_Chosen, ...]:
@@ -157,24 +158,29 @@ class Hooks:
         if known is None:
             if len(self._chosen) >= _NAMES_REMEMBERED:
                 self._chosen.clear()
-            known = self._chosen[event, tool] = tuple(self._matching(event, tool))
+            known = self._chosen[event, tool] = tuple(self._matching(event, lambda group: self._names(group, tool)))
         return known
 
-    def _matching(self, event: Event, tool: str) -> Iterator[_Chosen]:
+    def _names(self, group: Group, tool: str) -> tuple[str, ...]:
+        """What a group's matchers are tried on; the first is the name that its hooks see."""
+        composed = f"mcp__{self._server}__{tool}"
+        if group.match_all_names:
+            return (tool, composed)
+        return (composed,) if group.tool_names is ToolNames.MCP else (tool,)
+
+    def _matching(self, event: Event, names: Callable[[Group], tuple[str, ...]]) -> Iterator[_Chosen]:
         """Each group's hooks that match, but a hook that stands twice in one dialect only once."""
         seen: set[tuple[object, ...]] = set()
-        composed = f"mcp__{self._server}__{tool}"
         for group in self._groups:
-            shown = composed if group.tool_names is ToolNames.MCP else tool
-            names = (tool, composed) if group.match_all_names else (shown,)
+            tried = names(group)
             hooks: list[HookSpec] = []
             for spec in group.hooks:
                 identity = (group.dialect.name, *spec.identity)
-                if spec.event is event and identity not in seen and any(map(spec.matches, names)):
+                if spec.event is event and identity not in seen and any(map(spec.matches, tried)):
                     seen.add(identity)
                     hooks.append(spec)
             if hooks:
-                yield _Chosen(group, tuple(hooks), shown)
+                yield _Chosen(group, tuple(hooks), tried[0])
 
     async def _ask(self, group: Group, hooks: Iterable[HookSpec], occasion: Occasion) -> list[Statement]:
         """Run hooks in their dialect's order; parallel ones stand in the order in which they finished."""

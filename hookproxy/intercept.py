@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from time import perf_counter
-from typing import Final, Protocol
-
-import msgspec
+from typing import TYPE_CHECKING, Final, Protocol
 
 from . import feedback, wire
 from .audit import Audit, Record
 from .calls import Call
 from .hooks import Hooks
 from .model import Event, Occasion, Outcome, Proceed, Refuse, Session, Settings, Statement, Tool
+
+if TYPE_CHECKING:
+    import msgspec
 
 _ID_IN_META: Final = ("claudecode/toolUseId", "callId")
 """Where agents name their own call: Claude Code, Codex."""

@@ -94,7 +94,7 @@ class Proxy:
                 self.say(f"refused a message of the agent: {why}")
                 self.relay.to_agent(feedback.refused_frame(id_lexeme, why, unreadable=unreadable))
             case Opened():
-                self._spawn(self._begin_session)
+                self._open_session()
             case InitializeAnswered():
                 self._introduce(line)
             case ToolsListed():
@@ -161,6 +161,12 @@ class Proxy:
             await self._stirred.wait()
 
     # --- the session ---
+
+    def _open_session(self) -> None:
+        for source in self.hooks.double(self.board.agent):
+            self.say(f"{self.board.agent} runs the hooks of {source} itself, so that they now run twice for each call")
+        if not self._begun.is_set():
+            self._spawn(self._begin_session)
 
     async def _begin_session(self) -> None:
         """SessionStart hooks speak when the agent has begun the session: a probing copy of us is never asked."""

@@ -290,18 +290,15 @@ class Switchboard:
         found = glance.heads(block)
         if found is None:
             return False
-        requests = self.requests
         answered: list[bytes] = []
         for head in found:
             if head.id:
-                if head.method:
+                key = id_key(bytes(head.id))
+                if head.method or self.requests.get(key) is not Kind.OTHER:
                     return False
-                answered.append(id_key(bytes(head.id)))
+                answered.append(key)
         for key in answered:
-            if requests.get(key) is not Kind.OTHER:
-                return False
-        for key in answered:
-            requests.pop(key, None)  # a twin answer finds nothing, and passes: it is to no judged call
+            self.requests.pop(key, None)  # a twin answer finds nothing, and passes: it is to no judged call
         return True
 
     def from_server(self, line: bytes) -> FromServer:

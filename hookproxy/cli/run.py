@@ -50,7 +50,12 @@ def _without_command(options: "Sequence[str]") -> int:
 
 def _move_wire_aside() -> tuple[int, int]:
     """Our standard input and output under other numbers: no child and no stray print can touch the wire."""
-    wire_in, wire_out = os.dup(0), os.dup(1)
+    try:
+        wire_in, wire_out = os.dup(0), os.dup(1)
+    except OSError:
+        from ..errors import UserError
+
+        raise UserError("standard input or output is closed", "an agent starts this command, with both") from None
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -134,16 +139,13 @@ def _parse(options: "Sequence[str]") -> "argparse.Namespace":
 
 def _speaker() -> "Callable[[str], None]":
     """Says one line to people on standard error; drops it if that cannot be written without waiting."""
-    from ..transports.pipe import private
+    from ..transports.pipe import aside
 
-    try:
-        fd = private(os.dup(2), os.O_WRONLY | os.O_APPEND)
-    except OSError:  # closed before we started
-        return lambda _text: None
+    write = aside(2)
 
     def say(text: str) -> None:
         with contextlib.suppress(OSError):
-            os.write(fd, f"hookproxy: {text}\n".encode(errors="replace"))
+            write(f"hookproxy: {text}\n".encode(errors="replace"))
 
     return say
 

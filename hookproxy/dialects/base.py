@@ -46,6 +46,8 @@ class Dialect:
     write: Callable[[HookSpec, Occasion], Document]
     read: Callable[[HookSpec, HookResult], Verdict]
     """Total: nonsense is a Verdict with `trouble`, never an exception."""
+    agents: tuple[str, ...] = ()
+    """Names, as in `clientInfo`, of agents that run such hooks themselves: with us in between they would run twice."""
     variables: tuple[str, ...] = ()
     """Names of the identity variables it sets; other dialects' hooks do not inherit them."""
 

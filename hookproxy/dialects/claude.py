@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from .. import matching, wire
+from .. import matching
 from ..model import Document, Event, HookSpec, Occasion, Order, Outcome, ToolNames
 from . import claude_answer, hookfile
 from .base import Dialect, HookFile, HookList
@@ -260,6 +260,7 @@ CLAUDE: Final = Dialect(
     read_hooks=read_hooks,
     write=write,
     read=claude_answer.read,
+    agents=("claude-code",),
     variables=(
         "CLAUDE_PROJECT_DIR",
         "CLAUDECODE",

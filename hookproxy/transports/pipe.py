@@ -35,6 +35,27 @@ def private(fd: int, flags: int) -> int:
     return fd
 
 
+def aside(fd: int) -> Callable[[bytes], int]:
+    """Writes to a descriptor that others hold too, without waiting for its reader, and without changing it for them.
+
+    The write raises BlockingIOError where it would have to wait.
+    """
+    try:
+        mode = os.fstat(fd).st_mode
+    except OSError:  # closed before we started: nobody reads
+        return len
+    if stat.S_ISSOCK(mode):
+        import socket  # few agents give us one
+
+        shared = socket.socket(fileno=os.dup(fd))
+        return lambda piece: shared.send(piece, socket.MSG_DONTWAIT)
+    own = fd
+    if not stat.S_ISREG(mode):
+        with contextlib.suppress(OSError):  # no /proc, or a pipe of another user: then we wait for its reader
+            own = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    return lambda piece: os.write(own, piece)
+
+
 class Pipe:
     """A Channel over `source` (read) and `sink` (written), which it owns; both non-blocking."""
 
