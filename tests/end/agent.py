@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 HOOKPROXY: Final = str(Path(sys.executable).with_name("hookproxy"))
 SERVER: Final = (sys.executable, "-S", "-E", str(Path(__file__).with_name("server.py")))
-PATIENCE: Final = 15.0  # seconds until a test gives up on what should come at once
+PATIENCE: Final = 10.0  # seconds until a test gives up on what should come at once
 STATELESS: Final = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -327,12 +327,15 @@ class Scene:
         self._agents.append(agent)
         return agent
 
+    def complete(self, argv: Sequence[str], within: float = PATIENCE) -> subprocess.CompletedProcess[bytes]:
+        """Run a command without input to its end."""
+        return subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, env=self.env, cwd=self.folder, timeout=within
+        )
+
     def hooks(self, **events: object) -> str:
         """`--hooks` with a settings file of these events: a command for all tools, or a list of groups."""
-        groups = {
-            event: [group(what)] if isinstance(what, str) else what
-            for event, what in events.items()
-        }
+        groups = {event: [group(what)] if isinstance(what, str) else what for event, what in events.items()}
         return "--hooks=claude=" + self.file("settings.json", json.dumps({"hooks": groups}))
 
     def config(self, text: str) -> str:
@@ -400,9 +403,12 @@ class Scene:
             gate.close()
 
 
-def group(command: str, matcher: str = "", **more: object) -> Json:
+def group(command: str, matcher: str = "", in_background: bool = False, **more: object) -> Json:
     """A matcher group of a settings file with one hook."""
-    return {"matcher": matcher, "hooks": [{"type": "command", "command": command, **more}]}
+    hook: Json = {"type": "command", "command": command, **more}
+    if in_background:
+        hook["async"] = True
+    return {"matcher": matcher, "hooks": [hook]}
 
 
 def specific(event: str, **members: object) -> Json:

@@ -25,6 +25,7 @@ TOOLS: list[Json] = [
             "required": ["path"],
         },
     },
+    {"name": "reply", "inputSchema": {"type": "object"}},
     {"name": "open", "inputSchema": {"type": "object"}, "outputSchema": {"type": "object"}},
     {
         "name": "closed",

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# PreToolUse: refuses commands that destroy, and paths of secrets and of the system. Needs jq.
+# Exit 2 blocks the call, and the model reads what stands on standard error.
+# A list like this stops accidents. It does not stop who means harm: there are too many spellings of everything.
+set -euo pipefail
+
+reason=$(jq -r '
+    def texts(keys): .tool_input | to_entries[] | select(.key | IN(keys)) | .value | .. | strings;
+    [
+        ( texts("command", "cmd", "args", "script") | select(
+            test("\\brm\\s+(-\\S+\\s+)*(-[a-zA-Z]*[rR]|--recursive)") or
+            test("\\bgit\\s+push\\b.*\\s(-f|--force)\\b") or
+            test("\\b(curl|wget)\\b.*\\|\\s*(sudo\\s+)?\\w*sh\\b") or
+            test("\\b(mkfs|shutdown|reboot)\\b|>\\s*/dev/(sd|nvme)")
+          ) | "This command is not allowed here: \(.). Tell the user what you want to achieve with it." ),
+        ( texts("path", "paths", "file_path", "source", "destination") | select(
+            test("(^|/)\\.(env|ssh|aws|git)(/|\\.|$)") or
+            test("^/(etc|proc|sys|boot|root)(/|$)") or
+            test("(^|/)\\.\\.(/|$)")
+          ) | "This path is off limits: \(.). Stay inside the project, and away from secrets." )
+    ] | first // empty
+')
+
+if [ -n "$reason" ]; then
+    echo "$reason" >&2
+    exit 2
+fi

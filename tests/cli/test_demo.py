@@ -1,0 +1,134 @@
+"""`hookproxy demo`, as a person at a terminal, a pipe and a changed set of hooks see it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hookproxy.cli.demo import CALLS, main
+from hookproxy.demo.base import FOLDER
+
+COMMAND = [sys.executable, "-m", "hookproxy", "demo"]
+COLOURED = "\x1b[1;31m3  blocked\x1b[0m"
+
+
+def played(tmp_path: Path, **environment: str) -> str:
+    """What the demo prints into a pipe."""
+    env = os.environ | {"TMPDIR": str(tmp_path)} | environment
+    ended = subprocess.run(COMMAND, env=env, capture_output=True, encoding="utf-8", timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    return ended.stdout
+
+
+def played_on_a_terminal(**environment: str) -> str:
+    ours, terminal = pty.openpty()
+    env = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    env |= {"TERM": "xterm-256color", "COLUMNS": "80"} | environment
+    shown = b""
+    with subprocess.Popen(COMMAND, env=env, stdin=terminal, stdout=terminal, stderr=terminal) as process:
+        os.close(terminal)
+        try:
+            while piece := os.read(ours, 65536):
+                shown += piece
+        except OSError:  # so Linux says that the other side has closed
+            pass
+        os.close(ours)
+    assert process.returncode == 0
+    return shown.decode()
+
+
+def running_with(folder: Path) -> list[str]:
+    """The command lines of processes that were told of this folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if str(folder) in (process / "environ").read_text(errors="replace"):
+                found.append((process / "cmdline").read_text(errors="replace"))
+        except OSError:  # it has ended, or is not ours
+            continue
+    return found
+
+
+def test_each_of_the_four_calls_is_shown_from_all_sides(tmp_path: Path) -> None:
+    shown = played(tmp_path, COLUMNS="120")
+    assert "\x1b" not in shown
+    assert not any(line.endswith(" ") for line in shown.splitlines())
+    headings = [line.split()[:2] for line in shown.splitlines() if line[:1].isdigit()]
+    assert headings == [["1", "allowed"], ["2", "rewritten"], ["3", "blocked"], ["4", "failed"]]
+    allowed, rewritten, blocked, failed = shown.split("\n\n")[1:5]
+    assert 'server received  write_file  path="todo.md"  text="- buy milk"  (unchanged)' in allowed
+    assert "\n  and            todo.md does not end with a line feed. Write it again with one." in allowed
+    assert 'agent sent       write_file  path="keys.md"  text="key: sk-live-51Hx9TqLm27\\n"' in rewritten
+    assert "\nredact.py        allows (PreToolUse, exit 0, " in rewritten
+    assert 'server received  write_file  path="keys.md"  text="key: [key removed]\\n"  (rewritten)' in rewritten
+    assert "\nguard.py         blocks (PreToolUse, exit 2, " in blocked
+    assert "server received  nothing" in blocked
+    assert "agent got        Blocked by the PreToolUse hook guard.py: .env holds secrets." in blocked
+    assert "\nreview.py        comments (PostToolUseFailure, exit 0, " in failed
+    assert "agent got        there is no file plan.md  (isError)" in failed
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    played(tmp_path, HOME=str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+    assert running_with(tmp_path) == []
+
+
+def test_the_users_own_configuration_stays_out_of_it(tmp_path: Path, home: Path) -> None:
+    (home / ".config" / "hookproxy").mkdir(parents=True)
+    (home / ".config" / "hookproxy" / "hookproxy.toml").write_text("nonsense")
+    (tmp_path / "anyio.py").write_text("raise SystemExit('taken from the working directory')")
+    command = Path(sys.executable).with_name("hookproxy")
+    ended = subprocess.run([command, "demo"], cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_terminal_gets_colours_unless_it_wants_none() -> None:
+    assert COLOURED in played_on_a_terminal()
+    assert "31m" not in played_on_a_terminal(NO_COLOR="1")
+
+
+def test_what_cannot_show_lines_gets_ascii(tmp_path: Path) -> None:
+    assert played(tmp_path, PYTHONIOENCODING="ascii").isascii()
+
+
+def test_what_is_shown_is_what_happened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hooks = shutil.copytree(FOLDER, tmp_path / "demo")
+    (hooks / "hooks" / "guard.py").write_text("")
+    (hooks / "hooks" / "redact.py").write_text("import sys\nsys.exit('no key is safe')")
+    monkeypatch.setattr("hookproxy.cli.demo.FOLDER", hooks)
+    monkeypatch.setenv("COLUMNS", "120")
+    assert main([]) == 0
+    shown = capsys.readouterr().out
+    headings = [line.split()[1] for line in shown.splitlines() if line[:1].isdigit()]
+    assert headings == ["allowed", "allowed", "allowed", "failed"]
+    assert "redact.py        failed (PreToolUse, exit 1, " in shown
+    assert "exited with status 1: no key is safe" in shown
+    assert "agent got        .env deleted" in shown
+
+
+def test_hooks_that_block_everything_leave_the_server_without_a_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hooks = shutil.copytree(FOLDER, tmp_path / "demo")
+    (hooks / "hooks" / "guard.py").write_text("import sys\nsys.exit(2)")
+    monkeypatch.setattr("hookproxy.cli.demo.FOLDER", hooks)
+    assert main([]) == 0
+    assert capsys.readouterr().out.count("server received  nothing") == len(CALLS)
+
+
+def test_help_and_wrong_options_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert (ended.value.code, "hookproxy demo" in capsys.readouterr().out) == (0, True)
+    with pytest.raises(SystemExit) as ended:
+        main(["--nonsense"])
+    assert (ended.value.code, "--nonsense" in capsys.readouterr().err) == (2, True)

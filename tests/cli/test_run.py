@@ -1,0 +1,261 @@
+"""`hookproxy run` from its command line: its options, and what people are told when it cannot start."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from hookproxy.cli.run import main, server_name
+from hookproxy.errors import UserError
+
+RUN: Final = [sys.executable, "-m", "hookproxy", "run"]
+CALL: Final = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"look","arguments":{}}}\n'
+ANSWER: Final = '{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
+SERVER: Final = ("sh", "-c", f"while read -r line; do echo '{ANSWER}'; done")
+RECORDING: Final = {"type": "command", "command": 'cat >>"$CLAUDE_PROJECT_DIR/heard.jsonl"'}
+
+
+def run(folder: Path, *arguments: str, agent: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*RUN, *arguments],
+        cwd=folder,
+        env=os.environ | environment,
+        input=agent,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=30,
+    )
+
+
+def hook_file(path: Path, event: str = "PreToolUse", **hook: object) -> Path:
+    path.write_text(json.dumps({"hooks": {event: [{"hooks": [RECORDING | hook]}]}}))
+    return path
+
+
+def heard(folder: Path) -> list[dict[str, object]]:
+    """What recording hooks have read."""
+    return [json.loads(line) for line in (folder / "heard.jsonl").read_text("utf-8").splitlines()]
+
+
+def test_help_names_every_option(tmp_path: Path) -> None:
+    ended = run(tmp_path, "--help")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert all(f"\n  {option} " in ended.stdout for option in ("--config", "--hooks", "--name", "--audit"))
+
+
+@pytest.mark.parametrize("arguments", [[], ["--"], ["--name", "x"], ["--name", "x", "--"]])
+def test_without_a_command_there_is_nothing_to_start(arguments: list[str]) -> None:
+    with pytest.raises(UserError, match="there is no server to start") as error:
+        main(arguments)
+    assert (error.value.status, error.value.hint[:14]) == (2, "usage: hookpro")
+
+
+@pytest.mark.parametrize("arguments", [["--nope"], ["--conf", "x"], ["--name"], ["stray"]])
+def test_an_option_that_is_not_known_is_told(tmp_path: Path, arguments: list[str]) -> None:
+    ended = run(tmp_path, *arguments, "--", *SERVER, agent=CALL)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert arguments[0] in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "message"),
+    [
+        ("no-such-command", 127, "command not found: no-such-command"),
+        ("./no/such/file", 127, "command not found: ./no/such/file"),
+        ("./plain", 126, "not executable: ./plain"),
+        ("./", 126, "not executable: ./"),
+        ("./orphan", 127, "the interpreter in its first line is missing: ./orphan"),
+    ],
+)
+def test_a_server_that_cannot_be_started_is_told_with_a_shells_status(
+    tmp_path: Path, command: str, status: int, message: str
+) -> None:
+    (tmp_path / "plain").write_text("not executable")
+    (tmp_path / "orphan").write_text("#!/no/such/interpreter\n")
+    (tmp_path / "orphan").chmod(0o755)
+    ended = run(tmp_path, "--", command, "an argument")
+    assert (ended.returncode, ended.stdout) == (status, "")
+    assert ended.stderr == (
+        f"error: cannot start the server: {message}\nhint: the server's command line is: {command} an argument\n"
+    )
+
+
+HOOK: Final = '{"hooks": {"PreToolUse": [{"matcher": "%s", "hooks": [{"type": "command", "command": "true"%s}]}]}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{\n  "hooks": {\n    "PreToolUse": [,]\n  }\n}', "line 3: not JSON"),
+        ('{"hooks": {"PreToolUze": []}}', "hooks.PreToolUze is no event\nhint: did you mean 'PreToolUse'?"),
+        (HOOK % ("(", ""), "hooks.PreToolUse[0].matcher '(' cannot be used: missing )"),
+        (
+            HOOK % ("", ', "timeout": 30000'),
+            "hooks.PreToolUse[0].hooks[0].timeout looks like milliseconds: 30000\nhint: write seconds: 30 for 30000",
+        ),
+        (HOOK % ("", ', "onFailure": "deny"'), "hooks.PreToolUse[0].hooks[0].onFailure must be one of block, continue"),
+        ("[]", "must hold one JSON object"),
+    ],
+)
+def test_a_hook_file_that_cannot_be_used_is_told_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(text)
+    ended = run(tmp_path, "--hooks", "claude=settings.json", "--", *SERVER, agent=CALL)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith(f"error: {path}: {message}")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[audit]\nfille = 'x'", "2: audit.fille: unknown key\nhint: did you mean 'file'?"),
+        ("[[hooks.PreToolUze]]\ncommand = 'x'", "1: hooks.PreToolUze: unknown event\nhint: did you mean 'PreToolUse'?"),
+        ("on_ask = ask", "1: not TOML: invalid value\nhint: strings stand in quotes"),
+        (
+            "[[use]]\nfile = 'gone.json'",
+            " FOLDER/gone.json: there is no such file\nhint: FOLDER/own.toml: use[0] names it",
+        ),
+    ],
+)
+def test_an_own_file_that_cannot_be_used_is_told_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "own.toml").write_text(text)
+    ended = run(tmp_path, "--config", "own.toml", "--", *SERVER, agent=CALL)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    place = "" if message.startswith(" ") else f"{tmp_path}/own.toml:"
+    assert ended.stderr.startswith(f"error: {place}{message.strip()}".replace("FOLDER", str(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--config", "gone.toml", "error: FOLDER/gone.toml: there is no such file\n"),
+        (
+            "--hooks",
+            "claude=gone.json",
+            "error: FOLDER/gone.json: there is no such file\nhint: --hooks claude=gone.json",
+        ),
+        (
+            "--hooks",
+            "cluade=gone.json",
+            "error: --hooks cluade=gone.json: there is no dialect 'cluade'\nhint: did you m",
+        ),
+        ("--hooks", "claude=", "error: --hooks claude=: no file is named\nhint: --hooks DIALECT=FILE"),
+    ],
+)
+def test_a_file_that_is_not_there_is_told_with_who_named_it(
+    tmp_path: Path, option: str, value: str, message: str
+) -> None:
+    ended = run(tmp_path, option, value, "--", *SERVER, agent=CALL)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith(message.replace("FOLDER", str(tmp_path)))
+
+
+@pytest.mark.parametrize(("config", "status", "received"), [("nonsense", 2, ""), ("", 0, CALL)])
+def test_the_server_gets_nothing_before_the_configuration_stands(
+    tmp_path: Path, config: str, status: int, received: str
+) -> None:
+    """Whatever it is: while the configuration, here a pipe, has not been read, the server is started and waits."""
+    os.mkfifo(tmp_path / "own.toml")
+    os.mkfifo(tmp_path / "pid")
+    (tmp_path / "received").touch()
+    server = ["sh", "-c", "echo $$ >pid; exec cat >>received"]
+    with subprocess.Popen(
+        [*RUN, "--config", "own.toml", "--", *server], cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdin is not None
+        process.stdin.write(CALL.encode())
+        process.stdin.close()
+        pid = int((tmp_path / "pid").read_text())
+        assert Path("/proc", str(pid)).exists()
+        assert (tmp_path / "received").read_text() == ""
+        (tmp_path / "own.toml").write_text(config)
+        assert process.wait(30) == status
+    assert not Path("/proc", str(pid)).exists()
+    assert (tmp_path / "received").read_text() == received
+
+
+@pytest.mark.parametrize(("script", "status"), [("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 143)])
+def test_it_ends_as_the_server_ended(tmp_path: Path, script: str, status: int) -> None:
+    assert run(tmp_path, "--", "sh", "-c", script).returncode == status
+
+
+def test_what_comes_after_the_first_two_dashes_is_the_servers(tmp_path: Path) -> None:
+    script = 'printf "%s\\n" "$PWD" "$TOKEN" "$@" >&2'
+    ended = run(tmp_path, "--name", "x", "--", "sh", "-c", script, "sh", "--name", "--", "y", TOKEN="secret")
+    assert ended.stderr == f"{tmp_path}\nsecret\n--name\n--\ny\n"
+
+
+def test_name_is_what_hooks_call_the_server(tmp_path: Path) -> None:
+    hook_file(tmp_path / "settings.json")
+    for options in (["--name", "my server"], []):
+        ended = run(tmp_path, *options, "--hooks", "claude=settings.json", "--", *SERVER, agent=CALL)
+        assert ended.stdout == ANSWER + "\n"
+    named, unnamed = heard(tmp_path)
+    assert (named["tool_name"], named["mcp_server"]) == ("mcp__my_server__look", {"name": "my server"})
+    assert str(unnamed["tool_name"]).endswith("__look")
+    assert unnamed["tool_name"] != named["tool_name"]
+
+
+def test_hooks_may_be_given_several_times(tmp_path: Path) -> None:
+    hook_file(tmp_path / "one.json", "PreToolUse")
+    hook_file(tmp_path / "two.json", "PostToolUse")
+    run(tmp_path, "--hooks", "claude=one.json", "--hooks", "two.json", "--", *SERVER, agent=CALL)
+    assert [one["hook_event_name"] for one in heard(tmp_path)] == ["PreToolUse", "PostToolUse"]
+
+
+def test_the_users_own_file_is_read_without_being_named(tmp_path: Path, home: Path) -> None:
+    folder = home / ".config" / "hookproxy"
+    folder.mkdir(parents=True)
+    (folder / "hookproxy.toml").write_text("[[hooks.PreToolUse]]\ncommand = 'cat >heard.jsonl'")
+    run(tmp_path, "--", *SERVER, agent=CALL)
+    assert [one["tool_name"] for one in heard(folder)] == ["look"]
+
+
+def test_nothing_is_read_because_it_lies_in_the_working_directory(tmp_path: Path) -> None:
+    (tmp_path / "hookproxy.toml").write_text("nonsense")
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude" / "settings.json").write_text("nonsense")
+    ended = run(tmp_path, "--", *SERVER, agent=CALL)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, ANSWER + "\n", "")
+
+
+def test_audit_appends_a_line_for_each_judged_call(tmp_path: Path) -> None:
+    hook_file(tmp_path / "settings.json")
+    for _ in range(2):
+        options = ["--hooks", "claude=settings.json", "--audit", "logs/audit.jsonl"]
+        run(tmp_path, *options, "--", *SERVER, agent=CALL, CLAUDE_CODE_SESSION_ID="a session")
+    lines = (tmp_path / "logs" / "audit.jsonl").read_text("utf-8").splitlines()
+    assert [(one["tool"], one["session"]) for one in map(json.loads, lines)] == [("look", "a session")] * 2
+
+
+def test_hooks_that_cannot_fire_are_told_and_the_rest_goes_on(tmp_path: Path) -> None:
+    hook_file(tmp_path / "settings.json", "Stop")
+    ended = run(tmp_path, "--hooks", "claude=settings.json", "--", *SERVER, agent=CALL)
+    assert (ended.returncode, ended.stdout) == (0, ANSWER + "\n")
+    assert "hookproxy: " in ended.stderr
+    assert "hooks.Stop cannot fire behind MCP" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("mcp-server-git --repository .", "mcp-server-git"),
+        ("/usr/local/bin/mcp-server-git", "mcp-server-git"),
+        ("./server.sh", "server"),
+        ("python3 server.py", "server"),
+        ("python3.12 -u /opt/tools/files.py", "files"),
+        ("python -m my_server", "my_server"),
+        ("node build/index.js", "index"),
+        ("npx -y @modelcontextprotocol/server-filesystem .", "server-filesystem"),
+        ("uvx mcp-server-time", "mcp-server-time"),
+        ("python3", "python3"),
+    ],
+)
+def test_a_server_without_a_name_gets_that_of_its_program(command: str, name: str) -> None:
+    assert server_name(command.split()) == name

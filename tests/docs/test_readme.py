@@ -1,0 +1,225 @@
+"""README.md does what it says: each block is run, or is what a test uses; a comment before it says how.
+
+`<!-- block: KIND [NAME] -->` is invisible to readers. A block without one, or of a kind that no test knows, fails.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import anyio
+import msgspec
+import pytest
+from mcp import Client, StdioServerParameters
+from pydantic import BaseModel
+
+from hookproxy.cli import VERBS
+from hookproxy.cli.run import USAGE
+from hookproxy.config import load
+from hookproxy.config_models import Audit, ConfigFile, OwnHook, Use, parse
+from hookproxy.dialects import claude, claude_answer
+from hookproxy.model import Event
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+TEXT: Final = (ROOT / "README.md").read_text("utf-8")
+LONGEST: Final = 200  # lines: what people read to the end
+KINDS: Final = {"picture", "install", "entry", "file", "run", "map"}
+"""The kinds of blocks; each has its test here."""
+
+_FENCED: Final = re.compile(
+    r"(?:<!-- block: (?P<kind>\w+) ?(?P<name>\S*) -->\n)?```\w*\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    kind: str
+    """Empty: it does not say."""
+    name: str
+    """What a `file` is called."""
+    text: str
+
+
+BLOCKS: Final = [Block(match["kind"] or "", match["name"] or "", match["text"]) for match in _FENCED.finditer(TEXT)]
+
+
+def blocks(kind: str) -> list[Block]:
+    assert kind in KINDS
+    return [block for block in BLOCKS if block.kind == kind]
+
+
+def the(kind: str) -> Block:
+    (block,) = blocks(kind)
+    return block
+
+
+def section(title: str) -> str:
+    return TEXT.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def in_code(text: str) -> set[str]:
+    """What stands between backticks."""
+    return set(re.findall(r"`([^`\n]+)`", text))
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A git repository on main with something to commit, and all files of the README."""
+    monkeypatch.setenv("PATH", os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]))
+    for name in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{name}_NAME", "A Person")
+        monkeypatch.setenv(f"GIT_{name}_EMAIL", "person@example.com")
+    for file in blocks("file"):
+        path = tmp_path / file.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(file.text)
+        if path.suffix == ".sh":
+            path.chmod(0o755)
+    subprocess.run(["git", "init", "--quiet", "--initial-branch=main"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def test_it_is_short_enough_to_be_read() -> None:
+    assert len(TEXT.splitlines()) <= LONGEST
+
+
+def test_each_block_says_how_it_is_tested() -> None:
+    assert len(BLOCKS) * 2 == len(re.findall("^```", TEXT, re.M))
+    assert {block.kind for block in BLOCKS} == KINDS
+
+
+def test_the_picture_shows_events_that_there_are() -> None:
+    shown = re.findall(r"─ (\w+)", the("picture").text)
+    assert shown == ["PreToolUse", "PostToolUse", "PostToolUseFailure"]
+    assert set(shown) <= {event.value for event in Event}
+
+
+def test_what_it_installs_is_what_the_scripts_install_and_the_demo_plays(project: Path) -> None:
+    install, play = the("install").text.splitlines()
+    assert install == "$ pip install ."
+    assert re.search(r'pip install [^\n]*"\.\$1"', (ROOT / "scripts" / "setup").read_text())
+    ended = subprocess.run(play.removeprefix("$ "), shell=True, cwd=project, capture_output=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def entry(sign: str) -> StdioServerParameters:
+    """The one server of `.mcp.json`, before (-) or after (+)."""
+    lines = [line[1:] for line in the("entry").text.splitlines() if line.startswith(sign)]
+    return StdioServerParameters.model_validate(json.loads("\n".join(lines))["mcpServers"]["git"])
+
+
+async def committed(project: Path, sign: str) -> tuple[bool, str, list[str]]:
+    """What an agent gets for a commit, and what tools it sees, where `.mcp.json` has this entry."""
+    env = {name: value for name, value in os.environ.items() if name.startswith("GIT_")} | {"PATH": os.environ["PATH"]}
+    async with Client(entry(sign).model_copy(update={"cwd": project, "env": env})) as agent:
+        tools = await agent.list_tools()
+        result = await agent.call_tool("git_commit", {"repo_path": str(project), "message": "x"})
+    text = "\n".join(block.text for block in result.content if block.type == "text")
+    return result.is_error, text, [tool.name for tool in tools.tools]
+
+
+def commits(project: Path) -> int:
+    ended = subprocess.run(["git", "log", "--oneline"], cwd=project, capture_output=True, text=True, check=False)
+    return len(ended.stdout.splitlines())
+
+
+async def test_the_entry_after_is_the_entry_before_behind_its_hook(project: Path) -> None:
+    failed, text, tools = await committed(project, "+")
+    assert (failed, text) == (True, the("run").text.splitlines()[-1])
+    assert commits(project) == 0
+    failed, text, tools_before = await committed(project, "-")
+    assert not failed
+    assert commits(project) == 1
+    assert tools == tools_before
+    assert entry("+").args[-3:] == [entry("-").command, *entry("-").args]
+
+
+async def test_the_hook_lets_commits_on_other_branches_pass(project: Path) -> None:
+    await anyio.run_process(["git", "checkout", "--quiet", "-b", "other"], cwd=project)
+    failed, _, _ = await committed(project, "+")
+    assert not failed
+    assert commits(project) == 1
+
+
+@pytest.mark.parametrize("block", blocks("run"), ids=lambda block: block.text.splitlines()[-1][:30])
+def test_commands_print_what_is_shown(project: Path, block: Block) -> None:
+    lines = block.text.splitlines(keepends=True)
+    script = "".join(line.removeprefix("$ ") for line in lines if line.startswith("$ "))
+    shown = "".join(line for line in lines if not line.startswith("$ "))
+    ended = subprocess.run(["bash", "-euc", script], cwd=project, capture_output=True, encoding="utf-8", timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, shown, "")
+
+
+def test_the_configuration_can_be_used_and_shows_the_defaults(project: Path) -> None:
+    path = str(project / "hookproxy.toml")
+    loaded = load(path, (), None, {"HOME": str(project)}, str(project))
+    assert [(group.dialect.name, len(group.hooks)) for group in loaded.groups] == [("claude", 1), ("hookproxy", 1)]
+    own = loaded.groups[1].hooks[0]
+    assert own.timeout == 60
+    shown, usual = parse(path, (project / "hookproxy.toml").read_text()), ConfigFile()
+    for key in ("on_trouble", "on_ask", "feedback", "max_message_bytes"):
+        assert getattr(shown, key) == getattr(usual, key)
+    assert shown.audit.model_copy(update={"file": None}) == usual.audit
+
+
+def test_every_key_of_the_configuration_is_shown() -> None:
+    text = next(block.text for block in blocks("file") if block.name == "hookproxy.toml")
+
+    def keys(model: type[BaseModel]) -> list[str]:
+        return [field.alias or name for name, field in model.model_fields.items()]
+
+    for key in [*keys(ConfigFile), *keys(Use), *keys(OwnHook), *keys(Audit)]:
+        assert re.search(rf"\b{key}\b", text), key
+
+
+def test_the_table_of_claudes_fields_is_whole() -> None:
+    named = in_code(section("Claude Code's hooks, field by field"))
+    answered = {*claude_answer._MEMBERS, *claude_answer._Specific.__struct_encode_fields__}
+    assert answered - {"hookEventName", "hookSpecificOutput"} <= named
+    assert {*claude._HOOK_KEYS, "matcher", "disableAllHooks"} <= named
+    for event in Event:
+        assert re.search(rf"\b{event}\b", section("Claude Code's hooks, field by field"))
+
+
+def test_what_hooks_are_said_to_read_is_what_they_read(project: Path) -> None:
+    groups = [{"hooks": [{"type": "command", "command": "cat >>heard.jsonl"}]}]
+    (project / "all.json").write_text(json.dumps({"hooks": {"PreToolUse": groups, "PostToolUse": groups}}))
+    server = [sys.executable, str(Path(__file__).with_name("tiny_server.py"))]
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x", "arguments": {}}}
+    command = ["hookproxy", "run", "--hooks", "claude=all.json", "--audit", "audit.jsonl", "--", *server]
+    subprocess.run(command, cwd=project, input=json.dumps(call).encode() + b"\n", capture_output=True, check=True)
+    heard = [json.loads(line) for line in (project / "heard.jsonl").read_text("utf-8").splitlines()]
+    read = {key for document in heard for key in document} - {"hook_event_name"}
+    assert read <= in_code(section("Claude Code's hooks, field by field"))
+    (line,) = msgspec.json.Decoder(dict[str, object]).decode_lines((project / "audit.jsonl").read_bytes())
+    hooks = msgspec.convert(line["hooks"], list[dict[str, object]])
+    assert {*line, *hooks[0]} <= in_code(section("Command line"))
+
+
+def test_the_usage_is_that_of_the_program() -> None:
+    assert f"`{USAGE}`" in section("Command line")
+    assert {"run", "demo"} == set(VERBS)
+
+
+def test_the_map_shows_every_module() -> None:
+    shown = set(re.findall(r"\b([a-z_]+(?:/|\.py))(?=\s)", the("map").text))
+    package = ROOT / "hookproxy"
+    there = {path.name for path in package.glob("*.py")} - {"__init__.py"}
+    there |= {f"{path.parent.name}/" for path in package.glob("*/*.py")}
+    assert shown == there
+
+
+def test_the_files_that_it_names_are_there() -> None:
+    for name in ("scripts/bench", "scripts/run", "scripts/test"):
+        assert name in TEXT
+        assert os.access(ROOT / name, os.X_OK)
+    for name in ("configs", "tests/test_layout.py", "tests/dialects", "hookproxy/dialects/base.py"):
+        assert (ROOT / name).exists()

@@ -1,0 +1,154 @@
+"""What a glance passes, the full reading passes too, with the same notes: for random and for hostile blocks."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from hookproxy.effects import PASS
+from hookproxy.switchboard import Kind, Switchboard
+from tests.random.documents import documents
+from tests.spellings import SPELLINGS, calls_seen
+
+TOOLS: Final = ("safe", "safe", "safe", "other", "danger")
+EVIL: Final = '{"jsonrpc":"2.0","id":66,"method":"tools/call","params":{"name":"danger","arguments":{}}}'
+
+
+def call(number: object, name: str, arguments: str, meta: str = "") -> str:
+    more = (f',"arguments":{arguments}' if arguments else "") + (f',"_meta":{meta}' if meta else "")
+    return f'{{"jsonrpc":"2.0","id":{number},"method":"tools/call","params":{{"name":"{name}"{more}}}}}'
+
+
+@st.composite
+def arguments(draw: st.DrawFn) -> str:
+    hostile = (
+        "{}",
+        "",
+        f"[\n{EVIL}\n]",
+        f"{EVIL}\n",
+        '{"a":{}\n}',
+        f'[{{}}\n{EVIL}\n{{}}]',
+        '{"a":"}\\n{"}',
+        '{"a":1,"a":2}',
+        f'{{"a":"\n{EVIL}"}}',
+        f"[\r{EVIL}\r]",
+        f'["\u2028",{EVIL}]',
+        "{},\n",
+        '{},"name":"danger"',
+        '{},"\\u006eame":"danger"',
+    )
+    if draw(st.booleans()):
+        return draw(st.sampled_from(hostile))
+    return draw(documents()).decode().strip()
+
+
+IDS: Final = (1, 2, 3, 40, '"1"', '"x"', "007", "1.0", "-1", "null", "[\n1]")
+METAS: Final = ("", "", "", "{}", '{"progressToken":1}', '{"a":1,"a":2}', "7", "null", f"[\n{EVIL}\n]")
+
+
+@st.composite
+def lines(draw: st.DrawFn) -> str:
+    """A call as agents write it, or nearly."""
+    number, meta = draw(st.sampled_from(IDS)), draw(st.sampled_from(METAS))
+    line = call(number, draw(st.sampled_from(TOOLS)), draw(arguments()), meta)
+    if draw(st.integers(0, 2)):
+        return line
+    return draw(damaged(line))
+
+
+@st.composite
+def damaged(draw: st.DrawFn, line: str) -> str:
+    """The same with something put in or taken out."""
+    at = draw(st.integers(0, len(line)))
+    put = draw(st.sampled_from(("\n", "", " ", "\r", "\u2028", "{}", "}\n{", '"', '"a":1,', EVIL, f"\n{EVIL}\n")))
+    return line[:at] + put + line[at + draw(st.integers(0, 2)) :]
+
+
+@st.composite
+def blocks(draw: st.DrawFn) -> bytes:
+    pieces = draw(st.lists(lines(), min_size=1, max_size=4))
+    between = draw(st.sampled_from(("\n", "\n", "\n", "", "\n\n", "\r\n", "}\n{")))
+    return (between.join(pieces) + "\n").encode()
+
+
+def primed() -> Switchboard:
+    board = Switchboard(lambda tool: tool == "danger")
+    board.from_agent(b'{"jsonrpc":"2.0","id":"i","method":"initialize","params":{}}\n')
+    for number, tool in enumerate(("safe", "other", "danger")):
+        board.from_agent(call(900 + number, tool, "{}").encode() + b"\n")
+    board.calls.clear()
+    board.requests.clear()
+    board.requests[b"40"] = Kind.OTHER
+    return board
+
+
+def check(block: bytes) -> None:
+    glancing, reading = primed(), primed()
+    before = dict(glancing.requests)
+    if not glancing.glance_from_agent(block):
+        assert glancing.requests == before
+        return
+    assert calls_seen(block) == []
+    for line in block.split(b"\n")[:-1]:
+        assert reading.from_agent(line + b"\n") is PASS
+    assert glancing.requests == reading.requests
+    assert glancing.calls == reading.calls == {}
+    assert glancing.opened == reading.opened
+
+
+@given(blocks())
+@example((call(1, "safe", f"[\n{EVIL}\n]") + "\n").encode())
+@example((call(1, "safe", f"[{{}}\n{EVIL}\n{{}}]") + call(2, "safe", "{}") + "\n").encode())
+@example((call(1, "safe", "{}", '{"a":1,"a":2}') + "\n").encode())
+def test_what_passes_at_a_glance_passes_the_full_reading(block: bytes) -> None:
+    check(block)
+
+
+@given(st.lists(st.builds(call, st.integers(1, 39), st.sampled_from(("safe", "other")), arguments()), min_size=1))
+def test_blocks_of_unjudged_calls_pass_the_full_reading_wherever_they_pass(calls: list[str]) -> None:
+    check("".join(f"{one}\n" for one in calls).encode())
+
+
+def test_no_denied_call_in_any_spelling_passes_at_a_glance() -> None:
+    safe = call(1, "safe", "{}").encode() + b"\n"
+    for spelling in SPELLINGS:
+        for block in (spelling.text, safe + spelling.text, spelling.text + safe, spelling.text[:-1] + safe):
+            assert not primed().glance_from_agent(block), spelling.title
+
+
+FROM_SERVER: Final = (
+    '{"jsonrpc":"2.0","id":40,"result":{}}',
+    '{"jsonrpc":"2.0","id":"41","error":{"code":1,"message":""}}',
+    '{"jsonrpc":"2.0","id":5,"result":{}}',
+    '{"jsonrpc":"2.0","method":"notifications/x"}',
+    '{"jsonrpc":"2.0","id":40,"method":"ping"}',
+    '{"jsonrpc":"2.0","id":5,"method":"ping","result":{}}',
+    '{"x":[\n{"jsonrpc":"2.0","id":5,"result":{}}\n]}{}{}',
+    '{"id":40,"id":5,"result":{}}',
+    '{"\\u0069d":5,"result":{}}',
+    "{}",
+    "[]",
+    "noise",
+    "",
+)
+
+
+@given(st.lists(st.sampled_from(FROM_SERVER), min_size=1, max_size=4), st.data())
+def test_what_passes_at_a_glance_from_the_server_passes_the_full_reading(
+    said: list[str], data: st.DataObject
+) -> None:
+    assume(len({line for line in said if '"id":40' in line}) == sum('"id":40' in line for line in said))
+    assume(said.count(FROM_SERVER[1]) < 2)
+    text = "\n".join(said)
+    if data.draw(st.booleans()):
+        text = data.draw(damaged(text))
+    block = text.encode() + b"\n"
+    glancing, reading = primed(), primed()
+    for board in (glancing, reading):
+        board.requests[b"41"] = Kind.OTHER
+    if glancing.glance_from_server(block):
+        for line in block.split(b"\n")[:-1]:
+            assert reading.from_server(line + b"\n") is PASS
+        assert glancing.requests == reading.requests

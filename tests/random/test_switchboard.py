@@ -1,0 +1,221 @@
+"""Random schedules over the switchboard: whoever answers, cancels and ends in whatever order, the two rules hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
+
+from hookproxy.calls import Call, Phase
+from hookproxy.effects import (
+    PASS,
+    Answered,
+    CancelCall,
+    Dropped,
+    FromAgent,
+    FromServer,
+    InitializeAnswered,
+    Refused,
+    StartCall,
+    ToolsListed,
+)
+from hookproxy.switchboard import Switchboard
+
+IDS: Final = ("1", '"1"', "2", '"2"', '"a"', '"\\u0061"', "-5")
+METHODS: Final = ("ping", "initialize", "tools/list", "resources/read", "subscriptions/listen")
+
+
+def key_of(spelling: str) -> str:
+    return spelling.replace("\\u0061", "a").strip('"')
+
+
+@dataclass(eq=False)
+class Heard:
+    """A request that the server has."""
+
+    id: str
+    call: Call | None
+    """The judged call that it is."""
+    answered: bool = False
+    cancelled: bool = False
+
+    @property
+    def key(self) -> str:
+        return key_of(self.id)
+
+
+class Schedule(RuleBasedStateMachine):
+    """The agent, the server and the hooks of one session; what they may see of each other is the switchboard's."""
+
+    started: Bundle[Call] = Bundle("started")
+    heard: Bundle[Heard] = Bundle("heard")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.board = Switchboard(lambda tool: tool == "danger")
+        self.board.from_agent(b'{"jsonrpc":"2.0","id":"i","method":"initialize","params":{}}\n')
+        self.board.from_server(b'{"jsonrpc":"2.0","id":"i","result":{}}\n')
+        self.live: dict[str, Call] = {}
+        """Judged calls that have neither ended nor been cancelled."""
+        self.all_heard: list[Heard] = []
+        self.muddled: set[str] = set()
+        """Ids that the agent or the server used twice at a time, so that nobody can tell which answer is whose."""
+
+    def agent_says(self, line: str) -> FromAgent:
+        block = line.encode() + b"\n"
+        return PASS if self.board.glance_from_agent(block) else self.board.from_agent(block)
+
+    def server_says(self, line: str) -> FromServer:
+        block = line.encode() + b"\n"
+        return PASS if self.board.glance_from_server(block) else self.board.from_server(block)
+
+    def hear(self, spelling: str, call: Call | None = None) -> Heard:
+        one = Heard(spelling, call)
+        if self.waiting(one.key):
+            self.muddled.add(one.key)
+        self.all_heard.append(one)
+        return one
+
+    def waiting(self, key: str) -> list[Heard]:
+        return [one for one in self.all_heard if one.key == key and not (one.answered or one.cancelled)]
+
+    # --- the agent ---
+
+    @rule(target=started, spelling=st.sampled_from(IDS), loose=st.booleans())
+    def calls_a_judged_tool(self, spelling: str, loose: bool) -> object:
+        params = '{"name":"danger","arguments":{"a":1}}'
+        line = f'{{"jsonrpc":"2.0","id":{spelling},"method":"tools/call","params":{params}}}'
+        effect = self.agent_says(line.replace(",", ", ") if loose else line)
+        assert isinstance(effect, StartCall | Refused), "nothing judged passes"
+        key = key_of(spelling)
+        if isinstance(effect, Refused):
+            assert key in self.live or self.heard_of(key), "only an id that may be in use is refused"
+            return multiple()
+        assert key not in self.live
+        assert key in self.muddled or not self.waiting(key)
+        self.live[key] = effect.call
+        return effect.call
+
+    def heard_of(self, key: str) -> bool:
+        return any(one.key == key for one in self.all_heard)
+
+    @rule(target=heard, spelling=st.sampled_from(IDS), tool=st.sampled_from(("safe", "other")))
+    def calls_another_tool(self, spelling: str, tool: str) -> object:
+        line = f'{{"jsonrpc":"2.0","id":{spelling},"method":"tools/call","params":{{"name":"{tool}"}}}}'
+        return self.requested(spelling, self.agent_says(line))
+
+    @rule(target=heard, spelling=st.sampled_from(IDS), method=st.sampled_from(METHODS))
+    def requests_something_else(self, spelling: str, method: str) -> object:
+        line = f'{{"jsonrpc":"2.0","id":{spelling},"method":"{method}","params":{{}}}}'
+        return self.requested(spelling, self.agent_says(line))
+
+    def requested(self, spelling: str, effect: FromAgent) -> object:
+        if isinstance(effect, Refused):
+            assert key_of(spelling) in self.live or self.heard_of(key_of(spelling))
+            return multiple()
+        assert effect is PASS
+        assert key_of(spelling) not in self.live, "an id of a judged call is nobody else's"
+        return self.hear(spelling)
+
+    @rule(spelling=st.sampled_from(IDS))
+    def cancels(self, spelling: str) -> None:
+        line = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}' % spelling
+        effect = self.agent_says(line)
+        key = key_of(spelling)
+        call = self.live.pop(key, None)
+        if call is None:
+            assert effect is PASS
+        else:
+            assert isinstance(effect, CancelCall)
+            assert effect.call is call
+            assert effect.forward is any(one.call is call for one in self.all_heard)
+        for one in self.waiting(key):
+            one.cancelled = True
+
+    # --- the call's task ---
+
+    @rule(target=heard, call=started)
+    def hooks_allow(self, call: Call) -> object:
+        lives = self.live.get(call.key.decode()) is call
+        if not lives and call.phase is not Phase.CANCELLED:
+            return multiple()  # it was refused: its task is over
+        expected = lives and call.phase is Phase.HELD
+        assert self.board.release(call) is expected
+        return self.hear(call.id.decode(), call) if expected else multiple()
+
+    @rule(call=started)
+    def the_answer_goes_out(self, call: Call) -> None:
+        if call.phase is Phase.FORWARDED:
+            return  # it is the server's turn
+        key = call.key.decode()
+        expected = self.live.get(key) is call
+        assert self.board.finish(call) is expected, "a call ends once, and a cancelled one never"
+        assert self.board.finish(call) is False
+        if expected:
+            del self.live[key]
+
+    # --- the server ---
+
+    @rule(one=heard, form=st.sampled_from(("result", "error", "both", "batch")))
+    def answers(self, one: Heard, form: str) -> None:
+        self.answer(one, form)
+
+    @rule(one=consumes(heard))
+    def answers_for_the_last_time(self, one: Heard) -> None:
+        self.answer(one, "result")
+
+    def answer(self, one: Heard, form: str) -> None:
+        if one.answered and (self.waiting(one.key) or one.key in self.live):
+            self.muddled.add(one.key)
+        said = {
+            "result": '"result":{"a":1}',
+            "error": '"error":{"code":1,"message":"x"}',
+            "both": '"result":{},"method":"ping"',
+        }.get(form, '"result":{}')
+        line = f'{{"jsonrpc":"2.0","id":{one.id},{said}}}'
+        before = None if one.call is None else one.call.phase
+        effect = self.server_says(f"[{line}]" if form == "batch" else line)
+        if one.call is not None:
+            self.judged_was_answered(one, effect, before)
+        elif not (one.answered or one.cancelled or one.key in self.muddled):
+            assert effect is PASS or isinstance(effect, InitializeAnswered | ToolsListed)
+        if form != "batch" or effect is PASS:
+            one.answered = True
+
+    def judged_was_answered(self, one: Heard, effect: FromServer, before: Phase | None) -> None:
+        if one.key in self.muddled:
+            return
+        assert isinstance(effect, Answered | Dropped), "an answer to a judged call passes through its task only"
+        if isinstance(effect, Answered):
+            assert effect.call is one.call
+            assert before is Phase.FORWARDED, "early, late and second answers are dropped"
+            assert self.live[one.key] is one.call
+
+    @rule(number=st.integers(100, 103))
+    def answers_what_nobody_asked(self, number: int) -> None:
+        effect = self.server_says(f'{{"jsonrpc":"2.0","id":{number},"result":{{}}}}')
+        assert isinstance(effect, Dropped)
+
+    @rule(method=st.sampled_from(("ping", "notifications/progress")), spelling=st.sampled_from(("", *IDS)))
+    def says_something_of_its_own(self, method: str, spelling: str) -> None:
+        given_id = f'"id":{spelling},' if spelling else ""
+        assert self.server_says(f'{{"jsonrpc":"2.0",{given_id}"method":"{method}"}}') is PASS
+
+    # --- always ---
+
+    @invariant()
+    def the_table_holds_what_lives_and_nothing_else(self) -> None:
+        assert {key.decode(): call for key, call in self.board.calls.items()} == self.live
+
+    @invariant()
+    def a_request_is_pending_while_the_server_owes_its_answer(self) -> None:
+        if any(call.phase is Phase.FORWARDED for call in self.live.values()):
+            assert self.board.pending
+            assert self.board.watching
+
+
+TestSchedule = Schedule.TestCase
+TestSchedule.settings = settings(max_examples=200, stateful_step_count=30)

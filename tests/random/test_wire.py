@@ -1,0 +1,174 @@
+"""Random JSON in random spelling against Python's own reader: edits touch one span, twins are always found."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from hookproxy import wire
+from hookproxy.wire import TwinKeys, Unreadable
+from tests.random.documents import Pairs, arrays, blanks, documents, members_of, objects, read, spelled, texts
+
+
+@given(objects())
+def test_members_are_what_a_plain_reader_finds_at_the_bytes_that_spans_name(raw: bytes) -> None:
+    pairs = members_of(raw)
+    assume(len({key for key, _ in pairs}) == len(pairs))
+    spans = wire.members(raw)
+    assert [(key, read(raw[slice(*span)])) for key, span in spans.items()] == pairs
+    assert {key: bytes(value) for key, value in wire.fields(raw).items()} == {
+        key: raw[slice(*span)] for key, span in spans.items()
+    }
+
+
+@given(objects(twins=True))
+def test_twins_are_found_in_whatever_spelling(raw: bytes) -> None:
+    pairs = members_of(raw)
+    assert len({key for key, _ in pairs}) < len(pairs)
+    for look in (wire.members, wire.fields, wire.normalise):
+        with pytest.raises(TwinKeys):
+            look(raw)
+
+
+@given(documents(twins=True))
+def test_twins_at_any_depth_are_never_shown_to_hooks(raw: bytes) -> None:
+    with pytest.raises(TwinKeys):
+        wire.normalise(raw, lenient=True)
+    with pytest.raises(TwinKeys):
+        wire.legible(raw.strip())
+
+
+@given(st.data())
+def test_a_key_twice_is_found_where_measuring_alone_would_not_find_it(data: st.DataObject) -> None:
+    """The last value of the twin is as long as it takes for the whole to look like another object."""
+    keys = [f"k{number}" for number in range(data.draw(st.integers(3, 7)))]
+    small = [str(data.draw(st.integers(0, 99))) for _ in keys]
+    inside = ", ".join(f'"{key}": {value}' for key, value in zip(keys, small, strict=True))
+    dense = ",".join(f'"{key}":{value}' for key, value in zip(keys, small, strict=True))
+    pad = data.draw(st.text(" 1", max_size=8))
+    raw = f'{{"t": 1,{dense}{pad},"t":{{"z": 0, {inside}}}}}'.encode()
+    try:
+        json.loads(raw)
+    except ValueError:
+        assume(False)
+    with pytest.raises(TwinKeys):
+        wire.members(raw)
+    with pytest.raises(TwinKeys):
+        wire.fields(raw)
+
+
+@given(objects(), texts(), documents())
+def test_setting_a_member_leaves_every_other_byte(raw: bytes, name: str, value: bytes) -> None:
+    pairs = members_of(raw)
+    assume(len(dict(pairs)) == len(pairs))
+    new = value.strip()
+    edited = wire.with_member(raw, name, new)
+    spans = wire.members(raw)
+    if name in spans:
+        start, end = spans[name]
+        assert edited == raw[:start] + new + raw[end:]
+    else:
+        assert edited.replace(wire.encode(name) + b":" + new, b"", 1).count(b"}") >= 1
+        expected = [*pairs, (name, read(new))]
+        assert members_of(edited) == expected
+        added = len(edited) - len(raw)
+        assert any(edited[:at] + edited[at + added :] == raw for at in range(len(raw) + 1))
+
+
+@given(objects(), st.data())
+def test_removing_a_member_leaves_all_others_as_they_are_spelled(raw: bytes, data: st.DataObject) -> None:
+    pairs = members_of(raw)
+    assume(pairs)
+    assume(len(dict(pairs)) == len(pairs))
+    name = data.draw(st.sampled_from([key for key, _ in pairs]))
+    before = {key: raw[slice(*span)] for key, span in wire.members(raw).items() if key != name}
+    edited = wire.without_member(raw, name)
+    assert {key: edited[slice(*span)] for key, span in wire.members(edited).items()} == before
+    removed = len(raw) - len(edited)
+    assert any(raw[:at] + raw[at + removed :] == edited for at in range(len(raw)))
+    assert wire.without_member(edited, name) == edited
+
+
+@given(arrays(), documents())
+def test_an_item_is_added_after_all_others(raw: bytes, item: bytes) -> None:
+    assume(b"\\ud8" not in raw.lower() and b"\\udc" not in raw.lower())
+    edited = wire.with_item(raw, item.strip())
+    assert read(edited) == [*read(raw), read(item)]
+    assert edited.startswith(raw[: raw.rindex(b"]")].rstrip())
+
+
+@given(documents())
+def test_hooks_read_the_same_value_and_no_escape_that_hides_text(raw: bytes) -> None:
+    try:
+        shown = wire.normalise(raw)
+    except Unreadable as problem:
+        assert "surrogate" in str(problem)  # noqa: PT017  # the only thing that cannot be shown
+        assert "\\u" in raw.decode() or "\\U" in raw.decode()
+        return
+    assert read(shown) == read(raw)
+    assert b"\\/" not in shown.replace(b"\\\\", b"")
+    assert wire.normalise(shown) == shown
+    assert wire.legible(shown) in (shown, wire.normalise(shown, lenient=True))
+
+
+@given(documents())
+def test_numbers_are_shown_as_they_were_spelled(raw: bytes) -> None:
+    shown = wire.normalise(raw, lenient=True)
+    assert numbers_of(read(shown)) == numbers_of(read(raw))
+
+
+def numbers_of(value: Any) -> list[str]:  # noqa: ANN401  # any JSON
+    if isinstance(value, Pairs):
+        return [number for _, item in value for number in numbers_of(item)]
+    if isinstance(value, list):
+        return [number for item in value for number in numbers_of(item)]
+    return [value.lexeme] if hasattr(value, "lexeme") else []
+
+
+@given(objects(splitting=True))
+def test_one_line_is_one_line_to_every_reader_and_says_the_same(raw: bytes) -> None:
+    made = wire.one_line(raw + b"\n")
+    assert len(made.decode().splitlines()) == 1
+    assert read(made) == read(raw)
+    assert wire.one_line(made) == made
+
+
+@given(st.binary(max_size=60))
+def test_random_bytes_are_read_as_python_reads_them_or_not_at_all(raw: bytes) -> None:
+    for look in (wire.fields, wire.members):
+        try:
+            found = look(raw)
+        except (Unreadable, TwinKeys):
+            continue
+        assert set(found) == {key for key, _ in members_of(raw)}
+
+
+@given(objects(), st.data())
+def test_a_damaged_object_is_never_taken_for_another_one(raw: bytes, data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(raw) - 1))
+    damaged = raw[:at] + data.draw(st.binary(max_size=2)) + raw[at + data.draw(st.integers(0, 2)) :]
+    for look in (wire.fields, wire.members):
+        try:
+            found = look(damaged)
+            wire.check_text(damaged)
+        except (Unreadable, TwinKeys):
+            continue
+        pairs = members_of(damaged)
+        assert set(found) == {key for key, _ in pairs}
+        assert len(pairs) == len(found)
+
+
+@given(st.lists(st.tuples(texts(), documents()), max_size=4), blanks(), st.booleans())
+def test_legible_output_is_the_same_object_or_the_same_value(
+    members: list[tuple[str, bytes]], blank: bytes, escape: bool
+) -> None:
+    assume(len({key for key, _ in members}) == len(members))
+    raw = b"{%b}" % (b"," + blank).join(
+        spelled(key, escape) + blank + b":" + value for key, value in members
+    )
+    shown = wire.legible(raw)
+    assert shown is raw or shown == wire.normalise(raw, lenient=True)

@@ -1,0 +1,188 @@
+"""A proxy inside the test's own event loop, over real pipes: the test is both the agent and the server.
+
+Tests that use it run in a DirectLoop: `anyio_backend` is overridden with DIRECT.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import termios
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import anyio
+import anyio.lowlevel
+
+from hookproxy import matching
+from hookproxy.audit import Audit
+from hookproxy.dialects import DIALECTS
+from hookproxy.dialects.base import Group
+from hookproxy.hooks import Hooks
+from hookproxy.model import Event, HookSpec, Session, Settings, ToolNames
+from hookproxy.proxy import Proxy
+from hookproxy.transports import open_channel
+from hookproxy.transports.direct import new_loop
+
+DIRECT: Final = ("asyncio", {"loop_factory": new_loop})
+PATIENCE: Final = 10.0  # seconds until a test gives up on what should come at once
+SESSION: Final = Session(id="session", server="files", cwd="/", project_dir="/")
+
+Json = dict[str, Any]
+
+
+def hook(shell: str, event: Event = Event.PRE_TOOL_USE, matcher: str = "") -> HookSpec:
+    """A hook of the claude dialect that runs a command line; its matcher is tried on the bare name."""
+    return HookSpec(
+        dialect="claude",
+        source=f"hooks.json: {event}",
+        event=event,
+        label="guard",
+        shell=shell,
+        matcher=matcher,
+        matches=matching.claude(matcher),
+        timeout=PATIENCE,
+    )
+
+
+def group(*hooks: HookSpec) -> Group:
+    return Group(DIALECTS["claude"], "hooks.json", hooks, ToolNames.BARE)
+
+
+class End:
+    """One peer's ends of its two pipes, and what it has read so far."""
+
+    def __init__(self) -> None:
+        self.theirs_in, self.to = os.pipe()
+        self.source, self.theirs_out = os.pipe()
+        os.set_blocking(self.to, False)
+        os.set_blocking(self.source, False)
+        self.partial = bytearray()
+
+    async def send(self, *pieces: bytes) -> None:
+        with anyio.fail_after(PATIENCE):
+            for piece in pieces:
+                rest = memoryview(piece)
+                while rest:
+                    try:
+                        rest = rest[os.write(self.to, rest) :]
+                    except BlockingIOError:
+                        await anyio.wait_writable(self.to)
+
+    async def say(self, piece: bytes) -> None:
+        """Send it, and wait until the proxy has taken all of it out of the pipe, and dealt with it."""
+        with anyio.fail_after(PATIENCE):
+            await self.send(piece)
+            while fcntl.ioctl(self.to, termios.FIONREAD, bytes(4)) != bytes(4):
+                await anyio.lowlevel.checkpoint()
+
+    async def line(self) -> bytes:
+        """The next line, with its end; what is left, perhaps nothing, at the end of output."""
+        with anyio.fail_after(PATIENCE):
+            while (end := self.partial.find(b"\n") + 1) == 0:
+                if not await self.read():
+                    end = len(self.partial)
+                    break
+            line = bytes(self.partial[:end])
+            del self.partial[:end]
+            return line
+
+    async def message(self) -> Json:
+        message: Json = json.loads(await self.line())
+        return message
+
+    async def read(self) -> bytes:
+        """One piece more, nothing at the end of output; it is kept as well."""
+        while True:
+            try:
+                piece = os.read(self.source, 1 << 20)
+            except BlockingIOError:
+                await anyio.wait_readable(self.source)
+                continue
+            self.partial += piece
+            return piece
+
+    async def rest(self) -> bytes:
+        """All that is still to come, to the end of output."""
+        with anyio.fail_after(PATIENCE):
+            while await self.read():
+                pass
+        rest = bytes(self.partial)
+        self.partial.clear()
+        return rest
+
+    def end(self) -> None:
+        """Nothing more is said; what comes is still read."""
+        if self.to >= 0:
+            os.close(self.to)
+            self.to = -1
+
+    def deaf(self) -> None:
+        """Nothing more is read."""
+        if self.source >= 0:
+            os.close(self.source)
+            self.source = -1
+
+    def close(self) -> None:
+        self.end()
+        self.deaf()
+
+
+class Rig:
+    """A proxy at work between `agent` and `server`, the test's ends; `said` is what people were told."""
+
+    def __init__(self, groups: Sequence[Group], settings: Settings) -> None:
+        self.agent = End()
+        self.server = End()
+        self.said: list[str] = []
+        self.agent_ended = anyio.Event()
+        self.server_ended = anyio.Event()
+        self.proxy = Proxy(
+            open_channel(self.agent.theirs_in, self.agent.theirs_out),
+            open_channel(self.server.theirs_in, self.server.theirs_out),
+            Hooks(groups, settings, SESSION.server, os.environ),
+            settings,
+            SESSION,
+            Audit(settings),
+            self.said.append,
+        )
+
+    async def finish(self) -> tuple[bytes, bytes]:
+        """End the agent's input, let calls end, then the rest: what the server and the agent still got."""
+        self.agent.end()
+        with anyio.fail_after(PATIENCE):
+            await self.agent_ended.wait()
+            await self.proxy.until(lambda: not self.proxy.busy)
+        self.proxy.relay.server.end_output()
+        received = await self.server.rest()
+        self.server.end()
+        with anyio.fail_after(PATIENCE):
+            await self.server_ended.wait()
+        self.proxy.relay.agent.end_output()
+        return received, await self.agent.rest()
+
+
+@asynccontextmanager
+async def rig(*groups: Group, settings: Settings | None = None) -> AsyncIterator[Rig]:
+    """A Rig, of which nothing is left afterwards."""
+    one = Rig(groups, settings or Settings())
+    failure: BaseException | None = None
+    try:
+        async with anyio.create_task_group() as tasks:
+            one.proxy.open(tasks)
+            one.proxy.relay.start(one.agent_ended.set, one.proxy.stir, one.server_ended.set)
+            try:
+                yield one
+            except Exception as problem:  # of the test, which should not have to unwrap it
+                failure = problem
+            tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+    finally:
+        one.proxy.relay.agent.close()
+        one.proxy.relay.server.close()
+        one.proxy.audit.close()
+        one.agent.close()
+        one.server.close()

@@ -1,0 +1,282 @@
+"""A message and its exact bytes: what is read, what is refused, and that an edit touches nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+import pytest
+
+from hookproxy import wire
+from hookproxy.wire import TwinKeys, Unreadable
+
+LOOSE = b' { "a" : 1.50 , "b" : [ 1,\t2 ] ,"c":{"d" : null}} \r\n'
+
+TWINS = {
+    "dense": b'{"a":1,"a":2}',
+    "equal": b'{"a":1,"a":1}',
+    "as Python spells it": b'{"a": 1, "a": 2}',
+    "loose": b'{ "a" :1 , "a": 2 }',
+    "escaped": b'{"a":1,"\\u0061":2}',
+    "escaped, as Python spells it": b'{"a": 1, "\\u0061": 2}',
+    "both escaped otherwise": b'{"\\u00e9":1,"\xc3\xa9":2}',
+    "a line end after it": b'{"a":1,"a":2}\n',
+    "three": b'{"a":1,"b":2,"a":3}',
+    "an empty key": b'{"":1,"":2}',
+    "outside ASCII": '{"é":1,"é":2}'.encode(),
+    "outside the BMP": '{"😀":1,"\\ud83d\\ude00":2}'.encode(),
+    "a longer last value": b'{"a":1,"b":2,"a":{"b":2}}',
+    "blanks of the right number": b'{"a": 1,"b":1,"c":1,"d":11,"a":{"z": 0, "b": 1, "c": 1, "d": 1}}',
+    "blanks of the right number, a line end": (
+        b'{"a": 1,"b":1,"c":1,"d":11,"a":{"z": 0, "b": 1, "c": 1, "d": 1}}\n'
+    ),
+}
+
+NOT_ONE_OBJECT = {
+    "nothing": b"",
+    "blank": b" ",
+    "a number": b"1",
+    "a string": b'"a"',
+    "an array": b'[{"a":1}]',
+    "no end": b'{"a":1',
+    "no value": b'{"a":}',
+    "no key": b"{:1}",
+    "a key that is none": b"{1:1}",
+    "a comma too many": b'{"a":1,}',
+    "no comma": b'{"a":1 "b":2}',
+    "no colon": b'{"a" 1}',
+    "two objects": b'{"a":1}{"b":2}',
+    "two objects, a line end between": b'{"a":1}\n{"b":2}',
+    "a word after it": b'{"a":1} x',
+    "NaN": b'{"a":NaN}',
+    "-Infinity": b'{"a": -Infinity}',
+    "a byte order mark": b'\xef\xbb\xbf{"a":1}',
+    "a vertical tab": b'{"a":\x0b1}',
+    "a line end in a string": b'{"a":"\n"}',
+    "NUL in a string": b'{"a":"\0"}',
+    "half a surrogate pair as a key": b'{"\\ud800":1}',
+    "single quotes": b"{'a':1}",
+    "a leading zero": b'{"a":01}',
+    "UTF-16": '{"a":1}'.encode("utf-16-le"),
+    "too deep": b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "too deep, loose": b'{ "a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+}
+
+
+@pytest.mark.parametrize("raw", TWINS.values(), ids=TWINS)
+def test_a_key_that_stands_twice_is_an_error_however_it_is_spelled(raw: bytes) -> None:
+    for read in (wire.fields, wire.members, wire.normalise, wire.legible):
+        with pytest.raises(TwinKeys, match="stands twice"):
+            read(raw.strip())
+    for read in (wire.fields, wire.members):
+        with pytest.raises(TwinKeys):
+            read(raw)
+
+
+@pytest.mark.parametrize("raw", TWINS.values(), ids=TWINS)
+def test_a_key_that_stands_twice_inside_is_an_error_to_whoever_shows_it_to_hooks(raw: bytes) -> None:
+    for outer in (b'{"x":[1,%b]}', b"[[%b]]", b'{ "x" : %b }', b'[{"y":0},{"x":%b}]', b'{"\\u0078":%b}'):
+        for read in (wire.normalise, wire.legible):
+            with pytest.raises(TwinKeys):
+                read(outer % raw.strip())
+
+
+def test_twins_are_found_after_leading_blanks_too() -> None:
+    for read in (wire.fields, wire.members, wire.normalise, wire.legible):
+        with pytest.raises(TwinKeys):
+            read(b' {"a":1,"a":2}')
+
+
+@pytest.mark.parametrize("raw", NOT_ONE_OBJECT.values(), ids=NOT_ONE_OBJECT)
+def test_what_is_not_exactly_one_object_is_unreadable(raw: bytes) -> None:
+    with pytest.raises(Unreadable):
+        wire.fields(raw)
+    with pytest.raises(Unreadable):
+        wire.members(raw)
+
+
+@pytest.mark.parametrize("raw", [b'{"a":"\xff"}', b'{"\xc3":1}', b'{"a":"\xed\xa0\x80"}', b'{"a":"\xc0\xaf"}'])
+def test_text_that_is_not_utf_8_is_unreadable(raw: bytes) -> None:
+    with pytest.raises(Unreadable, match="not UTF-8"):
+        wire.check_text(raw)
+    with pytest.raises(Unreadable):
+        wire.normalise(raw)
+
+
+def test_members_are_read_as_their_exact_bytes() -> None:
+    assert {key: bytes(value) for key, value in wire.fields(LOOSE).items()} == {
+        "a": b"1.50",
+        "b": b"[ 1,\t2 ]",
+        "c": b'{"d" : null}',
+    }
+    assert {key: LOOSE[slice(*span)] for key, span in wire.members(LOOSE).items()} == {
+        "a": b"1.50",
+        "b": b"[ 1,\t2 ]",
+        "c": b'{"d" : null}',
+    }
+
+
+@pytest.mark.parametrize("raw", [b"{}", b"{ }", b"{}\n", b" {\t} \r\n"])
+def test_an_object_may_be_empty(raw: bytes) -> None:
+    assert wire.fields(raw) == {}
+    assert wire.members(raw) == {}
+
+
+def test_half_a_surrogate_pair_in_a_value_hides_nothing_from_spans() -> None:
+    raw = b'{"id":7,"x":"\\ud800","result":{}}'
+    assert {key: raw[slice(*span)] for key, span in wire.members(raw).items()} == {
+        "id": b"7",
+        "x": b'"\\ud800"',
+        "result": b"{}",
+    }
+
+
+@pytest.mark.parametrize(
+    ("raw", "name", "value", "expected"),
+    [
+        (b'{"a":1,"b":2}', "a", b"[]", b'{"a":[],"b":2}'),
+        (b'{"a":1,"b":2}\n', "b", b"3", b'{"a":1,"b":3}\n'),
+        (b'{"a": 1, "b": 2}', "c", b"3", b'{"a": 1, "b": 2,"c":3}'),
+        (b'{ "\\u0061" : 1 } ', "a", b"3", b'{ "\\u0061" : 3 } '),
+        (b"{}", "a", b"1", b'{"a":1}'),
+        (b" { }\n", "a", b"1", b' {"a":1 }\n'),
+        (b'{"a":1e400,"a b":1.0}', "a b", b"0", b'{"a":1e400,"a b":0}'),
+        ('{"é":1,"ü":2}'.encode(), "ü", b"3", '{"é":1,"ü":3}'.encode()),
+    ],
+)
+def test_setting_a_member_changes_this_member_alone(
+    raw: bytes, name: str, value: bytes, expected: bytes
+) -> None:
+    assert wire.with_member(raw, name, value) == expected
+
+
+@pytest.mark.parametrize(
+    ("raw", "name", "expected"),
+    [
+        (b'{"a":1,"b":2,"c":3}', "a", b'{"b":2,"c":3}'),
+        (b'{"a":1,"b":2,"c":3}', "b", b'{"a":1,"c":3}'),
+        (b'{"a":1,"b":2,"c":3}\n', "c", b'{"a":1,"b":2}\n'),
+        (b'{"a":{"b":[",}"]}}', "a", b"{}"),
+        (b'{ "a" : 1 , "b":2}', "a", b'{ "b":2}'),
+        (b'{"a":1}', "b", b'{"a":1}'),
+        (b"{}", "a", b"{}"),
+        (b'{"a":"x,y","b":2}', "a", b'{"b":2}'),
+    ],
+)
+def test_removing_a_member_takes_its_comma_along_and_nothing_else(
+    raw: bytes, name: str, expected: bytes
+) -> None:
+    assert wire.without_member(raw, name) == expected
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (b"[]", b'["x"]'),
+        (b"[ ]", b'["x"]'),
+        (b"[1]", b'[1,"x"]'),
+        (b"[1, [2] ]", b'[1, [2],"x"]'),
+        (b'["]"]', b'["]","x"]'),
+    ],
+)
+def test_an_item_is_added_at_the_end(raw: bytes, expected: bytes) -> None:
+    assert wire.with_item(raw, b'"x"') == expected
+
+
+def test_items_of_what_is_no_array_are_unreadable() -> None:
+    for raw in (b"{}", b"[1,]", b"1", b"", b"[" * 100_000 + b"]" * 100_000, b"[\xff"):
+        with pytest.raises(Unreadable):
+            wire.items(raw)
+
+
+def test_spans_are_replaced_in_one_pass() -> None:
+    assert wire.splice(b"0123456789", [((0, 0), b"<"), ((2, 4), b"AB!"), ((9, 10), b"")]) == b"<01AB!45678"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (b'{"a":1}\n', b'{"a":1}\n'),
+        (b'{"a":1}\r\n', b'{"a":1}\r\n'),
+        (b'{"a":1}\r\r\r\n', b'{"a":1}\r\n'),
+        (b'{"a":1}', b'{"a":1}'),
+        (b'{"a":\r1}\r', b'{"a": 1}\r'),
+        ('{"a":"\x85\u2028\u2029"}\n'.encode(), b'{"a":"\\u0085\\u2028\\u2029"}\n'),
+        ('{"a":"É \u2027"}\n'.encode(), '{"a":"É \u2027"}\n'.encode()),
+    ],
+)
+def test_no_reader_finds_a_second_line_in_what_was_made_one(line: bytes, expected: bytes) -> None:
+    made = wire.one_line(line)
+    assert made == expected
+    assert len(made.decode().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (b'{"a" : "rm\\u0020-rf \\/"}', b'{"a":"rm -rf /"}'),
+        (b'{"n":[1.0,1e400,-0,1E+2,12345678901234567890123,0.10]}', None),
+        (b'{"a":"\\u00e9\\ud83d\\ude00"}', '{"a":"é😀"}'.encode()),
+        (b'{"a":"\\"\\\\\\n\\u0000\\u001f"}', b'{"a":"\\"\\\\\\n\\u0000\\u001f"}'),
+        (b'{"z":1,"a":2}', None),
+        (b"[ ]", b"[]"),
+        (b'"\\u0061"', b'"a"'),
+        (b"null", None),
+    ],
+)
+def test_hooks_read_the_same_value_without_needless_escapes(raw: bytes, expected: bytes | None) -> None:
+    assert wire.normalise(raw) == (raw if expected is None else expected)
+
+
+def test_half_a_surrogate_pair_is_an_error_or_where_that_is_asked_for_a_replacement_character() -> None:
+    for raw in (b'{"a":"x\\ud800y"}', b'{"\\udc00":1}', b'["\\ud83d"]'):
+        with pytest.raises(Unreadable, match="surrogate"):
+            wire.normalise(raw)
+    assert wire.normalise(b'["x\\ud800y",{"\\udc00":"\\ud83d\\ude00"}]', lenient=True) == (
+        '["x\ufffdy",{"\ufffd":"😀"}]'.encode()
+    )
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"[NaN]", b"[Infinity]", b"1 2", b"[\x0b]", b'["\t"]', b"[1,]"])
+def test_what_is_no_json_is_not_shown_to_hooks(raw: bytes) -> None:
+    with pytest.raises(Unreadable):
+        wire.normalise(raw)
+
+
+@pytest.mark.parametrize("read", [wire.normalise, wire.legible])
+@pytest.mark.parametrize("one", [b"[%b]", b'{"a":%b}'], ids=["arrays", "objects"])
+def test_nesting_of_any_depth_is_read_or_refused_but_never_a_crash(
+    read: Callable[[bytes], bytes], one: bytes
+) -> None:
+    opening, closing = one.split(b"%b")
+    for depth in (1, 10, 100, *range(200, 1100), 100_000):
+        raw = opening * depth + b"1" + closing * depth
+        with contextlib.suppress(Unreadable):
+            assert read(raw) == raw
+
+
+def test_normal_output_is_not_copied_for_hooks() -> None:
+    raw = '[{"type":"text","text":"é \\n \\" 1"}, {"b" : 1.0}]'.encode()
+    assert wire.legible(raw) is raw
+
+
+def test_output_with_escapes_is_spelled_without_for_hooks() -> None:
+    assert wire.legible(b'[{"text":"\\u0061\\/\\ud800"}]') == '[{"text":"a/\ufffd"}]'.encode()
+
+
+def test_a_string_is_decoded_and_anything_else_is_none() -> None:
+    assert wire.text(b'"a\\u0062"') == "ab"
+    for raw in (b"", b"1", b"null", b'"\\ud800"', b'"\xff"', b'"a', b'["a"]'):
+        assert wire.text(raw) is None
+
+
+@pytest.mark.parametrize("raw", [b"0", b"-7", b"12345678901234567890123"])
+def test_integers_are_told_from_what_only_looks_like_one(raw: bytes) -> None:
+    assert wire.is_integer(raw)
+    for other in (raw + b".0", raw + b"e0", b"0" + raw, b"+" + raw, b'"%b"' % raw, raw + b" ", raw + b"\n"):
+        assert not wire.is_integer(other)
+
+
+def test_values_are_encoded_compactly_and_raw_json_goes_in_verbatim() -> None:
+    raw = wire.fields(b'{"a":[ 1.0 ]}')["a"]
+    assert wire.encode({"é": raw, "b": None}) == '{"é":[ 1.0 ],"b":null}'.encode()
