@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from . import wire
-from .model import Session, Settings, Statement
+from .model import Session, Settings, Statement, Verdict
 
 VERSION: Final = 1
 """The format's number: `v` in each line."""
@@ -147,7 +147,6 @@ def _now() -> str:
 
 def _hook(one: Statement) -> dict[str, object]:
     spec, result, verdict = one.spec, one.result, one.verdict
-    said = verdict.permission.name.lower() if verdict.permission else ("trouble" if verdict.trouble else "none")
     return {
         "source": spec.source,
         "event": spec.event,
@@ -156,10 +155,24 @@ def _hook(one: Statement) -> dict[str, object]:
         "ended": result.ended.value,
         "exit": result.code,
         "ms": round(result.ms, 3),
-        "verdict": said,
+        "verdict": _in_a_word(verdict),
         "reason": verdict.trouble or verdict.reason,
+        "feedback": list(verdict.feedback),
         "messages": list(verdict.messages),
     }
+
+
+def _in_a_word(verdict: Verdict) -> str:
+    """The most that a hook said: a permission outweighs a rewrite, and that a comment."""
+    if verdict.trouble:
+        return "trouble"
+    if verdict.permission is not None:
+        return verdict.permission.name.lower()
+    if verdict.arguments is not None:
+        return "rewrite"
+    if verdict.replacement is not None:
+        return "replace"
+    return "comment" if verdict.feedback else "none"
 
 
 def _user() -> str:

@@ -20,47 +20,60 @@ PACKAGE: Final = ROOT / "hookproxy"
 LONGEST: Final = 300  # lines: what a reader holds in mind; a longer file has two subjects
 
 FLOORS: Final = {
+    # what everything may know
     "__init__": 0,  # the version
     "model": 0,
     "errors": 0,
-    "wire": 1,
+    "wire": 0,
+    # the core: pure and synchronous
+    "legible": 1,
     "matching": 1,
-    "policy": 1,
     "schema": 1,
+    "glance": 1,
+    "calls": 1,
+    "effects": 1,
+    "switchboard": 1,
+    "policy": 1,
     "answers": 1,
     "feedback": 1,
-    "switchboard": 1,
     "dialects": 1,
+    # the edges: files, processes, descriptors
     "config_models": 2,
     "config": 2,
     "audit": 2,
     "process": 2,
     "runners": 2,
     "transports": 2,
+    # what joins them
     "hooks": 3,
     "intercept": 3,
     "relay": 3,
     "proxy": 3,
     "lifetime": 3,
+    # for people
+    "demo": 3,  # what the verb of that name shows
     "cli": 4,
     "__main__": 4,
 }
 
 BESIDE: Final = {
-    # everything on floor 1 that touches messages does it through wire
-    "answers": {"wire"},
-    "feedback": {"answers", "wire"},
-    "matching": {"wire"},
-    "switchboard": {"wire"},
-    "dialects": {"dialects/hookfile", "matching", "wire"},  # hookfile: what all hook files have in common
+    # reading for hooks, before matching and judging
+    "matching": {"legible"},
+    "dialects": {"dialects/hookfile", "matching", "legible"},  # hookfile: what all hook files have in common
     "dialects/claude": {"dialects/claude_answer"},  # one dialect in two files: reading files, reading answers
     "dialects/own": {"dialects/claude"},  # our own hooks are claude's, but for names and failures
+    # the switchboard, from its parts up
+    "calls": {"legible"},
+    "effects": {"calls"},
+    "switchboard": {"calls", "effects", "glance"},
+    # sentences, and how they get into messages
+    "answers": {"legible"},
+    "feedback": {"answers"},
     # the models are a module of their own so that pydantic is imported only where hookproxy.toml is read
     "config": {"config_models"},
     # only process starts processes
     "runners": {"process"},
     "runners/command": {"runners/shell", "runners/watch"},
-    "transports": {"process"},
     "transports/pipe": {"transports/direct"},
     # the way of one call, from the outside in
     "lifetime": {"proxy"},

@@ -39,6 +39,9 @@ CALLS: Final[Sequence[tuple[str, dict[str, object]]]] = (
 
 _VERDICTS: Final = {
     "none": ("said nothing", "dim"),
+    "comment": ("comments", "cyan"),
+    "replace": ("replaces", "yellow"),
+    "rewrite": ("rewrites", "yellow"),
     "allow": ("allows", "green"),
     "ask": ("asks", "yellow"),
     "deny": ("blocks", "red"),
@@ -57,6 +60,7 @@ class Said(msgspec.Struct, frozen=True):
     ms: float
     verdict: str
     reason: str
+    feedback: list[str]
 
     @property
     def name(self) -> str:
@@ -182,19 +186,20 @@ def _rows(call: Call) -> Iterator[tuple[str, Text]]:
     after = [said for said in call.audited.hooks if said.event != "PreToolUse"]
     yield "agent sent", _called(call.tool, call.arguments, call.arguments)
     for said in before:
-        yield said.name, _said(said, said.reason)
+        yield said.name, _said(said)
     yield "server received", _received(call)
     for said in after:
-        yield said.name, _said(said, "\n".join(call.comments))
+        yield said.name, _said(said)
     own = "\n".join(call.texts[: -len(call.comments) or None])
     yield "agent got", Text.assemble(own, ("  (isError)", "red") if call.got.is_error else "")
     for comment in call.comments:
         yield "  and", Text(comment, "cyan")
 
 
-def _said(said: Said, words: str) -> Text:
+def _said(said: Said) -> Text:
     """What one hook said: its verdict and what it gave as reason or comment."""
-    verdict, colour = ("comments", "cyan") if words and said.verdict == "none" else _VERDICTS[said.verdict]
+    verdict, colour = _VERDICTS[said.verdict]
+    words = "\n".join(text for text in (said.reason, *said.feedback) if text)
     run = f" ({said.event}, exit {said.exit}, {said.ms:.0f} ms)"
     return Text.assemble((verdict, colour), (run, "dim"), f": {words}" if words else "")
 

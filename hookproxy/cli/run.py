@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
 
+    from typing import NoReturn
+
     from ..config import Loaded
 
 USAGE = "hookproxy run [--config FILE] [--hooks DIALECT=FILE]... [--name NAME] [--audit FILE] -- COMMAND [ARG...]"
@@ -118,7 +120,14 @@ async def _serve(
 def _parse(options: "Sequence[str]") -> "argparse.Namespace":
     import argparse
 
-    parser = argparse.ArgumentParser(
+    from ..errors import UserError
+
+    class Parser(argparse.ArgumentParser):
+        def error(self, message: str) -> "NoReturn":
+            """As an error of ours; a forgotten `--` is the usual one."""
+            raise UserError(message, f"the server's command line comes last, after two dashes: {USAGE}")
+
+    parser = Parser(
         prog="hookproxy run",
         usage=USAGE,
         description="Start an MCP server behind hooks, in its place: the agent starts this instead of COMMAND.",
@@ -150,11 +159,64 @@ def _speaker() -> "Callable[[str], None]":
     return say
 
 
+# What stands before the server's own name: runners with the words of theirs that name no server, and the
+# options that take a value. Anything else is a program, and names the server itself.
+_RUNNERS = {
+    "python": "",
+    "node": "",
+    "bash": "",
+    "sh": "",
+    "deno": "run",
+    "bun": "run x",
+    "bunx": "",
+    "npx": "",
+    "npm": "exec",
+    "pnpm": "dlx exec",
+    "yarn": "dlx",
+    "uv": "run tool",
+    "uvx": "",
+    "pipx": "run",
+    "docker": "run",
+    "podman": "run",
+    "env": "",
+    "nice": "",
+    "sudo": "",
+}
+_WITH_VALUE = frozenset(
+    "--directory --project --from --with --python --package -p --require -r --import --loader --env-file -e --env -v "
+    "--volume --mount --network --name -u --user -w --workdir -n".split()
+)
+
+
 def server_name(command: "Sequence[str]") -> str:
-    """The server's name where none is given: that of its program, or of the script or module an interpreter runs."""
-    words = [os.path.basename(word) for word in command]
-    first, rest = words[0], [word for word in words[1:] if not word.startswith("-")]
-    if rest and first.rstrip("0123456789.") in ("python", "node", "npx", "uvx", "uv", "bash", "sh", "deno", "bun"):
-        first = rest[0]
-    stem = first.removesuffix(".py").removesuffix(".js").removesuffix(".sh").removesuffix(".mjs")
-    return stem or "server"
+    """The server's name where none is given: that of its program, or of what a runner such as `npx` is to run."""
+    words = list(command)
+    while len(words) > 1:
+        runner = os.path.basename(words[0]).rstrip("0123456789.")
+        if runner not in _RUNNERS:
+            break
+        rest = _without_options(words[1:], _RUNNERS[runner].split())
+        if not rest:
+            break
+        words = rest
+    name = os.path.basename(words[0].rstrip("/"))
+    if words is not command:
+        name = name.partition("@")[0].partition(":")[0] or name  # a version, a tag
+    for ending in (".py", ".js", ".mjs", ".cjs", ".ts", ".sh"):
+        name = name.removesuffix(ending)
+    return name or "server"
+
+
+def _without_options(words: list[str], verbs: list[str]) -> list[str]:
+    """A runner's words from the first on that is neither an option of its own nor its value, an assignment or a verb."""
+    while words:
+        word = words[0]
+        if word in _WITH_VALUE:
+            words = words[2:]
+        elif word == "-m":  # a module is named as a program is
+            words = words[1:]
+        elif word.startswith("-") or "=" in word or word in verbs:
+            words = words[1:]
+        else:
+            break
+    return words

@@ -157,7 +157,7 @@ def read_json(path: str, text: str) -> Table:
     try:
         value = json.loads(text, object_pairs_hook=object_of, parse_constant=no_constant)
     except json.JSONDecodeError as problem:
-        raise ConfigError(f"{path}: line {problem.lineno}", f"not JSON: {problem.msg}") from None
+        raise ConfigError(f"{path}:{problem.lineno}", f"not JSON: {problem.msg}") from None
     except (RecursionError, ValueError) as problem:  # nested too deep; a number with thousands of digits
         raise ConfigError(path, f"cannot be read as JSON: {problem}") from None
     if not isinstance(value, dict):

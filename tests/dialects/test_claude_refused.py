@@ -133,7 +133,7 @@ def refusal(settings: object) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("settings", "message", "hint"),
     [
-        ('{\n  "hooks": {,}\n}', ": line 2: not JSON: Expecting property name", ""),
+        ('{\n  "hooks": {,}\n}', ":2: not JSON: Expecting property name", ""),
         ('{"hooks": {}, "hooks": {}}', ": the key 'hooks' stands twice in one object", "lost"),
         ('{"a": {"b": 1, "b": 2}}', ": the key 'b' stands twice in one object", "lost"),
         ('{"a": NaN}', ": NaN is not JSON", ""),

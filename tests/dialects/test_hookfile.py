@@ -107,7 +107,7 @@ def test_a_twin_key_is_named_wherever_it_stands() -> None:
 def test_a_file_is_known_by_the_line_that_is_wrong() -> None:
     with pytest.raises(ConfigError) as problem:
         read_json("/f", '{\n"a": 1,\n}')
-    assert problem.value.message.startswith("/f: line 3: not JSON: ")
+    assert problem.value.message.startswith("/f:3: not JSON: ")
 
 
 def test_a_program_given_as_a_relative_path_is_in_the_folder() -> None:

@@ -210,19 +210,21 @@ class Agent:
     @property
     def peak_memory(self) -> int:
         """The most bytes it has had resident."""
-        return _status_bytes(self.pid, "VmHWM")
+        return _status(Path(f"/proc/{self.pid}/status"), "VmHWM") * 1024
 
     @property
-    def ticks(self) -> tuple[int, int]:
-        """CPU time in ticks, in itself and in the kernel."""
+    def activity(self) -> tuple[int, ...]:
+        """CPU time in ticks, in itself and in the kernel, and how often each of its threads has gone to wait."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return int(fields[11]), int(fields[12])
+        threads = sorted(Path(f"/proc/{self.pid}/task").iterdir())
+        waits = [_status(thread / "status", "voluntary_ctxt_switches") for thread in threads]
+        return int(fields[11]), int(fields[12]), *waits
 
 
-def _status_bytes(pid: int, name: str) -> int:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith(name):
-            return int(line.split()[1]) * 1024
+def _status(path: Path, name: str) -> int:
+    for line in path.read_text().splitlines():
+        if line.startswith(name + ":"):
+            return int(line.split()[1])
     raise LookupError(name)
 
 

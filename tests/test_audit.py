@@ -1,0 +1,218 @@
+"""One JSON line per call, one write each, and no call unrecorded where that is required."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hookproxy.audit import Audit, Record
+from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Session, Settings, Statement, Verdict
+
+SESSION = Session("session", "files", "/", "/")
+
+
+def record(arguments: bytes = b'{"a":1.0}') -> Record:
+    return Record("session", "files", "write", b'"7"', arguments, agent="Lean 1")
+
+
+def statement(verdict: Verdict, ms: float = 1.25) -> Statement:
+    spec = HookSpec("claude", "hooks.json: 0", Event.PRE_TOOL_USE, "guard", argv=("guard", "-x"))
+    return Statement(spec, HookResult(Ended.EXITED, 2, ms=ms), verdict)
+
+
+def written(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "audit.jsonl"
+
+
+def test_a_record_is_one_line_with_everything_that_is_known(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file)))
+    one = record()
+    one.statements = [
+        statement(Verdict(Permission.DENY, "no", messages=("look",))),
+        statement(Verdict(trouble="crashed"), 2.0),
+        statement(Verdict()),
+    ]
+    one.decision, one.result, one.reason, one.ms = "deny", "refused", "no", 12.3456
+    assert audit.write(one) == ""
+    audit.close()
+    (line,) = written(file)
+    assert line.pop("time").endswith("+00:00")
+    assert line.pop("user")
+    hooks = line.pop("hooks")
+    assert line == {
+        "v": 1,
+        "session": "session",
+        "server": "files",
+        "tool": "write",
+        "id": "7",
+        "arguments": {"a": 1.0},
+        "changed": [],
+        "decision": "deny",
+        "reason": "no",
+        "result": "refused",
+        "ms": 12.346,
+        "hook_ms": 4.5,
+        "agent": "Lean 1",
+    }
+    assert hooks[0] == {
+        "source": "hooks.json: 0",
+        "event": "PreToolUse",
+        "dialect": "claude",
+        "command": "guard -x",
+        "ended": "exited",
+        "exit": 2,
+        "ms": 1.25,
+        "verdict": "deny",
+        "reason": "no",
+        "messages": ["look"],
+        "feedback": [],
+    }
+    assert [one["verdict"] for one in hooks] == ["deny", "trouble", "none"]
+    assert hooks[1]["reason"] == "crashed"
+
+
+def test_arguments_stand_in_the_line_as_they_are_spelled(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file)))
+    audit.write(record(b'{"n":1e400,"a":"\\u2028"}'.replace(b"\\u2028", "\u2028".encode())))
+    audit.close()
+    line = file.read_bytes()
+    assert b'"arguments":{"n":1e400,"a":"\\u2028"}' in line
+    assert len(line.decode().splitlines()) == 1
+
+
+def test_what_was_changed_is_told(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file)))
+    one = record()
+    one.final, one.result_changed = b'{ "a" : 2 }', True
+    audit.write(one)
+    audit.close()
+    (line,) = written(file)
+    assert (line["changed"], line["rewritten"]) == (["arguments", "result"], {"a": 2})
+
+
+def test_a_digest_stands_in_place_of_the_arguments_where_that_is_configured(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file), audit_digest=True))
+    one = record()
+    one.final = b'{"a":2}'
+    audit.write(one)
+    audit.close()
+    (line,) = written(file)
+    assert line["arguments_sha256"] == hashlib.sha256(b'{"a":1.0}').hexdigest()
+    assert line["rewritten_sha256"] == hashlib.sha256(b'{"a":2}').hexdigest()
+    assert "arguments" not in line
+    assert "rewritten" not in line
+    assert b"1.0" not in file.read_bytes()
+
+
+def test_the_file_is_its_owners_alone_and_inherited_by_nobody(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file)))
+    assert audit.trouble() == ""
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+    assert not os.get_inheritable(audit._fd)
+    assert fcntl.fcntl(audit._fd, fcntl.F_GETFL) & os.O_APPEND
+    audit.close()
+
+
+def test_lines_are_added_to_what_is_there(file: Path) -> None:
+    for _ in range(2):
+        audit = Audit(Settings(audit_file=str(file)))
+        audit.write(record())
+        audit.write(record())
+        audit.close()
+    assert len(written(file)) == 4
+
+
+def test_without_a_file_nothing_happens() -> None:
+    audit = Audit(Settings())
+    assert audit.trouble() == ""
+    assert audit.write(record()) == ""
+    assert audit.note(SESSION, "something") == ""
+    audit.close()
+
+
+def test_a_required_audit_without_a_file_is_trouble() -> None:
+    assert "no audit file" in Audit(Settings(audit_required=True)).trouble()
+
+
+def test_what_belongs_to_no_call_is_a_note(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file)))
+    assert audit.note(SESSION, "dropped an\nanswer") == ""
+    audit.close()
+    (line,) = written(file)
+    assert (line["v"], line["session"], line["server"], line["note"]) == (
+        1,
+        "session",
+        "files",
+        "dropped an\nanswer",
+    )
+
+
+def test_trouble_names_the_file_and_the_reason(tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("")
+    audit = Audit(Settings(audit_file=str(taken / "audit.jsonl")))
+    assert str(taken) in audit.trouble()
+    assert str(taken) in audit.write(record())
+    folder = Audit(Settings(audit_file=str(tmp_path)))
+    assert "Is a directory" in folder.trouble()
+
+
+def test_a_line_that_cannot_be_written_comes_with_the_next_one(tmp_path: Path) -> None:
+    fifo = tmp_path / "audit"
+    os.mkfifo(fifo)
+    audit = Audit(Settings(audit_file=str(fifo)))
+    assert "No such device" in audit.write(record(b'{"a":1}')), "nobody reads"
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    assert audit.write(record(b'{"a":2}')) == ""
+    lines = [json.loads(line) for line in os.read(reader, 65536).splitlines()]
+    assert [line["arguments"] for line in lines] == [{"a": 1}, {"a": 2}]
+    audit.close()
+    os.close(reader)
+
+
+def test_half_a_line_is_followed_by_the_whole_line(tmp_path: Path) -> None:
+    fifo = tmp_path / "audit"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    audit = Audit(Settings(audit_file=str(fifo)))
+    arguments = json.dumps({"a": "x" * 100_000}).encode()
+    assert "space" in audit.write(record(arguments)), "a pipe takes 64 KiB"
+    first = os.read(reader, 1 << 20)
+    assert audit.trouble() in ("", f"{fifo}: No space left on device")
+    second = os.read(reader, 1 << 20)
+    assert second.startswith(b"\n{"), "half a line has an end, and then the whole begins"
+    assert second[1:].startswith(first[:1000])
+    audit.close()
+    os.close(reader)
+
+
+def test_lines_of_two_processes_do_not_mix(file: Path) -> None:
+    audits = [Audit(Settings(audit_file=str(file))) for _ in range(2)]
+    for number in range(20):
+        audits[number % 2].write(record(json.dumps({"n": number, "x": "y" * 5000}).encode()))
+    for audit in audits:
+        audit.close()
+    assert [line["arguments"]["n"] for line in written(file)] == list(range(20))
+
+
+@pytest.mark.parametrize("tool", ["\x00", "\u2028", "\x7f", "\n", "é"])
+def test_no_name_of_a_tool_breaks_a_line(file: Path, tool: str) -> None:
+    audit = Audit(Settings(audit_file=str(file)))
+    one = record()
+    one.tool = tool
+    assert audit.write(one) == ""
+    audit.close()
+    (line,) = written(file)
+    assert line["tool"] == tool

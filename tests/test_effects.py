@@ -1,0 +1,26 @@
+"""What the switchboard can decide: nothing that is decided changes any more."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import get_args
+
+import pytest
+
+from hookproxy import effects
+from hookproxy.effects import PASS, Passing, Refused
+
+
+def test_each_direction_has_its_effects_and_passing_is_in_both() -> None:
+    from_agent, from_server = set(get_args(effects.FromAgent)), set(get_args(effects.FromServer))
+    assert from_agent & from_server == {Passing}
+    defined = {one for one in vars(effects).values() if dataclasses.is_dataclass(one)}
+    assert defined - {effects.Call} == (from_agent | from_server) - {Passing}
+
+
+def test_an_effect_stays_as_it_was_decided() -> None:
+    refused = Refused("why.")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        refused.why = "else"  # type: ignore[misc]  # which is the point
+    assert (refused.id, refused.unreadable) == (b"null", False)
+    assert list(Passing) == [PASS]

@@ -1,0 +1,113 @@
+"""A byte stream cut into lines at line feeds and nothing else, whatever the pieces it comes in."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from hookproxy.transports.lines import Lines, Passage, TooLong, outer_id
+
+LIMIT: Final = 1024
+ANSWER: Final = b'{"jsonrpc":"2.0","id":7,"result":{"x":"%b"}}\n'
+
+
+def cut(stream: bytes, cuts: list[int]) -> list[bytes]:
+    places = sorted({at % (len(stream) + 1) for at in cuts})
+    return [stream[start:end] for start, end in zip([0, *places], [*places, len(stream)], strict=True)]
+
+
+def test_one_byte_at_a_time_makes_the_same_lines() -> None:
+    stream = ANSWER % b"a" + b"\r\n" + ANSWER % b"b"
+    lines = Lines(LIMIT)
+    assert b"".join(lines.feed(stream[at : at + 1]) for at in range(len(stream))) == stream
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ANSWER % (b"x" * 5000),
+        b'{"id":7,"result":"%b"}\n' % (b"x" * 5000),
+        b'{ "jsonrpc" : "2.0" , "id" : 7 , "error" : "%b"}\n' % (b"x" * 5000),
+        b'{"result":{"x":"%b"},"jsonrpc":"2.0","id":7}\n' % (b"x" * 5000),
+        b'{"jsonrpc":"2.0","result":{"x":"%b"},"id":7}\r\n' % (b"x" * 5000),
+        b'{"result":{"x":"%b"},"id":7,"jsonrpc":"2.0"}\n' % (b"x" * 5000),
+    ],
+)
+def test_the_id_of_a_lost_answer_is_told_wherever_servers_write_it(line: bytes) -> None:
+    lines = Lines(LIMIT)
+    for piece in cut(line, list(range(0, len(line), 700))):
+        assert lines.feed(piece) == b""
+    assert lines.lost == [TooLong(b"7", len(line))]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","method":"x","params":{"id":7,"result":"%b"}}\n',
+        b'{"method":"x","params":{"a":"%b","b":{"id":7}}}\n',
+        b'{"a":"%b","b":[{"id":7}]}\n',
+        b'{"result":"%b","ids":7}\n',
+        b'{"result":"%b,\\"id\\":7}"}\n',
+        b'noise %b {"id":7}}\n',
+    ],
+)
+def test_an_id_inside_a_message_is_not_taken_for_its_own(line: bytes) -> None:
+    whole = line % (b"x" * 2000)
+    assert outer_id(whole[:512], whole[-512:]) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"method":"sampling/createMessage","params":{"x":"%b"},"jsonrpc":"2.0","id":7}\n',
+        b'{"method":"sampling/createMessage","params":{"x":"%b"},"id":7}\n',
+        b'{"jsonrpc":"2.0","method":"elicitation/create","params":{"x":"%b"},"id":7}\n',
+        b'{"id":7,"jsonrpc":"2.0","method":"sampling/createMessage","params":{"x":"%b"}}\n',
+    ],
+)
+def test_the_id_of_a_request_is_not_taken_for_that_of_an_answer(line: bytes) -> None:
+    """Both sides number their requests from the same start."""
+    whole = line % (b"x" * 2000)
+    passage = Passage(whole[:700])
+    passage.split(whole[700:])
+    assert passage.id is None
+
+
+def test_memory_is_bounded_by_the_limit_however_long_a_line_is() -> None:
+    lines = Lines(LIMIT)
+    for _ in range(1000):
+        assert lines.feed(b"x" * 500) == b""
+        assert sum(map(len, lines._parts)) <= LIMIT + 500
+    assert lines.begun == 500_000
+    assert not lines.begins_object
+    assert lines.take() == b"", "half of it would be another message"
+    assert lines.feed(b"ab\n") == b"ab\n"
+
+
+def test_a_lost_line_is_not_followed_by_its_own_rest() -> None:
+    lines = Lines(LIMIT)
+    lines.feed(b"x" * 2000)
+    assert lines.feed(b"yyy\nshort\nbeg") == b"short\n"
+    assert lines.feed(b"un\n") == b"begun\n"
+    assert [lost.size for lost in lines.lost] == [2004]
+
+
+def test_what_has_begun_is_known() -> None:
+    lines = Lines(LIMIT)
+    assert (lines.begun, lines.begins_object) == (0, False)
+    lines.feed(b'x\n{"a"')
+    assert (lines.begun, lines.begins_object) == (4, True)
+    assert lines.take() == b'{"a"'
+    lines.feed(b"[")
+    assert not lines.begins_object
+
+
+@pytest.mark.parametrize("size", [600, 100_000])
+@pytest.mark.parametrize("shape", [ANSWER, b'{"result":{"x":"%b"},"jsonrpc":"2.0","id":7}\n'])
+def test_the_id_of_a_line_that_passed_in_pieces_is_known_at_its_end(size: int, shape: bytes) -> None:
+    line = shape % (b"x" * size)
+    passage = Passage(line[:550])
+    for at in range(550, len(line), 3):
+        passage.split(line[at : at + 3])
+    assert passage.id == b"7"
