@@ -9,6 +9,8 @@ import errno
 import os
 import signal
 
+from .errors import NOT_EXECUTABLE, NOT_FOUND, UserError
+
 TYPE_CHECKING = False  # `typing` itself takes 9 ms to import
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,8 +54,6 @@ def start_server(argv: Sequence[str]) -> Server:
     try:
         pid = _spawn_server(tuple(argv), ((os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_DUP2, stdout, 1)))
     except (OSError, ValueError) as error:
-        from .errors import NOT_EXECUTABLE, NOT_FOUND, UserError
-
         close_all((stdin, to_server, from_server, stdout))
         status = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
         hint = f"the server's command line is: {' '.join(argv)}"

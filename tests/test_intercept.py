@@ -271,14 +271,15 @@ async def test_an_answer_without_any_content_for_the_agent_is_no_defect() -> Non
     assert not any("Traceback" in text for text in proxied.said)
 
 
-@pytest.mark.parametrize("depth", [*range(150, 1001, 25), 5000])
+@pytest.mark.parametrize("depth", [150, 300, 400, 450, 475, 500, 700, 900, 5000])
 async def test_content_of_any_depth_is_answered_without_a_defect(depth: int) -> None:
     answer = ANSWER.replace(b'"done"', b'"done","x":%b' % (b'{"a":' * depth + b"1" + b"}" * depth))
     async with rig(group(hook("exit 0", POST))) as proxied:
         await proxied.agent.send(CALL)
         await proxied.server.line()
         await proxied.server.send(answer)
-        got = await proxied.agent.line()
+        with anyio.fail_after(3):
+            got = await proxied.agent.line()
     assert b"defect" not in got
     assert not any("Traceback" in text for text in proxied.said)
 
@@ -289,7 +290,7 @@ async def test_arguments_of_any_depth_are_judged_or_refused(depth: int) -> None:
     async with rig(group(hook("exit 2"))) as proxied:
         await proxied.agent.send(CALL.replace(b'{"a":1.0}', deep))
         got = await proxied.agent.message()
-    assert got["id"] == 7
+    assert got["id"] in (7, None), "one so deep that it cannot be read has no id"
     assert not any("Traceback" in text for text in proxied.said)
 
 

@@ -290,6 +290,23 @@ def test_what_the_server_prints_besides_messages_is_noise(board: Switchboard) ->
         assert isinstance(board.from_server(line), Noise)
 
 
+@pytest.mark.parametrize("hooked", [True, False])
+@pytest.mark.parametrize("depth", [100, 900, 1100, 50_000])
+def test_answers_that_concern_no_hook_pass_however_deep_they_are(hooked: bool, depth: int) -> None:
+    board = Switchboard((lambda tool: tool == "danger") if hooked else None)
+    board.from_agent(PING)
+    line = b'{"jsonrpc":"2.0","id":9,"result":{"x":%b}}\n' % (b"[" * depth + b"]" * depth)
+    assert board.from_server(line) is PASS
+
+
+@pytest.mark.parametrize("depth", [900, 1100, 50_000])
+def test_an_answer_to_a_judged_call_comes_to_its_end_however_deep_it_is(board: Switchboard, depth: int) -> None:
+    call = start(board)
+    board.release(call)
+    line = ANSWER.replace(b"[]", b"[" * depth + b"]" * depth)
+    assert board.from_server(line) == Answered(call)
+
+
 def test_an_answer_with_half_a_surrogate_pair_reaches_its_call(board: Switchboard) -> None:
     call = start(board)
     board.release(call)

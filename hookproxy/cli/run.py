@@ -159,33 +159,28 @@ def _speaker() -> "Callable[[str], None]":
     return say
 
 
-# What stands before the server's own name: runners with the words of theirs that name no server, and the
-# options that take a value. Anything else is a program, and names the server itself.
+# Runners, each with the words of its own that name no server: verbs, and options that take a value.
 _RUNNERS = {
-    "python": "",
-    "node": "",
-    "bash": "",
-    "sh": "",
+    "python": "-W -X",
+    "node": "-r --require --import --loader --env-file",
+    "bash": "-o",
+    "sh": "-o",
     "deno": "run",
     "bun": "run x",
     "bunx": "",
-    "npx": "",
-    "npm": "exec",
+    "npx": "-p --package",
+    "npm": "exec -p --package",
     "pnpm": "dlx exec",
     "yarn": "dlx",
-    "uv": "run tool",
-    "uvx": "",
-    "pipx": "run",
-    "docker": "run",
-    "podman": "run",
-    "env": "",
-    "nice": "",
-    "sudo": "",
+    "uv": "run tool --directory --project --from --with --python -p",
+    "uvx": "--from --with --python -p",
+    "pipx": "run --spec --python",
+    "docker": "run -e --env --env-file -v --volume --mount --network --name -u --user -w --workdir -p",
+    "podman": "run -e --env --env-file -v --volume --mount --network --name -u --user -w --workdir -p",
+    "env": "-u -C",
+    "nice": "-n",
+    "sudo": "-u -g",
 }
-_WITH_VALUE = frozenset(
-    "--directory --project --from --with --python --package -p --require -r --import --loader --env-file -e --env -v "
-    "--volume --mount --network --name -u --user -w --workdir -n".split()
-)
 
 
 def server_name(command: "Sequence[str]") -> str:
@@ -207,15 +202,13 @@ def server_name(command: "Sequence[str]") -> str:
     return name or "server"
 
 
-def _without_options(words: list[str], verbs: list[str]) -> list[str]:
-    """A runner's words from the first on that is neither an option of its own nor its value, an assignment or a verb."""
+def _without_options(words: list[str], own: list[str]) -> list[str]:
+    """A runner's words from the first on that is no word of its own, no option and no assignment."""
     while words:
         word = words[0]
-        if word in _WITH_VALUE:
-            words = words[2:]
-        elif word == "-m":  # a module is named as a program is
-            words = words[1:]
-        elif word.startswith("-") or "=" in word or word in verbs:
+        if word in own:
+            words = words[2 if word.startswith("-") else 1 :]
+        elif word.startswith("-") or "=" in word:  # `-m`, too: a module is named as a program is
             words = words[1:]
         else:
             break

@@ -43,6 +43,18 @@ def heard(folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in (folder / "heard.jsonl").read_text("utf-8").splitlines()]
 
 
+def test_a_forgotten_pair_of_dashes_is_told(tmp_path: Path) -> None:
+    ended = run(tmp_path, "npx", "server")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith("error: unrecognized arguments: npx server\nhint: the server's command line comes last")
+
+
+def test_an_empty_command_is_told(tmp_path: Path) -> None:
+    ended = run(tmp_path, "--", "")
+    assert ended.returncode == 127
+    assert ended.stderr == "error: cannot start the server: its command is empty\nhint: name a program after the two dashes\n"
+
+
 def test_help_names_every_option(tmp_path: Path) -> None:
     ended = run(tmp_path, "--help")
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -256,6 +268,14 @@ def test_hooks_that_cannot_fire_are_told_and_the_rest_goes_on(tmp_path: Path) ->
         ("npx -y @modelcontextprotocol/server-filesystem .", "server-filesystem"),
         ("uvx mcp-server-time", "mcp-server-time"),
         ("python3", "python3"),
+        ("uv run server.py", "server"),
+        ("uv --directory x run s.py", "s"),
+        ("uvx --from pkg cmd", "cmd"),
+        ("npx -y pkg@latest", "pkg"),
+        ("docker run -i --rm -e TOKEN -v /a:/b ghcr.io/x/mcp-fetch:latest", "mcp-fetch"),
+        ("env A=1 node x.js", "x"),
+        ("node --require ./a.js server.js", "server"),
+        ("pnpm dlx pkg", "pkg"),
     ],
 )
 def test_a_server_without_a_name_gets_that_of_its_program(command: str, name: str) -> None:
