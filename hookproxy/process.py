@@ -47,7 +47,9 @@ def start_server(argv: Sequence[str]) -> Server:
     Raises UserError with the status that a shell would end with.
     """
     if not argv[0]:
-        raise UserError("cannot start the server: its command is empty", "name a program after the two dashes", NOT_FOUND)
+        raise UserError(
+            "cannot start the server: its command is empty", "name a program after the two dashes", NOT_FOUND
+        )
     settle()
     stdin, to_server = os.pipe()
     from_server, stdout = os.pipe()

@@ -108,9 +108,11 @@ class Relay:
     def _agent_tail(self) -> None:
         """What stands after the last line end: a frame as well, to many readers."""
         line = self._agent_lines.take()
-        if not line or not self._strict:
+        if not line:
             return
         effect = self._board.from_agent(line)
+        if not self._strict:  # it has gone already, and now it is known that it may be answered
+            return
         if effect is PASS or isinstance(effect, Send):
             line = effect.line if isinstance(effect, Send) else line
             self.server.write(line + b"\n" if self._board.calls else line)  # held calls' lines come after it

@@ -75,9 +75,7 @@ def test_only_texts_and_integers_are_ids_of_calls(raw: bytes) -> None:
     assert calls.own_id({}) == b"null"
 
 
-@pytest.mark.parametrize(
-    "spelled", [b'"tools/call"', b'"tools\\/call"', b'"\\u0074ools/call"', b'"tools\\u002Fcall"']
-)
+@pytest.mark.parametrize("spelled", [b'"tools/call"', b'"tools\\/call"', b'"\\u0074ools/call"', b'"tools\\u002Fcall"'])
 def test_a_method_is_known_in_any_spelling(spelled: bytes) -> None:
     assert calls.method(wire.fields(b'{"method":%b}' % spelled)) == calls.METHOD
 
@@ -89,7 +87,8 @@ def test_other_methods_are_not_taken_for_a_call() -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["Method", "ID", "PARAMS", "param\u017f", "Name", "argumentS", "tas\u212a", "_META", "RequestState", "rE\u017fult"]
+    "key",
+    ["Method", "ID", "PARAMS", "param\u017f", "Name", "argumentS", "tas\u212a", "_META", "RequestState", "rE\u017fult"],
 )
 def test_keys_that_readers_who_ignore_case_take_for_others_are_unreadable(key: str) -> None:
     members = wire.fields(wire.encode({"jsonrpc": "2.0", key: 1}))
@@ -185,6 +184,12 @@ def test_answers_are_told_from_other_frames() -> None:
         b'{"id":7,"result":{"a":1},"result":{"a":1}}',
         b'{"id":7,"id":7,"result":{}}',
         b'{"id":7,"result":{},"error":{}}',
+        b'{"id":7,"result":{"a":1},"error":{}}\n',
+        b'{"id":7,"error":{},"result":{"a":1}}\n',
+        b'{"id":77777,"id":7,"result":{"a":1}}\n',
+        b'{"id":7,"result":{"a":1},"id":77777}\n',
+        b'{"jsonrpc":"2.0","id":7,"result":{"a":1},"error":{}}\n',
+        b'{"jsonrpc":"2.0","id":7,"result":{"a":1},"result":{"a":1}}\n',
         b'{"id":7,"result":{"a":"\xff"}}',
         b'{ "id": 7, "result": {"a":1,"\\u0061":2} }',
         b'{"result": 1,"id":1,"x":1,"y":11,"result":{"z": 0, "id": 1, "x": 1, "y": 1}}',
@@ -206,9 +211,7 @@ def test_an_answer_that_can_be_read_in_two_ways_is_an_error(line: bytes) -> None
         (b'{"id":7}', None, b"{}"),
     ],
 )
-def test_an_answer_says_a_result_or_an_error(
-    line: bytes, result: dict[str, bytes] | None, error: bytes | None
-) -> None:
+def test_an_answer_says_a_result_or_an_error(line: bytes, result: dict[str, bytes] | None, error: bytes | None) -> None:
     found = calls.read_answer(line)
     assert found is not None
     said = found[1]

@@ -144,7 +144,7 @@ async def test_hooks_of_one_group_run_at_once_and_see_the_same(tmp_path: Path) -
 async def test_hooks_of_a_serial_dialect_run_one_after_another(tmp_path: Path) -> None:
     serial = replace(DIALECTS["claude"], order=Order.SERIAL)
     path = shlex.quote(str(tmp_path / "order"))
-    specs = [hook(f"echo {name} >> {path}; sleep 0.0{5 - name}; echo {name} >> {path}") for name in range(4)]
+    specs = [hook(f"echo {name} >> {path}; sleep 0.0{4 - name}; echo {name} >> {path}") for name in range(4)]
     asked = hooks(replace(group(*specs), dialect=serial))
     await ask(asked, occasion())
     assert (tmp_path / "order").read_text().split() == ["0", "0", "1", "1", "2", "2", "3", "3"]
@@ -262,7 +262,9 @@ async def test_when_the_asking_is_cancelled_no_hook_is_left(tmp_path: Path) -> N
                 except BlockingIOError:
                     continue
         tasks.cancel_scope.cancel()
-    assert os.read(reader, 100) == b"", "nobody holds the pipe any more"
+    with anyio.fail_after(10):
+        await anyio.wait_readable(reader)
+        assert os.read(reader, 100) == b"", "nobody holds the pipe any more"
     os.close(reader)
 
 

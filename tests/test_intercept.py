@@ -121,7 +121,9 @@ async def test_an_answer_that_is_not_the_end_of_a_call_passes_unseen(told: Told,
     assert told.events == []
 
 
-@pytest.mark.parametrize("result", [b"[]", b"null", b"7", b"{}", b'{"content":null}', b'{"content":"x"}', b'{"content":[7]}'])
+@pytest.mark.parametrize(
+    "result", [b"[]", b"null", b"7", b"{}", b'{"content":null}', b'{"content":"x"}', b'{"content":[7]}']
+)
 async def test_odd_results_pass_as_they_are(told: Told, result: bytes) -> None:
     answer = b'{"jsonrpc":"2.0","id":7,"result":%b}\n' % result
     async with rig(group(hook(told.hook(), POST))) as proxied:
@@ -403,6 +405,8 @@ async def test_feedback_in_structured_content_goes_where_the_schema_is_open(told
 
 async def test_a_post_hook_does_not_see_what_hides_text(told: Told) -> None:
     answer = ANSWER.replace(b"done", b"s\\u0065cret \\/etc")
-    async with rig(group(hook(f"grep -q 'secret /etc' && {says({'reason': 'Leak!', 'decision': 'block'})}", POST))) as proxied:
+    async with rig(
+        group(hook(f"grep -q 'secret /etc' && {says({'reason': 'Leak!', 'decision': 'block'})}", POST))
+    ) as proxied:
         _, got = await through(proxied, answer)
     assert "Leak!" in text_of(got)

@@ -308,9 +308,7 @@ async def test_calls_that_come_after_the_server_was_lost_are_told_so_too() -> No
 
 async def test_a_hook_that_stops_the_turn_denies_what_is_held_and_nothing_else(gate: Gate) -> None:
     stop = """echo '{"continue":false,"stopReason":"enough"}'"""
-    groups = group(
-        hook(gate.hook(), matcher="held"), hook(stop, matcher="stop"), hook("exit 0", matcher="forwarded")
-    )
+    groups = group(hook(gate.hook(), matcher="held"), hook(stop, matcher="stop"), hook("exit 0", matcher="forwarded"))
     async with rig(groups) as proxied:
         await proxied.agent.send(call(1, "forwarded"), call(2, "held"))
         await proxied.server.line()

@@ -6,7 +6,10 @@ import pytest
 
 from hookproxy.schema import misfit
 
-SCHEMA = b'{"type":"object","properties":{"path":{"type":"string"},"o":{"properties":{"n":{"type":"integer"}}}},"required":["path"]}'
+SCHEMA = (
+    b'{"type":"object","properties":{"path":{"type":"string"},"o":{"properties":{"n":{"type":"integer"}}}},'
+    b'"required":["path"]}'
+)
 
 
 def test_arguments_that_fit_are_no_trouble() -> None:

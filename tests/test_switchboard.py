@@ -254,9 +254,7 @@ def test_a_session_begins_with_initialize(board: Switchboard) -> None:
     board.from_agent(PING)
     board.from_agent(b'{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{}}}\n')
     assert not board.opened
-    board.from_agent(
-        b'{"id":2,"method":"initialize","params":{"clientInfo":{"name":"Lean","version":"1.2"}}}\n'
-    )
+    board.from_agent(b'{"id":2,"method":"initialize","params":{"clientInfo":{"name":"Lean","version":"1.2"}}}\n')
     assert (board.opened, board.handshake, board.agent) == (True, True, "Lean 1.2")
     assert board.from_server(b'{"id":2,"result":{}}\n') == InitializeAnswered()
 
@@ -280,7 +278,7 @@ def test_the_table_of_tools_learns_from_what_passes(board: Switchboard) -> None:
     listing = b'{"id":1,"result":{"tools":[{"name":"danger","inputSchema":{"properties":{"path":{}}}}]}}\n'
     assert board.from_server(listing) == ToolsListed()
     assert board.tools["danger"].properties == {"path"}
-    assert not board.watching
+    assert board.requests == {}
     spelled_otherwise = CALL.replace(b'"a":1', b'"Path":"/etc"')
     assert "schema" in refusal(board, spelled_otherwise).why
 

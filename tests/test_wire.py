@@ -27,9 +27,7 @@ TWINS = {
     "outside the BMP": '{"😀":1,"\\ud83d\\ude00":2}'.encode(),
     "a longer last value": b'{"a":1,"b":2,"a":{"b":2}}',
     "blanks of the right number": b'{"a": 1,"b":1,"c":1,"d":11,"a":{"z": 0, "b": 1, "c": 1, "d": 1}}',
-    "blanks of the right number, a line end": (
-        b'{"a": 1,"b":1,"c":1,"d":11,"a":{"z": 0, "b": 1, "c": 1, "d": 1}}\n'
-    ),
+    "blanks of the right number, a line end": (b'{"a": 1,"b":1,"c":1,"d":11,"a":{"z": 0, "b": 1, "c": 1, "d": 1}}\n'),
 }
 
 NOT_ONE_OBJECT = {
@@ -144,9 +142,7 @@ def test_half_a_surrogate_pair_in_a_value_hides_nothing_from_spans() -> None:
         ('{"é":1,"ü":2}'.encode(), "ü", b"3", '{"é":1,"ü":3}'.encode()),
     ],
 )
-def test_setting_a_member_changes_this_member_alone(
-    raw: bytes, name: str, value: bytes, expected: bytes
-) -> None:
+def test_setting_a_member_changes_this_member_alone(raw: bytes, name: str, value: bytes, expected: bytes) -> None:
     assert wire.with_member(raw, name, value) == expected
 
 
@@ -163,9 +159,7 @@ def test_setting_a_member_changes_this_member_alone(
         (b'{"a":"x,y","b":2}', "a", b'{"b":2}'),
     ],
 )
-def test_removing_a_member_takes_its_comma_along_and_nothing_else(
-    raw: bytes, name: str, expected: bytes
-) -> None:
+def test_removing_a_member_takes_its_comma_along_and_nothing_else(raw: bytes, name: str, expected: bytes) -> None:
     assert wire.without_member(raw, name) == expected
 
 
@@ -245,9 +239,7 @@ def test_what_is_no_json_is_not_shown_to_hooks(raw: bytes) -> None:
 
 @pytest.mark.parametrize("read", [wire.normalise, wire.legible])
 @pytest.mark.parametrize("one", [b"[%b]", b'{"a":%b}'], ids=["arrays", "objects"])
-def test_nesting_of_any_depth_is_read_or_refused_but_never_a_crash(
-    read: Callable[[bytes], bytes], one: bytes
-) -> None:
+def test_nesting_of_any_depth_is_read_or_refused_but_never_a_crash(read: Callable[[bytes], bytes], one: bytes) -> None:
     opening, closing = one.split(b"%b")
     for depth in (1, 10, 100, *range(200, 1100), 100_000):
         raw = opening * depth + b"1" + closing * depth

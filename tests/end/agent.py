@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -372,15 +373,19 @@ class Scene:
         messages = map(json.loads, self.received())
         return [message for message in messages if message.get("method") == "tools/call"]
 
-    async def empty(self, within: float = 1.0) -> None:
-        """Wait until none of the processes that this scene began is left."""
+    def running(self, word: str) -> dict[int, str]:
+        """The processes that this scene began and that have this in their command lines."""
+        return {pid: command for pid, command in marked(self.mark).items() if word in command}
+
+    async def empty(self, within: float = 1.0, word: str = "") -> None:
+        """Wait until none of the processes that this scene began is left, or none with this in its command line."""
         try:
             with anyio.fail_after(within):
-                while pids := marked(self.mark):
+                while pids := self.running(word):
                     for pid in pids:
                         await ends(pid)
         except TimeoutError:
-            raise AssertionError(f"left behind: {marked(self.mark)}") from None
+            raise AssertionError(f"left behind: {self.running(word)}") from None
 
     async def close(self) -> None:
         """End every agent as an agent ends its server, and see that nothing is left."""
@@ -395,9 +400,14 @@ class Scene:
         finally:
             self._clear()
 
+    def kill(self, word: str = "") -> None:
+        """End what is left on purpose: all processes with this in their command lines."""
+        for pid in self.running(word):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
     def _clear(self) -> None:
-        for pid in marked(self.mark):
-            os.kill(pid, signal.SIGKILL)
+        self.kill()
         for agent in self._agents:
             agent.process.wait(PATIENCE)
             agent.go()

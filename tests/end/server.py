@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import sys
+import time
 from typing import Any
 
 Json = dict[str, Any]
@@ -137,6 +138,12 @@ class Server:
         return said("x" * int(arguments["size"]))
 
     def tool_quit(self, arguments: Json, _id: object) -> None:
+        os._exit(int(arguments["status"]))
+
+    def tool_quit_slowly(self, arguments: Json, _id: object) -> None:
+        """Its output ends a while before it does."""
+        os.close(1)
+        time.sleep(0.3)
         os._exit(int(arguments["status"]))
 
     def tool_killed(self, arguments: Json, _id: object) -> None:

@@ -25,7 +25,6 @@ from tests.end.agent import (
     ends,
     group,
     line_of,
-    marked,
     request,
     specific,
     stateless_call,
@@ -500,7 +499,7 @@ async def test_on_trouble_of_a_file_goes_over_that_of_the_configuration(scene: S
 async def test_a_timeout_ends_the_hook_with_everything_it_started(scene: Scene) -> None:
     agent = await begun(scene, scene.hooks(PreToolUse=[group("sleep 600 & sleep 601", timeout=0.2)]))
     await agent.ask(call(1, "echo"))
-    assert not [command for command in marked(scene.mark).values() if "sleep" in command]
+    await scene.empty(word="sleep")
 
 
 async def test_a_hook_that_ignores_term_is_killed_after_its_grace(scene: Scene) -> None:
@@ -509,7 +508,7 @@ async def test_a_hook_that_ignores_term_is_killed_after_its_grace(scene: Scene) 
     begun_at = time.monotonic()
     assert "timed out after 0.2 s" in refused(await agent.ask(call(1, "echo")))
     assert 2 < time.monotonic() - begun_at < 3.5
-    assert not [command for command in marked(scene.mark).values() if "sleep" in command]
+    await scene.empty(word="sleep")
 
 
 async def test_calls_without_slow_hooks_overtake_those_with_them(scene: Scene) -> None:
@@ -562,7 +561,7 @@ async def test_a_hook_whose_child_keeps_its_output_is_over_when_it_exits(scene: 
     agent = await begun(scene, scene.hooks(PreToolUse=f"{denial}; sleep 600 & exit 0"))
     with anyio.fail_after(2):
         assert "said before" in refused(await agent.ask(call(1, "echo")))
-    (child,) = [pid for pid, command in marked(scene.mark).items() if "sleep 600" in command]
+    (child,) = scene.running("sleep 600")
     os.kill(child, signal.SIGKILL)  # what a hook leaves behind on purpose is not ours to end
     await ends(child)
 

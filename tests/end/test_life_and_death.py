@@ -29,7 +29,6 @@ from tests.end.agent import (
     ends,
     group,
     line_of,
-    marked,
     notification,
     request,
     specific,
@@ -233,16 +232,18 @@ async def test_a_judged_call_whose_server_dies_is_an_error_that_says_so_and_fail
     assert document["error"]
 
 
-async def test_a_server_that_dies_while_a_hook_judges_a_call_ends_the_hook_and_the_call(scene: Scene) -> None:
+@pytest.mark.parametrize("tool", ["quit", "quit_slowly"])
+async def test_a_server_that_dies_while_a_hook_judges_a_call_ends_the_hook_and_the_call(
+    scene: Scene, tool: str
+) -> None:
     gate = scene.gate("judging")
     agent = scene.run(scene.hooks(PreToolUse=[group(gate.script, matcher="mcp__.*__echo")]))
     await agent.greet()
     await agent.send(call(1, "echo"))
-    hook = int(await gate.reached())
-    await agent.send(call(2, "quit", status=6))
+    await gate.reached()
+    await agent.send(call(2, tool, status=6))
     assert "exited with status 6" in (await agent.answer(1))["error"]["message"]
     assert await gone(scene, agent) == 6
-    assert hook not in marked(scene.mark)
     assert [one["id"] for one in scene.calls_received()] == [2]
 
 
@@ -280,9 +281,9 @@ async def test_a_grandchild_that_keeps_the_servers_output_does_not_keep_us(scene
     await agent.send(call(1, "orphan", status=8))
     assert await agent.ended(within=SOON) == 8
     assert await agent.rest() == b""
-    (orphan,) = marked(scene.mark)
-    os.kill(orphan, signal.SIGKILL)
-    await ends(orphan)
+    assert len(scene.running("server.py")) == 1
+    scene.kill("server.py")
+    await scene.empty()
 
 
 # --- how the agent ends ---
@@ -442,9 +443,8 @@ async def test_when_the_proxy_is_killed_the_server_goes_at_the_end_of_its_input(
     assert await agent.ended(within=SOON) == -signal.SIGKILL
     await ends(pid, within=SOON)
     assert await agent.rest() == b""
-    for left, command in marked(scene.mark).items():  # a hook in a session of its own, which nobody can end
-        assert "sleep 600" in command or gate.way in command
-        os.kill(left, signal.SIGKILL)
+    scene.kill("sleep 600")  # a hook in a session of its own, which nobody can end
+    scene.kill(gate.way)
     await scene.empty()
 
 
@@ -454,9 +454,8 @@ async def test_when_the_agent_kills_our_process_group_the_server_goes_with_us(sc
     os.killpg(agent.pid, signal.SIGKILL)
     assert await agent.ended(within=SOON) == -signal.SIGKILL
     await ends(pid, within=SOON)
-    for left, command in marked(scene.mark).items():
-        assert "sleep 600" in command or gate.way in command
-        os.kill(left, signal.SIGKILL)
+    scene.kill("sleep 600")
+    scene.kill(gate.way)
     await scene.empty()
 
 
@@ -475,9 +474,7 @@ async def test_when_the_server_is_killed_its_call_ends_and_so_do_we(
     assert await agent.rest() == b""
     assert await agent.ended(within=SOON) == 128 + number
     if phase == "after":  # what a hook that ended by itself leaves behind is not ours to end
-        for left, command in marked(scene.mark).items():
-            assert "sleep 600" in command
-            os.kill(left, signal.SIGKILL)
+        scene.kill("sleep 600")
     await scene.empty()
 
 
@@ -554,7 +551,7 @@ async def test_cancelling_while_a_hook_runs_kills_its_tree_and_is_silent(scene: 
     await agent.send(cancel(1))
     await ends(hook, within=SOON)
     assert text_of(await agent.ask(call(2, "other"))) == "ran other"
-    assert not any("sleep 600" in command for command in marked(scene.mark).values())
+    await scene.empty(word="sleep 600")
     agent.end_input()
     assert await gone(scene, agent) == 0
     assert agent.passed_by == []
@@ -706,8 +703,7 @@ async def test_an_agent_that_stopped_reading_does_not_keep_a_signalled_proxy(sce
     await stuck.reached()
     agent.signal(signal.SIGTERM)
     assert await agent.ended(within=SOON) == 143
-    for flooding in marked(scene.mark):
-        os.kill(flooding, signal.SIGKILL)
+    scene.kill("server.py")  # its child
     await scene.empty()
 
 

@@ -26,9 +26,7 @@ class Pairs(list[tuple[str, Any]]):
 
 def read(raw: bytes) -> Any:  # noqa: ANN401  # any JSON
     """What Python's reader makes of it, with nothing lost."""
-    return json.loads(
-        raw.decode("utf-8"), object_pairs_hook=Pairs, parse_int=Number, parse_float=Number
-    )
+    return json.loads(raw.decode("utf-8"), object_pairs_hook=Pairs, parse_int=Number, parse_float=Number)
 
 
 def members_of(raw: bytes) -> list[tuple[str, Any]]:

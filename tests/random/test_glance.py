@@ -29,7 +29,7 @@ def arguments(draw: st.DrawFn) -> str:
         f"[\n{EVIL}\n]",
         f"{EVIL}\n",
         '{"a":{}\n}',
-        f'[{{}}\n{EVIL}\n{{}}]',
+        f"[{{}}\n{EVIL}\n{{}}]",
         '{"a":"}\\n{"}',
         '{"a":1,"a":2}',
         f'{{"a":"\n{EVIL}"}}',
@@ -136,9 +136,7 @@ FROM_SERVER: Final = (
 
 
 @given(st.lists(st.sampled_from(FROM_SERVER), min_size=1, max_size=4), st.data())
-def test_what_passes_at_a_glance_from_the_server_passes_the_full_reading(
-    said: list[str], data: st.DataObject
-) -> None:
+def test_what_passes_at_a_glance_from_the_server_passes_the_full_reading(said: list[str], data: st.DataObject) -> None:
     assume(len({line for line in said if '"id":40' in line}) == sum('"id":40' in line for line in said))
     assume(said.count(FROM_SERVER[1]) < 2)
     text = "\n".join(said)

@@ -40,9 +40,7 @@ def test_every_byte_comes_out_in_order_and_only_whole_lines_do(
     st.lists(st.integers(0, 2200), min_size=1, max_size=6),
     st.lists(st.integers(0, 8000), max_size=40),
 )
-def test_lines_beyond_the_limit_are_told_and_the_others_come_whole(
-    sizes: list[int], cuts: list[int]
-) -> None:
+def test_lines_beyond_the_limit_are_told_and_the_others_come_whole(sizes: list[int], cuts: list[int]) -> None:
     stream = b"".join(b"x" * size + b"\n" for size in sizes)
     lines = Lines(LIMIT)
     pieces = [part for piece in cut(stream, cuts) for part in cut(piece, list(range(0, len(piece), 500)))]
@@ -53,9 +51,7 @@ def test_lines_beyond_the_limit_are_told_and_the_others_come_whole(
 
 
 @given(st.integers(1, 3000), st.lists(st.integers(0, 6000), max_size=10), st.sampled_from((b"", b"next\n", b"n")))
-def test_a_long_line_passes_in_pieces_to_its_end_and_no_further(
-    length: int, cuts: list[int], after: bytes
-) -> None:
+def test_a_long_line_passes_in_pieces_to_its_end_and_no_further(length: int, cuts: list[int], after: bytes) -> None:
     line = ANSWER % (b"x" * length)
     head, rest = line[:20], line[20:] + after
     passage = Passage(head)
@@ -69,5 +65,3 @@ def test_a_long_line_passes_in_pieces_to_its_end_and_no_further(
             break
         assert left == b""
     assert passed == line
-
-

@@ -7,7 +7,7 @@ from typing import Final
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
+from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 from hookproxy.calls import Call, Phase
 from hookproxy.effects import (
@@ -61,8 +61,10 @@ class Schedule(RuleBasedStateMachine):
         self.live: dict[str, Call] = {}
         """Judged calls that have neither ended nor been cancelled."""
         self.all_heard: list[Heard] = []
+        self.reused: set[str] = set()
+        """Ids that the agent used again before they were answered."""
         self.muddled: set[str] = set()
-        """Ids that the agent or the server used twice at a time, so that nobody can tell which answer is whose."""
+        """Ids of which nobody can tell any more which answer is whose, not even of which calls it might be."""
 
     def agent_says(self, line: str) -> FromAgent:
         block = line.encode() + b"\n"
@@ -74,18 +76,24 @@ class Schedule(RuleBasedStateMachine):
 
     def hear(self, spelling: str, call: Call | None = None) -> Heard:
         one = Heard(spelling, call)
-        if self.waiting(one.key):
+        others = self.unanswered(one.key)
+        if others:
+            self.reused.add(one.key)
+        if any(other.call is None for other in others):
             self.muddled.add(one.key)
         self.all_heard.append(one)
         return one
 
+    def unanswered(self, key: str) -> list[Heard]:
+        return [one for one in self.all_heard if one.key == key and not one.answered]
+
     def waiting(self, key: str) -> list[Heard]:
-        return [one for one in self.all_heard if one.key == key and not (one.answered or one.cancelled)]
+        return [one for one in self.unanswered(key) if not one.cancelled]
 
     # --- the agent ---
 
     @rule(target=started, spelling=st.sampled_from(IDS), loose=st.booleans())
-    def calls_a_judged_tool(self, spelling: str, loose: bool) -> object:
+    def calls_a_judged_tool(self, spelling: str, loose: bool) -> MultipleResults[Call] | Call:
         params = '{"name":"danger","arguments":{"a":1}}'
         line = f'{{"jsonrpc":"2.0","id":{spelling},"method":"tools/call","params":{params}}}'
         effect = self.agent_says(line.replace(",", ", ") if loose else line)
@@ -103,16 +111,16 @@ class Schedule(RuleBasedStateMachine):
         return any(one.key == key for one in self.all_heard)
 
     @rule(target=heard, spelling=st.sampled_from(IDS), tool=st.sampled_from(("safe", "other")))
-    def calls_another_tool(self, spelling: str, tool: str) -> object:
+    def calls_another_tool(self, spelling: str, tool: str) -> MultipleResults[Heard] | Heard:
         line = f'{{"jsonrpc":"2.0","id":{spelling},"method":"tools/call","params":{{"name":"{tool}"}}}}'
         return self.requested(spelling, self.agent_says(line))
 
     @rule(target=heard, spelling=st.sampled_from(IDS), method=st.sampled_from(METHODS))
-    def requests_something_else(self, spelling: str, method: str) -> object:
+    def requests_something_else(self, spelling: str, method: str) -> MultipleResults[Heard] | Heard:
         line = f'{{"jsonrpc":"2.0","id":{spelling},"method":"{method}","params":{{}}}}'
         return self.requested(spelling, self.agent_says(line))
 
-    def requested(self, spelling: str, effect: FromAgent) -> object:
+    def requested(self, spelling: str, effect: FromAgent) -> MultipleResults[Heard] | Heard:
         if isinstance(effect, Refused):
             assert key_of(spelling) in self.live or self.heard_of(key_of(spelling))
             return multiple()
@@ -122,7 +130,8 @@ class Schedule(RuleBasedStateMachine):
 
     @rule(spelling=st.sampled_from(IDS))
     def cancels(self, spelling: str) -> None:
-        line = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}' % spelling
+        params = f'{{"requestId":{spelling}}}'
+        line = f'{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}'
         effect = self.agent_says(line)
         key = key_of(spelling)
         call = self.live.pop(key, None)
@@ -135,10 +144,21 @@ class Schedule(RuleBasedStateMachine):
         for one in self.waiting(key):
             one.cancelled = True
 
+    @rule(target=heard, spelling=st.sampled_from(IDS))
+    def calls_a_judged_tool_and_cancels_it_when_the_server_has_it(
+        self, spelling: str
+    ) -> MultipleResults[Heard] | Heard:
+        call = self.calls_a_judged_tool(spelling, loose=False)
+        if not isinstance(call, Call):
+            return multiple()
+        one = self.hooks_allow(call)
+        self.cancels(spelling)
+        return one
+
     # --- the call's task ---
 
     @rule(target=heard, call=started)
-    def hooks_allow(self, call: Call) -> object:
+    def hooks_allow(self, call: Call) -> MultipleResults[Heard] | Heard:
         lives = self.live.get(call.key.decode()) is call
         if not lives and call.phase is not Phase.CANCELLED:
             return multiple()  # it was refused: its task is over
@@ -168,7 +188,7 @@ class Schedule(RuleBasedStateMachine):
         self.answer(one, "result")
 
     def answer(self, one: Heard, form: str) -> None:
-        if one.answered and (self.waiting(one.key) or one.key in self.live):
+        if one.answered and (one.key in self.live or self.unanswered(one.key)):
             self.muddled.add(one.key)
         said = {
             "result": '"result":{"a":1}',
@@ -180,7 +200,7 @@ class Schedule(RuleBasedStateMachine):
         effect = self.server_says(f"[{line}]" if form == "batch" else line)
         if one.call is not None:
             self.judged_was_answered(one, effect, before)
-        elif not (one.answered or one.cancelled or one.key in self.muddled):
+        elif not (one.answered or one.cancelled or one.key in self.reused | self.muddled):
             assert effect is PASS or isinstance(effect, InitializeAnswered | ToolsListed)
         if form != "batch" or effect is PASS:
             one.answered = True
@@ -218,4 +238,4 @@ class Schedule(RuleBasedStateMachine):
 
 
 TestSchedule = Schedule.TestCase
-TestSchedule.settings = settings(max_examples=400, stateful_step_count=40)
+TestSchedule.settings = settings(max_examples=200, stateful_step_count=30)

@@ -167,8 +167,6 @@ def test_legible_output_is_the_same_object_or_the_same_value(
     members: list[tuple[str, bytes]], blank: bytes, escape: bool
 ) -> None:
     assume(len({key for key, _ in members}) == len(members))
-    raw = b"{%b}" % (b"," + blank).join(
-        spelled(key, escape) + blank + b":" + value for key, value in members
-    )
+    raw = b"{%b}" % (b"," + blank).join(spelled(key, escape) + blank + b":" + value for key, value in members)
     shown = wire.legible(raw)
     assert shown is raw or shown == wire.normalise(raw, lenient=True)

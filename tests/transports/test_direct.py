@@ -67,9 +67,7 @@ def test_the_wait_ends_when_a_callback_gives_the_loop_something_to_do(
     assert calls == [0, 1, 2]
 
 
-def test_ordinary_descriptors_are_reported_beside_direct_ones(
-    selector: DirectSelector, pipe: tuple[int, int]
-) -> None:
+def test_ordinary_descriptors_are_reported_beside_direct_ones(selector: DirectSelector, pipe: tuple[int, int]) -> None:
     reader, writer = pipe
     one, two = socket.socketpair()
     with one, two:
@@ -153,9 +151,7 @@ def test_a_callback_that_removes_the_next_one_keeps_it_from_running(selector: Di
             os.close(fd)
 
 
-def test_a_hang_up_is_told_although_nothing_is_waited_for(
-    selector: DirectSelector, pipe: tuple[int, int]
-) -> None:
+def test_a_hang_up_is_told_although_nothing_is_waited_for(selector: DirectSelector, pipe: tuple[int, int]) -> None:
     reader, writer = pipe
     ran: list[int] = []
 
@@ -205,7 +201,12 @@ async def test_an_event_set_in_a_direct_callback_wakes_its_task() -> None:
     assert isinstance(loop, DirectLoop)
     reader, writer = os.pipe()
     event = anyio.Event()
-    loop.direct.add_direct(reader, select.EPOLLIN, lambda: (os.read(reader, 1), event.set()) and None)
+
+    def callback() -> None:
+        os.read(reader, 1)
+        event.set()
+
+    loop.direct.add_direct(reader, select.EPOLLIN, callback)
     loop.call_soon(os.write, writer, b"x")
     with anyio.fail_after(10):
         await event.wait()
