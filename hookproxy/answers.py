@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from . import wire
+from . import legible, wire
 from .model import Delivery, Tool
 
 LIMIT: Final = 10 * 1024 * 1024
@@ -136,7 +136,7 @@ def replaced(line: bytes, replacement: bytes, delivery: Delivery, tool: Tool | N
 def _offered(replacement: bytes) -> dict[str, bytes]:
     """The members of a result that a hook's replacement brings: `content` always."""
     try:
-        raw = wire.one_line(wire.normalise(replacement, lenient=True))  # hooks may print it over many lines
+        raw = wire.one_line(legible.normalise(replacement, lenient=True))  # hooks may print it over many lines
     except UNCLEAR:
         return {"content": b"[%b]" % _block(replacement.decode(errors="replace"))}
     if _is_content(raw):

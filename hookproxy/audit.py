@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from dataclasses import dataclass, field
@@ -10,12 +11,13 @@ from typing import Final
 
 import msgspec
 
-from . import wire
+from . import legible, wire
 from .model import Session, Settings, Statement, Verdict
 
 VERSION: Final = 1
 """The format's number: `v` in each line."""
 
+_WAITING_LIMIT: Final = 1024 * 1024  # bytes kept while the file cannot be written: a full disk must not fill memory
 _MODE: Final = 0o600  # arguments may hold secrets: for their owner alone
 
 
@@ -35,12 +37,12 @@ class Record:
     statements: list[Statement] = field(default_factory=list)
     final: bytes = b""
     """The rewritten arguments, where a hook rewrote them."""
-    decision: str = "allow"
-    """`allow`, `deny`, `asked-allow`, `asked-deny`."""
+    decision: str = ""
+    """`allow`, `deny`, `asked-allow`, `asked-deny`; nothing if the call was cancelled before."""
     reason: str = ""
     """Why it was refused, or what else should be known."""
     result: str = "ok"
-    """`ok`, `error`, `refused`, `cancelled`, `lost`."""
+    """`ok`, `error`, `refused`, `cancelled`, `lost`; `pending` if it goes on in further requests."""
     result_changed: bool = False
     ms: float = 0.0
 
@@ -53,7 +55,9 @@ class Audit:
         self.required = settings.audit_required
         self._digest = settings.audit_digest
         self._fd = -1
-        self._unwritten = b""
+        self._waiting: list[bytes] = []
+        self._size = 0  # bytes that wait
+        self._lost = 0  # lines that there was no room for
 
     def trouble(self) -> str:
         """Empty if a line can be written now, as far as can be known; else why not."""
@@ -68,17 +72,20 @@ class Audit:
 
     def write(self, record: Record) -> str:
         """Append the record's line; gives why it could not be written, or nothing. The line is tried again later."""
-        if not self.path:
-            return ""
-        self._unwritten += self._line(record)
-        return self.trouble()
+        return self._add(self._members(record)) if self.path else ""
 
     def note(self, session: Session, text: str) -> str:
         """Append a line about something that belongs to no call; gives why it could not be written, or nothing."""
-        if not self.path:
-            return ""
         members = {"v": VERSION, "time": _now(), "session": session.id, "server": session.server, "note": text}
-        self._unwritten += wire.one_line(wire.encode(members)) + b"\n"
+        return self._add(members) if self.path else ""
+
+    def _add(self, members: dict[str, object]) -> str:
+        line = wire.one_line(wire.encode(_clean(members))) + b"\n"
+        if self._size + len(line) > _WAITING_LIMIT and self._waiting:
+            self._lost += 1
+        else:
+            self._waiting.append(line)
+            self._size += len(line)
         return self.trouble()
 
     def close(self) -> None:
@@ -88,26 +95,27 @@ class Audit:
             self._fd = -1
 
     def _open(self) -> None:
+        if self._fd >= 0 and os.fstat(self._fd).st_nlink == 0:  # rotated away: what is written there nobody reads
+            self.close()
         if self._fd < 0:
             os.makedirs(os.path.dirname(self.path) or ".", mode=0o700, exist_ok=True)
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
             self._fd = os.open(self.path, flags, _MODE)
 
     def _flush(self) -> None:
-        if not self._unwritten:
-            return
-        unwritten, self._unwritten = self._unwritten, b""
-        try:
-            written = os.write(self._fd, unwritten)
-        except OSError:
-            self._unwritten = unwritten
-            raise
-        if written < len(unwritten):  # the disk is full: what is there is half a line, so the whole comes again
-            self._unwritten = b"\n" + unwritten.lstrip(b"\n")
-            raise OSError(28, "No space left on device")
-
-    def _line(self, record: Record) -> bytes:
-        return wire.one_line(wire.encode(self._members(record))) + b"\n"
+        """Write what waits, each line in one write, so that many writers of a file do not mix. Raises OSError."""
+        while self._waiting:
+            line = self._waiting[0]
+            written = os.write(self._fd, line)
+            if written < len(line):  # the disk is full: what is there is half a line, so the whole comes again
+                self._waiting[0] = b"\n" + line.lstrip(b"\n")
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self._waiting.pop(0)
+            self._size -= len(line)
+        if self._lost:
+            lost, self._lost = self._lost, 0
+            self._waiting.append(wire.encode({"v": VERSION, "time": _now(), "note": f"{lost} lines lost"}) + b"\n")
+            self._flush()
 
     def _members(self, record: Record) -> dict[str, object]:
         if self._digest:
@@ -117,7 +125,7 @@ class Audit:
         changed = ["arguments"] * bool(record.final) + ["result"] * record.result_changed
         rewritten: dict[str, object] = {}
         if record.final:
-            final = wire.normalise(record.final)
+            final = legible.normalise(record.final)
             key = "rewritten_sha256" if self._digest else "rewritten"
             rewritten[key] = hashlib.sha256(final).hexdigest() if self._digest else msgspec.Raw(final)
         return {
@@ -139,6 +147,17 @@ class Audit:
             "agent": record.agent,
             "user": _user(),
         }
+
+
+def _clean(value: object) -> object:
+    """The same with text that came from the operating system and is no UTF-8 made so."""
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, dict):
+        return {key: _clean(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    return value
 
 
 def _now() -> str:

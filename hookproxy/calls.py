@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import msgspec
-
-from . import wire
+from . import legible, wire
+from .glance import EXACT_DIGITS
 from .model import Tool
+from .replies import Members, Said
 
-Members = Mapping[str, msgspec.Raw]
+if TYPE_CHECKING:
+    import msgspec
 
+_ANNOTATIONS_LIMIT: Final = 16 * 1024  # bytes: a hundred times the usual, and it goes to each hook
 METHOD: Final = b'"tools/call"'
+CANCELLED: Final = b'"notifications/cancelled"'
 PROTOCOL_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 """The member of `params._meta` that makes a request one of the stateless era (2026-07-28 and later)."""
 
@@ -31,15 +34,6 @@ class Phase(Enum):
     FORWARDED = auto()  # the server has it
     ANSWERED = auto()  # the server's answer is with the hooks
     CANCELLED = auto()  # by the agent: nothing about it reaches the agent any more
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What an answer says: one of both."""
-
-    result: Members | None = None
-    """Its members; none where the result is no object."""
-    error: msgspec.Raw | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -78,50 +72,18 @@ class Request:
         return id_key(self.id)
 
 
-class _Answer(msgspec.Struct, gc=False):
-    """An answer with a result as nearly every server writes it, read in one pass: the result may be large."""
-
-    result: dict[str, msgspec.Raw]
-    id: msgspec.Raw
-    jsonrpc: msgspec.Raw = msgspec.Raw(b"")
-
-
-_ANSWER: Final = msgspec.json.Decoder(_Answer)
-_LEAST_ANSWER: Final = len(b'{"jsonrpc":,"id":,"result":}\n')
-
-
-def read_answer(line: bytes) -> tuple[bytes, Said] | None:
-    """The id of an answer, and what it says; None: the frame is none. Raises Unreadable, TwinKeys."""
-    wire.check_text(line)
-    with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        answer = _ANSWER.decode(line)
-        result = answer.result
-        size = 4 * len(result) + 1 + sum(map(len, result)) + sum(map(len, result.values()))
-        if result and size + len(answer.id) + len(answer.jsonrpc) + _LEAST_ANSWER == len(line):
-            return bytes(answer.id), Said(result=result)  # every byte is accounted for, as in `wire.fields`
-    members = wire.fields(line)
-    if "id" not in members or ("method" in members and not members.keys() & {"result", "error"}):
-        return None
-    return bytes(members["id"]), _said(members)
-
-
-def _said(members: Members) -> Said:
-    if "result" not in members:
-        return Said(error=members.get("error", msgspec.Raw(b"{}")))
-    if "error" in members:
-        raise wire.Unreadable("it holds both a result and an error")
-    result = members["result"]
-    return Said(result=wire.fields(result) if bytes(memoryview(result)[:1]) == b"{" else {})
-
-
 def id_key(raw: bytes) -> bytes:
-    """What two spellings of one id have in common; `7` and `"7"` are the same id to some peers."""
-    if raw[:1] != b'"':
+    """What all spellings of one id have in common: `7` and `"7"`, and numbers that are one in JavaScript."""
+    if raw.isdigit() and len(raw) <= EXACT_DIGITS:
         return raw
-    if b"\\" not in raw:
-        return raw[1:-1]
-    decoded = wire.text(raw)
-    return raw[1:-1] if decoded is None else decoded.encode()
+    if raw[:1] == b'"':
+        decoded = wire.text(raw) if b"\\" in raw else None
+        return raw[1:-1] if decoded is None else decoded.encode()
+    try:
+        number = float(raw)
+        return b"%d" % int(number) if number.is_integer() else repr(number).encode()
+    except (ValueError, OverflowError):  # null, true, 1e400
+        return raw
 
 
 def own_id(members: Members) -> bytes:
@@ -140,12 +102,35 @@ def method(members: Members) -> bytes:
 
 
 def check_spelling(members: Members) -> None:
-    """Raise Unreadable for a key that readers that ignore case (Go's encoding/json) take for one of JSON-RPC's."""
-    if members.keys() <= _ENVELOPE:
-        return
+    """Raise Unreadable for a key or a method that some readers take for another.
+
+    Go's encoding/json ignores case in keys, and to a reader in C a text ends at NUL.
+    """
+    if b"\\u0000" in method(members):
+        raise wire.Unreadable("the method holds a NUL, where some readers stop")
+    if not members.keys() <= _ENVELOPE:
+        _check_keys(members)
+
+
+def _check_keys(members: Members) -> None:
     for key in members:
-        if key.casefold() in _FOLDED and key not in _ENVELOPE and key not in _PARAMS:
-            raise wire.Unreadable(f"the member {key!r} is taken for {key.casefold()!r} by readers that ignore case")
+        meant = key.partition("\0")[0].upper().casefold()  # some fold down, some up
+        if meant in _FOLDED and key not in _ENVELOPE and key not in _PARAMS:
+            raise wire.Unreadable(
+                f"the member {key!r} is taken for {meant!r} by readers that ignore case or stop at NUL"
+            )
+
+
+def check_batch(batch: Sequence[Members]) -> list[bytes]:
+    """The methods in a batch. Raises Unreadable if it holds what must come as a message of its own."""
+    methods = [method(members) for members in batch]
+    for members in batch:
+        check_spelling(members)
+    if METHOD in methods:
+        raise wire.Unreadable("a tool call is not forwarded: send it as a message of its own")
+    if CANCELLED in methods and len(batch) > 1:
+        raise wire.Unreadable("a cancellation is not forwarded among others: send it as a message of its own")
+    return methods
 
 
 def read(members: Members) -> Request:
@@ -158,10 +143,12 @@ def read(members: Members) -> Request:
         raise wire.Unreadable("its params are no object")
     params = wire.fields(raw)
     if not params.keys() <= _PARAMS:
-        check_spelling(params)
+        _check_keys(params)
     tool = wire.text(bytes(params.get("name", b"")))
     if tool is None:
         raise wire.Unreadable("it names no tool")
+    if "\0" in tool:
+        raise wire.Unreadable("its tool's name holds a NUL, where some readers stop")
     return Request(raw_id, tool, params)
 
 
@@ -178,8 +165,8 @@ def to_judge(request: Request, line: bytes, listed: Tool | None) -> Call:
         raw = b"{}"
     if raw[:1] != b"{":
         raise wire.Unreadable("its arguments are no object")
-    legible = wire.normalise(raw)
-    _check_names(legible, listed)
+    arguments = legible.normalise(raw)
+    _check_names(arguments, listed)
     members = meta(request.params)
     stateless = PROTOCOL_VERSION_KEY in members
     return Call(
@@ -187,7 +174,7 @@ def to_judge(request: Request, line: bytes, listed: Tool | None) -> Call:
         id=request.id,
         line=wire.one_line(line),
         tool=request.tool,
-        arguments=legible,
+        arguments=arguments,
         meta=members,
         stateless=stateless,
         task="task" in request.params and not stateless,
@@ -225,10 +212,18 @@ def _tool(members: Members) -> Tool:
         name=name,
         input_schema=input_schema,
         output_schema=bytes(members.get("outputSchema", b"")),
-        annotations=bytes(members.get("annotations", b"")),
+        annotations=_annotations(bytes(members.get("annotations", b""))),
         properties=names,
         folded={name.casefold(): name for name in names},
     )
+
+
+def _annotations(raw: bytes) -> bytes:
+    """As hooks may read them; nothing where a hook might fail on them, for they are the server's to choose."""
+    with contextlib.suppress(ValueError):
+        if raw[:1] == b"{" and len(raw) <= _ANNOTATIONS_LIMIT:
+            return legible.normalise(raw, lenient=True)
+    return b""
 
 
 def introduced(info: msgspec.Raw | None) -> str:

@@ -7,12 +7,16 @@ there is no room for a twin, an unknown member or another spelling.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final, Literal
 
 import msgspec
 
 Raw = msgspec.Raw
+EXACT_DIGITS: Final = 15
+"""Digits of an integer that all JSON readers tell from any other: some keep numbers as doubles."""
+
 _NONE: Final = Raw(b"")
 
 
@@ -59,35 +63,38 @@ def unjudged_calls(block: bytes, judged: Mapping[bytes, bool]) -> list[bytes] | 
 
     `judged` knows tools by their names as spelled in JSON.
     """
+    if block.find(b"\n") == len(block) - 1:
+        only = _unjudged_call(block, judged)
+        return None if only is None else [only]
     if not (block.isascii() and is_framed(block)) or b"\r" in block:
         return None
     try:
         found = _CALLS.decode_lines(block)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     size = 0
     ids: list[bytes] = []
     for call in found:
         raw_id = bytes(call.id)
-        if judged.get(bytes(call.params.name), True) or not raw_id.isdigit():
+        if judged.get(bytes(call.params.name), True) or not raw_id.isdigit() or len(raw_id) > EXACT_DIGITS:
             return None
         ids.append(raw_id)
         size += _least_size(call)
     return ids if size == len(block) and len(found) == block.count(b"\n") else None
 
 
-def unjudged_call(line: bytes, judged: Mapping[bytes, bool]) -> bytes | None:
+def _unjudged_call(line: bytes, judged: Mapping[bytes, bool]) -> bytes | None:
     """The same of a block of one line, which costs half as much: its id, or None."""
     try:
         call = _CALLS.decode(line)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     if _least_size(call) != len(line) or judged.get(bytes(call.params.name), True):
         return None
     if not line.isascii() or b"\r" in line:  # which some readers take for a line end
         return None
     raw_id = bytes(call.id)
-    return raw_id if raw_id.isdigit() else None
+    return raw_id if raw_id.isdigit() and len(raw_id) <= EXACT_DIGITS else None
 
 
 def _least_size(call: _Call) -> int:
@@ -112,3 +119,33 @@ def heads(block: bytes) -> list[Head] | None:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     return found if len(found) == block.count(b"\n") else None
+
+
+ENDS: Final = 512  # bytes of a long line's ends that are looked at: the members beside its result are short
+
+_ID: Final = rb'"id"\s*:\s*(-?[0-9]+|"[^"\\]*")\s*'
+_VERSION: Final = rb'(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?'
+_HEAD_ID: Final = re.compile(rb"\s*\{\s*" + _VERSION + _ID + rb",\s*" + _VERSION + rb'"(?:result|error)"\s*:')
+_HEAD_ANSWER: Final = re.compile(rb"\s*\{\s*" + _VERSION + rb'"(?:result|error)"\s*:')
+_TAIL_ID: Final = re.compile(rb"[,{]\s*" + _ID + rb'(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
+_HEAD_METHOD: Final = re.compile(rb"\s*\{\s*" + _VERSION + rb'"method"\s*:')
+
+
+def answered_id(head: bytes, tail: bytes) -> bytes | None:
+    """The id of an answer of which only both ends are at hand, where real servers write it; None: it cannot be told."""
+    found = _HEAD_ID.match(head) or (_HEAD_ANSWER.match(head) and _TAIL_ID.search(tail))
+    return found[1] if found else None
+
+
+def answers_none(head: bytes) -> bool:
+    """True if the message that begins so is a request or a notification."""
+    return _HEAD_METHOD.match(head) is not None
+
+
+_HEAD_REQUEST_ID: Final = re.compile(rb"\s*\{\s*" + _VERSION + _ID + rb",\s*" + _VERSION + rb'"method"\s*:')
+
+
+def requested_id(head: bytes, tail: bytes) -> bytes | None:
+    """The same of a request."""
+    found = _HEAD_REQUEST_ID.match(head) or (_HEAD_METHOD.match(head) and _TAIL_ID.search(tail))
+    return found[1] if found else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -12,13 +13,15 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
-from . import matching, policy, schema, wire
+from . import legible, matching, policy, schema
 from .dialects import foreign_variables
 from .dialects.base import Group
 from .model import (
     Comments,
     Decision,
+    Ended,
     Event,
+    HookResult,
     HookSpec,
     Occasion,
     Order,
@@ -28,10 +31,13 @@ from .model import (
     Statement,
     Tool,
     ToolNames,
+    Verdict,
 )
 from .runners import RUNNERS
 
-_AT_ONCE: Final = 128  # hooks running at a time: three pipes each stay below the usual limit of 1024 descriptors
+_AT_ONCE: Final = 128  # hooks running at a time: more only wait for each other
+_DESCRIPTORS: Final = 8  # that starting a hook may take at a time: three pipes, its exit, and one for the folder
+_OTHERS: Final = 64  # descriptors that are left to all else
 _NAMES_REMEMBERED: Final = 4096  # the agent chooses names: a table of them must not grow for ever
 
 
@@ -72,13 +78,16 @@ class Hooks:
         self._settings = settings
         self._server = re.sub(r"[^A-Za-z0-9_-]", "_", server)  # as Claude Code composes a tool's name
         self._chosen: dict[tuple[Event, str], tuple[_Chosen, ...]] = {}
-        self._places = anyio.Semaphore(_AT_ONCE, fast_acquire=True)
+        self._places = anyio.Semaphore(_places(), fast_acquire=True)
         self._environments = {group.dialect.name: _environment(group, environ) for group in groups}
-        self._background: anyio.abc.TaskGroup | None = None
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._report: Callable[[Sequence[Statement]], None] = lambda _statements: None
+        self.aside = 0
+        """Hooks that run and nobody waits for."""
 
-    def run_background_in(self, tasks: anyio.abc.TaskGroup) -> None:
-        """Hooks that are not awaited run in `tasks`, and end with it."""
-        self._background = tasks
+    def run_aside_in(self, tasks: anyio.abc.TaskGroup, report: Callable[[Sequence[Statement]], None]) -> None:
+        """Hooks that nobody waits for run in `tasks` and end with it; what they said goes to `report`."""
+        self._tasks, self._report = tasks, report
 
     def double(self, agent: str) -> list[str]:
         """The files whose hooks an agent of this name runs by itself, so that they would run twice."""
@@ -131,7 +140,7 @@ class Hooks:
                 return Hearing(replace(decision, feedback=feedback), occasion.arguments, tuple(statements))
             if decision.arguments is not None:
                 rewritten = decision.arguments
-                occasion = replace(occasion, arguments=wire.normalise(rewritten))
+                occasion = replace(occasion, arguments=legible.normalise(rewritten))
         return Hearing(Proceed(rewritten, feedback, asked), occasion.arguments, tuple(statements))
 
     async def after(self, occasion: Occasion) -> tuple[Comments, tuple[Statement, ...]]:
@@ -186,8 +195,8 @@ class Hooks:
         """Run hooks in their dialect's order; parallel ones stand in the order in which they finished."""
         awaited: list[HookSpec] = []
         for spec in hooks:
-            if spec.background and self._background is not None:
-                self._background.start_soon(self._run, group, spec, occasion)
+            if spec.background and self._tasks is not None:
+                self._tasks.start_soon(self._run_aside, group, spec, occasion)
             else:
                 awaited.append(spec)
         said: list[Statement] = []
@@ -203,6 +212,16 @@ class Hooks:
             for spec in awaited:
                 tasks.start_soon(run, spec)
         return said
+
+    async def _run_aside(self, group: Group, spec: HookSpec, occasion: Occasion) -> None:
+        self.aside += 1
+        try:
+            self._report([await self._run(group, spec, occasion)])
+        except OSError as problem:  # too few descriptors or processes: it decides nothing, and is told
+            trouble = Verdict(trouble=f"could not be run: {problem.strerror}")
+            self._report([Statement(spec, HookResult(Ended.NOT_STARTED), trouble)])
+        finally:
+            self.aside -= 1
 
     async def _run(self, group: Group, spec: HookSpec, occasion: Occasion) -> Statement:
         document = group.dialect.write(spec, occasion)
@@ -227,6 +246,12 @@ async def _checked(one: Statement, listed: Tool | None) -> Statement:
 @cache
 def _rule(text: str) -> Callable[[str, bytes], bool]:
     return matching.permission_rule(text)
+
+
+def _places() -> int:
+    """How many hooks may run at a time, so that none lacks a descriptor: a guard that cannot start guards nothing."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _AT_ONCE if limit == resource.RLIM_INFINITY else max(min(_AT_ONCE, (limit - _OTHERS) // _DESCRIPTORS), 1)
 
 
 def _environment(group: Group, environ: Mapping[str, str]) -> dict[str, str]:

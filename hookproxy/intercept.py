@@ -8,7 +8,7 @@ from enum import Enum, auto
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, Protocol
 
-from . import feedback, wire
+from . import feedback, legible, wire
 from .audit import Audit, Record
 from .calls import Call
 from .hooks import Hooks
@@ -88,6 +88,9 @@ async def intercept(call: Call, desk: Desk) -> None:
     answer: bytes | None = None
     try:
         answer = await _judged(call, desk, record)
+    except Exception as defect:
+        record.result, record.reason = "error", f"a defect of hookproxy: {defect!r}"
+        raise
     finally:
         record.ms = (perf_counter() - begun) * 1000
         problem = desk.audit.write(record)
@@ -115,7 +118,7 @@ async def _judged(call: Call, desk: Desk, record: Record) -> bytes | None:
         record.decision, record.result, record.reason = f"{asked}deny", "refused", hearing.decision.reason
         if hearing.decision.stop:
             desk.stop_others(call, hearing.decision)
-        return refusal(call, hearing.decision)
+        return refusal(call, replace(hearing.decision, feedback=(*opening, *hearing.decision.feedback)))
     record.decision, record.final = f"{asked}allow", hearing.decision.arguments or b""
     sent = perf_counter()
     answer = await desk.forward(call, _line(call, hearing.decision))
@@ -182,6 +185,7 @@ async def _commented(
         record.result, record.reason = "error", str(problem)
         return feedback.ambiguous(call.id, str(problem))
     if not reading.final:
+        record.result = "pending"
         return line
     record.result = "error" if reading.failed else "ok"
     event = Event.POST_TOOL_USE_FAILURE if reading.failed else Event.POST_TOOL_USE
@@ -215,9 +219,10 @@ def _read(call: Call) -> _Reading:
         return _Reading(True, True, Outcome(error=_error_text(call.said.error)))
     members = call.said.result or {}
     kind = wire.text(bytes(members["resultType"])) if "resultType" in members else "complete"
-    if kind in ("input_required", "task") or (call.task and "task" in members):
+    handle = (call.stateless and kind in ("input_required", "task")) or (call.task and "task" in members)
+    if handle and members.keys().isdisjoint({"content", "structuredContent"}):  # else an agent may show that
         return _Reading(False)
-    content = wire.legible(bytes(members["content"])) if "content" in members else b"[]"
+    content = legible.legible(bytes(members["content"])) if "content" in members else b"[]"
     failed = "isError" in members and bytes(members["isError"]) == b"true"
     error = (_joined_text(content) or "The tool reported an error without a text.") if failed else ""
     return _Reading(True, failed, Outcome(content=content, has_result=True, error=error))

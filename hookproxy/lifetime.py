@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections.abc import Callable
@@ -30,7 +31,7 @@ class Lifetime:
     def __init__(self, proxy: Proxy, server: Server) -> None:
         self._proxy = proxy
         self._server = server
-        self._status = 0
+        self._code = 0  # as `process.reap` gives it
         self._exited = anyio.Event()
         self._signalled = False
         self._agent_ended = False
@@ -45,29 +46,24 @@ class Lifetime:
             tasks.start_soon(self._watch_server)
             tasks.start_soon(self._pass_signals_on)
             self._proxy.open(tasks)
-            self._proxy.relay.on_passed = self._look
-            self._proxy.relay.start(self._agent_end, self._proxy.stir, self._server_end)
+            self._proxy.relay.start(self._agent_end, self._proxy.changes.tell, self._server_end)
             try:
-                await self._proxy.until(lambda: self._over)
+                await self._proxy.changes.until(lambda: self._over)
                 await self._wind_down()
             finally:
                 self._close()
             tasks.cancel_scope.cancel()
-        return self._status
+        return self._code if self._code >= 0 else 128 - self._code
 
     # --- what happens ---
 
     def _agent_end(self) -> None:
         self._agent_ended = True
-        self._proxy.stir()
+        self._proxy.changes.tell()
 
     def _server_end(self) -> None:
         self._server_ended = True
-        self._proxy.stir()
-
-    def _look(self) -> None:
-        if self._agent_ended:  # only then somebody waits for the last answer
-            self._proxy.stir()
+        self._proxy.changes.tell()
 
     async def _watch_server(self) -> None:
         exit_fd = process.open_exit(self._server.pid)
@@ -75,17 +71,16 @@ class Lifetime:
             await anyio.wait_readable(exit_fd)
         finally:
             os.close(exit_fd)
-        code = process.reap(self._server.pid)
-        self._status = code if code >= 0 else 128 - code
+        self._code = process.reap(self._server.pid)
         self._exited.set()
-        self._proxy.stir()
+        self._proxy.changes.tell()
 
     async def _pass_signals_on(self) -> None:
         with anyio.open_signal_receiver(*_PASSED_ON) as signals:
             async for number in signals:
                 self._signalled = True
                 self._kill(number)
-                self._proxy.stir()
+                self._proxy.changes.tell()
 
     @property
     def _agent_gone(self) -> bool:
@@ -107,14 +102,17 @@ class Lifetime:
         async with anyio.create_task_group() as farewell:
             if not self._hurried:
                 await self._let_hooks_decide()
-            proxy.end_held(lambda call: feedback.ended_early(call.id))
+            if not (self._server_ended or self._exited.is_set()):  # else they are told that it is gone
+                proxy.end_held(lambda call: feedback.ended_early(call.id))
             farewell.start_soon(self._end_session)
             proxy.relay.server.end_output()
-            await proxy.until(lambda: self._hurried or self._agent_gone or not proxy.board.pending)
+            await proxy.changes.until(lambda: self._hurried or self._agent_gone or not proxy.board.pending)
             await self._see_server_off()
             proxy.relay.server.drain()
             proxy.lose_server(self._last_status())
             await self._within(REST if self._signalled else HANG, lambda: not proxy.busy)
+            proxy.end_all(lambda call: feedback.ended_early(call.id))
+            await self._within(process.REAP_LIMIT, lambda: not proxy.busy)
             await self._hand_over()
 
     async def _let_hooks_decide(self) -> None:
@@ -124,7 +122,7 @@ class Lifetime:
     async def _within(self, seconds: float, condition: Callable[[], bool]) -> None:
         """Wait for a condition, but not longer than this, and not when the agent does not listen any more."""
         with anyio.move_on_after(seconds):
-            await self._proxy.until(lambda: condition() or self._agent_gone)
+            await self._proxy.changes.until(lambda: condition() or self._agent_gone)
 
     async def _see_server_off(self) -> None:
         """Wait for the server to leave, ask it to, make it: it has been waited for when this is over."""
@@ -139,12 +137,13 @@ class Lifetime:
 
     def _kill(self, number: int) -> None:
         if not self._exited.is_set():  # after that the number may be another's
-            os.kill(self._server.pid, number)
+            with contextlib.suppress(PermissionError):  # it runs as somebody else: it has its end of input
+                os.kill(self._server.pid, number)
 
     def _last_status(self) -> str:
-        if self._status > 128:
-            return f"was ended by {signal.Signals(self._status - 128).name}"
-        return f"exited with status {self._status}"
+        if self._code < 0:
+            return f"was ended by signal {-self._code}"
+        return f"exited with status {self._code}"
 
     async def _end_session(self) -> None:
         if self._proxy.board.opened and self._proxy.hooks.hears(Event.SESSION_END):
@@ -165,7 +164,7 @@ class Lifetime:
         """Nothing outlives this: both channels closed, the server killed and reaped if it still runs."""
         if not self._exited.is_set():
             self._kill(signal.SIGKILL)
-            process.reap(self._server.pid)
+            process.reap_soon(self._server.pid)
         self._proxy.relay.server.close()
         self._proxy.relay.agent.close()
         self._proxy.audit.close()

@@ -205,6 +205,18 @@ def reap(pid: int) -> int:
         return -signal.SIGKILL
 
 
+def reap_soon(pid: int) -> None:
+    """Take the status of a child that was killed, if it ends within REAP_LIMIT."""
+    import time
+
+    end = time.monotonic() + REAP_LIMIT
+    try:
+        while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < end:
+            time.sleep(0.01)
+    except ChildProcessError:
+        pass
+
+
 def settle() -> None:
     """Undo what we may have inherited that would spoil the starting of children; call it before the first."""
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:  # then the kernel throws away how children end

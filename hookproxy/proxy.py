@@ -13,6 +13,7 @@ import anyio.abc
 from . import feedback, wire
 from .audit import Audit
 from .calls import Call, Phase
+from .changes import Changes
 from .effects import (
     Answered,
     CancelCall,
@@ -58,27 +59,35 @@ class Proxy:
         self.session = session
         self.audit = audit
         self.say = say
-        self.board = Switchboard(hooks.concerns if hooks.any else None)
+        self.board = Switchboard(self._concerns if hooks.any else None)
         self.relay = Relay(agent, server, self.board, settings.max_message_bytes, hooks.any, self._perform)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._running: dict[Call, anyio.TaskHandle[None]] = {}
         self._last_words: dict[Call, bytes] = {}  # what the agent is told of a call whose task we end
         self._answered: dict[Call, anyio.Event] = {}
+        self._held: set[Call] = set()
         self._held_bytes = 0
         self._said: set[str] = set()
         self._logging = False
         self.server_lost = ""
         """How the server ended, once it has."""
-        self._stirred: anyio.Event | None = None
+        self.changes = Changes()
         self._begun = anyio.Event()  # SessionStart hooks have spoken
         self._opening: tuple[str, ...] = ()
+        self._unsaid = hooks.hears(Event.SESSION_START)
+        self._introducing = 0  # answers to `initialize` that wait for SessionStart hooks
 
     def open(self, tasks: anyio.abc.TaskGroup) -> None:
         """Calls live in `tasks` from now on."""
         self._tasks = tasks
-        self.hooks.run_background_in(tasks)
+        self.hooks.run_aside_in(tasks, self.report)
+        self.relay.on_passed = self.changes.tell
         if not self.hooks.hears(Event.SESSION_START):
             self._begun.set()
+
+    def _concerns(self, tool: str) -> bool:
+        """True if hooks are to see calls of this tool; what SessionStart said may wait for any call at all."""
+        return (self._unsaid and not self.board.handshake) or self.hooks.concerns(tool)
 
     # --- effects ---
 
@@ -100,8 +109,7 @@ class Proxy:
             case ToolsListed():
                 self.relay.to_agent(self._listing(line))
             case Noise():
-                shown = line[:_NOISE_SHOWN].decode(errors="replace").rstrip()
-                self.say(f"the server printed what is no JSON: {shown}")
+                self.say(f"the server printed what is no JSON: {line[:_NOISE_SHOWN].decode(errors='replace').rstrip()}")
             case Dropped(why):
                 self.say(f"dropped {why}")
                 if problem := self.audit.note(self.session, f"dropped {why}"):
@@ -114,17 +122,21 @@ class Proxy:
         self._tasks.start_soon(function, *arguments)
 
     def _start(self, call: Call) -> None:
-        self._hold(len(call.line))
+        self._hold(call)
         assert self._tasks is not None, "open comes before the first byte"
         self._running[call] = self._tasks.start_soon(self._see_through, call)
 
-    def _hold(self, more: int) -> None:
+    def _hold(self, call: Call) -> None:
         """Keep memory bounded: read no more from the agent while as much waits for hooks as one line may have."""
-        was_too_much = self._held_bytes > self.settings.max_message_bytes
-        self._held_bytes += more
-        is_too_much = self._held_bytes > self.settings.max_message_bytes
-        if is_too_much is not was_too_much:
-            self.relay.pause_agent(_HELD, is_too_much)
+        self._held.add(call)
+        self._held_bytes += len(call.line)
+        self.relay.pause_agent(_HELD, self._held_bytes > self.settings.max_message_bytes)
+
+    def _let_go(self, call: Call) -> None:
+        if call in self._held:
+            self._held.remove(call)
+            self._held_bytes -= len(call.line)
+            self.relay.pause_agent(_HELD, self._held_bytes > self.settings.max_message_bytes)
 
     async def _see_through(self, call: Call) -> None:
         """One call's task. Whatever happens in it ends this call alone, and never lets it pass unjudged."""
@@ -135,30 +147,18 @@ class Proxy:
             self.answer(call, feedback.defect(call.id, f"{type(defect).__name__}: {defect}"))
         finally:
             del self._running[call]
-            self._hold(-len(call.line))
+            self._let_go(call)
             if call in self._last_words:
                 self.answer(call, self._last_words.pop(call))
-            self.stir()
+            self.changes.tell()
 
     def _cancel(self, call: Call, notification: bytes) -> None:
         if not notification:
             self._running[call].cancel()
             return
-        self.relay.to_server(notification)
+        self.relay.to_server(wire.one_line(notification))
         if call in self._answered:
             self._answered[call].set()
-
-    def stir(self) -> None:
-        """Something has changed that the end of the run may wait for."""
-        if self._stirred is not None:
-            self._stirred.set()
-            self._stirred = None
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until the condition holds; it is looked at whenever something has changed."""
-        while not condition():
-            self._stirred = self._stirred or anyio.Event()
-            await self._stirred.wait()
 
     # --- the session ---
 
@@ -187,12 +187,15 @@ class Proxy:
         if self._begun.is_set() and not self._opening:
             self.relay.to_agent(line)
         else:
+            self._introducing += 1
             self._spawn(self._instruct, line)
 
     async def _instruct(self, line: bytes) -> None:
         await self._begun.wait()
         texts, self._opening = self._opening, ()
         self.relay.to_agent(feedback.with_instructions(line, texts))
+        self._introducing -= 1
+        self.changes.tell()
 
     def _listing(self, line: bytes) -> bytes:
         if self.settings.feedback is Delivery.STRIP_OUTPUT_SCHEMA:
@@ -215,17 +218,19 @@ class Proxy:
             await self._begun.wait()
         if self.board.handshake:  # its place is in the answer to `initialize`
             return ()
-        texts, self._opening = self._opening, ()
+        texts, self._opening, self._unsaid = self._opening, (), False
         return texts
 
     async def forward(self, call: Call, line: bytes) -> bytes | Ending:
         """As in Desk."""
+        await self.changes.until(lambda: not self.relay.passing)  # what has begun must not end as this call's answer
         if self.server_lost or self.relay.server.gone:
             return Ending.LOST
         if not self.board.release(call):
             return Ending.INTERRUPTED
         answered = self._answered[call] = anyio.Event()
         self.relay.to_server(line)
+        self._let_go(call)
         try:
             await answered.wait()
         finally:
@@ -245,10 +250,16 @@ class Proxy:
 
     def end_held(self, last_words: Callable[[Call], bytes], but: Call | None = None) -> None:
         """End the hooks of all calls that the server does not know yet; each is told `last_words`."""
-        for call, task in self._running.items():
-            if call.phase is Phase.HELD and call is not but:
-                self._last_words[call] = last_words(call)
-                task.cancel()
+        self._end(last_words, [call for call in self._running if call.phase is Phase.HELD and call is not but])
+
+    def end_all(self, last_words: Callable[[Call], bytes]) -> None:
+        """End the hooks of all calls: what has not been judged by now does not pass."""
+        self._end(last_words, list(self._running))
+
+    def _end(self, last_words: Callable[[Call], bytes], calls: Sequence[Call]) -> None:
+        for call in calls:
+            self._last_words[call] = last_words(call)
+            self._running[call].cancel()
 
     def lose_server(self, how: str) -> None:
         """The server is gone: calls that it has are lost, and calls that it should have got are."""
@@ -274,13 +285,13 @@ class Proxy:
     def say_once(self, text: str) -> None:
         """As in Desk."""
         if text not in self._said:
-            self._said.add(text)
             self.say(text)
+        self._said.add(text)
 
     @property
     def busy(self) -> bool:
-        """Some judged call is still under way."""
-        return bool(self._running)
+        """Some judged call, or an answer that hooks may add to, is still under way."""
+        return bool(self._running or self._introducing or self.hooks.aside)
 
     @property
     def holding(self) -> bool:

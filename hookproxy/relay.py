@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from . import feedback
-from .calls import id_key
 from .effects import PASS, FromAgent, FromServer, Opened, Refused, Send
+from .glance import answered_id, requested_id
 from .switchboard import Switchboard
 from .transports.base import Channel
 from .transports.lines import Lines, Passage, TooLong
@@ -30,12 +30,13 @@ class Relay:
         self._strict = strict
         self._perform = perform
         self._limit = limit
-        self._agent_lines = Lines(limit)
-        self._server_lines = Lines(limit)
+        self._agent_lines = Lines(limit, requested_id)
+        self._server_lines = Lines(limit, answered_id)
         self._passage: Passage | None = None
         self._kept_back: list[bytes] = []
         self._pauses: set[str] = set()
         self._opened = False
+        self._ragged = False  # the server ended in the middle of a line, and the agent has its beginning
         self.on_passed: Callable[[], None] = _nothing
         """Called whenever lines from the server have been dealt with."""
 
@@ -62,6 +63,8 @@ class Relay:
 
     def pause_agent(self, reason: str, on: bool) -> None:
         """Read nothing from the agent while any reason for it stands."""
+        if on == (reason in self._pauses):
+            return
         (self._pauses.add if on else self._pauses.discard)(reason)
         (self.agent.pause if self._pauses else self.agent.resume)()
 
@@ -108,6 +111,7 @@ class Relay:
     def _agent_tail(self) -> None:
         """What stands after the last line end: a frame as well, to many readers."""
         line = self._agent_lines.take()
+        self._refuse_lost()
         if not line:
             return
         effect = self._board.from_agent(line)
@@ -138,7 +142,7 @@ class Relay:
             else:
                 self._server_block(block)
             self.on_passed()
-        if self._server_lines.begun >= PIECEWISE and not self._board.watching:
+        if self._server_lines.begun >= PIECEWISE and self._board.may_pass_in_pieces(self._server_lines.head):
             self._begin_passage()
 
     def _server_block(self, block: bytes) -> None:
@@ -152,12 +156,16 @@ class Relay:
                 self._perform(effect, line)
         self._send(self.agent, passing)
 
+    @property
+    def passing(self) -> bool:
+        """A long line is on its way to the agent in pieces."""
+        return self._passage is not None
+
     def _begin_passage(self) -> None:
-        """Let the unfinished line go: only what begins as an object, for anything else may be noise."""
-        if self._server_lines.begins_object:
-            head = self._server_lines.take()
-            self._passage = Passage(head)
-            self.agent.write(head)
+        """Let the unfinished line go."""
+        head = self._server_lines.take()
+        self._passage = Passage(head)
+        self.agent.write(head)
 
     def _pass_on(self, passage: Passage, piece: bytes) -> bytes:
         """The part of `piece` that is not of the long line on its way."""
@@ -166,7 +174,7 @@ class Relay:
         if ended:
             self._passage = None
             if passage.id is not None:
-                self._board.answered_in_pieces(id_key(passage.id))
+                self._board.answered_in_pieces(passage.id)
             self.on_passed()
             self._send(self.agent, self._kept_back)
         return rest
@@ -175,15 +183,17 @@ class Relay:
         """What stands after the last line end: passed on as it is if it is JSON."""
         if self._passage is not None:
             self._passage = None
-            self._kept_back[:0] = [b"\n"] if self._kept_back else []
+            self._ragged = True
         line = self._server_lines.take()
         if line:
             effect = self._board.from_server(line)
             if effect is PASS:
                 self.agent.write(line)
+                self._ragged = True
             else:
                 self._perform(effect, line)
-        self._send(self.agent, self._kept_back)
+        for kept in self._kept_back:
+            self.to_agent(kept)
 
     def to_agent(self, line: bytes) -> None:
         """A line of our choice, whole: it waits while a long line is on its way."""
@@ -191,7 +201,8 @@ class Relay:
         if self._passage is not None:
             self._kept_back.append(line)
         else:
-            self.agent.write(line)
+            self.agent.write(b"\n" + line if self._ragged else line)
+            self._ragged = False
 
     def _instead(self, lost: TooLong) -> bytes:
         """An answer that is too long to be judged becomes an error; other such messages become noise."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any, Final
 
 
 def misfit(input_schema: bytes, arguments: bytes) -> str:
@@ -13,15 +14,38 @@ def misfit(input_schema: bytes, arguments: bytes) -> str:
     import jsonschema  # 70 ms: only runs in which a hook rewrites a listed call pay them
     import referencing
 
-    schema = json.loads(input_schema)
-    kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     try:
+        schema: Any = _without_patterns(json.loads(input_schema))  # whatever it is, the validator says
+        kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
         kind.check_schema(schema)
         problems = kind(schema, registry=referencing.Registry()).iter_errors(json.loads(arguments))
         problem = jsonschema.exceptions.best_match(problems)
-    except (jsonschema.SchemaError, referencing.exceptions.Unresolvable):
+    except Exception:  # a schema is a stranger's program: the validator may fail on it in any way
         return ""
     if problem is None:
         return ""
     field = ".".join(map(str, problem.absolute_path))
     return f"{field}: {problem.message}" if field else str(problem.message)
+
+
+_NAMED: Final = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
+"""Keywords whose members are named freely: there `pattern` is somebody's property."""
+
+
+def _without_patterns(schema: object, named: bool = False) -> object:
+    """The schema without regular expressions: they are the server's, in JavaScript, and may take for ever.
+
+    Python's `re` keeps the whole process from doing anything else meanwhile.
+    """
+    if isinstance(schema, list):
+        return [_without_patterns(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    dropped = set() if named else {"pattern", "patternProperties"} & schema.keys()
+    if "patternProperties" in dropped:  # what they allow cannot be told now
+        dropped |= {"additionalProperties", "unevaluatedProperties"}
+    return {
+        key: _without_patterns(value, not named and key in _NAMED)
+        for key, value in schema.items()
+        if key not in dropped
+    }

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from enum import Enum, auto
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import msgspec
-
-from . import calls, glance, wire
-from .calls import Call, Members, Phase, Said, id_key
+from . import calls, glance, replies, wire
+from .calls import Call, Phase, id_key
 from .effects import (
     PASS,
     Answered,
@@ -29,41 +26,17 @@ from .effects import (
     StartCall,
     ToolsListed,
 )
+from .inflight import KINDS, InFlight, Kind
 from .model import Tool
+from .replies import Members, Said
+
+if TYPE_CHECKING:
+    import msgspec
 
 CLIENT_INFO_KEY: Final = "io.modelcontextprotocol/clientInfo"
 """The member of `params._meta` in which an agent of the stateless era names itself."""
 
-_LAPSED_LIMIT: Final = 1024  # cancelled requests whose late answer is still recognised; agents cancel a few at a time
 _NAMES_LIMIT: Final = 4096  # names remembered: the agent chooses them, and a table must not grow for ever
-
-
-class Kind(Enum):
-    """Requests of the agent that are no judged calls, by what their answers are good for."""
-
-    OTHER = auto()
-    INITIALIZE = auto()
-    TOOLS_LIST = auto()
-    ENDLESS = auto()  # answered only when the server ends it
-
-
-_KINDS: Final = {
-    b'"initialize"': Kind.INITIALIZE,
-    b'"tools/list"': Kind.TOOLS_LIST,
-    b'"subscriptions/listen"': Kind.ENDLESS,
-}
-
-
-class _Head(msgspec.Struct):
-    """What tells an answer from other frames, of a line whose other members do not matter."""
-
-    id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    method: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    error: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-
-
-_HEAD: Final = msgspec.json.Decoder(_Head)
 
 
 class Switchboard:
@@ -76,7 +49,7 @@ class Switchboard:
         self._judged = judged
         self.calls: dict[bytes, Call] = {}
         """Judged calls, by the key of their id, until their answer has left."""
-        self.requests: dict[bytes, Kind] = {}
+        self.requests = InFlight()
         self.tools: dict[str, Tool] = {}
         """What passing listings told."""
         self.opened = False
@@ -86,7 +59,6 @@ class Switchboard:
         self.agent = ""
         """Name and version as the agent gave them."""
         self._judged_names: dict[bytes, bool] = {}  # by the tool's name as spelled in JSON, for glances
-        self._lapsed: dict[bytes, bool] = {}  # cancelled, not answered yet; True: a late answer passes
 
     # --- from the agent ---
 
@@ -112,20 +84,8 @@ class Switchboard:
         """True if all these lines pass, and are noted; False if they must be read one by one."""
         if not self.opened and self._judged is not None:
             return False
-        if block.find(b"\n") == len(block) - 1:
-            key = glance.unjudged_call(block, self._judged_names)
-            if key is None or key in self.requests or key in self.calls:
-                return False
-            self.requests[key] = Kind.OTHER
-            return True
         ids = glance.unjudged_calls(block, self._judged_names)
-        if ids is None or not (self.calls.keys().isdisjoint(ids) and self.requests.keys().isdisjoint(ids)):
-            return False
-        fresh = dict.fromkeys(ids, Kind.OTHER)
-        if len(fresh) != len(ids):
-            return False
-        self.requests.update(fresh)
-        return True
+        return ids is not None and self.calls.keys().isdisjoint(ids) and self.requests.note_all(ids)
 
     def _watch(self, line: bytes) -> None:
         """Note a request in flight; a line that cannot be read is the server's to answer."""
@@ -135,7 +95,7 @@ class Switchboard:
                 method = calls.method(members)
                 self._note(members, method)
                 if method == calls.METHOD:
-                    self._judged_names[bytes(wire.fields(bytes(members["params"])).get("name", b""))] = False
+                    self._remember(bytes(wire.fields(bytes(members["params"])).get("name", b"")), False)
 
     def _no_object(self, line: bytes, problem: wire.Unreadable) -> FromAgent:
         """Blank lines pass, and so does a batch without any tool call; the rest cannot be read."""
@@ -151,19 +111,23 @@ class Switchboard:
         return self._batch(line, batch)
 
     def _batch(self, line: bytes, batch: list[dict[str, msgspec.Raw]]) -> FromAgent:
-        for members in batch:
-            try:
-                calls.check_spelling(members)
-            except wire.Unreadable as problem:
-                return Refused(f"In a batch, {problem}.")
-            if calls.method(members) == calls.METHOD:
-                return Refused("A tool call in a batch is not forwarded. Send it as a message of its own.")
-            if id_key(calls.own_id(members)) in self.calls and "method" in members:
-                return Refused("A request in a batch has the id of a tool call in flight.")
-        for members in batch:
-            if "id" in members and "method" in members:
-                self._note(members, calls.method(members))
+        try:
+            methods = calls.check_batch(batch)
+        except wire.Unreadable as problem:
+            return Refused(f"In a batch, {problem}.")
+        requests = [(members, method) for members, method in zip(batch, methods, strict=True) if method]
+        if any("id" in members and self._is_taken(id_key(bytes(members["id"]))) for members, _ in requests):
+            return Refused("A request in a batch has the id of a tool call that may still be answered.")
+        for members, method in requests:
+            if method == calls.CANCELLED and (effect := self._cancelled(members)) is not PASS:
+                return effect
+            if "id" in members:
+                self._note(members, method)
         return _as_one_line(line)
+
+    def _is_taken(self, key: bytes) -> bool:
+        """A judged call has this id, or had it and may still be answered: no other request may have it now."""
+        return key in self.calls or self.requests.barred(key)
 
     def _frame(self, line: bytes, members: Members) -> FromAgent:
         try:
@@ -176,16 +140,16 @@ class Switchboard:
         if not method:
             return PASS  # the agent's answer to a request of the server
         if "id" not in members:
-            return self._cancelled(members) if method == b'"notifications/cancelled"' else PASS
-        if id_key(bytes(members["id"])) in self.calls:
-            return Refused("Its id is that of a tool call in flight.", calls.own_id(members))
+            return self._cancelled(members) if method == calls.CANCELLED else PASS
+        if self._is_taken(id_key(bytes(members["id"]))):
+            return Refused("Its id is that of a tool call that may still be answered.", calls.own_id(members))
         self._note(members, method)
         return PASS
 
     def _note(self, members: Members, method: bytes) -> None:
         """A request of the agent goes out: its answer will be welcome."""
-        kind = _KINDS.get(method, Kind.OTHER)
-        self.requests[id_key(bytes(members["id"]))] = kind
+        kind = KINDS.get(method, Kind.OTHER)
+        self.requests.note(id_key(bytes(members["id"])), kind)
         if self.opened or method == b'"server/discover"' or "params" not in members:
             return
         with contextlib.suppress(ValueError):  # a request without readable params belongs to neither era
@@ -206,14 +170,15 @@ class Switchboard:
         try:
             request = calls.read(members)
             key = request.key
-            if key in self.calls or key in self.requests:
-                return Refused("Its id is that of a request in flight.", raw_id)
+            if key in self.requests or self._is_taken(key):
+                return Refused("Its id is that of a request in flight, or of a cancelled one.", raw_id)
             if not self.opened:
                 self._open_stateless(calls.meta(request.params))
+                self.opened = True  # also for an agent that greets nobody: hooks of the session must have spoken
             if not self._is_judged(request):
-                self.requests[key] = Kind.OTHER
+                self.requests.note(key, Kind.OTHER)
                 return PASS
-            if key in self._lapsed:
+            if self.requests.lapsed(key):
                 return Refused("Its id is that of a cancelled request, which may still be answered.", raw_id)
             call = calls.to_judge(request, line, self.tools.get(request.tool))
         except (wire.Unreadable, wire.TwinKeys) as problem:
@@ -223,10 +188,13 @@ class Switchboard:
 
     def _is_judged(self, request: calls.Request) -> bool:
         judged = self._judged is not None and self._judged(request.tool)
+        self._remember(bytes(request.params["name"]), judged)
+        return judged
+
+    def _remember(self, name: bytes, judged: bool) -> None:
         if len(self._judged_names) >= _NAMES_LIMIT:
             self._judged_names.clear()
-        self._judged_names[bytes(request.params["name"])] = judged
-        return judged
+        self._judged_names[name] = judged
 
     def _cancelled(self, members: Members) -> FromAgent:
         try:
@@ -236,20 +204,15 @@ class Switchboard:
         key = id_key(bytes(params.get("requestId", b"")))
         call = self.calls.get(key)
         if call is None:
-            if self.requests.pop(key, None) is not None:
-                self._lapse(key, late_answer_passes=True)
+            if self.requests.settle(key) is not None:
+                self.requests.lapse(key, late_answer_passes=True)
             return PASS
         forward = call.phase is not Phase.HELD
         if call.phase is Phase.FORWARDED:
-            self._lapse(key, late_answer_passes=False)
+            self.requests.lapse(key, late_answer_passes=False)
         call.phase = Phase.CANCELLED
         del self.calls[key]
         return CancelCall(call, forward)
-
-    def _lapse(self, key: bytes, *, late_answer_passes: bool) -> None:
-        self._lapsed[key] = late_answer_passes
-        if len(self._lapsed) > _LAPSED_LIMIT:
-            del self._lapsed[next(iter(self._lapsed))]
 
     # --- what becomes of a judged call ---
 
@@ -285,81 +248,40 @@ class Switchboard:
 
     def glance_from_server(self, block: bytes) -> bool:
         """True if all these lines pass, and answers among them are noted; False if they must be read one by one."""
-        if self.calls:
+        if self.calls or not self.requests.simple:
             return False
         found = glance.heads(block)
-        if found is None:
-            return False
-        answered: list[bytes] = []
-        for head in found:
-            if head.id:
-                key = id_key(bytes(head.id))
-                if head.method or self.requests.get(key) is not Kind.OTHER:
-                    return False
-                answered.append(key)
-        for key in answered:
-            self.requests.pop(key, None)  # a twin answer finds nothing, and passes: it is to no judged call
-        return True
+        return found is not None and self.requests.settle_all(found, id_key)
 
     def from_server(self, line: bytes) -> FromServer:
         """Where a line from the server goes."""
-        if line[:1] != b"{":
-            return self._no_frame(line)
-        if self.calls:
-            return self._read(line)
-        try:
-            head = _HEAD.decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return self._scanned(line)
-        if head.id is msgspec.UNSET:
-            return PASS
-        if head.result is msgspec.UNSET and head.error is msgspec.UNSET and head.method is not msgspec.UNSET:
-            return PASS  # a request of the server
-        return self._answer(line, id_key(bytes(head.id)))
-
-    def _read(self, line: bytes) -> FromServer:
-        """A line that may answer a judged call is read whole, once: what is found goes with the call."""
-        try:
-            answer = calls.read_answer(line)
-        except (wire.TwinKeys, wire.Unreadable):
-            return self._ambiguous(line)
-        return PASS if answer is None else self._answer(line, id_key(answer[0]), answer[1])
-
-    def _ambiguous(self, line: bytes) -> FromServer:
-        """If any reader could take the line for a judged call's answer, it is that, and says nothing."""
-        effect = self._scanned(line)
-        if isinstance(effect, Noise):
-            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                head = _HEAD.decode(line)
-                if head.id is not msgspec.UNSET and id_key(bytes(head.id)) in self.calls:
-                    return self._answer(line, id_key(bytes(head.id)))
-        return effect
-
-    def _scanned(self, line: bytes) -> FromServer:
-        """A line that the fast reader cannot take is JSON all the same to others (half a surrogate pair), or none."""
-        try:
-            members = {key: line[slice(*span)] for key, span in wire.members(line).items()}
-        except (wire.Unreadable, wire.TwinKeys):
-            return Noise()
-        if "id" not in members or ("method" in members and not members.keys() & {"result", "error"}):
-            return PASS
-        return self._answer(line, id_key(members["id"]))
-
-    def _no_frame(self, line: bytes) -> FromServer:
-        """Blank lines and batches pass, unless a batch answers a judged call: nobody asked for a batch."""
-        body = line.lstrip()
-        if body[:1] == b"{":
-            return self.from_server(body)
+        body = line if line[:1] == b"{" else line.lstrip()
         if not body:
             return PASS
+        if body[:1] != b"{":
+            return self._server_batch(line)
         try:
-            keys = [id_key(bytes(wire.fields(bytes(item)).get("id", b"null"))) for item in wire.items(line)]
+            reply = replies.read(body, closely=bool(self.calls))
         except (wire.Unreadable, wire.TwinKeys):
             return Noise()
-        if any(key in self.calls for key in keys):
+        if reply is None:
+            return PASS
+        key = id_key(reply.id)
+        if not reply.sure and key not in self.calls:
+            return Dropped("a message that may be an answer or not, while judged calls wait for theirs")
+        return self._answer(line, key, reply.said)
+
+    def _server_batch(self, line: bytes) -> FromServer:
+        """A batch passes, unless it answers a judged call: nobody asked for a batch."""
+        try:
+            found = [replies.read(bytes(item), closely=bool(self.calls)) for item in wire.items(line)]
+        except (wire.Unreadable, wire.TwinKeys):
+            return Noise()
+        answered = [reply for reply in found if reply is not None]
+        if any(not reply.sure or self._is_taken(id_key(reply.id)) for reply in answered):
             return Dropped("a batch that holds the answer to a judged call")
-        for key in keys:
-            self.requests.pop(key, None)
+        for reply in answered:
+            self.requests.settle(id_key(reply.id))
         return PASS
 
     def _answer(self, line: bytes, key: bytes, said: Said | None = None) -> FromServer:
@@ -369,11 +291,14 @@ class Switchboard:
                 return Dropped(f"a second or early answer to the judged call {key.decode(errors='replace')}")
             call.phase, call.answer, call.said = Phase.ANSWERED, line, said
             return Answered(call)
-        kind = self.requests.pop(key, None)
+        if self.requests.barred(key):
+            self.requests.late(key)
+            return Dropped(f"the late answer to a cancelled judged call: {key.decode(errors='replace')}")
+        kind = self.requests.settle(key)
         if kind is None:
-            if self._judged is None or self._lapsed.pop(key, False):
+            if self._judged is None or key == b"null" or self.requests.late(key):  # null: to what it could not read
                 return PASS
-            return Dropped(f"an answer to no request, or to a cancelled one: {key.decode(errors='replace')}")
+            return Dropped(f"an answer that nobody asked for: {key.decode(errors='replace')}")
         if kind is Kind.INITIALIZE:
             return InitializeAnswered()
         if kind is Kind.TOOLS_LIST and self._judged is not None:
@@ -381,9 +306,20 @@ class Switchboard:
             return ToolsListed()
         return PASS
 
-    def answered_in_pieces(self, key: bytes) -> None:
+    def may_pass_in_pieces(self, head: bytes) -> bool:
+        """True if nobody has to see the line whole that begins so: it is no judged call's answer, late or second."""
+        if self.watching or head[:1] != b"{":
+            return False
+        if self._judged is None or glance.answers_none(head):
+            return True
+        raw_id = glance.answered_id(head, b"")
+        if raw_id is None:  # JavaScript servers write the id last
+            return bool(self.requests) and not self.requests.any_barred
+        return id_key(raw_id) in self.requests and not self.requests.barred(id_key(raw_id))
+
+    def answered_in_pieces(self, raw_id: bytes) -> None:
         """A long answer that nobody had to see has passed."""
-        self.requests.pop(key, None)
+        self.requests.settle(id_key(raw_id))
 
 
 def _as_one_line(line: bytes) -> FromAgent:

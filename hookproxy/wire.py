@@ -21,6 +21,13 @@ class Unreadable(ValueError):
     """Not JSON, not UTF-8, not of the wanted kind, or nested too deep to be read."""
 
 
+class TooDeep(Unreadable):
+    """Nested deeper than the readers here go."""
+
+    def __init__(self) -> None:
+        super().__init__("nested too deep")
+
+
 class TwinKeys(ValueError):
     """An object holds a key twice: one reader takes the first, another the last."""
 
@@ -30,7 +37,6 @@ class TwinKeys(ValueError):
 
 
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_OBJECTS: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _STRING: Final = msgspec.json.Decoder(str)
 _BLANKS: Final = re.compile(r"[ \t\r\n]*")
@@ -93,7 +99,7 @@ def members(raw: bytes) -> dict[str, Span]:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return _scan(raw)  # half a surrogate pair is an error to the decoder, not to every reader
     except RecursionError:
-        raise Unreadable("nested too deep") from None
+        raise TooDeep from None
     for blanks in (0, 1):  # {"a":1,"b":2} as most write it, and {"a": 1, "b": 2} as Python does
         spans = _lay_out(found, blanks)
         size = max(spans.values(), default=(1, 1))[1] + 1
@@ -118,11 +124,12 @@ def _lay_out(found: dict[str, msgspec.Raw], blanks: int) -> dict[str, Span]:
     return spans
 
 
-def _no_constant(name: str) -> NoReturn:
+def no_constant(name: str) -> NoReturn:
+    """For Python's reader, which knows NaN and Infinity."""
     raise Unreadable(f"{name} is not JSON")
 
 
-_scan_once: Final = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=_no_constant).scan_once  # type: ignore[attr-defined]  # json.scanner's C scanner; public through JSONDecoder since 2.6
+_scan_once: Final = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=no_constant).scan_once  # type: ignore[attr-defined]  # json.scanner's C scanner; public through JSONDecoder since 2.6
 
 
 def _scan(raw: bytes) -> dict[str, Span]:
@@ -156,7 +163,7 @@ def _value_end(line: str, at: int) -> int:
     except (json.JSONDecodeError, StopIteration):
         raise Unreadable("not JSON") from None
     except RecursionError:
-        raise Unreadable("nested too deep") from None
+        raise TooDeep from None
     return int(end)
 
 
@@ -177,7 +184,7 @@ def items(raw: bytes | msgspec.Raw) -> list[msgspec.Raw]:
     try:
         return _ARRAY.decode(raw)
     except RecursionError:
-        raise Unreadable("nested too deep") from None
+        raise TooDeep from None
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise Unreadable("not a JSON array") from None
 
@@ -244,115 +251,3 @@ def one_line(line: bytes) -> bytes:
         if byte in body:
             body = body.replace(byte, instead)
     return body + ending[-2:] if ending else body
-
-
-def normalise(raw: bytes, lenient: bool = False) -> bytes:
-    """The same value as a hook may read it: no needless escapes, no twin keys, numbers as they were spelled.
-
-    With `lenient`, half surrogate pairs become U+FFFD instead of an error. Raises Unreadable, TwinKeys.
-    """
-    check_text(raw)
-    try:
-        if raw[:1] in (b"{", b"[") and not _may_hide(raw) and _is_compact(raw):
-            return raw
-        value = _LEXEMES.decode(raw.decode())
-        return encode(_mended(value) if lenient and b"\\u" in raw else value)
-    except RecursionError:
-        raise Unreadable("nested too deep") from None
-    except json.JSONDecodeError as problem:
-        raise Unreadable(f"not JSON: {problem.msg} at byte {problem.pos}") from None
-    except UnicodeDecodeError:
-        raise Unreadable("not UTF-8") from None
-    except UnicodeEncodeError:
-        raise Unreadable("half a surrogate pair, which cannot be written as UTF-8") from None
-
-
-def _mended(value: object) -> object:
-    """The value with U+FFFD for each half of a surrogate pair."""
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, dict):
-        return {_mended(key): _mended(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_mended(item) for item in value]
-    return value
-
-
-def _lexeme(number: str) -> msgspec.Raw:
-    return msgspec.Raw(number)
-
-
-def _no_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        keys = [key for key, _ in pairs]
-        raise TwinKeys(next(key for key in keys if keys.count(key) > 1))
-    return value
-
-
-_LEXEMES: Final = json.JSONDecoder(
-    object_pairs_hook=_no_twins, parse_float=_lexeme, parse_int=_lexeme, parse_constant=_no_constant
-)
-
-
-def legible(raw: bytes) -> bytes:
-    """Tool output as a hook may read it: `raw` itself where it hides nothing (no copy of a large result).
-
-    Raises Unreadable, TwinKeys.
-    """
-    check_text(raw)
-    if raw[:1] in (b"{", b"[") and not _may_hide(raw):
-        try:
-            _check_twins(raw)
-        except RecursionError:
-            raise Unreadable("nested too deep") from None
-        return raw
-    return normalise(raw, lenient=True)
-
-
-def _is_compact(raw: bytes) -> bool:
-    """True if nothing inside is spelled with blanks, and no object has twins: `fields` has the proof."""
-    try:
-        if raw[:1] == b"{":
-            found = _OBJECT.decode(raw)
-            values = list(found.values())
-            size = 3 * len(found) + sum(map(len, found))
-        elif raw[:1] == b"[":
-            values, size = _ARRAY.decode(raw), 0
-        else:
-            return True
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return False
-    if size + sum(map(len, values)) + max(len(values), 1) + 1 != len(raw):
-        return False
-    return all(_is_compact(inner) for value in values if (inner := bytes(value))[:1] in b"{[")
-
-
-def _may_hide(raw: bytes) -> bool:
-    """True if text may be spelled with `\\u…` or `\\/`. (Also for an escaped backslash before these: harmless.)"""
-    return b"\\" in raw and (b"\\u" in raw or b"\\/" in raw)
-
-
-def _check_twins(raw: bytes | msgspec.Raw) -> None:
-    """Raise TwinKeys if an object inside has any; nothing is copied."""
-    first = bytes(memoryview(raw)[:1])
-    if first == b"{":
-        for value in fields(raw).values():
-            _check_twins(value)
-    elif first == b"[":
-        objects = _objects(raw)
-        for value in items(raw) if objects is None else (value for one in objects for value in one.values()):
-            _check_twins(value)
-
-
-def _objects(raw: bytes | msgspec.Raw) -> list[dict[str, msgspec.Raw]] | None:
-    """The members of an array's objects, in one pass over what may be large; None: it holds other things, or blanks.
-
-    No object has twins then: the proof is that of `fields`.
-    """
-    try:
-        found = _OBJECTS.decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
-    size = sum(4 * len(one) + 1 + sum(map(len, one)) + sum(map(len, one.values())) for one in found)
-    return found if found and all(found) and size + len(found) + 1 == len(raw) else None

@@ -161,9 +161,7 @@ def test_an_answer_without_a_place_for_feedback_passes_as_it_is(result: bytes, n
 @pytest.mark.parametrize(
     ("missing", "reached"), [(len(BLOCK), True), (len(BLOCK) + 1, False), (1, True), (0, True), (-1, True)]
 )
-def test_feedback_never_pushes_a_line_to_the_length_at_which_agents_hang_up(
-    missing: int, reached: bool
-) -> None:
+def test_feedback_never_pushes_a_line_to_the_length_at_which_agents_hang_up(missing: int, reached: bool) -> None:
     frame = answer(b'{"content":[],"x":"%b"}')
     line = frame.replace(b"%b", b"a" * (LIMIT - missing - len(frame) + 2))
     assert len(line) == LIMIT - missing
@@ -193,14 +191,10 @@ def test_an_error_that_feedback_would_make_too_long_passes_as_it_is() -> None:
 
 BLANKS = st.sampled_from([b"", b"", b" ", b"\t ", b"\r"])
 LEAVES = st.one_of(
-    st.sampled_from(
-        [b"null", b"true", b"1.0", b"-0", b"1e400", b"123456789012345678901", b'"\\ud800"', b'"\\/"']
-    ),
+    st.sampled_from([b"null", b"true", b"1.0", b"-0", b"1e400", b"123456789012345678901", b'"\\ud800"', b'"\\/"']),
     st.text(max_size=8).filter(lambda text: "⟪" not in text).map(lambda text: json.dumps(text).encode()),
 )
-KEYS = st.sampled_from(
-    [b"a", b"isError", b"type", b"text", b"content", b"\\u0061\\/", "é".encode(), b"_meta"]
-)
+KEYS = st.sampled_from([b"a", b"isError", b"type", b"text", b"content", b"\\u0061\\/", "é".encode(), b"_meta"])
 
 
 def spelled_array(items: list[bytes], blank: bytes) -> bytes:
@@ -213,9 +207,7 @@ def spelled_object(members: Sequence[tuple[bytes, bytes]], blank: bytes) -> byte
 
 
 def objects(values: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
-    return st.builds(
-        spelled_object, st.lists(st.tuples(KEYS, values), max_size=3, unique_by=lambda m: m[0]), BLANKS
-    )
+    return st.builds(spelled_object, st.lists(st.tuples(KEYS, values), max_size=3, unique_by=lambda m: m[0]), BLANKS)
 
 
 def arrays(values: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
@@ -238,9 +230,7 @@ def marked(text: str = "⟪said⟫") -> bytes:
 
 
 @given(results(), st.sampled_from(Delivery), st.sampled_from([UNLISTED, PLAIN, OPEN, CLOSED]))
-def test_every_byte_beside_the_added_block_is_as_it_was(
-    result: bytes, delivery: Delivery, tool: Tool | None
-) -> None:
+def test_every_byte_beside_the_added_block_is_as_it_was(result: bytes, delivery: Delivery, tool: Tool | None) -> None:
     line = answer(result)
     before, added, after = commented(line, "⟪said⟫", delivery, tool).line.partition(marked())
     assert added
@@ -260,9 +250,7 @@ def test_every_byte_beside_the_block_and_the_member_is_as_it_was(result: bytes, 
 
 
 @given(VALUES, st.sampled_from(Delivery), st.sampled_from([UNLISTED, PLAIN, OPEN, CLOSED]))
-def test_any_result_is_commented_once_or_passes_as_it_is(
-    result: bytes, delivery: Delivery, tool: Tool | None
-) -> None:
+def test_any_result_is_commented_once_or_passes_as_it_is(result: bytes, delivery: Delivery, tool: Tool | None) -> None:
     line = answer(result)
     went = commented(line, "⟪said⟫", delivery, tool)
     assert (went.line is line) is (went.note in {Note.NO_PLACE, Note.UNCLEAR})
@@ -334,9 +322,7 @@ REPLACED = [
 
 
 @pytest.mark.parametrize(("replacement", "content"), REPLACED)
-def test_a_replacement_takes_the_place_of_the_content_and_of_nothing_else(
-    replacement: bytes, content: bytes
-) -> None:
+def test_a_replacement_takes_the_place_of_the_content_and_of_nothing_else(replacement: bytes, content: bytes) -> None:
     line = answer(b'{"_meta": {"n":1.0}, "content": [{"type":"text","text":"SECRET"}], "x" :1}')
     went = replaced(line, replacement, AUTO, PLAIN)
     assert went == answer(b'{"_meta": {"n":1.0}, "content": %b, "x" :1}' % content)
@@ -386,9 +372,7 @@ def test_an_answer_whose_envelope_is_unclear_is_never_delivered_where_its_output
 
 @pytest.mark.parametrize("kind", [b"", b'"resultType":"complete",'])
 def test_of_a_withheld_result_nothing_is_left(kind: bytes) -> None:
-    secrets = (
-        b'{%b"content":["SECRET"],"_meta":{"a":"SECRET"},"structuredContent":"SECRET","b":"SECRET"}' % kind
-    )
+    secrets = b'{%b"content":["SECRET"],"_meta":{"a":"SECRET"},"structuredContent":"SECRET","b":"SECRET"}' % kind
     line = b'{"id":"\\u0061","result":%b,"SECRET":1}\n' % secrets
     expected = b'{"jsonrpc":"2.0","id":"\\u0061","result":{%b"content":[%b],"isError":true}}\n' % (
         kind,
@@ -422,10 +406,7 @@ def test_any_replacement_of_any_result_leaves_one_clear_line(
         (b'{"properties":{"hook_feedback":{}}}', False),
         *((b'{"%b":1}' % word.encode(), False) for word in ("anyOf", "allOf", "oneOf", "not", "if", "$ref")),
         *((b'{"%b":1}' % word.encode(), False) for word in ("propertyNames", "patternProperties", "enum")),
-        *(
-            (b'{"%b":1}' % word.encode(), False)
-            for word in ("maxProperties", "$dynamicRef", "dependentSchemas")
-        ),
+        *((b'{"%b":1}' % word.encode(), False) for word in ("maxProperties", "$dynamicRef", "dependentSchemas")),
         (b"true", False),
         (b'{"properties":1}', False),
         (b'{"a":1,"a":2}', False),

@@ -86,16 +86,12 @@ def test_a_full_disk_is_told() -> None:
 
 
 def test_closed_standard_streams_are_no_defect() -> None:
-    script = (
-        f"{sys.executable} -m hookproxy --help >&-; test $? = 0 && {sys.executable} -m hookproxy rnu 2>&-"
-    )
+    script = f"{sys.executable} -m hookproxy --help >&-; test $? = 0 && {sys.executable} -m hookproxy rnu 2>&-"
     assert subprocess.run(["sh", "-c", script], timeout=30, check=False).returncode == 2
 
 
 def test_the_start_imports_nothing_that_a_server_would_wait_for() -> None:
-    script = (
-        "import os, sys; old = set(sys.modules); import hookproxy.cli; print(*sorted(set(sys.modules) - old))"
-    )
+    script = "import os, sys; old = set(sys.modules); import hookproxy.cli; print(*sorted(set(sys.modules) - old))"
     command = [sys.executable, "-S", "-c", script]  # -S: what .pth files of other packages import is not ours
     folder = Path(cli.__file__).parents[2]
     ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=30, check=True)
@@ -107,9 +103,7 @@ def test_a_verb_gets_its_arguments_and_gives_the_status(verb: Path) -> None:
     assert cli.main(["run", "--name", "x", "--", "y"]) == 4
 
 
-def test_an_error_of_the_user_is_two_lines_and_its_status(
-    verb: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_of_the_user_is_two_lines_and_its_status(verb: Path, capsys: pytest.CaptureFixture[str]) -> None:
     verb.write_text(
         "from hookproxy.errors import UserError\n"
         "def main(arguments): raise UserError('no such command: x', 'is it in PATH?', 127)\n"
@@ -118,9 +112,7 @@ def test_an_error_of_the_user_is_two_lines_and_its_status(
     assert capsys.readouterr() == ("", "error: no such command: x\nhint: is it in PATH?\n")
 
 
-def test_an_error_of_the_user_is_found_in_the_groups_of_tasks(
-    verb: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_of_the_user_is_found_in_the_groups_of_tasks(verb: Path, capsys: pytest.CaptureFixture[str]) -> None:
     verb.write_text(
         "from hookproxy.errors import UserError\n"
         "def main(arguments):\n"
@@ -141,9 +133,7 @@ def test_an_interrupt_is_silent_and_ends_as_sigint_would(
     assert capsys.readouterr() == ("", "")
 
 
-def test_anything_else_is_our_own_fault_with_its_trace(
-    verb: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_anything_else_is_our_own_fault_with_its_trace(verb: Path, capsys: pytest.CaptureFixture[str]) -> None:
     verb.write_text("def main(arguments): return 1 // 0")
     assert cli.main(["run"]) == 3
     first, *rest = capsys.readouterr().err.splitlines()

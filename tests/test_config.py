@@ -169,9 +169,7 @@ def test_a_tilde_is_the_home_folder(cwd: Path, home: Path) -> None:
     assert found.settings.audit_file == str(home / "audit.jsonl")
 
 
-@pytest.mark.parametrize(
-    "named", ["hooks", "hooks/", "claude=hooks", "hooks/*.json", "h*/[ab].json", "**/*.json"]
-)
+@pytest.mark.parametrize("named", ["hooks", "hooks/", "claude=hooks", "hooks/*.json", "h*/[ab].json", "**/*.json"])
 def test_a_folder_or_a_pattern_means_its_files_by_name(cwd: Path, named: str) -> None:
     for name in ("b", "a"):
         write(cwd / "hooks" / f"{name}.json", settings_json(f"./{name}.sh"))
@@ -420,7 +418,5 @@ def test_hook_files_alone_need_no_pydantic(cwd: Path) -> None:
     )
     environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     command = [sys.executable, "-c", script]
-    ended = subprocess.run(
-        command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=30, check=True
-    )
+    ended = subprocess.run(command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=30, check=True)
     assert ended.stdout == "1 set()\n"

@@ -90,9 +90,7 @@ def test_a_refusal_names_the_hook_and_says_why(refuse: Refuse, text: str) -> Non
     ("stateless", "versions"),
     [(False, ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")), (True, ("2026-07-28",))],
 )
-def test_a_refusal_is_a_failed_result_that_is_valid_in_its_era(
-    stateless: bool, versions: Sequence[str]
-) -> None:
+def test_a_refusal_is_a_failed_result_that_is_valid_in_its_era(stateless: bool, versions: Sequence[str]) -> None:
     line = refusal(b'"\\u0037"', Refuse("guard.sh", "no rm"), Event.PRE_TOOL_USE, stateless=stateless)
     assert line.startswith(b'{"jsonrpc":"2.0","id":"\\u0037","result":{')
     assert line.endswith(b"}\n")
@@ -144,9 +142,7 @@ def test_feedback_stands_after_the_output_first_of_pre_hooks_then_of_post_hooks_
 
 def test_withheld_output_is_gone_with_all_that_may_quote_it() -> None:
     comments = Comments(("lint: SECRET",), b'"SECRET"', (HUNG,), (HUNG,))
-    went = deliver(
-        RESULT.replace(b'"result":{', b'"result":{"_meta":{"a":"SECRET"},'), comments, ["pre"], AUTO, None
-    )
+    went = deliver(RESULT.replace(b'"result":{', b'"result":{"_meta":{"a":"SECRET"},'), comments, ["pre"], AUTO, None)
     assert text_of(went.line) == (
         "The tool was run, but its output is withheld, because the PostToolUse hook redact.sh failed: "
         "it ran longer than 5 s. Calling the tool again would run it again.\n\npre"
@@ -160,9 +156,7 @@ def test_a_withheld_error_keeps_only_its_code() -> None:
     error = json.loads(went.line)["error"]
     assert error.keys() == {"code", "message"}
     assert error["code"] == -32002
-    assert error["message"].startswith(
-        "The tool was run, but its output is withheld, because the PostToolUse"
-    )
+    assert error["message"].startswith("The tool was run, but its output is withheld, because the PostToolUse")
     assert error["message"].endswith("\n\npre")
     assert b"SECRET" not in went.line
 
@@ -196,9 +190,7 @@ def test_feedback_that_is_too_long_is_left_out_but_a_replacement_never_is() -> N
 
 
 TEXTS = st.lists(st.text(max_size=20), max_size=3)
-REPLACEMENTS = (
-    st.none() | st.text(max_size=9).map(lambda text: json.dumps(text).encode()) | st.binary(max_size=9)
-)
+REPLACEMENTS = st.none() | st.text(max_size=9).map(lambda text: json.dumps(text).encode()) | st.binary(max_size=9)
 
 
 @given(TEXTS, TEXTS, REPLACEMENTS, st.booleans(), st.sampled_from(Delivery))
@@ -329,9 +321,7 @@ def test_an_answer_without_texts_or_without_a_result_is_the_same_object() -> Non
         (feedback.unaudited(b"7", stateless=False, task=True, ran=False), 7, -31403, "requires an audit"),
     ],
 )
-def test_an_error_of_our_own_says_what_happened(
-    line: bytes, id_value: int | str | None, code: int, words: str
-) -> None:
+def test_an_error_of_our_own_says_what_happened(line: bytes, id_value: int | str | None, code: int, words: str) -> None:
     assert line.endswith(b"}\n")
     message = jsonrpc_message_adapter.validate_json(line)
     assert isinstance(message, JSONRPCError)

@@ -32,6 +32,8 @@ FLOORS: Final = {
     "glance": 1,
     "calls": 1,
     "effects": 1,
+    "inflight": 1,
+    "replies": 1,
     "switchboard": 1,
     "policy": 1,
     "answers": 1,
@@ -45,6 +47,7 @@ FLOORS: Final = {
     "runners": 2,
     "transports": 2,
     # what joins them
+    "changes": 3,
     "hooks": 3,
     "intercept": 3,
     "relay": 3,
@@ -63,9 +66,11 @@ BESIDE: Final = {
     "dialects/claude": {"dialects/claude_answer"},  # one dialect in two files: reading files, reading answers
     "dialects/own": {"dialects/claude"},  # our own hooks are claude's, but for names and failures
     # the switchboard, from its parts up
-    "calls": {"legible"},
+    "replies": {"glance"},
+    "calls": {"glance", "legible", "replies"},
     "effects": {"calls"},
-    "switchboard": {"calls", "effects", "glance"},
+    "inflight": {"glance"},
+    "switchboard": {"calls", "effects", "glance", "inflight", "replies"},
     # sentences, and how they get into messages
     "answers": {"legible"},
     "feedback": {"answers"},
@@ -77,14 +82,12 @@ BESIDE: Final = {
     "transports/pipe": {"transports/direct"},
     # the way of one call, from the outside in
     "lifetime": {"proxy"},
-    "proxy": {"hooks", "intercept", "relay"},
+    "proxy": {"changes", "hooks", "intercept", "relay"},
     "intercept": {"hooks"},
     "__main__": {"cli"},
 }
 
-MODULES: Final = sorted(
-    path.relative_to(PACKAGE).with_suffix("").as_posix() for path in PACKAGE.rglob("*.py")
-)
+MODULES: Final = sorted(path.relative_to(PACKAGE).with_suffix("").as_posix() for path in PACKAGE.rglob("*.py"))
 
 
 @cache
@@ -157,9 +160,7 @@ def test_a_test_file_says_what_it_is(path: Path) -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_a_module_that_does_something_has_its_tests(module: str) -> None:
-    does_something = any(
-        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in ast.walk(tree(module))
-    )
+    does_something = any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in ast.walk(tree(module)))
     folder, _, name = module.rpartition("/")
     if name == "base" or not does_something:  # shapes and values
         return
@@ -178,7 +179,5 @@ def test_the_way_of_run_imports_no_sdk() -> None:
         if module not in seen:
             seen.add(module)
             todo.extend(own(module))
-    heavy = {
-        f"{module}: {name}" for module in seen for name in imported(module) if name.split(".")[0] == "mcp"
-    }
+    heavy = {f"{module}: {name}" for module in seen for name in imported(module) if name.split(".")[0] == "mcp"}
     assert not heavy

@@ -98,9 +98,7 @@ def test_a_background_hook_decides_nothing() -> None:
     wishes = [Verdict(permission=DENY, arguments=b"{}"), Verdict(stop=True), Verdict(permission=ASK), CRASH]
     assert decide([said(wish, later) for wish in wishes], Settings(OnTrouble.DENY), None) == Proceed()
     post = replace(later, event=Event.POST_TOOL_USE, withholds=True)
-    heard = comments(
-        [said(Verdict(replacement=b"[]"), post), said(CRASH, post)], Settings(OnTrouble.DENY), None
-    )
+    heard = comments([said(Verdict(replacement=b"[]"), post), said(CRASH, post)], Settings(OnTrouble.DENY), None)
     assert heard == Comments()
 
 

@@ -41,9 +41,7 @@ def start(*argv: str, cwd: str = "", env: dict[str, str] | None = None) -> tuple
     out, stdout = os.pipe()
     null = os.open(os.devnull, os.O_RDWR)
     try:
-        pid = process.start_hook(
-            argv[0], argv, dict(os.environ) if env is None else env, cwd, (null, stdout, null)
-        )
+        pid = process.start_hook(argv[0], argv, dict(os.environ) if env is None else env, cwd, (null, stdout, null))
     except BaseException:
         os.close(out)
         raise
@@ -63,9 +61,7 @@ def in_python(code: str, before: str = "", **variables: str) -> str:
     """What a fresh interpreter with no other variables prints, started by a shell after `before`."""
     command = f'{before} exec "$PYTHON" -c "$CODE"'
     env = {"PATH": os.environ["PATH"], "PYTHON": sys.executable, "CODE": code, **variables}
-    done = subprocess.run(
-        ["/bin/sh", "-c", command], cwd=ROOT, env=env, stdout=subprocess.PIPE, check=True, timeout=20
-    )
+    done = subprocess.run(["/bin/sh", "-c", command], cwd=ROOT, env=env, stdout=subprocess.PIPE, check=True, timeout=20)
     return done.stdout.decode()
 
 

@@ -26,6 +26,7 @@ def main(arguments: "Sequence[str]") -> int:
     if not command:
         return _without_command(options)
     wire_in, wire_out = _move_wire_aside()
+    _leave_when_told()
     server = process.start_server(command)
     try:  # from here on the server boots while we import and read
         return _run(options, command, server, (wire_in, wire_out))
@@ -52,11 +53,13 @@ def _without_command(options: "Sequence[str]") -> int:
 def _move_wire_aside() -> tuple[int, int]:
     """Our standard input and output under other numbers: no child and no stray print can touch the wire."""
     try:
-        wire_in, wire_out = os.dup(0), os.dup(1)
+        os.fstat(0), os.fstat(1)
     except OSError:
         from ..errors import UserError
 
         raise UserError("standard input or output is closed", "an agent starts this command, with both") from None
+    process.settle()  # a missing standard error would be the first number that is free
+    wire_in, wire_out = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -64,11 +67,22 @@ def _move_wire_aside() -> tuple[int, int]:
     return wire_in, wire_out
 
 
+def _leave_when_told() -> None:
+    """Until the loop hears signals, let one end us as an error would: with the server, which would outlive us."""
+
+    def leave(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, leave)
+
+
 def _end(server: process.Server) -> None:
     """The server was started, and cannot be used: it goes. Its pipes end with us."""
-    with contextlib.suppress(ProcessLookupError, ChildProcessError):  # it has been waited for
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended, or runs as somebody else
         os.kill(server.pid, signal.SIGKILL)
-        os.waitpid(server.pid, 0)
+    process.reap_soon(server.pid)
 
 
 def _run(options: "Sequence[str]", command: "Sequence[str]", server: process.Server, wire: tuple[int, int]) -> int:
@@ -80,7 +94,7 @@ def _run(options: "Sequence[str]", command: "Sequence[str]", server: process.Ser
     from ..transports.direct import new_loop
 
     chosen = _parse(options)
-    loaded = load(chosen.config, chosen.hooks, chosen.audit, os.environ, os.getcwd())
+    loaded = load(chosen.config, chosen.hooks, chosen.audit, os.environ, _here())
     say = _speaker()
     for note in loaded.notes:
         say(note)
@@ -102,7 +116,7 @@ async def _serve(
     from ..proxy import Proxy
     from ..transports import open_channel
 
-    cwd = os.getcwd()
+    cwd = _here()
     session = Session(
         id=os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4()),
         server=name,
@@ -114,6 +128,14 @@ async def _serve(
     hooks = Hooks(loaded.groups, loaded.settings, name, os.environ)
     proxy = Proxy(agent_channel, server_channel, hooks, loaded.settings, session, Audit(loaded.settings), say)
     return await Lifetime(proxy, server).live()
+
+
+def _here() -> str:
+    """The working directory, although it may be deleted."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return os.environ.get("PWD", "/")
 
 
 def _parse(options: "Sequence[str]") -> "argparse.Namespace":

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from .. import wire
+from .. import legible, wire
 from ..model import Ended, Event, HookResult, HookSpec, Permission, Verdict
 
 LONGEST: Final = 10_000
@@ -117,9 +117,9 @@ def _answer(event: Event, said: str, cut: bool) -> tuple[_Answer | None, str]:
 def _unambiguous(raw: bytes) -> bytes:
     """The same JSON, legible and with no key twice. Raises ValueError that says where it cannot be read."""
     try:
-        return wire.legible(raw)
+        return legible.legible(raw)
     except wire.Unreadable:
-        return wire.normalise(raw, lenient=True)  # slower, but its error has the place
+        return legible.normalise(raw, lenient=True)  # slower, but its error has the place
 
 
 def _are_json_lines(said: str) -> bool:

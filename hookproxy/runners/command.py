@@ -25,12 +25,14 @@ from .watch import WRITABLE, Watch, watch_of
 # Seconds in which small hooks are done. Until then nobody looks at their output, which waits in the pipe: it
 # saves two registrations and a wake-up, 5 % of such a hook. One that prints more than a pipe holds waits.
 _QUICK: Final = 0.003
+_OURS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM})
 _PIECE: Final = 65_536  # bytes: what a pipe holds
 
 
 async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
     """Run a command hook, as `base.Runner` says.
 
+    Raises OSError where the system gives us no descriptor, process or memory: that is no fault of the hook.
     After its timeout its group gets TERM, and `process.GRACE` seconds later KILL.
     On cancel the group gets KILL at once, and the cancellation goes on when the hook is reaped.
     """
@@ -39,6 +41,8 @@ async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> Hoo
     try:
         running = _start(watch, spec, document.stdin, _environment(spec, document, env))
     except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno in _OURS:
+            raise
         ms = (watch.loop.time() - begun) * 1000
         word = spec.argv[0] if spec.argv else process.SHELL
         return HookResult(Ended.NOT_STARTED, ms=ms, detail=process.why_not_started(error, word, spec.cwd))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 READ_AT_ONCE: Final = 65536  # bytes: the capacity of a pipe on Linux; more can not be there, less costs another call
+DRAINED: Final = 1024 * 1024  # bytes: the most that a pipe can hold unless root allows more
 FULL: Final = 256 * 1024  # bytes queued for a peer that does not read, from which on nothing more is read for it
 EMPTY: Final = 64 * 1024  # bytes queued at which reading goes on: a pipe's worth, so that the peer never waits for us
 

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-_ID: Final = rb'"id"\s*:\s*(-?[0-9]+|"[^"\\]*")'
-_HEAD_ID: Final = re.compile(
-    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID + rb'\s*,\s*"(?:result|error|jsonrpc)"'
-)
-_TAIL_ID: Final = re.compile(rb"[,{]\s*" + _ID + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
-_TAIL: Final = 512  # bytes kept of a line's end: the members after a result, where JavaScript servers write the id
+from ..glance import ENDS, answered_id
 
-
-def outer_id(head: bytes, tail: bytes) -> bytes | None:
-    """The id of a message of which only both ends are known, where real servers write it; None: cannot be told."""
-    found = _HEAD_ID.match(head) or _TAIL_ID.search(tail)
-    return found[1] if found else None
+CRUMB: Final = 4096  # bytes below which a piece is put to the one before it: many small ones would cost much memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +21,14 @@ class TooLong:
 
 
 class Lines:
-    """Whole lines of one stream. `limit` is in bytes; of a longer line only a TooLong comes out, at its end."""
+    """Whole lines of one stream. `limit` is in bytes; of a longer line only a TooLong comes out, at its end.
 
-    def __init__(self, limit: int) -> None:
+    `told_id` finds the id of a message of which there are both ends.
+    """
+
+    def __init__(self, limit: int, told_id: Callable[[bytes, bytes], bytes | None]) -> None:
         self._limit = limit
+        self._told_id = told_id
         self._parts: list[bytes] = []  # of the unfinished line
         self._size = 0  # bytes in them
         self._head = b""
@@ -44,38 +39,48 @@ class Lines:
     def feed(self, piece: bytes) -> bytes:
         """All lines that `piece` completes, in one block."""
         end = piece.rfind(b"\n") + 1
-        if end == len(piece) and not self._parts:
+        if end == len(piece) <= self._limit and not self._parts:
             return piece
         if not end:
             self._keep(piece)
             return b""
         rest, piece = piece[end:], piece[:end]
-        if self._parts:
+        if self._cut:
             first = piece.find(b"\n") + 1
-            if self._cut or self._size + first > self._limit:
-                self._keep(piece[:first])
-                self._lose()
-                piece = piece[first:]
-            else:
-                piece = b"".join((*self._parts, piece))
-            self._parts, self._size = [], 0
+            self._keep(piece[:first])
+            self._lose()
+            piece = piece[first:]
+        elif self._parts:
+            piece = b"".join((*self._parts, piece))
+        self._parts, self._size = [], 0
         if rest:
             self._keep(rest)
-        return piece
+        return piece if len(piece) <= self._limit else self._within_limit(piece)
+
+    def _within_limit(self, block: bytes) -> bytes:
+        """The block without the lines that are too long."""
+        lines = [line + b"\n" for line in block[:-1].split(b"\n")]
+        for line in lines:
+            if len(line) > self._limit:
+                self.lost.append(TooLong(self._told_id(line[:ENDS], line[-ENDS:]), len(line)))
+        return b"".join(line for line in lines if len(line) <= self._limit)
 
     def _keep(self, piece: bytes) -> None:
-        self._parts.append(piece)
+        if self._parts and len(self._parts[-1]) < CRUMB:
+            self._parts[-1] += piece
+        else:
+            self._parts.append(piece)
         self._size += len(piece)
         if self._size > self._limit:
             whole = b"".join(self._parts)
-            self._head = self._head or whole[:_TAIL]
-            self._parts = [whole[-_TAIL:]]
-            self._cut += len(whole) - _TAIL
-            self._size = _TAIL
+            self._head = self._head or whole[:ENDS]
+            self._parts = [whole[-ENDS:]]
+            self._cut += len(whole) - ENDS
+            self._size = ENDS
 
     def _lose(self) -> None:
-        tail = b"".join(self._parts)[-_TAIL:]
-        self.lost.append(TooLong(outer_id(self._head, tail), self._cut + self._size))
+        tail = b"".join(self._parts)[-ENDS:]
+        self.lost.append(TooLong(self._told_id(self._head, tail), self._cut + self._size))
         self._cut, self._head = 0, b""
 
     @property
@@ -84,13 +89,19 @@ class Lines:
         return self._cut + self._size
 
     @property
-    def begins_object(self) -> bool:
-        """That line begins as a JSON object does, and all of it is here."""
-        return not self._cut and bool(self._parts) and self._parts[0][:1] == b"{"
+    def head(self) -> bytes:
+        """How that line begins; nothing if it is too long."""
+        return b"" if self._cut else b"".join(self._parts[:2])[:ENDS]
 
     def take(self) -> bytes:
-        """The line that has begun, out of here: for passing it on in pieces, or at the end of the stream."""
-        line = b"" if self._cut else b"".join(self._parts)
+        """The line that has begun, out of here: for passing it on in pieces, or at the end of the stream.
+
+        Nothing if it is too long: then `lost` has it.
+        """
+        if self._cut:
+            self._lose()
+            self._parts = []
+        line = b"".join(self._parts)
         self._parts, self._size, self._cut, self._head = [], 0, 0, b""
         return line
 
@@ -99,17 +110,17 @@ class Passage:
     """A long line on its way through in pieces, because nobody has to see it whole."""
 
     def __init__(self, head: bytes) -> None:
-        self._head = head[:_TAIL]
-        self._tail = head[-_TAIL:]
+        self._head = head[:ENDS]
+        self._tail = head[-ENDS:]
 
     def split(self, piece: bytes) -> tuple[bytes, bytes, bool]:
         """What of `piece` belongs to the line, what comes after it, and whether the line is at its end."""
         end = piece.find(b"\n") + 1
         mine, rest = (piece[:end], piece[end:]) if end else (piece, b"")
-        self._tail = (self._tail + mine[-_TAIL:])[-_TAIL:]
+        self._tail = (self._tail + mine[-ENDS:])[-ENDS:]
         return mine, rest, bool(end)
 
     @property
     def id(self) -> bytes | None:
         """The message's id, once the line is at its end."""
-        return outer_id(self._head, self._tail)
+        return answered_id(self._head, self._tail)

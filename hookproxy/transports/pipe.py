@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import anyio
 
-from .base import EMPTY, FULL, READ_AT_ONCE
+from .base import DRAINED, EMPTY, FULL, READ_AT_ONCE
 from .direct import DirectLoop
 
 
@@ -108,7 +108,9 @@ class Pipe:
     def drain(self) -> None:
         """As in Channel."""
         self.pause()
-        while self._source >= 0 and not self._ended:
+        for _ in range(DRAINED // READ_AT_ONCE):
+            if self._ended or self._source < 0:
+                return
             try:
                 piece = os.read(self._source, READ_AT_ONCE)
             except OSError:  # nothing there now, or nobody

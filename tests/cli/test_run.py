@@ -46,13 +46,18 @@ def heard(folder: Path) -> list[dict[str, object]]:
 def test_a_forgotten_pair_of_dashes_is_told(tmp_path: Path) -> None:
     ended = run(tmp_path, "npx", "server")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.startswith("error: unrecognized arguments: npx server\nhint: the server's command line comes last")
+    assert ended.stderr.startswith(
+        "error: unrecognized arguments: npx server\nhint: the server's command line comes last"
+    )
 
 
 def test_an_empty_command_is_told(tmp_path: Path) -> None:
     ended = run(tmp_path, "--", "")
     assert ended.returncode == 127
-    assert ended.stderr == "error: cannot start the server: its command is empty\nhint: name a program after the two dashes\n"
+    assert (
+        ended.stderr
+        == "error: cannot start the server: its command is empty\nhint: name a program after the two dashes\n"
+    )
 
 
 def test_help_names_every_option(tmp_path: Path) -> None:

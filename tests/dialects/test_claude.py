@@ -38,9 +38,7 @@ OUTCOMES = {
 
 
 def spec(event: Event, background: bool = False) -> HookSpec:
-    return HookSpec(
-        "claude", "s.json", event, "guard.sh", shell="guard.sh", timeout=30, background=background
-    )
+    return HookSpec("claude", "s.json", event, "guard.sh", shell="guard.sh", timeout=30, background=background)
 
 
 @pytest.mark.parametrize("case", CASES["occasion"], ids=lambda case: case["says"])
@@ -88,9 +86,7 @@ def test_the_document_of_a_large_result_is_written_without_building_its_objects(
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 3 * len(
-        content
-    )  # the growing buffer and the finished document; objects would take 12 times as much
+    assert peak < 3 * len(content)  # the growing buffer and the finished document; objects would take 12 times as much
 
 
 # --- settings files ---

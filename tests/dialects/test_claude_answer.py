@@ -16,9 +16,7 @@ CASES = tomllib.loads((Path(__file__).parent / "cases" / "claude.toml").read_tex
 
 
 def spec(event: Event, background: bool = False) -> HookSpec:
-    return HookSpec(
-        "claude", "s.json", event, "guard.sh", shell="guard.sh", timeout=30, background=background
-    )
+    return HookSpec("claude", "s.json", event, "guard.sh", shell="guard.sh", timeout=30, background=background)
 
 
 def result(case: dict[str, Any]) -> HookResult:

@@ -96,9 +96,7 @@ def test_everything_about_a_hook_and_its_group_is_told() -> None:
 
 
 def test_fields_nobody_knows_are_left_alone() -> None:
-    assert (
-        notes({"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "x", "note": 1}]}]}}) == ()
-    )
+    assert notes({"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "x", "note": 1}]}]}}) == ()
 
 
 def test_a_misspelt_matcher_is_told_of() -> None:
@@ -148,9 +146,7 @@ def refusal(settings: object) -> tuple[str, str]:
         ({"hooks": {"Stop": "x"}}, ": hooks.Stop must be a list, not a string", ""),
     ],
 )
-def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(
-    settings: object, message: str, hint: str
-) -> None:
+def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(settings: object, message: str, hint: str) -> None:
     told, hinted = refusal(settings)
     assert told.startswith(f"/s.json{message}")
     assert hint in hinted
@@ -195,9 +191,7 @@ def test_a_group_that_cannot_be_used_is_refused_by_key(group: object, message: s
         ({"statusMessage": 5}, "statusMessage must be a string, not a number", ""),
     ],
 )
-def test_a_hook_that_cannot_be_used_is_refused_by_key(
-    entry: dict[str, object], message: str, hint: str
-) -> None:
+def test_a_hook_that_cannot_be_used_is_refused_by_key(entry: dict[str, object], message: str, hint: str) -> None:
     whole = {"type": "command", "command": "x", **entry}
     bad = {key: value for key, value in whole.items() if value is not ...}
     good = {"type": "command", "command": "x"}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hookproxy import wire
+from hookproxy import legible, wire
 from hookproxy.wire import TwinKeys, Unreadable
 from tests.random.documents import Pairs, arrays, blanks, documents, members_of, objects, read, spelled, texts
 
@@ -29,7 +29,7 @@ def test_members_are_what_a_plain_reader_finds_at_the_bytes_that_spans_name(raw:
 def test_twins_are_found_in_whatever_spelling(raw: bytes) -> None:
     pairs = members_of(raw)
     assert len({key for key, _ in pairs}) < len(pairs)
-    for look in (wire.members, wire.fields, wire.normalise):
+    for look in (wire.members, wire.fields, legible.normalise):
         with pytest.raises(TwinKeys):
             look(raw)
 
@@ -37,9 +37,9 @@ def test_twins_are_found_in_whatever_spelling(raw: bytes) -> None:
 @given(documents(twins=True))
 def test_twins_at_any_depth_are_never_shown_to_hooks(raw: bytes) -> None:
     with pytest.raises(TwinKeys):
-        wire.normalise(raw, lenient=True)
+        legible.normalise(raw, lenient=True)
     with pytest.raises(TwinKeys):
-        wire.legible(raw.strip())
+        legible.legible(raw.strip())
 
 
 @given(st.data())
@@ -104,20 +104,20 @@ def test_an_item_is_added_after_all_others(raw: bytes, item: bytes) -> None:
 @given(documents())
 def test_hooks_read_the_same_value_and_no_escape_that_hides_text(raw: bytes) -> None:
     try:
-        shown = wire.normalise(raw)
+        shown = legible.normalise(raw)
     except Unreadable as problem:
         assert "surrogate" in str(problem)  # noqa: PT017  # the only thing that cannot be shown
         assert "\\u" in raw.decode() or "\\U" in raw.decode()
         return
     assert read(shown) == read(raw)
     assert b"\\/" not in shown.replace(b"\\\\", b"")
-    assert wire.normalise(shown) == shown
-    assert wire.legible(shown) in (shown, wire.normalise(shown, lenient=True))
+    assert legible.normalise(shown) == shown
+    assert legible.legible(shown) in (shown, legible.normalise(shown, lenient=True))
 
 
 @given(documents())
 def test_numbers_are_shown_as_they_were_spelled(raw: bytes) -> None:
-    shown = wire.normalise(raw, lenient=True)
+    shown = legible.normalise(raw, lenient=True)
     assert numbers_of(read(shown)) == numbers_of(read(raw))
 
 
@@ -168,5 +168,5 @@ def test_legible_output_is_the_same_object_or_the_same_value(
 ) -> None:
     assume(len({key for key, _ in members}) == len(members))
     raw = b"{%b}" % (b"," + blank).join(spelled(key, escape) + blank + b":" + value for key, value in members)
-    shown = wire.legible(raw)
-    assert shown is raw or shown == wire.normalise(raw, lenient=True)
+    shown = legible.legible(raw)
+    assert shown is raw or shown == legible.normalise(raw, lenient=True)

@@ -374,9 +374,7 @@ async def test_a_hook_that_even_kill_does_not_end_is_given_up_and_reaped_when_it
 ) -> None:
     """As one that waits for a stuck disk."""
     killpg = os.killpg
-    monkeypatch.setattr(
-        os, "killpg", lambda pid, number: None if number == signal.SIGKILL else killpg(pid, number)
-    )
+    monkeypatch.setattr(os, "killpg", lambda pid, number: None if number == signal.SIGKILL else killpg(pid, number))
     monkeypatch.setattr(process, "GRACE", 0.1)
     monkeypatch.setattr(process, "REAP_LIMIT", 0.1)
     result = await run(spec(f"trap '' TERM; exec 3<>{fifo.path}; read line <&3", timeout=0.1))

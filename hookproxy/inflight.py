@@ -1,0 +1,102 @@
+"""The agent's requests in flight that no hook judges: whose answers are welcome, and whose are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Final
+
+from . import glance
+
+_LAPSED_LIMIT: Final = 1024  # cancelled requests that are remembered; agents cancel a few at a time
+
+
+class Kind(Enum):
+    """Requests by what their answers are good for."""
+
+    OTHER = auto()
+    INITIALIZE = auto()
+    TOOLS_LIST = auto()
+    ENDLESS = auto()  # answered only when the server ends it
+
+
+KINDS: Final = {
+    b'"initialize"': Kind.INITIALIZE,
+    b'"tools/list"': Kind.TOOLS_LIST,
+    b'"subscriptions/listen"': Kind.ENDLESS,
+}
+
+
+class InFlight(dict[bytes, Kind]):
+    """By the key of its id, a request stays until it is answered or cancelled; then its late answer is thought of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._doubles: dict[bytes, int] = {}  # `7` and `"7"` have one key; more than one of them is counted here
+        self._lapsed: dict[bytes, bool] = {}  # cancelled, not answered yet; True: a late answer passes
+
+    @property
+    def simple(self) -> bool:
+        """No two requests have the same key: each answer ends its own."""
+        return not self._doubles
+
+    def note(self, key: bytes, kind: Kind) -> None:
+        """A request goes to the server."""
+        if key in self:
+            self._doubles[key] = self._doubles.get(key, 0) + 1
+        self[key] = kind
+
+    def settle(self, key: bytes) -> Kind | None:
+        """An answer is there, or none will be; None: nothing in flight has this key."""
+        kind = self.get(key)
+        more = self._doubles.pop(key, 0)
+        if more > 1:
+            self._doubles[key] = more - 1
+        if kind is not None and not more:
+            del self[key]
+        return kind
+
+    def note_all(self, keys: list[bytes]) -> bool:
+        """Note many that are worth no look, if none is there already; else note nothing, and give False."""
+        fresh = dict.fromkeys(keys, Kind.OTHER)
+        if len(fresh) != len(keys) or not (self.keys().isdisjoint(fresh) and self._lapsed.keys().isdisjoint(fresh)):
+            return False
+        self.update(fresh)
+        return True
+
+    def settle_all(self, found: list[glance.Head], key_of: Callable[[bytes], bytes]) -> bool:
+        """Settle all answers among these, if each is worth no look; else settle nothing, and give False."""
+        answered: list[bytes] = []
+        for head in found:
+            if head.id:
+                key = key_of(bytes(head.id))
+                if head.method or self.get(key) is not Kind.OTHER:
+                    return False
+                answered.append(key)
+        for key in answered:
+            self.pop(key, None)  # a twin answer finds nothing, and passes: it is to no judged call
+        return True
+
+    def lapse(self, key: bytes, *, late_answer_passes: bool) -> None:
+        """A request with this key was cancelled; that of a judged call must not pass, whatever else has the key."""
+        self._lapsed[key] = late_answer_passes and self._lapsed.get(key, True)
+        if len(self._lapsed) > _LAPSED_LIMIT:
+            passing = next((one for one, passes in self._lapsed.items() if passes), None)
+            del self._lapsed[next(iter(self._lapsed)) if passing is None else passing]
+
+    def late(self, key: bytes) -> bool:
+        """True if this is the late answer to a cancelled request, and passes."""
+        return self._lapsed.pop(key, False)
+
+    def lapsed(self, key: bytes) -> bool:
+        """A cancelled request may still be answered with this key."""
+        return key in self._lapsed
+
+    def barred(self, key: bytes) -> bool:
+        """The answer to a cancelled judged call may still come with this key, and must not pass as another's."""
+        return self._lapsed.get(key) is False
+
+    @property
+    def any_barred(self) -> bool:
+        """There is any such key."""
+        return False in self._lapsed.values()

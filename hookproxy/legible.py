@@ -1,0 +1,135 @@
+"""JSON as hooks may read it: nothing is spelled so that a guard who searches the text would miss it (law 1)."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Final
+
+import msgspec
+
+from . import wire
+
+LONGEST_NUMBER: Final = 400  # characters: a double has 325 at most; Python's reader fails at 4300, and with it a guard
+_LONG: Final = re.compile(rb"[0-9]{400}")
+
+_OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_OBJECTS: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
+
+
+def normalise(raw: bytes, lenient: bool = False) -> bytes:
+    """The same value as a hook may read it: no needless escapes, no twin keys, numbers as they were spelled.
+
+    With `lenient`, half surrogate pairs become U+FFFD instead of an error. Raises Unreadable, TwinKeys.
+    """
+    wire.check_text(raw)
+    try:
+        if raw[:1] in (b"{", b"[") and not _may_hide(raw) and not _LONG.search(raw) and _is_compact(raw):
+            return raw
+        value = _LEXEMES.decode(raw.decode())
+        return wire.encode(_mended(value) if lenient and b"\\u" in raw else value)
+    except RecursionError:
+        raise wire.TooDeep from None
+    except json.JSONDecodeError as problem:
+        raise wire.Unreadable(f"not JSON: {problem.msg} at byte {problem.pos}") from None
+    except UnicodeDecodeError:
+        raise wire.Unreadable("not UTF-8") from None
+    except UnicodeEncodeError:
+        raise wire.Unreadable("half a surrogate pair, which cannot be written as UTF-8") from None
+
+
+def _mended(value: object) -> object:
+    """The value with U+FFFD for each half of a surrogate pair."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_mended(key): _mended(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_mended(item) for item in value]
+    return value
+
+
+def _lexeme(number: str) -> msgspec.Raw:
+    if len(number) > LONGEST_NUMBER:
+        raise wire.Unreadable(f"a number of {len(number)} characters, which many readers cannot take")
+    return msgspec.Raw(number)
+
+
+def _no_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:  # once through: an attacker chooses how many there are
+            if key in seen:
+                raise wire.TwinKeys(key)
+            seen.add(key)
+    return value
+
+
+_LEXEMES: Final = json.JSONDecoder(
+    object_pairs_hook=_no_twins, parse_float=_lexeme, parse_int=_lexeme, parse_constant=wire.no_constant
+)
+
+
+def legible(raw: bytes) -> bytes:
+    """Tool output as a hook may read it: `raw` itself where it hides nothing (no copy of a large result).
+
+    Raises Unreadable, TwinKeys.
+    """
+    wire.check_text(raw)
+    if raw[:1] in (b"{", b"[") and not _may_hide(raw):
+        try:
+            _check_twins(raw)
+        except RecursionError:
+            raise wire.TooDeep from None
+        return raw
+    return normalise(raw, lenient=True)
+
+
+def _is_compact(raw: bytes) -> bool:
+    """True if nothing inside is spelled with blanks, and no object has twins: `fields` has the proof."""
+    try:
+        if raw[:1] == b"{":
+            found = _OBJECT.decode(raw)
+            values = list(found.values())
+            size = 3 * len(found) + sum(map(len, found))
+        elif raw[:1] == b"[":
+            values, size = _ARRAY.decode(raw), 0
+        else:
+            return True
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    if size + sum(map(len, values)) + max(len(values), 1) + 1 != len(raw):
+        return False
+    return all(_is_compact(inner) for value in values if (inner := bytes(value))[:1] in b"{[")
+
+
+def _may_hide(raw: bytes) -> bool:
+    """True if text may be spelled with `\\u…` or `\\/`. (Also for an escaped backslash before these: harmless.)"""
+    return b"\\" in raw and (b"\\u" in raw or b"\\/" in raw)
+
+
+def _check_twins(raw: bytes | msgspec.Raw) -> None:
+    """Raise TwinKeys if an object inside has any; nothing is copied."""
+    first = bytes(memoryview(raw)[:1])
+    if first == b"{":
+        for value in wire.fields(raw).values():
+            _check_twins(value)
+    elif first == b"[":
+        objects = _objects(raw)
+        for value in wire.items(raw) if objects is None else (value for one in objects for value in one.values()):
+            _check_twins(value)
+
+
+def _objects(raw: bytes | msgspec.Raw) -> list[dict[str, msgspec.Raw]] | None:
+    """The members of an array's objects, in one pass over what may be large; None: it holds other things, or blanks.
+
+    No object has twins then: the proof is that of `fields`.
+    """
+    try:
+        found = _OBJECTS.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    size = sum(4 * len(one) + 1 + sum(map(len, one)) + sum(map(len, one.values())) for one in found)
+    return found if found and all(found) and size + len(found) + 1 == len(raw) else None
