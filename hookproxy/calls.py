@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
@@ -21,6 +20,9 @@ METHOD: Final = b'"tools/call"'
 CANCELLED: Final = b'"notifications/cancelled"'
 PROTOCOL_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 """The member of `params._meta` that makes a request one of the stateless era (2026-07-28 and later)."""
+
+CLIENT_INFO_KEY: Final = "io.modelcontextprotocol/clientInfo"
+"""The member of `params._meta` in which an agent of the stateless era names itself."""
 
 _ENVELOPE: Final = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
 _PARAMS: Final = frozenset({"name", "arguments", "_meta", "task", "requestState", "inputResponses"})
@@ -121,8 +123,13 @@ def _check_keys(members: Members) -> None:
             )
 
 
-def check_batch(batch: Sequence[Members]) -> list[bytes]:
-    """The methods in a batch. Raises Unreadable if it holds what must come as a message of its own."""
+def read_batch(line: bytes) -> list[tuple[Members, bytes]]:
+    """The messages of a batch, each with its method.
+
+    Raises Unreadable, TwinKeys if it cannot be read, or holds what must come as a message of its own.
+    """
+    wire.check_text(line)
+    batch = [wire.fields(item) for item in wire.items(line)]
     methods = [method(members) for members in batch]
     for members in batch:
         check_spelling(members)
@@ -130,7 +137,7 @@ def check_batch(batch: Sequence[Members]) -> list[bytes]:
         raise wire.Unreadable("a tool call is not forwarded: send it as a message of its own")
     if CANCELLED in methods and len(batch) > 1:
         raise wire.Unreadable("a cancellation is not forwarded among others: send it as a message of its own")
-    return methods
+    return list(zip(batch, methods, strict=True))
 
 
 def read(members: Members) -> Request:

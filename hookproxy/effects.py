@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
+from . import wire
 from .calls import Call
 
 
@@ -85,3 +86,9 @@ class Dropped:
 
 FromAgent = Passing | Send | StartCall | CancelCall | Refused | Opened
 FromServer = Passing | Answered | InitializeAnswered | ToolsListed | Noise | Dropped
+
+
+def as_one_line(line: bytes) -> Passing | Send:
+    """PASS, or the same message without what some readers take for a line end."""
+    clean = wire.one_line(line)
+    return PASS if clean == line else Send(clean)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from . import calls, glance, replies, wire
 from .calls import Call, Phase, id_key
@@ -22,19 +22,13 @@ from .effects import (
     InitializeAnswered,
     Noise,
     Refused,
-    Send,
     StartCall,
     ToolsListed,
+    as_one_line,
 )
 from .inflight import KINDS, InFlight, Kind
 from .model import Tool
 from .replies import Members, Said
-
-if TYPE_CHECKING:
-    import msgspec
-
-CLIENT_INFO_KEY: Final = "io.modelcontextprotocol/clientInfo"
-"""The member of `params._meta` in which an agent of the stateless era names itself."""
 
 _NAMES_LIMIT: Final = 4096  # names remembered: the agent chooses them, and a table must not grow for ever
 
@@ -60,8 +54,6 @@ class Switchboard:
         """Name and version as the agent gave them."""
         self._judged_names: dict[bytes, bool] = {}  # by the tool's name as spelled in JSON, for glances
 
-    # --- from the agent ---
-
     def from_agent(self, line: bytes) -> FromAgent:
         """Where a line from the agent goes. A line that is no concern of hooks is PASS."""
         if self._judged is None:
@@ -77,7 +69,7 @@ class Switchboard:
             return self._no_object(line, problem)
         effect = self._frame(line, members)
         if effect is PASS and (b"\r" in line or not line.isascii()):
-            return _as_one_line(line)
+            return as_one_line(line)
         return effect
 
     def glance_from_agent(self, block: bytes) -> bool:
@@ -99,31 +91,21 @@ class Switchboard:
 
     def _no_object(self, line: bytes, problem: wire.Unreadable) -> FromAgent:
         """Blank lines pass, and so does a batch without any tool call; the rest cannot be read."""
-        if not line.strip():
-            return PASS
+        body = line.strip()
+        if body[:1] != b"[":
+            return Refused(f"The line is {problem}.", unreadable=True) if body else PASS
         try:
-            wire.check_text(line)
-            batch = [wire.fields(bytes(item)) for item in wire.items(line)]
-        except wire.TwinKeys as twins:
-            return Refused(f"In a batch, {twins}, which readers take differently.")
-        except wire.Unreadable:
-            return Refused(f"The line is {problem}.", unreadable=True)
-        return self._batch(line, batch)
-
-    def _batch(self, line: bytes, batch: list[dict[str, msgspec.Raw]]) -> FromAgent:
-        try:
-            methods = calls.check_batch(batch)
-        except wire.Unreadable as problem:
-            return Refused(f"In a batch, {problem}.")
-        requests = [(members, method) for members, method in zip(batch, methods, strict=True) if method]
-        if any("id" in members and self._is_taken(id_key(bytes(members["id"]))) for members, _ in requests):
+            batch = calls.read_batch(body)
+        except (wire.TwinKeys, wire.Unreadable) as in_batch:
+            return Refused(f"In a batch, {in_batch}.", unreadable=not isinstance(in_batch, wire.TwinKeys))
+        if any("id" in members and self._is_taken(id_key(bytes(members["id"]))) for members, method in batch if method):
             return Refused("A request in a batch has the id of a tool call that may still be answered.")
-        for members, method in requests:
+        for members, method in batch:
             if method == calls.CANCELLED and (effect := self._cancelled(members)) is not PASS:
                 return effect
-            if "id" in members:
+            if method and "id" in members:
                 self._note(members, method)
-        return _as_one_line(line)
+        return as_one_line(line)
 
     def _is_taken(self, key: bytes) -> bool:
         """A judged call has this id, or had it and may still be answered: no other request may have it now."""
@@ -163,7 +145,7 @@ class Switchboard:
     def _open_stateless(self, meta: Members) -> None:
         if not self.opened and calls.PROTOCOL_VERSION_KEY in meta:
             self.opened = True
-            self.agent = calls.introduced(meta.get(CLIENT_INFO_KEY))
+            self.agent = calls.introduced(meta.get(calls.CLIENT_INFO_KEY))
 
     def _call(self, line: bytes, members: Members) -> FromAgent:
         raw_id = calls.own_id(members)
@@ -214,8 +196,6 @@ class Switchboard:
         del self.calls[key]
         return CancelCall(call, forward)
 
-    # --- what becomes of a judged call ---
-
     def release(self, call: Call) -> bool:
         """The call is allowed: from now on its answer is awaited. False if the agent has cancelled it meanwhile."""
         if call.phase is not Phase.HELD:
@@ -243,8 +223,6 @@ class Switchboard:
         return any(call.phase is Phase.FORWARDED for call in self.calls.values()) or any(
             kind is not Kind.ENDLESS for kind in self.requests.values()
         )
-
-    # --- from the server ---
 
     def glance_from_server(self, block: bytes) -> bool:
         """True if all these lines pass, and answers among them are noted; False if they must be read one by one."""
@@ -320,8 +298,3 @@ class Switchboard:
     def answered_in_pieces(self, raw_id: bytes) -> None:
         """A long answer that nobody had to see has passed."""
         self.requests.settle(id_key(raw_id))
-
-
-def _as_one_line(line: bytes) -> FromAgent:
-    clean = wire.one_line(line)
-    return PASS if clean == line else Send(clean)

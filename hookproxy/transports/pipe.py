@@ -65,6 +65,8 @@ class Pipe:
         self._direct = loop.direct
         self._loop = loop
         self._queue: deque[memoryview] = deque()
+        self._on_full: Callable[[bool], None] = lambda _full: None
+        self._on_gone: Callable[[], None] = lambda: None
         self._reading = False
         self._waitable = True
         self._full = False
