@@ -197,6 +197,8 @@ async def _commented(
     if any(one.verdict.stop for one in statements):
         desk.stop_others(call, Refuse(by=_stopping(statements), reason="", stop=True))
     tool = desk.tool(call.tool)
+    if call.said is not None and call.said.error is not None and not call.said.error:
+        return line  # there is nothing to withhold in it, and no place for a word
     if reading.outcome.has_result:
         delivered = feedback.deliver(line, comments, texts, desk.settings.feedback, tool)
     else:

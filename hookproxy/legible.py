@@ -11,7 +11,7 @@ import msgspec
 from . import wire
 
 LONGEST_NUMBER: Final = 400  # characters: a double has 325 at most; Python's reader fails at 4300, and with it a guard
-_LONG: Final = re.compile(rb"[0-9]{400}")
+_LONG: Final = re.compile(rb"[0-9]{128}")  # a number beyond that has such a run in one of its three parts
 
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])

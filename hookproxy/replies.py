@@ -23,6 +23,7 @@ class Said:
     result: Members | None = None
     """Its members; none where the result is no object."""
     error: msgspec.Raw | None = None
+    """Empty where the answer says nothing at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,11 @@ def _read_closely(line: bytes) -> Reply | None:
         return _read_compact(line) or _read_members(wire.fields(line))
     except wire.TooDeep:
         return _scan(line)
-    except wire.TwinKeys:
-        head = _HEAD.decode(line)
+    except (wire.TwinKeys, wire.Unreadable) as problem:
+        try:
+            head = _HEAD.decode(line)
+        except _DECODING:
+            raise wire.Unreadable(str(problem)) from None
         return Reply(bytes(head.id), sure=False) if head.id else None
 
 
@@ -116,10 +120,10 @@ def _read_members(members: Members) -> Reply | None:
 
 
 def _said(members: Members) -> Said | None:
-    if ("result" in members) == ("error" in members):
+    if "result" in members and "error" in members:
         return None
-    if "error" in members:
-        return Said(error=members["error"])
+    if "result" not in members:
+        return Said(error=members.get("error", _UNSET))
     result = members["result"]
     try:
         return Said(result=wire.fields(result) if bytes(memoryview(result)[:1]) == b"{" else {})

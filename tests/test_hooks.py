@@ -229,13 +229,16 @@ async def test_a_background_hook_is_not_awaited_and_decides_nothing(tmp_path: Pa
     os.mkfifo(tmp_path / "go")
     waiting = f"read x < {shlex.quote(str(tmp_path / 'go'))}; touch {shlex.quote(str(tmp_path / 'done'))}; exit 2"
     asked = hooks(group(replace(hook(waiting), background=True)))
+    reported: list[Statement] = []
     async with anyio.create_task_group() as tasks:
-        asked.run_background_in(tasks)
+        asked.run_aside_in(tasks, reported.extend)
         assert await ask(asked, occasion()) == Proceed()
         assert not (tmp_path / "done").exists()
         with anyio.fail_after(10):
             await anyio.Path(tmp_path / "go").write_text("x\n")
     assert (tmp_path / "done").exists()
+    assert [one.result.code for one in reported] == [2]
+    assert asked.aside == 0
 
 
 async def test_hooks_inherit_our_environment_without_what_tells_of_other_systems() -> None:

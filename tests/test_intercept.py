@@ -17,6 +17,7 @@ pytestmark = pytest.mark.anyio
 
 PRE, POST, FAILURE = Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE
 CALL: Final = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"write","arguments":{"a":1.0}}}\n'
+STATELESS: Final = CALL.replace(b'"name"', b'"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"name"')
 ANSWER: Final = b'{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"done"}]}}\n'
 
 
@@ -70,7 +71,7 @@ async def through(proxied: Rig, answer: bytes = ANSWER, call: bytes = CALL) -> t
 
 async def idle(proxied: Rig) -> None:
     with anyio.fail_after(10):
-        await proxied.proxy.until(lambda: not proxied.proxy.busy)
+        await proxied.proxy.changes.until(lambda: not proxied.proxy.busy)
 
 
 def text_of(line: bytes) -> str:
@@ -115,10 +116,33 @@ async def test_a_failed_call_is_seen_as_a_failure_once(told: Told, answer: bytes
         b'{"jsonrpc":"2.0","id":7,"result":{"resultType":"task","taskId":"x"}}\n',
     ],
 )
-async def test_an_answer_that_is_not_the_end_of_a_call_passes_unseen(told: Told, answer: bytes) -> None:
-    async with rig(group(hook(told.hook(), POST), hook(told.hook(), FAILURE))) as proxied:
-        assert await through(proxied, answer) == (CALL, answer)
+async def test_an_answer_that_is_not_the_end_of_a_call_passes_unseen(told: Told, tmp_path: Path, answer: bytes) -> None:
+    audit = tmp_path / "audit"
+    settings = Settings(audit_file=str(audit))
+    async with rig(group(hook(told.hook(), POST), hook(told.hook(), FAILURE)), settings=settings) as proxied:
+        assert await through(proxied, answer, STATELESS) == (STATELESS, answer)
+        await idle(proxied)
     assert told.events == []
+    assert json.loads(audit.read_bytes())["result"] == "pending"
+
+
+@pytest.mark.parametrize(
+    ("call", "result"),
+    [
+        (CALL, b'{"resultType":"input_required","inputRequests":{}}'),
+        (CALL, b'{"resultType":"task","taskId":"x"}'),
+        (STATELESS, b'{"resultType":"input_required","content":[]}'),
+        (STATELESS, b'{"resultType":"task","structuredContent":{}}'),
+        (STATELESS, b'{"resultType":"complete"}'),
+    ],
+)
+async def test_an_answer_that_an_agent_may_show_is_seen_whatever_it_calls_itself(
+    told: Told, call: bytes, result: bytes
+) -> None:
+    answer = b'{"jsonrpc":"2.0","id":7,"result":%b}\n' % result
+    async with rig(group(hook(told.hook(), POST), hook(told.hook(), FAILURE))) as proxied:
+        assert await through(proxied, answer, call) == (call, answer)
+    assert told.events == ["PostToolUse"]
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ async def gate(tmp_path: Path) -> Gate:
 
 async def idle(proxied: Rig) -> None:
     with anyio.fail_after(10):
-        await proxied.proxy.until(lambda: not proxied.proxy.busy)
+        await proxied.proxy.changes.until(lambda: not proxied.proxy.busy)
 
 
 async def test_without_hooks_bytes_are_equal_in_both_directions() -> None:

@@ -276,7 +276,7 @@ def test_a_long_late_answer_to_a_cancelled_judged_call_passes_neither_whole_nor_
     for at in range(0, len(line), 50_000):
         scene.server.says(line[at : at + 50_000])
     assert scene.agent.got == b""
-    assert [type(effect) for effect in scene.performed] == [StartCall, CancelCall, Dropped]
+    assert [type(effect) for effect in scene.performed] == [Opened, StartCall, CancelCall, Dropped]
 
 
 def test_an_answer_that_has_begun_when_its_call_is_cancelled_stays_away() -> None:

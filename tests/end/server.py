@@ -38,7 +38,16 @@ TOOLS: list[Json] = [
 
 def write(text: str) -> None:
     """A line, whole, however slowly it is taken."""
-    rest = memoryview(text.encode() + b"\n")
+    write_raw(text + "\n")
+
+
+def write_raw(text: str) -> None:
+    """Characters, with or without a line end."""
+    write_bytes(text.encode())
+
+
+def write_bytes(text: bytes) -> None:
+    rest = memoryview(text)
     while rest:
         rest = rest[os.write(1, rest) :]
 
@@ -60,9 +69,11 @@ class Server:
         for line in sys.stdin.buffer:
             os.write(self.log, line)
             try:
-                self.take(json.loads(line))
+                said_now = json.loads(line)
             except ValueError:
                 continue
+            for message in said_now if isinstance(said_now, list) else [said_now]:
+                self.take(message)
         if self.options.ignore_eof:
             while True:
                 signal.pause()
@@ -72,7 +83,16 @@ class Server:
         method, params = message.get("method", ""), message.get("params") or {}
         if "id" not in message:
             if method == "release":
-                send({"id": params["requestId"], "result": said("released")})
+                answer = {
+                    "jsonrpc": "2.0",
+                    "id": params["requestId"],
+                    "result": said("released" + params.get("pad", "")),
+                }
+                write(json.dumps([answer] if params.get("batch") else answer))
+            elif method == "raw":
+                write_raw(params["text"])
+            elif method == "quit":
+                os._exit(int(params["status"]))
             return
         act = getattr(self, "on_" + method.replace("/", "_"), None)
         if method and act is None:
@@ -80,7 +100,7 @@ class Server:
         elif act is not None:
             result = act(params, message["id"])
             if result is not None:
-                send({"id": message["id"], "result": result})
+                send({"id": float(message["id"]) if self.options.float_ids else message["id"], "result": result})
 
     def on_initialize(self, params: Json, _id: object) -> Json:
         capabilities: Json = {"tools": {}}
@@ -95,8 +115,13 @@ class Server:
             result["instructions"] = self.options.instructions
         return result
 
-    def on_tools_list(self, _params: Json, _id: object) -> Json:
-        return {"tools": TOOLS}
+    def on_tools_list(self, _params: Json, request: object) -> Json | None:
+        if not self.options.tools:
+            return {"tools": TOOLS}
+        with open(self.options.tools, "rb") as file:
+            tools = file.read().strip()
+        write_bytes(b'{"jsonrpc":"2.0","id":%b,"result":{"tools":%b}}\n' % (json.dumps(request).encode(), tools))
+        return None
 
     def on_process(self, _params: Json, _id: object) -> Json:
         return {"pid": os.getpid(), "cwd": os.getcwd(), "argv": sys.argv, "env": dict(os.environ)}
@@ -109,6 +134,10 @@ class Server:
     def on_ask(self, params: Json, _id: object) -> None:
         """Ask the agent, and answer when it has."""
         send({"id": "from-server", "method": params["method"], "params": {}})
+
+    def on_raw(self, params: Json, _id: object) -> None:
+        """These characters, whatever they are, and no answer."""
+        write_raw(params["text"])
 
     def on_tools_call(self, params: Json, request: object) -> Json | None:
         act = getattr(self, "tool_" + str(params["name"]), None)
@@ -123,6 +152,12 @@ class Server:
         return result
 
     tool_open = tool_closed = tool_reply
+
+    def tool_raw(self, arguments: Json, _id: object) -> None:
+        """These characters, whatever they are, instead of an answer; with `status`, they are the last ones."""
+        write_raw(arguments["text"])
+        if "status" in arguments:
+            os._exit(int(arguments["status"]))
 
     def tool_error(self, arguments: Json, request: object) -> None:
         send({"id": request, "error": arguments["error"]})
@@ -206,7 +241,9 @@ def main() -> int:
     parser.add_argument("--ignore-eof", action="store_true")
     parser.add_argument("--ignore-signals", action="store_true")
     parser.add_argument("--logging", action="store_true")
+    parser.add_argument("--float-ids", action="store_true")
     parser.add_argument("--instructions", default="")
+    parser.add_argument("--tools", default="", help="a file with what tools/list tells")
     parser.add_argument("--status", default="0")
     options = parser.parse_args()
     if options.ignore_signals:

@@ -110,3 +110,11 @@ def documents(draw: st.DrawFn, twins: bool = False) -> bytes:
         wrap = draw(st.sampled_from((b"[1,%b]", b'{"x":%b}', b'{ "x" : [ %b ] }', b"[[],%b , null]")))
         inner = wrap % inner
     return draw(blanks()) + inner + draw(blanks())
+
+
+@st.composite
+def envelopes(draw: st.DrawFn, members: tuple[str, ...]) -> bytes:
+    """A line with an object of some of these members, in some spelling."""
+    chosen = draw(st.lists(st.sampled_from(members), max_size=5))
+    comma, end = draw(st.sampled_from(((",", ""), (", ", ""), (",", " "), (" ,", "\r"))))
+    return ("{" + comma.join(chosen) + "}" + end + "\n").encode()

@@ -1,0 +1,77 @@
+"""Random answers with members too many, too few and twice: what is read is what every reader reads."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hypothesis import given, settings
+
+from hookproxy import replies
+from hookproxy.wire import Unreadable
+from tests.random.documents import Pairs, envelopes, members_of, read
+
+MEMBERS: Final = (
+    '"jsonrpc":"2.0"',
+    '"jsonrpc":""',
+    '"jsonrpc":"1"',
+    '"id":7',
+    '"id":7',
+    '"id":8888',
+    '"id":88888',
+    '"id":"7"',
+    '"result":{"a":1}',
+    '"result":{"a":1}',
+    '"result":{"a":1,"a":2}',
+    '"result":{"a":{"b":1,"b":2}}',
+    '"result":{}',
+    '"result":1',
+    '"error":{}',
+    '"error":1',
+    '"error":{"code":1}',
+    '"x":1',
+    '"\\u0069d":7',
+    '"ID":7',
+)
+
+
+@settings(max_examples=500)
+@given(envelopes(MEMBERS))
+def test_an_answer_that_is_read_has_nothing_twice_and_says_one_thing(line: bytes) -> None:
+    found = replies.read(line, closely=True)  # what it is given is JSON
+    keys = [key for key, _ in members_of(line)]
+    twins = len(set(keys)) < len(keys)
+    if found is None:
+        assert "id" not in keys
+        return
+    if not found.sure:
+        assert found.said is None
+        assert twins or "ID" in keys
+        return
+    assert not twins
+    assert read(found.id) == dict(members_of(line))["id"]
+    said = found.said
+    result = dict(members_of(line)).get("result")
+    if said is None:
+        inner = [key for key, _ in result] if isinstance(result, Pairs) else []
+        assert {"result", "error"} <= set(keys) or len(set(inner)) < len(inner)
+        return
+    assert not {"result", "error"} <= set(keys)
+    assert (said.result is None) == ("result" not in keys)
+    assert (said.error is None) == ("result" in keys)
+    assert bool(said.error) == ("error" in keys), "an answer that says nothing at all"
+    if isinstance(result, Pairs):
+        assert said.result is not None
+        assert [(key, read(bytes(raw))) for key, raw in said.result.items()] == list(result)
+    if said.error is not None:
+        assert read(bytes(said.error)) == dict(members_of(line))["error"]
+
+
+@settings(max_examples=500)
+@given(envelopes(MEMBERS))
+def test_both_readings_agree_on_whom_an_answer_answers(line: bytes) -> None:
+    closely, briefly = replies.read(line, closely=True), replies.read(line, closely=False)
+    if closely is not None and closely.sure:
+        assert briefly is not None
+        assert briefly.id == closely.id
+    if closely is None:
+        assert briefly is None
