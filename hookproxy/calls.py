@@ -80,7 +80,8 @@ def id_key(raw: bytes) -> bytes:
         return raw
     if raw[:1] == b'"':
         decoded = wire.text(raw) if b"\\" in raw else None
-        return raw[1:-1] if decoded is None else decoded.encode()
+        inner = raw[1:-1] if decoded is None else decoded.encode()
+        return id_key(inner) if inner.isdigit() and len(inner) > EXACT_DIGITS else inner
     try:
         number = float(raw)
         return b"%d" % int(number) if number.is_integer() else repr(number).encode()

@@ -137,6 +137,11 @@ def answered_id(head: bytes, tail: bytes) -> bytes | None:
     return found[1] if found else None
 
 
+def ids_in(tail: bytes) -> list[bytes]:
+    """Whatever may be an id in the end of a message: its own, or one that is data."""
+    return re.findall(_ID, tail)
+
+
 def answers_none(head: bytes) -> bool:
     """True if the message that begins so is a request or a notification."""
     return _HEAD_METHOD.match(head) is not None

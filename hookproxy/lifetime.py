@@ -113,6 +113,7 @@ class Lifetime:
             await self._within(REST if self._signalled else HANG, lambda: not proxy.busy)
             proxy.end_all(lambda call: feedback.ended_early(call.id))
             await self._within(process.REAP_LIMIT, lambda: not proxy.busy)
+            await self._within(REST if self._signalled else COMPLY, lambda: not proxy.hooks.aside)
             await self._hand_over()
 
     async def _let_hooks_decide(self) -> None:

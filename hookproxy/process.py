@@ -13,7 +13,7 @@ from .errors import NOT_EXECUTABLE, NOT_FOUND, UserError
 
 TYPE_CHECKING = False  # `typing` itself takes 9 ms to import
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Final
 
 VARIABLE_LIMIT: Final = 131_072  # bytes of NAME=value and its NUL: Linux starts no program with more (MAX_ARG_STRLEN)
@@ -24,6 +24,7 @@ REAP_LIMIT: Final = (
 )
 SHELL: Final = "/bin/sh"
 
+ENDING: Final = (signal.SIGTERM, signal.SIGHUP)  # signals that end us where nobody hears them
 # Python ignores these two, and an ignored signal stays ignored in children: `yes | head` would not end.
 _TO_DEFAULT: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 # What Python writes into LC_CTYPE when it finds the C locale (PEP 538).
@@ -41,9 +42,10 @@ class Server:
         self.from_server = from_server
 
 
-def start_server(argv: Sequence[str]) -> Server:
+def start_server(argv: Sequence[str], started: Callable[[int], None] = lambda _pid: None) -> Server:
     """Start the server as the agent would: our environment, folder, process group and standard error.
 
+    `started` is told its process id before any signal that asks us to end is heard.
     Raises UserError with the status that a shell would end with.
     """
     if not argv[0]:
@@ -54,7 +56,7 @@ def start_server(argv: Sequence[str]) -> Server:
     stdin, to_server = os.pipe()
     from_server, stdout = os.pipe()
     try:
-        pid = _spawn_server(tuple(argv), ((os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_DUP2, stdout, 1)))
+        pid = _spawn_unheard(tuple(argv), ((os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_DUP2, stdout, 1)), started)
     except (OSError, ValueError) as error:
         close_all((stdin, to_server, from_server, stdout))
         status = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
@@ -64,14 +66,27 @@ def start_server(argv: Sequence[str]) -> Server:
     return Server(pid, to_server, from_server)
 
 
-def _spawn_server(argv: tuple[str, ...], actions: Sequence[tuple[int, int, int]]) -> int:
+def _spawn_unheard(
+    argv: tuple[str, ...], actions: Sequence[tuple[int, int, int]], started: Callable[[int], None]
+) -> int:
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     try:
-        return os.posix_spawnp(argv[0], argv, os.environb, file_actions=actions, setsigdef=_TO_DEFAULT)
+        pid = _spawn_server(argv, actions, mask)
+        started(pid)
+        return pid
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _spawn_server(argv: tuple[str, ...], actions: Sequence[tuple[int, int, int]], mask: Iterable[int]) -> int:
+    try:
+        return os.posix_spawnp(argv[0], argv, os.environb, file_actions=actions, setsigdef=_TO_DEFAULT, setsigmask=mask)
     except OSError as error:
         program = find_program(argv[0], os.environ.get("PATH"))
         if error.errno != errno.ENOEXEC or program is None:
             raise
-    return os.posix_spawn(SHELL, (SHELL, program, *argv[1:]), os.environb, file_actions=actions, setsigdef=_TO_DEFAULT)
+    argv = (SHELL, program, *argv[1:])
+    return os.posix_spawn(SHELL, argv, os.environb, file_actions=actions, setsigdef=_TO_DEFAULT, setsigmask=mask)
 
 
 def start_hook(

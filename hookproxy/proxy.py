@@ -291,7 +291,7 @@ class Proxy:
     @property
     def busy(self) -> bool:
         """Some judged call, or an answer that hooks may add to, is still under way."""
-        return bool(self._running or self._introducing or self.hooks.aside)
+        return bool(self._running or self._introducing)
 
     @property
     def holding(self) -> bool:

@@ -6,13 +6,16 @@ from collections.abc import Callable
 from typing import Final
 
 from . import feedback
-from .effects import PASS, FromAgent, FromServer, Opened, Refused, Send
-from .glance import answered_id, requested_id
+from .calls import id_key
+from .effects import PASS, Dropped, FromAgent, FromServer, Opened, Refused, Send
+from .glance import answered_id, ids_in, requested_id
 from .switchboard import Switchboard
 from .transports.base import Channel
 from .transports.lines import Lines, Passage, TooLong
 
 PIECEWISE: Final = 65536  # bytes of an unfinished line from which on it passes in pieces, if nobody must see it whole
+
+UNJUDGED: Final = 64 * 1024 * 1024  # bytes of a line from the server that is kept although nothing is judged: noise
 
 Perform = Callable[[FromAgent | FromServer, bytes], None]
 """Performs an effect other than PASS and Send, of the line that is given."""
@@ -31,7 +34,7 @@ class Relay:
         self._perform = perform
         self._limit = limit
         self._agent_lines = Lines(limit, requested_id)
-        self._server_lines = Lines(limit, answered_id)
+        self._server_lines = Lines(limit if strict else max(limit, UNJUDGED), answered_id)
         self._passage: Passage | None = None
         self._kept_back: list[bytes] = []
         self._pauses: set[str] = set()
@@ -169,19 +172,29 @@ class Relay:
 
     def _pass_on(self, passage: Passage, piece: bytes) -> bytes:
         """The part of `piece` that is not of the long line on its way."""
-        mine, rest, ended = passage.split(piece)
+        mine, rest, ended = passage.split(piece, keep_end=bool(self._board.calls))
         self.agent.write(mine)
         if ended:
             self._passage = None
-            if passage.id is not None:
-                self._board.answered_in_pieces(passage.id)
+            self._end_passage(passage)
             self.on_passed()
             self._send(self.agent, self._kept_back)
         return rest
 
+    def _end_passage(self, passage: Passage) -> None:
+        """Let the line's end go, unless it makes the line the answer to a call that was not there when it began."""
+        if any(id_key(raw_id) in self._board.calls for raw_id in ids_in(passage.last)):
+            self.agent.write(b"!\n")  # no JSON, so that nobody takes the line for anything
+            self._perform(Dropped("the end of a message that would have answered a call before its hooks"), b"")
+            return
+        self.agent.write(passage.waiting)
+        if passage.id is not None:
+            self._board.answered_in_pieces(passage.id)
+
     def _server_tail(self) -> None:
         """What stands after the last line end: passed on as it is if it is JSON."""
         if self._passage is not None:
+            self.agent.write(self._passage.waiting)
             self._passage = None
             self._ragged = True
         line = self._server_lines.take()

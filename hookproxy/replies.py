@@ -87,12 +87,17 @@ def _read_closely(line: bytes) -> Reply | None:
         wire.check_text(line)
         return _read_compact(line) or _read_members(wire.fields(line))
     except wire.TooDeep:
-        return _scan(line)
+        reply = _scan(line)
+        if reply is None and not glance.answers_none(line[: glance.ENDS]):
+            raise
+        return reply
     except (wire.TwinKeys, wire.Unreadable) as problem:
         try:
             head = _HEAD.decode(line)
         except _DECODING:
             raise wire.Unreadable(str(problem)) from None
+        if head.method and not (head.result or head.error or isinstance(problem, wire.TwinKeys)):
+            return None
         return Reply(bytes(head.id), sure=False) if head.id else None
 
 

@@ -255,12 +255,11 @@ class Switchboard:
             found = [replies.read(bytes(item), closely=bool(self.calls)) for item in wire.items(line)]
         except (wire.Unreadable, wire.TwinKeys):
             return Noise()
-        answered = [reply for reply in found if reply is not None]
-        if any(not reply.sure or self._is_taken(id_key(reply.id)) for reply in answered):
+        keys = [id_key(reply.id) for reply in found if reply is not None]
+        if any(reply is not None and not reply.sure for reply in found) or any(map(self._is_taken, keys)):
             return Dropped("a batch that holds the answer to a judged call")
-        for reply in answered:
-            self.requests.settle(id_key(reply.id))
-        return PASS
+        welcome = [self.requests.settle(key) is not None or self.requests.late(key) or key == b"null" for key in keys]
+        return PASS if self._judged is None or all(welcome) else Dropped("a batch with an answer that nobody asked for")
 
     def _answer(self, line: bytes, key: bytes, said: Said | None = None) -> FromServer:
         call = self.calls.get(key)

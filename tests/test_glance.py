@@ -8,7 +8,8 @@ import pytest
 
 from hookproxy import glance
 from hookproxy.effects import PASS
-from hookproxy.switchboard import Kind, Switchboard
+from hookproxy.inflight import Kind
+from hookproxy.switchboard import Switchboard
 
 INITIALIZE: Final = b'{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"capabilities":{}}}\n'
 
@@ -135,7 +136,6 @@ def test_nothing_passes_at_a_glance_before_the_session_has_begun() -> None:
     one = Switchboard(lambda tool: tool == "danger")
     one.from_agent(b'{"jsonrpc":"2.0","id":0,"method":"ping"}\n')
     one._judged_names[b'"safe"'] = False
-    assert not one.opened
     assert not one.glance_from_agent(call(1).encode() + b"\n")
     one.from_agent(call(1).encode() + b"\n")
     assert one.opened, "any call opens the session"

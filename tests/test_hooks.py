@@ -25,6 +25,7 @@ from hookproxy.model import (
     Proceed,
     Refuse,
     Settings,
+    Statement,
     Tool,
     ToolNames,
 )

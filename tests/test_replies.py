@@ -89,6 +89,7 @@ def test_twins_without_any_id_answer_nothing() -> None:
         (b'{"id":7,"result":{}}', {}, None),
         (b'{"id":7,"result":[1]}', {}, None),
         (b'{"id":7,"error":{"code":1}}', None, b'{"code":1}'),
+        (b'{"id":7}', None, b""),
     ],
 )
 def test_an_answer_says_a_result_or_an_error(line: bytes, result: dict[str, bytes] | None, error: bytes | None) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable
-
 import pytest
 
 from hookproxy import wire

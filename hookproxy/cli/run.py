@@ -26,8 +26,7 @@ def main(arguments: "Sequence[str]") -> int:
     if not command:
         return _without_command(options)
     wire_in, wire_out = _move_wire_aside()
-    _leave_when_told()
-    server = process.start_server(command)
+    server = process.start_server(command, _take_along)
     try:  # from here on the server boots while we import and read
         return _run(options, command, server, (wire_in, wire_out))
     except BaseException:
@@ -67,13 +66,15 @@ def _move_wire_aside() -> tuple[int, int]:
     return wire_in, wire_out
 
 
-def _leave_when_told() -> None:
-    """Until the loop hears signals, let one end us as an error would: with the server, which would outlive us."""
+def _take_along(server: int) -> None:
+    """Until the loop hears signals, one that ends us ends the server too: it might outlive us."""
 
     def leave(number: int, _frame: object) -> None:
-        raise SystemExit(128 + number)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(server, signal.SIGKILL)
+        os._exit(128 + number)  # not by an exception: it would come out anywhere, in the middle of an import
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in process.ENDING:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, leave)
 

@@ -111,16 +111,25 @@ class Passage:
 
     def __init__(self, head: bytes) -> None:
         self._head = head[:ENDS]
-        self._tail = head[-ENDS:]
+        self.last = head[-ENDS:]
+        """The last bytes that have come."""
+        self.waiting = b""
+        """Those of them that have not gone."""
 
-    def split(self, piece: bytes) -> tuple[bytes, bytes, bool]:
-        """What of `piece` belongs to the line, what comes after it, and whether the line is at its end."""
+    def split(self, piece: bytes, keep_end: bool = False) -> tuple[bytes, bytes, bool]:
+        """What of the line may go now, what comes after the line, and whether it is at its end.
+
+        With `keep_end` the line's end waits: whoever asks so decides about `waiting`.
+        """
         end = piece.find(b"\n") + 1
         mine, rest = (piece[:end], piece[end:]) if end else (piece, b"")
-        self._tail = (self._tail + mine[-ENDS:])[-ENDS:]
-        return mine, rest, bool(end)
+        self.last = (self.last + mine[-ENDS:])[-ENDS:]
+        mine = self.waiting + mine
+        cut = max(len(mine) - ENDS, 0) if keep_end else len(mine)
+        self.waiting = mine[cut:]
+        return mine[:cut], rest, bool(end)
 
     @property
     def id(self) -> bytes | None:
         """The message's id, once the line is at its end."""
-        return answered_id(self._head, self._tail)
+        return answered_id(self._head, self.last)

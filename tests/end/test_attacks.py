@@ -120,9 +120,13 @@ async def test_a_long_line_that_the_server_began_before_a_judged_call_is_judged_
     assert text_of(answer) == "REDACTED"
 
 
-async def begins_long_line(agent: Agent) -> None:
+UNCLEAR = '{"jsonrpc":"2.0","pad":"'
+ANSWER = '{"jsonrpc":"2.0","id":2,"result":{},"pad":"'
+
+
+async def begins_long_line(agent: Agent, beginning: str = UNCLEAR) -> None:
     """The server owes an answer, and begins a long line of which the agent gets the beginning."""
-    await agent.send(request(2, "raw", text='{"jsonrpc":"2.0","pad":"' + LONG))
+    await agent.send(request(2, "raw", text=beginning + LONG))
     with anyio.fail_after(PATIENCE):
         while len(agent._partial) < len(LONG):
             assert await agent._read()
@@ -144,13 +148,14 @@ async def test_a_judged_call_is_forwarded_only_after_a_long_line_on_its_way_has_
     assert len(scene.calls_received()) == 1
 
 
+@pytest.mark.parametrize("beginning", [UNCLEAR, ANSWER], ids=["id last", "id twice"])
 async def test_a_long_line_on_its_way_that_ends_with_the_guessed_id_of_a_held_call_is_not_its_answer(
-    scene: Scene,
+    scene: Scene, beginning: str
 ) -> None:
     gate = scene.gate("asked")
     post = scene.prints(specific("PostToolUse", updatedMCPToolOutput="REDACTED"))
     agent = await begun(scene, scene.hooks(PreToolUse=gate.script, PostToolUse=post))
-    await begins_long_line(agent)
+    await begins_long_line(agent, beginning)
     await agent.send(call(7, "echo"))
     await gate.reached()
     await agent.send(notification("raw", text='","id":7,"result":' + json.dumps(SECRET) + "}\n"))
@@ -210,8 +215,8 @@ async def test_what_only_readers_that_ignore_case_take_for_an_answer_is_withheld
 async def test_such_an_answer_in_a_batch_is_dropped_and_the_call_goes_on(scene: Scene) -> None:
     agent = await begun(scene, redacting(scene))
     await agent.send(call(1, "raw", text=f"[{FOLDED}]\n"))
+    await until(lambda: "dropped" in agent.said_aside())
     assert await lines_until(agent, "sync") == []
-    assert "dropped" in agent.said_aside()
     await agent.send(notification("release", requestId=1))
     assert text_of(await agent.answer(1)) == "REDACTED"
 

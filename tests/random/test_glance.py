@@ -8,7 +8,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from hookproxy.effects import PASS
-from hookproxy.switchboard import Kind, Switchboard
+from hookproxy.inflight import Kind
+from hookproxy.switchboard import Switchboard
 from tests.random.documents import documents
 from tests.spellings import SPELLINGS, calls_seen
 

@@ -7,7 +7,6 @@ from typing import Final
 from hypothesis import given, settings
 
 from hookproxy import replies
-from hookproxy.wire import Unreadable
 from tests.random.documents import Pairs, envelopes, members_of, read
 
 MEMBERS: Final = (
@@ -62,7 +61,7 @@ def test_an_answer_that_is_read_has_nothing_twice_and_says_one_thing(line: bytes
     if isinstance(result, Pairs):
         assert said.result is not None
         assert [(key, read(bytes(raw))) for key, raw in said.result.items()] == list(result)
-    if said.error is not None:
+    if said.error:
         assert read(bytes(said.error)) == dict(members_of(line))["error"]
 
 
