@@ -110,11 +110,11 @@ def _least_size(call: _Call) -> int:
 
 def heads(block: bytes) -> list[Head] | None:
     """The heads of a block of JSON objects, one for each line; None: it is something else, or only may be."""
-    if not is_framed(block):
-        return None
     try:
         if block.find(b"\n") == len(block) - 1:
-            return [_HEADS.decode(block)]
+            return [_HEADS.decode(block)] if block[:1] == b"{" else None
+        if not is_framed(block):
+            return None
         found = _HEADS.decode_lines(block)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None

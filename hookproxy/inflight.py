@@ -58,6 +58,11 @@ class InFlight(dict[bytes, Kind]):
 
     def note_all(self, keys: list[bytes]) -> bool:
         """Note many that are worth no look, if none is there already; else note nothing, and give False."""
+        if len(keys) == 1:  # by far the most frequent, and twice as fast
+            fits = keys[0] not in self and keys[0] not in self._lapsed
+            if fits:
+                self[keys[0]] = Kind.OTHER
+            return fits
         fresh = dict.fromkeys(keys, Kind.OTHER)
         if len(fresh) != len(keys) or not (self.keys().isdisjoint(fresh) and self._lapsed.keys().isdisjoint(fresh)):
             return False
@@ -66,6 +71,8 @@ class InFlight(dict[bytes, Kind]):
 
     def settle_all(self, found: list[glance.Head], key_of: Callable[[bytes], bytes]) -> bool:
         """Settle all answers among these, if each is worth no look; else settle nothing, and give False."""
+        if len(found) == 1 and not found[0].id:
+            return True
         answered: list[bytes] = []
         for head in found:
             if head.id:

@@ -106,7 +106,9 @@ class Lifetime:
                 proxy.end_held(lambda call: feedback.ended_early(call.id))
             farewell.start_soon(self._end_session)
             proxy.relay.server.end_output()
+            proxy.relay.on_passed = proxy.changes.tell  # now somebody waits for the last answer
             await proxy.changes.until(lambda: self._hurried or self._agent_gone or not proxy.board.pending)
+            proxy.relay.on_passed = proxy.passed.tell
             await self._see_server_off()
             proxy.relay.server.drain()
             proxy.lose_server(self._last_status())

@@ -72,6 +72,7 @@ class Proxy:
         self.server_lost = ""
         """How the server ended, once it has."""
         self.changes = Changes()
+        self.passed = Changes()  # lines from the server: told apart, because they are many
         self._begun = anyio.Event()  # SessionStart hooks have spoken
         self._opening: tuple[str, ...] = ()
         self._unsaid = hooks.hears(Event.SESSION_START)
@@ -81,7 +82,7 @@ class Proxy:
         """Calls live in `tasks` from now on."""
         self._tasks = tasks
         self.hooks.run_aside_in(tasks, self.report)
-        self.relay.on_passed = self.changes.tell
+        self.relay.on_passed = self.passed.tell
         if not self.hooks.hears(Event.SESSION_START):
             self._begun.set()
 
@@ -223,7 +224,7 @@ class Proxy:
 
     async def forward(self, call: Call, line: bytes) -> bytes | Ending:
         """As in Desk."""
-        await self.changes.until(lambda: not self.relay.passing)  # what has begun must not end as this call's answer
+        await self.passed.until(lambda: not self.relay.passing)  # what has begun must not end as this call's answer
         if self.server_lost or self.relay.server.gone:
             return Ending.LOST
         if not self.board.release(call):
