@@ -91,7 +91,7 @@ class Lines:
     @property
     def head(self) -> bytes:
         """How that line begins; nothing if it is too long."""
-        return b"" if self._cut else b"".join(self._parts[:2])[:ENDS]
+        return b"" if self._cut or not self._parts else self._parts[0][:ENDS]  # CRUMB is more than ENDS
 
     def take(self) -> bytes:
         """The line that has begun, out of here: for passing it on in pieces, or at the end of the stream.
