@@ -82,11 +82,18 @@ class Hooks:
         self._environments = {group.dialect.name: _environment(group, environ) for group in groups}
         self._tasks: anyio.abc.TaskGroup | None = None
         self._report: Callable[[Sequence[Statement]], None] = lambda _statements: None
+        self._tell: Callable[[], None] = lambda: None
         self.aside = 0
         """Hooks that run and nobody waits for."""
 
-    def run_aside_in(self, tasks: anyio.abc.TaskGroup, report: Callable[[Sequence[Statement]], None]) -> None:
-        """Hooks that nobody waits for run in `tasks` and end with it; what they said goes to `report`."""
+    def run_aside_in(
+        self, tasks: anyio.abc.TaskGroup, report: Callable[[Sequence[Statement]], None], tell: Callable[[], None]
+    ) -> None:
+        """Hooks that nobody waits for run in `tasks` and end with it.
+
+        `report` gets what they said; then `tell` is called, for whoever waits for the last of them.
+        """
+        self._tell = tell
         self._tasks, self._report = tasks, report
 
     def double(self, agent: str) -> list[str]:
@@ -222,6 +229,7 @@ class Hooks:
             self._report([Statement(spec, HookResult(Ended.NOT_STARTED), trouble)])
         finally:
             self.aside -= 1
+            self._tell()
 
     async def _run(self, group: Group, spec: HookSpec, occasion: Occasion) -> Statement:
         document = group.dialect.write(spec, occasion)

@@ -81,7 +81,7 @@ class Proxy:
     def open(self, tasks: anyio.abc.TaskGroup) -> None:
         """Calls live in `tasks` from now on."""
         self._tasks = tasks
-        self.hooks.run_aside_in(tasks, self.report)
+        self.hooks.run_aside_in(tasks, self.report, self.changes.tell)
         self.relay.on_passed = self.passed.tell
         if not self.hooks.hears(Event.SESSION_START):
             self._begun.set()
@@ -89,8 +89,6 @@ class Proxy:
     def _concerns(self, tool: str) -> bool:
         """True if hooks are to see calls of this tool; what SessionStart said may wait for any call at all."""
         return (self._unsaid and not self.board.handshake) or self.hooks.concerns(tool)
-
-    # --- effects ---
 
     def _perform(self, effect: FromAgent | FromServer, line: bytes) -> None:  # noqa: C901  # one case for each
         match effect:
@@ -118,14 +116,15 @@ class Proxy:
             case _:
                 raise AssertionError(f"{effect} is for the relay")
 
-    def _spawn(self, function: Callable[..., Coroutine[object, object, None]], *arguments: object) -> None:
+    def _spawn(
+        self, function: Callable[..., Coroutine[object, object, None]], *arguments: object
+    ) -> anyio.TaskHandle[None]:
         assert self._tasks is not None, "open comes before the first byte"
-        self._tasks.start_soon(function, *arguments)
+        return self._tasks.start_soon(function, *arguments)
 
     def _start(self, call: Call) -> None:
         self._hold(call)
-        assert self._tasks is not None, "open comes before the first byte"
-        self._running[call] = self._tasks.start_soon(self._see_through, call)
+        self._running[call] = self._spawn(self._see_through, call)
 
     def _hold(self, call: Call) -> None:
         """Keep memory bounded: read no more from the agent while as much waits for hooks as one line may have."""

@@ -232,7 +232,7 @@ async def test_a_background_hook_is_not_awaited_and_decides_nothing(tmp_path: Pa
     asked = hooks(group(replace(hook(waiting), background=True)))
     reported: list[Statement] = []
     async with anyio.create_task_group() as tasks:
-        asked.run_aside_in(tasks, reported.extend)
+        asked.run_aside_in(tasks, reported.extend, lambda: None)
         assert await ask(asked, occasion()) == Proceed()
         assert not (tmp_path / "done").exists()
         with anyio.fail_after(10):
