@@ -13,7 +13,8 @@ from enum import Enum
 from typing import Final
 
 from . import legible, wire
-from .model import Delivery, Tool
+from .model import Tool
+from .settings import Delivery
 
 LIMIT: Final = 10 * 1024 * 1024
 """Bytes of a line at which the TypeScript SDK's reader closes the connection."""
@@ -131,6 +132,12 @@ def replaced(line: bytes, replacement: bytes, delivery: Delivery, tool: Tool | N
     for name in ("structuredContent", "isError"):
         edited = wire.with_member(edited, name, new[name]) if name in new else edited
     return wire.splice(line, [(span, edited)])
+
+
+def failed(line: bytes) -> bytes:
+    """The answer marked as that of a failed call. Raises Unreadable, TwinKeys."""
+    span = wire.members(line)["result"]
+    return wire.splice(line, [(span, wire.with_member(line[slice(*span)], "isError", b"true"))])
 
 
 def _offered(replacement: bytes) -> dict[str, bytes]:

@@ -12,7 +12,8 @@ from typing import Final
 import msgspec
 
 from . import legible, wire
-from .model import Session, Settings, Statement, Verdict
+from .model import Ended, Permission, Session, Statement, Verdict
+from .settings import Settings
 
 VERSION: Final = 1
 """The format's number: `v` in each line."""
@@ -44,6 +45,8 @@ class Record:
     result: str = "ok"
     """`ok`, `error`, `refused`, `cancelled`, `lost`; `pending` if it goes on in further requests."""
     result_changed: bool = False
+    repeats: int = 0
+    """How often the call was made again because a hook said so."""
     ms: float = 0.0
 
 
@@ -139,6 +142,7 @@ class Audit:
             **rewritten,
             "hooks": [_hook(one) for one in record.statements],
             "changed": changed,
+            **({"repeats": record.repeats} if record.repeats else {}),
             "decision": record.decision,
             "reason": record.reason,
             "result": record.result,
@@ -174,11 +178,21 @@ def _hook(one: Statement) -> dict[str, object]:
         "ended": result.ended.value,
         "exit": result.code,
         "ms": round(result.ms, 3),
+        "outcome": _outcome(one),
         "verdict": _in_a_word(verdict),
         "reason": verdict.trouble or verdict.reason,
         "feedback": list(verdict.feedback),
         "messages": list(verdict.messages),
     }
+
+
+def _outcome(one: Statement) -> str:
+    """How the run came out, in the words of code-assist's document: `success`, `blocking` and so on."""
+    if one.result.ended in (Ended.TIMED_OUT, Ended.CANCELLED):
+        return "cancelled"
+    if one.verdict.permission is Permission.DENY or one.verdict.stop:
+        return "blocking"
+    return "non_blocking_error" if one.verdict.trouble else "success"
 
 
 def _in_a_word(verdict: Verdict) -> str:

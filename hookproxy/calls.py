@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
@@ -54,10 +55,21 @@ class Call:
     stateless: bool
     task: bool
     """The agent asked for a task handle instead of a result (2025-11-25)."""
+    sent_id: bytes = b""
+    """The id under which the server knows it, as spelled; empty: the agent's. Set where a hook has it repeated."""
+    stopped_by: str = ""
+    """Which hook ended it with all others, and why; empty: none did."""
     phase: Phase = Phase.HELD
     answer: bytes = b""
     said: Said | None = None
     """What the answer says; None: it can be read in two ways."""
+    inputs: bytes = b""
+    """`params.inputResponses`, as spelled, where the call goes on after the server asked for input."""
+
+    @property
+    def sent_key(self) -> bytes:
+        """The key under which the server's answer is awaited."""
+        return id_key(self.sent_id) if self.sent_id else self.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +99,19 @@ def id_key(raw: bytes) -> bytes:
         return b"%d" % int(number) if number.is_integer() else repr(number).encode()
     except (ValueError, OverflowError):  # null, true, 1e400
         return raw
+
+
+def fresh_id() -> bytes:
+    """An id of ours that no agent and no server can have chosen: no SDK takes it for a number."""
+    return b'"hookproxy:%b"' % secrets.token_hex(8).encode()
+
+
+def cancellation(line: bytes, call: Call) -> bytes:
+    """The agent's cancellation of a call, naming it as the server knows it."""
+    if not call.sent_id:
+        return line
+    start, end = wire.members(line)["params"]
+    return wire.splice(line, [((start, end), wire.with_member(line[start:end], "requestId", call.sent_id))])
 
 
 def own_id(members: Members) -> bytes:
@@ -186,6 +211,7 @@ def to_judge(request: Request, line: bytes, listed: Tool | None) -> Call:
         meta=members,
         stateless=stateless,
         task="task" in request.params and not stateless,
+        inputs=bytes(request.params.get("inputResponses", b"")) if stateless else b"",
     )
 
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from .dialects import DIALECTS
 from .dialects.base import Dialect, Group, HookFile
-from .dialects.hookfile import read_json, suggestion
+from .dialects.hookfile import read_document, suggestion
 from .dialects.own import OWN, own_hook
 from .errors import ConfigError, UserError
-from .model import Event, OnTrouble, Settings, ToolNames
+from .settings import OnTrouble, Settings, ToolNames
 
 if TYPE_CHECKING:
     from .config_models import ConfigFile
@@ -68,6 +68,8 @@ class _Use:
     """None: seen from the file's shape."""
     tool_names: ToolNames | None = None
     on_trouble: OnTrouble | None = None
+    options: Mapping[str, object] = field(default_factory=dict)
+    """The keys that only some dialects have."""
 
 
 _Read = tuple[Group, tuple[str, ...]]  # a hook file's hooks, and what start-up should say about it
@@ -113,7 +115,7 @@ def _users_own(around: _Surroundings) -> str:
 
 
 def _read_config(path: str, around: _Surroundings) -> tuple[Settings, list[_Read]]:
-    from .config_models import parse  # pydantic: 40 ms, for those who have this file only
+    from .config_models import DIALECT_OPTIONS, parse  # pydantic: 40 ms, for those who have this file only
 
     file = parse(path, _text(path))
     folder = os.path.dirname(path)
@@ -121,7 +123,8 @@ def _read_config(path: str, around: _Surroundings) -> tuple[Settings, list[_Read
     for number, table in enumerate(file.use):
         where = f"{path}: use[{number}]"
         dialect = _dialect(table.dialect, where) if table.dialect is not None else None
-        use = _Use(table.file, folder, where, dialect, table.tool_names, table.on_trouble)
+        options = table.model_dump(include=DIALECT_OPTIONS, exclude_unset=True)
+        use = _Use(table.file, folder, where, dialect, table.tool_names, table.on_trouble, options)
         read.extend(_read_use(use, around))
     read.append((_own_group(file, path), ()))
     return _settings(file, folder, around), read
@@ -149,7 +152,7 @@ def _own_group(file: ConfigFile, path: str) -> Group:
             f"{path}: hooks.{event}[{number}]",
             folder,
         )
-        for event in Event
+        for event in OWN.events.values()
         for number, table in enumerate(file.hooks.of(event))
     ]
     return Group(OWN, path, tuple(hooks), OWN.tool_names, match_all_names=True)
@@ -177,21 +180,34 @@ def _read_use(use: _Use, around: _Surroundings) -> Iterator[_Read]:
     for path in _files(use, around):
         text = _text(path, use.place)
         dialect = use.dialect or _recognised(path, text)
-        found = dialect.read_hooks(HookFile(path, text, _project_dir(path, around)))
+        for option in use.options:
+            if option not in dialect.options:
+                raise ConfigError(f"{use.place}.{option}", f"is for {_takers(option)} only, not for {dialect.name}")
+        project = _project_dir(path, dialect, around)
+        found = dialect.read_hooks(HookFile(path, text, project, use.options, around.environ))
         nothing = () if found.hooks else (f"{path}: no hook in it can fire here",)
         tool_names = use.tool_names or dialect.tool_names
         yield Group(dialect, path, found.hooks, tool_names, use.on_trouble), (*found.notes, *nothing)
+
+
+def _takers(option: str) -> str:
+    return ", ".join(name for name, dialect in DIALECTS.items() if option in dialect.options)
 
 
 def _files(use: _Use, around: _Surroundings) -> list[str]:
     """The hook files that are asked for, at least one; those of a folder or pattern by name."""
     path = around.find(use.file, use.folder)
     if os.path.isdir(path):
-        pattern, root = "*.json", path
-    elif _PATTERN.isdisjoint(use.file) or os.path.lexists(path):
+        endings = use.dialect.suffixes if use.dialect else (".json",)
+        found = sorted(name for name in os.listdir(path) if name.endswith(endings) and not name.startswith("."))
+        if not found:
+            raise ConfigError(
+                use.place, f"{path} holds no {' or '.join(endings)} file", "name a folder that holds hook files"
+            )
+        return [os.path.join(path, name) for name in found]
+    if _PATTERN.isdisjoint(use.file) or os.path.lexists(path):
         return [path]
-    else:
-        pattern, root = around.expand(use.file), use.folder
+    pattern, root = around.expand(use.file), use.folder
     from glob import glob
 
     matches = sorted(glob(pattern, root_dir=root, recursive=True))
@@ -201,27 +217,30 @@ def _files(use: _Use, around: _Surroundings) -> list[str]:
 
 
 def _recognised(path: str, text: str) -> Dialect:
-    """The dialect whose shape the file has: `{"hooks": {EVENT: [{"hooks": [...]}]}}` is claude's."""
-    events = read_json(path, text).members.get("hooks")
-    if isinstance(events, dict) and all(_are_matcher_groups(groups) for groups in events.values()):
-        return DIALECTS["claude"]
+    """The one dialect whose shape the file has. Raises ConfigError where there is none, or more than one."""
+    members = read_document(path, text).members
+    fitting = [dialect for dialect in DIALECTS.values() if dialect.fits(members)]
+    if len(fitting) == 1:
+        return fitting[0]
     hint = 'name its dialect: --hooks DIALECT=FILE, or dialect = "…" in [[use]]'
-    raise ConfigError(path, "cannot tell whose hook file this is", hint)
+    if not fitting:
+        raise ConfigError(path, "cannot tell whose hook file this is", hint)
+    names = " and ".join(dialect.name for dialect in fitting)
+    raise ConfigError(path, f"may be a hook file of {names}: its shape fits both", hint)
 
 
-def _are_matcher_groups(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(group, dict) and "hooks" in group for group in value)
-
-
-def _project_dir(path: str, around: _Surroundings) -> str:
+def _project_dir(path: str, dialect: Dialect, around: _Surroundings) -> str:
     """What relative commands of a hook file start from: the project it belongs to."""
     given = around.environ.get("CLAUDE_PROJECT_DIR")
-    if given:
+    if given and "CLAUDE_PROJECT_DIR" in dialect.variables:
         return os.path.join(around.cwd, given)
     folder = os.path.dirname(path)
-    if around.home and os.path.realpath(folder) == os.path.realpath(os.path.join(around.home, ".claude")):
-        return around.cwd  # the user's own hooks are for whatever project is being worked on
-    return os.path.dirname(folder) if os.path.basename(folder) == ".claude" else folder
+    for inner in dialect.folders:
+        if around.home and os.path.realpath(folder) == os.path.realpath(os.path.join(around.home, inner)):
+            return around.cwd  # the user's own hooks are for whatever project is being worked on
+        if folder.endswith(f"/{inner}"):
+            return folder.removesuffix(f"/{inner}") or "/"
+    return folder
 
 
 def _text(path: str, named_by: str = "") -> str:

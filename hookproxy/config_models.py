@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .dialects.hookfile import suggestion
 from .errors import ConfigError
-from .model import Delivery, Event, OnAsk, OnTrouble, Settings, ToolNames
+from .model import Event
+from .settings import Delivery, OnAsk, OnTrouble, Settings, ToolNames
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -54,6 +55,27 @@ class Use(Table):
         "Not given: what its dialect is used to.",
     )
     on_trouble: _OnTrouble | None = Field(None, description="As the top-level key, for the hooks of this file.")
+    agent: _Path | None = Field(
+        None, description="docker-agent: the agent in the file whose hooks are meant; not given: root."
+    )
+    await_post: bool | None = Field(
+        None, description="lime: true waits for its hooks after a call, so that the model sees what they say."
+    )
+    fire_permission_request: Literal["asked", "always"] | None = Field(
+        None,
+        description='copilot: "always" asks permissionRequest hooks about each call, "asked" (the default) '
+        "where somebody wants a person to be asked.",
+    )
+    max_retries: Annotated[int, Field(ge=0, le=10)] | None = Field(
+        None, description="code-assist: how often one call is repeated because its hooks say `retry`; not given: 1."
+    )
+    tool_args: Literal["string", "object"] | None = Field(
+        None, description='copilot: whether toolArgs is a JSON "string" (the default) or an "object".'
+    )
+
+
+DIALECT_OPTIONS: Final = {"agent", "await_post", "fire_permission_request", "max_retries", "tool_args"}
+"""The keys of `[[use]]` that only some dialects have: `Dialect.options` says which."""
 
 
 class OwnHook(Table):

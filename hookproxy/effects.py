@@ -63,6 +63,16 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
+class Elicited:
+    """The server asks the person, or the agent has the person's answer; the frame passes."""
+
+    message: str
+    """What is asked."""
+    action: str = ""
+    """The answer: `accept`, `decline`, `cancel` or `error`; empty: this is the question."""
+
+
+@dataclass(frozen=True, slots=True)
 class InitializeAnswered:
     """The result of `initialize`: SessionStart hooks may add to its instructions."""
 
@@ -84,8 +94,8 @@ class Dropped:
     why: str
 
 
-FromAgent = Passing | Send | StartCall | CancelCall | Refused | Opened
-FromServer = Passing | Answered | InitializeAnswered | ToolsListed | Noise | Dropped
+FromAgent = Passing | Send | StartCall | CancelCall | Refused | Opened | Elicited
+FromServer = Passing | Answered | InitializeAnswered | ToolsListed | Elicited | Noise | Dropped
 
 
 def as_one_line(line: bytes) -> Passing | Send:

@@ -11,7 +11,9 @@ from typing import Final, assert_never
 
 from . import answers, wire
 from .answers import Delivered
-from .model import Comments, Delivery, Ground, Refuse, Statement, Tool
+from .decision import Comments, Ground, Refuse
+from .model import Statement, Tool
+from .settings import Delivery
 
 REFUSED: Final = -31403
 """Error code of a refusal that cannot be a result: HTTP's 403, outside the range that JSON-RPC reserves."""
@@ -38,8 +40,11 @@ def deliver(
     """
     if comments.withheld:
         return Delivered(answers.withheld(line, _withheld(comments.withheld, pre_feedback)))
-    if comments.replacement is not None:
-        line = answers.replaced(line, comments.replacement, delivery, tool)
+    replacement = answers.string(_hidden(comments)) if comments.hidden_by else comments.replacement
+    if replacement is not None:
+        line = answers.replaced(line, replacement, delivery, tool)
+    if comments.failed:
+        line = answers.failed(line)
     text = _feedback(comments, pre_feedback)
     return answers.commented(line, text, delivery, tool) if text else Delivered(line)
 
@@ -48,7 +53,9 @@ def deliver_error(line: bytes, comments: Comments, pre_feedback: Sequence[str]) 
     """The answer `line`, which holds a JSON-RPC error, with the comments in it. Else as `deliver`."""
     if comments.withheld:
         return Delivered(answers.only_message(line, _withheld(comments.withheld, pre_feedback)))
-    if comments.replacement is not None:
+    if comments.hidden_by:
+        line = answers.only_message(line, _hidden(comments))
+    elif comments.replacement is not None:
         said = wire.text(comments.replacement)
         text = comments.replacement.decode(errors="replace") if said is None else said
         line = answers.only_message(line, text)
@@ -200,6 +207,10 @@ def _withheld(failed: Iterable[Statement], pre_feedback: Sequence[str]) -> str:
         for one in failed
     )
     return _paragraphs((*sentences, *pre_feedback))[:_LONGEST]
+
+
+def _hidden(comments: Comments) -> str:
+    return f"The tool was run. Its output is hidden by the hook {comments.hidden_by}: calling again will not show it."
 
 
 def _feedback(comments: Comments, pre_feedback: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ Raw = msgspec.Raw
 EXACT_DIGITS: Final = 15
 """Digits of an integer that all JSON readers tell from any other: some keep numbers as doubles."""
 
+_NAMES_LIMIT: Final = 4096  # names of tools that are remembered: more than any server has
 _NONE: Final = Raw(b"")
 
 
@@ -47,6 +48,16 @@ _HEADS: Final = msgspec.json.Decoder(Head)
 _LEAST: Final = len(b'{"jsonrpc":"2.0","id":,"method":"tools/call","params":{"name":}}\n')
 _ARGUMENTS: Final = len(b',"arguments":')
 _META: Final = len(b',"_meta":')
+
+
+class Names(dict[bytes, bool]):
+    """Whether a tool is judged, by its name as spelled in JSON."""
+
+    def note(self, name: bytes, judged: bool) -> None:
+        """Remember it; the agent chooses names, so the table must not grow for ever."""
+        if len(self) >= _NAMES_LIMIT:
+            self.clear()
+        self[name] = judged
 
 
 def is_framed(block: bytes) -> bool:

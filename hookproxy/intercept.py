@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from time import perf_counter
-from typing import TYPE_CHECKING, Final, Protocol
+from itertools import count
+from time import perf_counter, time
+from typing import Final, Protocol
 
-from . import feedback, legible, wire
+from . import elicitations, feedback, outcomes, wire
 from .audit import Audit, Record
 from .calls import Call
+from .decision import Comments, Proceed, Refuse
+from .effects import Elicited
 from .hooks import Hooks
-from .model import Event, Occasion, Outcome, Proceed, Refuse, Session, Settings, Statement, Tool
-
-if TYPE_CHECKING:
-    import msgspec
+from .model import Event, Occasion, Outcome, Permission, Session, Statement, Tool
+from .outcomes import NO_OUTCOME
+from .settings import Settings
 
 _ID_IN_META: Final = ("claudecode/toolUseId", "callId")
 """Where agents name their own call: Claude Code, Codex."""
@@ -42,8 +44,8 @@ class Desk(Protocol):
     def tool(self, name: str) -> Tool | None:
         """What a listing told of the tool."""
 
-    async def opening(self) -> tuple[str, ...]:
-        """Wait until SessionStart hooks are done; gives what they said if nobody has delivered it yet."""
+    async def words(self) -> tuple[str, ...]:
+        """Wait until SessionStart hooks are done; gives what hooks beside calls said and nobody has delivered yet."""
 
     async def forward(self, call: Call, line: bytes) -> bytes | Ending:
         """Send the call to the server and wait for its answer."""
@@ -54,8 +56,14 @@ class Desk(Protocol):
     def stop_others(self, call: Call, refuse: Refuse) -> None:
         """Refuse all other calls that the server does not know yet."""
 
-    def report(self, statements: Sequence[Statement]) -> None:
-        """Tell people what hooks have for them: messages, and trouble."""
+    def repeat(self, call: Call, line: bytes) -> bytes | None:
+        """Take back an answered call, to make it again: gives its line with a new id, or None if it is cancelled."""
+
+    def occur(self, occasion: Occasion) -> None:
+        """Tell hooks of something, and wait for none of them."""
+
+    def elicited(self, elicited: Elicited) -> None:
+        """Tell hooks of a question of the server to the person, or of its answer."""
 
     def say(self, text: str) -> None:
         """Tell people."""
@@ -67,17 +75,13 @@ class Desk(Protocol):
         """The line that tells the agent that the server is gone."""
 
 
-_NO_OUTCOME: Final = Outcome()
-
-
 @dataclass(frozen=True, slots=True)
-class _Reading:
-    """What an answer says, in brief."""
+class _Delivery:
+    """An answer as the agent may get it."""
 
-    final: bool
-    """False: the call goes on in further requests, and no hook is asked yet."""
-    failed: bool = False
-    outcome: Outcome = _NO_OUTCOME
+    line: bytes
+    repeats: int = 0
+    """How often the call may be repeated before the agent gets this."""
 
 
 async def intercept(call: Call, desk: Desk) -> None:
@@ -92,6 +96,8 @@ async def intercept(call: Call, desk: Desk) -> None:
         record.result, record.reason = "error", f"a defect of hookproxy: {defect!r}"
         raise
     finally:
+        if call.stopped_by and record.result == "cancelled":
+            record.decision, record.result, record.reason = "deny", "refused", call.stopped_by
         record.ms = (perf_counter() - begun) * 1000
         problem = desk.audit.write(record)
         if problem:
@@ -108,28 +114,46 @@ async def _judged(call: Call, desk: Desk, record: Record) -> bytes | None:
         desk.say(f"a call of {call.tool} is refused because its audit line cannot be written: {problem}")
         record.decision, record.result = "deny", "refused"
         return feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=False)
-    opening = await desk.opening()
-    occasion = _occasion(call, desk)
-    hearing = await desk.hooks.before(occasion, desk.tool(call.tool))
-    record.statements += hearing.statements
-    desk.report(hearing.statements)
-    asked = "asked-" if hearing.decision.asked else ""
-    if isinstance(hearing.decision, Refuse):
-        record.decision, record.result, record.reason = f"{asked}deny", "refused", hearing.decision.reason
-        if hearing.decision.stop:
-            desk.stop_others(call, hearing.decision)
-        return refusal(call, replace(hearing.decision, feedback=(*opening, *hearing.decision.feedback)))
-    record.decision, record.final = f"{asked}allow", hearing.decision.arguments or b""
-    sent = perf_counter()
-    answer = await desk.forward(call, _line(call, hearing.decision))
-    texts = (*opening, *hearing.decision.feedback)
-    if isinstance(answer, bytes) and not (texts or desk.audit.path or desk.hooks.comments_on(call.tool)):
-        return answer  # nobody wants to know what it says
-    timed = Outcome(duration_ms=round((perf_counter() - sent) * 1000))
-    occasion = replace(occasion, arguments=hearing.arguments, outcome=timed)
-    if isinstance(answer, Ending):
-        return await _ended(call, desk, record, occasion, answer)
-    return await _commented(call, desk, record, occasion, answer, texts)
+    words = await desk.words()
+    for answer in elicitations.in_responses(call.inputs):
+        desk.elicited(answer)
+    occasion = occasion_of(call, desk)
+    hearing = await desk.hooks.before(occasion, desk.tool(call.tool), record.statements)
+    decision = hearing.decision
+    asked = "asked-" if decision.asked else ""
+    if isinstance(decision, Refuse):
+        record.decision, record.result, record.reason = f"{asked}deny", "refused", decision.reason
+        desk.occur(replace(occasion, event=Event.PERMISSION_DENIED, message=decision.reason))
+        if decision.stop:
+            desk.stop_others(call, decision)
+        return refusal(call, replace(decision, feedback=(*words, *decision.feedback)))
+    record.decision, record.final = f"{asked}allow", decision.arguments or b""
+    occasion = replace(occasion, arguments=hearing.arguments)
+    return await _forwarded(call, desk, record, occasion, decision, (*words, *decision.feedback))
+
+
+async def _forwarded(  # what is known of the call by now
+    call: Call, desk: Desk, record: Record, occasion: Occasion, decision: Proceed, texts: tuple[str, ...]
+) -> bytes | None:
+    """Have the call made, as often as its hooks say, and its answer commented."""
+    line = _line(call, decision)
+    for record.repeats in count():
+        sent = perf_counter()
+        answer = await desk.forward(call, line)
+        if isinstance(answer, bytes) and not (texts or desk.audit.path or desk.hooks.groups.hears_outcome(call.tool)):
+            return answer  # nobody wants to know what it says
+        timed = Outcome(duration_ms=round((perf_counter() - sent) * 1000))
+        occasion = replace(occasion, outcome=timed)
+        if isinstance(answer, Ending):
+            return await _ended(call, desk, record, occasion, answer)
+        delivery = await _commented(call, desk, record, occasion, answer, texts)
+        if delivery.repeats <= record.repeats:
+            return delivery.line
+        again = desk.repeat(call, line)
+        if again is None:
+            return None
+        line = again
+    raise AssertionError("count() has no end")
 
 
 def refusal(call: Call, refuse: Refuse) -> bytes:
@@ -137,18 +161,28 @@ def refusal(call: Call, refuse: Refuse) -> bytes:
     return feedback.refusal(call.id, refuse, Event.PRE_TOOL_USE, stateless=call.stateless, task=call.task)
 
 
-def _occasion(call: Call, desk: Desk) -> Occasion:
+def occasion_of(call: Call, desk: Desk) -> Occasion:
+    """The moment before a call, as its hooks are told."""
     listed = desk.tool(call.tool)
-    named = (wire.text(bytes(call.meta.get(key, b""))) for key in _ID_IN_META)
     return Occasion(
         event=Event.PRE_TOOL_USE,
         session=desk.session,
         tool=call.tool,
-        tool_name=desk.hooks.first_name(call.tool),
-        tool_use_id=next((name for name in named if name), f"call_{call.key.decode(errors='replace')}"),
+        tool_name=desk.hooks.groups.first_name(call.tool),
+        tool_use_id=_told_id(call) or f"call_{call.key.decode(errors='replace')}",
         arguments=call.arguments,
         annotations=listed.annotations if listed else b"",
+        request_id=call.key.decode(errors="replace"),
+        at=time(),
     )
+
+
+def _told_id(call: Call) -> str:
+    """What the agent itself calls the call; empty where it does not tell."""
+    for key in _ID_IN_META:
+        if key in call.meta and (name := wire.text(bytes(call.meta[key]))):
+            return name
+    return ""
 
 
 def _line(call: Call, decision: Proceed) -> bytes:
@@ -166,84 +200,68 @@ async def _ended(call: Call, desk: Desk, record: Record, occasion: Occasion, end
     interrupted = ending is Ending.INTERRUPTED
     record.result = "cancelled" if interrupted else "lost"
     said = "The call was cancelled." if interrupted else "The server exited before it answered."
-    outcome = replace(occasion.outcome or _NO_OUTCOME, error=said, interrupted=interrupted)
+    outcome = replace(occasion.outcome or NO_OUTCOME, error=said, interrupted=interrupted)
     happened = replace(occasion, event=Event.POST_TOOL_USE_FAILURE, outcome=outcome)
-    _, statements = await desk.hooks.after(happened)
-    record.statements += statements
-    desk.report(statements)
+    if not interrupted:
+        desk.occur(replace(happened, event=Event.ERROR_OCCURRED, occasioned_by="system", message=said))
+    await desk.hooks.after(happened, record.statements)
     return None if interrupted else desk.lost(call)
 
 
-async def _commented(
+async def _commented(  # what is known of the call by now
     call: Call, desk: Desk, record: Record, occasion: Occasion, line: bytes, texts: tuple[str, ...]
-) -> bytes:
+) -> _Delivery:
     """The server's answer as the agent gets it: with what hooks say, or as it came."""
     try:
-        reading = _read(call)
+        reading = outcomes.read(call)
     except ValueError as problem:
         desk.say(f"the answer of {call.tool} is withheld: {problem}")
         record.result, record.reason = "error", str(problem)
-        return feedback.ambiguous(call.id, str(problem))
+        return _Delivery(feedback.ambiguous(call.id, str(problem)))
     if not reading.final:
         record.result = "pending"
-        return line
+        for question in reading.questions:
+            desk.elicited(question)
+        return _Delivery(line)
     record.result = "error" if reading.failed else "ok"
+    outcome = replace(reading.outcome, duration_ms=(occasion.outcome or NO_OUTCOME).duration_ms)
     event = Event.POST_TOOL_USE_FAILURE if reading.failed else Event.POST_TOOL_USE
-    outcome = replace(reading.outcome, duration_ms=(occasion.outcome or _NO_OUTCOME).duration_ms)
     happened = replace(occasion, event=event, outcome=outcome)
-    comments, statements = await desk.hooks.after(happened)
-    record.statements += statements
-    desk.report(statements)
-    if any(one.verdict.stop for one in statements):
-        desk.stop_others(call, Refuse(by=_stopping(statements), reason="", stop=True))
-    tool = desk.tool(call.tool)
+    if not outcome.has_result:
+        told = replace(happened, event=Event.ERROR_OCCURRED, occasioned_by="tool_execution", message=outcome.error)
+        desk.occur(told)
+    before = len(record.statements)
+    comments = await desk.hooks.after(happened, record.statements)
+    said = record.statements[before:]
+    if any(one.verdict.stop for one in said):
+        desk.stop_others(call, Refuse(by=_stopping(said), reason="", stop=True))
+    delivered = _delivered(call, desk, outcome, line, comments, texts)
+    record.result_changed = delivered is not line
+    return _Delivery(delivered, _repeats(said))
+
+
+def _delivered(  # an answer, and what is to go with it
+    call: Call, desk: Desk, outcome: Outcome, line: bytes, comments: Comments, texts: tuple[str, ...]
+) -> bytes:
+    """The answer with what hooks say; `line` itself where they say nothing."""
     if call.said is not None and call.said.error is not None and not call.said.error:
         return line  # there is nothing to withhold in it, and no place for a word
-    if reading.outcome.has_result:
-        delivered = feedback.deliver(line, comments, texts, desk.settings.feedback, tool)
+    if outcome.has_result:
+        delivered = feedback.deliver(line, comments, texts, desk.settings.feedback, desk.tool(call.tool))
     else:
         delivered = feedback.deliver_error(line, comments, texts)
     if delivered.note is not None:
         desk.say_once(f"{call.tool}: {delivered.note.value}")
-    record.result_changed = delivered.line is not line
     return delivered.line
+
+
+def _repeats(statements: Sequence[Statement]) -> int:
+    """How often the call may be repeated: never what a hook denied, nor because of a hook that failed."""
+    judges = [one for one in statements if not one.spec.background]
+    if any(one.verdict.permission is Permission.DENY or one.verdict.stop for one in judges):
+        return 0
+    return max((one.spec.max_retries for one in judges if one.verdict.retry and not one.verdict.trouble), default=0)
 
 
 def _stopping(statements: Sequence[Statement]) -> str:
     return next(one.spec.label for one in statements if one.verdict.stop)
-
-
-def _read(call: Call) -> _Reading:
-    """What the answer says. Raises Unreadable, TwinKeys: the agent could read it otherwise than hooks would."""
-    if call.said is None:
-        raise wire.Unreadable("readers would take it differently")
-    if call.said.error is not None:
-        return _Reading(True, True, Outcome(error=_error_text(call.said.error)))
-    members = call.said.result or {}
-    kind = wire.text(bytes(members["resultType"])) if "resultType" in members else "complete"
-    handle = (call.stateless and kind in ("input_required", "task")) or (call.task and "task" in members)
-    if handle and members.keys().isdisjoint({"content", "structuredContent"}):  # else an agent may show that
-        return _Reading(False)
-    content = legible.legible(bytes(members["content"])) if "content" in members else b"[]"
-    failed = "isError" in members and bytes(members["isError"]) == b"true"
-    error = (_joined_text(content) or "The tool reported an error without a text.") if failed else ""
-    return _Reading(True, failed, Outcome(content=content, has_result=True, error=error))
-
-
-def _error_text(error: msgspec.Raw) -> str:
-    """A JSON-RPC error as Claude Code words it for hooks."""
-    try:
-        members = wire.fields(error)
-    except wire.Unreadable:
-        return "MCP error"
-    message = wire.text(bytes(members.get("message", b""))) or ""
-    return f"MCP error {bytes(members.get('code', b'')).decode(errors='replace')}: {message}"
-
-
-def _joined_text(content: bytes) -> str:
-    """All text of content blocks, a line end between each two."""
-    try:
-        texts = [wire.text(bytes(wire.fields(bytes(block)).get("text", b""))) for block in wire.items(content)]
-    except wire.Unreadable:
-        return ""
-    return "\n".join(text for text in texts if text)

@@ -13,6 +13,9 @@ from . import wire
 LONGEST_NUMBER: Final = 400  # characters: a double has 325 at most; Python's reader fails at 4300, and with it a guard
 _LONG: Final = re.compile(rb"[0-9]{128}")  # a number beyond that has such a run in one of its three parts
 
+_CODED: Final = re.compile(rb"\\u")  # as patterns: from backslash to backslash, which `in` does not go
+_SLASHED: Final = re.compile(rb"\\/")
+
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _OBJECTS: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
@@ -107,7 +110,7 @@ def _is_compact(raw: bytes) -> bool:
 
 def _may_hide(raw: bytes) -> bool:
     """True if text may be spelled with `\\u…` or `\\/`. (Also for an escaped backslash before these: harmless.)"""
-    return b"\\" in raw and (b"\\u" in raw or b"\\/" in raw)
+    return b"\\" in raw and (_CODED.search(raw) is not None or (b"/" in raw and _SLASHED.search(raw) is not None))
 
 
 def _check_twins(raw: bytes | msgspec.Raw) -> None:

@@ -46,9 +46,9 @@ class Lifetime:
             tasks.start_soon(self._watch_server)
             tasks.start_soon(self._pass_signals_on)
             self._proxy.open(tasks)
-            self._proxy.relay.start(self._agent_end, self._proxy.changes.tell, self._server_end)
+            self._proxy.relay.start(self._agent_end, self._tell, self._server_end)
             try:
-                await self._proxy.changes.until(lambda: self._over)
+                await self._proxy.events.until(lambda: self._over)
                 await self._wind_down()
             finally:
                 self._close()
@@ -57,13 +57,18 @@ class Lifetime:
 
     # --- what happens ---
 
+    def _tell(self) -> None:
+        """Something has happened to the run."""
+        self._proxy.events.tell()
+        self._proxy.changes.tell()
+
     def _agent_end(self) -> None:
         self._agent_ended = True
-        self._proxy.changes.tell()
+        self._tell()
 
     def _server_end(self) -> None:
         self._server_ended = True
-        self._proxy.changes.tell()
+        self._tell()
 
     async def _watch_server(self) -> None:
         exit_fd = process.open_exit(self._server.pid)
@@ -73,14 +78,14 @@ class Lifetime:
             os.close(exit_fd)
         self._code = process.reap(self._server.pid)
         self._exited.set()
-        self._proxy.changes.tell()
+        self._tell()
 
     async def _pass_signals_on(self) -> None:
         with anyio.open_signal_receiver(*_PASSED_ON) as signals:
             async for number in signals:
                 self._signalled = True
                 self._kill(number)
-                self._proxy.changes.tell()
+                self._tell()
 
     @property
     def _agent_gone(self) -> bool:
@@ -115,7 +120,7 @@ class Lifetime:
             await self._within(REST if self._signalled else HANG, lambda: not proxy.busy)
             proxy.end_all(lambda call: feedback.ended_early(call.id))
             await self._within(process.REAP_LIMIT, lambda: not proxy.busy)
-            await self._within(REST if self._signalled else COMPLY, lambda: not proxy.hooks.aside)
+            await self._within(REST if self._signalled else COMPLY, lambda: not proxy.aside)
             await self._hand_over()
 
     async def _let_hooks_decide(self) -> None:
@@ -149,9 +154,9 @@ class Lifetime:
         return f"exited with status {self._code}"
 
     async def _end_session(self) -> None:
-        if self._proxy.board.opened and self._proxy.hooks.hears(Event.SESSION_END):
+        if self._proxy.board.greeting.opened and self._proxy.hooks.groups.hears(Event.SESSION_END):
             with anyio.move_on_after(FAREWELL):
-                await self._proxy.session_event(Event.SESSION_END, "other")
+                await self._proxy.moments.end_session()
 
     async def _hand_over(self) -> None:
         """Give the agent what is queued for it, as long as it takes any."""

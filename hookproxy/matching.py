@@ -89,6 +89,9 @@ _JUDGED: Final = {
 _TOO_COMPLEX: Final = re.compile(r"\$\(|`|[<>]\(")
 """A command line that runs what a rule cannot see."""
 
+_HIDES_COMMANDS: Final = re.compile(r"[`<>\r]|\$[({]")
+"""A command line that runs, reads or writes what its words do not name."""
+
 _BETWEEN_COMMANDS: Final = re.compile(r"&&|\|\||[;|&\n]")
 _ASSIGNMENTS: Final = re.compile(r"\s*(?:\w+=\S*\s+)*")
 
@@ -109,6 +112,42 @@ def permission_rule(rule: str) -> Callable[[str, bytes], bool]:
         return lambda tool, _arguments: name.fullmatch(tool) is not None
     value = _value_pattern(wanted)
     return lambda tool, arguments: name.fullmatch(tool) is not None and _means(value, tool, arguments)
+
+
+def allow_rule(rule: str) -> Callable[[str, bytes], bool]:
+    """Whether a permission rule certainly covers a call: what it cannot judge is not covered.
+
+    Written as `permission_rule` takes it. The argument is `command`, or that of the tool's which Claude Code judges,
+    else the first text; of a command line each single command must be covered. Raises ValueError.
+    """
+    parts = _RULE.fullmatch(rule.strip())
+    if parts is None or (parts["wanted"] and _SEVERAL.search(parts["wanted"])):
+        raise ValueError(f"{rule!r} is no permission rule: write Tool or Tool(what)")
+    name, wanted = _name_pattern(parts["name"]), parts["wanted"]
+    if wanted in (None, "", "*"):
+        return lambda tool, _arguments: name.fullmatch(tool) is not None
+    return lambda tool, arguments: name.fullmatch(tool) is not None and _covers(wanted, tool, arguments)
+
+
+def _covers(wanted: str, tool: str, arguments: bytes) -> bool:
+    try:
+        texts = {
+            key: text for key, raw in wire.fields(arguments).items() if (text := wire.text(bytes(raw))) is not None
+        }
+    except ValueError:
+        return False
+    judged = _JUDGED.get(tool) or ("command" if "command" in texts else next(iter(texts), ""))
+    value = texts.get(judged)
+    if value is None:
+        return False
+    if wanted.startswith("domain:"):
+        host = re.fullmatch(r"https?://([A-Za-z0-9.-]+)(?::\d+)?(?:[/?#].*)?", value, re.DOTALL)
+        return host is not None and re.fullmatch(_glob(wanted[7:]), host[1], re.IGNORECASE) is not None
+    if judged == "command":
+        pattern = _value_pattern(wanted) if wanted.endswith((":*", " *")) else re.compile(_glob(wanted), re.DOTALL)
+        commands = [command.strip() for command in _BETWEEN_COMMANDS.split(value)]
+        return not _HIDES_COMMANDS.search(value) and all(map(pattern.fullmatch, filter(None, commands)))
+    return ".." not in value and re.fullmatch(_glob(wanted), value, re.DOTALL) is not None
 
 
 def _name_pattern(name: str) -> re.Pattern[str]:

@@ -1,4 +1,4 @@
-"""The nouns of the design as frozen values: what is asked, what hooks said, what is decided. No behaviour, no I/O."""
+"""The nouns of the design as frozen values: hooks, what they are told, what they say. No behaviour, no I/O."""
 
 from __future__ import annotations
 
@@ -6,15 +6,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum, StrEnum
 
+from .settings import OnTrouble
+
 
 class Event(StrEnum):
-    """An occasion's name, spelled as Claude Code spells it; dialects have spellings of their own."""
+    """An occasion's name, as Claude Code or who else has it spells it; dialects have spellings of their own."""
 
     PRE_TOOL_USE = "PreToolUse"
     POST_TOOL_USE = "PostToolUse"
     POST_TOOL_USE_FAILURE = "PostToolUseFailure"
     SESSION_START = "SessionStart"
     SESSION_END = "SessionEnd"
+    PERMISSION_REQUEST = "PermissionRequest"  # somebody wants a person to be asked about a call
+    PERMISSION_DENIED = "PermissionDenied"  # a call was refused, whoever refused it
+    STOP = "Stop"  # the agent cancelled a call
+    ERROR_OCCURRED = "ErrorOccurred"  # a call came back as a JSON-RPC error, or not at all
+    ELICITATION = "Elicitation"  # the server asks the person
+    ELICITATION_RESULT = "ElicitationResult"  # the person, or the agent for it, has answered the server
+    NOTIFICATION = "Notification"  # the person is shown a question
+    USER_INPUT = "OnUserInput"  # somebody begins to wait for the person
 
 
 class Permission(IntEnum):
@@ -25,52 +35,14 @@ class Permission(IntEnum):
     DENY = 3
 
 
-class OnTrouble(StrEnum):
-    """What follows when a hook crashes, hangs, cannot start or answers nonsense."""
-
-    DIALECT = "dialect"  # what the dialect's document says
-    DENY = "deny"
-    ALLOW = "allow"
-
-
-class OnAsk(StrEnum):
-    """What follows when the decision is to ask a person."""
-
-    ELICIT = "elicit"
-    DENY = "deny"
-    ALLOW = "allow"
-
-
-class Delivery(StrEnum):
-    """How hooks' comments are written into results (design section 6)."""
-
-    AUTO = "auto"
-    TEXT = "text"
-    STRIP_OUTPUT_SCHEMA = "strip-output-schema"
-
-
-class ToolNames(StrEnum):
-    """Which name of a tool the hooks of a group see."""
-
-    MCP = "mcp"  # mcp__SERVER__TOOL
-    BARE = "bare"  # TOOL
-
-
 class Order(Enum):
     """How the matching hooks of one group run."""
 
-    PARALLEL = "parallel"  # all at once, all to the end
-    SERIAL = "serial"  # in the order of the file
-
-
-class Ground(Enum):
-    """Why a call is refused; `feedback` has a sentence for each."""
-
-    DENIED = "denied"  # a hook said so
-    TROUBLE = "trouble"  # a hook failed, and the configuration denies then
-    FAILED_CLOSED = "failed closed"  # a hook failed, and its own field or its dialect's document denies then
-    ASK_DENIED = "ask denied"  # a person must confirm, and the configuration denies then
-    ASK_UNAVAILABLE = "ask unavailable"  # a person must confirm, and cannot be asked
+    PARALLEL = "parallel"  # all at once, all to the end; the last to finish counts as the last
+    TOGETHER = "together"  # all at once, all to the end; the last in the file counts as the last
+    SERIAL = "serial"  # one after another, in the order of the file
+    UNTIL_DENIED = "until denied"  # the same, but after a denial the rest is skipped
+    PIPELINE = "pipeline"  # one after another, and each sees the arguments as rewritten so far
 
 
 class Ended(Enum):
@@ -80,6 +52,7 @@ class Ended(Enum):
     SIGNALLED = "signalled"  # by a signal that was not ours
     TIMED_OUT = "timed out"
     NOT_STARTED = "not started"
+    CANCELLED = "cancelled"  # its call ended before it did
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +63,7 @@ class HookSpec:
     source: str
     """Where it is written, for people: `FILE: KEY`."""
     event: Event
+    """The occasion at which it runs. An entry that is for two occasions is two hooks."""
     label: str
     """What people and the model know it by: its name, or the base name of its command."""
     matcher: str = ""
@@ -115,11 +89,31 @@ class HookSpec:
     """A permission rule as in Claude Code's `if`, tried on the tool's name and its first argument."""
     type: str = "command"
     """Key of the registry in `runners`."""
+    event_name: str = ""
+    """The event as its file spells it, where that decides what it is told."""
+    traits: frozenset[str] = frozenset()
+    """Marks that its dialect's `read_hooks` leaves for its own `write` and `read`; nobody else reads them."""
+    unasked: bool = False
+    """PermissionRequest: it is asked about each call, also where nobody wants a person to be asked."""
+    max_retries: int = 0
+    """How often one call may be repeated because it says so."""
 
     @property
     def identity(self) -> tuple[object, ...]:
         """What makes two entries the same hook, which runs once per occasion."""
-        return (self.event, self.argv, self.shell, self.cwd, self.env, self.only_if, self.background, self.type)
+        return (
+            self.event,
+            self.argv,
+            self.shell,
+            self.cwd,
+            self.env,
+            self.only_if,
+            self.background,
+            self.type,
+            self.event_name,
+            self.traits,
+            self.unasked,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +138,14 @@ class Verdict:
     """What one hook said, in no dialect's words."""
 
     permission: Permission | None = None
-    """PreToolUse: what it wants for the call; None: nothing said."""
+    """Before a call and at PermissionRequest: what it wants for the call; None: nothing said. After a call, DENY
+    marks the result as an error."""
     reason: str = ""
     """Why, for the model (deny) or the person (ask)."""
     arguments: bytes | None = None
     """PreToolUse: the rewritten arguments, a JSON object exactly as the hook spelled it."""
+    merges: bool = False
+    """`arguments` has only the members that change; the others stay."""
     feedback: tuple[str, ...] = ()
     """Texts for the model, delivered with the tool's result."""
     replacement: bytes | None = None
@@ -157,6 +154,14 @@ class Verdict:
     """Texts for the person, never for the model."""
     stop: bool = False
     """It wants the whole turn to end: this call and the session's other held calls are denied."""
+    hides: bool = False
+    """PostToolUse: the tool's output is not for the model."""
+    retry: bool = False
+    """After a call: it is to be repeated, and its hooks asked again about the new answer."""
+    allows: tuple[str, ...] = ()
+    """Permission rules: calls that one of them covers need no person's consent for the rest of the session."""
+    fails_closed: bool = False
+    """With `OnTrouble.DIALECT`, this trouble blocks, whatever the hook's own field says."""
     trouble: str = ""
     """What went wrong with the hook itself, in one sentence without a full stop; empty: nothing did."""
 
@@ -194,6 +199,8 @@ class Outcome:
     """The failure in words; empty: the call succeeded."""
     interrupted: bool = False
     """The agent cancelled the call after it was forwarded."""
+    structured: bytes = b""
+    """The result's structuredContent as the server spelled it; empty: there is none. `plain` makes it legible."""
     duration_ms: int = 0
     """Milliseconds between forwarding the call and its answer: the tool's time, not the hooks'."""
 
@@ -215,7 +222,14 @@ class Occasion:
     """The tool's `annotations` from a tools/list that passed; empty: not known."""
     outcome: Outcome | None = None
     occasioned_by: str = ""
-    """SessionStart: its source. SessionEnd: its reason."""
+    """SessionStart: its source. SessionEnd: its reason. Notification: its type. ErrorOccurred: `tool_execution` or
+    `system`. Matchers of these events are tried on it."""
+    message: str = ""
+    """What the person is asked or told, why a call was refused or a person is to be asked, what an error says."""
+    request_id: str = ""
+    """The JSON-RPC id of the call, as text."""
+    at: float = 0.0
+    """Seconds since 1970 when it came about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,63 +252,3 @@ class Tool:
     """The names of its arguments."""
     folded: Mapping[str, str] = field(default_factory=dict)
     """The same names by their case-folded spelling, which some servers accept for them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Proceed:
-    """The decision to forward a call."""
-
-    arguments: bytes | None = None
-    """The rewritten arguments; None: as the agent sent them."""
-    feedback: tuple[str, ...] = ()
-    """Texts for the model, to go with the result."""
-    asked: bool = False
-    """A hook wanted a person to be asked, and the configuration allows without."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refuse:
-    """The decision to block a call."""
-
-    by: str
-    """The hook's label."""
-    reason: str
-    """What the hook gave as its reason; for the grounds of trouble, what went wrong with it."""
-    asked: bool = False
-    """It was refused because a person could not be asked."""
-    stop: bool = False
-    ground: Ground = Ground.DENIED
-    feedback: tuple[str, ...] = ()
-    """Texts for the model from all hooks that spoke, to go with the refusal."""
-
-
-Decision = Proceed | Refuse
-
-
-@dataclass(frozen=True, slots=True)
-class Comments:
-    """What PostToolUse or PostToolUseFailure hooks do to a result."""
-
-    feedback: tuple[str, ...] = ()
-    replacement: bytes | None = None
-    """JSON in place of the tool's output: an array of content blocks, a string, or a result object."""
-    withheld: tuple[Statement, ...] = ()
-    """Hooks whose trouble keeps the tool's output from the agent: sentences about it stand in its place."""
-    noted: tuple[Statement, ...] = ()
-    """Hooks of whose trouble the model is told beside the unchanged output."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """The configuration's choices that concern every call."""
-
-    on_trouble: OnTrouble = OnTrouble.DIALECT
-    on_ask: OnAsk = OnAsk.ELICIT
-    feedback: Delivery = Delivery.AUTO
-    max_message_bytes: int = 64 * 1024 * 1024
-    """Bytes of the longest line that is judged."""
-    audit_file: str = ""
-    audit_required: bool = False
-    audit_digest: bool = False
-    """The audit has the arguments' SHA-256 in their place."""
-    audit_all_calls: bool = False

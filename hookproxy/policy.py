@@ -8,19 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .model import (
-    Comments,
-    Decision,
-    Ground,
-    HookSpec,
-    OnAsk,
-    OnTrouble,
-    Permission,
-    Proceed,
-    Refuse,
-    Settings,
-    Statement,
-)
+from .decision import Comments, Decision, Ground, Proceed, Question, Refuse
+from .model import HookSpec, Permission, Statement
+from .settings import OnAsk, OnTrouble, Settings
 
 
 def decide(statements: Sequence[Statement], settings: Settings, group_on_trouble: OnTrouble | None) -> Decision:
@@ -29,14 +19,50 @@ def decide(statements: Sequence[Statement], settings: Settings, group_on_trouble
     A judgement is told before trouble, for the model can act on it: a reason helps more than a crash does.
     """
     judges = _judges(statements)
-    refuse = _denied(judges) or _failed(judges, settings, group_on_trouble) or _asked(judges, settings.on_ask)
+    refuse = _denied(judges) or _failed(judges, settings, group_on_trouble)
     if refuse:
         return replace(refuse, feedback=_feedback(statements))
     return Proceed(
         arguments=_last([one.verdict.arguments for one in judges if not one.verdict.trouble]),
         feedback=_feedback(statements),
-        asked=any(one.verdict.permission is Permission.ASK for one in judges),
+        question=_question(judges),
     )
+
+
+def blocks(one: Statement, settings: Settings, group_on_trouble: OnTrouble | None) -> bool:
+    """What this hook said, or its trouble, is enough to refuse the call."""
+    return isinstance(decide([one], settings, group_on_trouble), Refuse)
+
+
+def permitted(
+    statements: Sequence[Statement], settings: Settings, group_on_trouble: OnTrouble | None, later_overrides: bool
+) -> Refuse | bool:
+    """What one group's PermissionRequest hooks answer: a refusal, True for yes, False where none of them says.
+
+    A denial wins, or, where `later_overrides`, what is said last.
+    """
+    judges = _judges(statements)
+    said = [one for one in judges if one.verdict.permission in (Permission.ALLOW, Permission.DENY)]
+    if later_overrides and said and not any(one.verdict.stop for one in judges):
+        said = judges = [_with_last_reason(said[-1], judges)]
+    refuse = _denied(judges) or _failed(_judges(statements), settings, group_on_trouble)
+    if refuse:
+        return replace(refuse, asked=True)
+    return any(one.verdict.permission is Permission.ALLOW and not one.verdict.trouble for one in said)
+
+
+def _with_last_reason(one: Statement, judges: Sequence[Statement]) -> Statement:
+    """A reason that is said later is the reason, too."""
+    reason = next((other.verdict.reason for other in reversed(judges) if other.verdict.reason), "")
+    return replace(one, verdict=replace(one.verdict, reason=reason))
+
+
+def unanswered(question: Question, on_ask: OnAsk) -> Refuse | None:
+    """What follows where nobody has answered the question: a refusal, or None for yes."""
+    if on_ask is OnAsk.ALLOW:
+        return None
+    ground = Ground.ASK_DENIED if on_ask is OnAsk.DENY else Ground.ASK_UNAVAILABLE
+    return Refuse(question.by, question.reason, asked=True, ground=ground)
 
 
 def comments(statements: Sequence[Statement], settings: Settings, group_on_trouble: OnTrouble | None) -> Comments:
@@ -50,13 +76,15 @@ def comments(statements: Sequence[Statement], settings: Settings, group_on_troub
         rule = _rule(one.spec, settings, group_on_trouble)
         if rule is OnTrouble.DENY or (rule is OnTrouble.DIALECT and one.spec.withholds):
             withheld.append(one)
-        elif rule is OnTrouble.DIALECT and one.spec.fails_closed:
+        elif rule is OnTrouble.DIALECT and _fails_closed(one):
             noted.append(one)  # the tool has run: to a hook that cannot withhold, blocking means telling
     return Comments(
         feedback=_feedback(statements),
         replacement=_last([one.verdict.replacement for one in judges if not one.verdict.trouble]),
         withheld=tuple(withheld),
         noted=tuple(noted),
+        failed=any(one.verdict.permission is Permission.DENY for one in judges),
+        hidden_by=next((one.spec.label for one in judges if one.verdict.hides), ""),
     )
 
 
@@ -67,6 +95,8 @@ def merge_comments(first: Comments, second: Comments) -> Comments:
         replacement=_last([first.replacement, second.replacement]),
         withheld=first.withheld + second.withheld,
         noted=first.noted + second.noted,
+        failed=first.failed or second.failed,
+        hidden_by=first.hidden_by or second.hidden_by,
     )
 
 
@@ -91,18 +121,20 @@ def _failed(judges: Sequence[Statement], settings: Settings, group_on_trouble: O
         rule = _rule(one.spec, settings, group_on_trouble)
         if rule is OnTrouble.DENY:
             return Refuse(one.spec.label, one.verdict.trouble, ground=Ground.TROUBLE)
-        if rule is OnTrouble.DIALECT and one.spec.fails_closed:
+        if rule is OnTrouble.DIALECT and _fails_closed(one):
             return Refuse(one.spec.label, one.verdict.trouble, ground=Ground.FAILED_CLOSED)
     return None
 
 
-def _asked(judges: Sequence[Statement], on_ask: OnAsk) -> Refuse | None:
-    """The refusal if a hook wants a person to confirm, and nobody can or may be asked."""
+def _question(judges: Sequence[Statement]) -> Question | None:
+    """The question if a hook wants a person to confirm."""
     asking = [one for one in judges if one.verdict.permission is Permission.ASK]
-    if not asking or on_ask is OnAsk.ALLOW:
-        return None
-    ground = Ground.ASK_DENIED if on_ask is OnAsk.DENY else Ground.ASK_UNAVAILABLE
-    return replace(_refuse(asking, ground), asked=True)
+    return Question(asking[0].spec.label, _reasons(asking)) if asking else None
+
+
+def _fails_closed(one: Statement) -> bool:
+    """Its own field says that its trouble blocks, or its dialect's document says so of this trouble."""
+    return one.spec.fails_closed or one.verdict.fails_closed
 
 
 def _rule(spec: HookSpec, settings: Settings, group_on_trouble: OnTrouble | None) -> OnTrouble:
@@ -111,8 +143,11 @@ def _rule(spec: HookSpec, settings: Settings, group_on_trouble: OnTrouble | None
 
 
 def _refuse(agreeing: Sequence[Statement], ground: Ground) -> Refuse:
-    reasons = [one.verdict.reason for one in agreeing if one.verdict.reason]
-    return Refuse(by=agreeing[0].spec.label, reason="\n".join(reasons), ground=ground)
+    return Refuse(by=agreeing[0].spec.label, reason=_reasons(agreeing), ground=ground)
+
+
+def _reasons(agreeing: Sequence[Statement]) -> str:
+    return "\n".join(one.verdict.reason for one in agreeing if one.verdict.reason)
 
 
 def _feedback(statements: Sequence[Statement]) -> tuple[str, ...]:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import traceback
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
-import anyio
-import anyio.abc
-
-from . import feedback, wire
+from . import calls, feedback, wire
 from .audit import Audit
 from .calls import Call, Phase
-from .changes import Changes
+from .changes import Changes, Clerk, Clerks
+from .decision import Refuse
 from .effects import (
     Answered,
     CancelCall,
     Dropped,
+    Elicited,
     FromAgent,
     FromServer,
     InitializeAnswered,
@@ -27,12 +26,18 @@ from .effects import (
     StartCall,
     ToolsListed,
 )
+from .elicitations import Elicitations
 from .hooks import Hooks
-from .intercept import Ending, intercept, refusal
-from .model import Delivery, Event, Occasion, Refuse, Session, Settings, Statement, Tool
+from .intercept import Ending, intercept, occasion_of, refusal
+from .model import Event, Occasion, Session, Tool
+from .moments import Moments, Surroundings
 from .relay import Relay
+from .settings import Delivery, Settings
 from .switchboard import Switchboard
 from .transports.base import Channel
+
+if TYPE_CHECKING:
+    import anyio.abc
 
 _NOISE_SHOWN: Final = 2000  # bytes of a line that is no JSON: enough to know it by, and no flood
 _HELD: Final = "too many bytes are held for hooks"
@@ -59,43 +64,45 @@ class Proxy:
         self.session = session
         self.audit = audit
         self.say = say
-        self.board = Switchboard(self._concerns if hooks.any else None)
-        self.relay = Relay(agent, server, self.board, settings.max_message_bytes, hooks.any, self._perform)
+        strict = bool(hooks.groups) or settings.audit_all_calls  # lines from the agent must be read
+        elicitations = Elicitations() if hooks.groups.hears_elicitations else None
+        self.board = Switchboard(self._concerns if strict else None, elicitations)
+        self.relay = Relay(agent, server, self.board, settings.max_message_bytes, strict, self._perform)
         self._tasks: anyio.abc.TaskGroup | None = None
-        self._running: dict[Call, anyio.TaskHandle[None]] = {}
+        self._clerks: Clerks  # from `open` on
+        self._running: dict[Call, Clerk] = {}
         self._last_words: dict[Call, bytes] = {}  # what the agent is told of a call whose task we end
-        self._answered: dict[Call, anyio.Event] = {}
         self._held: set[Call] = set()
         self._held_bytes = 0
         self._said: set[str] = set()
-        self._logging = False
         self.server_lost = ""
         """How the server ended, once it has."""
         self.changes = Changes()
+        self.events = Changes()  # of the run: told apart from the ends of calls, which are many
         self.passed = Changes()  # lines from the server: told apart, because they are many
-        self._begun = anyio.Event()  # SessionStart hooks have spoken
-        self._opening: tuple[str, ...] = ()
-        self._unsaid = hooks.hears(Event.SESSION_START)
-        self._introducing = 0  # answers to `initialize` that wait for SessionStart hooks
+        self.moments = Moments(
+            Surroundings(hooks, session, audit, say, self.relay.to_agent, self._spawn, self.changes.tell)
+        )
 
     def open(self, tasks: anyio.abc.TaskGroup) -> None:
         """Calls live in `tasks` from now on."""
         self._tasks = tasks
-        self.hooks.run_aside_in(tasks, self.report, self.changes.tell)
+        self._clerks = Clerks(tasks, self._see_through)
+        self.hooks.begin(tasks, self.moments.report, self.changes.tell)
         self.relay.on_passed = self.passed.tell
-        if not self.hooks.hears(Event.SESSION_START):
-            self._begun.set()
 
     def _concerns(self, tool: str) -> bool:
         """True if hooks are to see calls of this tool; what SessionStart said may wait for any call at all."""
-        return (self._unsaid and not self.board.handshake) or self.hooks.concerns(tool)
+        if self.settings.audit_all_calls or (self.moments.unsaid and not self.board.greeting.handshake):
+            return True
+        return self.hooks.groups.concerns(tool)
 
     def _perform(self, effect: FromAgent | FromServer, line: bytes) -> None:  # noqa: C901  # one case for each
         match effect:
             case StartCall(call):
                 self._start(call)
             case Answered(call):
-                self._answered[call].set()
+                self._running[call].tell(call)
             case CancelCall(call, forward):
                 self._cancel(call, line if forward else b"")
             case Refused(why, id_lexeme, unreadable):
@@ -103,8 +110,11 @@ class Proxy:
                 self.relay.to_agent(feedback.refused_frame(id_lexeme, why, unreadable=unreadable))
             case Opened():
                 self._open_session()
+            case Elicited(_, action):
+                (self.relay.to_server if action else self.relay.to_agent)(wire.one_line(line))
+                self.moments.elicited(effect)
             case InitializeAnswered():
-                self._introduce(line)
+                self.moments.introduce(line)
             case ToolsListed():
                 self.relay.to_agent(self._listing(line))
             case Noise():
@@ -116,27 +126,27 @@ class Proxy:
             case _:
                 raise AssertionError(f"{effect} is for the relay")
 
-    def _spawn(
-        self, function: Callable[..., Coroutine[object, object, None]], *arguments: object
-    ) -> anyio.TaskHandle[None]:
+    def _spawn(self, function: Callable[..., Coroutine[object, object, None]], *arguments: object) -> None:
         assert self._tasks is not None, "open comes before the first byte"
-        return self._tasks.start_soon(function, *arguments)
+        self._tasks.start_soon(function, *arguments)
 
     def _start(self, call: Call) -> None:
         self._hold(call)
-        self._running[call] = self._spawn(self._see_through, call)
+        self._running[call] = self._clerks.begin(call)
 
     def _hold(self, call: Call) -> None:
         """Keep memory bounded: read no more from the agent while as much waits for hooks as one line may have."""
         self._held.add(call)
         self._held_bytes += len(call.line)
-        self.relay.pause_agent(_HELD, self._held_bytes > self.settings.max_message_bytes)
+        if self._held_bytes > self.settings.max_message_bytes:
+            self.relay.pause_agent(_HELD, True)
 
     def _let_go(self, call: Call) -> None:
         if call in self._held:
             self._held.remove(call)
             self._held_bytes -= len(call.line)
-            self.relay.pause_agent(_HELD, self._held_bytes > self.settings.max_message_bytes)
+            if self._held_bytes <= self.settings.max_message_bytes < self._held_bytes + len(call.line):
+                self.relay.pause_agent(_HELD, False)
 
     async def _see_through(self, call: Call) -> None:
         """One call's task. Whatever happens in it ends this call alone, and never lets it pass unjudged."""
@@ -155,88 +165,51 @@ class Proxy:
     def _cancel(self, call: Call, notification: bytes) -> None:
         if not notification:
             self._running[call].cancel()
-            return
-        self.relay.to_server(wire.one_line(notification))
-        if call in self._answered:
-            self._answered[call].set()
-
-    # --- the session ---
+        else:
+            self.relay.to_server(wire.one_line(calls.cancellation(notification, call)))
+            if call in self._running:  # not if its task has ended already
+                self._running[call].tell(call)
+        self.moments.occur(replace(occasion_of(call, self), event=Event.STOP))
 
     def _open_session(self) -> None:
-        for source in self.hooks.double(self.board.agent):
-            self.say(f"{self.board.agent} runs the hooks of {source} itself, so that they now run twice for each call")
-        if not self._begun.is_set():
-            self._spawn(self._begin_session)
-
-    async def _begin_session(self) -> None:
-        """SessionStart hooks speak when the agent has begun the session: a probing copy of us is never asked."""
-        self._opening = await self.session_event(Event.SESSION_START, "startup")
-        self._begun.set()
-
-    async def session_event(self, event: Event, occasioned_by: str) -> tuple[str, ...]:
-        """Ask SessionStart or SessionEnd hooks; gives what they have for the model."""
-        statements = await self.hooks.of_session(Occasion(event, self.session, occasioned_by=occasioned_by))
-        self.report(statements)
-        return tuple(text for one in statements for text in one.verdict.feedback)
-
-    def _introduce(self, line: bytes) -> None:
-        """The server has answered `initialize`: what it declares, and what SessionStart hooks have to add."""
-        with contextlib.suppress(ValueError, KeyError):
-            result = wire.fields(bytes(wire.fields(line)["result"]))
-            self._logging = "logging" in wire.fields(bytes(result["capabilities"]))
-        if self._begun.is_set() and not self._opening:
-            self.relay.to_agent(line)
-        else:
-            self._introducing += 1
-            self._spawn(self._instruct, line)
-
-    async def _instruct(self, line: bytes) -> None:
-        await self._begun.wait()
-        texts, self._opening = self._opening, ()
-        self.relay.to_agent(feedback.with_instructions(line, texts))
-        self._introducing -= 1
-        self.changes.tell()
+        for source in self.hooks.groups.double(self.agent()):
+            self.say(f"{self.agent()} runs the hooks of {source} itself, so that they now run twice for each call")
+        self.moments.begin_session()
 
     def _listing(self, line: bytes) -> bytes:
         if self.settings.feedback is Delivery.STRIP_OUTPUT_SCHEMA:
-            return feedback.without_output_schemas(line, self.hooks.concerns)
+            return feedback.without_output_schemas(line, self._concerns)
         return line
 
     # --- what a call needs (intercept.Desk) ---
 
     def agent(self) -> str:
         """As in Desk."""
-        return self.board.agent
+        return self.board.greeting.agent
 
     def tool(self, name: str) -> Tool | None:
         """As in Desk."""
         return self.board.tools.get(name)
 
-    async def opening(self) -> tuple[str, ...]:
+    async def words(self) -> tuple[str, ...]:
         """As in Desk."""
-        if not self._begun.is_set():  # to wait for what has happened would cost a trip around the loop
-            await self._begun.wait()
-        if self.board.handshake:  # its place is in the answer to `initialize`
-            return ()
-        texts, self._opening, self._unsaid = self._opening, (), False
-        return texts
+        return await self.moments.words(self.board.greeting.handshake)
 
     async def forward(self, call: Call, line: bytes) -> bytes | Ending:
         """As in Desk."""
-        await self.passed.until(lambda: not self.relay.passing)  # what has begun must not end as this call's answer
+        if self.relay.passing:  # what has begun must not end as this call's answer
+            await self.passed.until(lambda: not self.relay.passing)
         if self.server_lost or self.relay.server.gone:
             return Ending.LOST
         if not self.board.release(call):
             return Ending.INTERRUPTED
-        answered = self._answered[call] = anyio.Event()
         self.relay.to_server(line)
         self._let_go(call)
-        try:
-            await answered.wait()
-        finally:
-            del self._answered[call]
+        await self._running[call].told()
         if call.phase is Phase.CANCELLED:
             return Ending.INTERRUPTED
+        if call.sent_id and call.answer:
+            return wire.with_member(call.answer, "id", call.id)
         return call.answer or Ending.LOST
 
     def answer(self, call: Call, line: bytes) -> None:
@@ -246,6 +219,12 @@ class Proxy:
 
     def stop_others(self, call: Call, refuse: Refuse) -> None:
         """As in Desk."""
+        for other in self._running:
+            if other.phase is Phase.HELD and other is not call:
+                other.stopped_by = f"{refuse.by} stopped all calls: {refuse.reason}"
+                self.moments.occur(
+                    replace(occasion_of(other, self), event=Event.PERMISSION_DENIED, message=refuse.reason)
+                )
         self.end_held(lambda other: refusal(other, refuse), but=call)
 
     def end_held(self, last_words: Callable[[Call], bytes], but: Call | None = None) -> None:
@@ -256,8 +235,8 @@ class Proxy:
         """End the hooks of all calls: what has not been judged by now does not pass."""
         self._end(last_words, list(self._running))
 
-    def _end(self, last_words: Callable[[Call], bytes], calls: Sequence[Call]) -> None:
-        for call in calls:
+    def _end(self, last_words: Callable[[Call], bytes], running: Sequence[Call]) -> None:
+        for call in running:
             self._last_words[call] = last_words(call)
             self._running[call].cancel()
 
@@ -265,22 +244,26 @@ class Proxy:
         """The server is gone: calls that it has are lost, and calls that it should have got are."""
         self.server_lost = how
         self.end_held(self.lost)
-        for answered in self._answered.values():
-            answered.set()
+        for call, clerk in self._running.items():
+            clerk.tell(call)
 
     def lost(self, call: Call) -> bytes:
         """As in Desk."""
         return feedback.server_lost(call.id, self.server_lost or "closed its input")
 
-    def report(self, statements: Sequence[Statement]) -> None:
+    def repeat(self, call: Call, line: bytes) -> bytes | None:
         """As in Desk."""
-        for one in statements:
-            if one.verdict.trouble:
-                self.say(f"{one.spec.event} hook {one.spec.label} ({one.spec.source}): {one.verdict.trouble}")
-            for text in one.verdict.messages:
-                self.say(f"{one.spec.label}: {text}")
-                if self._logging:
-                    self.relay.to_agent(feedback.log_entry(text))
+        if not self.board.repeat(call):
+            return None
+        return wire.with_member(line, "id", call.sent_id)
+
+    def occur(self, occasion: Occasion) -> None:
+        """As in Desk."""
+        self.moments.occur(occasion)
+
+    def elicited(self, elicited: Elicited) -> None:
+        """As in Desk."""
+        self.moments.elicited(elicited)
 
     def say_once(self, text: str) -> None:
         """As in Desk."""
@@ -291,7 +274,12 @@ class Proxy:
     @property
     def busy(self) -> bool:
         """Some judged call, or an answer that hooks may add to, is still under way."""
-        return bool(self._running or self._introducing)
+        return bool(self._running or self.moments.introducing)
+
+    @property
+    def aside(self) -> bool:
+        """Some hook runs that nobody waits for."""
+        return bool(self.hooks.aside or self.moments.aside)
 
     @property
     def holding(self) -> bool:

@@ -91,7 +91,7 @@ class Relay:
         passing: list[bytes] = []
         for line in _lines(block):
             effect = self._board.from_agent(line)
-            if self._board.opened and not self._opened:
+            if self._board.greeting.opened and not self._opened:
                 self._opened = True
                 self._perform(Opened(), line)
             if effect is PASS:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Final
 
 from . import calls, glance, replies, wire
 from .calls import Call, Phase, id_key
@@ -26,33 +25,30 @@ from .effects import (
     ToolsListed,
     as_one_line,
 )
+from .elicitations import Elicitations
+from .greeting import Greeting
 from .inflight import KINDS, InFlight, Kind
 from .model import Tool
 from .replies import Members, Said
-
-_NAMES_LIMIT: Final = 4096  # names remembered: the agent chooses them, and a table must not grow for ever
 
 
 class Switchboard:
     """The table of requests in flight.
 
     `judged` says whether hooks concern a tool; None: there are no hooks, and nothing is judged or refused.
+    `elicitations` is given where hooks hear of them.
     """
 
-    def __init__(self, judged: Callable[[str], bool] | None) -> None:
+    def __init__(self, judged: Callable[[str], bool] | None, elicitations: Elicitations | None = None) -> None:
         self._judged = judged
+        self._elicitations = elicitations
         self.calls: dict[bytes, Call] = {}
         """Judged calls, by the key of their id, until their answer has left."""
         self.requests = InFlight()
         self.tools: dict[str, Tool] = {}
         """What passing listings told."""
-        self.opened = False
-        """The session has begun: `initialize`, or the first request of the stateless era but `server/discover`."""
-        self.handshake = False
-        """It began with `initialize`."""
-        self.agent = ""
-        """Name and version as the agent gave them."""
-        self._judged_names: dict[bytes, bool] = {}  # by the tool's name as spelled in JSON, for glances
+        self.greeting = Greeting()
+        self._judged_names = glance.Names()  # by the tool's name as spelled in JSON, for glances
 
     def from_agent(self, line: bytes) -> FromAgent:
         """Where a line from the agent goes. A line that is no concern of hooks is PASS."""
@@ -74,7 +70,7 @@ class Switchboard:
 
     def glance_from_agent(self, block: bytes) -> bool:
         """True if all these lines pass, and are noted; False if they must be read one by one."""
-        if not self.opened and self._judged is not None:
+        if not self.greeting.opened and self._judged is not None:
             return False
         ids = glance.unjudged_calls(block, self._judged_names)
         return ids is not None and self.calls.keys().isdisjoint(ids) and self.requests.note_all(ids)
@@ -87,7 +83,7 @@ class Switchboard:
                 method = calls.method(members)
                 self._note(members, method)
                 if method == calls.METHOD:
-                    self._remember(bytes(wire.fields(bytes(members["params"])).get("name", b"")), False)
+                    self._judged_names.note(bytes(wire.fields(bytes(members["params"])).get("name", b"")), False)
 
     def _no_object(self, line: bytes, problem: wire.Unreadable) -> FromAgent:
         """Blank lines pass, and so does a batch without any tool call; the rest cannot be read."""
@@ -120,7 +116,7 @@ class Switchboard:
         if method == calls.METHOD:
             return self._call(line, members)
         if not method:
-            return PASS  # the agent's answer to a request of the server
+            return (self._elicitations and self._elicitations.answered(members)) or PASS  # to a request of the server
         if "id" not in members:
             return self._cancelled(members) if method == calls.CANCELLED else PASS
         if self._is_taken(id_key(bytes(members["id"]))):
@@ -132,20 +128,14 @@ class Switchboard:
         """A request of the agent goes out: its answer will be welcome."""
         kind = KINDS.get(method, Kind.OTHER)
         self.requests.note(id_key(bytes(members["id"])), kind)
-        if self.opened or method == b'"server/discover"' or "params" not in members:
+        if self.greeting.opened or method == b'"server/discover"' or "params" not in members:
             return
         with contextlib.suppress(ValueError):  # a request without readable params belongs to neither era
             params = wire.fields(bytes(members["params"]))
             if kind is Kind.INITIALIZE:
-                self.opened = self.handshake = True
-                self.agent = calls.introduced(params.get("clientInfo"))
+                self.greeting.initialize(params)
             else:
-                self._open_stateless(calls.meta(params))
-
-    def _open_stateless(self, meta: Members) -> None:
-        if not self.opened and calls.PROTOCOL_VERSION_KEY in meta:
-            self.opened = True
-            self.agent = calls.introduced(meta.get(calls.CLIENT_INFO_KEY))
+                self.greeting.request(calls.meta(params))
 
     def _call(self, line: bytes, members: Members) -> FromAgent:
         raw_id = calls.own_id(members)
@@ -154,9 +144,8 @@ class Switchboard:
             key = request.key
             if key in self.requests or self._is_taken(key):
                 return Refused("Its id is that of a request in flight, or of a cancelled one.", raw_id)
-            if not self.opened:
-                self._open_stateless(calls.meta(request.params))
-                self.opened = True  # also for an agent that greets nobody: hooks of the session must have spoken
+            if not self.greeting.opened:
+                self.greeting.call(calls.meta(request.params))
             if not self._is_judged(request):
                 self.requests.note(key, Kind.OTHER)
                 return PASS
@@ -170,13 +159,8 @@ class Switchboard:
 
     def _is_judged(self, request: calls.Request) -> bool:
         judged = self._judged is not None and self._judged(request.tool)
-        self._remember(bytes(request.params["name"]), judged)
+        self._judged_names.note(bytes(request.params["name"]), judged)
         return judged
-
-    def _remember(self, name: bytes, judged: bool) -> None:
-        if len(self._judged_names) >= _NAMES_LIMIT:
-            self._judged_names.clear()
-        self._judged_names[name] = judged
 
     def _cancelled(self, members: Members) -> FromAgent:
         try:
@@ -191,13 +175,13 @@ class Switchboard:
             return PASS
         forward = call.phase is not Phase.HELD
         if call.phase is Phase.FORWARDED:
-            self.requests.lapse(key, late_answer_passes=False)
+            self.requests.lapse(call.sent_key, late_answer_passes=False)
         call.phase = Phase.CANCELLED
-        del self.calls[key]
+        self._forget(call)
         return CancelCall(call, forward)
 
     def release(self, call: Call) -> bool:
-        """The call is allowed: from now on its answer is awaited. False if the agent has cancelled it meanwhile."""
+        """The call is allowed, its answer is awaited from now on. False if the agent has cancelled it meanwhile."""
         if call.phase is not Phase.HELD:
             return False
         call.phase = Phase.FORWARDED
@@ -207,13 +191,27 @@ class Switchboard:
         """The call's answer goes to the agent now. False if it must not: the agent has cancelled it, or has one."""
         if self.calls.get(call.key) is not call:
             return False
-        del self.calls[call.key]
+        self._forget(call)
         return True
+
+    def repeat(self, call: Call) -> bool:
+        """The call is to be made again, under an id of ours: a session uses none twice. False if it is cancelled."""
+        if call.phase is not Phase.ANSWERED:
+            return False
+        if call.sent_id:
+            del self.calls[call.sent_key]
+        call.phase, call.sent_id = Phase.HELD, calls.fresh_id()
+        self.calls[call.sent_key] = call
+        return True
+
+    def _forget(self, call: Call) -> None:
+        del self.calls[call.key]
+        self.calls.pop(call.sent_key, None)
 
     @property
     def watching(self) -> bool:
         """An answer that must be seen whole may come: a long line is assembled, not passed on in pieces."""
-        return bool(self.calls) or any(
+        return bool(self.calls or self._elicitations) or any(
             kind is Kind.INITIALIZE or kind is Kind.TOOLS_LIST for kind in self.requests.values()
         )
 
@@ -226,7 +224,7 @@ class Switchboard:
 
     def glance_from_server(self, block: bytes) -> bool:
         """True if all these lines pass, and answers among them are noted; False if they must be read one by one."""
-        if self.calls or not self.requests.simple:
+        if self.calls or self._elicitations or not self.requests.simple:
             return False
         found = glance.heads(block)
         return found is not None and self.requests.settle_all(found, id_key)
@@ -243,7 +241,7 @@ class Switchboard:
         except (wire.Unreadable, wire.TwinKeys):
             return Noise()
         if reply is None:
-            return PASS
+            return (self._elicitations and self._elicitations.asked(body)) or PASS
         key = id_key(reply.id)
         if not reply.sure and key not in self.calls:
             return Dropped("a message that may be an answer or not, while judged calls wait for theirs")
@@ -264,7 +262,7 @@ class Switchboard:
     def _answer(self, line: bytes, key: bytes, said: Said | None = None) -> FromServer:
         call = self.calls.get(key)
         if call is not None:
-            if call.phase is not Phase.FORWARDED:
+            if call.phase is not Phase.FORWARDED or key != call.sent_key:
                 return Dropped(f"a second or early answer to the judged call {key.decode(errors='replace')}")
             call.phase, call.answer, call.said = Phase.ANSWERED, line, said
             return Answered(call)

@@ -8,21 +8,34 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
 import termios
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, Final
 
 import anyio
 import anyio.lowlevel
 
-from hookproxy import matching
+from hookproxy import matching, plain
 from hookproxy.audit import Audit
 from hookproxy.dialects import DIALECTS
-from hookproxy.dialects.base import Group
+from hookproxy.dialects.base import Dialect, Group, HookList
 from hookproxy.hooks import Hooks
-from hookproxy.model import Event, HookSpec, Session, Settings, ToolNames
+from hookproxy.model import (
+    Document,
+    Event,
+    HookResult,
+    HookSpec,
+    Occasion,
+    Order,
+    Permission,
+    Session,
+    Verdict,
+)
 from hookproxy.proxy import Proxy
+from hookproxy.settings import Settings, ToolNames
 from hookproxy.transports import open_channel
 from hookproxy.transports.direct import new_loop
 
@@ -49,6 +62,58 @@ def hook(shell: str, event: Event = Event.PRE_TOOL_USE, matcher: str = "") -> Ho
 
 def group(*hooks: HookSpec) -> Group:
     return Group(DIALECTS["claude"], "hooks.json", hooks, ToolNames.BARE)
+
+
+def _heard(spec: HookSpec, result: HookResult) -> Verdict:
+    said = json.loads(result.stdout or b"{}")
+    for name in said.keys() & {"arguments", "replacement"}:
+        said[name] = json.dumps(said[name]).encode()
+    for name in said.keys() & {"feedback", "messages", "allows"}:
+        said[name] = tuple(said[name])
+    if "permission" in said:
+        said["permission"] = Permission[said["permission"].upper()]
+    trouble = f"exited with status {result.code}" if result.code else ""
+    return replace(Verdict(**said), trouble=trouble) if trouble else Verdict(**said)
+
+
+def _told(spec: HookSpec, occasion: Occasion) -> Document:
+    told = {
+        "event": occasion.event,
+        "tool": occasion.tool_name,
+        "arguments": json.loads(occasion.arguments),
+        "by": occasion.occasioned_by,
+        "message": occasion.message,
+        "id": occasion.request_id,
+        "text": plain.text(occasion.outcome) if occasion.outcome else "",
+    }
+    return Document(json.dumps(told).encode() + b"\n", {})
+
+
+FRANK: Final = Dialect(
+    name="frank",
+    described_by="tests: a hook prints the members of its verdict as JSON",
+    events={event.value: event for event in Event},
+    unavailable={},
+    fields={},
+    order=Order.SERIAL,
+    default_timeout=PATIENCE,
+    tool_names=ToolNames.BARE,
+    read_hooks=lambda _file: HookList(()),
+    write=_told,
+    read=_heard,
+)
+"""A dialect in which hooks can say whatever a verdict can hold."""
+
+
+def frank(event: Event, shell: str = "", **verdict: object) -> HookSpec:
+    """A hook of the dialect FRANK: it runs `shell`, or says the verdict."""
+    spec = hook(shell or f"printf %s {shlex.quote(json.dumps(verdict))}", event)
+    return replace(spec, dialect="frank", source=f"frank.json: {event}", label="frank")
+
+
+def frank_group(*hooks: HookSpec, order: Order = Order.SERIAL, later_overrides: bool = False) -> Group:
+    dialect = replace(FRANK, order=order, later_overrides=later_overrides)
+    return Group(dialect, "frank.json", hooks, ToolNames.BARE)
 
 
 class End:

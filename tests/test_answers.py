@@ -25,7 +25,8 @@ from hookproxy.answers import (
     string,
     withheld,
 )
-from hookproxy.model import Delivery, Tool
+from hookproxy.model import Tool
+from hookproxy.settings import Delivery
 
 AUTO, TEXT, STRIP = Delivery.AUTO, Delivery.TEXT, Delivery.STRIP_OUTPUT_SCHEMA
 OPEN = Tool("t", output_schema=b'{"type":"object","properties":{"result":{"type":"string"}}}')

@@ -6,13 +6,15 @@ import fcntl
 import hashlib
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hookproxy.audit import Audit, Record
-from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Session, Settings, Statement, Verdict
+from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Session, Statement, Verdict
+from hookproxy.settings import Settings
 
 SESSION = Session("session", "files", "/", "/")
 
@@ -73,6 +75,7 @@ def test_a_record_is_one_line_with_everything_that_is_known(file: Path) -> None:
         "ended": "exited",
         "exit": 2,
         "ms": 1.25,
+        "outcome": "blocking",
         "verdict": "deny",
         "reason": "no",
         "messages": ["look"],
@@ -80,6 +83,28 @@ def test_a_record_is_one_line_with_everything_that_is_known(file: Path) -> None:
     }
     assert [one["verdict"] for one in hooks] == ["deny", "trouble", "none"]
     assert hooks[1]["reason"] == "crashed"
+
+
+@pytest.mark.parametrize(
+    ("result", "verdict", "outcome"),
+    [
+        (HookResult(Ended.EXITED), Verdict(), "success"),
+        (HookResult(Ended.EXITED), Verdict(Permission.ASK), "success"),
+        (HookResult(Ended.EXITED, 2), Verdict(Permission.DENY), "blocking"),
+        (HookResult(Ended.EXITED), Verdict(stop=True), "blocking"),
+        (HookResult(Ended.EXITED, 1), Verdict(trouble="exited with status 1"), "non_blocking_error"),
+        (HookResult(Ended.TIMED_OUT), Verdict(trouble="timed out after 1 s"), "cancelled"),
+        (HookResult(Ended.CANCELLED), Verdict(), "cancelled"),
+    ],
+)
+def test_each_hook_has_one_of_four_outcomes(file: Path, result: HookResult, verdict: Verdict, outcome: str) -> None:
+    audit = Audit(Settings(audit_file=str(file)))
+    one = record()
+    one.statements = [replace(statement(verdict), result=result)]
+    audit.write(one)
+    audit.close()
+    (line,) = written(file)
+    assert [hook["outcome"] for hook in line["hooks"]] == [outcome]
 
 
 def test_arguments_stand_in_the_line_as_they_are_spelled(file: Path) -> None:

@@ -14,7 +14,8 @@ import pytest
 from hookproxy.config import Loaded, load
 from hookproxy.dialects.base import Group
 from hookproxy.errors import ConfigError, UserError
-from hookproxy.model import Delivery, Event, OnAsk, OnTrouble, Settings, ToolNames
+from hookproxy.model import Event
+from hookproxy.settings import Delivery, OnAsk, OnTrouble, Settings, ToolNames
 
 
 @pytest.fixture
@@ -209,7 +210,7 @@ def test_a_file_that_begins_with_a_byte_order_mark_is_read(cwd: Path) -> None:
         ("claude=gone.json", "/gone.json: there is no such file", "--hooks claude=gone.json names it"),
         ("gone", "/gone: there is no such file", "--hooks gone names it"),
         ("some/x=y.json", "/some/x=y.json: there is no such file", "names it"),
-        ("empty", "no file matches {cwd}/empty/*.json", "name a hook file"),
+        ("empty", "{cwd}/empty holds no .json file", "name a folder"),
         ("claude=*.jsn", "no file matches {cwd}/*.jsn", "name a hook file"),
         ("claude=", "no file is named", "DIALECT=FILE"),
         ("", "no file is named", "DIALECT=FILE"),
@@ -224,7 +225,7 @@ def test_a_file_that_begins_with_a_byte_order_mark_is_read(cwd: Path) -> None:
 )
 def test_what_hooks_names_and_cannot_be_used_is_told(cwd: Path, item: str, message: str, hint: str) -> None:
     (cwd / "empty").mkdir()
-    write(cwd / "unknown.json", '{"version": 1, "hooks": {"preToolUse": [{"bash": "x"}]}}')
+    write(cwd / "unknown.json", '{"hooks": {"preToolUse": "x"}}')
     write(cwd / "list.json", "[]")
     write(cwd / "broken.json", "{")
     write(cwd / "latin.json", b'{\n"\xe9": 1}')
@@ -420,3 +421,64 @@ def test_hook_files_alone_need_no_pydantic(cwd: Path) -> None:
     command = [sys.executable, "-c", script]
     ended = subprocess.run(command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=30, check=True)
     assert ended.stdout == "1 set()\n"
+
+
+SHAPES = {
+    "claude": '{"hooks": {"PreToolUse": [{"matcher": "", "hooks": [{"type": "command", "command": "true"}]}]}}',
+    "code-assist": '{"hooks": {"PreToolUse": [{"command": "true", "timeout": 3000, "name": "x"}]}}',
+    "copilot": '{"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "true"}]}}',
+    "docker-agent": '{"agents": {"root": {"hooks": {"session_start": [{"type": "command", "command": "true"}]}}}}',
+    "lime": '{"hooks": {"PreToolUse": ["true"], "SessionStart": ["true"]}}',
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_hook_file_is_known_by_its_shape(cwd: Path, name: str) -> None:
+    write(cwd / "hooks.json", SHAPES[name])
+    (group,) = loaded(cwd, hooks=["hooks.json"]).groups
+    assert group.dialect.name == name
+
+
+def test_a_shape_that_fits_two_dialects_is_an_error_that_names_both(cwd: Path) -> None:
+    write(cwd / "hooks.json", '{"hooks": {"PreToolUse": ["true"]}}')
+    with pytest.raises(ConfigError) as caught:
+        loaded(cwd, hooks=["hooks.json"])
+    assert "may be a hook file of claw and lime: its shape fits both" in caught.value.message
+    assert caught.value.hint.startswith("name its dialect: --hooks DIALECT=FILE")
+    for name in ("claw", "lime", "claw@current"):
+        (group,) = loaded(cwd, hooks=[f"{name}=hooks.json"]).groups
+        assert (group.dialect.name, {spec.dialect for spec in group.hooks}) == (name, {name})
+
+
+def test_a_key_that_only_another_dialect_has_is_an_error(cwd: Path) -> None:
+    write(cwd / "hooks.json", SHAPES["lime"])
+    write(cwd / "hookproxy.toml", '[[use]]\nfile = "hooks.json"\nmax_retries = 2\n')
+    with pytest.raises(ConfigError) as caught:
+        loaded(cwd, config="hookproxy.toml")
+    assert caught.value.message.endswith("use[0].max_retries: is for code-assist only, not for lime")
+
+
+def test_the_keys_of_a_dialect_reach_it(cwd: Path) -> None:
+    write(cwd / "hooks.json", '{"hooks": {"PostToolUse": ["true"], "SessionStart": ["true"]}}')
+    write(cwd / "hookproxy.toml", '[[use]]\nfile = "hooks.json"\nawait_post = true\n')
+    (group,) = loaded(cwd, config="hookproxy.toml").groups
+    assert [spec.background for spec in group.hooks if spec.event == "PostToolUse"] == [False]
+
+
+@pytest.mark.parametrize(
+    ("file", "dialect", "project"),
+    [
+        (".github/hooks/a.json", "copilot", "."),
+        (".claude/settings.json", "claude", "."),
+        (".lime/settings.json", "lime", "."),
+        ("hooks.json", "lime", "."),
+        ("sub/hooks.json", "lime", "sub"),
+    ],
+)
+def test_commands_start_in_the_project_that_a_hook_file_belongs_to(
+    cwd: Path, file: str, dialect: str, project: str
+) -> None:
+    (cwd / file).parent.mkdir(parents=True, exist_ok=True)
+    write(cwd / file, SHAPES[dialect])
+    (group,) = loaded(cwd, hooks=[f"{dialect}={file}"]).groups
+    assert {spec.cwd for spec in group.hooks} == {str((cwd / project).resolve())}

@@ -7,7 +7,8 @@ from pydantic import BaseModel
 
 from hookproxy.config_models import Audit, ConfigFile, OwnHook, OwnHooks, Use, parse
 from hookproxy.dialects import own
-from hookproxy.model import Event, Settings
+from hookproxy.dialects.own import OWN
+from hookproxy.settings import Settings
 
 TABLES = [ConfigFile, Use, OwnHooks, OwnHook, Audit]
 
@@ -20,7 +21,7 @@ def test_every_key_is_described_in_a_sentence(table: type[BaseModel]) -> None:
 
 
 def test_every_occasion_may_have_hooks() -> None:
-    assert set(OwnHooks.model_fields) == set(Event)
+    assert set(OwnHooks.model_fields) == set(OWN.events)
 
 
 def test_the_keys_of_an_own_hook_are_those_that_are_read() -> None:

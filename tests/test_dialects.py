@@ -2,8 +2,9 @@
 
 import pytest
 
-from hookproxy.dialects import DIALECTS, foreign_variables
+from hookproxy.dialects import DIALECTS
 from hookproxy.dialects.base import Dialect
+from hookproxy.dialects.identities import IDENTITIES, foreign_to
 from hookproxy.dialects.own import OWN
 
 
@@ -14,15 +15,28 @@ def test_a_dialect_is_registered_under_its_name(name: str) -> None:
 
 @pytest.mark.parametrize("dialect", [*DIALECTS.values(), OWN], ids=lambda dialect: dialect.name)
 def test_a_dialect_keeps_its_own_variables_and_loses_all_others(dialect: Dialect) -> None:
-    foreign = foreign_variables(dialect)
-    assert foreign.isdisjoint(dialect.variables)
+    foreign = foreign_to(dialect.variables)
+    own = {name for name in dialect.variables if not name.startswith("HOOK_")}
+    assert foreign.isdisjoint(own)
+    assert "HOOK_TOOL_NAME" in foreign, "inherited, it tells of another occasion"
     for other in DIALECTS.values():
         assert set(other.variables) <= foreign | set(dialect.variables)
-    assert {"CURSOR_VERSION", "GEMINI_PROJECT_DIR", "COPILOT_CLI", "HOOK_TOOL_NAME"} <= foreign
+    assert {"CURSOR_VERSION", "GEMINI_PROJECT_DIR", "COPILOT_CLI", "HOOK_TOOL_NAME"} <= foreign | set(dialect.variables)
 
 
 @pytest.mark.parametrize("dialect", [*DIALECTS.values(), OWN], ids=lambda dialect: dialect.name)
 def test_keys_and_ordinary_variables_are_never_taken_away(dialect: Dialect) -> None:
-    for name in foreign_variables(dialect):
+    for name in foreign_to(dialect.variables):
         assert not any(word in name for word in ("KEY", "TOKEN", "SECRET", "PASSWORD", "CONFIG"))
-    assert foreign_variables(dialect).isdisjoint({"PATH", "HOME", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"})
+    assert foreign_to(dialect.variables).isdisjoint({"PATH", "HOME", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"})
+
+
+def test_the_table_of_identities_is_that_of_the_dialects() -> None:
+    own = {name: dialect.variables for name, dialect in DIALECTS.items() if dialect.variables and "@" not in name}
+    assert own == IDENTITIES
+
+
+def test_a_dialect_that_is_not_there_is_a_key_error() -> None:
+    assert "nobody" not in DIALECTS
+    with pytest.raises(KeyError):
+        DIALECTS["nobody"]

@@ -11,20 +11,10 @@ from mcp_types.jsonrpc import JSONRPCError, jsonrpc_message_adapter
 
 from hookproxy import feedback
 from hookproxy.answers import LIMIT, Note
+from hookproxy.decision import Comments, Ground, Refuse
 from hookproxy.feedback import deliver, deliver_error, refusal, with_instructions, without_output_schemas
-from hookproxy.model import (
-    Comments,
-    Delivery,
-    Ended,
-    Event,
-    Ground,
-    HookResult,
-    HookSpec,
-    Refuse,
-    Statement,
-    Tool,
-    Verdict,
-)
+from hookproxy.model import Ended, Event, HookResult, HookSpec, Statement, Tool, Verdict
+from hookproxy.settings import Delivery
 
 AUTO = Delivery.AUTO
 RESULT = b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"SECRET"}]}}\n'
@@ -167,6 +157,24 @@ def test_replaced_output_is_commented_like_the_tools_own() -> None:
         b'{"jsonrpc":"2.0","id":1,"result":{"content":'
         b'[{"type":"text","text":"clean"},{"type":"text","text":"pre\\n\\npost"}]}}\n'
     )
+
+
+def test_hidden_output_is_gone_whatever_replaces_it_and_the_model_is_told_who_hides_it() -> None:
+    structured = RESULT.replace(b'"content"', b'"structuredContent":{"a":"SECRET"},"content"')
+    comments = Comments(("post",), b'"SECRET"', hidden_by="hide.sh")
+    for line in (deliver(structured, comments, ["pre"], AUTO, None).line, deliver_error(ERROR, comments, ["pre"]).line):
+        assert b"SECRET" not in line
+        assert b"Its output is hidden by the hook hide.sh" in line
+        assert b"pre" in line
+        assert b"post" in line
+
+
+def test_a_result_that_a_hook_denies_is_marked_as_an_error_and_stays() -> None:
+    went = deliver(RESULT, Comments(("Hook feedback (denied):\nno",), failed=True), [], AUTO, None)
+    result = json.loads(went.line)["result"]
+    assert result["isError"] is True
+    assert [block["text"] for block in result["content"]] == ["SECRET", "Hook feedback (denied):\nno"]
+    assert deliver_error(ERROR, Comments(failed=True), []).line is ERROR
 
 
 @pytest.mark.parametrize(("replacement", "message"), [(b'"clean"', "clean"), (b"[1.0]", "[1.0]")])

@@ -138,7 +138,7 @@ def test_nothing_passes_at_a_glance_before_the_session_has_begun() -> None:
     one._judged_names[b'"safe"'] = False
     assert not one.glance_from_agent(call(1).encode() + b"\n")
     one.from_agent(call(1).encode() + b"\n")
-    assert one.opened, "any call opens the session"
+    assert one.greeting.opened, "any call opens the session"
     assert one.glance_from_agent(call(2).encode() + b"\n")
 
 

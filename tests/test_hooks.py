@@ -12,24 +12,13 @@ from typing import Any
 import anyio
 import pytest
 
+from hookproxy.decision import Ground, Proceed, Refuse
 from hookproxy.dialects import DIALECTS
 from hookproxy.dialects.base import Group
 from hookproxy.hooks import Hooks
-from hookproxy.model import (
-    Event,
-    HookSpec,
-    Occasion,
-    OnTrouble,
-    Order,
-    Outcome,
-    Proceed,
-    Refuse,
-    Settings,
-    Statement,
-    Tool,
-    ToolNames,
-)
-from tests.rig import SESSION, group, hook
+from hookproxy.model import Ended, Event, HookSpec, Occasion, Order, Outcome, Statement, Tool
+from hookproxy.settings import OnTrouble, Settings, ToolNames
+from tests.rig import SESSION, frank, frank_group, group, hook
 
 pytestmark = pytest.mark.anyio
 
@@ -61,7 +50,7 @@ def rewriting(**arguments: object) -> str:
 
 async def ask(asked: Hooks, what: Occasion, listed: Tool | None = None) -> Proceed | Refuse:
     with anyio.fail_after(10):
-        return (await asked.before(what, listed)).decision
+        return (await asked.before(what, listed, [])).decision
 
 
 async def test_only_hooks_of_the_event_whose_matcher_fits_are_asked(tmp_path: Path) -> None:
@@ -94,32 +83,8 @@ async def test_a_group_sees_a_tool_under_the_name_it_expects(
 ) -> None:
     one = replace(group(hook(noting(tmp_path, "x"), matcher=matcher)), tool_names=names, match_all_names=both)
     asked = hooks(one)
-    assert asked.concerns("write") is (seen is not None)
-    assert asked.first_name("write") == (seen or "write")
     await ask(asked, occasion())
     assert [document["tool_name"] for document in documents(tmp_path).values()] == ([seen] if seen else [])
-
-
-async def test_who_concerns_a_tool() -> None:
-    asked = hooks(group(hook("true", matcher="write"), hook("true", POST, matcher="read")))
-    assert asked.any
-    assert (asked.concerns("write"), asked.concerns("read"), asked.concerns("list")) == (True, True, False)
-    assert (asked.comments_on("write"), asked.comments_on("read")) == (False, True)
-    assert (asked.hears(PRE), asked.hears(Event.SESSION_START)) == (True, False)
-    nobody = hooks()
-    assert not nobody.any
-    assert not nobody.concerns("write")
-    everything = hooks(settings=Settings(audit_all_calls=True))
-    assert everything.any
-    assert everything.concerns("write")
-
-
-async def test_a_table_of_names_does_not_grow_for_ever() -> None:
-    asked = hooks(group(hook("true", matcher="write")))
-    for number in range(10_000):
-        asked.concerns(f"tool{number}")
-    assert len(asked._chosen) <= 4096 + 3
-    assert asked.concerns("write")
 
 
 async def test_a_hook_that_stands_twice_runs_once(tmp_path: Path) -> None:
@@ -154,11 +119,12 @@ async def test_hooks_of_a_serial_dialect_run_one_after_another(tmp_path: Path) -
 async def test_a_group_sees_what_the_one_before_it_rewrote_normalised(tmp_path: Path) -> None:
     asked = hooks(group(hook(rewriting(path="a/b"))), group(hook(noting(tmp_path, "x"))))
     with anyio.fail_after(10):
-        hearing = await asked.before(occasion(), None)
+        heard: list[Statement] = []
+        hearing = await asked.before(occasion(), None, heard)
     assert documents(tmp_path)["x"]["tool_input"] == {"path": "a/b"}
     assert hearing.arguments == b'{"path":"a/b"}'
     assert hearing.decision == Proceed(arguments=b'{"path": "a/b"}')
-    assert len(hearing.statements) == 2
+    assert len(heard) == 2
 
 
 async def test_a_denial_in_one_group_ends_the_asking_and_keeps_what_was_said_before(tmp_path: Path) -> None:
@@ -206,7 +172,8 @@ async def test_what_post_hooks_of_all_groups_say_comes_together() -> None:
         return hook(f"echo {shlex.quote(json.dumps({'decision': 'block', 'reason': text}))}", POST)
 
     with anyio.fail_after(10):
-        comments, statements = await hooks(group(comment("one")), group(comment("two"))).after(occasion(POST))
+        statements: list[Statement] = []
+        comments = await hooks(group(comment("one")), group(comment("two"))).after(occasion(POST), statements)
     assert comments.feedback == ("one", "two")
     assert len(statements) == 2
 
@@ -221,7 +188,7 @@ async def test_session_hooks_are_chosen_by_what_occasioned_the_event(tmp_path: P
         )
     )
     with anyio.fail_after(10):
-        statements = await asked.of_session(Occasion(start, SESSION, occasioned_by="startup"))
+        statements = await asked.at(Occasion(start, SESSION, occasioned_by="startup"))
     assert set(documents(tmp_path)) == {"startup", "any"}
     assert [text for one in statements for text in one.verdict.feedback] == ["Hello"]
 
@@ -232,7 +199,7 @@ async def test_a_background_hook_is_not_awaited_and_decides_nothing(tmp_path: Pa
     asked = hooks(group(replace(hook(waiting), background=True)))
     reported: list[Statement] = []
     async with anyio.create_task_group() as tasks:
-        asked.run_aside_in(tasks, reported.extend, lambda: None)
+        asked.begin(tasks, reported.append, lambda: None)
         assert await ask(asked, occasion()) == Proceed()
         assert not (tmp_path / "done").exists()
         with anyio.fail_after(10):
@@ -255,8 +222,9 @@ async def test_when_the_asking_is_cancelled_no_hook_is_left(tmp_path: Path) -> N
     reader = os.open(tmp_path / "alive", os.O_RDONLY | os.O_NONBLOCK)
     holds = f"exec 9> {shlex.quote(str(tmp_path / 'alive'))}; echo up >&9; sleep 60 & wait"
     asked = hooks(group(hook(holds), hook(f"{holds}; true")))
+    heard: list[Statement] = []
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(asked.before, occasion(), None)
+        tasks.start_soon(asked.before, occasion(), None, heard)
         seen = b""
         with anyio.fail_after(10):
             while seen.count(b"up") < 2:
@@ -270,18 +238,139 @@ async def test_when_the_asking_is_cancelled_no_hook_is_left(tmp_path: Path) -> N
         await anyio.wait_readable(reader)
         assert os.read(reader, 100) == b"", "nobody holds the pipe any more"
     os.close(reader)
+    assert [one.result.ended for one in heard] == [Ended.CANCELLED] * 2
 
 
 async def test_very_many_hooks_of_one_call_do_not_use_up_descriptors(tmp_path: Path) -> None:
     count = shlex.quote(str(tmp_path / "count"))
     asked = hooks(group(*(hook(f"echo {number} >> {count}") for number in range(300))))
     with anyio.fail_after(30):
-        await asked.before(occasion(), None)
+        await asked.before(occasion(), None, [])
     assert sorted(map(int, (tmp_path / "count").read_text().split())) == list(range(300))
 
 
-async def test_an_agent_that_runs_these_hooks_itself_is_known() -> None:
-    asked = hooks(group(hook("true")))
-    assert asked.double("some-agent 1.0") == []
-    for agent in DIALECTS["claude"].agents:
-        assert asked.double(f"{agent} 2.1") == ["hooks.json"]
+async def test_hooks_of_a_serial_group_run_one_after_another_and_all(tmp_path: Path) -> None:
+    log = shlex.quote(str(tmp_path / "log"))
+    denies = json.dumps({"permission": "deny", "reason": "no"})
+    serial = [frank(PRE, f"echo {n} >> {log}; printf %s {shlex.quote(denies)}") for n in "abc"]
+    assert await ask(hooks(frank_group(*serial)), occasion()) == Refuse("frank", "no\nno\nno")
+    assert (tmp_path / "log").read_text().split() == ["a", "b", "c"]
+
+
+async def test_after_a_denial_or_trouble_that_blocks_the_rest_is_skipped_where_the_dialect_says_so(
+    tmp_path: Path,
+) -> None:
+    log = shlex.quote(str(tmp_path / "log"))
+    order = Order.UNTIL_DENIED
+    crash, note = frank(PRE, f"echo crash >> {log}; exit 1"), frank(PRE, f"echo note >> {log}")
+    denies = frank(PRE, permission="deny", reason="no")
+    assert await ask(hooks(frank_group(crash, denies, note, order=order)), occasion()) == Refuse("frank", "no")
+    closed = replace(crash, fails_closed=True)
+    assert isinstance(await ask(hooks(frank_group(closed, note, order=order)), occasion()), Refuse)
+    assert (tmp_path / "log").read_text().split() == ["crash", "crash"]
+    lenient = hooks(frank_group(closed, note, order=order), settings=Settings(on_trouble=OnTrouble.ALLOW))
+    assert await ask(lenient, occasion()) == Proceed()
+    assert (tmp_path / "log").read_text().split()[2:] == ["crash", "note"]
+
+
+async def test_hooks_that_run_together_count_in_the_order_of_the_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "go")
+    go = shlex.quote(str(tmp_path / "go"))
+    late = frank(PRE, f"read x < {go}; printf %s {shlex.quote(json.dumps({'arguments': {'n': 1}}))}")
+    early = frank(PRE, f"echo go > {go}; printf %s {shlex.quote(json.dumps({'arguments': {'n': 2}}))}")
+    assert await ask(hooks(frank_group(late, early, order=Order.TOGETHER)), occasion()) == Proceed(b'{"n": 2}')
+
+
+async def test_in_a_pipeline_each_hook_sees_what_the_one_before_made_of_the_arguments(tmp_path: Path) -> None:
+    first = frank(PRE, arguments={"b": 2}, merges=True)
+    second = frank(PRE, f"cat > {shlex.quote(str(tmp_path / 'seen'))}")
+    third = frank(PRE, arguments={"a": 9, "c": 3}, merges=True)
+    asked = hooks(frank_group(first, second, third, order=Order.PIPELINE))
+    assert await ask(asked, occasion()) == Proceed(b'{"a":9,"b":2,"c":3}')
+    assert documents(tmp_path)["seen"]["arguments"] == {"a": 1, "b": 2}
+
+
+async def test_a_rewrite_that_hooks_could_not_read_is_trouble_and_never_applied() -> None:
+    number = "1" * 500
+    says = frank(PRE, arguments=1)
+    huge = replace(group(hook(rewriting(n=1).replace('"n": 1', f'"n": {number}'))))
+    decision = await ask(hooks(huge, settings=Settings(on_trouble=OnTrouble.DENY)), occasion())
+    assert isinstance(decision, Refuse)
+    assert "rewrote the arguments so that they cannot be read" in decision.reason
+    assert await ask(hooks(huge), occasion()) == Proceed()
+    assert isinstance(
+        await ask(hooks(frank_group(says), settings=Settings(on_trouble=OnTrouble.DENY)), occasion()), Refuse
+    )
+
+
+ASKS = {"permission": "ask", "reason": "sure?"}
+REQUEST = Event.PERMISSION_REQUEST
+
+
+@pytest.mark.parametrize(
+    ("verdict", "decision"),
+    [
+        ({}, Refuse("frank", "sure?", asked=True, ground=Ground.ASK_UNAVAILABLE)),
+        ({"permission": "allow"}, Proceed(asked=True)),
+        ({"permission": "deny", "reason": "never"}, Refuse("frank", "never", asked=True)),
+    ],
+)
+async def test_permission_request_hooks_answer_for_the_person(
+    tmp_path: Path, verdict: dict[str, str], decision: Proceed | Refuse
+) -> None:
+    says = f"cat > {shlex.quote(str(tmp_path / 'seen'))}; printf %s {shlex.quote(json.dumps(verdict))}"
+    asked = hooks(frank_group(frank(PRE, **ASKS)), frank_group(frank(REQUEST, says)))
+    assert await ask(asked, occasion()) == decision
+    seen = documents(tmp_path)["seen"]
+    assert (seen["event"], seen["tool"], seen["message"]) == (REQUEST, "write", "sure?")
+
+
+async def test_nobody_is_asked_where_a_later_group_denies(tmp_path: Path) -> None:
+    request = frank(REQUEST, f"touch {shlex.quote(str(tmp_path / 'asked'))}")
+    denies = frank(PRE, permission="deny", reason="no")
+    assert await ask(hooks(frank_group(frank(PRE, **ASKS), request), frank_group(denies)), occasion()) == Refuse(
+        "frank", "no"
+    )
+    assert not (tmp_path / "asked").exists()
+
+
+async def test_permission_request_hooks_for_each_call_are_asked_without_a_question() -> None:
+    denies = replace(frank(REQUEST, permission="deny", reason="no"), unasked=True)
+    assert await ask(hooks(frank_group(denies)), occasion()) == Refuse("frank", "no", asked=True)
+    assert await ask(hooks(frank_group(replace(denies, unasked=False))), occasion()) == Proceed()
+
+
+async def test_of_several_answers_the_last_counts_where_the_dialect_says_so() -> None:
+    answers = (frank(REQUEST, permission="deny", reason="no"), frank(REQUEST, permission="allow"))
+    assert await ask(hooks(frank_group(frank(PRE, **ASKS), *answers)), occasion()) == Refuse("frank", "no", asked=True)
+    later = frank_group(frank(PRE, **ASKS), *answers, later_overrides=True)
+    assert await ask(hooks(later), occasion()) == Proceed(asked=True)
+
+
+async def test_a_rule_that_a_hook_added_answers_for_the_rest_of_the_session(tmp_path: Path) -> None:
+    once = (
+        f"test -e {shlex.quote(str(tmp_path / 'x'))} || printf %s {shlex.quote(json.dumps({'allows': ['write(*)']}))}"
+    )
+    asked = hooks(frank_group(frank(PRE, **ASKS), frank(PRE, f"{once}; touch {shlex.quote(str(tmp_path / 'x'))}")))
+    assert await ask(asked, occasion()) == Proceed(asked=True)
+    assert await ask(asked, occasion()) == Proceed(asked=True)
+    assert isinstance(await ask(asked, occasion(tool="delete")), Refuse)
+    denied = hooks(frank_group(frank(PRE, permission="deny", reason="no"), frank(PRE, allows=["write"])))
+    assert await ask(denied, occasion()) == Refuse("frank", "no"), "it never lifts a denial"
+
+
+async def test_a_rule_that_is_none_is_trouble() -> None:
+    asked = hooks(frank_group(frank(PRE, allows=["a b"])), settings=Settings(on_trouble=OnTrouble.DENY))
+    decision = await ask(asked, occasion())
+    assert isinstance(decision, Refuse)
+    assert "gave a permission rule that is none" in decision.reason
+
+
+async def test_a_hook_never_inherits_what_another_system_told_a_hook_that_we_run_in() -> None:
+    show = 'printf "%s" "$HOOK_TOOL_NAME$HOOK_TOOL_OUTPUT" >&2; exit 2'
+    environ = {"PATH": os.environ["PATH"], "HOOK_TOOL_NAME": "old", "HOOK_TOOL_OUTPUT": "old"}
+    for name in ("claude", "lime", "claw"):
+        asked = hooks(replace(group(hook(show)), dialect=replace(DIALECTS["claude"], name=name)), environ=environ)
+        decision = await ask(asked, occasion())
+        assert isinstance(decision, Refuse)
+        assert decision.reason == ""

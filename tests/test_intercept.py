@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import anyio
 import pytest
 
-from hookproxy.model import Delivery, Event, OnAsk, OnTrouble, Settings
-from tests.rig import DIRECT, Rig, group, hook, rig
+from hookproxy.dialects.base import Group
+from hookproxy.model import Event
+from hookproxy.settings import Delivery, OnAsk, OnTrouble, Settings
+from tests.rig import DIRECT, Rig, frank, frank_group, group, hook, rig
 
 pytestmark = pytest.mark.anyio
 
@@ -434,3 +438,117 @@ async def test_a_post_hook_does_not_see_what_hides_text(told: Told) -> None:
     ) as proxied:
         _, got = await through(proxied, answer)
     assert "Leak!" in text_of(got)
+
+
+RETRY: Final = {"retry": True}
+
+
+def retrying(event: Event, times: int, **verdict: object) -> Group:
+    return frank_group(replace(frank(event, **RETRY, **verdict), max_retries=times))
+
+
+async def exchange(one: Rig, text: str, failed: bool = False) -> dict[str, Any]:
+    """The server gets the call, under whatever id, and answers."""
+    message: dict[str, Any] = json.loads(await one.server.line())
+    content = [{"type": "text", "text": text}]
+    answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"content": content, "isError": failed}}
+    await one.server.send(json.dumps(answer).encode() + b"\n")
+    return message
+
+
+async def test_a_failed_call_is_repeated_as_often_as_its_hooks_may_say(tmp_path: Path) -> None:
+    audit = tmp_path / "audit.jsonl"
+    settings = Settings(audit_file=str(audit))
+    async with rig(retrying(FAILURE, 2, feedback=["Tried again."]), settings=settings) as one:
+        await one.agent.send(CALL)
+        sent = [await exchange(one, text, failed=True) for text in ("first", "second", "third")]
+        said = await one.agent.message()
+    assert [message["params"] for message in sent] == [json.loads(CALL)["params"]] * 3
+    ids = [message["id"] for message in sent]
+    assert ids[0] == 7
+    assert all(str(each).startswith("hookproxy:") for each in ids[1:])
+    assert len(set(map(str, ids))) == 3
+    assert said["id"] == 7
+    assert [block["text"] for block in said["result"]["content"]] == ["third", "Tried again."]
+    line = json.loads(audit.read_text())
+    assert (line["repeats"], line["result"], len(line["hooks"])) == (2, "error", 3)
+
+
+async def test_a_repeated_call_that_succeeds_is_seen_by_the_hooks_of_success(told: Told) -> None:
+    redacts = frank(POST, replacement="clean")
+    async with rig(retrying(FAILURE, 1), frank_group(redacts)) as one:
+        await one.agent.send(CALL)
+        await exchange(one, "busy", failed=True)
+        await exchange(one, "SECRET")
+        said = await one.agent.message()
+    assert [block["text"] for block in said["result"]["content"]] == ["clean"]
+
+
+@pytest.mark.parametrize("verdict", [{"permission": "deny"}, {"stop": True}])
+async def test_what_a_hook_denied_is_never_repeated(verdict: dict[str, object]) -> None:
+    async with rig(retrying(POST, 3, **verdict)) as one:
+        await one.agent.send(CALL)
+        await exchange(one, "done")
+        assert (await one.agent.message())["id"] == 7
+
+
+async def test_a_hook_that_failed_repeats_nothing() -> None:
+    crash = replace(frank(POST, f"{says(RETRY)}; exit 1"), max_retries=3)
+    async with rig(frank_group(crash)) as one:
+        await one.agent.send(CALL)
+        await exchange(one, "done")
+        assert (await one.agent.message())["id"] == 7
+
+
+async def test_a_repeated_call_can_be_cancelled_under_the_agents_id() -> None:
+    async with rig(retrying(POST, 1)) as one:
+        await one.agent.send(CALL)
+        await exchange(one, "done")
+        again = json.loads(await one.server.line())
+        await one.agent.send(
+            b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"x"}}\n'
+        )
+        cancelled = json.loads(await one.server.line())
+        assert cancelled["params"] == {"requestId": again["id"], "reason": "x"}
+        await one.server.send(
+            json.dumps({"jsonrpc": "2.0", "id": again["id"], "result": {"content": []}}).encode() + b"\n"
+        )
+        received, answered = await one.finish()
+        assert (received, answered) == (b"", b"")
+
+
+async def test_a_denying_hook_after_a_call_marks_the_result_as_an_error() -> None:
+    async with rig(frank_group(frank(POST, permission="deny", feedback=["Hook feedback (denied):\nno"]))) as one:
+        await one.agent.send(CALL)
+        await exchange(one, "done")
+        result = (await one.agent.message())["result"]
+    assert result["isError"] is True
+    assert [block["text"] for block in result["content"]] == ["done", "Hook feedback (denied):\nno"]
+
+
+async def test_hidden_output_does_not_reach_the_agent() -> None:
+    async with rig(frank_group(frank(POST, hides=True))) as one:
+        await one.agent.send(CALL)
+        await exchange(one, "SECRET")
+        line = await one.agent.line()
+    assert b"SECRET" not in line
+    assert b"hidden by the hook frank" in line
+
+
+async def test_a_hook_that_stops_all_refuses_what_others_hold_and_the_record_says_so(tmp_path: Path) -> None:
+    audit = tmp_path / "audit.jsonl"
+    os.mkfifo(tmp_path / "go")
+    go = shlex.quote(str(tmp_path / "go"))
+    stop = says({"stop": True, "permission": "deny", "reason": "enough"})
+    held = frank(PRE, f"if grep -q wait; then echo up > {go}; sleep 60; else read x < {go}; {stop}; fi")
+    async with rig(frank_group(held), settings=Settings(audit_file=str(audit))) as one:
+        await one.agent.send(CALL.replace(b'"a":1.0', b'"a":"wait"'), CALL.replace(b":7", b":8"))
+        answers = [await one.agent.message(), await one.agent.message()]
+    assert {each["id"] for each in answers} == {7, 8}
+    for each in answers:
+        assert each["result"]["isError"] is True
+        assert "The hook wants you to stop here" in each["result"]["content"][0]["text"]
+    lines = [json.loads(line) for line in audit.read_text().splitlines()]
+    assert [(line["decision"], line["result"]) for line in lines] == [("deny", "refused")] * 2
+    assert "frank stopped all calls: enough" in {line["reason"] for line in lines}
+    assert [hook["outcome"] for line in lines if line["id"] == 7 for hook in line["hooks"]] == ["cancelled"]

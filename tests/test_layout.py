@@ -22,17 +22,24 @@ LONGEST: Final = 300  # lines: what a reader holds in mind; a longer file has tw
 FLOORS: Final = {
     # what everything may know
     "__init__": 0,  # the version
+    "settings": 0,
     "model": 0,
+    "decision": 0,
     "errors": 0,
     "wire": 0,
     # the core: pure and synchronous
     "legible": 1,
+    "plain": 1,
     "matching": 1,
     "schema": 1,
+    "places": 1,
     "glance": 1,
     "calls": 1,
     "effects": 1,
     "inflight": 1,
+    "elicitations": 1,
+    "greeting": 1,
+    "outcomes": 1,
     "replies": 1,
     "switchboard": 1,
     "policy": 1,
@@ -47,30 +54,48 @@ FLOORS: Final = {
     "runners": 2,
     "transports": 2,
     # what joins them
+    "groups": 3,
     "changes": 3,
+    "moments": 3,
     "hooks": 3,
     "intercept": 3,
     "relay": 3,
     "proxy": 3,
     "lifetime": 3,
     # for people
+    "checks": 3,  # what `check` looks for
     "demo": 3,  # what the verb of that name shows
     "cli": 4,
     "__main__": 4,
 }
 
 BESIDE: Final = {
+    # the nouns, in three parts
+    "model": {"settings"},
+    "decision": {"model"},
     # reading for hooks, before matching and judging
     "matching": {"legible"},
-    "dialects": {"dialects/hookfile", "matching", "legible"},  # hookfile: what all hook files have in common
+    "plain": {"legible"},
+    # hookfile, printed: what all hook files and all hooks' answers have in common
+    "dialects": {"dialects/hookfile", "dialects/identities", "dialects/printed", "matching", "legible", "plain"},
     "dialects/claude": {"dialects/claude_answer"},  # one dialect in two files: reading files, reading answers
+    "dialects/claw": {"dialects/claw_answer"},
+    "dialects/code_assist": {"dialects/code_assist_answer"},
+    "dialects/copilot": {"dialects/copilot_answer", "dialects/copilot_told"},
+    "dialects/lime": {"dialects/lime_answer"},
+    # one dialect in three parts, the last of which has a module for matchers
+    "dialects/docker_agent": {"dialects/docker_agent_answer", "dialects/docker_agent_file"},
+    "dialects/docker_agent_file": {"dialects/docker_agent_answer", "dialects/docker_agent_pattern"},
     "dialects/own": {"dialects/claude"},  # our own hooks are claude's, but for names and failures
     # the switchboard, from its parts up
     "replies": {"glance"},
     "calls": {"glance", "legible", "replies"},
     "effects": {"calls"},
     "inflight": {"glance"},
-    "switchboard": {"calls", "effects", "glance", "inflight", "replies"},
+    "greeting": {"calls", "replies"},
+    "outcomes": {"calls", "effects", "elicitations", "legible"},
+    "elicitations": {"calls", "effects", "replies"},
+    "switchboard": {"calls", "effects", "elicitations", "glance", "greeting", "inflight", "replies"},
     # sentences, and how they get into messages
     "answers": {"legible"},
     "feedback": {"answers"},
@@ -82,8 +107,14 @@ BESIDE: Final = {
     "transports/pipe": {"transports/direct"},
     # the way of one call, from the outside in
     "lifetime": {"proxy"},
-    "proxy": {"changes", "hooks", "intercept", "relay"},
+    "proxy": {"changes", "hooks", "intercept", "moments", "relay"},
     "intercept": {"hooks"},
+    "moments": {"hooks"},
+    "hooks": {"groups"},
+    # what is said before anything runs, by the rules by which it would
+    "checks": {"groups"},
+    "checks/commands": {"checks/words"},
+    "cli/check": {"cli/__init__"},  # what every verb shares
     "__main__": {"cli"},
 }
 

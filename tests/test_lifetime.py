@@ -17,8 +17,9 @@ from hookproxy.audit import Audit
 from hookproxy.dialects.base import Group
 from hookproxy.hooks import Hooks
 from hookproxy.lifetime import Lifetime
-from hookproxy.model import Event, Settings
+from hookproxy.model import Event
 from hookproxy.proxy import Proxy
+from hookproxy.settings import Settings
 from hookproxy.transports import open_channel
 from tests.rig import DIRECT, PATIENCE, SESSION, End, group, hook
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.matching import claude, is_server, permission_rule, plain_names
+from hookproxy.matching import allow_rule, claude, is_server, permission_rule, plain_names
 
 
 @pytest.mark.parametrize("pattern", ["", "*"])
@@ -170,3 +170,56 @@ def test_a_call_of_another_tool_is_never_meant() -> None:
 def test_what_is_no_single_rule_is_an_error(rule: str) -> None:
     with pytest.raises(ValueError, match="is no permission rule"):
         permission_rule(rule)
+
+
+COVERED = [
+    ("Bash(git push:*)", "Bash", {"command": "git push origin main"}),
+    ("Bash(git push:*)", "Bash", {"command": "git push && git push --tags"}),
+    ("Bash(git status)", "Bash", {"command": "git status"}),
+    ("run(make *)", "run", {"cwd": "/", "command": "make all"}),
+    ("echo(hi)", "echo", {"text": "hi", "other": "x"}),
+    ("mcp__github", "mcp__github__search", {}),
+    ("Read(/repo/*)", "Read", {"file_path": "/repo/a/b.txt"}),
+    ("fetch(domain:example.com)", "fetch", {"url": "https://example.com/x?y=1"}),
+    ("fetch(domain:*.example.com)", "fetch", {"url": "https://a.Example.com:8443"}),
+    ("anything", "anything", {"a": [1]}),
+    ("anything(*)", "anything", {"a": [1]}),
+]
+NOT_COVERED = [
+    ("Bash(git push:*)", "Bash", {"command": "git pushx"}),
+    ("Bash(git push:*)", "Bash", {"command": "git push; rm -rf /"}),
+    ("Bash(git push:*)", "Bash", {"command": "git push\nrm -rf /"}),
+    ("Bash(git push:*)", "Bash", {"command": "git push $(rm -rf /)"}),
+    ("Bash(git push:*)", "Bash", {"command": "git push `rm -rf /`"}),
+    ("Bash(git push:*)", "Bash", {"command": "git push > ~/.bashrc"}),
+    ("Bash(git push:*)", "Bash", {"command": "git push ${x@P}"}),
+    ("Bash(git push:*)", "Bash", {"command": "PATH=/evil git push"}),
+    ("Bash(git push:*)", "Bash", {"command": ["git push"]}),
+    ("Bash(git push:*)", "Bash", {"other": "git push"}),
+    ("Bash(git push:*)", "bash", {"command": "git push"}),
+    ("Read(/repo/*)", "Read", {"file_path": "/repo/../etc/passwd"}),
+    ("Read(/repo/*)", "Read", {"file_path": "/x/repo/a"}),
+    ("fetch(domain:example.com)", "fetch", {"url": "https://evil.com/?q=example.com"}),
+    ("fetch(domain:example.com)", "fetch", {"url": "https://example.com@evil.com/"}),
+    ("fetch(domain:example.com)", "fetch", {"url": "https://example.com.evil.com/"}),
+    ("fetch(domain:example.com)", "fetch", {"url": "https://evil.com\\@example.com/"}),
+    ("echo(hi)", "echo", {"n": 5}),
+    ("echo(hi)", "echo", {"first": "no", "text": "hi"}),
+]
+
+
+@pytest.mark.parametrize(("rule", "tool", "arguments"), COVERED)
+def test_an_allow_rule_covers_what_it_names(rule: str, tool: str, arguments: dict[str, object]) -> None:
+    assert allow_rule(rule)(tool, json.dumps(arguments).encode())
+
+
+@pytest.mark.parametrize(("rule", "tool", "arguments"), NOT_COVERED)
+def test_an_allow_rule_covers_nothing_that_it_cannot_judge(rule: str, tool: str, arguments: dict[str, object]) -> None:
+    assert not allow_rule(rule)(tool, json.dumps(arguments).encode())
+    assert not allow_rule("x(y)")("x", b"no object")
+
+
+@pytest.mark.parametrize("rule", ["", "a b", "Bash(a", "Bash(a) && Bash(b)"])
+def test_what_is_no_rule_allows_nothing(rule: str) -> None:
+    with pytest.raises(ValueError, match="is no permission rule"):
+        allow_rule(rule)

@@ -6,7 +6,8 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from hookproxy.model import Event, HookSpec, Permission, Settings
+from hookproxy.model import Event, HookSpec, Permission
+from hookproxy.settings import Settings
 
 HOOK = HookSpec("claude", "a.json: hooks", Event.PRE_TOOL_USE, "guard", shell="guard.sh")
 

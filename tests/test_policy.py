@@ -6,23 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.model import (
-    Comments,
-    Ended,
-    Event,
-    Ground,
-    HookResult,
-    HookSpec,
-    OnAsk,
-    OnTrouble,
-    Permission,
-    Proceed,
-    Refuse,
-    Settings,
-    Statement,
-    Verdict,
-)
-from hookproxy.policy import comments, decide, merge_comments
+from hookproxy.decision import Comments, Ground, Proceed, Question, Refuse
+from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Statement, Verdict
+from hookproxy.policy import comments, decide, merge_comments, permitted, unanswered
+from hookproxy.settings import OnAsk, OnTrouble, Settings
 
 ALLOW, ASK, DENY = Permission.ALLOW, Permission.ASK, Permission.DENY
 PRE = HookSpec(dialect="any", source="hooks.json: 0", event=Event.PRE_TOOL_USE, label="guard.sh")
@@ -62,14 +49,58 @@ def test_the_first_hook_that_denies_is_named_and_the_reasons_of_all_are_told_in_
 @pytest.mark.parametrize(
     ("on_ask", "decision"),
     [
-        (OnAsk.ALLOW, Proceed(asked=True)),
+        (OnAsk.ALLOW, None),
         (OnAsk.DENY, Refuse("guard.sh", "sure?", asked=True, ground=Ground.ASK_DENIED)),
         (OnAsk.ELICIT, Refuse("guard.sh", "sure?", asked=True, ground=Ground.ASK_UNAVAILABLE)),
     ],
 )
-def test_a_question_is_settled_as_on_ask_says(on_ask: OnAsk, decision: Proceed | Refuse) -> None:
+def test_a_question_that_nobody_answers_is_settled_as_on_ask_says(on_ask: OnAsk, decision: Refuse | None) -> None:
     statements = [said(Verdict(permission=ALLOW)), said(Verdict(permission=ASK, reason="sure?"))]
-    assert decide(statements, Settings(on_ask=on_ask), None) == decision
+    question = Question("guard.sh", "sure?")
+    assert decide(statements, Settings(on_ask=on_ask), None) == Proceed(question=question)
+    assert unanswered(question, on_ask) == decision
+
+
+REQUEST = replace(PRE, event=Event.PERMISSION_REQUEST)
+YES, NO, NOTHING = (Verdict(permission=ALLOW), Verdict(permission=DENY, reason="no"), Verdict())
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "later_overrides", "answer"),
+    [
+        ([], False, False),
+        ([NOTHING, Verdict(permission=ASK)], False, False),
+        ([NOTHING, YES], False, True),
+        ([NO, YES], False, Refuse("guard.sh", "no", asked=True)),
+        ([YES, NO], False, Refuse("guard.sh", "no", asked=True)),
+        ([NO, YES], True, True),
+        ([NO, Verdict(reason="later")], True, Refuse("guard.sh", "later", asked=True)),
+        ([YES, NO, NOTHING], True, Refuse("guard.sh", "no", asked=True)),
+        ([replace(NO, stop=True), YES], True, Refuse("guard.sh", "no", asked=True, stop=True)),
+        ([YES, CRASH], False, True),
+        ([YES, replace(CRASH, fails_closed=True)], True, "failed"),
+    ],
+)
+def test_permission_request_hooks_answer_in_the_persons_place(
+    verdicts: list[Verdict], later_overrides: bool, answer: Refuse | bool | str
+) -> None:
+    if answer == "failed":
+        answer = Refuse("guard.sh", CRASH.trouble, asked=True, ground=Ground.FAILED_CLOSED)
+    statements = [said(verdict, REQUEST) for verdict in verdicts]
+    assert permitted(statements, Settings(), None, later_overrides) == answer
+
+
+def test_a_denying_post_hook_marks_the_result_and_a_hiding_one_is_named() -> None:
+    heard = comments([said(NO, POST), said(Verdict(hides=True), POST, "hide.sh")], Settings(), None)
+    assert heard == Comments(failed=True, hidden_by="hide.sh")
+    assert merge_comments(Comments(failed=True), Comments(hidden_by="b")) == Comments(failed=True, hidden_by="b")
+    assert merge_comments(Comments(hidden_by="a"), Comments(hidden_by="b")).hidden_by == "a"
+
+
+def test_trouble_that_the_document_says_blocks_is_still_the_configurations_to_allow() -> None:
+    crash = said(replace(CRASH, fails_closed=True))
+    assert decide([crash], Settings(), None) == Refuse("guard.sh", CRASH.trouble, ground=Ground.FAILED_CLOSED)
+    assert decide([crash], Settings(on_trouble=OnTrouble.ALLOW), None) == Proceed()
 
 
 def test_a_hook_that_wants_the_turn_to_end_denies_and_says_so() -> None:

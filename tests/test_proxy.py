@@ -11,7 +11,8 @@ from typing import Final
 import anyio
 import pytest
 
-from hookproxy.model import Event, OnTrouble, Settings
+from hookproxy.model import Event
+from hookproxy.settings import OnTrouble, Settings
 from tests.rig import DIRECT, Rig, group, hook, rig
 from tests.spellings import calls_seen
 
@@ -295,7 +296,7 @@ async def test_when_the_server_is_lost_every_call_is_told_so(gate: Gate) -> None
 
 
 def await_gone(proxied: Rig) -> bool:
-    return proxied.proxy.board.calls == {} and proxied.proxy._answered == {}
+    return proxied.proxy.board.calls == {} and not proxied.proxy.busy
 
 
 async def test_calls_that_come_after_the_server_was_lost_are_told_so_too() -> None:

@@ -12,6 +12,7 @@ from hookproxy.effects import (
     Answered,
     CancelCall,
     Dropped,
+    Elicited,
     InitializeAnswered,
     Noise,
     Refused,
@@ -19,6 +20,7 @@ from hookproxy.effects import (
     StartCall,
     ToolsListed,
 )
+from hookproxy.elicitations import Elicitations
 from hookproxy.switchboard import Switchboard
 
 CALL: Final = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"danger","arguments":{"a":1}}}\n'
@@ -56,6 +58,52 @@ def test_a_judged_call_is_held_until_it_is_released(board: Switchboard) -> None:
     assert board.finish(call)
     assert not board.finish(call)
     assert isinstance(board.from_server(ANSWER), Dropped), "a third one"
+
+
+def test_a_repeated_call_has_an_id_of_its_own_and_only_its_answer_counts(board: Switchboard) -> None:
+    call = start(board)
+    assert not board.repeat(call), "before there is an answer"
+    board.release(call)
+    assert board.from_server(ANSWER) == Answered(call)
+    assert board.repeat(call)
+    first = call.sent_id
+    assert first.startswith(b'"hookproxy:')
+    again = ANSWER.replace(b"7", first)
+    assert isinstance(board.from_server(again), Dropped), "not forwarded yet"
+    assert board.release(call)
+    assert isinstance(board.from_server(ANSWER), Dropped), "under the first id, a second time"
+    assert board.from_server(again) == Answered(call)
+    assert board.repeat(call)
+    assert call.sent_id != first
+    assert isinstance(board.from_server(again), Dropped), "under the second id, a second time"
+    assert board.finish(call)
+    assert not board.calls
+
+
+def test_a_repeated_call_that_the_agent_cancels_gets_no_late_answer(board: Switchboard) -> None:
+    call = start(board)
+    board.release(call)
+    board.from_server(ANSWER)
+    board.repeat(call)
+    board.release(call)
+    assert board.from_agent(CANCEL) == CancelCall(call, True)
+    assert not board.calls
+    assert isinstance(board.from_server(ANSWER.replace(b"7", call.sent_id)), Dropped)
+    assert not board.repeat(call)
+
+
+def test_elicitations_are_told_where_hooks_hear_of_them() -> None:
+    ask = b'{"jsonrpc":"2.0","id":5,"method":"elicitation/create","params":{"message":"Sure?"}}\n'
+    answer = b'{"jsonrpc":"2.0","id":5,"result":{"action":"accept"}}\n'
+    hearing = Switchboard(lambda tool: tool == "danger", Elicitations())
+    assert not hearing.glance_from_server(ask)
+    assert hearing.watching, "a long question must be seen whole"
+    assert hearing.from_server(ask) == Elicited("Sure?")
+    assert hearing.from_agent(answer) == Elicited("Sure?", "accept")
+    assert hearing.from_agent(answer) is PASS
+    deaf = Switchboard(lambda tool: tool == "danger")
+    assert deaf.from_server(ask) is PASS
+    assert deaf.from_agent(answer) is PASS
 
 
 def test_what_concerns_no_hook_passes(board: Switchboard) -> None:
@@ -253,9 +301,9 @@ def test_what_passes_is_one_line_to_every_reader(board: Switchboard) -> None:
 def test_a_session_begins_with_initialize(board: Switchboard) -> None:
     board.from_agent(PING)
     board.from_agent(b'{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{}}}\n')
-    assert not board.opened
+    assert not board.greeting.opened
     board.from_agent(b'{"id":2,"method":"initialize","params":{"clientInfo":{"name":"Lean","version":"1.2"}}}\n')
-    assert (board.opened, board.handshake, board.agent) == (True, True, "Lean 1.2")
+    assert (board.greeting.opened, board.greeting.handshake, board.greeting.agent) == (True, True, "Lean 1.2")
     assert board.from_server(b'{"id":2,"result":{}}\n') == InitializeAnswered()
 
 
@@ -267,9 +315,9 @@ def test_a_stateless_session_begins_with_the_first_request_that_is_no_discovery(
     meta = '{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"L"}}'
     line = '{"jsonrpc":"2.0","id":%d,"method":"%s","params":{"name":"%s","_meta":%s}}\n'
     board.from_agent((line % (1, "server/discover", name, meta)).encode())
-    assert not board.opened
+    assert not board.greeting.opened
     board.from_agent((line % (2, method, name, meta)).encode())
-    assert (board.opened, board.handshake, board.agent) == (True, False, "L")
+    assert (board.greeting.opened, board.greeting.handshake, board.greeting.agent) == (True, False, "L")
 
 
 def test_the_table_of_tools_learns_from_what_passes(board: Switchboard) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 VERBS = {
     "run": "hookproxy.cli.run",
+    "check": "hookproxy.cli.check",
     "demo": "hookproxy.cli.demo",
 }
 
@@ -23,6 +24,7 @@ usage: hookproxy VERB [OPTION...]
 hookproxy puts hooks in front of any MCP server.
 
   run     start a server behind hooks: hookproxy run [OPTION...] -- COMMAND [ARG...]
+  check   show every hook that is configured, and what about it cannot work
   demo    show an agent, a server and three hooks at work
 
   hookproxy VERB --help   the options of a verb
@@ -39,7 +41,7 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
         try:
             return _dispatch(sys.argv[1:] if arguments is None else list(arguments))
         finally:
-            _print("")  # what is still in the buffer, here, where a failure has somebody to report it
+            show("")  # what is still in the buffer, here, where a failure has somebody to report it
     except SystemExit:
         raise
     except BaseException as error:
@@ -54,12 +56,12 @@ def _dispatch(arguments: list[str]) -> int:
         perform: Callable[[Sequence[str]], int] = import_module(VERBS[verb]).main
         return perform(arguments[1:])
     if verb in ("--help", "-h", "help"):
-        _print(USAGE)
+        show(USAGE)
         return 0
     if verb in ("--version", "-V"):
         from .. import __version__
 
-        _print(f"hookproxy {__version__}\n")
+        show(f"hookproxy {__version__}\n")
         return 0
     raise _no_verb(verb)
 
@@ -106,7 +108,7 @@ def _report(error: BaseException) -> int:
     return OUR_FAULT
 
 
-def _print(text: str) -> None:
+def show(text: str) -> None:
     """Write to standard output, for people, at once."""
     if sys.stdout is None:  # closed before we started
         return
@@ -120,6 +122,14 @@ def _print(text: str) -> None:
 
         _discard_output()
         raise UserError(f"cannot write to standard output: {error.strerror}") from error
+
+
+def here() -> str:
+    """The working directory, although it may be deleted."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return os.environ.get("PWD", "/")
 
 
 def _discard_output() -> None:

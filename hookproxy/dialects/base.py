@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 
-from ..model import Document, Event, HookResult, HookSpec, Occasion, OnTrouble, Order, ToolNames, Verdict
+from ..model import Document, Event, HookResult, HookSpec, Occasion, Order, Verdict
+from ..settings import OnTrouble, ToolNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,10 @@ class HookFile:
     text: str
     project_dir: str
     """The folder that relative commands start from, and CLAUDE_PROJECT_DIR: `config` has decided it."""
+    options: Mapping[str, object] = field(default_factory=dict)
+    """What `[[use]]` says in the keys that are this dialect's own (`Dialect.options`), of the type it documents."""
+    environ: Mapping[str, str] = field(default_factory=dict)
+    """The environment that we run in, for variables that a hook file may name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +34,22 @@ class HookList:
     """One sentence for each entry that cannot work behind MCP, with its place; told once at start-up."""
 
 
+class Effect(StrEnum):
+    """What a member of a hook's answer does here; the words stand in the README's table."""
+
+    DECIDES = "allow, deny, ask"
+    REASON = "the reason"
+    REWRITES = "rewrite the arguments"
+    COMMENTS = "tell the model"
+    REPLACES = "replace the output"
+    HIDES = "hide the output"
+    TELLS = "tell the person"
+    STOPS = "deny, and stop other calls"
+    ALLOWS = "allow for the session"
+    REPEATS = "repeat the call"
+    NOTHING = "accepted, without effect"
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """How one hook system spells all this. `described_by` names the text that it follows."""
@@ -36,6 +58,10 @@ class Dialect:
     described_by: str
     events: Mapping[str, Event]
     """The events that can occur behind MCP, by the dialect's spelling."""
+    unavailable: Mapping[str, str]
+    """The document's other events, each with the reason why it cannot occur behind MCP."""
+    fields: Mapping[str, Effect]
+    """The members of an answer that the document names, `a.b` for a member of a member, and what each does here."""
     order: Order
     default_timeout: float
     """Seconds."""
@@ -46,6 +72,17 @@ class Dialect:
     write: Callable[[HookSpec, Occasion], Document]
     read: Callable[[HookSpec, HookResult], Verdict]
     """Total: nonsense is a Verdict with `trouble`, never an exception."""
+    fits: Callable[[Mapping[str, object]], bool] = lambda _members: False
+    """Whether a hook file with these members, as parsed, has this dialect's shape; where several fit, the person
+    must say. Total."""
+    options: tuple[str, ...] = ()
+    """The keys of `[[use]]` that are its own; `config_models.Use` documents them."""
+    folders: tuple[str, ...] = ()
+    """Where in a project such files lie, as `.github/hooks`: the project is the folder above."""
+    suffixes: tuple[str, ...] = (".json",)
+    """How the names of its files end, for a folder of them."""
+    later_overrides: bool = False
+    """Of several answers to PermissionRequest the last counts; else a denial does."""
     agents: tuple[str, ...] = ()
     """Names, as in `clientInfo`, of agents that run such hooks themselves: with us in between they would run twice."""
     variables: tuple[str, ...] = ()

@@ -10,10 +10,12 @@ from typing import Final
 import msgspec
 
 from .. import matching
-from ..model import Document, Event, HookSpec, Occasion, Order, Outcome, ToolNames
+from ..model import Document, Event, HookSpec, Occasion, Order, Outcome
+from ..settings import ToolNames
 from . import claude_answer, hookfile
 from .base import Dialect, HookFile, HookList
 from .hookfile import Table
+from .identities import IDENTITIES
 
 TIMEOUT: Final = 600.0
 """Seconds that a command hook has where its entry does not say, as documented."""
@@ -22,7 +24,7 @@ _NO_PROMPT: Final = "prompts never pass through MCP"
 _NO_TURN: Final = "an MCP server is not told of turns, tasks and subagents"
 _NO_AGENT: Final = "it happens inside the agent, which an MCP server is not told of"
 
-ELSEWHERE: Final = {
+_ELSEWHERE: Final = {
     "UserPromptSubmit": _NO_PROMPT,
     "UserPromptExpansion": _NO_PROMPT,
     "Stop": _NO_TURN,
@@ -83,13 +85,24 @@ def read_hooks(file: HookFile) -> HookList:
         groups = table.tables(name)
         if name in CLAUDE.events:
             found += [_group(file, CLAUDE.events[name], group) for group in groups]
-        elif name not in ELSEWHERE:
-            raise table.wrong(name, "is no event", hookfile.suggestion(name, [*CLAUDE.events, *ELSEWHERE]))
+        elif name not in _ELSEWHERE:
+            raise table.wrong(name, "is no event", hookfile.suggestion(name, [*CLAUDE.events, *_ELSEWHERE]))
         elif groups:
-            note = f"{file.path}: hooks.{name} cannot fire behind MCP: {ELSEWHERE[name]}"
+            note = f"{file.path}: hooks.{name} cannot fire behind MCP: {_ELSEWHERE[name]}"
             found.append(HookList((), (note,)))
     return HookList(
         tuple(hook for one in found for hook in one.hooks), tuple(note for one in found for note in one.notes)
+    )
+
+
+def fits(members: Mapping[str, object]) -> bool:
+    """Matcher groups under Claude Code's names of events; a settings file that has none yet fits as well."""
+    events = members.get("hooks")
+    if not isinstance(events, dict) or "version" in members:
+        return False
+    return all(name in CLAUDE.events or name in _ELSEWHERE for name in events) and all(
+        isinstance(groups, list) and all(isinstance(group, dict) and "hooks" in group for group in groups)
+        for groups in events.values()
     )
 
 
@@ -253,28 +266,17 @@ def _utf8(text: str) -> str:
 CLAUDE: Final = Dialect(
     name="claude",
     described_by="Claude Code's hooks reference, code.claude.com/docs/en/hooks, as of 2.1.295 (October 2026)",
-    events={event.value: event for event in Event},
+    events={event.value: event for event in (*_TOOL_EVENTS, Event.SESSION_START, Event.SESSION_END)},
+    unavailable=_ELSEWHERE,
+    fields=claude_answer.FIELDS,
     order=Order.PARALLEL,
     default_timeout=TIMEOUT,
     tool_names=ToolNames.MCP,
     read_hooks=read_hooks,
     write=write,
     read=claude_answer.read,
+    fits=fits,
+    folders=(".claude",),
     agents=("claude-code",),
-    variables=(
-        "CLAUDE_PROJECT_DIR",
-        "CLAUDECODE",
-        "CLAUDE_CODE_CHILD_SESSION",
-        "CLAUDE_CODE_SESSION_ID",
-        "CLAUDE_CODE_BRIDGE_SESSION_ID",
-        "CLAUDE_CODE_ENTRYPOINT",
-        "CLAUDE_CODE_REMOTE",
-        "CLAUDE_CODE_REMOTE_SESSION_ID",
-        "CLAUDE_CODE_SSE_PORT",
-        "CLAUDE_EFFORT",
-        "CLAUDE_ENV_FILE",
-        "CLAUDE_PID",
-        "CLAUDE_PLUGIN_DATA",
-        "CLAUDE_PLUGIN_ROOT",
-    ),
+    variables=IDENTITIES["claude"],
 )

@@ -5,20 +5,14 @@ Total: whatever a hook prints, nonsense is named as trouble, and never taken for
 
 from __future__ import annotations
 
-import signal
 from dataclasses import replace
 from typing import Final, Literal
 
 import msgspec
 
-from .. import legible, wire
 from ..model import Ended, Event, HookResult, HookSpec, Permission, Verdict
-
-LONGEST: Final = 10_000
-"""Characters that the documentation grants each text of a hook."""
-
-FIRST_LINE: Final = 300
-"""Characters of an explanation in a sentence about trouble: enough for a path and an error message."""
+from . import printed
+from .base import Effect
 
 BLOCKS: Final = 2
 """The exit code that blocks, whatever is printed."""
@@ -66,6 +60,23 @@ class _Answer(msgspec.Struct, frozen=True, kw_only=True):
     hookSpecificOutput: _Specific = _NOT_SPECIFIC
 
 
+FIELDS: Final = {
+    "hookSpecificOutput.permissionDecision": Effect.DECIDES,
+    "decision": Effect.DECIDES,
+    "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
+    "reason": Effect.REASON,
+    "stopReason": Effect.REASON,
+    "hookSpecificOutput.updatedInput": Effect.REWRITES,
+    "hookSpecificOutput.additionalContext": Effect.COMMENTS,
+    "hookSpecificOutput.updatedToolOutput": Effect.REPLACES,
+    "hookSpecificOutput.updatedMCPToolOutput": Effect.REPLACES,
+    "systemMessage": Effect.TELLS,
+    "continue": Effect.STOPS,
+    "suppressOutput": Effect.NOTHING,
+    "terminalSequence": Effect.NOTHING,
+}
+"""What each member of an answer does here."""
+
 _DECODER: Final = msgspec.json.Decoder(_Answer)
 _MEMBERS: Final = frozenset(_Answer.__struct_encode_fields__)
 
@@ -78,8 +89,8 @@ def read(spec: HookSpec, result: HookResult) -> Verdict:
 
 def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
     if result.ended is not Ended.EXITED:
-        return Verdict(trouble=_end(spec, result))
-    said, complaint = _decoded(result.stdout), _decoded(result.stderr)
+        return Verdict(trouble=printed.ending(spec, result))
+    said, complaint = printed.text(result.stdout), printed.text(result.stderr)
     answer, nonsense = _answer(spec.event, said, result.cut)
     blocks = result.code == BLOCKS and spec.event in _JUDGED
     if answer is None and not blocks:
@@ -93,7 +104,7 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
         verdict = _on_session(spec.event, answer, complaint if result.code == BLOCKS else "")
     return replace(
         verdict,
-        messages=_texts(*verdict.messages, answer.systemMessage, nonsense),
+        messages=printed.texts(*verdict.messages, answer.systemMessage, nonsense),
         stop=not answer.goes_on,
     )
 
@@ -103,23 +114,15 @@ def _answer(event: Event, said: str, cut: bool) -> tuple[_Answer | None, str]:
     if not (said.startswith("{") and said.endswith("}")):
         return None, "printed more than is kept, so its JSON is lost" if cut and said.startswith("{") else ""
     try:
-        answer = _DECODER.decode(_unambiguous(said.encode()))
+        answer = _DECODER.decode(printed.unambiguous(said.encode()))
     except (ValueError, msgspec.MsgspecError, RecursionError) as problem:
-        nonsense = "printed JSON that cannot be read" + _after_colon(str(problem))
+        nonsense = "printed JSON that cannot be read" + printed.after_colon(str(problem))
         return None, "" if _are_json_lines(said) else nonsense
     specific = answer.hookSpecificOutput
     if specific is not _NOT_SPECIFIC and specific.hookEventName != event:
-        other = _cut(repr(specific.hookEventName), FIRST_LINE)
+        other = printed.cut(repr(specific.hookEventName), printed.FIRST_LINE)
         return None, f"printed an answer to {other}, but was asked on {event}"
     return answer, ""
-
-
-def _unambiguous(raw: bytes) -> bytes:
-    """The same JSON, legible and with no key twice. Raises ValueError that says where it cannot be read."""
-    try:
-        return legible.legible(raw)
-    except wire.Unreadable:
-        return legible.normalise(raw, lenient=True)  # slower, but its error has the place
 
 
 def _are_json_lines(said: str) -> bool:
@@ -135,11 +138,11 @@ def _are_json_lines(said: str) -> bool:
 def _unanswered(event: Event, code: int, said: str, complaint: str, nonsense: str) -> Verdict:
     """Plain text or none, or JSON that cannot be read."""
     if code:
-        return Verdict(trouble=f"exited with status {code}" + _after_colon(complaint))
+        return Verdict(trouble=f"exited with status {code}" + printed.after_colon(complaint))
     if nonsense:
         return Verdict(trouble=nonsense)
     if event is Event.SESSION_START:
-        return Verdict(feedback=_texts(said))
+        return Verdict(feedback=printed.texts(said))
     if '"hookSpecificOutput"' in said:
         return Verdict(messages=("printed JSON among other text, which makes it plain text, as documented",))
     return Verdict()
@@ -160,15 +163,15 @@ def _on_call(answer: _Answer, complaint: str, blocks: bool) -> Verdict:
         stopped = "" if answer.goes_on else answer.stopReason
         own = reason if permission is Permission.DENY else ""
         permission, reason = Permission.DENY, stopped or own or complaint
-    arguments = _one_line(specific.updatedInput)
+    arguments = printed.one_line(specific.updatedInput)
     if permission is Permission.DENY or specific.permissionDecision == "defer":
         arguments = b""
     fits = arguments[:1] in (b"", b"{")
     return Verdict(
         permission=permission,
-        reason=_cut(reason),
+        reason=printed.cut(reason),
         arguments=arguments if fits and arguments else None,
-        feedback=_texts(specific.additionalContext),
+        feedback=printed.texts(specific.additionalContext),
         trouble="" if fits else "gave an updatedInput that is no object",
     )
 
@@ -177,12 +180,12 @@ def _on_result(event: Event, answer: _Answer, complaint: str) -> Verdict:
     specific = answer.hookSpecificOutput
     reason = answer.reason if answer.decision == "block" else ""
     stopped = "" if answer.goes_on else answer.stopReason
-    replacement = _one_line(specific.updatedToolOutput) or _one_line(specific.updatedMCPToolOutput)
+    replacement = printed.one_line(specific.updatedToolOutput) or printed.one_line(specific.updatedMCPToolOutput)
     if event is not Event.POST_TOOL_USE:
         replacement = b""
     fits = replacement[:1] in (b"", b"[", b"{", b'"')
     return Verdict(
-        feedback=_texts(reason or complaint, specific.additionalContext, stopped),
+        feedback=printed.texts(reason or complaint, specific.additionalContext, stopped),
         replacement=replacement if fits and replacement else None,
         trouble="" if fits else "gave a tool output that is neither content blocks nor a text nor an object",
     )
@@ -191,45 +194,6 @@ def _on_result(event: Event, answer: _Answer, complaint: str) -> Verdict:
 def _on_session(event: Event, answer: _Answer, complaint: str) -> Verdict:
     starting = event is Event.SESSION_START
     return Verdict(
-        feedback=_texts(answer.hookSpecificOutput.additionalContext) if starting else (),
+        feedback=printed.texts(answer.hookSpecificOutput.additionalContext) if starting else (),
         messages=("" if answer.goes_on else answer.stopReason, complaint),
     )
-
-
-def _end(spec: HookSpec, result: HookResult) -> str:
-    """How a run ended that did not end by itself."""
-    if result.ended is Ended.TIMED_OUT:
-        return f"timed out after {spec.timeout:g} s"
-    if result.ended is Ended.NOT_STARTED:
-        return "could not be started" + _after_colon(result.detail)
-    try:
-        name = signal.Signals(result.code).name
-    except ValueError:  # a real-time signal has no name
-        name = str(result.code)
-    return f"was ended by signal {name}"
-
-
-def _decoded(output: bytes) -> str:
-    """Output as text: a byte order mark and line ends of Windows are no part of it."""
-    return output.decode(errors="replace").removeprefix("\ufeff").replace("\r\n", "\n").strip()
-
-
-def _one_line(raw: msgspec.Raw) -> bytes:
-    """JSON that fits into a line; between tokens, where alone these bytes can stand, a blank does as well."""
-    return bytes(raw).replace(b"\n", b" ").replace(b"\r", b" ")
-
-
-def _texts(*texts: str) -> tuple[str, ...]:
-    """Those that say anything, none of them longer than documented."""
-    return tuple(_cut(text) for text in texts if text)
-
-
-def _cut(text: str, longest: int = LONGEST) -> str:
-    rest = len(text) - longest
-    return text if rest <= 0 else f"{text[:longest]} … [{rest} more characters cut by hookproxy]"
-
-
-def _after_colon(text: str) -> str:
-    """The first line of what explains the sentence before it, if anything does."""
-    first_line = text.partition("\n")[0].rstrip()
-    return f": {_cut(first_line, FIRST_LINE)}" if first_line else ""

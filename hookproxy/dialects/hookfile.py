@@ -9,7 +9,7 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os.path import basename, join
 from typing import Final, NoReturn, TypeVar
@@ -109,12 +109,10 @@ class Table:
         value = self.members.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._mistyped(key, "a number of seconds", value)
-        if value <= 0 or not math.isfinite(value):
+        if not 0 < value < math.inf:
             raise self.wrong(key, f"must be more than 0 seconds, not {value}")
         if value >= MILLISECONDS_FROM:
-            raise self.wrong(
-                key, f"looks like milliseconds: {value:g}", f"write seconds: {value / 1000:g} for {value:g}"
-            )
+            raise self.wrong(key, f"looks like milliseconds: {value}", f"write seconds: {value // 1000} for {value}")
         return float(value)
 
     def _list(self, key: str) -> list[object]:
@@ -163,6 +161,60 @@ def read_json(path: str, text: str) -> Table:
     if not isinstance(value, dict):
         raise ConfigError(path, "must hold one JSON object")
     return Table(path, "", value)
+
+
+def read_document(path: str, text: str) -> Table:
+    """The object in a hook file, by its name's ending YAML, TOML or else JSON. Raises ConfigError."""
+    if path.endswith((".yaml", ".yml")):
+        return read_yaml(path, text)
+    return read_toml(path, text) if path.endswith(".toml") else read_json(path, text)
+
+
+def read_toml(path: str, text: str) -> Table:
+    """The table in a TOML file. Raises ConfigError that names the line."""
+    import tomllib  # for the few who have such a file
+
+    try:
+        return Table(path, "", tomllib.loads(text))
+    except (tomllib.TOMLDecodeError, RecursionError) as problem:
+        raise ConfigError(path, f"not TOML: {problem}") from None
+
+
+def read_yaml(path: str, text: str) -> Table:
+    """The mapping in a YAML file, no key twice in any mapping. Raises ConfigError that names the line."""
+    import yaml  # 20 ms, for those who have such a file
+
+    class Loader(yaml.SafeLoader):
+        """Plain values only, and keys that are texts."""
+
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
+            """As PyYAML does, which lets the last of twin keys win in silence."""
+            keys = [key for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]  # `<<` may stand often
+            _check_keys(path, [(self.construct_object(key, deep=True), key.start_mark.line + 1) for key in keys])
+            return super().construct_mapping(node, deep)
+
+    try:
+        value = yaml.load(text, Loader)  # a SafeLoader
+    except yaml.MarkedYAMLError as problem:
+        line = problem.problem_mark.line + 1 if problem.problem_mark else 1
+        raise ConfigError(f"{path}:{line}", f"not YAML: {problem.problem}") from None
+    except (yaml.YAMLError, LookupError, AttributeError, RecursionError, ValueError) as problem:
+        # the middle two: of PyYAML's own constructors, for dates and numbers that only look like some
+        raise ConfigError(path, f"cannot be read as YAML: {problem}") from None
+    if not isinstance(value, dict):
+        raise ConfigError(path, "must hold one YAML mapping")
+    return Table(path, "", value)
+
+
+def _check_keys(path: str, keys: list[tuple[object, int]]) -> None:
+    """Raise ConfigError for a key that is no text, or stands twice; each comes with its line."""
+    seen: set[str] = set()
+    for key, line in keys:
+        if not isinstance(key, str):
+            raise ConfigError(f"{path}:{line}", f"the key {key!r} is no text", "put it in quotation marks")
+        if key in seen:
+            raise ConfigError(f"{path}:{line}", f"the key {key!r} stands twice in one mapping")
+        seen.add(key)
 
 
 T = TypeVar("T")

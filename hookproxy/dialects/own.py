@@ -8,7 +8,8 @@ from typing import Final
 
 from .. import matching
 from ..errors import ConfigError
-from ..model import Event, HookSpec, OnTrouble, ToolNames
+from ..model import Event, HookSpec
+from ..settings import OnTrouble, ToolNames
 from . import hookfile
 from .claude import CLAUDE
 from .hookfile import Table
@@ -25,6 +26,9 @@ OWN: Final = replace(
     described_by="hookproxy's own reference",
     default_timeout=TIMEOUT,
     tool_names=ToolNames.BARE,
+    fits=lambda _members: False,
+    folders=(),
+    agents=(),
 )
 
 

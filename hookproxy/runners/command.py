@@ -10,8 +10,10 @@ import errno
 import os
 import signal
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 from functools import partial
+from itertools import chain
 from math import inf
 from typing import Final
 
@@ -27,6 +29,22 @@ from .watch import WRITABLE, Watch, watch_of
 _QUICK: Final = 0.003
 _OURS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM})
 _PIECE: Final = 65_536  # bytes: what a pipe holds
+_KEPT: Final = 256  # hooks; a configuration has a handful
+
+
+@dataclass(slots=True)
+class _Prepared:
+    """What is the same for each run of a hook as long as its variables are: to make it anew would cost 3 %."""
+
+    spec: HookSpec
+    inherited: Mapping[str, str]
+    own: Mapping[str, str]
+    env: Mapping[str, str]
+    ways: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """The program and its arguments that could be started the last time, if there was one."""
+
+
+_kept: dict[int, _Prepared] = {}  # by the hook's identity
 
 
 async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
@@ -39,7 +57,7 @@ async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> Hoo
     watch = watch_of(asyncio.get_running_loop())
     begun = watch.loop.time()
     try:
-        running = _start(watch, spec, document.stdin, _environment(spec, document, env))
+        running = _start(watch, _prepared(spec, document, env), document.stdin)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno in _OURS:
             raise
@@ -50,14 +68,21 @@ async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> Hoo
     return running.result(begun)
 
 
-def _environment(spec: HookSpec, document: Document, inherited: Mapping[str, str]) -> Mapping[str, str]:
+def _prepared(spec: HookSpec, document: Document, inherited: Mapping[str, str]) -> _Prepared:
+    """Made once as a rule, because each run of a hook gets the same variables."""
+    kept = _kept.get(id(spec))
+    if kept is not None and kept.spec is spec and kept.inherited is inherited and kept.own == document.env:
+        return kept
     env = {**inherited, **process.fit_environment({**document.env, **dict(spec.env)})}
     if spec.cwd:
         env["PWD"] = spec.cwd  # a shell would say so, and not every hook is started by one
-    return env
+    if len(_kept) >= _KEPT:
+        _kept.clear()
+    _kept[id(spec)] = kept = _Prepared(spec, inherited, document.env, env)
+    return kept
 
 
-def _start(watch: Watch, spec: HookSpec, document: bytes | bytearray, env: Mapping[str, str]) -> _Running:
+def _start(watch: Watch, hook: _Prepared, document: bytes | bytearray) -> _Running:
     """Raises OSError or ValueError where it cannot be started; nothing is left then."""
     fds: list[int] = []
     try:
@@ -68,7 +93,7 @@ def _start(watch: Watch, spec: HookSpec, document: bytes | bytearray, env: Mappi
             os.set_blocking(ours, False)
         # Before it starts: most documents fit the pipe, and are all there when it reads.
         written = os.write(feed, document)
-        pid = _spawn(spec, env, (stdin, stdout, stderr))
+        pid = _spawn(hook, (stdin, stdout, stderr))
     except (OSError, ValueError):
         process.close_all(fds)
         raise
@@ -76,7 +101,7 @@ def _start(watch: Watch, spec: HookSpec, document: bytes | bytearray, env: Mappi
     fds = [feed, out, err]
     try:
         fds.append(process.open_exit(pid))
-        return _Running(watch, pid, fds, memoryview(document)[written:], spec.timeout)
+        return _Running(watch, pid, fds, memoryview(document)[written:], hook.spec.timeout)
     except OSError:
         process.end_tree(pid, signal.SIGKILL)
         process.reap(pid)
@@ -84,13 +109,16 @@ def _start(watch: Watch, spec: HookSpec, document: bytes | bytearray, env: Mappi
         raise
 
 
-def _spawn(spec: HookSpec, env: Mapping[str, str], standard: tuple[int, int, int]) -> int:
+def _spawn(hook: _Prepared, standard: tuple[int, int, int]) -> int:
     trouble: OSError = FileNotFoundError(errno.ENOENT, "no such command")
-    for program, argv in ways(spec, env):
+    for way in chain(hook.ways, ways(hook.spec, hook.env)):
         try:
-            return process.start_hook(program, argv, env, spec.cwd, standard)
+            pid = process.start_hook(*way, hook.env, hook.spec.cwd, standard)
         except OSError as error:
             trouble = error
+        else:
+            hook.ways = (way,)
+            return pid
     raise trouble
 
 
@@ -257,11 +285,12 @@ class _Running:
         self._code = process.reap(self._pid)
         self._watch.end(self)
         self._close_input()
+        close = os.close if self._stage is _Stage.QUICK else self._watch.close  # nobody has watched them yet
         for output in self._outputs:
             if output.open:
                 while not output.cut and output.read():  # a child it leaves behind may print for ever
                     pass
-                self._watch.close(output.fd)
+                close(output.fd)
         self._tell()
 
     def _tell(self) -> None:

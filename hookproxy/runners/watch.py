@@ -30,6 +30,38 @@ class Run(Protocol):
         """Take the next step, and set `due` to the time of the one after it."""
 
 
+class Direct(Protocol):
+    """What a loop offers that runs callbacks inside its wait (`transports.direct`)."""
+
+    def add_direct(self, fd: int, events: int, callback: Callable[[], None]) -> None:
+        """Run `callback` whenever one of `events` is reported for `fd`."""
+
+    def remove_direct(self, fd: int) -> None:
+        """No longer; fine if it never did."""
+
+
+class _Nested:
+    """The same for any other loop: an epoll that the loop waits for as for one descriptor."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._ready: dict[int, Callable[[], None]] = {}
+        self._set = select.epoll()
+        loop.add_reader(self._set.fileno(), self._look)
+
+    def add_direct(self, fd: int, events: int, callback: Callable[[], None]) -> None:
+        self._set.register(fd, events)
+        self._ready[fd] = callback
+
+    def remove_direct(self, fd: int) -> None:
+        if self._ready.pop(fd, None):
+            self._set.unregister(fd)
+
+    def _look(self) -> None:
+        for fd, _ in self._set.poll(0, 64):
+            if ready := self._ready.get(fd):  # else a callback before this one has closed it
+                ready()
+
+
 class Watch:
     """The runs of one event loop, with the descriptors that they wait for. Not for other threads."""
 
@@ -37,10 +69,9 @@ class Watch:
         settle()
         self.loop = loop
         self._runs: set[Run] = set()
-        self._ready: dict[int, Callable[[], None]] = {}
-        self._set = select.epoll()
+        direct: Direct | None = getattr(loop, "direct", None)
+        self._descriptors = _Nested(loop) if direct is None else direct
         self._timer: asyncio.TimerHandle | None = None
-        loop.add_reader(self._set.fileno(), self._look)
 
     def begin(self, run: Run) -> None:
         """From now on, tell `run` when it is overdue."""
@@ -53,13 +84,11 @@ class Watch:
 
     def add(self, fd: int, ready: Callable[[], None], for_what: int = READABLE) -> None:
         """Call `ready` whenever `fd` is, until it is closed through `close`."""
-        self._set.register(fd, for_what)
-        self._ready[fd] = ready
+        self._descriptors.add_direct(fd, for_what, ready)
 
     def close(self, fd: int) -> None:
         """Close `fd`, watched or not. Watching ends first, because the next pipe may get the same number."""
-        if self._ready.pop(fd, None):
-            self._set.unregister(fd)
+        self._descriptors.remove_direct(fd)
         os.close(fd)
 
     def wake(self, due: float) -> None:
@@ -69,11 +98,6 @@ class Watch:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self.loop.call_at(due, self._tick)
-
-    def _look(self) -> None:
-        for fd, _ in self._set.poll(0, 64):
-            if ready := self._ready.get(fd):  # else a callback before this one has closed it
-                ready()
 
     def _tick(self) -> None:
         self._timer = None

@@ -13,12 +13,15 @@ import select
 import selectors
 from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from contextvars import Context
 
     from _typeshed import FileDescriptorLike
+
+Promise = asyncio.Future
+"""What one task awaits and another keeps, once."""
 
 _EVENTS_AT_ONCE: Final = 64  # a proxy waits on a handful of descriptors; epoll's buffer is allocated for each wait
 
@@ -148,6 +151,11 @@ class DirectLoop(asyncio.SelectorEventLoop):
         """As asyncio's; a wait that serves direct callbacks ends with this."""
         self.direct.stirred = True
         return super().call_at(when, callback, *args, context=context)
+
+
+def promise() -> Promise[Any]:
+    """One in the running loop: it costs a third of an event of anyio's."""
+    return asyncio.get_running_loop().create_future()
 
 
 def new_loop() -> asyncio.AbstractEventLoop:

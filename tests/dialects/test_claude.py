@@ -11,15 +11,8 @@ import pytest
 
 from hookproxy.dialects.base import HookFile, HookList
 from hookproxy.dialects.claude import CLAUDE
-from hookproxy.model import (
-    Event,
-    HookSpec,
-    Occasion,
-    Order,
-    Outcome,
-    Session,
-    ToolNames,
-)
+from hookproxy.model import Event, HookSpec, Occasion, Order, Outcome, Session
+from hookproxy.settings import ToolNames
 
 CASES = tomllib.loads((Path(__file__).parent / "cases" / "claude.toml").read_text(encoding="utf-8"))
 
@@ -133,6 +126,10 @@ def test_a_hook_is_read_with_everything_its_entry_says() -> None:
         "on_trouble": None,
         "only_if": "Bash(git *)",
         "type": "command",
+        "event_name": "",
+        "traits": frozenset(),
+        "unasked": False,
+        "max_retries": 0,
     }
 
 
@@ -216,7 +213,8 @@ def test_the_dialect_is_described() -> None:
         600.0,
         ToolNames.MCP,
     )
-    assert set(CLAUDE.events.values()) == set(Event)
+    assert set(CLAUDE.events) == {"PreToolUse", "PostToolUse", "PostToolUseFailure", "SessionStart", "SessionEnd"}
+    assert all(name == event for name, event in CLAUDE.events.items())
 
 
 def test_the_dialects_variables_hold_all_that_it_sets() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookproxy.dialects.base import HookFile, HookList
-from hookproxy.dialects.claude import CLAUDE, ELSEWHERE
+from hookproxy.dialects.claude import CLAUDE
 from hookproxy.errors import ConfigError
 
 
@@ -53,15 +53,15 @@ def test_every_event_of_claude_code_is_either_run_or_told_of() -> None:
         "SubagentStart", "SubagentStop", "TaskCompleted", "TaskCreated", "TeammateIdle",
         "UserPromptExpansion", "UserPromptSubmit", "WorktreeCreate", "WorktreeRemove",
     }  # fmt: skip
-    assert set(CLAUDE.events) | set(ELSEWHERE) == documented
+    assert set(CLAUDE.events) | set(CLAUDE.unavailable) == documented
 
 
-@pytest.mark.parametrize("event", ELSEWHERE)
+@pytest.mark.parametrize("event", CLAUDE.unavailable)
 def test_an_event_that_cannot_occur_is_told_of(event: str) -> None:
     hooks, note = note_on({"type": "command", "command": "x"}, event)
     assert (hooks, note) == (
         0,
-        f"/repo/.claude/settings.json: hooks.{event} cannot fire behind MCP: {ELSEWHERE[event]}",
+        f"/repo/.claude/settings.json: hooks.{event} cannot fire behind MCP: {CLAUDE.unavailable[event]}",
     )
 
 

@@ -1,8 +1,11 @@
 """Hook files are read strictly, and hooks are known by names that people recognise."""
 
+import contextlib
 import datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hookproxy.dialects.hookfile import (
     Table,
@@ -10,6 +13,7 @@ from hookproxy.dialects.hookfile import (
     label,
     label_of,
     located,
+    read_document,
     read_json,
     suggestion,
     timeout,
@@ -141,3 +145,58 @@ def test_a_hook_is_known_by_its_script(command: str, known_by: str) -> None:
 def test_a_command_of_nothing_but_variables_is_known_as_it_stands() -> None:
     assert label("A=1") == "A=1"
     assert label_of([]) == ""
+
+
+# --- files in other languages ---
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/a.json", '{"hooks": {"a": [1]}}'),
+        ("/a.yaml", "hooks:\n  a:\n  - 1\n"),
+        ("/a.yml", '{"hooks": {"a": [1]}}'),
+        ("/a.yaml", "base: &b {a: [1]}\nhooks:\n  <<: *b\n"),
+        ("/a.toml", "[hooks]\na = [1]\n"),
+    ],
+)
+def test_a_file_is_read_in_the_language_that_its_name_says(path: str, text: str) -> None:
+    assert read_document(path, text).table("hooks").members == {"a": [1]}
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "message"),
+    [
+        ("/a.yaml", "a: 1\nb:\n  c: 1\n  c: 2\n", "/a.yaml:4: the key 'c' stands twice in one mapping"),
+        ("/a.yaml", "on: 1\n", "/a.yaml:1: the key True is no text"),
+        ("/a.yaml", "a: [1\n", "/a.yaml:2: not YAML"),
+        ("/a.yaml", "a: \0", "/a.yaml: cannot be read as YAML"),
+        ("/a.yaml", "- 1\n", "/a.yaml: must hold one YAML mapping"),
+        ("/a.yaml", "", "/a.yaml: must hold one YAML mapping"),
+        (
+            "/a.yaml",
+            "a: !!python/object/apply:os.system [true]",
+            "/a.yaml:1: not YAML: could not determine a constructor",
+        ),
+        ("/a.yaml", "[" * 5000, "/a.yaml: cannot be read as YAML"),
+        ("/a.toml", "a = 1\na = 2\n", "/a.toml: not TOML: Cannot overwrite a value (at line 2"),
+        ("/a.toml", "a = ", "/a.toml: not TOML"),
+    ],
+)
+def test_what_cannot_be_read_is_an_error_with_its_line(path: str, text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_document(path, text)
+    assert caught.value.message.startswith(message)
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_read_or_refused_and_never_an_accident(text: str) -> None:
+    for path in ("/a.json", "/a.yaml", "/a.toml"):
+        with contextlib.suppress(ConfigError):
+            read_document(path, text)
+
+
+@pytest.mark.parametrize("timeout", [0, -1, 1e400, float("nan"), 10**400, 10_000, True, "5"])
+def test_a_timeout_of_no_sense_is_an_error_and_no_accident(timeout: object) -> None:
+    with pytest.raises(ConfigError):
+        Table("/a.json", "", {"timeout": timeout}).seconds("timeout", 5)

@@ -10,7 +10,8 @@ import pytest
 from hookproxy.dialects.claude import CLAUDE
 from hookproxy.dialects.own import KEYS, OWN, own_hook
 from hookproxy.errors import ConfigError
-from hookproxy.model import Ended, Event, HookResult, OnTrouble, Permission, ToolNames
+from hookproxy.model import Ended, Event, HookResult, Permission
+from hookproxy.settings import OnTrouble, ToolNames
 
 if TYPE_CHECKING:
     from hookproxy.model import HookSpec

@@ -16,6 +16,9 @@ CONFIGS: Final = Path(__file__).resolve().parents[2] / "configs"
 SERVER: Final = Path(__file__).with_name("tiny_server.py")
 
 CLAUDE: Final = ("--hooks", "claude=.claude/settings.json")
+LIME: Final = ("--hooks", "lime=.lime/settings.json")
+CLAW: Final = ("--hooks", "claw=.claw/settings.json")
+CODE_ASSIST: Final = ("--hooks", "code-assist=.claude/settings.json")
 OWN: Final = ("--config", "hookproxy.toml")
 
 
@@ -211,3 +214,137 @@ def test_lint_comments_on_files_that_are_broken(project: Path, path: str, conten
 def test_lint_is_not_asked_about_other_tools(project: Path) -> None:
     (project / "a.json").write_text("{")
     assert len(ask(project, CLAUDE, "read_file", path="a.json").texts) == 1
+
+
+@in_copy_of("lime")
+@pytest.mark.parametrize("command", ["git push origin main", "cd x && git push --force upstream HEAD:main"])
+def test_lime_keeps_main_for_people(project: Path, command: str) -> None:
+    answer = ask(project, LIME, "execute", command=command)
+    assert answer.failed
+    assert answer.texts == [
+        "Blocked by the PreToolUse hook house-rules.sh: Pushing to main is for people. "
+        "Push a branch, and tell the user which one."
+    ]
+
+
+@in_copy_of("lime")
+def test_lime_lets_other_calls_pass_and_reminds_of_pnpm(project: Path) -> None:
+    assert ask(project, LIME, "execute", command="git push origin topic").texts == [
+        '{"command": "git push origin topic"}'
+    ]
+    answer = ask(project, LIME, "execute", command="npm install left-pad")
+    assert (answer.failed, answer.received) == (False, {"command": "npm install left-pad"})
+    assert answer.texts[1:] == ["Note: this project uses pnpm, not npm."]
+
+
+@in_copy_of("claw")
+@pytest.mark.parametrize("dialect", ["claw", "claw@current"])
+def test_claw_refuses_a_destructive_command_and_no_other(project: Path, dialect: str) -> None:
+    options = ("--hooks", f"{dialect}=.claw/settings.json")
+    assert ask(project, options, "bash", command="rm notes.txt").received == {"command": "rm notes.txt"}
+    refused = ask(project, options, "bash", command="rm -rf /")
+    assert refused.failed
+    assert refused.texts[0].endswith(": Blocked: destructive command")
+
+
+@in_copy_of("claw")
+def test_claw_marks_a_result_that_holds_a_key(project: Path) -> None:
+    answer = ask(project, CLAW, "read_file", path="-----BEGIN PRIVATE KEY-----")
+    assert answer.failed
+    assert answer.texts[1:] == ["Hook feedback (denied):\nThis output holds a private key: do not repeat it."]
+
+
+@in_copy_of("code-assist")
+def test_code_assist_leaves_output_without_secrets_alone(project: Path) -> None:
+    assert ask(project, CODE_ASSIST, "read_file", path="sk-short").texts == ['{"path": "sk-short"}']
+
+
+@in_copy_of("code-assist")
+@pytest.mark.parametrize("secret", ["ghp_0123456789abcdefghij", "-----BEGIN PRIVATE KEY-----"])
+def test_code_assist_keeps_secrets_in_output_from_the_model(project: Path, secret: str) -> None:
+    answer, heard = ask_aloud(project, CODE_ASSIST, "read_file", path=f"it is {secret}")
+    assert not answer.failed
+    assert answer.texts[0].startswith('{"path": "it is [removed]')
+    assert answer.texts[1:] == ["Secrets in this output were replaced by [removed]. The user can look them up."]
+    assert secret not in "".join(answer.texts)
+    assert "1 removed from the output" in heard
+
+
+@in_copy_of("copilot")
+@pytest.mark.parametrize("dialect", ["copilot", "copilot@current"])
+@pytest.mark.parametrize(
+    "sql", ["drop table users", "WITH old AS (SELECT 1) DELETE FROM log", "select 1; Update x set a=1"]
+)
+def test_copilot_refuses_statements_that_change_data(project: Path, dialect: str, sql: str) -> None:
+    answer = ask(project, ("--hooks", f"{dialect}=.github/hooks"), "run_query", sql=sql)
+    assert answer.failed
+    assert answer.texts == [
+        "Blocked by the PreToolUse hook read-only-sql.sh: "
+        "Statements that change data are for people: ask the user to run this one."
+    ]
+
+
+@in_copy_of("copilot")
+@pytest.mark.parametrize("dialect", ["copilot", "copilot@current"])
+@pytest.mark.parametrize(
+    ("tool", "sql", "received"),
+    [
+        ("sql", "SELECT * FROM users;\n", "SELECT * FROM users limit 100"),
+        ("sql", "select id from updates limit 5", "select id from updates limit 5"),
+        ("sql", "explain select 1", "explain select 1"),
+        ("note", "drop table users", "drop table users"),
+    ],
+)
+def test_copilot_limits_what_is_selected_and_leaves_the_rest_alone(
+    project: Path, dialect: str, tool: str, sql: str, received: str
+) -> None:
+    answer = ask(project, ("--hooks", f"{dialect}=.github/hooks"), tool, sql=sql, page=1)
+    assert answer.received == {"sql": received, "page": 1}
+    assert len(answer.texts) == 1
+
+
+@in_copy_of("copilot")
+def test_copilot_refuses_in_its_current_edition_where_its_script_fails(project: Path) -> None:
+    answer, heard = ask_aloud(project, ("--hooks", "copilot@current=.github/hooks"), "sql", sql=7)
+    assert answer.failed
+    assert "exited with status 5" in answer.texts[0]
+    assert "exited with status 5" in heard
+
+
+DOCKER_AGENT: Final = pytest.mark.parametrize("dialect", ["docker-agent", "docker-agent@current"])
+
+
+@in_copy_of("docker-agent")
+@DOCKER_AGENT
+@pytest.mark.parametrize("path", ["package-lock.json", "web/dist/app.js", "lib/x.min.js"])
+def test_docker_agent_keeps_generated_files_from_being_written(project: Path, dialect: str, path: str) -> None:
+    answer = ask(project, ("--hooks", f"{dialect}=agent.yaml"), "write_file", path=path, content="x")
+    assert answer.failed
+    assert f"{path} is generated: change its source" in answer.texts[0]
+    assert not (project / path).exists()
+
+
+@in_copy_of("docker-agent")
+@DOCKER_AGENT
+def test_docker_agent_has_the_user_asked_about_files_outside(project: Path, dialect: str) -> None:
+    answer = ask(project, ("--hooks", f"{dialect}=agent.yaml"), "edit_file", path="../x")
+    assert answer.failed
+    assert "../x is outside of the project" in answer.texts[0]
+
+
+@in_copy_of("docker-agent")
+@DOCKER_AGENT
+def test_docker_agent_lets_other_calls_pass_and_logs_each(project: Path, dialect: str) -> None:
+    options = ("--hooks", f"{dialect}=agent.yaml")
+    assert ask(project, options, "write_file", path="a.txt", content="x").received == {"path": "a.txt", "content": "x"}
+    assert ask(project, options, "read_file", path="uv.lock").received == {"path": "uv.lock"}
+    lines = [line.split("\t") for line in (project / "tool-calls.tsv").read_text("utf-8").splitlines()]
+    assert [line[1:] for line in lines] == [["write_file", "33"], ["read_file", "19"]]
+
+
+@in_copy_of("docker-agent")
+def test_docker_agent_refuses_in_its_current_edition_where_its_script_fails(project: Path) -> None:
+    answer, heard = ask_aloud(project, ("--hooks", "docker-agent@current=agent.yaml"), "write_file", path=7)
+    assert answer.failed
+    assert "exited with status 5" in answer.texts[0]
+    assert "exited with status 5" in heard

@@ -24,12 +24,13 @@ from hookproxy.cli import VERBS
 from hookproxy.cli.run import USAGE
 from hookproxy.config import load
 from hookproxy.config_models import Audit, ConfigFile, OwnHook, Use, parse
-from hookproxy.dialects import claude, claude_answer
+from hookproxy.dialects import DIALECTS, claude, claude_answer
 from hookproxy.model import Event
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 TEXT: Final = (ROOT / "README.md").read_text("utf-8")
-LONGEST: Final = 200  # lines: what people read to the end
+CLAUDES: Final = (ROOT / "docs" / "claude.md").read_text("utf-8")
+LONGEST: Final = 200  # lines beside tables: what people read to the end
 KINDS: Final = {"picture", "install", "entry", "file", "run", "map"}
 """The kinds of blocks; each has its test here."""
 
@@ -88,7 +89,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_it_is_short_enough_to_be_read() -> None:
-    assert len(TEXT.splitlines()) <= LONGEST
+    assert len(re.sub("(?m)^\\|.*\n", "", TEXT).splitlines()) <= LONGEST
 
 
 def test_each_block_says_how_it_is_tested() -> None:
@@ -180,13 +181,23 @@ def test_every_key_of_the_configuration_is_shown() -> None:
         assert re.search(rf"\b{key}\b", text), key
 
 
+def test_the_tables_of_the_dialects_are_what_the_dialects_are() -> None:
+    told = subprocess.run([sys.executable, ROOT / "scripts" / "tables"], capture_output=True, text=True, check=True)
+    (shown,) = re.findall(r"<!-- dialects -->\n(.*?\n)<!-- end -->", TEXT, re.DOTALL)
+    assert shown == told.stdout, "scripts/tables --write"
+
+
+def test_every_dialect_is_named() -> None:
+    assert set(DIALECTS) <= in_code(section("Whose hooks, event by event and field by field"))
+
+
 def test_the_table_of_claudes_fields_is_whole() -> None:
-    named = in_code(section("Claude Code's hooks, field by field"))
+    named = in_code(CLAUDES)
     answered = {*claude_answer._MEMBERS, *claude_answer._Specific.__struct_encode_fields__}
     assert answered - {"hookEventName", "hookSpecificOutput"} <= named
     assert {*claude._HOOK_KEYS, "matcher", "disableAllHooks"} <= named
-    for event in Event:
-        assert re.search(rf"\b{event}\b", section("Claude Code's hooks, field by field"))
+    for event in claude.CLAUDE.events.values():
+        assert re.search(rf"\b{event}\b", CLAUDES)
 
 
 def test_what_hooks_are_said_to_read_is_what_they_read(project: Path) -> None:
@@ -198,7 +209,7 @@ def test_what_hooks_are_said_to_read_is_what_they_read(project: Path) -> None:
     subprocess.run(command, cwd=project, input=json.dumps(call).encode() + b"\n", capture_output=True, check=True)
     heard = [json.loads(line) for line in (project / "heard.jsonl").read_text("utf-8").splitlines()]
     read = {key for document in heard for key in document} - {"hook_event_name"}
-    assert read <= in_code(section("Claude Code's hooks, field by field"))
+    assert read <= in_code(CLAUDES)
     (line,) = msgspec.json.Decoder(dict[str, object]).decode_lines((project / "audit.jsonl").read_bytes())
     hooks = msgspec.convert(line["hooks"], list[dict[str, object]])
     assert {*line, *hooks[0]} <= in_code(section("Command line"))
@@ -206,7 +217,7 @@ def test_what_hooks_are_said_to_read_is_what_they_read(project: Path) -> None:
 
 def test_the_usage_is_that_of_the_program() -> None:
     assert f"`{USAGE}`" in section("Command line")
-    assert {"run", "demo"} == set(VERBS)
+    assert {"run", "check", "demo"} == set(VERBS)
 
 
 def test_the_map_shows_every_module() -> None:

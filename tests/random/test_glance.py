@@ -96,7 +96,7 @@ def check(block: bytes) -> None:
         assert reading.from_agent(line + b"\n") is PASS
     assert glancing.requests == reading.requests
     assert glancing.calls == reading.calls == {}
-    assert glancing.opened == reading.opened
+    assert glancing.greeting.opened == reading.greeting.opened
 
 
 @given(blocks())

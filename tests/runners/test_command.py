@@ -17,8 +17,14 @@ import pytest
 from hookproxy import process
 from hookproxy.model import Document, Ended, Event, HookResult, HookSpec
 from hookproxy.runners import RUNNERS, command
+from hookproxy.transports.direct import new_loop
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=[{}, {"loop_factory": new_loop}], ids=["any loop", "our loop"])
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, object]]:
+    return "asyncio", request.param
 
 
 def spec(shell: str = "", argv: tuple[str, ...] = (), cwd: str = "", timeout: float = 30) -> HookSpec:
@@ -338,6 +344,16 @@ async def test_a_program_that_vanishes_is_looked_for_again(script: Callable[[str
     assert (await run(spec(argv=("hook",)), env=env)).ended is Ended.NOT_STARTED
     script("#!/bin/sh\necho again\n")
     assert (await run(spec(argv=("hook",)), env=env)).stdout == b"again\n"
+
+
+async def test_each_run_gets_the_variables_of_its_own_document() -> None:
+    hook, inherited = spec('echo "$ONE $TWO"'), {"PATH": os.defpath, "TWO": "2"}
+    for own in ({"ONE": "1"}, {"ONE": "1"}, {"ONE": "one"}, {}, {"TWO": "two"}):
+        result = await command.run(hook, Document(b"", own), inherited)
+        wanted = {"ONE": "", **inherited, **own}
+        assert result.stdout.decode() == f"{wanted['ONE']} {wanted['TWO']}\n"
+    result = await command.run(hook, Document(b"", {}), {**inherited, "TWO": "3"})
+    assert result.stdout == b" 3\n"
 
 
 async def test_what_a_variable_cannot_hold_is_cut_or_replaced_and_the_document_is_whole() -> None:

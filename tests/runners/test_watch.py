@@ -10,8 +10,14 @@ import anyio
 import pytest
 
 from hookproxy.runners.watch import Watch, watch_of
+from hookproxy.transports.direct import new_loop
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=[{}, {"loop_factory": new_loop}], ids=["any loop", "our loop"])
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, object]]:
+    return "asyncio", request.param
 
 
 class Steps:

@@ -1,0 +1,13 @@
+#!/bin/sh
+# PreToolUse: what holds in this project, whichever tool it is done with. Lime gives the tool's input as a variable.
+# Exit 2 denies the call, and the model reads what stands on standard error; JSON can add to the tool's result.
+
+case $HOOK_TOOL_INPUT in
+    *"git push"*main*)
+        echo "Pushing to main is for people. Push a branch, and tell the user which one." >&2
+        exit 2
+        ;;
+    *"npm install"*)
+        echo '{"hookSpecificOutput": {"additionalContext": "Note: this project uses pnpm, not npm."}}'
+        ;;
+esac

@@ -1,0 +1,80 @@
+"""What `check` finds out, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..dialects.base import Group
+from ..model import HookSpec
+from ..settings import Settings
+
+
+class OnFailure(StrEnum):
+    """What follows when a hook crashes, hangs, cannot start or answers nonsense. Standard error tells in each case."""
+
+    BLOCK = "block"  # the call is refused
+    WITHHOLD = "withhold"  # the result is withheld
+    TELL = "tell"  # the result passes, and the model is told that it was not judged
+    CONTINUE = "continue"  # nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that its author should know, and where."""
+
+    file: str
+    """Empty: it is about no file."""
+    line: int | None
+    key: str
+    text: str
+    """One sentence without a full stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One hook as its file has it; of one that nothing here ever asks, only what its place tells."""
+
+    file: str
+    line: int | None
+    key: str
+    dialect: str = ""
+    event: str = ""
+    """The occasion; empty where the dialect's event is none here."""
+    event_name: str = ""
+    """The event as its file spells it."""
+    matcher: str = ""
+    only_if: str = ""
+    command: str = ""
+    timeout: float = 0.0
+    on_failure: OnFailure = OnFailure.CONTINUE
+    fires: bool = False
+    """It can be asked behind MCP."""
+    awaited: bool = False
+    """Something waits for what it says."""
+    findings: tuple[Finding, ...] = ()
+    remarks: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that is configured, and what is to be said about it."""
+
+    settings: Settings
+    entries: tuple[Entry, ...]
+    """By file, and there by line."""
+    findings: tuple[Finding, ...]
+    """Each one once: those of entries, too."""
+    remarks: tuple[Finding, ...]
+    """What may be as it should: it depends on what is not known here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A configured hook and what it stands among."""
+
+    spec: HookSpec
+    group: Group
+    settings: Settings
+    environ: Mapping[str, str]

@@ -1,0 +1,242 @@
+"""`hookproxy check`: every hook that is configured, and what about it cannot work, before anything runs.
+
+It reads what `run` would read. Exit status: 0 clean; 1 findings (`checks` says what counts); 2 `run` would not start.
+
+`--json` prints one document. A key is never taken away or given another meaning without another `v`; new ones may come.
+
+    v         1
+    settings  the keys of hookproxy.toml that concern every call; those of its tables as `audit_file` and so on
+    hooks     one object for each hook, by file and line:
+      file, line, key    where it is written; the file's absolute path; line null where it cannot be told
+      dialect            null for a file in which no hook can fire
+      event, event_name  the occasion, and how the file spells it; event null where it is none behind MCP
+      matcher, if        as written; empty: all
+      command            the line for sh, or the words of a program, quoted as for sh
+      timeout            seconds
+      on_failure         "block": the call is refused; "withhold": the result is; "tell": the result passes, and the
+                         model is told; "continue": nothing. Standard error tells in each case
+      fires              whether it can be asked behind MCP; if not, the keys from matcher to awaited are null
+      awaited            whether anybody waits for what it says
+      findings, remarks  sentences about it
+    findings  all of them, those of hooks too: file (empty: no file), line, key, text. None: exit status 0
+    remarks   the same of what does not count
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Final, NoReturn
+
+from rich.console import Console
+from rich.text import Text
+
+from .. import checks
+from ..checks.base import Entry, Finding, OnFailure, Report
+from ..config import load
+from ..errors import FINDINGS, UserError
+from ..model import Event
+from . import here, show
+
+USAGE: Final = "hookproxy check [--config FILE] [--hooks [DIALECT=]FILE]... [--json]"
+VERSION: Final = 1
+"""The number of the JSON document's format."""
+
+_MARGIN: Final = 11  # columns of a label and the blanks around it
+_LEAST: Final = 30  # columns that are left for what stands beside the labels, however narrow the terminal is
+_WARNING: Final = Text.assemble("  ", ("warning:", "bold yellow"), " ")
+_NOTE: Final = Text.assemble("  ", ("note:", "cyan"), " ")
+_CONSEQUENCES: Final = {
+    OnFailure.BLOCK: "the call is refused",
+    OnFailure.WITHHOLD: "the result is withheld",
+    OnFailure.TELL: "the result passes, and the model is told that it was not judged",
+}
+_GOES_ON: Final[dict[str, str]] = {
+    Event.PRE_TOOL_USE: "the call goes on",
+    Event.POST_TOOL_USE: "the result passes",
+    Event.POST_TOOL_USE_FAILURE: "the result passes",
+    Event.PERMISSION_REQUEST: "the question stays open",
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print what is configured and what was found; gives the exit status."""
+    chosen = _parse(arguments)
+    cwd = here()
+    report = checks.inspect(load(chosen.config, chosen.hooks, None, os.environ, cwd), os.environ)
+    show(_json(report) if chosen.json else _text(report, cwd))
+    return FINDINGS if report.findings else 0
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    class Parser(argparse.ArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            """As an error of ours."""
+            raise UserError(message, f"usage: {USAGE}")
+
+    parser = Parser(
+        prog="hookproxy check",
+        usage=USAGE,
+        description="Show every hook that is configured, and what about it cannot work. "
+        "Exit status: 0 clean, 1 findings, 2 `run` would not start.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--config", metavar="FILE", help="our own file (default: ~/.config/hookproxy/hookproxy.toml)")
+    parser.add_argument(
+        "--hooks",
+        metavar="[DIALECT=]FILE",
+        action="append",
+        default=[],
+        help="a hook file of another system, as it is; may be given several times",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON document, for programs")
+    return parser.parse_args(list(arguments))
+
+
+def _json(report: Report) -> str:
+    document = {
+        "v": VERSION,
+        "settings": asdict(report.settings),
+        "hooks": [_members(entry) for entry in report.entries],
+        "findings": [asdict(one) for one in report.findings],
+        "remarks": [asdict(one) for one in report.remarks],
+    }
+    return json.dumps(document, indent=2) + "\n"  # ASCII: paths may hold what is no UTF-8
+
+
+def _members(entry: Entry) -> dict[str, object]:
+    runs: dict[str, object] = {
+        "matcher": entry.matcher,
+        "if": entry.only_if,
+        "command": entry.command,
+        "timeout": entry.timeout,
+        "on_failure": entry.on_failure,
+        "awaited": entry.awaited,
+    }
+    return {
+        "file": entry.file,
+        "line": entry.line,
+        "key": entry.key,
+        "dialect": entry.dialect or None,
+        "event": entry.event or None,
+        "event_name": entry.event_name,
+        **(runs if entry.fires else dict.fromkeys(runs)),
+        "fires": entry.fires,
+        "findings": [one.text for one in entry.findings],
+        "remarks": [one.text for one in entry.remarks],
+    }
+
+
+def _text(report: Report, cwd: str) -> str:
+    """For people: a block for each hook, one for each file that something else is said about, and the sum."""
+    console = Console(highlight=False)
+    with console.capture() as shown:
+        for entry in report.entries:
+            _block(console, entry, cwd)
+        for file, told in _of_files(report).items():
+            if file:
+                _print(console, Text(_visible(_short(file, cwd), console), "bold"))
+            for one, label in told:
+                _row(console, label, one.text)
+            _print(console, Text())
+        _print(console, Text(_sum(report), "bold"))
+    return shown.get()
+
+
+def _block(console: Console, entry: Entry, cwd: str) -> None:
+    place = f"{entry.file}:{entry.line}" if entry.line else entry.file
+    head = Text(_visible(_short(place, cwd), console), "bold")
+    _print(console, Text.assemble(head, "  ", _visible(entry.key, console)))
+    for name, text in _rows(entry):
+        _row(console, Text(f"  {name}".ljust(_MARGIN), "dim"), text)
+    for label, found in ((_WARNING, entry.findings), (_NOTE, entry.remarks)):
+        for one in found:
+            _row(console, label, one.text.removeprefix(f"{entry.key} "))
+    _print(console, Text())
+
+
+def _rows(entry: Entry) -> Iterator[tuple[str, str]]:
+    """What stands in a hook's block, with its label."""
+    spelled = entry.event_name if entry.event in (entry.event_name, "") else f"{entry.event_name} ({entry.event})"
+    if entry.dialect:
+        yield "dialect", entry.dialect
+    yield "event", spelled + _fires(entry)
+    if not entry.fires:
+        return
+    yield "matcher", entry.matcher or "all"
+    if entry.only_if:
+        yield "if", entry.only_if
+    yield "command", entry.command
+    yield "timeout", f"{entry.timeout:g} seconds"
+    yield "failure", _failure(entry)
+
+
+def _fires(entry: Entry) -> str:
+    """Whether it can be asked, as far as its dialect is known."""
+    if entry.fires:
+        return ", fires behind MCP"
+    if entry.event:
+        return ", but never asked"
+    return ", cannot fire behind MCP" if entry.dialect else ""
+
+
+def _failure(entry: Entry) -> str:
+    """What follows when the hook fails."""
+    if not entry.awaited:
+        return "nobody waits for it; standard error tells"
+    if entry.on_failure is not OnFailure.CONTINUE:
+        return _CONSEQUENCES[entry.on_failure]
+    goes_on = _GOES_ON.get(entry.event, "all goes on")
+    return f"{goes_on}; standard error tells"
+
+
+def _of_files(report: Report) -> dict[str, list[tuple[Finding, Text]]]:
+    """What is said about files and not about hooks, with its label."""
+    told = {one for entry in report.entries for one in (*entry.findings, *entry.remarks)}
+    by_file: dict[str, list[tuple[Finding, Text]]] = {}
+    for label, found in ((_WARNING, report.findings), (_NOTE, report.remarks)):
+        for one in found:
+            if one not in told:
+                by_file.setdefault(one.file, []).append((one, label))
+    return by_file
+
+
+def _row(console: Console, label: Text, text: str) -> None:
+    """A label, and beside it the text: on a terminal in lines of its width, else as it is."""
+    for line in text.strip("\n").split("\n"):
+        shown = Text(_visible(line, console))
+        width = max(console.width - len(label), _LEAST)
+        for part in shown.wrap(console, width) if console.is_terminal else [shown]:
+            part.rstrip()
+            _print(console, label + part)
+            label = Text(" " * len(label))
+
+
+def _print(console: Console, text: Text) -> None:
+    text.rstrip()
+    console.print(text, soft_wrap=True)
+
+
+def _visible(text: str, console: Console) -> str:
+    """The text as this terminal can show it. A hook file may be anybody's: nothing in it reaches the terminal raw."""
+    safe = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    return safe.encode(console.encoding, "backslashreplace").decode(console.encoding)
+
+
+def _short(file: str, cwd: str) -> str:
+    """The path from the working directory, where it is below."""
+    return file.removeprefix(cwd.rstrip("/") + "/")
+
+
+def _sum(report: Report) -> str:
+    hooks = sum(entry.fires for entry in report.entries)
+    idle = len(report.entries) - hooks
+    parts = [_count(hooks, "hook"), f"{idle} that cannot run" if idle else "", _count(len(report.findings), "warning")]
+    return ", ".join(part for part in parts if part)
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number or 'no'} {word}{'' if number == 1 else 's'}"

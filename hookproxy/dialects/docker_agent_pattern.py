@@ -1,0 +1,129 @@
+"""Docker Agent's matchers: Go's regular expressions over a tool's whole name, in Python's words.
+
+What Go does not know is an error here as well, though Python may know it: Docker Agent leaves out the hooks of such a
+matcher, and a guard that never ran there must not seem to have worked.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+import warnings
+from collections.abc import Callable
+from typing import Final
+
+_MCP: Final = "mcp:"
+"""What the document's matcher for all MCP tools begins with: here every tool is one."""
+
+_ESCAPE: Final = r"""
+      \\x\{(?P<code>[0-9A-Fa-f]{1,6})\}        # a character by its number
+    | \\(?P<octal>0[0-7]{0,2}|[1-7][0-7]{1,2}) # the same
+    | \\(?P<end>z)                             # the end of the text
+    | \\(?P<unknown>[CE-PRTUVX-Zceg-mopquy1-9])  # letters and digits that Go, or Python, has no meaning for
+    | \\.                                      # the same in both
+"""
+_TOKEN: Final = re.compile(
+    r"""
+      \\Q(?P<literal>.*?)(?:\\E|\Z)            # text as it stands
+    | (?P<class>\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\])
+    | \(\?<(?P<name>\w+)>                      # a named group
+    | \(\?(?P<group>:|P<\w+>|[is]*(?:-[is]+)?:)
+    | (?P<foreign>\(\?.?.?)                     # look-around, atomic groups, conditions, flags in the middle
+    | (?P<possessive>(?:[*+?]|\{\d+(?:,\d*)?\})\+)
+    | (?P<brace>\{(?=,))                       # no quantifier, but a brace
+    | (?P<dollar>\$)                           # the end, never before a last line feed
+    |"""
+    + _ESCAPE,
+    re.VERBOSE | re.DOTALL,
+)
+_IN_CLASS: Final = re.compile(
+    r"\[:(?P<not>\^?)(?P<posix>\w+):\] | (?P<bracket>\[) |" + _ESCAPE,
+    re.VERBOSE | re.DOTALL,
+)
+_FLAGS: Final = re.compile(r"\(\?([is]+)\)")
+"""Flags for all of a pattern; in Go they may stand in its middle, too."""
+
+_ASCII: Final = frozenset(map(chr, range(128)))
+_POSIX: Final = {
+    "alnum": frozenset(string.ascii_letters + string.digits),
+    "alpha": frozenset(string.ascii_letters),
+    "ascii": _ASCII,
+    "blank": frozenset("\t "),
+    "cntrl": frozenset(map(chr, (*range(32), 127))),
+    "digit": frozenset(string.digits),
+    "graph": frozenset(map(chr, range(33, 127))),
+    "lower": frozenset(string.ascii_lowercase),
+    "print": frozenset(map(chr, range(32, 127))),
+    "punct": frozenset(string.punctuation),
+    "space": frozenset("\t\n\v\f\r "),
+    "upper": frozenset(string.ascii_uppercase),
+    "word": frozenset(string.ascii_letters + string.digits + "_"),
+    "xdigit": frozenset(string.hexdigits),
+}
+
+
+def tools(pattern: str) -> Callable[[str], bool]:
+    """Whether a matcher selects a tool: all for `*` or none, else a regular expression for the whole name.
+
+    A pattern that speaks of `mcp:` is tried on `mcp:NAME` as well. Raises ValueError, re.error or OverflowError.
+    """
+    if pattern in ("", "*"):
+        return lambda _name: True
+    expression = _compiled(pattern)
+    if _MCP not in pattern:
+        return lambda name: expression.fullmatch(name) is not None
+    return lambda name: any(map(expression.fullmatch, (name, _MCP + name)))
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    flags = re.ASCII
+    if leading := _FLAGS.match(pattern):
+        pattern = pattern[leading.end() :]
+        flags |= (re.IGNORECASE if "i" in leading[1] else 0) | (re.DOTALL if "s" in leading[1] else 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # `--` in a class means today what it means in Go
+        return re.compile(_TOKEN.sub(_translated, pattern), flags)
+
+
+def _translated(token: re.Match[str]) -> str:
+    found = token.groupdict()
+    if found["literal"] is not None:
+        return re.escape(found["literal"])
+    if found["class"]:
+        return "[" + _IN_CLASS.sub(_translated_in_class, found["class"][1:-1]) + "]"
+    if found["name"]:
+        return f"(?P<{found['name']}>"
+    if found["foreign"] or found["possessive"]:
+        raise _not_in_go(token)
+    if found["dollar"] or found["end"]:
+        return r"\Z"
+    return r"\{" if found["brace"] else _escaped(token)
+
+
+def _translated_in_class(token: re.Match[str]) -> str:
+    if token["bracket"]:
+        return r"\["
+    if token["end"]:
+        raise _not_in_go(token)
+    return _posix(token) if token["posix"] else _escaped(token)
+
+
+def _posix(token: re.Match[str]) -> str:
+    members = _POSIX.get(token["posix"])
+    if members is None:
+        raise _not_in_go(token)
+    listed = "".join(f"\\x{ord(one):02x}" for one in sorted(_ASCII - members if token["not"] else members))
+    return listed + (r"\x80-\U0010ffff" if token["not"] else "")
+
+
+def _escaped(token: re.Match[str]) -> str:
+    if token["unknown"]:
+        raise _not_in_go(token)
+    if token["code"] or token["octal"]:
+        number = int(token["code"], 16) if token["code"] else int(token["octal"], 8)
+        return f"\\U{number:08x}"
+    return token[0]
+
+
+def _not_in_go(token: re.Match[str]) -> ValueError:
+    return ValueError(f"{token[0]!r} is nothing that hookproxy knows of Go's regular expressions")

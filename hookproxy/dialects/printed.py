@@ -1,0 +1,89 @@
+"""What a run of a hook printed and how it ended, read as all dialects read it: texts, JSON without ambiguity."""
+
+from __future__ import annotations
+
+import signal
+from typing import Final, TypeVar
+
+import msgspec
+
+from .. import legible, wire
+from ..model import Ended, HookResult, HookSpec
+
+LONGEST: Final = 10_000
+"""Characters of each text of a hook that go on: what Claude Code grants them; the other documents set no limit."""
+
+FIRST_LINE: Final = 300
+"""Characters of an explanation in a sentence about trouble: enough for a path and an error message."""
+
+
+T = TypeVar("T")
+
+
+class Nonsense(ValueError):
+    """A hook's output that is no answer; the message says why in a few words, to stand as `Verdict.trouble`."""
+
+
+def unambiguous(raw: bytes) -> bytes:
+    """The same JSON, legible and with no key twice. Raises ValueError that says where it cannot be read."""
+    try:
+        return legible.legible(raw)
+    except wire.Unreadable:
+        return legible.normalise(raw, lenient=True)  # slower, but its error has the place
+
+
+def ending(spec: HookSpec, result: HookResult) -> str:
+    """How a run ended that did not end by itself."""
+    if result.ended is Ended.TIMED_OUT:
+        return f"timed out after {spec.timeout:g} s"
+    if result.ended is Ended.NOT_STARTED:
+        return "could not be started" + after_colon(result.detail)
+    if result.ended is Ended.CANCELLED:
+        return "was ended with its call"
+    try:
+        name = signal.Signals(result.code).name
+    except ValueError:  # a real-time signal has no name
+        name = str(result.code)
+    return f"was ended by signal {name}"
+
+
+def text(output: bytes) -> str:
+    """Output as text: a byte order mark and line ends of Windows are no part of it."""
+    return output.decode(errors="replace").removeprefix("\ufeff").replace("\r\n", "\n").strip()
+
+
+def one_line(raw: msgspec.Raw) -> bytes:
+    """JSON that fits into a line; between tokens, where alone these bytes can stand, a blank does as well."""
+    return bytes(raw).replace(b"\n", b" ").replace(b"\r", b" ")
+
+
+def texts(*said: str) -> tuple[str, ...]:
+    """Those that say anything, none of them longer than LONGEST."""
+    return tuple(cut(one) for one in said if one)
+
+
+def cut(said: str, longest: int = LONGEST) -> str:
+    """The text, and how much of it is missing where it is too long."""
+    rest = len(said) - longest
+    return said if rest <= 0 else f"{said[:longest]} … [{rest} more characters cut by hookproxy]"
+
+
+def after_colon(said: str) -> str:
+    """The first line of what explains the sentence before it, if anything does."""
+    first_line = said.partition("\n")[0].rstrip()
+    return f": {cut(first_line, FIRST_LINE)}" if first_line else ""
+
+
+def json_object(output: bytes, decoder: msgspec.json.Decoder[T]) -> T | None:
+    """The answer in an output that is one JSON object; None: the output is empty or plain text.
+
+    Raises Nonsense, with what is wrong in a few words, for what begins and ends as an object and cannot be read,
+    or does not have the decoder's shape: a member of another type is never guessed at.
+    """
+    said = text(output)
+    if not (said.startswith("{") and said.endswith("}")):
+        return None
+    try:
+        return decoder.decode(unambiguous(said.encode()))
+    except (ValueError, msgspec.MsgspecError, RecursionError) as problem:
+        raise Nonsense("printed JSON that cannot be read" + after_colon(str(problem))) from None

@@ -1,0 +1,157 @@
+"""Which hooks of which groups are for an occasion, and under which name they see its tool; decided once per tool."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Final
+
+from . import matching
+from .dialects.base import Group
+from .model import Event, HookSpec, Occasion
+from .settings import ToolNames
+
+_NAMES_REMEMBERED: Final = 4096  # the agent chooses names: a table of them must not grow for ever
+
+OF_TOOLS: Final = frozenset(
+    {
+        Event.PRE_TOOL_USE,
+        Event.POST_TOOL_USE,
+        Event.POST_TOOL_USE_FAILURE,
+        Event.PERMISSION_REQUEST,
+        Event.PERMISSION_DENIED,
+    }
+)
+"""The events whose matchers are tried on the tool's name; those of the others on what occasioned them."""
+
+_OF_ELICITATIONS: Final = frozenset({Event.ELICITATION, Event.ELICITATION_RESULT, Event.NOTIFICATION, Event.USER_INPUT})
+"""The events that the server's questions to the person occasion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The hooks of one group that match an occasion, and the name under which they see its tool."""
+
+    group: Group
+    hooks: tuple[HookSpec, ...]
+    tool_name: str
+
+    def shown(self, occasion: Occasion) -> Occasion:
+        """The occasion as this group sees it."""
+        return occasion if occasion.tool_name == self.tool_name else replace(occasion, tool_name=self.tool_name)
+
+    def applying(self, occasion: Occasion) -> list[HookSpec]:
+        """The hooks whose `if` does not leave this occasion out."""
+        return [
+            one for one in self.hooks if not one.only_if or _rule(one.only_if)(occasion.tool_name, occasion.arguments)
+        ]
+
+
+class Groups:
+    """All hook groups of one run, for the server of this name."""
+
+    def __init__(self, groups: Sequence[Group], server: str) -> None:
+        self._groups = groups
+        self._server = re.sub(r"[^A-Za-z0-9_-]", "_", server)  # as Claude Code composes a tool's name
+        self._events = frozenset(spec.event for group in groups for spec in group.hooks)
+        self._asks_each = any(spec.unasked for group in groups for spec in group.hooks)
+        self._chosen: dict[tuple[Event, str], tuple[Chosen, ...]] = {}
+
+    def __bool__(self) -> bool:
+        """Some hook is configured."""
+        return bool(self._events)
+
+    def double(self, agent: str) -> list[str]:
+        """The files whose hooks an agent of this name and version runs by itself, so that they would run twice."""
+        return [
+            group.source
+            for group in self._groups
+            if any(agent == name or agent.startswith(f"{name} ") for name in group.dialect.agents)
+        ]
+
+    def hears(self, event: Event) -> bool:
+        """True if some hook is configured for this event at all."""
+        return event in self._events
+
+    @property
+    def hears_elicitations(self) -> bool:
+        """True if some hook is to know of the server's questions to the person."""
+        return not self._events.isdisjoint(_OF_ELICITATIONS)
+
+    def concerns(self, tool: str) -> bool:
+        """True if any hook is to see calls of this tool, or what may come of them."""
+        return (
+            self.hears(Event.ERROR_OCCURRED)
+            or self.hears(Event.STOP)
+            or self.hears_elicitations
+            or bool(self.choose(Event.PRE_TOOL_USE, tool))
+            or self.comments_on(tool)
+            or (self._asks_each and any(one.unasked for each in self._requested(tool) for one in each.hooks))
+        )
+
+    def comments_on(self, tool: str) -> bool:
+        """True if some hook is to see what comes of calls of this tool."""
+        return bool(self.choose(Event.POST_TOOL_USE, tool) or self.choose(Event.POST_TOOL_USE_FAILURE, tool))
+
+    def hears_outcome(self, tool: str) -> bool:
+        """True if some hook is to know what comes of calls of this tool, whatever it is."""
+        return self.comments_on(tool) or self.hears(Event.ERROR_OCCURRED) or self.hears_elicitations
+
+    def first_name(self, tool: str) -> str:
+        """The name under which the first group that is asked before a call sees its tool."""
+        chosen = self.choose(Event.PRE_TOOL_USE, tool)
+        return chosen[0].tool_name if chosen else tool
+
+    def names(self, tool: str) -> tuple[str, str]:
+        """All names of a tool."""
+        return (tool, f"mcp__{self._server}__{tool}")
+
+    def choose(self, event: Event, tool: str) -> tuple[Chosen, ...]:
+        """The groups with hooks for this event and tool."""
+        known = self._chosen.get((event, tool))
+        if known is None:
+            if len(self._chosen) >= _NAMES_REMEMBERED:
+                self._chosen.clear()
+            known = self._chosen[event, tool] = tuple(self._matching(event, lambda group: self._tried(group, tool)))
+        return known
+
+    def at(self, occasion: Occasion) -> tuple[Chosen, ...]:
+        """The groups with hooks for an occasion of any kind."""
+        if occasion.event in OF_TOOLS:
+            return self.choose(occasion.event, occasion.tool)
+        chosen = self._matching(occasion.event, lambda _group: (occasion.occasioned_by,))
+        return tuple(replace(one, tool_name=self._seen(one.group, occasion.tool)) for one in chosen)
+
+    def _seen(self, group: Group, tool: str) -> str:
+        return self._tried(group, tool)[0] if tool else ""
+
+    def _requested(self, tool: str) -> tuple[Chosen, ...]:
+        return self.choose(Event.PERMISSION_REQUEST, tool)
+
+    def _tried(self, group: Group, tool: str) -> tuple[str, ...]:
+        """What a group's matchers are tried on; the first is the name that its hooks see."""
+        bare, composed = self.names(tool)
+        if group.match_all_names:
+            return (bare, composed)
+        return (composed,) if group.tool_names is ToolNames.MCP else (bare,)
+
+    def _matching(self, event: Event, tried: Callable[[Group], tuple[str, ...]]) -> Iterator[Chosen]:
+        """Each group's hooks that match, but a hook that stands twice in one dialect only once."""
+        seen: set[tuple[object, ...]] = set()
+        for group in self._groups:
+            names = tried(group)
+            hooks: list[HookSpec] = []
+            for spec in group.hooks:
+                identity = (group.dialect.name, *spec.identity)
+                if spec.event is event and identity not in seen and any(map(spec.matches, names)):
+                    seen.add(identity)
+                    hooks.append(spec)
+            if hooks:
+                yield Chosen(group, tuple(hooks), names[0])
+
+
+@cache
+def _rule(text: str) -> Callable[[str, bytes], bool]:
+    return matching.permission_rule(text)

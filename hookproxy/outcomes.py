@@ -1,0 +1,67 @@
+"""What the answer to a call says, as PostToolUse and PostToolUseFailure hooks are told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from . import elicitations, legible, wire
+from .calls import Call
+from .effects import Elicited
+from .model import Outcome
+
+if TYPE_CHECKING:
+    import msgspec
+
+
+NO_OUTCOME: Final = Outcome()
+"""Of a call that has none yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What an answer says, in brief."""
+
+    final: bool
+    """False: the call goes on in further requests, and no hook is asked yet."""
+    failed: bool = False
+    outcome: Outcome = NO_OUTCOME
+    questions: tuple[Elicited, ...] = ()
+    """What an answer that is not final asks the person."""
+
+
+def read(call: Call) -> Reading:
+    """What the answer says. Raises Unreadable, TwinKeys: the agent could read it otherwise than hooks would."""
+    if call.said is None:
+        raise wire.Unreadable("readers would take it differently")
+    if call.said.error is not None:
+        return Reading(True, True, Outcome(error=_error_text(call.said.error)))
+    members = call.said.result or {}
+    kind = wire.text(bytes(members["resultType"])) if "resultType" in members else "complete"
+    handle = (call.stateless and kind in ("input_required", "task")) or (call.task and "task" in members)
+    if handle and members.keys().isdisjoint({"content", "structuredContent"}):  # else an agent may show that
+        return Reading(False, questions=tuple(elicitations.in_result(members)))
+    content = legible.legible(bytes(members["content"])) if "content" in members else b"[]"
+    failed = "isError" in members and bytes(members["isError"]) == b"true"
+    error = (_joined_text(content) or "The tool reported an error without a text.") if failed else ""
+    structured = bytes(members["structuredContent"]) if "structuredContent" in members else b""
+    return Reading(True, failed, Outcome(content=content, structured=structured, has_result=True, error=error))
+
+
+def _error_text(error: msgspec.Raw) -> str:
+    """A JSON-RPC error as Claude Code words it for hooks."""
+    try:
+        members = wire.fields(error)
+    except wire.Unreadable:
+        return "MCP error"
+    message = wire.text(bytes(members.get("message", b""))) or ""
+    return f"MCP error {bytes(members.get('code', b'')).decode(errors='replace')}: {message}"
+
+
+def _joined_text(content: bytes) -> str:
+    """All text of content blocks, a line end between each two."""
+    try:
+        texts = [wire.text(bytes(wire.fields(bytes(block)).get("text", b""))) for block in wire.items(content)]
+    except wire.Unreadable:
+        return ""
+    return "\n".join(text for text in texts if text)

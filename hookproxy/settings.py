@@ -1,0 +1,53 @@
+"""What a configuration can choose, as frozen values with their defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class OnTrouble(StrEnum):
+    """What follows when a hook crashes, hangs, cannot start or answers nonsense."""
+
+    DIALECT = "dialect"  # what the dialect's document says
+    DENY = "deny"
+    ALLOW = "allow"
+
+
+class OnAsk(StrEnum):
+    """What follows when the decision is to ask a person."""
+
+    ELICIT = "elicit"
+    DENY = "deny"
+    ALLOW = "allow"
+
+
+class Delivery(StrEnum):
+    """How hooks' comments are written into results (design section 6)."""
+
+    AUTO = "auto"
+    TEXT = "text"
+    STRIP_OUTPUT_SCHEMA = "strip-output-schema"
+
+
+class ToolNames(StrEnum):
+    """Which name of a tool the hooks of a group see."""
+
+    MCP = "mcp"  # mcp__SERVER__TOOL
+    BARE = "bare"  # TOOL
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The configuration's choices that concern every call."""
+
+    on_trouble: OnTrouble = OnTrouble.DIALECT
+    on_ask: OnAsk = OnAsk.ELICIT
+    feedback: Delivery = Delivery.AUTO
+    max_message_bytes: int = 64 * 1024 * 1024
+    """Bytes of the longest line that is judged."""
+    audit_file: str = ""
+    audit_required: bool = False
+    audit_digest: bool = False
+    """The audit has the arguments' SHA-256 in their place."""
+    audit_all_calls: bool = False

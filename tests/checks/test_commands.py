@@ -1,0 +1,235 @@
+"""Commands that cannot start are told, and those that may are left alone: the folder and PATH are real."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from hookproxy.checks.base import Hook
+from hookproxy.checks.commands import troubles
+from hookproxy.dialects import DIALECTS
+from hookproxy.dialects.base import Group
+from hookproxy.model import Event, HookSpec
+from hookproxy.settings import Settings
+
+LOGIN: Final = "a login shell: what profiles print gets into the hook's answer, and it starts slowly"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder with scripts of all kinds, and a PATH of one program in `bin`."""
+    scripts = {
+        "good.sh": "#!/bin/sh\n",
+        "bare.sh": "exit 0\n",  # a shell runs it
+        "some where/good.sh": "#!/bin/sh\n",
+        "bin/tool": "#!/usr/bin/env tool\n",
+        "bin/python3": "",
+        "bin/bash": "",
+        "orphan.sh": "#!/no/such/interpreter -x\n",
+        "windows.sh": "#!/bin/sh\r\necho\r\n",
+        "lost.py": "#!/usr/bin/env no-such-python\n",
+        "login.sh": "#!/bin/bash -l\n",
+    }
+    for name, text in scripts.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+        path.chmod(0o755)
+    (tmp_path / "plain.py").write_text("")
+    (tmp_path / "plain.py").chmod(0o644)
+    (tmp_path / "index.js").touch()
+    return tmp_path
+
+
+def told(project: Path, shell: str = "", argv: tuple[str, ...] = (), **variables: str) -> list[str]:
+    """What is said about a command, with paths as seen from the project."""
+    spec = HookSpec(
+        dialect="claude",
+        source="hooks.json: x",
+        event=Event.PRE_TOOL_USE,
+        label="x",
+        shell=shell,
+        argv=argv,
+        cwd=str(project),
+        env=(("CLAUDE_PROJECT_DIR", str(project)), *variables.items()),
+    )
+    environ = {"PATH": str(project / "bin"), "HOME": str(project), "UNSURE": "/nowhere"}
+    hook = Hook(
+        spec, Group(DIALECTS["claude"], "hooks.json", (spec,), DIALECTS["claude"].tool_names), Settings(), environ
+    )
+    return [text.replace(f"{project}/", "") for text in troubles(hook)]
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ("./gone.sh", "there is no file gone.sh"),
+        ("./gone.sh --strict | tool", "there is no file gone.sh"),
+        ('"$CLAUDE_PROJECT_DIR"/hooks/gone.sh', "there is no file hooks/gone.sh"),
+        ("'some where/gone.sh'", "there is no file some where/gone.sh"),
+        ("~/gone.sh", "there is no file gone.sh"),
+        ("A=1 exec ./gone.sh", "there is no file gone.sh"),
+        ("env A=1 ./gone.sh", "there is no file gone.sh"),
+        ("./plain.py", "plain.py is not executable: chmod +x makes it so"),
+        ("./bin", "bin is a folder, not a program"),
+        ("gone --strict", "there is no program 'gone' in PATH"),
+        ("./orphan.sh", "orphan.sh names an interpreter that is not there: '/no/such/interpreter'"),
+        ("./windows.sh", "windows.sh names an interpreter that is not there: '/bin/sh\\r'"),
+        ("./lost.py", "lost.py names an interpreter that is not in PATH: 'no-such-python'"),
+        ("python3 -u gone.py", "there is no file gone.py"),
+        ("python3 gone", "there is no file gone"),
+        ('python3 "$CLAUDE_PROJECT_DIR/gone.py" x', "there is no file gone.py"),
+        ("bash -x gone.sh", "there is no file gone.sh"),
+        ("bash -c './gone.sh || exit 2'", "there is no file gone.sh"),
+    ],
+)
+def test_a_command_that_cannot_work_is_told(project: Path, command: str, text: str) -> None:
+    assert told(project, command) == [text]
+
+
+@pytest.mark.parametrize(
+    ("program", "argument"),
+    [
+        ("node", "gone.js"),
+        ("deno", "run -A gone.ts"),
+        ("uv", "run --script gone.py"),
+        ("perl", "gone.pl"),
+        ("sh", "gone"),
+    ],
+)
+def test_each_interpreter_needs_its_script(project: Path, program: str, argument: str) -> None:
+    (project / "bin" / program).touch(0o755)
+    assert told(project, f"{program} {argument}") == [f"there is no file {argument.split()[-1]}"]
+
+
+@pytest.mark.parametrize(
+    "argv", [("gone.sh",), ("env", "A=1", "gone.sh"), ("gone.sh", "$CLAUDE_PROJECT_DIR")], ids=" ".join
+)
+def test_a_program_without_a_shell_is_looked_for_too(project: Path, argv: tuple[str, ...]) -> None:
+    assert told(project, argv=argv) == ["there is no program 'gone.sh' in PATH"]
+    assert told(project, argv=("cd", "/")) == ["there is no program 'cd' in PATH"]
+    assert told(project, argv=("",)) == ["there is no program '' in PATH"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "texts"),
+    [
+        (("./good.sh", "gone.sh"), []),
+        (("python3", "plain.py"), []),
+        (("./$X*.sh",), ["there is no file $X*.sh"]),
+        (("bash", "-c", "./gone.sh"), ["there is no file gone.sh"]),
+        (("bash", "-c"), []),
+    ],
+)
+def test_without_a_shell_all_signs_stand_for_themselves(project: Path, argv: tuple[str, ...], texts: list[str]) -> None:
+    assert told(project, argv=argv) == texts
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "./good.sh",
+        "./bare.sh",
+        "good.sh() { true; }; good.sh",
+        "'some where/good.sh'",
+        "tool x",
+        "python3 plain.py",
+        "python3 bin",
+        "python3 -m gone.py",
+        "python3 -c 'gone.py'",
+        "python3 - gone.py",
+        "python3 -W gone.py plain.py",
+        "python3 <gone.py",
+        "bash good.sh",
+        "bash tool",  # bash looks in PATH, too
+        "bash -o gone.sh",
+        "bash -euo pipefail gone.sh",
+        "bash -c 'cd bin && ./tool'",
+        "bash -c \"$UNSURE\"",
+        "cd bin && ./tool",
+        "if true; then ./gone.sh; fi",
+        "test -f gone.sh || exit 2",
+        "[ -x ./gone.sh ] && ./gone.sh",
+        "[ -f x ]",
+        ". ./gone.sh",
+        "$UNSURE/gone.sh",
+        '"${UNSURE}"/gone.sh',
+        "${X:-.}/gone.sh",
+        "$(pwd)/gone.sh",
+        "PATH=/elsewhere gone",
+        'PATH="$PATH:/elsewhere" gone',
+        "env -i ./gone.sh",
+        "export A=1; gone",
+        "A=1; ./gone.sh",
+        "(./gone.sh)",
+        "{ ./gone.sh; }",
+        "! ./gone.sh",
+        "~other/gone.sh",
+        "# nothing",
+    ],
+)  # fmt: skip
+def test_where_only_a_shell_knows_nothing_is_said(project: Path, command: str) -> None:
+    assert told(project, command) == []
+
+
+@pytest.mark.parametrize(
+    "argument",
+    ["index", "./index.js", "inspect index.js", "--import ./gone.js index.js", "https://x.org/y.js", "-e gone.js", "."],
+)
+def test_what_node_may_find_or_may_not_mean_is_left_alone(project: Path, argument: str) -> None:
+    for program in ("node", "deno", "uv"):
+        (project / "bin" / program).touch(0o755)
+    assert told(project, f"node {argument}") == []
+    assert told(project, "deno run https://x.org/y.js") == []
+    assert told(project, "uv run python3.12") == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sh -lc ./gone.sh",
+        "bash -l good.sh",
+        "bash --login -c x",
+        "bash -e -l -c x",
+        "exec zsh -ilc x",
+        "./shell/ksh -l",
+    ],
+)
+def test_a_login_shell_is_told_and_what_it_may_find_is_its_own(project: Path, command: str) -> None:
+    (project / "shell").mkdir()
+    for program in ("shell/ksh", "bin/sh", "bin/zsh"):
+        (project / program).touch(0o755)
+    assert told(project, command) == [f"it starts {LOGIN}"]
+
+
+def test_a_script_that_is_a_login_shell_is_told(project: Path) -> None:
+    assert told(project, "./login.sh") == [f"login.sh starts {LOGIN}"]
+
+
+@pytest.mark.parametrize(
+    "command", ["bash good.sh -l", "bash -c 'x=-l'", "tool -l", "echo bash -lc", "python3 plain.py -l"]
+)
+def test_the_same_letters_elsewhere_are_no_login_shell(project: Path, command: str) -> None:
+    assert told(project, command) == []
+
+
+def test_a_hook_without_its_folder_is_told_and_nothing_else(project: Path) -> None:
+    gone = project / "gone"
+    assert told(gone, "./x.sh") == [f"the folder that it starts in is not there: {gone}"]
+
+
+def test_a_hooks_own_path_is_the_one_that_counts(project: Path) -> None:
+    assert told(project, "tool", PATH="/nowhere") == ["there is no program 'tool' in PATH"]
+
+
+def test_a_pipe_is_no_script_and_nobody_waits_for_it(project: Path) -> None:
+    os.mkfifo(project / "pipe", 0o755)
+    assert told(project, "./pipe") == []
+
+
+def test_an_unreadable_script_is_left_alone(project: Path) -> None:
+    (project / "loop").symlink_to("loop")
+    assert told(project, "./loop") == ["there is no file loop"]

@@ -1,0 +1,367 @@
+"""`hookproxy check` as people, pipes and programs get it: the real program in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from fcntl import ioctl
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from hookproxy.cli.check import USAGE, main
+from hookproxy.errors import UserError
+
+CHECK: Final = [sys.executable, "-m", "hookproxy", "check"]
+LONG: Final = "./gone.sh --with 'an argument' --and another --so that --the line --is long --enough to --be wrapped"
+AGENTS: Final = ("CLAUDECODE", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "COLUMNS")
+"""Variables of whoever runs the tests that would change what is shown."""
+
+
+def environment(**variables: str) -> dict[str, str]:
+    known = {name: value for name, value in os.environ.items() if not name.startswith(("CLAUDE", *AGENTS))}
+    return known | variables
+
+
+def check(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*CHECK, *arguments],
+        cwd=folder,
+        env=environment(**variables),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=30,
+    )
+
+
+def on_a_terminal(folder: Path, columns: int, *arguments: str, **variables: str) -> str:
+    """What a terminal of this width gets."""
+    ours, terminal = pty.openpty()
+    ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    shown = b""
+    env = environment(TERM="xterm-256color", **variables)
+    with subprocess.Popen([*CHECK, *arguments], cwd=folder, env=env, stdin=terminal, stdout=terminal):
+        os.close(terminal)
+        try:
+            while piece := os.read(ours, 65536):
+                shown += piece
+        except OSError:  # so Linux says that the other side has closed
+            pass
+        os.close(ours)
+    return shown.decode().replace("\r\n", "\n")
+
+
+@pytest.fixture
+def clean(tmp_path: Path) -> Path:
+    """A folder with one hook that nothing can be said about."""
+    (tmp_path / "good.sh").touch(0o755)
+    write(tmp_path, PreToolUse=[{"matcher": "mcp__git__.*", "hooks": [{"type": "command", "command": "./good.sh"}]}])
+    return tmp_path
+
+
+@pytest.fixture
+def project(clean: Path) -> Path:
+    """A folder with something of everything."""
+    write(
+        clean,
+        PreToolUse=[
+            {"hooks": [{"type": "command", "command": LONG, "onFailure": "block", "if": "mcp__git__*"}]},
+            {"hooks": [{"type": "command", "command": "true\nfalse \x1b[31m\u202e", "async": True}]},
+        ],
+        PostToolUse=[{"hooks": [{"type": "command", "command": "true", "onFailure": "block", "timeout": 1.5}]}],
+        PostToolUseFailure=[{"hooks": [{"type": "command", "command": "true"}]}],
+        SessionEnd=[{"hooks": [{"type": "command", "command": "true"}]}],
+        Stop=[{"hooks": [{"type": "command", "command": "true"}]}],
+    )
+    (clean / ".claude").mkdir()
+    (clean / "settings.json").rename(clean / ".claude" / "settings.json")
+    (clean / "hookproxy.toml").write_text(
+        '[[use]]\nfile = ".claude/settings.json"\n[[hooks.PostToolUse]]\nargv = ["a b"]\n'
+    )
+    return clean
+
+
+def write(folder: Path, **events: object) -> None:
+    (folder / "settings.json").write_text(json.dumps({"hooks": events}, indent=1))
+
+
+SHOWN: Final = """\
+.claude/settings.json:6  hooks.PreToolUse[0].hooks[0]
+  dialect  claude
+  event    PreToolUse, fires behind MCP
+  matcher  all
+  if       mcp__git__*
+  command  LONG
+  timeout  600 seconds
+  failure  the call is refused
+  warning: there is no file FOLDER/gone.sh
+
+.claude/settings.json:16  hooks.PreToolUse[1].hooks[0]
+  dialect  claude
+  event    PreToolUse, fires behind MCP
+  matcher  all
+  command  true
+           false \\x1b[31m\\u202e
+  timeout  600 seconds
+  failure  nobody waits for it; standard error tells
+
+.claude/settings.json:27  hooks.PostToolUse[0].hooks[0]
+  dialect  claude
+  event    PostToolUse, fires behind MCP
+  matcher  all
+  command  true
+  timeout  1.5 seconds
+  failure  the result passes, and the model is told that it was not judged
+
+.claude/settings.json:39  hooks.PostToolUseFailure[0].hooks[0]
+  dialect  claude
+  event    PostToolUseFailure, fires behind MCP
+  matcher  all
+  command  true
+  timeout  600 seconds
+  failure  the result passes; standard error tells
+
+.claude/settings.json:49  hooks.SessionEnd[0].hooks[0]
+  dialect  claude
+  event    SessionEnd, fires behind MCP
+  matcher  all
+  command  true
+  timeout  1.5 seconds
+  failure  all goes on; standard error tells
+
+.claude/settings.json:56  hooks.Stop
+  dialect  claude
+  event    Stop, cannot fire behind MCP
+  warning: cannot fire behind MCP: an MCP server is not told of turns, tasks and subagents
+
+hookproxy.toml:3  hooks.PostToolUse[0]
+  dialect  hookproxy
+  event    PostToolUse, fires behind MCP
+  matcher  all
+  command  'a b'
+  timeout  60 seconds
+  failure  the result is withheld
+  warning: there is no program 'a b' in PATH
+
+.claude/settings.json
+  note: an agent that calls itself 'claude-code' runs such a file's hooks itself: behind hookproxy they would run twice
+
+6 hooks, 1 that cannot run, 3 warnings
+"""
+
+
+def test_a_pipe_gets_a_block_for_each_hook_and_each_thing_on_one_line(project: Path) -> None:
+    ended = check(project, "--config", "hookproxy.toml")
+    assert (ended.returncode, ended.stderr) == (1, "")
+    assert ended.stdout == SHOWN.replace("FOLDER", str(project)).replace("LONG", LONG)
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_terminal_gets_the_same_in_lines_that_fit_it(project: Path, columns: int) -> None:
+    shown = on_a_terminal(project, columns, "--config", "hookproxy.toml", NO_COLOR="1")
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", shown)  # bold is no colour
+    assert max(map(len, shown.splitlines())) <= columns
+    assert all(line == line.rstrip() for line in shown.splitlines())
+    assert "\n           false " in shown
+    assert "".join(shown.split()) == "".join(check(project, "--config", "hookproxy.toml").stdout.split())
+
+
+def test_colours_are_for_terminals_that_want_them_and_never_say_more_than_words(project: Path) -> None:
+    options = ("--config", "hookproxy.toml")
+    assert "  \x1b[1;33mwarning:\x1b[0m there is no" in on_a_terminal(project, 120, *options)
+    assert "[1;33m" not in on_a_terminal(project, 120, *options, NO_COLOR="1")
+    assert "[1;33m" not in on_a_terminal(project, 120, *options, "--json")
+    assert "\x1b" not in check(project, *options).stdout
+
+
+def test_nothing_in_a_hook_file_reaches_the_terminal_raw(project: Path) -> None:
+    shown = on_a_terminal(project, 120, "--config", "hookproxy.toml")
+    assert "false \\x1b[31m\\u202e" in shown
+    assert "\x1b[31m" not in shown
+
+
+def test_what_cannot_show_a_character_gets_its_number(clean: Path) -> None:
+    write(clean, PreToolUse=[{"hooks": [{"type": "command", "command": "true é…"}]}])
+    shown = check(clean, "--hooks", "settings.json", PYTHONIOENCODING="ascii").stdout
+    assert "  command  true \\xe9\\u2026\n" in shown
+
+
+def test_a_file_whose_name_is_no_utf_8_can_be_checked(clean: Path) -> None:
+    odd = os.fsencode(clean) + b"/\xff.json"
+    os.rename(clean / "settings.json", odd)
+    assert check(clean, "--hooks", os.fsdecode(odd)).stdout.startswith("\\udcff.json:7  hooks")
+    assert json.loads(check(clean, "--hooks", os.fsdecode(odd), "--json").stdout)["hooks"][0]["file"] == os.fsdecode(
+        odd
+    )
+
+
+def test_clean_is_0(clean: Path) -> None:
+    ended = check(clean, "--hooks", "claude=settings.json")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.endswith("\n\n1 hook, no warnings\n")
+
+
+def test_a_remark_alone_is_clean(clean: Path) -> None:
+    ended = check(clean, "--hooks", "settings.json", CLAUDECODE="1")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "settings.json\n  note: an agent that calls itself 'claude-code' runs " in ended.stdout
+
+
+def test_no_hook_at_all_is_a_finding(tmp_path: Path) -> None:
+    ended = check(tmp_path)
+    assert (ended.returncode, ended.stderr) == (1, "")
+    assert ended.stdout == (
+        "  warning: no hook is configured: name hook files with --hooks or --config\n\nno hooks, 1 warning\n"
+    )
+
+
+def test_the_users_own_file_is_checked_without_being_named(tmp_path: Path, home: Path) -> None:
+    (home / ".config" / "hookproxy").mkdir(parents=True)
+    (home / ".config" / "hookproxy" / "hookproxy.toml").write_text("[[hooks.PreToolUse]]\ncommand = 'true'\n")
+    ended = check(tmp_path)
+    assert ended.returncode == 0
+    assert ended.stdout.startswith(f"{home}/.config/hookproxy/hookproxy.toml:1  hooks.PreToolUse[0]\n")
+
+
+@pytest.mark.parametrize("json_option", [[], ["--json"]])
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("settings.json", None, "FOLDER/settings.json: there is no such file\nhint: --hooks settings.json names it"),
+        ("settings.json", b"{\n,}", "FOLDER/settings.json:2: not JSON"),
+        ("settings.json", b"\xff", "FOLDER/settings.json:1: is not UTF-8"),
+        ("settings.json", b'{"hooks": {"PreToolUze": []}}', "FOLDER/settings.json: "),
+        ("hookproxy.toml", b"[audit]\nfille = 'x'", "FOLDER/hookproxy.toml:2: audit.fille: unknown key\nhint: did you"),
+    ],
+)
+def test_what_run_would_not_start_with_is_2_and_told_as_by_run(
+    tmp_path: Path, file: str, text: bytes | None, message: str, json_option: list[str]
+) -> None:
+    if text is not None:
+        (tmp_path / file).write_bytes(text)
+    ended = check(tmp_path, "--config" if file.endswith("toml") else "--hooks", file, *json_option)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith(f"error: {message}".replace("FOLDER", str(tmp_path)))
+
+
+@pytest.mark.parametrize("arguments", [["stray"], ["--nope"], ["--hooks"], ["--conf", "x"], ["--json=x"]])
+def test_an_argument_that_is_not_known_is_told_with_the_usage(arguments: list[str]) -> None:
+    with pytest.raises(UserError, match=arguments[0].partition("=")[0]) as error:
+        main(arguments)
+    assert (error.value.status, error.value.hint) == (2, f"usage: {USAGE}")
+
+
+def test_help_names_every_option_and_status(tmp_path: Path) -> None:
+    ended = check(tmp_path, "--help")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert USAGE in ended.stdout
+    assert all(word in ended.stdout for word in ("--config", "--hooks", "--json", "0 clean, 1 findings, 2 "))
+
+
+def document(folder: Path, *arguments: str) -> dict[str, Any]:
+    ended = check(folder, *arguments, "--json")
+    assert ended.stderr == ""
+    read: dict[str, Any] = json.loads(ended.stdout)
+    assert ended.returncode == (1 if read["findings"] else 0)
+    return read
+
+
+def test_programs_get_one_document_whose_keys_stay(project: Path) -> None:
+    read = document(project, "--config", "hookproxy.toml")
+    assert list(read) == ["v", "settings", "hooks", "findings", "remarks"]
+    assert read["v"] == 1
+    assert {"on_trouble", "on_ask", "feedback", "max_message_bytes", "audit_file"} <= set(read["settings"])
+    assert read["settings"]["on_trouble"] == "dialect"
+    path = f"{project}/.claude/settings.json"
+    assert read["hooks"][0] == {
+        "file": path,
+        "line": 6,
+        "key": "hooks.PreToolUse[0].hooks[0]",
+        "dialect": "claude",
+        "event": "PreToolUse",
+        "event_name": "PreToolUse",
+        "matcher": "",
+        "if": "mcp__git__*",
+        "command": LONG,
+        "timeout": 600.0,
+        "on_failure": "block",
+        "awaited": True,
+        "fires": True,
+        "findings": [f"there is no file {project}/gone.sh"],
+        "remarks": [],
+    }
+    assert [hook["on_failure"] for hook in read["hooks"]] == [
+        "block", "continue", "tell", "continue", "continue", None, "withhold",
+    ]  # fmt: skip
+    assert read["hooks"][1]["command"] == "true\nfalse \x1b[31m\u202e"
+    assert read["hooks"][1]["awaited"] is False
+    reason = "hooks.Stop cannot fire behind MCP: an MCP server is not told of turns, tasks and subagents"
+    assert read["hooks"][5] == dict.fromkeys(read["hooks"][0]) | {
+        "file": path,
+        "line": 56,
+        "key": "hooks.Stop",
+        "dialect": "claude",
+        "event_name": "Stop",
+        "fires": False,
+        "findings": [reason],
+        "remarks": [],
+    }
+    assert read["findings"][:2] == [
+        {
+            "file": path,
+            "line": 6,
+            "key": "hooks.PreToolUse[0].hooks[0]",
+            "text": f"there is no file {project}/gone.sh",
+        },
+        {"file": path, "line": 56, "key": "hooks.Stop", "text": reason},
+    ]
+    assert [(one["file"], one["line"], one["key"]) for one in read["remarks"]] == [(path, None, "")]
+
+
+def test_programs_get_a_document_for_what_is_clean_and_for_nothing(clean: Path) -> None:
+    read = document(clean, "--hooks", "settings.json")
+    assert (len(read["hooks"]), read["findings"], read["remarks"]) == (1, [], [])
+    read = document(clean)
+    assert (read["hooks"], [one["file"] for one in read["findings"]]) == ([], [""])
+
+
+def test_nobody_reading_the_rest_ends_it_as_sigpipe_would(project: Path) -> None:
+    with subprocess.Popen(
+        [*CHECK, "--config", "hookproxy.toml"], cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(30) == 141
+
+
+def test_checking_runs_nothing_and_leaves_nothing_behind(clean: Path) -> None:
+    write(clean, PreToolUse=[{"hooks": [{"type": "command", "command": "touch ran"}]}])
+    before = sorted(clean.iterdir())
+    check(clean, "--hooks", "settings.json")
+    assert sorted(clean.iterdir()) == before
+
+
+def test_a_deleted_working_directory_is_no_defect(clean: Path) -> None:
+    (clean / "gone").mkdir()
+    script = f"cd gone; rmdir ../gone; exec {' '.join(CHECK)} --hooks {clean}/settings.json"
+    ended = subprocess.run(["sh", "-c", script], cwd=clean, env=environment(), capture_output=True, timeout=30)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_what_is_said_of_an_entry_that_never_runs_depends_on_what_is_known(clean: Path) -> None:
+    idle = [{"hooks": [{"type": "prompt", "prompt": "x"}]}]
+    write(clean, PreToolUse=idle)
+    shown = check(clean, "--hooks", "claude=settings.json").stdout
+    assert "\n  event    PreToolUse\n  warning: does not run: type 'prompt' is impossible here" in shown
+    write(clean, PreToolUse=[*idle, {"hooks": [{"type": "command", "command": "true"}]}])
+    shown = check(clean, "--hooks", "claude=settings.json").stdout
+    assert "\n  event    PreToolUse, but never asked\n" in shown

@@ -1,0 +1,51 @@
+"""Every key of a random document stands in the line in which it is found, and no text is too odd to be looked at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hookproxy.places import Place, read
+
+
+@given(st.text(st.sampled_from("ab\"'{}[]:,=.#\n\\ -&*<|>1"), max_size=60))
+@pytest.mark.parametrize("path", ["x.json", "x.toml", "x.yaml"])
+def test_nothing_that_is_read_ends_in_a_defect(path: str, text: str) -> None:
+    assert isinstance(read(path, text), Place)
+
+
+def keys(value: object, key: str = "") -> Iterator[tuple[str, str]]:
+    """Each key of a document, and the name that its line begins with."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield f"{key}.{name}".lstrip("."), json.dumps(name) + ":"
+            yield from keys(inner, f"{key}.{name}".lstrip("."))
+    if isinstance(value, list):
+        for at, inner in enumerate(value):
+            yield f"{key}[{at}]", "" if isinstance(inner, dict | list) else json.dumps(inner)
+            yield from keys(inner, f"{key}[{at}]")
+
+
+NAMES = st.text(st.characters(exclude_characters=".[]", codec="utf-8"), min_size=1, max_size=5)
+DOCUMENTS = st.dictionaries(
+    NAMES,
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(NAMES, inner),
+        max_leaves=20,
+    ),
+)
+
+
+@given(DOCUMENTS)
+def test_each_key_of_any_json_document_stands_where_it_is_found(document: dict[str, object]) -> None:
+    text = json.dumps(document, indent=1)
+    place = read("x.json", text)
+    for key, begins in keys(document):
+        found = place.find(key)
+        assert found is not None
+        assert text.split("\n")[found.line - 1].lstrip().startswith(begins)

@@ -1,0 +1,108 @@
+"""Which hooks are for an occasion, under which names, decided once per tool."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hookproxy.dialects import DIALECTS
+from hookproxy.dialects.base import Group
+from hookproxy.groups import Groups
+from hookproxy.model import Event, Occasion
+from hookproxy.settings import ToolNames
+from tests.rig import SESSION, frank, frank_group, group, hook
+
+PRE, POST = Event.PRE_TOOL_USE, Event.POST_TOOL_USE
+
+
+def groups(*each: Group) -> Groups:
+    return Groups(each, "my files")
+
+
+def test_who_concerns_a_tool() -> None:
+    asked = groups(group(hook("true", matcher="write"), hook("true", POST, matcher="read")))
+    assert asked
+    assert (asked.concerns("write"), asked.concerns("read"), asked.concerns("list")) == (True, True, False)
+    assert (asked.comments_on("write"), asked.comments_on("read")) == (False, True)
+    assert (asked.hears(PRE), asked.hears(Event.SESSION_START)) == (True, False)
+    nobody = groups()
+    assert not nobody
+    assert not nobody.concerns("write")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Event.ERROR_OCCURRED,
+        Event.STOP,
+        Event.ELICITATION,
+        Event.ELICITATION_RESULT,
+        Event.NOTIFICATION,
+        Event.USER_INPUT,
+    ],
+)
+def test_what_may_come_of_any_call_concerns_each_call(event: Event) -> None:
+    assert groups(frank_group(frank(event))).concerns("anything")
+
+
+def test_permission_request_hooks_concern_calls_only_if_they_are_asked_about_each() -> None:
+    one = frank(Event.PERMISSION_REQUEST)
+    assert not groups(frank_group(one)).concerns("write")
+    assert groups(frank_group(replace(one, unasked=True))).concerns("write")
+
+
+def test_who_hears_of_elicitations() -> None:
+    assert groups(frank_group(frank(Event.USER_INPUT))).hears_elicitations
+    assert not groups(frank_group(frank(Event.STOP))).hears_elicitations
+
+
+@pytest.mark.parametrize(
+    ("names", "both", "matcher", "seen"),
+    [
+        (ToolNames.MCP, False, "mcp__my_files__.*", "mcp__my_files__write"),
+        (ToolNames.MCP, False, "write", None),
+        (ToolNames.BARE, False, "write", "write"),
+        (ToolNames.BARE, False, "mcp__my_files__write", None),
+        (ToolNames.BARE, True, "mcp__my_files__write", "write"),
+        (ToolNames.BARE, True, "write", "write"),
+    ],
+)
+def test_a_group_sees_a_tool_under_the_name_it_expects(
+    names: ToolNames, both: bool, matcher: str, seen: str | None
+) -> None:
+    one = replace(group(hook("true", matcher=matcher)), tool_names=names, match_all_names=both)
+    asked = groups(one)
+    assert asked.concerns("write") is (seen is not None)
+    assert asked.first_name("write") == (seen or "write")
+    assert [chosen.tool_name for chosen in asked.choose(PRE, "write")] == ([seen] if seen else [])
+
+
+def test_matchers_of_tool_events_are_tried_on_the_tool_and_others_on_what_occasioned_them() -> None:
+    start = Event.SESSION_START
+    asked = groups(
+        group(hook("true", start, matcher="startup"), hook("echo", start, matcher="resume"), hook(":", start)),
+        group(hook("true", Event.PERMISSION_DENIED, matcher="write"), hook(":", Event.PERMISSION_DENIED, "read")),
+    )
+    (chosen,) = asked.at(Occasion(start, SESSION, occasioned_by="startup"))
+    assert [one.matcher for one in chosen.hooks] == ["startup", ""]
+    (chosen,) = asked.at(Occasion(Event.PERMISSION_DENIED, SESSION, tool="write", occasioned_by="read"))
+    assert [one.matcher for one in chosen.hooks] == ["write"]
+
+
+def test_a_table_of_names_does_not_grow_for_ever() -> None:
+    asked = groups(group(hook("true", matcher="write")))
+    for number in range(10_000):
+        asked.concerns(f"tool{number}")
+    assert len(asked._chosen) <= 4096 + 3
+    assert asked.concerns("write")
+
+
+def test_an_agent_that_runs_these_hooks_itself_is_known() -> None:
+    asked = groups(group(hook("true")))
+    assert asked.double("some-agent 1.0") == []
+    assert asked.double("claude-codex 1.0") == []
+    for agent in DIALECTS["claude"].agents:
+        assert asked.double(agent) == asked.double(f"{agent} 2.1") == ["hooks.json"]
+    docker = replace(group(hook("true")), dialect=replace(DIALECTS["claude"], agents=("docker agent",)))
+    assert groups(docker).double("docker agent 1.2") == ["hooks.json"]
