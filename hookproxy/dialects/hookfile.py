@@ -9,7 +9,7 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os.path import basename, join
 from typing import Final, NoReturn, TypeVar
@@ -187,11 +187,12 @@ def read_yaml(path: str, text: str) -> Table:
     class Loader(yaml.SafeLoader):
         """Plain values only, and keys that are texts."""
 
-        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
-            """As PyYAML does, which lets the last of twin keys win in silence."""
+        def compose_mapping_node(self, anchor: dict[object, yaml.Node]) -> yaml.MappingNode:
+            """As PyYAML does, which lets the last of twin keys win in silence; `<<` is not filled in yet."""
+            node = super().compose_mapping_node(anchor)
             keys = [key for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]  # `<<` may stand often
             _check_keys(path, [(self.construct_object(key, deep=True), key.start_mark.line + 1) for key in keys])
-            return super().construct_mapping(node, deep)
+            return node
 
     try:
         value = yaml.load(text, Loader)  # a SafeLoader

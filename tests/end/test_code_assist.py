@@ -316,3 +316,61 @@ async def test_hooks_see_no_identity_of_another_system(project: Project) -> None
     seen = (project.folder / "seen").read_text()
     assert f"PWD={project.folder}" in seen
     assert not any(name in seen for name in foreign)
+
+
+async def test_a_failed_call_is_repeated_when_a_hook_says_so(scene: Scene) -> None:
+    """`retry`: "Retry the operation after hook completes", once where nothing else is configured."""
+    audit = scene.folder / "audit.jsonl"
+    hooks = {"hooks": {"PostToolUseFailure": [{"command": scene.prints({"retry": True}), "name": "again"}]}}
+    agent = scene.run("--hooks=code-assist=" + scene.file("settings.json", json.dumps(hooks)), f"--audit={audit}")
+    await agent.greet()
+    failing = {"content": [{"type": "text", "text": "busy"}], "isError": True}
+    answer = await agent.ask(call(1, "reply", result=failing))
+    assert answer["result"] == failing
+    sent = scene.calls_received()
+    assert [message["params"] for message in sent] == [sent[0]["params"]] * 2
+    assert sent[0]["id"] == 1
+    assert sent[1]["id"].startswith("hookproxy:")
+    line = json.loads(audit.read_text())
+    assert line["repeats"] == 1
+    assert [hook["outcome"] for hook in line["hooks"]] == ["success", "success"]
+
+
+@pytest.mark.parametrize(
+    ("command", "outcome"),
+    [
+        ("echo '{}'", "success"),
+        ("""echo '{"decision": "block", "reason": "no"}'""", "blocking"),
+        ("echo '{}'; exit 1", "non_blocking_error"),
+        ("sleep 60", "cancelled"),
+    ],
+)
+async def test_the_four_outcomes_stand_in_the_audit(scene: Scene, command: str, outcome: str) -> None:
+    """The table of hook outcomes."""
+    audit = scene.folder / "audit.jsonl"
+    hooks = {"hooks": {"PreToolUse": [{"command": command, "timeout": 200, "name": "one"}]}}
+    agent = scene.run("--hooks=code-assist=" + scene.file("settings.json", json.dumps(hooks)), f"--audit={audit}")
+    await agent.greet()
+    await agent.ask(call(1, "echo"))
+    assert [hook["outcome"] for hook in json.loads(audit.read_text())["hooks"]] == [outcome]
+
+
+async def test_a_question_of_the_server_and_its_answer_are_told(scene: Scene) -> None:
+    """Elicitation: "When the model asks the user a question"; ElicitationResult: "When the user answers"."""
+    asked, answered = scene.gate("asked"), scene.gate("answered")
+    heard = scene.folder / "heard"
+    hooks = {
+        event: [{"command": f"cat > '{heard}.{event}'; echo '{{}}'; {gate.report}", "timeout": 9000, "name": event}]
+        for event, gate in (("Elicitation", asked), ("ElicitationResult", answered))
+    }
+    agent = scene.run("--hooks=code-assist=" + scene.file("settings.json", json.dumps({"hooks": hooks})))
+    await agent.greet()
+    await agent.send({"jsonrpc": "2.0", "id": 9, "method": "ask", "params": {"method": "elicitation/create"}})
+    question = await agent.notified("elicitation/create")
+    await asked.reached()
+    await agent.send({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}})
+    await answered.reached()
+    for event in ("Elicitation", "ElicitationResult"):
+        document = json.loads((scene.folder / f"heard.{event}").read_text())
+        assert document["hook_event"] == event
+        assert len(document) == 9

@@ -58,8 +58,6 @@ PROTOCOL = """{ "systemMessage": "Suppressed by audit hook.", "reason": "Hook po
   "interrupt": true, "continue": false, "decision": "block"}
 """
 
-TO_COME = pytest.mark.xfail(reason="hookproxy does not fire this event yet", strict=True)
-
 FAILED: Json = {"content": [{"type": "text", "text": "it broke"}], "isError": True}
 
 
@@ -326,16 +324,16 @@ async def test_a_hook_file_in_toml_runs(scene: Scene) -> None:
 # --- events of permissions, turns and questions ---
 
 
-@TO_COME
 async def test_a_denied_call_is_told_whoever_denied_it(scene: Scene) -> None:
     log = audit_log(scene)
-    audit = script(scene, "audit.sh", AUDIT)
-    agent = await begun(scene, scene.hooks(PreToolUse="exit 2"), hooks(scene, PermissionDenied=[audit]))
+    audit, gate = script(scene, "audit.sh", AUDIT), scene.gate("told")
+    told = hooks(scene, PermissionDenied=[f"{audit}; {gate.report}"])
+    agent = await begun(scene, scene.hooks(PreToolUse="exit 2"), told)
     refused(await agent.ask(call(1, "bash")))
+    await gate.reached()
     assert logged(log) == [{"event": "PermissionDenied", "tool": "bash", "ok": True}]
 
 
-@TO_COME
 async def test_a_cancelled_call_is_told(scene: Scene) -> None:
     told, gate = scene.folder / "told", scene.gate("stopped")
     agent = await begun(scene, hooks(scene, PreToolUse=["true"], Stop=[f"cat >'{told}'; {gate.report}"]))
@@ -346,7 +344,7 @@ async def test_a_cancelled_call_is_told(scene: Scene) -> None:
     assert json.loads(told.read_text())["event"] == "Stop"
 
 
-@pytest.mark.parametrize(("answer", "passes"), [pytest.param("allow", True, marks=TO_COME), ("deny", False)])
+@pytest.mark.parametrize(("answer", "passes"), [("allow", True), ("deny", False)])
 async def test_a_hook_answers_a_question_in_the_persons_place(scene: Scene, answer: str, passes: bool) -> None:
     ask = scene.prints({"hookSpecificOutput": {"permissionDecision": "ask", "permissionDecisionReason": "sure?"}})
     say = scene.prints({"hookSpecificOutput": {"permissionDecision": answer}})
