@@ -444,7 +444,7 @@ RETRY: Final = {"retry": True}
 
 
 def retrying(event: Event, times: int, **verdict: object) -> Group:
-    return frank_group(replace(frank(event, **RETRY, **verdict), max_retries=times))
+    return frank_group(replace(frank(event, "", **RETRY, **verdict), max_retries=times))
 
 
 async def exchange(one: Rig, text: str, failed: bool = False) -> dict[str, Any]:
