@@ -113,31 +113,40 @@ def only_message(line: bytes, text: str) -> bytes:
 
 
 def replaced(line: bytes, replacement: bytes, delivery: Delivery, tool: Tool | None) -> bytes:
-    """The answer with a hook's output in the place of the tool's. Raises Unreadable, TwinKeys.
+    """The answer with a hook's output in the place of the tool's whole result: any member of it may hold some.
 
     An agent that knows an outputSchema rejects a success without structuredContent: such a result says
-    that the call failed, unless the replacement brings its own.
+    that the call failed, unless the replacement brings its own. Raises Unreadable, TwinKeys.
     """
     span = wire.members(line)["result"]
+    old = _members(line[slice(*span)])
     new = _offered(replacement)
-    try:
-        result = wire.without_member(line[slice(*span)], "structuredContent")
-        edited = wire.with_member(result, "content", new["content"])
-    except UNCLEAR:
-        result, edited = b"", b'{"resultType":"complete","content":%b}' % new["content"]
-    had_structured = len(result) != span[1] - span[0]
-    expected = bool(tool.output_schema) if tool else had_structured
+    expected = bool(tool.output_schema) if tool else "structuredContent" in old
+    if "isError" in old:
+        new.setdefault("isError", old["isError"])
     if "structuredContent" not in new and expected and delivery is not Delivery.STRIP_OUTPUT_SCHEMA:
         new["isError"] = b"true"
-    for name in ("structuredContent", "isError"):
-        edited = wire.with_member(edited, name, new[name]) if name in new else edited
-    return wire.splice(line, [(span, edited)])
+    if old.get("resultType") or not old:
+        new = {"resultType": b'"complete"', **new}
+    result = b",".join(b"%b:%b" % (string(name), value) for name, value in new.items())
+    return wire.splice(line, [(span, b"{%b}" % result)])
+
+
+def _members(result: bytes) -> dict[str, bytes]:
+    """The members of a result; none of what is no clear object."""
+    try:
+        return {name: bytes(value) for name, value in wire.fields(result).items()}
+    except UNCLEAR:
+        return {}
 
 
 def failed(line: bytes) -> bytes:
     """The answer marked as that of a failed call. Raises Unreadable, TwinKeys."""
     span = wire.members(line)["result"]
-    return wire.splice(line, [(span, wire.with_member(line[slice(*span)], "isError", b"true"))])
+    result = line[slice(*span)]
+    if not result.startswith(b"{"):
+        return withheld(line, result.decode(errors="replace"))
+    return wire.splice(line, [(span, wire.with_member(result, "isError", b"true"))])
 
 
 def _offered(replacement: bytes) -> dict[str, bytes]:

@@ -18,9 +18,19 @@ if TYPE_CHECKING:
 
 _ANNOTATIONS_LIMIT: Final = 16 * 1024  # bytes: a hundred times the usual, and it goes to each hook
 METHOD: Final = b'"tools/call"'
+INITIALIZED: Final = b'"notifications/initialized"'
 CANCELLED: Final = b'"notifications/cancelled"'
 PROTOCOL_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 """The member of `params._meta` that makes a request one of the stateless era (2026-07-28 and later)."""
+
+SEALED: Final = "hookproxy1."
+"""What every requestState of ours begins with, and its format's number."""
+
+CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
+"""The member of `params._meta` in which an agent of the stateless era says what it can."""
+
+OURS: Final = b"hookproxy:"
+"""What every id of ours begins with."""
 
 CLIENT_INFO_KEY: Final = "io.modelcontextprotocol/clientInfo"
 """The member of `params._meta` in which an agent of the stateless era names itself."""
@@ -37,6 +47,7 @@ class Phase(Enum):
     FORWARDED = auto()  # the server has it
     ANSWERED = auto()  # the server's answer is with the hooks
     CANCELLED = auto()  # by the agent: nothing about it reaches the agent any more
+    STOPPED = auto()  # by us before it was forwarded: no server gets it, and its answer is on its way
 
 
 @dataclass(eq=False, slots=True)
@@ -64,7 +75,9 @@ class Call:
     said: Said | None = None
     """What the answer says; None: it can be read in two ways."""
     inputs: bytes = b""
-    """`params.inputResponses`, as spelled, where the call goes on after the server asked for input."""
+    """`params.inputResponses`, as spelled, where the call goes on after somebody asked for input."""
+    state: str = ""
+    """`params.requestState` of such a call."""
 
     @property
     def sent_key(self) -> bytes:
@@ -85,6 +98,11 @@ class Request:
         """What tells it from other requests in flight."""
         return id_key(self.id)
 
+    @property
+    def is_sealed(self) -> bool:
+        """It brings back what we sealed, or what looks so: no server is to see that."""
+        return (wire.text(bytes(self.params.get("requestState", b""))) or "").startswith(SEALED)
+
 
 def id_key(raw: bytes) -> bytes:
     """What all spellings of one id have in common: `7` and `"7"`, and numbers that are one in JavaScript."""
@@ -103,7 +121,7 @@ def id_key(raw: bytes) -> bytes:
 
 def fresh_id() -> bytes:
     """An id of ours that no agent and no server can have chosen: no SDK takes it for a number."""
-    return b'"hookproxy:%b"' % secrets.token_hex(8).encode()
+    return b'"%b%b"' % (OURS, secrets.token_hex(8).encode())
 
 
 def cancellation(line: bytes, call: Call) -> bytes:
@@ -212,6 +230,7 @@ def to_judge(request: Request, line: bytes, listed: Tool | None) -> Call:
         stateless=stateless,
         task="task" in request.params and not stateless,
         inputs=bytes(request.params.get("inputResponses", b"")) if stateless else b"",
+        state=wire.text(bytes(request.params.get("requestState", b""))) or "",
     )
 
 

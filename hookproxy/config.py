@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from .dialects import DIALECTS
 from .dialects.base import Dialect, Group, HookFile
-from .dialects.hookfile import read_document, suggestion
+from .dialects.hookfile import located, read_document, suggestion
 from .dialects.own import OWN, own_hook
 from .errors import ConfigError, UserError
 from .settings import OnTrouble, Settings, ToolNames
@@ -127,20 +127,45 @@ def _read_config(path: str, around: _Surroundings) -> tuple[Settings, list[_Read
         use = _Use(table.file, folder, where, dialect, table.tool_names, table.on_trouble, options)
         read.extend(_read_use(use, around))
     read.append((_own_group(file, path), ()))
+    _check_rules(file, path)
     return _settings(file, folder, around), read
+
+
+def _check_rules(file: ConfigFile, path: str) -> None:
+    """Raise ConfigError for a permission rule that is none."""
+    from .rules import HINT, parsed
+
+    for key in ("allow", "ask", "deny"):
+        rules: list[str] = getattr(file.permissions, key)
+        for number, rule in enumerate(rules):
+            try:
+                parsed(rule)
+            except ValueError as problem:
+                raise ConfigError(f"{path}: permissions.{key}[{number}]", str(problem), HINT) from None
 
 
 def _settings(file: ConfigFile, folder: str, around: _Surroundings) -> Settings:
     return Settings(
         on_trouble=file.on_trouble,
         on_ask=file.on_ask,
+        on_ask_fallback=OnTrouble.ALLOW if file.on_ask_fallback == "allow" else OnTrouble.DENY,
+        prompter=_prompter(file, folder),
         feedback=file.feedback,
         max_message_bytes=file.max_message_bytes,
         audit_file=around.find(file.audit.file, folder) if file.audit.file else "",
         audit_required=file.audit.required,
         audit_digest=file.audit.arguments == "digest",
         audit_all_calls=file.audit.calls == "all",
+        allow=tuple(file.permissions.allow),
+        ask=tuple(file.permissions.ask),
+        deny=tuple(file.permissions.deny),
+        hide_denied=file.permissions.hide_denied,
     )
+
+
+def _prompter(file: ConfigFile, folder: str) -> tuple[str, ...]:
+    command = () if isinstance(file.on_ask_fallback, str) else tuple(file.on_ask_fallback.command)
+    return located(command, folder)
 
 
 def _own_group(file: ConfigFile, path: str) -> Group:

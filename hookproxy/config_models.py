@@ -28,6 +28,7 @@ _HEADER: Final = re.compile(r"\s*(\[\[?)([^\[\]]+)\]")
 _KEY: Final = re.compile(r"\s*([\w\-.\"' \t]+?)\s*=")
 
 _Path = Annotated[str, Field(min_length=1)]
+_Rule = Annotated[str, Field(min_length=1)]
 # TOML has no enums: a string that names a member will do.
 _OnTrouble = Annotated[OnTrouble, Field(strict=False)]
 _OnAsk = Annotated[OnAsk, Field(strict=False)]
@@ -138,6 +139,28 @@ class Audit(Table):
     )
 
 
+class Permissions(Table):
+    """Permission rules, as `Tool` or `Tool(what)`: globs over a tool's names. Deny beats ask beats allow."""
+
+    allow: list[_Rule] = Field(
+        [], description="Calls for which nobody is asked, although a hook wants it; an ask rule beats it."
+    )
+    ask: list[_Rule] = Field([], description="Calls for which a person must be asked; an allow rule changes nothing.")
+    deny: list[_Rule] = Field([], description="Calls that are refused, whatever hooks and other rules say.")
+    hide_denied: bool = Field(
+        True, description="Tools that a deny rule names without parentheses are left out of tools/list."
+    )
+
+
+class Prompter(Table):
+    """`on_ask_fallback = { command = ["./ask"] }`: a program that asks the person, by a dialog or a chat message."""
+
+    command: Annotated[list[_Path], Field(min_length=1)] = Field(
+        description="The program and its arguments; a relative path starts from the folder of hookproxy.toml. It reads "
+        "the question as JSON (server, tool, arguments, reason, asked_by) and exits with 0 for yes, 2 for no."
+    )
+
+
 class ConfigFile(Table):
     """The whole of hookproxy.toml."""
 
@@ -148,8 +171,13 @@ class ConfigFile(Table):
     )
     on_ask: _OnAsk = Field(
         _DEFAULT.on_ask,
-        description='What follows when a hook wants a person to be asked: "elicit" asks, and denies where '
-        'the agent cannot ask; "deny" and "allow" do not ask.',
+        description='What follows when a person is to be asked: "elicit" asks through the agent; "deny" and "allow" '
+        "do not ask.",
+    )
+    on_ask_fallback: Literal["deny", "allow"] | Prompter = Field(
+        "deny",
+        description='What follows when a person is to be asked and the agent cannot: "deny", "allow", or a prompter of '
+        "your own.",
     )
     feedback: _Delivery = Field(
         _DEFAULT.feedback,
@@ -163,6 +191,9 @@ class ConfigFile(Table):
     )
     use: list[Use] = Field([], description="Hook files of other systems, as they are: one `[[use]]` table each.")
     hooks: OwnHooks = Field(OwnHooks(), description="Hooks of our own.")
+    permissions: Permissions = Field(
+        Permissions(), description="Permission rules, judged on the final arguments, after every rewrite."
+    )
     audit: Audit = Field(Audit(), description="The audit log.")
 
 

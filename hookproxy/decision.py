@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from .model import Statement
+from .model import Event, Statement
 
 
 class Ground(Enum):
@@ -16,6 +16,8 @@ class Ground(Enum):
     FAILED_CLOSED = "failed closed"  # a hook failed, and its own field or its dialect's document denies then
     ASK_DENIED = "ask denied"  # a person must confirm, and the configuration denies then
     ASK_UNAVAILABLE = "ask unavailable"  # a person must confirm, and cannot be asked
+    DECLINED = "declined"  # a person was asked, and did not say yes
+    RULE = "rule"  # a permission rule says so
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class Question:
     """Somebody wants a person to be asked about a call."""
 
     by: str
-    """The hook's label."""
+    """Who, in words: `the PreToolUse hook guard.sh`."""
     reason: str
 
 
@@ -46,7 +48,7 @@ class Refuse:
     """The decision to block a call."""
 
     by: str
-    """The hook's label."""
+    """The hook's label; the permission rule as written; for the grounds of questions, who asks, in words."""
     reason: str
     """What the hook gave as its reason; for the grounds of trouble, what went wrong with it."""
     asked: bool = False
@@ -55,6 +57,8 @@ class Refuse:
     ground: Ground = Ground.DENIED
     feedback: tuple[str, ...] = ()
     """Texts for the model from all hooks that spoke, to go with the refusal."""
+    event: Event = Event.PRE_TOOL_USE
+    """The occasion at which the hook refused."""
 
 
 Decision = Proceed | Refuse

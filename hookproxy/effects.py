@@ -73,6 +73,16 @@ class Elicited:
 
 
 @dataclass(frozen=True, slots=True)
+class PersonAnswered:
+    """The answer to a question of ours; it is not forwarded."""
+
+    key: bytes
+    """Of our question's id."""
+    result: bytes
+    """As spelled; empty: there is none."""
+
+
+@dataclass(frozen=True, slots=True)
 class InitializeAnswered:
     """The result of `initialize`: SessionStart hooks may add to its instructions."""
 
@@ -94,7 +104,7 @@ class Dropped:
     why: str
 
 
-FromAgent = Passing | Send | StartCall | CancelCall | Refused | Opened | Elicited
+FromAgent = Passing | Send | StartCall | CancelCall | Refused | Opened | Elicited | PersonAnswered
 FromServer = Passing | Answered | InitializeAnswered | ToolsListed | Elicited | Noise | Dropped
 
 

@@ -6,10 +6,10 @@ A sentence names the hook and says what the model can act on. With nothing to sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, assert_never
 
-from . import answers, wire
+from . import answers, questions, wire
 from .answers import Delivered
 from .decision import Comments, Ground, Refuse
 from .model import Statement, Tool
@@ -25,9 +25,9 @@ _LONGEST: Final = 1_000_000
 """Characters of text in our own answers: at six bytes each in JSON, a line stays below `answers.LIMIT`."""
 
 
-def refusal(id_lexeme: bytes, refuse: Refuse, event: str, *, stateless: bool = False, task: bool = False) -> bytes:
+def refusal(id_lexeme: bytes, refuse: Refuse, *, stateless: bool = False, task: bool = False) -> bytes:
     """The answer to a refused call: a failed result, or an error where only a task is a valid result."""
-    text = _paragraphs((_refused(refuse, event), *refuse.feedback))[:_LONGEST]
+    text = _paragraphs((_refused(refuse), *refuse.feedback))[:_LONGEST]
     return _failure(id_lexeme, text, stateless, task)
 
 
@@ -83,20 +83,57 @@ def without_output_schemas(line: bytes, hooked: Callable[[str], bool]) -> bytes:
 
     def stripped(result: bytes) -> bytes:
         tools = answers.peek(result, "tools")
-        edits: list[answers.Edit] = []
-        at = 0
-        for item in map(bytes, wire.items(tools)):
-            at = tools.index(item, at)
-            name = wire.text(answers.peek(item, "name"))
-            if name is not None and hooked(name):
-                edits.append(((at, at + len(item)), wire.without_member(item, "outputSchema")))
-            at += len(item)
-        shorter = wire.splice(tools, edits)
-        edited = wire.with_member(result, "tools", shorter)
-        changed = shorter != tools and answers.peek(result, "cacheScope")
-        return wire.with_member(edited, "cacheScope", b'"private"') if changed else edited
+        edits = [
+            ((start, end), wire.without_member(tools[start:end], "outputSchema"))
+            for (start, end), name in _listed(tools)
+            if name is not None and hooked(name)
+        ]
+        return _with_tools(result, tools, wire.splice(tools, edits))
 
     return _with_result(line, stripped)
+
+
+def without_tools(line: bytes, hidden: Callable[[str], bool]) -> bytes:
+    """A tools/list answer without the hidden tools, and no more to be cached for everyone.
+
+    An answer that cannot be read stays as it is: to hide is a courtesy, for a call of a hidden tool is refused anyway.
+    """
+
+    def shown(result: bytes) -> bytes:
+        tools = answers.peek(result, "tools")
+        edits: list[answers.Edit] = []
+        before: wire.Span | None = None  # the last tool that stays, or went with all before it
+        gone = True  # all tools so far
+        for span, name in _listed(tools):
+            if name is not None and hidden(name):
+                edits.append(((before[1] if before else span[0], span[1]), b""))
+            elif gone and before:
+                edits.append(((before[1], span[0]), b""))  # what stood between is no more between two
+                gone = False
+            else:
+                gone = False
+            before = span
+        return _with_tools(result, tools, wire.splice(tools, edits))
+
+    return _with_result(line, shown)
+
+
+def _listed(tools: bytes) -> Iterator[tuple[wire.Span, str | None]]:
+    """Where each tool of a list stands, and its name; None: it has none that can be read. Raises Unreadable."""
+    at = 0
+    for item in map(bytes, wire.items(tools)):
+        start = tools.index(item, at)
+        at = start + len(item)
+        yield (start, at), wire.text(answers.peek(item, "name"))
+
+
+def _with_tools(result: bytes, tools: bytes, edited: bytes) -> bytes:
+    """The tools/list result with its list edited."""
+    if edited == tools:
+        return result
+    result = wire.with_member(result, "tools", edited)
+    scope = answers.peek(result, "cacheScope")
+    return wire.with_member(result, "cacheScope", b'"private"') if scope else result
 
 
 def unaudited(id_lexeme: bytes, *, stateless: bool, task: bool, ran: bool) -> bytes:
@@ -144,6 +181,26 @@ def too_long(size: int, limit: int) -> str:
     return f"It has {size} bytes; more than {limit} (max_message_bytes) cannot be judged."
 
 
+def elicitation(id_lexeme: bytes, message: str) -> bytes:
+    """Our question to the person, as a request to the agent."""
+    params = questions.parameters(message)
+    return b'{"jsonrpc":"2.0","id":%b,"method":"elicitation/create","params":%b}\n' % (id_lexeme, params)
+
+
+def question_cancelled(id_lexeme: bytes) -> bytes:
+    """Our question to the person is taken back: the call that it is about is gone."""
+    params = b'{"requestId":%b,"reason":"The call that this is about is gone."}' % id_lexeme
+    return b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":%b}\n' % params
+
+
+def input_required(id_lexeme: bytes, message: str, seal: str) -> bytes:
+    """The answer to a call that goes on when the person has answered (2026-07-28)."""
+    request = b'{"method":"elicitation/create","params":%b}' % questions.parameters(message)
+    requests = b"{%b:%b}" % (answers.string(questions.MEMBER), request)
+    result = b'{"resultType":"input_required","inputRequests":%b,"requestState":%b}' % (requests, answers.string(seal))
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (id_lexeme, result)
+
+
 def log_entry(text: str) -> bytes:
     """A log message for the person; the server must have declared logging."""
     return (
@@ -173,8 +230,8 @@ def _broken(id_lexeme: bytes, text: str) -> bytes:
     return answers.error(id_lexeme, answers.INTERNAL, text)
 
 
-def _refused(refuse: Refuse, event: str) -> str:
-    hook, reason = f"the {event} hook {refuse.by}", refuse.reason
+def _refused(refuse: Refuse) -> str:
+    hook, reason = f"the {refuse.event} hook {refuse.by}", refuse.reason
     match refuse.ground:
         case Ground.DENIED:
             said = f": {reason}" if reason else ", which gave no reason. The tool was not run."
@@ -189,10 +246,16 @@ def _refused(refuse: Refuse, event: str) -> str:
         case Ground.ASK_DENIED:
             rule = 'The configuration says on_ask = "deny", so the call is denied.'
         case Ground.ASK_UNAVAILABLE:
-            rule = "This version of hookproxy cannot ask the user yet (elicitation), so the call is denied."
+            rule = "This agent cannot ask the user, so the call is denied."
+        case Ground.DECLINED:
+            rule = "The user was asked and did not allow it. Do not try it again, unless the user says so."
+        case Ground.RULE:
+            return (
+                f"Blocked by the permission rule {refuse.by} of hookproxy.toml{_because(reason)} The tool was not run."
+            )
         case _:
             assert_never(refuse.ground)
-    return f"Blocked: {hook} requires confirmation by the user{_because(reason)} {rule}"
+    return f"Blocked: {refuse.by} requires confirmation by the user{_because(reason)} {rule}"
 
 
 def _because(reason: str) -> str:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from . import calls
+from typing import TYPE_CHECKING, Final
+
+from . import calls, wire
 from .replies import Members
+
+if TYPE_CHECKING:
+    import msgspec
+
+_FIRST_WITH_ELICITATION: Final = "2025-06-18"  # versions are dates, which sort as texts do
 
 
 class Greeting:
@@ -16,11 +23,28 @@ class Greeting:
         """It began with `initialize`."""
         self.agent = ""
         """Name and version as the agent gave them."""
+        self._offers_form = False
+        self._initialized = False
+        self._version = ""
+
+    @property
+    def may_ask(self) -> bool:
+        """The agent takes questions to the person as requests: it said so, and the handshake is over."""
+        return self._offers_form and self._initialized and self._version >= _FIRST_WITH_ELICITATION
 
     def initialize(self, params: Members) -> None:
         """The params of an `initialize` request."""
         self.opened = self.handshake = True
         self.agent = calls.introduced(params.get("clientInfo"))
+        self._offers_form = offers_form(params.get("capabilities"))
+
+    def answered(self, result: Members) -> None:
+        """The result of `initialize`, which says what version is spoken."""
+        self._version = wire.text(bytes(result.get("protocolVersion", b""))) or ""
+
+    def initialized(self) -> None:
+        """The agent has ended the handshake."""
+        self._initialized = True
 
     def request(self, meta: Members) -> None:
         """`params._meta` of any other request."""
@@ -32,3 +56,12 @@ class Greeting:
         """`params._meta` of a tool call: it opens a session of an agent that greets nobody, too."""
         self.request(meta)
         self.opened = True
+
+
+def offers_form(capabilities: bytes | msgspec.Raw | None) -> bool:
+    """True if an agent with these capabilities shows forms to the person: `elicitation` is `{}`, or has `form`."""
+    try:
+        elicitation = wire.fields(wire.fields(capabilities or b"{}").get("elicitation", b"5"))
+    except ValueError:
+        return False
+    return not elicitation or "form" in elicitation

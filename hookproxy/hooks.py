@@ -12,11 +12,13 @@ import anyio.abc
 import anyio.to_thread
 
 from . import legible, matching, policy, schema, wire
-from .decision import Comments, Decision, Proceed, Refuse
+from .aside import Aside, Report
+from .decision import Comments, Decision, Ground, Proceed, Question, Refuse
 from .dialects.base import Group
 from .dialects.identities import foreign_to
 from .groups import Chosen, Groups
-from .model import Ended, Event, HookResult, HookSpec, Occasion, Order, Statement, Tool, Verdict
+from .model import Ended, Event, HookResult, HookSpec, Occasion, Order, Permission, Statement, Tool, Verdict
+from .rules import Rules
 from .runners import RUNNERS
 from .settings import Settings
 
@@ -26,9 +28,6 @@ _OTHERS: Final = 64  # descriptors that are left to all else
 _RULES: Final = 1024  # permission rules that hooks may add to a session: a table must not grow for ever
 
 _SILENT: Final = Verdict()
-
-Report = Callable[[Statement], None]
-"""Tells people what a hook has for them. Never blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +44,25 @@ class Hooks:
 
     def __init__(self, groups: Sequence[Group], settings: Settings, server: str, environ: Mapping[str, str]) -> None:
         self.groups = Groups(groups, server)
+        self.rules = Rules.of(settings)
+        self.environ = environ
         self._settings = settings
-        self._places = anyio.Semaphore(_places(), fast_acquire=True)
+        places = _places()
+        self._places_aside = anyio.Semaphore(max(places // 4, 1), fast_acquire=True)
+        self._places = anyio.Semaphore(max(places - places // 4, 1), fast_acquire=True)
         self._environments = {group.dialect.name: _environment(group, environ) for group in groups}
         self._allowed: dict[str, Callable[[str, bytes], bool]] = {}
-        self._tasks: anyio.abc.TaskGroup | None = None
+        self._allowed_tools: set[str] = set()
         self._report: Report = lambda _statement: None
-        self._tell: Callable[[], None] = lambda: None
-        self.aside = 0
-        """Hooks that run and nobody waits for."""
+        self.aside = Aside(self._run_aside)
 
     def begin(self, tasks: anyio.abc.TaskGroup, report: Report, tell: Callable[[], None]) -> None:
-        """Hooks that nobody waits for run in `tasks` and end with it.
+        """Hooks that nobody waits for run in `tasks` and end with it; `tell` is called when one has ended.
 
-        `report` gets each statement when it is made; `tell` is called when a hook that nobody waits for has ended.
+        `report` gets each statement when it is made.
         """
-        self._tasks, self._report, self._tell = tasks, report, tell
+        self._report = report
+        self.aside.begin(tasks, report, tell)
 
     async def before(self, occasion: Occasion, listed: Tool | None, heard: list[Statement]) -> Hearing:
         """Ask the PreToolUse hooks: each group sees the arguments as rewritten so far, and a denial ends it.
@@ -83,10 +85,25 @@ class Hooks:
                 rewritten = decision.arguments
                 occasion = replace(occasion, arguments=legible.normalise(rewritten))
             proceed = Proceed(rewritten, feedback, proceed.question or decision.question)
+        decision = self._ruled(proceed, occasion)
+        if isinstance(decision, Refuse):
+            return Hearing(decision, occasion.arguments)
+        proceed = decision
         requests = self.groups.choose(Event.PERMISSION_REQUEST, occasion.tool)
         if requests or proceed.question:
             return Hearing(await self._permitted(requests, proceed, occasion, heard), occasion.arguments)
         return Hearing(proceed, occasion.arguments)
+
+    def _ruled(self, proceed: Proceed, occasion: Occasion) -> Decision:
+        """What the configuration's permission rules make of a call that hooks let go, on its final arguments."""
+        ruling = self.rules.judge(self.groups.names(occasion.tool), occasion.arguments) if self.rules else None
+        if ruling is None:
+            return proceed
+        if ruling.permission is Permission.DENY:
+            return Refuse(ruling.rule, "", ground=Ground.RULE, feedback=proceed.feedback)
+        if ruling.permission is Permission.ASK:
+            return replace(proceed, question=proceed.question or Question(ruling.by, ""))
+        return replace(proceed, question=None, asked=proceed.question is not None)
 
     async def after(self, occasion: Occasion, heard: list[Statement]) -> Comments:
         """Ask the PostToolUse or PostToolUseFailure hooks of all groups; else as `before`."""
@@ -119,18 +136,29 @@ class Hooks:
             if isinstance(answer, Refuse):
                 return replace(answer, feedback=proceed.feedback + answer.feedback)
             yes = yes or answer
-        if question is None:
-            return proceed
-        if not (yes or self._allows(occasion)):
-            refuse = policy.unanswered(question, self._settings.on_ask)
-            if refuse:
-                return replace(refuse, feedback=proceed.feedback)
-        return replace(proceed, question=None, asked=True)
+        if question and (yes or self._allows(occasion)):
+            return replace(proceed, question=None, asked=True)
+        return proceed
 
     def _allows(self, occasion: Occasion) -> bool:
-        """A rule that a hook added to the session covers the call, under any of its names."""
+        """A person, or a rule that a hook added, has allowed the call for this session."""
+        if occasion.tool in self._allowed_tools:
+            return True
         names = self.groups.names(occasion.tool)
         return any(rule(name, occasion.arguments) for rule in self._allowed.values() for name in names)
+
+    def concern(self, tool: str) -> bool:
+        """True if any hook or rule is to see calls of this tool."""
+        return self.groups.concerns(tool) or self.rules.concerns(self.groups.names(tool))
+
+    def hide(self, tool: str) -> bool:
+        """True if the tool is not to be listed: a rule denies each of its calls."""
+        return self.rules.hides(self.groups.names(tool))
+
+    def allow_tool(self, tool: str) -> None:
+        """A person allows this tool for the rest of the session, whatever its arguments."""
+        if len(self._allowed_tools) < _RULES:
+            self._allowed_tools.add(tool)
 
     async def _ask(
         self,
@@ -142,7 +170,7 @@ class Hooks:
     ) -> list[Statement]:
         """Run hooks in their dialect's order. Statements stand in the order in which the last one wins."""
         order = group.dialect.order
-        awaited = [spec for spec in hooks if not self._started_aside(group, spec, occasion)]
+        awaited = [spec for spec in hooks if not self.aside.start(group, spec, occasion)]
         if len(awaited) > 1 and order in (Order.PARALLEL, Order.TOGETHER):
             said = await self._ask_at_once(group, awaited, occasion, heard, listed)
             return said if order is Order.PARALLEL else sorted(said, key=lambda one: awaited.index(one.spec))
@@ -167,47 +195,41 @@ class Hooks:
         """In the order in which they finish."""
         said: list[Statement] = []
 
+        problems: list[OSError] = []
+
         async def run(spec: HookSpec) -> None:
-            said.append(await self._run(group, spec, occasion, heard, listed))
+            try:
+                said.append(await self._run(group, spec, occasion, heard, listed))
+            except OSError as problem:  # too few descriptors or processes; told when the others have ended
+                problems.append(problem)
 
         async with anyio.create_task_group() as tasks:
             for spec in hooks:
                 tasks.start_soon(run, spec)
+        if problems:
+            raise problems[0]
         return said
 
-    def _started_aside(self, group: Group, spec: HookSpec, occasion: Occasion) -> bool:
-        if not spec.background or self._tasks is None:
-            return False
-        self._tasks.start_soon(self._run_aside, group, spec, occasion)
-        return True
-
     async def _run_aside(self, group: Group, spec: HookSpec, occasion: Occasion) -> None:
-        self.aside += 1
-        try:
-            await self._run(group, spec, occasion, [])
-        except OSError as problem:  # too few descriptors or processes: it decides nothing, and is told
-            trouble = Verdict(trouble=f"could not be run: {problem.strerror}")
-            self._report(Statement(spec, HookResult(Ended.NOT_STARTED), trouble))
-        finally:
-            self.aside -= 1
-            self._tell()
+        await self._run(group, spec, occasion, [])
 
     async def _run(
         self, group: Group, spec: HookSpec, occasion: Occasion, heard: list[Statement], listed: Tool | None = None
     ) -> Statement:
+        places = self._places_aside if spec.background else self._places
         document = group.dialect.write(spec, occasion)
         environment = self._environments[group.dialect.name]
         try:
-            self._places.acquire_nowait()  # nearly always: to ask whether to wait costs a tenth of a small hook
+            places.acquire_nowait()  # nearly always: to ask whether to wait costs a tenth of a small hook
         except anyio.WouldBlock:
-            await self._places.acquire()
+            await places.acquire()
         try:
             result = await RUNNERS[spec.type](spec, document, environment)
         except anyio.get_cancelled_exc_class():
             heard.append(Statement(spec, HookResult(Ended.CANCELLED), _SILENT))
             raise
         finally:
-            self._places.release()
+            places.release()
         verdict = group.dialect.read(spec, result)
         if verdict.arguments is not None:
             verdict = await _fitting(verdict, occasion, listed)

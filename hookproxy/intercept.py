@@ -4,84 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import Enum, auto
 from itertools import count
-from time import perf_counter, time
-from typing import Final, Protocol
+from time import perf_counter
 
-from . import elicitations, feedback, outcomes, wire
-from .audit import Audit, Record
+from . import answers, elicitations, feedback, forwarding, legible, outcomes, policy, questions
+from .audit import Record
 from .calls import Call
-from .decision import Comments, Proceed, Refuse
-from .effects import Elicited
-from .hooks import Hooks
-from .model import Event, Occasion, Outcome, Permission, Session, Statement, Tool
+from .case import Case, Desk, Ending, occasion_of, refusal
+from .decision import Comments, Decision, Proceed, Refuse
+from .model import Event, Outcome, Permission, Statement
 from .outcomes import NO_OUTCOME
-from .settings import Settings
-
-_ID_IN_META: Final = ("claudecode/toolUseId", "callId")
-"""Where agents name their own call: Claude Code, Codex."""
-
-
-class Ending(Enum):
-    """How a forwarded call can end without an answer."""
-
-    LOST = auto()  # the server is gone
-    INTERRUPTED = auto()  # the agent cancelled it
-
-
-class Desk(Protocol):
-    """What a call needs of the proxy that holds it."""
-
-    hooks: Hooks
-    settings: Settings
-    session: Session
-    audit: Audit
-
-    def agent(self) -> str:
-        """Name and version as the agent gave them, else nothing."""
-
-    def tool(self, name: str) -> Tool | None:
-        """What a listing told of the tool."""
-
-    async def words(self) -> tuple[str, ...]:
-        """Wait until SessionStart hooks are done; gives what hooks beside calls said and nobody has delivered yet."""
-
-    async def forward(self, call: Call, line: bytes) -> bytes | Ending:
-        """Send the call to the server and wait for its answer."""
-
-    def answer(self, call: Call, line: bytes) -> None:
-        """Send the call's answer to the agent, unless it cancelled the call."""
-
-    def stop_others(self, call: Call, refuse: Refuse) -> None:
-        """Refuse all other calls that the server does not know yet."""
-
-    def repeat(self, call: Call, line: bytes) -> bytes | None:
-        """Take back an answered call, to make it again: gives its line with a new id, or None if it is cancelled."""
-
-    def occur(self, occasion: Occasion) -> None:
-        """Tell hooks of something, and wait for none of them."""
-
-    def elicited(self, elicited: Elicited) -> None:
-        """Tell hooks of a question of the server to the person, or of its answer."""
-
-    def say(self, text: str) -> None:
-        """Tell people."""
-
-    def say_once(self, text: str) -> None:
-        """Tell people, unless they have been told."""
-
-    def lost(self, call: Call) -> bytes:
-        """The line that tells the agent that the server is gone."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Delivery:
-    """An answer as the agent may get it."""
-
-    line: bytes
-    repeats: int = 0
-    """How often the call may be repeated before the agent gets this."""
+from .questions import Consent
+from .seals import Round
 
 
 async def intercept(call: Call, desk: Desk) -> None:
@@ -117,37 +51,94 @@ async def _judged(call: Call, desk: Desk, record: Record) -> bytes | None:
     words = await desk.words()
     for answer in elicitations.in_responses(call.inputs):
         desk.elicited(answer)
-    occasion = occasion_of(call, desk)
-    hearing = await desk.hooks.before(occasion, desk.tool(call.tool), record.statements)
+    case = Case(call, desk, record, occasion_of(call, desk))
+    waiting = desk.seals.open(call.state, call.tool, call.arguments) if call.state else None
+    if waiting is not None:
+        return await _resumed(case, replace(waiting, feedback=(*words, *waiting.feedback)))
+    hearing = await desk.hooks.before(case.occasion, desk.tool(call.tool), record.statements)
     decision = hearing.decision
+    if hearing.arguments is not case.occasion.arguments:
+        case.occasion = replace(case.occasion, arguments=hearing.arguments)
+    if words:
+        decision = replace(decision, feedback=(*words, *decision.feedback))
+    if isinstance(decision, Proceed) and decision.question:
+        settled = await _settled(case, decision)
+        if isinstance(settled, bytes):
+            return settled
+        decision = settled
+    return await _decided(case, decision)
+
+
+async def _settled(case: Case, proceed: Proceed) -> Decision | bytes:
+    """Have the person asked: gives the decision, or the answer to the call that asks for another round."""
+    call, desk, question = case.call, case.desk, proceed.question
+    can_ask = desk.may_ask(call)
+    decision = policy.unasked(proceed, desk.settings, can_ask or bool(desk.settings.prompter))
+    if question is None or not isinstance(decision, Proceed) or decision.question is None:
+        return decision
+    message = questions.text(desk.session.server, call.tool, case.occasion.arguments, question)
+    asking = replace(case.occasion, occasioned_by="permission_prompt", message=message)
+    for event in (Event.NOTIFICATION, Event.USER_INPUT):
+        desk.occur(replace(asking, event=event))
+    if call.stateless and can_ask:
+        waiting = Round(call.tool, call.arguments, proceed.arguments, proceed.feedback, question)
+        case.record.decision, case.record.result, case.record.reason = "asked", "pending", question.reason
+        return feedback.input_required(call.id, message, desk.seals.seal(waiting))
+    asked = questions.document(desk.session.server, call.tool, case.occasion.arguments, question)
+    return _answered(case, proceed, await desk.ask(call, message, asked))
+
+
+def _answered(case: Case, proceed: Proceed, consent: Consent) -> Decision:
+    """The decision that the person's answer makes of the question."""
+    if consent is Consent.NO:
+        return policy.declined(proceed)
+    if consent is Consent.SESSION:
+        case.desk.hooks.allow_tool(case.call.tool)
+    return replace(proceed, question=None, asked=True)
+
+
+async def _resumed(case: Case, waiting: Round) -> bytes | None:
+    """The call goes on in another round: its hooks have been asked, and what they decided holds."""
+    case.state = waiting.state
+    proceed = Proceed(waiting.rewritten, waiting.feedback, waiting.question, waiting.asked)
+    decision: Decision = proceed
+    if waiting.rewritten is not None:
+        case.occasion = replace(case.occasion, arguments=legible.normalise(waiting.rewritten))
+    if waiting.question:
+        consent = questions.consent(answers.peek(case.call.inputs, questions.MEMBER))
+        decision = _answered(case, proceed, consent)
+    return await _decided(case, decision)
+
+
+async def _decided(case: Case, decision: Decision) -> bytes | None:
+    """Carry the decision out; gives the call's answer, None where there is to be none."""
+    call, desk, record = case.call, case.desk, case.record
     asked = "asked-" if decision.asked else ""
-    if isinstance(decision, Refuse):
-        record.decision, record.result, record.reason = f"{asked}deny", "refused", decision.reason
-        desk.occur(replace(occasion, event=Event.PERMISSION_DENIED, message=decision.reason))
-        if decision.stop:
-            desk.stop_others(call, decision)
-        return refusal(call, replace(decision, feedback=(*words, *decision.feedback)))
-    record.decision, record.final = f"{asked}allow", decision.arguments or b""
-    occasion = replace(occasion, arguments=hearing.arguments)
-    return await _forwarded(call, desk, record, occasion, decision, (*words, *decision.feedback))
+    if isinstance(decision, Proceed):
+        record.decision, record.final = f"{asked}allow", decision.arguments or b""
+        return await _forwarded(case, decision)
+    record.decision, record.result, record.reason = f"{asked}deny", "refused", decision.reason
+    desk.occur(replace(case.occasion, event=Event.PERMISSION_DENIED, message=decision.reason))
+    if decision.stop:
+        desk.stop_others(call, decision)
+    return refusal(call, decision)
 
 
-async def _forwarded(  # what is known of the call by now
-    call: Call, desk: Desk, record: Record, occasion: Occasion, decision: Proceed, texts: tuple[str, ...]
-) -> bytes | None:
+async def _forwarded(case: Case, decision: Proceed) -> bytes | None:
     """Have the call made, as often as its hooks say, and its answer commented."""
-    line = _line(call, decision)
-    for record.repeats in count():
+    call, desk = case.call, case.desk
+    line = forwarding.to_server(call, decision.arguments, case.state)
+    for case.record.repeats in count():
         sent = perf_counter()
         answer = await desk.forward(call, line)
-        if isinstance(answer, bytes) and not (texts or desk.audit.path or desk.hooks.groups.hears_outcome(call.tool)):
+        if isinstance(answer, bytes) and not _is_read(case, decision):
             return answer  # nobody wants to know what it says
         timed = Outcome(duration_ms=round((perf_counter() - sent) * 1000))
-        occasion = replace(occasion, outcome=timed)
+        case.occasion = replace(case.occasion, outcome=timed)
         if isinstance(answer, Ending):
-            return await _ended(call, desk, record, occasion, answer)
-        delivery = await _commented(call, desk, record, occasion, answer, texts)
-        if delivery.repeats <= record.repeats:
+            return await _ended(case, answer)
+        delivery = await _commented(case, answer, decision)
+        if delivery.repeats <= case.record.repeats:
             return delivery.line
         again = desk.repeat(call, line)
         if again is None:
@@ -156,62 +147,37 @@ async def _forwarded(  # what is known of the call by now
     raise AssertionError("count() has no end")
 
 
-def refusal(call: Call, refuse: Refuse) -> bytes:
-    """The line that tells the agent, and its model, that the call is refused and why."""
-    return feedback.refusal(call.id, refuse, Event.PRE_TOOL_USE, stateless=call.stateless, task=call.task)
+def _is_read(case: Case, decision: Proceed) -> bool:
+    """Somebody wants to know what the answer says, or has to be told with it. Rounds of a call must be followed."""
+    desk, call = case.desk, case.call
+    return bool(decision.feedback or desk.audit.path or call.stateless or desk.hooks.groups.hears_outcome(call.tool))
 
 
-def occasion_of(call: Call, desk: Desk) -> Occasion:
-    """The moment before a call, as its hooks are told."""
-    listed = desk.tool(call.tool)
-    return Occasion(
-        event=Event.PRE_TOOL_USE,
-        session=desk.session,
-        tool=call.tool,
-        tool_name=desk.hooks.groups.first_name(call.tool),
-        tool_use_id=_told_id(call) or f"call_{call.key.decode(errors='replace')}",
-        arguments=call.arguments,
-        annotations=listed.annotations if listed else b"",
-        request_id=call.key.decode(errors="replace"),
-        at=time(),
-    )
-
-
-def _told_id(call: Call) -> str:
-    """What the agent itself calls the call; empty where it does not tell."""
-    for key in _ID_IN_META:
-        if key in call.meta and (name := wire.text(bytes(call.meta[key]))):
-            return name
-    return ""
-
-
-def _line(call: Call, decision: Proceed) -> bytes:
-    """The agent's own bytes, or the same with only `params.arguments` replaced."""
-    if decision.arguments is None:
-        return call.line
-    start, end = wire.members(call.line)["params"]
-    params = call.line[start:end]
-    rewritten = wire.with_member(params, "arguments", wire.one_line(decision.arguments.replace(b"\n", b" ")))
-    return wire.splice(call.line, [((start, end), rewritten)])
-
-
-async def _ended(call: Call, desk: Desk, record: Record, occasion: Occasion, ending: Ending) -> bytes | None:
+async def _ended(case: Case, ending: Ending) -> bytes | None:
     """A call without an answer: PostToolUseFailure hooks hear of it; the agent does unless it cancelled."""
     interrupted = ending is Ending.INTERRUPTED
-    record.result = "cancelled" if interrupted else "lost"
+    case.record.result = "cancelled" if interrupted else "lost"
     said = "The call was cancelled." if interrupted else "The server exited before it answered."
-    outcome = replace(occasion.outcome or NO_OUTCOME, error=said, interrupted=interrupted)
-    happened = replace(occasion, event=Event.POST_TOOL_USE_FAILURE, outcome=outcome)
+    outcome = replace(case.occasion.outcome or NO_OUTCOME, error=said, interrupted=interrupted)
+    happened = replace(case.occasion, event=Event.POST_TOOL_USE_FAILURE, outcome=outcome)
     if not interrupted:
-        desk.occur(replace(happened, event=Event.ERROR_OCCURRED, occasioned_by="system", message=said))
-    await desk.hooks.after(happened, record.statements)
-    return None if interrupted else desk.lost(call)
+        case.desk.occur(replace(happened, event=Event.ERROR_OCCURRED, occasioned_by="system", message=said))
+    await case.desk.hooks.after(happened, case.record.statements)
+    return None if interrupted else case.desk.lost(case.call)
 
 
-async def _commented(  # what is known of the call by now
-    call: Call, desk: Desk, record: Record, occasion: Occasion, line: bytes, texts: tuple[str, ...]
-) -> _Delivery:
+@dataclass(frozen=True, slots=True)
+class _Delivery:
+    """An answer as the agent may get it."""
+
+    line: bytes
+    repeats: int = 0
+    """How often the call may be repeated before the agent gets this."""
+
+
+async def _commented(case: Case, line: bytes, decision: Proceed) -> _Delivery:
     """The server's answer as the agent gets it: with what hooks say, or as it came."""
+    call, desk, record = case.call, case.desk, case.record
     try:
         reading = outcomes.read(call)
     except ValueError as problem:
@@ -220,13 +186,11 @@ async def _commented(  # what is known of the call by now
         return _Delivery(feedback.ambiguous(call.id, str(problem)))
     if not reading.final:
         record.result = "pending"
-        for question in reading.questions:
-            desk.elicited(question)
-        return _Delivery(line)
+        return _Delivery(_unfinished(case, line, decision, reading))
     record.result = "error" if reading.failed else "ok"
-    outcome = replace(reading.outcome, duration_ms=(occasion.outcome or NO_OUTCOME).duration_ms)
+    outcome = replace(reading.outcome, duration_ms=(case.occasion.outcome or NO_OUTCOME).duration_ms)
     event = Event.POST_TOOL_USE_FAILURE if reading.failed else Event.POST_TOOL_USE
-    happened = replace(occasion, event=event, outcome=outcome)
+    happened = replace(case.occasion, event=event, outcome=outcome)
     if not outcome.has_result:
         told = replace(happened, event=Event.ERROR_OCCURRED, occasioned_by="tool_execution", message=outcome.error)
         desk.occur(told)
@@ -235,17 +199,30 @@ async def _commented(  # what is known of the call by now
     said = record.statements[before:]
     if any(one.verdict.stop for one in said):
         desk.stop_others(call, Refuse(by=_stopping(said), reason="", stop=True))
-    delivered = _delivered(call, desk, outcome, line, comments, texts)
+    delivered = _delivered(case, outcome, line, comments, decision.feedback)
     record.result_changed = delivered is not line
     return _Delivery(delivered, _repeats(said))
 
 
-def _delivered(  # an answer, and what is to go with it
-    call: Call, desk: Desk, outcome: Outcome, line: bytes, comments: Comments, texts: tuple[str, ...]
-) -> bytes:
+def _unfinished(case: Case, line: bytes, decision: Proceed, reading: outcomes.Reading) -> bytes:
+    """An answer after which the call goes on: in another round, which our seal brings back to what was decided."""
+    for question in reading.questions:
+        case.desk.elicited(question)
+    if not reading.needs_input:
+        return line
+    call = case.call
+    state = forwarding.servers_state(line)
+    waiting = Round(call.tool, call.arguments, decision.arguments, decision.feedback, asked=decision.asked, state=state)
+    return forwarding.to_agent(line, case.desk.seals.seal(waiting))
+
+
+def _delivered(case: Case, outcome: Outcome, line: bytes, comments: Comments, texts: tuple[str, ...]) -> bytes:
     """The answer with what hooks say; `line` itself where they say nothing."""
+    call, desk = case.call, case.desk
     if call.said is not None and call.said.error is not None and not call.said.error:
-        return line  # there is nothing to withhold in it, and no place for a word
+        if comments.withheld or comments.hidden_by or comments.replacement is not None:
+            return feedback.ambiguous(call.id, "it is neither a result nor an error")
+        return line  # there is no place for a word
     if outcome.has_result:
         delivered = feedback.deliver(line, comments, texts, desk.settings.feedback, desk.tool(call.tool))
     else:

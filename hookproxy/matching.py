@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from . import wire
@@ -75,7 +77,7 @@ _RULE: Final = re.compile(r"(?P<name>[^()\s]+)(?:\((?P<wanted>.*)\))?", re.DOTAL
 _SEVERAL: Final = re.compile(r"\)\s*(?:&&|\|\||,)\s*[^()\s]+\(")
 """`Tool(a) && Tool(b)`, which reads as one rule about nonsense."""
 
-_JUDGED: Final = {
+JUDGED: Final = {
     "Bash": "command",
     "Edit": "file_path",
     "MultiEdit": "file_path",
@@ -89,83 +91,120 @@ _JUDGED: Final = {
 _TOO_COMPLEX: Final = re.compile(r"\$\(|`|[<>]\(")
 """A command line that runs what a rule cannot see."""
 
-_HIDES_COMMANDS: Final = re.compile(r"[`<>\r]|\$[({]")
+_HIDES_COMMANDS: Final = re.compile(r"[`<>()\r]|\$[({]")
 """A command line that runs, reads or writes what its words do not name."""
 
-_BETWEEN_COMMANDS: Final = re.compile(r"&&|\|\||[;|&\n]")
+_LEADS_ELSEWHERE: Final = re.compile(r"\.\.|%2e", re.IGNORECASE)
+"""A path or an address that may leave the folder it begins with."""
+
+BETWEEN_COMMANDS: Final = re.compile(r"&&|\|\||[;|&\n]")
+BEGINNINGS: Final = (":*", " *")
+"""How a rule ends that is about the beginning of a command."""
+
 _ASSIGNMENTS: Final = re.compile(r"\s*(?:\w+=\S*\s+)*")
 
 
-def permission_rule(rule: str) -> Callable[[str, bytes], bool]:
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A permission rule in its parts: `Tool` or `Tool(what)`."""
+
+    text: str
+    name: re.Pattern[str]
+    """The tools that it names."""
+    wanted: str
+    """What it says about arguments, as written; empty: it is about all calls."""
+
+    def is_for(self, tool: str) -> bool:
+        """True if it names this tool."""
+        return self.name.fullmatch(tool) is not None
+
+
+def rule(text: str) -> Rule:
+    """The rule in its parts. Raises ValueError for what is none."""
+    parts = _RULE.fullmatch(text.strip())
+    if parts is None:
+        raise ValueError(f"{text!r} is no permission rule: write Tool or Tool(what)")
+    if parts["wanted"] and _SEVERAL.search(parts["wanted"]):
+        raise ValueError(f"{text!r} is no permission rule but several: write each by itself")
+    wanted = "" if parts["wanted"] in (None, "*") else parts["wanted"]
+    return Rule(text.strip(), _name_pattern(parts["name"]), wanted)
+
+
+def permission_rule(text: str) -> Callable[[str, bytes], bool]:
     """Claude Code's `if`: whether a hook is for a call, by the tool's name and its arguments, a JSON object.
 
     `Tool`, `Tool(exact)`, `Tool(prefix:*)`, `Tool(prefix *)`; `*` for anything in both parts. A rule saves
     needless runs and allows nothing, so a call that it cannot judge counts as meant. Raises ValueError.
     """
-    parts = _RULE.fullmatch(rule.strip())
-    if parts is None:
-        raise ValueError(f"{rule!r} is no permission rule: write Tool or Tool(what)")
-    name, wanted = _name_pattern(parts["name"]), parts["wanted"]
-    if wanted and _SEVERAL.search(wanted):
-        raise ValueError(f"{rule!r} is no permission rule but several: give each a hook of its own")
-    if wanted in (None, "", "*"):
-        return lambda tool, _arguments: name.fullmatch(tool) is not None
-    value = _value_pattern(wanted)
-    return lambda tool, arguments: name.fullmatch(tool) is not None and _means(value, tool, arguments)
+    one = rule(text)
+    if not one.wanted:
+        return lambda tool, _arguments: one.is_for(tool)
+    value = value_pattern(one.wanted)
+    return lambda tool, arguments: one.is_for(tool) and _means(value, tool, arguments)
 
 
-def allow_rule(rule: str) -> Callable[[str, bytes], bool]:
+def allow_rule(text: str) -> Callable[[str, bytes], bool]:
     """Whether a permission rule certainly covers a call: what it cannot judge is not covered.
 
-    Written as `permission_rule` takes it. The argument is `command`, or that of the tool's which Claude Code judges,
-    else the first text; of a command line each single command must be covered. Raises ValueError.
+    Written as `permission_rule` takes it. Every argument that is a text must be covered, for an agent chooses which
+    ones it sends beside the one that counts; of a command line each single command. Raises ValueError.
     """
-    parts = _RULE.fullmatch(rule.strip())
-    if parts is None or (parts["wanted"] and _SEVERAL.search(parts["wanted"])):
-        raise ValueError(f"{rule!r} is no permission rule: write Tool or Tool(what)")
-    name, wanted = _name_pattern(parts["name"]), parts["wanted"]
-    if wanted in (None, "", "*"):
-        return lambda tool, _arguments: name.fullmatch(tool) is not None
-    return lambda tool, arguments: name.fullmatch(tool) is not None and _covers(wanted, tool, arguments)
+    one = rule(text)
+    if not one.wanted:
+        return lambda tool, _arguments: one.is_for(tool)
+    return lambda tool, arguments: one.is_for(tool) and _covers(one.wanted, arguments)
 
 
-def _covers(wanted: str, tool: str, arguments: bytes) -> bool:
+def _covers(wanted: str, arguments: bytes) -> bool:
+    """Every text of a call is covered, whichever of them its server goes by, and there is at least one."""
     try:
-        texts = {
-            key: text for key, raw in wire.fields(arguments).items() if (text := wire.text(bytes(raw))) is not None
-        }
+        values = [bytes(raw) for raw in wire.fields(arguments).values()]
     except ValueError:
         return False
-    judged = _JUDGED.get(tool) or ("command" if "command" in texts else next(iter(texts), ""))
-    value = texts.get(judged)
-    if value is None:
-        return False
+    texts = [text for raw in values if (text := wire.text(raw)) is not None]
+    others = len([raw for raw in values if raw[:1] in (b'"', b"[", b"{")]) - len(texts)  # lists, objects, half pairs
+    return bool(texts) and not others and all(_covered(wanted, text) for text in texts)
+
+
+def _covered(wanted: str, text: str) -> bool:
     if wanted.startswith("domain:"):
-        host = re.fullmatch(r"https?://([A-Za-z0-9.-]+)(?::\d+)?(?:[/?#].*)?", value, re.DOTALL)
-        return host is not None and re.fullmatch(_glob(wanted[7:]), host[1], re.IGNORECASE) is not None
-    if judged == "command":
-        pattern = _value_pattern(wanted) if wanted.endswith((":*", " *")) else re.compile(_glob(wanted), re.DOTALL)
-        commands = [command.strip() for command in _BETWEEN_COMMANDS.split(value)]
-        return not _HIDES_COMMANDS.search(value) and all(map(pattern.fullmatch, filter(None, commands)))
-    return ".." not in value and re.fullmatch(_glob(wanted), value, re.DOTALL) is not None
+        host = re.fullmatch(r"https?://([A-Za-z0-9.-]+)(?::\d+)?(?:[/?#].*)?", text, re.DOTALL)
+        return host is not None and re.fullmatch(glob(wanted[7:]), host[1], re.IGNORECASE) is not None
+    if _HIDES_COMMANDS.search(text) or _LEADS_ELSEWHERE.search(text):
+        return False
+    commands = [command for part in BETWEEN_COMMANDS.split(text) if (command := part.strip())]
+    return bool(commands) and all(map(command_pattern(wanted).fullmatch, commands))
 
 
 def _name_pattern(name: str) -> re.Pattern[str]:
-    """A glob; a whole server (`mcp__github`) stands for all its tools."""
-    return re.compile(_glob(name) + ("(?:__.*)?" if is_server(name) else ""), re.DOTALL)
+    """A glob with `*`, `?` and `[…]`; a whole server (`mcp__github`) stands for all its tools."""
+    pattern = fnmatch.translate(name).removesuffix(r"\Z").removesuffix(r"\z")
+    return re.compile(pattern + ("(?:__.*)?" if is_server(name) else ""), re.DOTALL)
 
 
-def _value_pattern(wanted: str) -> re.Pattern[str]:
+def value_pattern(wanted: str) -> re.Pattern[str]:
+    """What a rule says about an argument: of a path, wherever its folder lies; of an URL's domain; of a command."""
     if wanted.startswith("domain:"):  # of an URL
-        return re.compile(r".*\b" + _glob(wanted[7:]) + r"\b.*", re.DOTALL)
-    if wanted.endswith((":*", " *")):  # `ls` itself and `ls -la`, but not `lsof`
-        return re.compile(_glob(wanted[:-2]) + r"(?:\s.*)?", re.DOTALL)
+        return re.compile(r".*\b" + glob(wanted[7:]) + r"\b.*", re.DOTALL)
+    if wanted.endswith(BEGINNINGS):
+        return command_pattern(wanted)
     path = re.sub(r"^(?:~|\.)?/+", "", wanted)  # a path is meant wherever its folder lies
-    return re.compile(f"{_glob(wanted)}|(?:.*/)?{_glob(path)}", re.DOTALL)
+    first, star, _ = path.partition("*")
+    begin = f"(?>(?:|.*?/){re.escape(first)})" if star else f"(?:.*/)?{re.escape(first)}"  # the first is as good as any
+    return re.compile(f"{glob(wanted)}|{begin}{glob(path[len(first) :])}", re.DOTALL)
 
 
-def _glob(text: str) -> str:
-    return ".*".join(re.escape(part) for part in re.split(r"\*+", text))
+def command_pattern(wanted: str) -> re.Pattern[str]:
+    """What a rule says about one command."""
+    if wanted.endswith(BEGINNINGS):  # `ls` itself and `ls -la`, but not `lsof`
+        return re.compile(glob(wanted[:-2]) + r"(?:\s.*)?", re.DOTALL)
+    return re.compile(glob(wanted), re.DOTALL)
+
+
+def glob(text: str) -> str:
+    """A regular expression in which `*` stands for anything; what is between two is sought once, from the left."""
+    first, *parts = (re.escape(part) for part in re.split(r"\*+", text))
+    return first + "".join(f"(?>.*?{part})" for part in parts[:-1]) + "".join(f".*{part}" for part in parts[-1:])
 
 
 def _means(pattern: re.Pattern[str], tool: str, arguments: bytes) -> bool:
@@ -173,7 +212,7 @@ def _means(pattern: re.Pattern[str], tool: str, arguments: bytes) -> bool:
         members = {key: bytes(value) for key, value in wire.fields(arguments).items()}
     except ValueError:
         return True
-    judged = _JUDGED.get(tool)
+    judged = JUDGED.get(tool)
     values = list(members.values()) if judged is None else [members.get(judged, b"{}")]
     texts = [text for value in values if (text := wire.text(value)) is not None]
     if len(texts) < len([value for value in values if value[:1] in (b'"', b"[", b"{")]):
@@ -187,5 +226,5 @@ def _commands(lines: list[str]) -> Iterator[str]:
     """Each command line whole, and each single command in it without the variables set for it."""
     for line in lines:
         yield line.strip()
-        for command in _BETWEEN_COMMANDS.split(line):
+        for command in BETWEEN_COMMANDS.split(line):
             yield _ASSIGNMENTS.sub("", command, count=1).strip()

@@ -100,7 +100,7 @@ class HookSpec:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What makes two entries the same hook, which runs once per occasion."""
+        """What makes two entries the same hook, which runs once per occasion: all that its run or failure hangs on."""
         return (
             self.event,
             self.argv,
@@ -113,6 +113,11 @@ class HookSpec:
             self.event_name,
             self.traits,
             self.unasked,
+            self.timeout,
+            self.fails_closed,
+            self.withholds,
+            self.on_trouble,
+            self.max_retries,
         )
 
 

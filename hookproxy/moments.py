@@ -16,6 +16,7 @@ import anyio
 from . import feedback, wire
 from .audit import Audit
 from .effects import Elicited
+from .greeting import Greeting
 from .hooks import Hooks
 from .model import Event, Occasion, Session, Statement
 
@@ -76,12 +77,17 @@ class Moments:
 
     async def end_session(self) -> None:
         """Ask the SessionEnd hooks. On cancel they are ended with their whole process groups."""
-        await self._around.hooks.at(Occasion(Event.SESSION_END, self._around.session, occasioned_by="other", at=time()))
+        occasion = Occasion(Event.SESSION_END, self._around.session, occasioned_by="other", at=time())
+        try:
+            await self._around.hooks.at(occasion)
+        except OSError as problem:  # too few descriptors or processes
+            self._around.say(f"SessionEnd hooks could not be run: {problem.strerror}")
 
-    def introduce(self, line: bytes) -> None:
+    def introduce(self, line: bytes, greeting: Greeting) -> None:
         """The server has answered `initialize`: what it declares, and what SessionStart hooks have to add."""
         with contextlib.suppress(ValueError, KeyError):
             result = wire.fields(bytes(wire.fields(line)["result"]))
+            greeting.answered(result)
             self._logging = "logging" in wire.fields(bytes(result["capabilities"]))
         if self._begun.is_set() and not self._words:
             self._introduced = True

@@ -26,6 +26,8 @@ class Reading:
     """False: the call goes on in further requests, and no hook is asked yet."""
     failed: bool = False
     outcome: Outcome = NO_OUTCOME
+    needs_input: bool = False
+    """It is not final because the server asks for input, and a round follows."""
     questions: tuple[Elicited, ...] = ()
     """What an answer that is not final asks the person."""
 
@@ -40,7 +42,8 @@ def read(call: Call) -> Reading:
     kind = wire.text(bytes(members["resultType"])) if "resultType" in members else "complete"
     handle = (call.stateless and kind in ("input_required", "task")) or (call.task and "task" in members)
     if handle and members.keys().isdisjoint({"content", "structuredContent"}):  # else an agent may show that
-        return Reading(False, questions=tuple(elicitations.in_result(members)))
+        needs_input = kind == "input_required"
+        return Reading(False, needs_input=needs_input, questions=tuple(elicitations.in_result(members)))
     content = legible.legible(bytes(members["content"])) if "content" in members else b"[]"
     failed = "isError" in members and bytes(members["isError"]) == b"true"
     error = (_joined_text(content) or "The tool reported an error without a text.") if failed else ""

@@ -57,12 +57,24 @@ def _with_last_reason(one: Statement, judges: Sequence[Statement]) -> Statement:
     return replace(one, verdict=replace(one.verdict, reason=reason))
 
 
-def unanswered(question: Question, on_ask: OnAsk) -> Refuse | None:
-    """What follows where nobody has answered the question: a refusal, or None for yes."""
-    if on_ask is OnAsk.ALLOW:
-        return None
-    ground = Ground.ASK_DENIED if on_ask is OnAsk.DENY else Ground.ASK_UNAVAILABLE
-    return Refuse(question.by, question.reason, asked=True, ground=ground)
+def unasked(proceed: Proceed, settings: Settings, can_ask: bool) -> Decision:
+    """What follows where no hook and no rule answers the question of a call: the call as it is if it can be asked."""
+    question = proceed.question
+    if question is None or (settings.on_ask is OnAsk.ELICIT and can_ask):
+        return proceed
+    if settings.on_ask is OnAsk.ELICIT:
+        allowed, ground = settings.on_ask_fallback is OnTrouble.ALLOW, Ground.ASK_UNAVAILABLE
+    else:
+        allowed, ground = settings.on_ask is OnAsk.ALLOW, Ground.ASK_DENIED
+    if allowed:
+        return replace(proceed, question=None, asked=True)
+    return declined(proceed, ground)
+
+
+def declined(proceed: Proceed, ground: Ground = Ground.DECLINED) -> Refuse:
+    """The question of a call has been answered with no, or not at all."""
+    by, reason = (proceed.question.by, proceed.question.reason) if proceed.question else ("", "")
+    return Refuse(by, reason, asked=True, ground=ground, feedback=proceed.feedback)
 
 
 def comments(statements: Sequence[Statement], settings: Settings, group_on_trouble: OnTrouble | None) -> Comments:
@@ -120,16 +132,19 @@ def _failed(judges: Sequence[Statement], settings: Settings, group_on_trouble: O
             continue
         rule = _rule(one.spec, settings, group_on_trouble)
         if rule is OnTrouble.DENY:
-            return Refuse(one.spec.label, one.verdict.trouble, ground=Ground.TROUBLE)
+            return Refuse(one.spec.label, one.verdict.trouble, ground=Ground.TROUBLE, event=one.spec.event)
         if rule is OnTrouble.DIALECT and _fails_closed(one):
-            return Refuse(one.spec.label, one.verdict.trouble, ground=Ground.FAILED_CLOSED)
+            return Refuse(one.spec.label, one.verdict.trouble, ground=Ground.FAILED_CLOSED, event=one.spec.event)
     return None
 
 
 def _question(judges: Sequence[Statement]) -> Question | None:
     """The question if a hook wants a person to confirm."""
     asking = [one for one in judges if one.verdict.permission is Permission.ASK]
-    return Question(asking[0].spec.label, _reasons(asking)) if asking else None
+    if not asking:
+        return None
+    spec = asking[0].spec
+    return Question(f"the {spec.event} hook {spec.label}", _reasons(asking))
 
 
 def _fails_closed(one: Statement) -> bool:
@@ -143,7 +158,8 @@ def _rule(spec: HookSpec, settings: Settings, group_on_trouble: OnTrouble | None
 
 
 def _refuse(agreeing: Sequence[Statement], ground: Ground) -> Refuse:
-    return Refuse(by=agreeing[0].spec.label, reason=_reasons(agreeing), ground=ground)
+    spec = agreeing[0].spec
+    return Refuse(by=spec.label, reason=_reasons(agreeing), ground=ground, event=spec.event)
 
 
 def _reasons(agreeing: Sequence[Statement]) -> str:

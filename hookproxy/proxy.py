@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import traceback
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import Final
 
-from . import calls, feedback, wire
+import anyio
+import anyio.abc
+
+from . import calls, effects, feedback, wire
+from .asking import Asking, prompt
 from .audit import Audit
 from .calls import Call, Phase
+from .case import Ending, occasion_of, refusal
 from .changes import Changes, Clerk, Clerks
 from .decision import Refuse
-from .effects import (
-    Answered,
-    CancelCall,
-    Dropped,
-    Elicited,
-    FromAgent,
-    FromServer,
-    InitializeAnswered,
-    Noise,
-    Opened,
-    Refused,
-    StartCall,
-    ToolsListed,
-)
+from .effects import Elicited, FromAgent, FromServer
 from .elicitations import Elicitations
+from .greeting import offers_form
+from .held import Held
 from .hooks import Hooks
-from .intercept import Ending, intercept, occasion_of, refusal
+from .intercept import intercept
 from .model import Event, Occasion, Session, Tool
 from .moments import Moments, Surroundings
+from .questions import Consent
 from .relay import Relay
+from .seals import Seals
 from .settings import Delivery, Settings
 from .switchboard import Switchboard
 from .transports.base import Channel
-
-if TYPE_CHECKING:
-    import anyio.abc
 
 _NOISE_SHOWN: Final = 2000  # bytes of a line that is no JSON: enough to know it by, and no flood
 _HELD: Final = "too many bytes are held for hooks"
@@ -64,7 +59,7 @@ class Proxy:
         self.session = session
         self.audit = audit
         self.say = say
-        strict = bool(hooks.groups) or settings.audit_all_calls  # lines from the agent must be read
+        strict = bool(hooks.groups or hooks.rules) or settings.audit_all_calls  # lines from the agent must be read
         elicitations = Elicitations() if hooks.groups.hears_elicitations else None
         self.board = Switchboard(self._concerns if strict else None, elicitations)
         self.relay = Relay(agent, server, self.board, settings.max_message_bytes, strict, self._perform)
@@ -72,9 +67,10 @@ class Proxy:
         self._clerks: Clerks  # from `open` on
         self._running: dict[Call, Clerk] = {}
         self._last_words: dict[Call, bytes] = {}  # what the agent is told of a call whose task we end
-        self._held: set[Call] = set()
-        self._held_bytes = 0
+        self._held = Held(settings.max_message_bytes, partial(self.relay.pause_agent, _HELD))
         self._said: set[str] = set()
+        self.seals = Seals()
+        self._asking = Asking(self.relay.to_agent)
         self.server_lost = ""
         """How the server ended, once it has."""
         self.changes = Changes()
@@ -95,31 +91,33 @@ class Proxy:
         """True if hooks are to see calls of this tool; what SessionStart said may wait for any call at all."""
         if self.settings.audit_all_calls or (self.moments.unsaid and not self.board.greeting.handshake):
             return True
-        return self.hooks.groups.concerns(tool)
+        return self.hooks.concern(tool)
 
     def _perform(self, effect: FromAgent | FromServer, line: bytes) -> None:  # noqa: C901  # one case for each
         match effect:
-            case StartCall(call):
+            case effects.StartCall(call):
                 self._start(call)
-            case Answered(call):
+            case effects.Answered(call):
                 self._running[call].tell(call)
-            case CancelCall(call, forward):
+            case effects.CancelCall(call, forward):
                 self._cancel(call, line if forward else b"")
-            case Refused(why, id_lexeme, unreadable):
+            case effects.Refused(why, id_lexeme, unreadable):
                 self.say(f"refused a message of the agent: {why}")
                 self.relay.to_agent(feedback.refused_frame(id_lexeme, why, unreadable=unreadable))
-            case Opened():
+            case effects.Opened():
                 self._open_session()
-            case Elicited(_, action):
-                (self.relay.to_server if action else self.relay.to_agent)(wire.one_line(line))
+            case effects.Elicited(_, action):
+                self.relay.to_server(wire.one_line(line)) if action else self.relay.to_agent(line)
                 self.moments.elicited(effect)
-            case InitializeAnswered():
-                self.moments.introduce(line)
-            case ToolsListed():
+            case effects.PersonAnswered():
+                self._asking.answered(effect)
+            case effects.InitializeAnswered():
+                self.moments.introduce(line, self.board.greeting)
+            case effects.ToolsListed():
                 self.relay.to_agent(self._listing(line))
-            case Noise():
+            case effects.Noise():
                 self.say(f"the server printed what is no JSON: {line[:_NOISE_SHOWN].decode(errors='replace').rstrip()}")
-            case Dropped(why):
+            case effects.Dropped(why):
                 self.say(f"dropped {why}")
                 if problem := self.audit.note(self.session, f"dropped {why}"):
                     self.say(f"an audit line cannot be written: {problem}")
@@ -131,22 +129,8 @@ class Proxy:
         self._tasks.start_soon(function, *arguments)
 
     def _start(self, call: Call) -> None:
-        self._hold(call)
+        self._held.hold(call)
         self._running[call] = self._clerks.begin(call)
-
-    def _hold(self, call: Call) -> None:
-        """Keep memory bounded: read no more from the agent while as much waits for hooks as one line may have."""
-        self._held.add(call)
-        self._held_bytes += len(call.line)
-        if self._held_bytes > self.settings.max_message_bytes:
-            self.relay.pause_agent(_HELD, True)
-
-    def _let_go(self, call: Call) -> None:
-        if call in self._held:
-            self._held.remove(call)
-            self._held_bytes -= len(call.line)
-            if self._held_bytes <= self.settings.max_message_bytes < self._held_bytes + len(call.line):
-                self.relay.pause_agent(_HELD, False)
 
     async def _see_through(self, call: Call) -> None:
         """One call's task. Whatever happens in it ends this call alone, and never lets it pass unjudged."""
@@ -157,7 +141,7 @@ class Proxy:
             self.answer(call, feedback.defect(call.id, f"{type(defect).__name__}: {defect}"))
         finally:
             del self._running[call]
-            self._let_go(call)
+            self._held.let_go(call)
             if call in self._last_words:
                 self.answer(call, self._last_words.pop(call))
             self.changes.tell()
@@ -178,8 +162,8 @@ class Proxy:
 
     def _listing(self, line: bytes) -> bytes:
         if self.settings.feedback is Delivery.STRIP_OUTPUT_SCHEMA:
-            return feedback.without_output_schemas(line, self._concerns)
-        return line
+            line = feedback.without_output_schemas(line, self._concerns)
+        return feedback.without_tools(line, self.hooks.hide) if self.hooks.rules else line
 
     # --- what a call needs (intercept.Desk) ---
 
@@ -195,22 +179,42 @@ class Proxy:
         """As in Desk."""
         return await self.moments.words(self.board.greeting.handshake)
 
+    def may_ask(self, call: Call) -> bool:
+        """As in Desk."""
+        if call.stateless:
+            return offers_form(call.meta.get(calls.CAPABILITIES_KEY))
+        return self.board.greeting.may_ask
+
+    async def ask(self, call: Call, message: str, asked: Mapping[str, object]) -> Consent:
+        """As in Desk."""
+        self._held.let_go(call)  # a person may take long, and the answer comes the way of all that the agent says
+        if self.may_ask(call):
+            return await self._asking.ask(message)
+        return await prompt(self.settings.prompter, asked, self.hooks.environ, self.say)
+
     async def forward(self, call: Call, line: bytes) -> bytes | Ending:
         """As in Desk."""
         if self.relay.passing:  # what has begun must not end as this call's answer
             await self.passed.until(lambda: not self.relay.passing)
         if self.server_lost or self.relay.server.gone:
             return Ending.LOST
+        if call in self._last_words:  # it has been cancelled: this is where it ends
+            await anyio.sleep_forever()
         if not self.board.release(call):
             return Ending.INTERRUPTED
         self.relay.to_server(line)
-        self._let_go(call)
+        self._held.let_go(call)
         await self._running[call].told()
         if call.phase is Phase.CANCELLED:
             return Ending.INTERRUPTED
-        if call.sent_id and call.answer:
+        return (call.sent_id and self._renamed(call)) or call.answer or Ending.LOST
+
+    def _renamed(self, call: Call) -> bytes:
+        """The answer to a repeated call, under the agent's id; as it is where readers could take that differently."""
+        with contextlib.suppress(ValueError):
             return wire.with_member(call.answer, "id", call.id)
-        return call.answer or Ending.LOST
+        call.said = None  # so that it is withheld
+        return call.answer
 
     def answer(self, call: Call, line: bytes) -> None:
         """As in Desk."""
@@ -238,6 +242,7 @@ class Proxy:
     def _end(self, last_words: Callable[[Call], bytes], running: Sequence[Call]) -> None:
         for call in running:
             self._last_words[call] = last_words(call)
+            self.board.stop(call)  # its task may be about to run on, past the hook that it waited for
             self._running[call].cancel()
 
     def lose_server(self, how: str) -> None:
@@ -279,7 +284,7 @@ class Proxy:
     @property
     def aside(self) -> bool:
         """Some hook runs that nobody waits for."""
-        return bool(self.hooks.aside or self.moments.aside)
+        return self.hooks.aside.running > 0 or self.moments.aside > 0
 
     @property
     def holding(self) -> bool:

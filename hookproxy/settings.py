@@ -43,6 +43,10 @@ class Settings:
 
     on_trouble: OnTrouble = OnTrouble.DIALECT
     on_ask: OnAsk = OnAsk.ELICIT
+    on_ask_fallback: OnTrouble = OnTrouble.DENY
+    """What follows where the agent cannot ask: DENY or ALLOW."""
+    prompter: tuple[str, ...] = ()
+    """A command that asks the person where the agent cannot; empty: there is none."""
     feedback: Delivery = Delivery.AUTO
     max_message_bytes: int = 64 * 1024 * 1024
     """Bytes of the longest line that is judged."""
@@ -51,3 +55,9 @@ class Settings:
     audit_digest: bool = False
     """The audit has the arguments' SHA-256 in their place."""
     audit_all_calls: bool = False
+    allow: tuple[str, ...] = ()
+    """Permission rules as written; `rules` reads them."""
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    hide_denied: bool = True
+    """Tools of which every call is denied are not listed."""

@@ -9,22 +9,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
-from . import calls, glance, replies, wire
+from . import batches, calls, effects, glance, replies, wire
 from .calls import Call, Phase, id_key
-from .effects import (
-    PASS,
-    Answered,
-    CancelCall,
-    Dropped,
-    FromAgent,
-    FromServer,
-    InitializeAnswered,
-    Noise,
-    Refused,
-    StartCall,
-    ToolsListed,
-    as_one_line,
-)
+from .effects import PASS, FromAgent, FromServer, as_one_line
 from .elicitations import Elicitations
 from .greeting import Greeting
 from .inflight import KINDS, InFlight, Kind
@@ -60,9 +47,9 @@ class Switchboard:
                 wire.check_text(line)
             members = wire.fields(line)
         except wire.TwinKeys as problem:
-            return Refused(f"{problem}, which readers take differently.")
+            return effects.Refused(f"{problem}, which readers take differently.")
         except wire.Unreadable as problem:
-            return self._no_object(line, problem)
+            return batches.from_agent(self, line, problem)
         effect = self._frame(line, members)
         if effect is PASS and (b"\r" in line or not line.isascii()):
             return as_one_line(line)
@@ -81,29 +68,11 @@ class Switchboard:
             members = wire.fields(line)
             if "id" in members and "method" in members:
                 method = calls.method(members)
-                self._note(members, method)
+                self.note(members, method)
                 if method == calls.METHOD:
                     self._judged_names.note(bytes(wire.fields(bytes(members["params"])).get("name", b"")), False)
 
-    def _no_object(self, line: bytes, problem: wire.Unreadable) -> FromAgent:
-        """Blank lines pass, and so does a batch without any tool call; the rest cannot be read."""
-        body = line.strip()
-        if body[:1] != b"[":
-            return Refused(f"The line is {problem}.", unreadable=True) if body else PASS
-        try:
-            batch = calls.read_batch(body)
-        except (wire.TwinKeys, wire.Unreadable) as in_batch:
-            return Refused(f"In a batch, {in_batch}.", unreadable=not isinstance(in_batch, wire.TwinKeys))
-        if any("id" in members and self._is_taken(id_key(bytes(members["id"]))) for members, method in batch if method):
-            return Refused("A request in a batch has the id of a tool call that may still be answered.")
-        for members, method in batch:
-            if method == calls.CANCELLED and (effect := self._cancelled(members)) is not PASS:
-                return effect
-            if method and "id" in members:
-                self._note(members, method)
-        return as_one_line(line)
-
-    def _is_taken(self, key: bytes) -> bool:
+    def is_taken(self, key: bytes) -> bool:
         """A judged call has this id, or had it and may still be answered: no other request may have it now."""
         return key in self.calls or self.requests.barred(key)
 
@@ -111,20 +80,32 @@ class Switchboard:
         try:
             calls.check_spelling(members)
         except wire.Unreadable as problem:
-            return Refused(f"In this message, {problem}.", calls.own_id(members))
+            return effects.Refused(f"In this message, {problem}.", calls.own_id(members))
         method = calls.method(members)
         if method == calls.METHOD:
             return self._call(line, members)
         if not method:
-            return (self._elicitations and self._elicitations.answered(members)) or PASS  # to a request of the server
+            return self._response(members)
         if "id" not in members:
-            return self._cancelled(members) if method == calls.CANCELLED else PASS
-        if self._is_taken(id_key(bytes(members["id"]))):
-            return Refused("Its id is that of a tool call that may still be answered.", calls.own_id(members))
-        self._note(members, method)
+            return self._notification(members, method)
+        if self.is_taken(id_key(bytes(members["id"]))):
+            return effects.Refused("Its id is that of a tool call that may still be answered.", calls.own_id(members))
+        self.note(members, method)
         return PASS
 
-    def _note(self, members: Members, method: bytes) -> None:
+    def _response(self, members: Members) -> FromAgent:
+        """The agent's answer: to a request of the server, or to ours."""
+        key = id_key(bytes(members.get("id", b"")))
+        if key.startswith(calls.OURS):
+            return effects.PersonAnswered(key, bytes(members.get("result", b"")))
+        return (self._elicitations and self._elicitations.answered(members)) or PASS
+
+    def _notification(self, members: Members, method: bytes) -> FromAgent:
+        if method == calls.INITIALIZED:
+            self.greeting.initialized()
+        return self.cancelled(members) if method == calls.CANCELLED else PASS
+
+    def note(self, members: Members, method: bytes) -> None:
         """A request of the agent goes out: its answer will be welcome."""
         kind = KINDS.get(method, Kind.OTHER)
         self.requests.note(id_key(bytes(members["id"])), kind)
@@ -142,43 +123,49 @@ class Switchboard:
         try:
             request = calls.read(members)
             key = request.key
-            if key in self.requests or self._is_taken(key):
-                return Refused("Its id is that of a request in flight, or of a cancelled one.", raw_id)
+            if key in self.requests or self.is_taken(key):
+                return effects.Refused("Its id is that of a request in flight, or of a cancelled one.", raw_id)
             if not self.greeting.opened:
                 self.greeting.call(calls.meta(request.params))
             if not self._is_judged(request):
                 self.requests.note(key, Kind.OTHER)
                 return PASS
             if self.requests.lapsed(key):
-                return Refused("Its id is that of a cancelled request, which may still be answered.", raw_id)
+                return effects.Refused("Its id is that of a cancelled request, which may still be answered.", raw_id)
             call = calls.to_judge(request, line, self.tools.get(request.tool))
         except (wire.Unreadable, wire.TwinKeys) as problem:
-            return Refused(f"The tool call cannot be judged: {problem}.", raw_id)
+            return effects.Refused(f"The tool call cannot be judged: {problem}.", raw_id)
         self.calls[key] = call
-        return StartCall(call)
+        return effects.StartCall(call)
 
     def _is_judged(self, request: calls.Request) -> bool:
         judged = self._judged is not None and self._judged(request.tool)
         self._judged_names.note(bytes(request.params["name"]), judged)
-        return judged
+        return judged or (self._judged is not None and request.is_sealed)
 
-    def _cancelled(self, members: Members) -> FromAgent:
+    @property
+    def judges(self) -> bool:
+        """Some calls are judged: what cannot be read is refused."""
+        return self._judged is not None
+
+    def cancelled(self, members: Members) -> FromAgent:
+        """The agent's `notifications/cancelled`."""
         try:
             params = wire.fields(bytes(members.get("params", b"{}")))
         except (wire.Unreadable, wire.TwinKeys) as problem:
-            return Refused(f"The cancellation cannot be read: {problem}.")
+            return effects.Refused(f"The cancellation cannot be read: {problem}.")
         key = id_key(bytes(params.get("requestId", b"")))
         call = self.calls.get(key)
         if call is None:
             if self.requests.settle(key) is not None:
                 self.requests.lapse(key, late_answer_passes=True)
             return PASS
-        forward = call.phase is not Phase.HELD
+        forward = call.phase in (Phase.FORWARDED, Phase.ANSWERED)
         if call.phase is Phase.FORWARDED:
             self.requests.lapse(call.sent_key, late_answer_passes=False)
         call.phase = Phase.CANCELLED
         self._forget(call)
-        return CancelCall(call, forward)
+        return effects.CancelCall(call, forward)
 
     def release(self, call: Call) -> bool:
         """The call is allowed, its answer is awaited from now on. False if the agent has cancelled it meanwhile."""
@@ -200,9 +187,14 @@ class Switchboard:
             return False
         if call.sent_id:
             del self.calls[call.sent_key]
-        call.phase, call.sent_id = Phase.HELD, calls.fresh_id()
+        call.phase, call.sent_id, call.answer, call.said = Phase.HELD, calls.fresh_id(), b"", None
         self.calls[call.sent_key] = call
         return True
+
+    def stop(self, call: Call) -> None:
+        """No server gets the call any more, if none has it; its answer is still to leave."""
+        if call.phase is Phase.HELD:
+            call.phase = Phase.STOPPED
 
     def _forget(self, call: Call) -> None:
         del self.calls[call.key]
@@ -211,7 +203,7 @@ class Switchboard:
     @property
     def watching(self) -> bool:
         """An answer that must be seen whole may come: a long line is assembled, not passed on in pieces."""
-        return bool(self.calls or self._elicitations) or any(
+        return bool(self.calls) or any(
             kind is Kind.INITIALIZE or kind is Kind.TOOLS_LIST for kind in self.requests.values()
         )
 
@@ -235,59 +227,49 @@ class Switchboard:
         if not body:
             return PASS
         if body[:1] != b"{":
-            return self._server_batch(line)
+            return batches.from_server(self, line)
         try:
             reply = replies.read(body, closely=bool(self.calls))
         except (wire.Unreadable, wire.TwinKeys):
-            return Noise()
+            return effects.Noise()
         if reply is None:
             return (self._elicitations and self._elicitations.asked(body)) or PASS
         key = id_key(reply.id)
         if not reply.sure and key not in self.calls:
-            return Dropped("a message that may be an answer or not, while judged calls wait for theirs")
+            return effects.Dropped("a message that may be an answer or not, while judged calls wait for theirs")
         return self._answer(line, key, reply.said)
-
-    def _server_batch(self, line: bytes) -> FromServer:
-        """A batch passes, unless it answers a judged call: nobody asked for a batch."""
-        try:
-            found = [replies.read(bytes(item), closely=bool(self.calls)) for item in wire.items(line)]
-        except (wire.Unreadable, wire.TwinKeys):
-            return Noise()
-        keys = [id_key(reply.id) for reply in found if reply is not None]
-        if any(reply is not None and not reply.sure for reply in found) or any(map(self._is_taken, keys)):
-            return Dropped("a batch that holds the answer to a judged call")
-        welcome = [self.requests.settle(key) is not None or self.requests.late(key) or key == b"null" for key in keys]
-        return PASS if self._judged is None or all(welcome) else Dropped("a batch with an answer that nobody asked for")
 
     def _answer(self, line: bytes, key: bytes, said: Said | None = None) -> FromServer:
         call = self.calls.get(key)
         if call is not None:
             if call.phase is not Phase.FORWARDED or key != call.sent_key:
-                return Dropped(f"a second or early answer to the judged call {key.decode(errors='replace')}")
+                return effects.Dropped(f"a second or early answer to the judged call {key.decode(errors='replace')}")
             call.phase, call.answer, call.said = Phase.ANSWERED, line, said
-            return Answered(call)
+            return effects.Answered(call)
         if self.requests.barred(key):
             self.requests.late(key)
-            return Dropped(f"the late answer to a cancelled judged call: {key.decode(errors='replace')}")
+            return effects.Dropped(f"the late answer to a cancelled judged call: {key.decode(errors='replace')}")
         kind = self.requests.settle(key)
         if kind is None:
             if self._judged is None or key == b"null" or self.requests.late(key):  # null: to what it could not read
                 return PASS
-            return Dropped(f"an answer that nobody asked for: {key.decode(errors='replace')}")
+            return effects.Dropped(f"an answer that nobody asked for: {key.decode(errors='replace')}")
         if kind is Kind.INITIALIZE:
-            return InitializeAnswered()
+            return effects.InitializeAnswered()
         if kind is Kind.TOOLS_LIST and self._judged is not None:
             self.tools.update((tool.name, tool) for tool in calls.listed_tools(line))
-            return ToolsListed()
+            return effects.ToolsListed()
         return PASS
 
     def may_pass_in_pieces(self, head: bytes) -> bool:
         """True if nobody has to see the line whole that begins so: it is no judged call's answer, late or second."""
         if self.watching or head[:1] != b"{":
             return False
+        raw_id = glance.answered_id(head, b"")
+        if raw_id is None and self._elicitations:
+            return False  # it may be a question
         if self._judged is None or glance.answers_none(head):
             return True
-        raw_id = glance.answered_id(head, b"")
         if raw_id is None:  # JavaScript servers write the id last
             return bool(self.requests) and not self.requests.any_barred
         return id_key(raw_id) in self.requests and not self.requests.barred(id_key(raw_id))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mcp_types import methods
 from mcp_types.jsonrpc import jsonrpc_message_adapter
 
-from hookproxy import wire
+from hookproxy import answers, wire
 from hookproxy.answers import (
     INTERNAL,
     LIMIT,
@@ -323,10 +323,13 @@ REPLACED = [
 
 
 @pytest.mark.parametrize(("replacement", "content"), REPLACED)
-def test_a_replacement_takes_the_place_of_the_content_and_of_nothing_else(replacement: bytes, content: bytes) -> None:
-    line = answer(b'{"_meta": {"n":1.0}, "content": [{"type":"text","text":"SECRET"}], "x" :1}')
+def test_a_replacement_takes_the_place_of_the_whole_result(replacement: bytes, content: bytes) -> None:
+    secret = b'{"type":"text","text":"SECRET"}'
+    line = answer(
+        b'{"_meta": {"raw":"SECRET"}, "content": [%b], "Content": [%b], "toolResult": "SECRET"}' % (secret, secret)
+    )
     went = replaced(line, replacement, AUTO, PLAIN)
-    assert went == answer(b'{"_meta": {"n":1.0}, "content": %b, "x" :1}' % content)
+    assert went == answer(b'{"content":%b}' % content)
     check_valid(went, ("2025-11-25",))
 
 
@@ -361,6 +364,22 @@ def test_replaced_output_does_not_stay_behind_in_structured_content(
 )
 def test_odd_output_is_replaced_too(result: bytes, expected: bytes) -> None:
     assert replaced(answer(result), b'"clean"', AUTO, PLAIN) == answer(expected % BLOCKS)
+
+
+@pytest.mark.parametrize("result", [b'"x"', b"null", b"[]", b"true", b"5"])
+def test_a_result_that_is_no_object_can_be_marked_as_failed_too(result: bytes) -> None:
+    marked = json.loads(answers.failed(answer(result)))["result"]
+    assert marked["isError"] is True
+    assert marked["content"][0]["text"] == result.decode()
+
+
+def test_the_kind_of_a_result_and_its_failure_stay_when_it_is_replaced() -> None:
+    line = answer(b'{"resultType":"complete","content":[],"isError":true}')
+    assert json.loads(replaced(line, b'"clean"', AUTO, PLAIN))["result"] == {
+        "resultType": "complete",
+        "content": [{"type": "text", "text": "clean"}],
+        "isError": True,
+    }
 
 
 def test_an_answer_whose_envelope_is_unclear_is_never_delivered_where_its_output_must_not_pass() -> None:

@@ -169,6 +169,12 @@ def test_an_audit_alone_is_something(project: Path) -> None:
     assert checked(project, config='[audit]\nfile = "audit.jsonl"').findings == ()
 
 
+@pytest.mark.parametrize("kind", ["allow", "ask", "deny"])
+def test_permission_rules_alone_are_something(project: Path, kind: str) -> None:
+    report = checked(project, config=f'[permissions]\n{kind} = ["a"]')
+    assert (report.findings, getattr(report.settings, kind)) == ((), ("a",))
+
+
 def test_entries_stand_by_file_and_line(project: Path) -> None:
     claude(project / "b.json", group("true"))
     (project / "a.json").write_text(

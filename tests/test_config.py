@@ -107,6 +107,11 @@ def test_every_setting_arrives(cwd: Path) -> None:
         required = true
         arguments = "digest"
         calls = "all"
+        [permissions]
+        allow = ["read_*"]
+        ask = ["write_*", "Bash(git push:*)"]
+        deny = ["delete_*"]
+        hide_denied = false
     """
     write(cwd / "sub" / "hookproxy.toml", text)
     assert loaded(cwd, config="sub/hookproxy.toml").settings == Settings(
@@ -118,6 +123,10 @@ def test_every_setting_arrives(cwd: Path) -> None:
         audit_required=True,
         audit_digest=True,
         audit_all_calls=True,
+        allow=("read_*",),
+        ask=("write_*", "Bash(git push:*)"),
+        deny=("delete_*",),
+        hide_denied=False,
     )
 
 
@@ -321,7 +330,11 @@ def test_a_required_audit_needs_a_file(cwd: Path) -> None:
     ("text", "line", "message", "hint"),
     [
         ('on_truble = "deny"', 1, "on_truble: unknown key", "did you mean 'on_trouble'?"),
-        ("\n[permissions]\ndeny = []", 2, "permissions: unknown key", "known here: on_trouble, on_ask"),
+        ("\n[permission]\ndeny = []", 2, "permission: unknown key", "did you mean 'permissions'?"),
+        ("[permissions]\nask = []\ndenny = []", 3, "permissions.denny: unknown key", "did you mean 'deny'?"),
+        ('[permissions]\ndeny = "x"', 2, "permissions.deny: should be a valid list", ""),
+        ('[permissions]\ndeny = ["a", ""]', 2, "permissions.deny[1]: ", ""),
+        ('[permissions]\nhide_denied = "no"', 2, "permissions.hide_denied: should be a valid boolean", ""),
         ("[tools.x]\nas = 'Bash'", 1, "tools: unknown key", "known here: "),
         ("[[limits]]\nper = 1", 1, "limits: unknown key", "known here: "),
         (
@@ -386,6 +399,21 @@ def test_what_is_wrong_in_the_file_is_told_with_line_and_key(
 def test_an_own_hook_that_cannot_work_is_told_with_its_place(cwd: Path, table: str, message: str) -> None:
     error = refusal(cwd, f"[[hooks.PreToolUse]]\n{table}")
     assert error.message.startswith(f"{cwd}/hookproxy.toml: hooks.PreToolUse[0]: {message}")
+
+
+@pytest.mark.parametrize("kind", ["allow", "ask", "deny"])
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("Bash(", "'Bash(' is no permission rule: write Tool or Tool(what)"),
+        ("Bash(a) && Edit(b)", "'Bash(a) && Edit(b)' is no permission rule but several: write each by itself"),
+        ("edit|write", "'edit|write' is no permission rule: '|' stands for nothing in a tool's name, but *, ? do"),
+    ],
+)
+def test_a_permission_rule_that_is_none_is_told_with_its_place(cwd: Path, kind: str, rule: str, message: str) -> None:
+    error = refusal(cwd, f'[permissions]\n{kind} = ["a", "b(c)", "{rule}"]')
+    assert error.message == f"{cwd}/hookproxy.toml: permissions.{kind}[2]: {message}"
+    assert error.hint == "write Tool or Tool(what), as in delete_* or Bash(git push:*)"
 
 
 def test_an_unknown_dialect_in_a_use_table_is_told_with_its_place(cwd: Path) -> None:
@@ -482,3 +510,31 @@ def test_commands_start_in_the_project_that_a_hook_file_belongs_to(
     write(cwd / file, SHAPES[dialect])
     (group,) = loaded(cwd, hooks=[f"{dialect}={file}"]).groups
     assert {spec.cwd for spec in group.hooks} == {str((cwd / project).resolve())}
+
+
+@pytest.mark.parametrize(
+    ("text", "fallback", "prompter"),
+    [
+        ("", OnTrouble.DENY, ()),
+        ('on_ask_fallback = "deny"', OnTrouble.DENY, ()),
+        ('on_ask_fallback = "allow"', OnTrouble.ALLOW, ()),
+        ('on_ask_fallback = { command = ["./ask", "-x"] }', OnTrouble.DENY, ("{cwd}/ask", "-x")),
+        ('on_ask_fallback = { command = ["zenity"] }', OnTrouble.DENY, ("zenity",)),
+    ],
+)
+def test_what_follows_where_nobody_can_ask(
+    cwd: Path, text: str, fallback: OnTrouble, prompter: tuple[str, ...]
+) -> None:
+    write(cwd / "hookproxy.toml", text)
+    settings = loaded(cwd, config="hookproxy.toml").settings
+    assert settings.on_ask_fallback is fallback
+    assert settings.prompter == tuple(word.format(cwd=cwd) for word in prompter)
+
+
+@pytest.mark.parametrize(
+    "value", ['"ask"', "{ command = [] }", '{ command = "./ask" }', '{ comand = ["x"] }', '{ command = [""] }', "true"]
+)
+def test_a_fallback_that_is_none_is_an_error(cwd: Path, value: str) -> None:
+    write(cwd / "hookproxy.toml", f"on_ask_fallback = {value}\n")
+    with pytest.raises(ConfigError, match="on_ask_fallback"):
+        loaded(cwd, config="hookproxy.toml")

@@ -12,7 +12,7 @@ from mcp_types.jsonrpc import JSONRPCError, jsonrpc_message_adapter
 from hookproxy import feedback
 from hookproxy.answers import LIMIT, Note
 from hookproxy.decision import Comments, Ground, Refuse
-from hookproxy.feedback import deliver, deliver_error, refusal, with_instructions, without_output_schemas
+from hookproxy.feedback import deliver, deliver_error, refusal, with_instructions, without_output_schemas, without_tools
 from hookproxy.model import Ended, Event, HookResult, HookSpec, Statement, Tool, Verdict
 from hookproxy.settings import Delivery
 
@@ -55,14 +55,32 @@ REFUSALS = [
         "block when it fails. The tool was not run.",
     ),
     (
-        Refuse("guard.sh", "writes to /etc", asked=True, ground=Ground.ASK_DENIED),
+        Refuse("the PreToolUse hook guard.sh", "writes to /etc", asked=True, ground=Ground.ASK_DENIED),
         "Blocked: the PreToolUse hook guard.sh requires confirmation by the user: writes to /etc. "
         'The configuration says on_ask = "deny", so the call is denied.',
     ),
     (
-        Refuse("guard.sh", "", asked=True, ground=Ground.ASK_UNAVAILABLE),
+        Refuse("the PreToolUse hook guard.sh", "", asked=True, ground=Ground.ASK_UNAVAILABLE),
         "Blocked: the PreToolUse hook guard.sh requires confirmation by the user. "
-        "This version of hookproxy cannot ask the user yet (elicitation), so the call is denied.",
+        "This agent cannot ask the user, so the call is denied.",
+    ),
+    (
+        Refuse("the permission rule write_*", "", asked=True, ground=Ground.DECLINED),
+        "Blocked: the permission rule write_* requires confirmation by the user. "
+        "The user was asked and did not allow it. Do not try it again, unless the user says so.",
+    ),
+    (
+        Refuse("approve.sh", "never", event=Event.PERMISSION_REQUEST),
+        "Blocked by the PermissionRequest hook approve.sh: never",
+    ),
+    (
+        Refuse("Bash(git push:*)", "", ground=Ground.RULE),
+        "Blocked by the permission rule Bash(git push:*) of hookproxy.toml. The tool was not run.",
+    ),
+    (
+        Refuse("delete_*", "nothing is deleted", ground=Ground.RULE, feedback=("Noted.",)),
+        "Blocked by the permission rule delete_* of hookproxy.toml: nothing is deleted. The tool was not run."
+        "\n\nNoted.",
     ),
     (
         Refuse("guard.sh", "no rm", feedback=("Use trash instead.", "", "Ask Kim.")),
@@ -73,7 +91,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("refuse", "text"), REFUSALS)
 def test_a_refusal_names_the_hook_and_says_why(refuse: Refuse, text: str) -> None:
-    assert text_of(refusal(b"1", refuse, Event.PRE_TOOL_USE)) == text
+    assert text_of(refusal(b"1", refuse)) == text
 
 
 @pytest.mark.parametrize(
@@ -81,7 +99,7 @@ def test_a_refusal_names_the_hook_and_says_why(refuse: Refuse, text: str) -> Non
     [(False, ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")), (True, ("2026-07-28",))],
 )
 def test_a_refusal_is_a_failed_result_that_is_valid_in_its_era(stateless: bool, versions: Sequence[str]) -> None:
-    line = refusal(b'"\\u0037"', Refuse("guard.sh", "no rm"), Event.PRE_TOOL_USE, stateless=stateless)
+    line = refusal(b'"\\u0037"', Refuse("guard.sh", "no rm"), stateless=stateless)
     assert line.startswith(b'{"jsonrpc":"2.0","id":"\\u0037","result":{')
     assert line.endswith(b"}\n")
     result = json.loads(line)["result"]
@@ -91,7 +109,7 @@ def test_a_refusal_is_a_failed_result_that_is_valid_in_its_era(stateless: bool, 
 
 
 def test_the_refusal_of_a_task_is_an_error_for_a_result_would_have_to_be_a_task() -> None:
-    line = refusal(b"7", Refuse("guard.sh", "no rm"), Event.PRE_TOOL_USE, task=True)
+    line = refusal(b"7", Refuse("guard.sh", "no rm"), task=True)
     message = jsonrpc_message_adapter.validate_json(line)
     assert isinstance(message, JSONRPCError)
     assert message.error.code == -31403
@@ -101,7 +119,7 @@ def test_the_refusal_of_a_task_is_an_error_for_a_result_would_have_to_be_a_task(
 @pytest.mark.parametrize("task", [False, True])
 @pytest.mark.parametrize("letter", ["a", "\0", "\u2028", "\U0001f600"])
 def test_the_longest_reason_stays_below_what_agents_can_read(letter: str, task: bool) -> None:
-    line = refusal(b"7", Refuse("guard.sh", letter * 2_000_000), Event.PRE_TOOL_USE, task=task)
+    line = refusal(b"7", Refuse("guard.sh", letter * 2_000_000), task=task)
     assert len(line) < LIMIT
     jsonrpc_message_adapter.validate_json(line)
 
@@ -266,6 +284,78 @@ def test_a_tools_list_without_a_hooked_output_schema_is_the_same_object(result: 
 def test_any_tools_list_without_output_schemas_survives(tools: object) -> None:
     line = answer(json.dumps({"tools": tools}).encode())
     assert without_output_schemas(line, lambda _name: True) is line
+
+
+@pytest.mark.parametrize(
+    ("hidden", "tools"),
+    [
+        ("", None),
+        ("x", None),
+        ("a", b'[ {"outputSchema":{},"name":"b"},{"name":"c"}]'),
+        ("b", b'[ {"name":"a", "outputSchema":{"x":1}, "n":1.0},{"name":"c"}]'),
+        ("c", b'[ {"name":"a", "outputSchema":{"x":1}, "n":1.0} ,{"outputSchema":{},"name":"b"}]'),
+        ("ab", b'[ {"name":"c"}]'),
+        ("bc", b'[ {"name":"a", "outputSchema":{"x":1}, "n":1.0}]'),
+        ("ac", b'[ {"outputSchema":{},"name":"b"}]'),
+        ("abc", b"[ ]"),
+    ],
+)
+def test_hidden_tools_are_gone_and_the_list_is_no_more_public(hidden: str, tools: bytes | None) -> None:
+    line = answer(TOOLS.replace(b"}]", b'}],"nextCursor":"c2"'))
+    went = without_tools(line, lambda name: name in hidden)
+    if tools is None:
+        assert went is line
+    else:
+        assert went == answer(b'{"tools": %b,"nextCursor":"c2", "cacheScope":"private","ttlMs":1}' % tools)
+
+
+def test_hidden_tools_and_output_schemas_go_together() -> None:
+    expected = answer(b'{"tools": [ {"name":"b"}], "cacheScope":"private","ttlMs":1}')
+    line = answer(TOOLS)
+    assert without_tools(without_output_schemas(line, lambda _name: True), lambda name: name != "b") == expected
+    assert without_output_schemas(without_tools(line, lambda name: name != "b"), lambda _name: True) == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{",
+        b'{"id":1,"error":{}}',
+        answer(b"[]"),
+        answer(b'{"tools":{}}'),
+        answer(b'{"tools":[{"name":"a","name":"b"}]}'),
+    ],
+)
+def test_a_listing_that_cannot_be_read_stays_as_it_is(line: bytes) -> None:
+    """A call of what should have been hidden is refused anyway."""
+    assert without_tools(line, lambda _name: True) is line
+
+
+BLANKS = st.sampled_from([b"", b" ", b" \t"])
+LISTED = st.tuples(BLANKS, st.sampled_from("abc"), BLANKS)
+
+
+@given(st.lists(LISTED, max_size=6), st.sets(st.sampled_from("abc")), BLANKS)
+def test_the_tools_that_stay_keep_each_byte_and_their_order(
+    listed: list[tuple[bytes, str, bytes]], hidden: set[str], blanks: bytes
+) -> None:
+    items = [
+        b'%b{"name":%b"%b","n":%d.0,"tools":[{"name":"a"}]}%b' % (before, after, name.encode(), number, after)
+        for number, (before, name, after) in enumerate(listed)
+    ]
+    line = answer(b'{"tools":[%b%b],"nextCursor":"\\u0063","x":[{"name":"a"}]}' % (b",".join(items), blanks))
+    went = without_tools(line, lambda name: name in hidden)
+    before, after = json.loads(line)["result"], json.loads(went)["result"]
+    assert after.pop("tools") == [tool for tool in before.pop("tools") if tool["name"] not in hidden]
+    assert after == before
+    assert all((item.strip() in went) is (name not in hidden) for item, (_, name, _) in zip(items, listed, strict=True))
+    if hidden.isdisjoint(name for _, name, _ in listed):
+        assert went is line
+
+
+@given(JSON)
+def test_any_tools_list_can_be_asked_for_hidden_tools(tools: object) -> None:
+    without_tools(answer(json.dumps({"tools": tools}).encode()), lambda _name: True)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from hookproxy.dialects import DIALECTS
 from hookproxy.dialects.base import Group
 from hookproxy.groups import Groups
 from hookproxy.model import Event, Occasion
-from hookproxy.settings import ToolNames
+from hookproxy.settings import OnTrouble, ToolNames
 from tests.rig import SESSION, frank, frank_group, group, hook
 
 PRE, POST = Event.PRE_TOOL_USE, Event.POST_TOOL_USE
@@ -106,3 +107,26 @@ def test_an_agent_that_runs_these_hooks_itself_is_known() -> None:
         assert asked.double(agent) == asked.double(f"{agent} 2.1") == ["hooks.json"]
     docker = replace(group(hook("true")), dialect=replace(DIALECTS["claude"], agents=("docker agent",)))
     assert groups(docker).double("docker agent 1.2") == ["hooks.json"]
+
+
+@pytest.mark.parametrize(
+    "stricter",
+    [
+        {"fails_closed": True},
+        {"withholds": True},
+        {"on_trouble": OnTrouble.DENY},
+        {"timeout": 99.0},
+        {"max_retries": 2},
+    ],
+)
+def test_of_two_entries_that_differ_in_what_their_failure_does_both_run(stricter: dict[str, Any]) -> None:
+    lenient = hook("guard")
+    (chosen,) = groups(group(lenient, replace(lenient, **stricter), lenient)).choose(PRE, "write")
+    assert len(chosen.hooks) == 2
+
+
+def test_a_hook_of_two_files_runs_once_only_where_both_ask_the_same_of_it() -> None:
+    one = group(hook("guard"))
+    assert len(groups(one, one).choose(PRE, "write")) == 1
+    assert len(groups(one, replace(one, on_trouble=OnTrouble.DENY)).choose(PRE, "write")) == 2
+    assert len(groups(one, replace(one, tool_names=ToolNames.MCP)).choose(PRE, "write")) == 2

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
-from hookproxy.decision import Ground, Proceed, Refuse
+from hookproxy.decision import Ground, Proceed, Question, Refuse
 from hookproxy.dialects import DIALECTS
 from hookproxy.dialects.base import Group
 from hookproxy.hooks import Hooks
@@ -206,7 +206,7 @@ async def test_a_background_hook_is_not_awaited_and_decides_nothing(tmp_path: Pa
             await anyio.Path(tmp_path / "go").write_text("x\n")
     assert (tmp_path / "done").exists()
     assert [one.result.code for one in reported] == [2]
-    assert asked.aside == 0
+    assert asked.aside.running == 0
 
 
 async def test_hooks_inherit_our_environment_without_what_tells_of_other_systems() -> None:
@@ -310,9 +310,9 @@ REQUEST = Event.PERMISSION_REQUEST
 @pytest.mark.parametrize(
     ("verdict", "decision"),
     [
-        ({}, Refuse("frank", "sure?", asked=True, ground=Ground.ASK_UNAVAILABLE)),
+        ({}, Proceed(question=Question("the PreToolUse hook frank", "sure?"))),
         ({"permission": "allow"}, Proceed(asked=True)),
-        ({"permission": "deny", "reason": "never"}, Refuse("frank", "never", asked=True)),
+        ({"permission": "deny", "reason": "never"}, Refuse("frank", "never", asked=True, event=REQUEST)),
     ],
 )
 async def test_permission_request_hooks_answer_for_the_person(
@@ -336,13 +336,15 @@ async def test_nobody_is_asked_where_a_later_group_denies(tmp_path: Path) -> Non
 
 async def test_permission_request_hooks_for_each_call_are_asked_without_a_question() -> None:
     denies = replace(frank(REQUEST, permission="deny", reason="no"), unasked=True)
-    assert await ask(hooks(frank_group(denies)), occasion()) == Refuse("frank", "no", asked=True)
+    assert await ask(hooks(frank_group(denies)), occasion()) == Refuse("frank", "no", asked=True, event=REQUEST)
     assert await ask(hooks(frank_group(replace(denies, unasked=False))), occasion()) == Proceed()
 
 
 async def test_of_several_answers_the_last_counts_where_the_dialect_says_so() -> None:
     answers = (frank(REQUEST, permission="deny", reason="no"), frank(REQUEST, permission="allow"))
-    assert await ask(hooks(frank_group(frank(PRE, **ASKS), *answers)), occasion()) == Refuse("frank", "no", asked=True)
+    assert await ask(hooks(frank_group(frank(PRE, **ASKS), *answers)), occasion()) == Refuse(
+        "frank", "no", asked=True, event=REQUEST
+    )
     later = frank_group(frank(PRE, **ASKS), *answers, later_overrides=True)
     assert await ask(hooks(later), occasion()) == Proceed(asked=True)
 
@@ -354,7 +356,11 @@ async def test_a_rule_that_a_hook_added_answers_for_the_rest_of_the_session(tmp_
     asked = hooks(frank_group(frank(PRE, **ASKS), frank(PRE, f"{once}; touch {shlex.quote(str(tmp_path / 'x'))}")))
     assert await ask(asked, occasion()) == Proceed(asked=True)
     assert await ask(asked, occasion()) == Proceed(asked=True)
-    assert isinstance(await ask(asked, occasion(tool="delete")), Refuse)
+    other = await ask(asked, occasion(tool="delete"))
+    assert isinstance(other, Proceed)
+    assert other.question, "the rule is about another tool"
+    asked.allow_tool("delete")
+    assert await ask(asked, occasion(tool="delete")) == Proceed(asked=True)
     denied = hooks(frank_group(frank(PRE, permission="deny", reason="no"), frank(PRE, allows=["write"])))
     assert await ask(denied, occasion()) == Refuse("frank", "no"), "it never lifts a denial"
 
@@ -374,3 +380,48 @@ async def test_a_hook_never_inherits_what_another_system_told_a_hook_that_we_run
         decision = await ask(asked, occasion())
         assert isinstance(decision, Refuse)
         assert decision.reason == ""
+
+
+def ruled(*groups: Group, **rules: object) -> Hooks:
+    return hooks(*groups, settings=replace(Settings(), **rules))  # type: ignore[arg-type]  # whichever it is
+
+
+async def test_a_deny_rule_refuses_what_hooks_let_go_whatever_they_say() -> None:
+    allows = frank_group(frank(PRE, permission="allow", allows=["write"], feedback=["note"]))
+    decision = await ask(ruled(allows, deny=("write(*)",)), occasion())
+    assert decision == Refuse("write(*)", "", ground=Ground.RULE, feedback=("note",))
+    assert await ask(ruled(deny=("mcp__my_files__*",)), occasion()) == Refuse(
+        "mcp__my_files__*", "", ground=Ground.RULE
+    )
+
+
+async def test_rules_are_judged_on_what_will_run() -> None:
+    rewrites = group(hook(rewriting(path="/etc/passwd")))
+    assert isinstance(await ask(ruled(rewrites, deny=("write(/etc/*)",)), occasion(arguments=b'{"path":"a"}')), Refuse)
+    cleans = group(hook(rewriting(path="a")))
+    decision = await ask(ruled(cleans, deny=("write(/etc/*)",)), occasion(arguments=b'{"path":"/etc/passwd"}'))
+    assert isinstance(decision, Proceed)
+
+
+async def test_an_ask_rule_makes_a_question_that_hooks_may_answer() -> None:
+    question = Question("the permission rule write of hookproxy.toml", "")
+    assert await ask(ruled(ask=("write",)), occasion()) == Proceed(question=question)
+    answers = frank_group(frank(REQUEST, permission="allow"))
+    assert await ask(ruled(answers, ask=("write",)), occasion()) == Proceed(asked=True)
+    session = ruled(frank_group(frank(PRE, allows=["write"])), ask=("write",))
+    assert await ask(session, occasion()) == Proceed(asked=True)
+
+
+async def test_an_allow_rule_answers_what_hooks_ask_and_nothing_else() -> None:
+    asks = frank_group(frank(PRE, **ASKS))
+    assert await ask(ruled(asks, allow=("write",)), occasion()) == Proceed(asked=True)
+    decision = await ask(ruled(asks, allow=("write",), ask=("write",)), occasion())
+    assert isinstance(decision, Proceed)
+    assert decision.question
+    assert isinstance(await ask(ruled(asks, allow=("write",), deny=("write",)), occasion()), Refuse)
+
+
+def test_rules_concern_and_hide_tools() -> None:
+    asked = ruled(deny=("delete_*", "write(/etc/*)"), ask=("mcp__my_files__read",))
+    assert [asked.concern(tool) for tool in ("delete_x", "write", "read", "list")] == [True, True, True, False]
+    assert [asked.hide(tool) for tool in ("delete_x", "write", "read", "list")] == [True, False, False, False]

@@ -116,7 +116,6 @@ async def test_a_failed_call_is_seen_as_a_failure_once(told: Told, answer: bytes
 @pytest.mark.parametrize(
     "answer",
     [
-        b'{"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required","inputRequests":{}}}\n',
         b'{"jsonrpc":"2.0","id":7,"result":{"resultType":"task","taskId":"x"}}\n',
     ],
 )
@@ -552,3 +551,49 @@ async def test_a_hook_that_stops_all_refuses_what_others_hold_and_the_record_say
     assert [(line["decision"], line["result"]) for line in lines] == [("deny", "refused")] * 2
     assert "frank stopped all calls: enough" in {line["reason"] for line in lines}
     assert [hook["outcome"] for line in lines if line["id"] == 7 for hook in line["hooks"]] == ["cancelled"]
+
+
+async def test_an_answer_that_is_neither_result_nor_error_cannot_carry_hidden_output() -> None:
+    async with rig(frank_group(frank(FAILURE, hides=True))) as one:
+        await one.agent.send(CALL)
+        await one.server.line()
+        await one.server.send(b'{"jsonrpc":"2.0","id":7,"other":"SECRET"}\n')
+        line = await one.agent.line()
+    assert b"SECRET" not in line
+    assert b"neither a result nor an error" in line
+
+
+@pytest.mark.parametrize("result", [b'"x"', b"null", b"[]"])
+async def test_a_denied_result_of_any_shape_is_no_defect(result: bytes) -> None:
+    async with rig(frank_group(frank(POST, permission="deny", feedback=["no"]))) as one:
+        await one.agent.send(CALL)
+        await one.server.line()
+        await one.server.send(b'{"jsonrpc":"2.0","id":7,"result":%b}\n' % result)
+        assert (await one.agent.message())["result"]["isError"] is True
+    assert not any("Traceback" in text for text in one.said)
+
+
+async def test_a_server_that_dies_in_a_repeated_call_leaves_no_earlier_answer() -> None:
+    async with rig(retrying(FAILURE, 1)) as one:
+        await one.agent.send(CALL)
+        await exchange(one, "first failure", failed=True)
+        await one.server.line()
+        one.proxy.lose_server("exited with status 1")
+        said = await one.agent.message()
+    assert "The MCP server ended before it answered" in said["error"]["message"]
+
+
+async def test_an_answer_to_a_repeated_call_that_can_be_read_in_two_ways_is_withheld() -> None:
+    async with rig(retrying(FAILURE, 1), frank_group(frank(POST))) as one:
+        await one.agent.send(CALL)
+        await exchange(one, "busy", failed=True)
+        again = json.loads(await one.server.line())["id"].encode()
+        await one.server.send(
+            b'{"jsonrpc":"2.0","id":"%b","id":"%b","result":{"content":["SECRET"]}}\n' % (again, again)
+        )
+        deep = b"[" * 5000 + b"]" * 5000
+        await one.server.send(b'{"jsonrpc":"2.0","id":"%b","result":{"content":%b}}\n' % (again, deep))
+        line = await one.agent.line()
+    assert json.loads(line)["id"] == 7
+    assert b"SECRET" not in line
+    assert not any("Traceback" in text for text in one.said)

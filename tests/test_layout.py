@@ -31,6 +31,8 @@ FLOORS: Final = {
     "legible": 1,
     "plain": 1,
     "matching": 1,
+    "commandline": 1,
+    "rules": 1,
     "schema": 1,
     "places": 1,
     "glance": 1,
@@ -40,7 +42,11 @@ FLOORS: Final = {
     "elicitations": 1,
     "greeting": 1,
     "outcomes": 1,
+    "questions": 1,
+    "seals": 1,
+    "forwarding": 1,
     "replies": 1,
+    "batches": 1,
     "switchboard": 1,
     "policy": 1,
     "answers": 1,
@@ -55,6 +61,10 @@ FLOORS: Final = {
     "transports": 2,
     # what joins them
     "groups": 3,
+    "aside": 3,
+    "held": 3,
+    "asking": 3,
+    "case": 3,
     "changes": 3,
     "moments": 3,
     "hooks": 3,
@@ -76,6 +86,9 @@ BESIDE: Final = {
     # reading for hooks, before matching and judging
     "matching": {"legible"},
     "plain": {"legible"},
+    # permission rules: of texts, of command lines, and all of one configuration
+    "commandline": {"matching"},
+    "rules": {"commandline", "matching"},
     # hookfile, printed: what all hook files and all hooks' answers have in common
     "dialects": {"dialects/hookfile", "dialects/identities", "dialects/printed", "matching", "legible", "plain"},
     "dialects/claude": {"dialects/claude_answer"},  # one dialect in two files: reading files, reading answers
@@ -95,10 +108,13 @@ BESIDE: Final = {
     "greeting": {"calls", "replies"},
     "outcomes": {"calls", "effects", "elicitations", "legible"},
     "elicitations": {"calls", "effects", "replies"},
-    "switchboard": {"calls", "effects", "elicitations", "glance", "greeting", "inflight", "replies"},
+    "batches": {"calls", "effects", "inflight", "replies"},
+    "switchboard": {"batches", "calls", "effects", "elicitations", "glance", "greeting", "inflight", "replies"},
     # sentences, and how they get into messages
     "answers": {"legible"},
-    "feedback": {"answers"},
+    "feedback": {"answers", "questions"},
+    "seals": {"calls"},
+    "forwarding": {"answers", "calls", "questions", "seals"},
     # the models are a module of their own so that pydantic is imported only where hookproxy.toml is read
     "config": {"config_models"},
     # only process starts processes
@@ -107,10 +123,11 @@ BESIDE: Final = {
     "transports/pipe": {"transports/direct"},
     # the way of one call, from the outside in
     "lifetime": {"proxy"},
-    "proxy": {"changes", "hooks", "intercept", "moments", "relay"},
-    "intercept": {"hooks"},
+    "proxy": {"asking", "case", "changes", "held", "hooks", "intercept", "moments", "relay"},
+    "intercept": {"case"},
+    "case": {"hooks"},
     "moments": {"hooks"},
-    "hooks": {"groups"},
+    "hooks": {"aside", "groups"},
     # what is said before anything runs, by the rules by which it would
     "checks": {"groups"},
     "checks/commands": {"checks/words"},

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hookproxy.decision import Comments, Ground, Proceed, Question, Refuse
 from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Statement, Verdict
-from hookproxy.policy import comments, decide, merge_comments, permitted, unanswered
+from hookproxy.policy import comments, decide, declined, merge_comments, permitted, unasked
 from hookproxy.settings import OnAsk, OnTrouble, Settings
 
 ALLOW, ASK, DENY = Permission.ALLOW, Permission.ASK, Permission.DENY
@@ -46,19 +46,35 @@ def test_the_first_hook_that_denies_is_named_and_the_reasons_of_all_are_told_in_
     assert decide(statements, Settings(), None) == Refuse(by="a", reason="one\ntwo")
 
 
+QUESTION = Question("the PreToolUse hook guard.sh", "sure?")
+
+
+def test_a_hook_that_asks_makes_a_question() -> None:
+    statements = [said(Verdict(permission=ALLOW)), said(Verdict(permission=ASK, reason="sure?"))]
+    assert decide(statements, Settings(), None) == Proceed(question=QUESTION)
+
+
 @pytest.mark.parametrize(
-    ("on_ask", "decision"),
+    ("settings", "can_ask", "decision"),
     [
-        (OnAsk.ALLOW, None),
-        (OnAsk.DENY, Refuse("guard.sh", "sure?", asked=True, ground=Ground.ASK_DENIED)),
-        (OnAsk.ELICIT, Refuse("guard.sh", "sure?", asked=True, ground=Ground.ASK_UNAVAILABLE)),
+        (Settings(), True, Proceed(question=QUESTION)),
+        (Settings(), False, Refuse(QUESTION.by, "sure?", asked=True, ground=Ground.ASK_UNAVAILABLE)),
+        (Settings(on_ask_fallback=OnTrouble.ALLOW), False, Proceed(asked=True)),
+        (Settings(on_ask_fallback=OnTrouble.ALLOW), True, Proceed(question=QUESTION)),
+        (Settings(on_ask=OnAsk.ALLOW), False, Proceed(asked=True)),
+        (Settings(on_ask=OnAsk.DENY), True, Refuse(QUESTION.by, "sure?", asked=True, ground=Ground.ASK_DENIED)),
     ],
 )
-def test_a_question_that_nobody_answers_is_settled_as_on_ask_says(on_ask: OnAsk, decision: Refuse | None) -> None:
-    statements = [said(Verdict(permission=ALLOW)), said(Verdict(permission=ASK, reason="sure?"))]
-    question = Question("guard.sh", "sure?")
-    assert decide(statements, Settings(on_ask=on_ask), None) == Proceed(question=question)
-    assert unanswered(question, on_ask) == decision
+def test_a_question_that_no_hook_answers_is_settled_as_configured(
+    settings: Settings, can_ask: bool, decision: Proceed | Refuse
+) -> None:
+    assert unasked(Proceed(question=QUESTION), settings, can_ask) == decision
+    assert unasked(Proceed(), settings, can_ask) == Proceed()
+
+
+def test_who_declines_refuses_with_what_hooks_had_to_say() -> None:
+    refuse = declined(Proceed(b"{}", ("note",), QUESTION))
+    assert refuse == Refuse(QUESTION.by, "sure?", asked=True, ground=Ground.DECLINED, feedback=("note",))
 
 
 REQUEST = replace(PRE, event=Event.PERMISSION_REQUEST)
@@ -71,12 +87,16 @@ YES, NO, NOTHING = (Verdict(permission=ALLOW), Verdict(permission=DENY, reason="
         ([], False, False),
         ([NOTHING, Verdict(permission=ASK)], False, False),
         ([NOTHING, YES], False, True),
-        ([NO, YES], False, Refuse("guard.sh", "no", asked=True)),
-        ([YES, NO], False, Refuse("guard.sh", "no", asked=True)),
+        ([NO, YES], False, Refuse("guard.sh", "no", asked=True, event=Event.PERMISSION_REQUEST)),
+        ([YES, NO], False, Refuse("guard.sh", "no", asked=True, event=Event.PERMISSION_REQUEST)),
         ([NO, YES], True, True),
-        ([NO, Verdict(reason="later")], True, Refuse("guard.sh", "later", asked=True)),
-        ([YES, NO, NOTHING], True, Refuse("guard.sh", "no", asked=True)),
-        ([replace(NO, stop=True), YES], True, Refuse("guard.sh", "no", asked=True, stop=True)),
+        ([NO, Verdict(reason="later")], True, Refuse("guard.sh", "later", asked=True, event=Event.PERMISSION_REQUEST)),
+        ([YES, NO, NOTHING], True, Refuse("guard.sh", "no", asked=True, event=Event.PERMISSION_REQUEST)),
+        (
+            [replace(NO, stop=True), YES],
+            True,
+            Refuse("guard.sh", "no", asked=True, stop=True, event=Event.PERMISSION_REQUEST),
+        ),
         ([YES, CRASH], False, True),
         ([YES, replace(CRASH, fails_closed=True)], True, "failed"),
     ],
@@ -85,7 +105,9 @@ def test_permission_request_hooks_answer_in_the_persons_place(
     verdicts: list[Verdict], later_overrides: bool, answer: Refuse | bool | str
 ) -> None:
     if answer == "failed":
-        answer = Refuse("guard.sh", CRASH.trouble, asked=True, ground=Ground.FAILED_CLOSED)
+        answer = Refuse(
+            "guard.sh", CRASH.trouble, asked=True, ground=Ground.FAILED_CLOSED, event=Event.PERMISSION_REQUEST
+        )
     statements = [said(verdict, REQUEST) for verdict in verdicts]
     assert permitted(statements, Settings(), None, later_overrides) == answer
 

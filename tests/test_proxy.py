@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import time
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import anyio
 import pytest
 
 from hookproxy.model import Event
+from hookproxy.runners import RUNNERS
 from hookproxy.settings import OnTrouble, Settings
-from tests.rig import DIRECT, Rig, group, hook, rig
+from tests.rig import DIRECT, Rig, frank, frank_group, group, hook, rig
 from tests.spellings import calls_seen
 
 pytestmark = pytest.mark.anyio
@@ -162,7 +164,7 @@ async def test_a_call_cancelled_in_the_same_breath_leaves_nothing_behind(tmp_pat
     async with rig(ALLOW, settings=Settings(audit_file=str(audit))) as proxied:
         await proxied.agent.say(call(1) + cancel(1) + PING)
         await idle(proxied)
-        assert proxied.proxy._held_bytes == 0
+        assert proxied.proxy._held._bytes == 0
         received, answered = await proxied.finish()
     assert (received, answered) == (PING, b"")
     (record,) = [json.loads(line) for line in audit.read_bytes().splitlines()]
@@ -453,3 +455,50 @@ async def test_a_server_that_does_not_read_is_not_written_for_and_the_other_dire
             assert proxied.proxy.relay.server.queued < 1_000_000
             for _ in range(100):
                 assert await proxied.server.line() == flood
+
+
+def children() -> set[int]:
+    return set(map(int, Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()))
+
+
+def all_end(pids: set[int]) -> None:
+    """Wait, without letting the loop run, until these have ended; they are not reaped."""
+    while any(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z" for pid in pids):
+        time.sleep(0)
+
+
+async def test_a_stopped_call_whose_own_hook_ends_in_the_same_moment_reaches_no_server(tmp_path: Path) -> None:
+    """The task of a stopped call may be about to run on: what it waited for has happened."""
+    gate = Gate(tmp_path)
+    says = f"printf %s '{json.dumps({'stop': True})}'"
+    stopping = frank(Event.PRE_TOOL_USE, f"grep -q stop && then=1; {gate.hook('test -z $then || ' + says)}")
+    async with rig(frank_group(stopping)) as proxied:
+        others = children()
+        await proxied.agent.send(call(1, arguments='{"a":"stop"}'), call(2))
+        await gate.arrived()
+        await gate.arrived()
+        gate.release()
+        gate.release()
+        all_end(children() - others)
+        answers = [await proxied.agent.message(), await proxied.agent.message()]
+        assert {each["id"] for each in answers} == {1, 2}
+        assert all("wants you to stop here" in each["result"]["content"][0]["text"] for each in answers)
+        assert await proxied.finish() == (b"", b"")
+
+
+async def test_too_few_descriptors_for_hooks_beside_calls_are_told_and_no_end_of_all() -> None:
+    hooks = [hook("true", Event.SESSION_START), hook("false", Event.SESSION_START)]
+    shortage = OSError(24, "Too many open files")
+
+    async def fails(*_: object) -> NoReturn:
+        raise shortage
+
+    async with rig(group(*hooks)) as proxied:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setitem(RUNNERS, "command", fails)
+            await proxied.agent.send(INITIALIZE)
+            assert await proxied.server.line() == INITIALIZE
+            await proxied.server.send(INITIALIZED)
+            assert await proxied.agent.line() == INITIALIZED
+            await proxied.proxy.moments.end_session()
+    assert "SessionStart hooks could not be run: Too many open files" in proxied.said

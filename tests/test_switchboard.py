@@ -97,7 +97,9 @@ def test_elicitations_are_told_where_hooks_hear_of_them() -> None:
     answer = b'{"jsonrpc":"2.0","id":5,"result":{"action":"accept"}}\n'
     hearing = Switchboard(lambda tool: tool == "danger", Elicitations())
     assert not hearing.glance_from_server(ask)
-    assert hearing.watching, "a long question must be seen whole"
+    assert not hearing.may_pass_in_pieces(ask[:40]), "a long question must be seen whole"
+    hearing.from_agent(PING)
+    assert hearing.may_pass_in_pieces(b'{"jsonrpc":"2.0","id":9,"result":{"contents":['), "an answer is no question"
     assert hearing.from_server(ask) == Elicited("Sure?")
     assert hearing.from_agent(answer) == Elicited("Sure?", "accept")
     assert hearing.from_agent(answer) is PASS

@@ -50,7 +50,9 @@ def inspect(loaded: Loaded, environ: Mapping[str, str]) -> Report:
         key=lambda entry: (files_order.index(entry.file), entry.line or 0),
     )
     of_files = [*(note for note, entry in left.items() if not entry), *_of_files(loaded, _twice, environ)]
-    if not (loaded.groups or loaded.notes or loaded.settings.audit_file):
+    settings = loaded.settings
+    rules = settings.allow or settings.ask or settings.deny
+    if not (loaded.groups or loaded.notes or rules or settings.audit_file):
         of_files.append(Finding("", None, "", "no hook is configured: name hook files with --hooks or --config"))
     return Report(
         loaded.settings,

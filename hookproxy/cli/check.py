@@ -1,11 +1,12 @@
-"""`hookproxy check`: every hook that is configured, and what about it cannot work, before anything runs.
+"""`hookproxy check`: every hook and permission rule, and what about them cannot work, before anything runs.
 
 It reads what `run` would read. Exit status: 0 clean; 1 findings (`checks` says what counts); 2 `run` would not start.
 
 `--json` prints one document. A key is never taken away or given another meaning without another `v`; new ones may come.
 
     v         1
-    settings  the keys of hookproxy.toml that concern every call; those of its tables as `audit_file` and so on
+    settings  the keys of hookproxy.toml that concern every call; those of its tables as `audit_file` and so on, the
+              permission rules as the lists `allow`, `ask` and `deny`
     hooks     one object for each hook, by file and line:
       file, line, key    where it is written; the file's absolute path; line null where it cannot be told
       dialect            null for a file in which no hook can fire
@@ -39,6 +40,7 @@ from ..checks.base import Entry, Finding, OnFailure, Report
 from ..config import load
 from ..errors import FINDINGS, UserError
 from ..model import Event
+from ..settings import Settings
 from . import here, show
 
 USAGE: Final = "hookproxy check [--config FILE] [--hooks [DIALECT=]FILE]... [--json]"
@@ -142,8 +144,24 @@ def _text(report: Report, cwd: str) -> str:
             for one, label in told:
                 _row(console, label, one.text)
             _print(console, Text())
+        _rules(console, report.settings)
         _print(console, Text(_sum(report), "bold"))
     return shown.get()
+
+
+def _rules(console: Console, settings: Settings) -> None:
+    """The permission rules, the strongest first."""
+    kinds = {"deny": settings.deny, "ask": settings.ask, "allow": settings.allow}
+    if not any(kinds.values()):
+        return
+    _print(console, Text("permission rules", "bold"))
+    for kind, rules in kinds.items():
+        label = Text(f"  {kind}".ljust(_MARGIN), "dim")
+        for rule in rules:
+            _row(console, label, rule)
+    if settings.deny and not settings.hide_denied:
+        _row(console, Text("  listed".ljust(_MARGIN), "dim"), "tools that are denied stay in tools/list")
+    _print(console, Text())
 
 
 def _block(console: Console, entry: Entry, cwd: str) -> None:
@@ -234,7 +252,14 @@ def _short(file: str, cwd: str) -> str:
 def _sum(report: Report) -> str:
     hooks = sum(entry.fires for entry in report.entries)
     idle = len(report.entries) - hooks
-    parts = [_count(hooks, "hook"), f"{idle} that cannot run" if idle else "", _count(len(report.findings), "warning")]
+    settings = report.settings
+    rules = len(settings.deny) + len(settings.ask) + len(settings.allow)
+    parts = [
+        _count(hooks, "hook"),
+        f"{idle} that cannot run" if idle else "",
+        _count(rules, "permission rule") if rules else "",
+        _count(len(report.findings), "warning"),
+    ]
     return ", ".join(part for part in parts if part)
 
 

@@ -222,6 +222,19 @@ def test_no_hook_at_all_is_a_finding(tmp_path: Path) -> None:
     )
 
 
+def test_permission_rules_are_shown_the_strongest_first(tmp_path: Path) -> None:
+    text = '[permissions]\nallow = ["a"]\nask = ["b(c d)"]\ndeny = ["e_*", "\\u001b[31m(x)"]\nhide_denied = false\n'
+    (tmp_path / "hookproxy.toml").write_text(text)
+    ended = check(tmp_path, "--config", "hookproxy.toml")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout == (
+        "permission rules\n  deny     e_*\n  deny     \\x1b[31m(x)\n  ask      b(c d)\n  allow    a\n"
+        "  listed   tools that are denied stay in tools/list\n\nno hooks, 4 permission rules, no warnings\n"
+    )
+    settings = json.loads(check(tmp_path, "--config", "hookproxy.toml", "--json").stdout)["settings"]
+    assert (settings["allow"], settings["ask"], settings["hide_denied"]) == (["a"], ["b(c d)"], False)
+
+
 def test_the_users_own_file_is_checked_without_being_named(tmp_path: Path, home: Path) -> None:
     (home / ".config" / "hookproxy").mkdir(parents=True)
     (home / ".config" / "hookproxy" / "hookproxy.toml").write_text("[[hooks.PreToolUse]]\ncommand = 'true'\n")

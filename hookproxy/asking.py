@@ -1,0 +1,75 @@
+"""Asks the person about one call: through the agent, or through the operator's own prompter.
+
+Law 1: only an explicit yes is consent; whoever leaves, fails or is late has not consented.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import anyio
+
+from . import calls, feedback, questions, wire
+from .effects import PersonAnswered
+from .model import Document, Ended, Event, HookSpec
+from .questions import Consent
+from .runners import RUNNERS
+from .seals import LIFETIME
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A question that the person has not answered."""
+
+    answered: anyio.Event = field(default_factory=anyio.Event)
+    result: bytes = b""
+
+
+class Asking:
+    """The questions of the handshake era that are open: each is a request of ours to the agent."""
+
+    def __init__(self, to_agent: Callable[[bytes], None]) -> None:
+        self._to_agent = to_agent
+        self._open: dict[bytes, _Waiting] = {}
+
+    async def ask(self, message: str) -> Consent:
+        """Ask, and wait as long as it takes. On cancel the question is taken back."""
+        raw_id = calls.fresh_id()
+        key, waiting = calls.id_key(raw_id), _Waiting()
+        self._open[key] = waiting
+        self._to_agent(feedback.elicitation(raw_id, message))
+        try:
+            await waiting.answered.wait()
+        except anyio.get_cancelled_exc_class():
+            self._to_agent(feedback.question_cancelled(raw_id))
+            raise
+        finally:
+            del self._open[key]
+        return questions.consent(waiting.result)
+
+    def answered(self, answer: PersonAnswered) -> None:
+        """The agent's answer; one that comes too late, or again, is nobody's."""
+        waiting = self._open.get(answer.key)
+        if waiting is not None and not waiting.answered.is_set():
+            waiting.result = answer.result
+            waiting.answered.set()
+
+
+async def prompt(
+    command: tuple[str, ...], asked: Mapping[str, object], environ: Mapping[str, str], say: Callable[[str], None]
+) -> Consent:
+    """Ask through the operator's prompter: it reads the question as JSON; exit status 0 is yes, 2 is no.
+
+    All else is trouble, which is told, and no. On cancel it is ended with its whole process group.
+    """
+    spec = HookSpec(
+        "hookproxy", "on_ask_fallback", Event.PERMISSION_REQUEST, command[0], argv=command, timeout=LIFETIME
+    )
+    document = Document(wire.encode(asked) + b"\n", {})
+    result = await RUNNERS[spec.type](spec, document, environ)
+    if result.ended is Ended.EXITED and result.code in (0, 2):
+        return Consent.NO if result.code else Consent.ONCE
+    ended = f"status {result.code}" if result.ended is Ended.EXITED else result.detail or result.ended.value
+    say(f"the prompter {command[0]} failed ({ended}), so the call is denied")
+    return Consent.NO

@@ -1,0 +1,71 @@
+"""Several messages in one line, as in versions before 2025-06-18: no tool call passes in one, and no call's answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from typing import Protocol
+
+from . import calls, effects, replies, wire
+from .calls import id_key
+from .effects import PASS, FromAgent, FromServer, as_one_line
+from .inflight import InFlight
+from .replies import Members
+
+
+class Board(Protocol):
+    """What is asked of the switchboard."""
+
+    @property
+    def calls(self) -> Sized:
+        """Judged calls in flight."""
+
+    @property
+    def requests(self) -> InFlight:
+        """The agent's other requests in flight."""
+
+    @property
+    def judges(self) -> bool:
+        """Some calls are judged."""
+
+    def is_taken(self, key: bytes) -> bool:
+        """A judged call has this id, or may still be answered under it."""
+
+    def cancelled(self, members: Members) -> FromAgent:
+        """The agent's cancellation."""
+
+    def note(self, members: Members, method: bytes) -> None:
+        """A request of the agent goes out."""
+
+
+def from_agent(board: Board, line: bytes, problem: wire.Unreadable) -> FromAgent:
+    """A line that holds no object: blank ones pass, and batches without any tool call; the rest cannot be read."""
+    body = line.strip()
+    if body[:1] != b"[":
+        return effects.Refused(f"The line is {problem}.", unreadable=True) if body else PASS
+    try:
+        batch = calls.read_batch(body)
+    except (wire.TwinKeys, wire.Unreadable) as in_batch:
+        return effects.Refused(f"In a batch, {in_batch}.", unreadable=not isinstance(in_batch, wire.TwinKeys))
+    if any("id" in members and board.is_taken(id_key(bytes(members["id"]))) for members, method in batch if method):
+        return effects.Refused("A request in a batch has the id of a tool call that may still be answered.")
+    for members, method in batch:
+        if method == calls.CANCELLED and (effect := board.cancelled(members)) is not PASS:
+            return effect
+        if method and "id" in members:
+            board.note(members, method)
+    return as_one_line(line)
+
+
+def from_server(board: Board, line: bytes) -> FromServer:
+    """A batch passes, unless it answers a judged call: nobody asked for a batch."""
+    try:
+        found = [replies.read(bytes(item), closely=len(board.calls) > 0) for item in wire.items(line)]
+    except (wire.Unreadable, wire.TwinKeys):
+        return effects.Noise()
+    keys = [id_key(reply.id) for reply in found if reply is not None]
+    if any(reply is not None and not reply.sure for reply in found) or any(map(board.is_taken, keys)):
+        return effects.Dropped("a batch that holds the answer to a judged call")
+    welcome = [board.requests.settle(key) is not None or board.requests.late(key) or key == b"null" for key in keys]
+    if board.judges and not all(welcome):
+        return effects.Dropped("a batch with an answer that nobody asked for")
+    return PASS

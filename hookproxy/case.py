@@ -1,0 +1,124 @@
+"""One call and the desk that serves it: what is known of the call, and what it needs of the proxy that holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from time import time
+from typing import Final, Protocol
+
+from . import feedback, wire
+from .audit import Audit, Record
+from .calls import Call
+from .decision import Refuse
+from .effects import Elicited
+from .hooks import Hooks
+from .model import Event, Occasion, Session, Tool
+from .questions import Consent
+from .seals import Seals
+from .settings import Settings
+
+_ID_IN_META: Final = ("claudecode/toolUseId", "callId")
+"""Where agents name their own call: Claude Code, Codex."""
+
+
+class Ending(Enum):
+    """How a forwarded call can end without an answer."""
+
+    LOST = auto()  # the server is gone
+    INTERRUPTED = auto()  # the agent cancelled it
+
+
+class Desk(Protocol):
+    """What a call needs of the proxy that holds it."""
+
+    hooks: Hooks
+    settings: Settings
+    session: Session
+    audit: Audit
+    seals: Seals
+
+    def agent(self) -> str:
+        """Name and version as the agent gave them, else nothing."""
+
+    def tool(self, name: str) -> Tool | None:
+        """What a listing told of the tool."""
+
+    async def words(self) -> tuple[str, ...]:
+        """Wait until SessionStart hooks are done; gives what hooks beside calls said and nobody has delivered yet."""
+
+    async def forward(self, call: Call, line: bytes) -> bytes | Ending:
+        """Send the call to the server and wait for its answer."""
+
+    def may_ask(self, call: Call) -> bool:
+        """The person can be asked about this call through the agent."""
+
+    async def ask(self, call: Call, message: str, asked: Mapping[str, object]) -> Consent:
+        """Ask the person and wait: through the agent with `message`, else through the prompter with `asked`."""
+
+    def answer(self, call: Call, line: bytes) -> None:
+        """Send the call's answer to the agent, unless it cancelled the call."""
+
+    def stop_others(self, call: Call, refuse: Refuse) -> None:
+        """Refuse all other calls that the server does not know yet."""
+
+    def repeat(self, call: Call, line: bytes) -> bytes | None:
+        """Take back an answered call, to make it again: gives its line with a new id, or None if it is cancelled."""
+
+    def occur(self, occasion: Occasion) -> None:
+        """Tell hooks of something, and wait for none of them."""
+
+    def elicited(self, elicited: Elicited) -> None:
+        """Tell hooks of a question of the server to the person, or of its answer."""
+
+    def say(self, text: str) -> None:
+        """Tell people."""
+
+    def say_once(self, text: str) -> None:
+        """Tell people, unless they have been told."""
+
+    def lost(self, call: Call) -> bytes:
+        """The line that tells the agent that the server is gone."""
+
+
+@dataclass(slots=True)
+class Case:
+    """One call, and all that is known of it by now."""
+
+    call: Call
+    desk: Desk
+    record: Record
+    occasion: Occasion
+    """The last moment at which hooks spoke, with the arguments that run."""
+    state: bytes | None = None
+    """The server's own requestState, if the call came back with our seal around it."""
+
+
+def refusal(call: Call, refuse: Refuse) -> bytes:
+    """The line that tells the agent, and its model, that the call is refused and why."""
+    return feedback.refusal(call.id, refuse, stateless=call.stateless, task=call.task)
+
+
+def occasion_of(call: Call, desk: Desk) -> Occasion:
+    """The moment before a call, as its hooks are told."""
+    listed = desk.tool(call.tool)
+    return Occasion(
+        event=Event.PRE_TOOL_USE,
+        session=desk.session,
+        tool=call.tool,
+        tool_name=desk.hooks.groups.first_name(call.tool),
+        tool_use_id=_told_id(call) or f"call_{call.key.decode(errors='replace')}",
+        arguments=call.arguments,
+        annotations=listed.annotations if listed else b"",
+        request_id=call.key.decode(errors="replace"),
+        at=time(),
+    )
+
+
+def _told_id(call: Call) -> str:
+    """What the agent itself calls the call; empty where it does not tell."""
+    for key in _ID_IN_META:
+        if key in call.meta and (name := wire.text(bytes(call.meta[key]))):
+            return name
+    return ""

@@ -1,0 +1,55 @@
+"""A judged call's lines: as the server gets it, and its unfinished answer as the agent gets that (law 2)."""
+
+from __future__ import annotations
+
+from . import questions, wire
+from .answers import string
+from .calls import SEALED, Call
+from .seals import server_state
+
+
+def to_server(call: Call, arguments: bytes | None, state: bytes | None = None) -> bytes:
+    """The agent's own bytes, or the same with other arguments, and without what is between the agent and us.
+
+    `arguments` None: the agent's. `state`: the server's own requestState, empty where it has none; None: no seal of
+    ours was opened. What only looks like a seal of ours goes to no server: its inner state does, if it has one.
+    """
+    sealed = call.state.startswith(SEALED)
+    if arguments is None and not sealed:
+        return call.line
+    start, end = wire.members(call.line)["params"]
+    params = call.line[start:end]
+    if arguments is not None:
+        params = wire.with_member(params, "arguments", wire.one_line(arguments.replace(b"\n", b" ")))
+    if sealed:
+        state = server_state(call.state) if state is None else state
+        if state:
+            params = wire.with_member(params, "requestState", wire.one_line(state))
+        else:
+            params = wire.without_member(params, "requestState")
+        params = _without_our_answer(params, call.inputs)
+    return wire.splice(call.line, [((start, end), params)])
+
+
+def _without_our_answer(params: bytes, inputs: bytes) -> bytes:
+    """The params without the answer to our question, and without `inputResponses` where it was the only one."""
+    if not inputs.startswith(b"{"):
+        return params
+    theirs = wire.without_member(inputs, questions.MEMBER)
+    if theirs == inputs:
+        return params
+    if wire.fields(theirs):
+        return wire.with_member(params, "inputResponses", theirs)
+    return wire.without_member(params, "inputResponses")
+
+
+def to_agent(line: bytes, seal: str) -> bytes:
+    """The server's `input_required` answer, with our seal around its requestState."""
+    start, end = wire.members(line)["result"]
+    result = wire.with_member(line[start:end], "requestState", string(seal))
+    return wire.splice(line, [((start, end), result)])
+
+
+def servers_state(line: bytes) -> bytes:
+    """The requestState of such an answer as spelled; empty: it has none. Raises Unreadable, TwinKeys."""
+    return bytes(wire.fields(wire.fields(line)["result"]).get("requestState", b""))

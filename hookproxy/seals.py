@@ -1,0 +1,109 @@
+"""What goes with a call from round to round, sealed: what comes back is ours, unchanged, fresh and used once.
+
+Law 1: a round without a valid seal is a new call, and its hooks are asked.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+from typing import Final
+
+from . import wire
+from .calls import SEALED
+from .decision import Question
+
+LIFETIME: Final = 3600.0
+"""Seconds in which a round must follow. Longer than people think about a form; a token found later opens nothing."""
+
+_MOST: Final = 1024  # calls that wait for their next round: agents need not come back, and memory must not fill
+_KEY_BYTES: Final = 32  # of HMAC-SHA256's own size
+_NONCE_BYTES: Final = 16  # nobody guesses or meets it twice
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A call between two rounds: what was decided so far, and what it waits for."""
+
+    tool: str
+    arguments: bytes
+    """As the agent sent them, normalised: the next round must bring the same."""
+    rewritten: bytes | None = None
+    """The arguments that run instead; None: the agent's."""
+    feedback: tuple[str, ...] = ()
+    """Texts for the model, to go with the result."""
+    question: Question | None = None
+    """What the person is asked by us; None: the server asks."""
+    asked: bool = False
+    """A person was asked in an earlier round, or a hook or rule answered in the person's place."""
+    state: bytes = b""
+    """The server's own requestState as spelled; empty: it gave none."""
+
+
+class Seals:
+    """The calls that wait for their next round, each by a seal that only this process can make."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._key = secrets.token_bytes(_KEY_BYTES)
+        self._rounds: dict[str, tuple[Round, float]] = {}
+
+    def seal(self, waiting: Round) -> str:
+        """The requestState that brings this round back, once, within LIFETIME."""
+        if len(self._rounds) >= _MOST:
+            del self._rounds[next(iter(self._rounds))]
+        nonce = secrets.token_hex(_NONCE_BYTES)
+        expiry = self._clock() + LIFETIME
+        self._rounds[nonce] = (waiting, expiry)
+        payload = _encoded(json.dumps({"n": nonce, "e": expiry, "s": waiting.state.decode()}).encode())
+        return f"{SEALED}{payload}.{self._mac(payload, waiting.tool, waiting.arguments)}"
+
+    def open(self, text: str, tool: str, arguments: bytes) -> Round | None:
+        """The round that a call of this tool with these arguments goes on with; None: there is none."""
+        payload, mac = _parts(text)
+        if not hmac.compare_digest(mac.encode(errors="replace"), self._mac(payload, tool, arguments).encode()):
+            return None
+        try:
+            nonce = json.loads(_decoded(payload))["n"]
+        except (ValueError, KeyError, TypeError, RecursionError):  # unreachable with a right mac, and no reason to fail
+            return None
+        waiting, expiry = self._rounds.pop(nonce, (None, 0.0))
+        return waiting if self._clock() < expiry else None
+
+    def _mac(self, payload: str, tool: str, arguments: bytes) -> str:
+        digest = hashlib.sha256(arguments).hexdigest()
+        bound = json.dumps([payload, tool, digest]).encode(errors="surrogatepass")
+        return _encoded(hmac.digest(self._key, bound, "sha256"))
+
+
+def server_state(text: str) -> bytes:
+    """The server's own requestState in what may be a seal of ours, valid or not; empty: there is none.
+
+    For a new call that brings one: after a restart the server may still know its state.
+    """
+    payload, _ = _parts(text)
+    try:
+        state = json.loads(_decoded(payload))["s"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return b""
+    raw = state.encode(errors="replace") if isinstance(state, str) else b""
+    return raw if wire.text(raw) is not None else b""
+
+
+def _parts(text: str) -> tuple[str, str]:
+    payload, _, mac = text.removeprefix(SEALED).partition(".")
+    return payload, mac
+
+
+def _encoded(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _decoded(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text.encode(errors="replace") + b"=" * (-len(text) % 4))

@@ -1,0 +1,59 @@
+"""A judged call's line as the server gets it: what is between the agent and us stays there."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hookproxy import calls, forwarding, wire
+from hookproxy.calls import Call
+from hookproxy.seals import Round, Seals
+
+META = b'"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}'
+
+
+def call(more: bytes = b"") -> Call:
+    line = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{%b, "name":"write","arguments":{"a": 1.0}%b}}\n'
+    line = line % (META, more)
+    return calls.to_judge(calls.read(wire.fields(line)), line, None)
+
+
+def test_a_call_that_nobody_changes_is_the_agents_own_bytes() -> None:
+    one = call(b',"requestState":"theirs","inputResponses":{"x":{}}')
+    assert forwarding.to_server(one, None) is one.line
+
+
+def test_only_the_arguments_are_other_where_a_hook_rewrote_them() -> None:
+    one = call(b',"x":1')
+    assert forwarding.to_server(one, b'{"a":\n2}') == one.line.replace(b'{"a": 1.0}', b'{"a": 2}')
+
+
+@pytest.mark.parametrize(
+    ("state", "inputs", "more"),
+    [
+        (b'"S"', b"{}", b',"requestState":"S","inputResponses":{}'),
+        (b"", b'{"hookproxy.ask":{"action":"accept"}}', b""),
+        (b'"S"', b'{"x":{"a": 1},"hookproxy.ask":{}}', b',"requestState":"S","inputResponses":{"x":{"a": 1}}'),
+    ],
+)
+def test_our_seal_and_our_answer_reach_no_server_and_its_own_state_does(
+    state: bytes, inputs: bytes, more: bytes
+) -> None:
+    seal = Seals().seal(Round("write", b"{}", state=state)).encode()
+    one = call(b',"requestState":"%b","inputResponses":%b' % (seal, inputs))
+    assert forwarding.to_server(one, None, state) == call(more).line
+    assert forwarding.to_server(one, None) == call(more).line, "also where the seal was not opened"
+
+
+def test_what_only_looks_like_a_seal_is_taken_off() -> None:
+    one = call(b',"requestState":"hookproxy1.x.y"')
+    assert forwarding.to_server(one, None) == call().line
+
+
+@pytest.mark.parametrize(("own", "state"), [(b',"requestState":"S"', b'"S"'), (b"", b"")])
+def test_the_servers_state_goes_into_our_seal(own: bytes, state: bytes) -> None:
+    line = b'{"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required" %b}}\n' % own
+    assert forwarding.servers_state(line) == state
+    sealed = json.loads(forwarding.to_agent(line, "hookproxy1.x"))
+    assert sealed["result"] == {"resultType": "input_required", "requestState": "hookproxy1.x"}

@@ -1,0 +1,88 @@
+"""What comes back sealed is ours, unchanged, fresh and used once; all else opens nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hookproxy.decision import Question
+from hookproxy.seals import LIFETIME, Round, Seals, server_state
+
+WAITING = Round("write", b'{"a":1}', b'{"a":2}', ("note",), Question("the hook", "why"), state=b'"s\\u0041"')
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_seal_brings_its_round_back_once() -> None:
+    seals = Seals()
+    text = seals.seal(WAITING)
+    assert text.startswith("hookproxy1.")
+    assert seals.open(text, "write", b'{"a":1}') == WAITING
+    assert seals.open(text, "write", b'{"a":1}') is None
+
+
+@pytest.mark.parametrize(("tool", "arguments"), [("write", b'{"a":2}'), ("read", b'{"a":1}'), ("", b"")])
+def test_a_seal_is_bound_to_the_tool_and_what_it_was_asked_for(tool: str, arguments: bytes) -> None:
+    seals = Seals()
+    text = seals.seal(WAITING)
+    assert seals.open(text, tool, arguments) is None
+    assert seals.open(text, "write", b'{"a":1}') == WAITING, "who only tried has used nothing up"
+
+
+def test_a_seal_of_another_process_opens_nothing() -> None:
+    assert Seals().open(Seals().seal(WAITING), "write", b'{"a":1}') is None
+
+
+def test_a_seal_ends_after_its_time() -> None:
+    clock = Clock()
+    seals = Seals(clock)
+    early, late = seals.seal(WAITING), seals.seal(WAITING)
+    clock.now += LIFETIME - 1
+    assert seals.open(early, "write", b'{"a":1}') == WAITING
+    clock.now += 2
+    assert seals.open(late, "write", b'{"a":1}') is None
+
+
+@given(st.data())
+def test_any_changed_bit_opens_nothing(data: st.DataObject) -> None:
+    seals = Seals()
+    text = seals.seal(WAITING)
+    at = data.draw(st.integers(0, 10**6)) % (len(text.encode()) * 8)
+    raw = bytearray(text.encode())
+    raw[at // 8] ^= 1 << (at % 8)
+    changed = raw.decode("latin-1")
+    assert seals.open(changed, "write", b'{"a":1}') is None
+    assert isinstance(server_state(changed), bytes)
+
+
+@given(st.text())
+def test_whatever_stands_there_opens_nothing(text: str) -> None:
+    seals = Seals()
+    seals.seal(WAITING)
+    assert seals.open(text, "write", b'{"a":1}') is None
+    assert seals.open("hookproxy1." + text, "write", b'{"a":1}') is None
+    server_state(text)
+
+
+def test_agents_that_never_come_back_fill_no_memory() -> None:
+    seals = Seals()
+    first = seals.seal(WAITING)
+    rest = [seals.seal(replace(WAITING, feedback=(str(n),))) for n in range(1024)]
+    assert seals.open(first, "write", b'{"a":1}') is None
+    assert seals.open(rest[0], "write", b'{"a":1}') is not None
+    assert len(seals._rounds) < 1024
+
+
+def test_the_servers_own_state_can_be_taken_out_of_a_seal() -> None:
+    assert server_state(Seals().seal(WAITING)) == b'"s\\u0041"'
+    assert server_state(Seals().seal(replace(WAITING, state=b""))) == b""
+    for text in ("", "hookproxy1.", "hookproxy1.!.x", "hookproxy1.bnVsbA.x", "hookproxy1.eyJzIjogImFiYyJ9.x"):
+        assert server_state(text) == b""
