@@ -457,31 +457,31 @@ async def test_a_server_that_does_not_read_is_not_written_for_and_the_other_dire
                 assert await proxied.server.line() == flood
 
 
-def children() -> set[int]:
-    return set(map(int, Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()))
-
-
-def all_end(pids: set[int]) -> None:
-    """Wait, without letting the loop run, until these have ended; they are not reaped."""
-    while any(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z" for pid in pids):
-        time.sleep(0)
+def ended() -> set[str]:
+    """Processes of ours that have ended and are not reaped."""
+    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+    return {pid for pid in children if Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] == "Z"}
 
 
 async def test_a_stopped_call_whose_own_hook_ends_in_the_same_moment_reaches_no_server(tmp_path: Path) -> None:
     """The task of a stopped call may be about to run on: what it waited for has happened."""
-    gate = Gate(tmp_path)
-    says = f"printf %s '{json.dumps({'stop': True})}'"
-    stopping = frank(Event.PRE_TOOL_USE, f"grep -q stop && then=1; {gate.hook('test -z $then || ' + says)}")
-    async with rig(frank_group(stopping)) as proxied:
-        others = children()
-        await proxied.agent.send(call(1, arguments='{"a":"stop"}'), call(2))
-        await gate.arrived()
-        await gate.arrived()
-        gate.release()
-        gate.release()
-        all_end(children() - others)
+    gates = []
+    for name in ("stop", "pass"):
+        (tmp_path / name).mkdir()
+        gates.append(Gate(tmp_path / name))
+    stop = f"printf %s '{json.dumps({'stop': True})}'"
+    asked = frank(Event.PRE_TOOL_USE, f"if grep -q stop; then {gates[0].hook(stop)}; else {gates[1].hook('true')}; fi")
+    async with rig(frank_group(asked)) as proxied:
+        for number, gate in enumerate(gates):
+            await proxied.agent.send(call(number, arguments='{"a":"%s"}' % ("stop", "pass")[number]))
+            await gate.arrived()
+        for gate in gates:  # first ends the hook that stops, then the other, before the loop looks at either
+            before = ended()
+            gate.release()
+            while ended() == before:
+                time.sleep(0)
         answers = [await proxied.agent.message(), await proxied.agent.message()]
-        assert {each["id"] for each in answers} == {1, 2}
+        assert {each["id"] for each in answers} == {0, 1}
         assert all("wants you to stop here" in each["result"]["content"][0]["text"] for each in answers)
         assert await proxied.finish() == (b"", b"")
 

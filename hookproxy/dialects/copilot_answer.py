@@ -79,6 +79,14 @@ _CONTEXT: Final = msgspec.json.Decoder(_Context)
 _ON_RESULT: Final = msgspec.json.Decoder(_OnResult)
 _PROGRESS: Final = msgspec.json.Decoder(_Progress)
 
+_PARTS: Final[printed.Parts] = {
+    "permissionDecision": ("allow", "deny", "ask"),
+    "permissionDecisionReason": printed.TEXT,
+    "behavior": ("allow", "deny"),
+    "message": printed.TEXT,
+    "interrupt": (True, False),
+}
+
 FIELDS: Final = {
     "permissionDecision": Effect.DECIDES,
     "behavior": Effect.DECIDES,
@@ -145,10 +153,13 @@ def _verdict(spec: HookSpec, result: HookResult, answers: _Answers) -> Verdict:
         return Verdict(feedback=printed.texts(complaint))
     if result.code:
         return Verdict(trouble=f"exited with status {result.code}" + printed.after_colon(complaint))
+    if spec.event not in answers:
+        return Verdict()
+    heard = answers[spec.event]
     try:
-        return answers[spec.event](result) if spec.event in answers else Verdict()
+        return heard(result)
     except Nonsense as nonsense:
-        return Verdict(trouble=str(nonsense))
+        return printed.standing(heard(printed.salvaged(result, _PARTS)), str(nonsense))
 
 
 def _answer(result: HookResult, decoder: msgspec.json.Decoder[T]) -> T | None:
@@ -167,7 +178,7 @@ def _heard(result: HookResult, decoder: msgspec.json.Decoder[T], nothing: T) -> 
     try:
         return _answer(result, decoder) or nothing, ()
     except Nonsense as nonsense:
-        return nothing, (str(nonsense),)
+        return _answer(printed.salvaged(result, _PARTS), decoder) or nothing, (str(nonsense),)
 
 
 def _on_call(result: HookResult) -> Verdict:

@@ -5,7 +5,6 @@ Total: whatever a hook prints, nonsense is named as trouble, and never taken for
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -14,7 +13,6 @@ import msgspec
 from .. import wire
 from ..model import Ended, Event, HookResult, HookSpec, Permission, Verdict
 from . import printed
-from .base import Effect
 
 BLOCKS: Final = 2
 """The exit code that blocks, whatever is printed."""
@@ -105,28 +103,6 @@ CURRENT: Final = Edition(
     starts_with_context=True,
     block_stops=True,
 )
-
-FIELDS: Final[Mapping[str, Effect]] = {
-    "continue": Effect.STOPS,
-    "stop_reason": Effect.REASON,
-    "suppress_output": Effect.NOTHING,
-    "system_message": Effect.TELLS,
-    "decision": Effect.DECIDES,
-    "reason": Effect.REASON,
-    "hook_specific_output.hook_event_name": Effect.NOTHING,
-    "hook_specific_output.permission_decision": Effect.DECIDES,
-    "hook_specific_output.permission_decision_reason": Effect.REASON,
-    "hook_specific_output.updated_input": Effect.REWRITES,
-}
-"""What each member of an answer does here."""
-
-CURRENT_FIELDS: Final[Mapping[str, Effect]] = {
-    **FIELDS,
-    "hook_specific_output.additional_context": Effect.COMMENTS,
-    "hook_specific_output.updated_tool_response": Effect.REPLACES,
-    "hook_specific_output.metadata": Effect.NOTHING,
-    "hook_specific_output.summary": Effect.NOTHING,
-}
 
 _DECODER: Final = msgspec.json.Decoder(_Answer)
 _MEMBERS: Final = frozenset(_Answer.__struct_encode_fields__)

@@ -27,25 +27,29 @@ _PERMISSIONS: Final = {"allow": Permission.ALLOW, "ask": Permission.ASK, "deny":
 
 
 class _Specific(msgspec.Struct, frozen=True, kw_only=True):
-    """`hookSpecificOutput`. Types are strict; unknown members, `hookEventName` among them, are ignored."""
+    """`hookSpecificOutput`. Types are strict, null is absent; unknown members, `hookEventName` among them, are ignored."""
 
-    permissionDecision: Literal["allow", "deny", "ask"] | msgspec.UnsetType = msgspec.UNSET
-    permissionDecisionReason: str = ""
-    additionalContext: str = ""
+    permissionDecision: Literal["allow", "deny", "ask"] | None = None
+    permissionDecisionReason: str | None = None
+    additionalContext: str | None = None
     updatedInput: msgspec.Raw = _NOTHING
-    updatedPermissions: tuple[str, ...] = ()
-    interrupt: bool = False
+    updatedPermissions: tuple[str, ...] | None = None
+    interrupt: bool | None = None
 
 
 class _Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What a hook prints as JSON."""
 
-    hookSpecificOutput: _Specific = _Specific()
-    interrupt: bool = False
-    goes_on: bool = msgspec.field(default=True, name="continue")
-    decision: Literal["block"] | msgspec.UnsetType = msgspec.UNSET
-    systemMessage: str = ""
-    reason: str = ""
+    hookSpecificOutput: _Specific | None = None
+    interrupt: bool | None = None
+    goes_on: bool | None = msgspec.field(default=None, name="continue")
+    decision: Literal["block"] | None = None
+    systemMessage: str | None = None
+    reason: str | None = None
+
+    @property
+    def specific(self) -> _Specific:
+        return self.hookSpecificOutput or _ABSENT
 
 
 FIELDS: Final = {
@@ -64,6 +68,16 @@ FIELDS: Final = {
 """What each member of an answer does here."""
 
 _DECODER: Final = msgspec.json.Decoder(_Answer)
+_ABSENT: Final = _Specific()
+_PARTS: Final[printed.Parts] = {
+    "hookSpecificOutput.permissionDecision": ("allow", "deny", "ask"),
+    "hookSpecificOutput.permissionDecisionReason": printed.TEXT,
+    "hookSpecificOutput.interrupt": (True, False),
+    "interrupt": (True, False),
+    "continue": (True, False),
+    "decision": ("block",),
+    "reason": printed.TEXT,
+}
 
 
 def read(spec: HookSpec, result: HookResult) -> Verdict:
@@ -85,9 +99,8 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
     try:
         answer = _answer(said, result)
     except printed.Nonsense as problem:
-        if not denies:
-            return Verdict(trouble=str(problem))
-        return Verdict(permission=Permission.DENY, reason=printed.cut(complaint or said), messages=(str(problem),))
+        verdict = printed.standing(_verdict(spec, printed.salvaged(result, _PARTS)), str(problem))
+        return replace(verdict, reason=printed.cut(said)) if denies and not verdict.reason else verdict
     if answer is None:
         return _unanswered(said, complaint, denies)
     verdict = _on_call(spec.event, answer) if spec.event in _DECIDING else _aside(spec.event, answer)
@@ -114,8 +127,8 @@ def _unanswered(said: str, complaint: str, denies: bool) -> Verdict:
 
 def _denied(answer: _Answer, verdict: Verdict, complaint: str) -> Verdict:
     """The same with exit code 2: nothing that would let a call pass counts."""
-    word = answer.hookSpecificOutput.permissionDecision
-    own = verdict.reason if word in (msgspec.UNSET, "deny") else answer.reason
+    word = answer.specific.permissionDecision
+    own = verdict.reason if word in (None, "deny") else answer.reason
     return replace(
         verdict,
         permission=Permission.DENY,
@@ -128,21 +141,23 @@ def _denied(answer: _Answer, verdict: Verdict, complaint: str) -> Verdict:
 
 def _on_call(event: Event, answer: _Answer) -> Verdict:
     """An answer about a call that has not run."""
-    specific = answer.hookSpecificOutput
+    specific = answer.specific
     permission, reason = _decided(answer)
-    arguments = b"" if permission is Permission.DENY else printed.one_line(specific.updatedInput)
+    arguments = printed.one_line(specific.updatedInput)
+    if permission is Permission.DENY or arguments == b"null":
+        arguments = b""
     trouble = _misplaced(event, arguments)
     if permission is Permission.ASK and event is Event.PERMISSION_REQUEST:
         permission = None  # that is what happens next
     if permission is Permission.ALLOW and trouble:
         permission = None  # what it allows is another call than the one that would run
-    rules, unusable = _rules(specific.updatedPermissions if not trouble else ())
+    rules, unusable = _rules(() if trouble else specific.updatedPermissions or ())
     return Verdict(
         permission=permission,
         reason=printed.cut(reason),
         arguments=arguments if arguments and not trouble else None,
-        feedback=printed.texts(specific.additionalContext),
-        messages=printed.texts(answer.systemMessage, answer.reason, *unusable),
+        feedback=printed.texts(specific.additionalContext or ""),
+        messages=printed.texts(answer.systemMessage or "", answer.reason or "", *unusable),
         stop=_stops(answer),
         allows=rules,
         trouble=trouble,
@@ -151,14 +166,14 @@ def _on_call(event: Event, answer: _Answer) -> Verdict:
 
 def _decided(answer: _Answer) -> tuple[Permission | None, str]:
     """What an answer wants for the call, and the reason that belongs to it."""
-    specific = answer.hookSpecificOutput
-    word = specific.permissionDecision
-    permission = None if word is msgspec.UNSET else _PERMISSIONS[word]
-    own = specific.permissionDecisionReason or answer.reason
+    specific = answer.specific
+    permission = _PERMISSIONS[specific.permissionDecision] if specific.permissionDecision else None
+    general = answer.reason or ""
+    own = specific.permissionDecisionReason or general
     denied = _stops(answer) or answer.decision == "block"
     if permission is Permission.DENY or not denied:
         return permission, own
-    return Permission.DENY, own if permission is None else answer.reason
+    return Permission.DENY, own if permission is None else general
 
 
 def _misplaced(event: Event, arguments: bytes) -> str:
@@ -192,15 +207,16 @@ def _aside(event: Event, answer: _Answer) -> Verdict:
     """An answer at an event where nothing is decided."""
     denied, _ = _decided(answer)
     note = f"wants a call denied, but on {event} there is none to deny" if denied is Permission.DENY else ""
+    context = answer.specific.additionalContext or ""
     return Verdict(
-        feedback=() if event is Event.SESSION_END else printed.texts(answer.hookSpecificOutput.additionalContext),
-        messages=printed.texts(answer.systemMessage, answer.reason, note),
+        feedback=() if event is Event.SESSION_END else printed.texts(context),
+        messages=printed.texts(answer.systemMessage or "", answer.reason or "", note),
         stop=_stops(answer),
     )
 
 
 def _stops(answer: _Answer) -> bool:
-    return answer.interrupt or answer.hookSpecificOutput.interrupt or not answer.goes_on
+    return bool(answer.interrupt or answer.specific.interrupt or answer.goes_on is False)
 
 
 def _is_object(said: str) -> bool:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import signal
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final, TypeVar
 
 import msgspec
 
 from .. import legible, wire
-from ..model import Ended, HookResult, HookSpec
+from ..model import Ended, HookResult, HookSpec, Permission, Verdict
 
 LONGEST: Final = 10_000
 """Characters of each text of a hook that go on: what Claude Code grants them; the other documents set no limit."""
@@ -16,6 +20,13 @@ LONGEST: Final = 10_000
 FIRST_LINE: Final = 300
 """Characters of an explanation in a sentence about trouble: enough for a path and an error message."""
 
+
+TEXT: Final[tuple[str | bool, ...]] = ()
+"""In `Parts`: any text, as reasons are."""
+
+Parts = Mapping[str, tuple[str | bool, ...]]
+"""The members that decide, with the values that a document knows for them, and their reasons, with TEXT; `a.b` is a
+member of a member. An answer of these alone can be read."""
 
 T = TypeVar("T")
 
@@ -87,3 +98,49 @@ def json_object(output: bytes, decoder: msgspec.json.Decoder[T]) -> T | None:
         return decoder.decode(unambiguous(said.encode()))
     except (ValueError, msgspec.MsgspecError, RecursionError) as problem:
         raise Nonsense("printed JSON that cannot be read" + after_colon(str(problem))) from None
+
+
+def salvaged(result: HookResult, parts: Parts) -> HookResult:
+    """The same run, as if its answer held these parts alone, and of them those whose values the document knows.
+
+    For answers that cannot be read whole: with `standing` it tells whether such a one denies.
+    """
+    found: dict[str, object] = {}
+    try:
+        answer = _LENIENT.decode(text(result.stdout))
+    except (ValueError, RecursionError):
+        answer = None
+    for path, values in parts.items():
+        outer, _, name = path.rpartition(".")
+        holder = _member(answer, outer) if outer else answer
+        value = _member(holder, name)
+        if isinstance(value, str) if values is TEXT else isinstance(value, str | bool) and value in values:
+            target = found.setdefault(outer, {}) if outer else found
+            if isinstance(target, dict):
+                target[name] = value
+    return replace(result, stdout=json.dumps(found).encode())
+
+
+def standing(verdict: Verdict, nonsense: str) -> Verdict:
+    """What holds of an answer that cannot be read whole, by the verdict on what was `salvaged`.
+
+    A denial stands, and people are told what is wrong with it. Consent never does: it is trouble as anything else.
+    """
+    denies = verdict.permission is Permission.DENY or verdict.stop or verdict.feedback  # after a call: why it was wrong
+    if denies or verdict.trouble:  # trouble: with exit code 2, where there is nothing to block
+        return replace(verdict, messages=(*verdict.messages, nonsense))
+    return Verdict(trouble=nonsense)
+
+
+def _member(value: object, name: str) -> object:
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def _singles(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """The members of an object without twins: of these nobody can tell which one counts."""
+    times = Counter(key for key, _ in pairs)
+    return {key: value for key, value in pairs if times[key] == 1}
+
+
+_LENIENT: Final = json.JSONDecoder(object_pairs_hook=_singles, parse_int=float, strict=False)
+"""Takes what careless hooks print: NaN, numbers of any length, line ends inside texts."""
