@@ -463,23 +463,28 @@ def ended() -> set[str]:
     return {pid for pid in children if Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] == "Z"}
 
 
+def end_one(gate: Gate) -> None:
+    """Let a hook go on, and wait until it has ended; the loop does not run meanwhile."""
+    before = ended()
+    gate.release()
+    while ended() == before:
+        time.sleep(0)
+
+
 async def test_a_stopped_call_whose_own_hook_ends_in_the_same_moment_reaches_no_server(tmp_path: Path) -> None:
     """The task of a stopped call may be about to run on: what it waited for has happened."""
     gates = []
-    for name in ("stop", "pass"):
+    for name in (names := ("stop", "pass")):
         (tmp_path / name).mkdir()
         gates.append(Gate(tmp_path / name))
     stop = f"printf %s '{json.dumps({'stop': True})}'"
     asked = frank(Event.PRE_TOOL_USE, f"if grep -q stop; then {gates[0].hook(stop)}; else {gates[1].hook('true')}; fi")
     async with rig(frank_group(asked)) as proxied:
         for number, gate in enumerate(gates):
-            await proxied.agent.send(call(number, arguments='{"a":"%s"}' % ("stop", "pass")[number]))
+            await proxied.agent.send(call(number, arguments=json.dumps({"a": names[number]})))
             await gate.arrived()
         for gate in gates:  # first ends the hook that stops, then the other, before the loop looks at either
-            before = ended()
-            gate.release()
-            while ended() == before:
-                time.sleep(0)
+            end_one(gate)
         answers = [await proxied.agent.message(), await proxied.agent.message()]
         assert {each["id"] for each in answers} == {0, 1}
         assert all("wants you to stop here" in each["result"]["content"][0]["text"] for each in answers)

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from .. import legible, matching
+from .. import legible, matching, wire
 from ..model import Ended, Event, HookResult, HookSpec, Permission, Verdict
 from . import printed
 from .base import Effect
@@ -22,6 +22,7 @@ BLOCKS: Final = 2
 _CALLED: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 _ASKED: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
 _MOST_RULES: Final = 1000  # each is compiled: a hook that prints nothing but rules must not hold up all calls
+_MOST_BYTES: Final = 100_000  # the same goes for changes that are none
 
 _NOTHING: Final = msgspec.Raw(b"")
 _ABSENT: Final = (b"", b"null")
@@ -63,7 +64,7 @@ class _Answer(msgspec.Struct, frozen=True, kw_only=True):
     updated_output: str | None = None
     status_message: str | None = None
     additional_context: str | _Empty | None = None
-    permission_updates: tuple[str | _Change, ...] | None = None
+    permission_updates: msgspec.Raw = _NOTHING  # a list, of which the document says no more
     retry: bool | None = None
     updated_prompt: str | None = None
     prevent_continuation: bool | None = None
@@ -87,6 +88,9 @@ FIELDS: Final = {
 """What each member of an answer does here; the last three are about prompts, which no server sees."""
 
 _DECODER: Final = msgspec.json.Decoder(_Answer)
+_UPDATE: Final = msgspec.json.Decoder(str | _Change)
+_DENYING: Final = ("deny", "block")
+_PARTS: Final[printed.Parts] = {"decision": _DENYING, "reason": printed.TEXT}
 
 
 def read(spec: HookSpec, result: HookResult) -> Verdict:
@@ -119,7 +123,8 @@ def _answer(result: HookResult, said: str) -> tuple[_Answer | None, str]:
     try:
         answer = printed.json_object(result.stdout, _DECODER)
     except printed.Nonsense as nonsense:
-        return None, str(nonsense)
+        part = printed.json_object(printed.salvaged(result, _PARTS).stdout, _DECODER)
+        return part if part and part.decision in _DENYING else None, str(nonsense)
     if answer or not said:
         return answer or _Answer(), cut
     return None, cut or "printed what is no JSON object" + printed.after_colon(said)
@@ -128,11 +133,12 @@ def _answer(result: HookResult, said: str) -> tuple[_Answer | None, str]:
 def _judgement(event: Event, answer: _Answer, complaint: str, *, blocks: bool, problem: str) -> Verdict:
     """The verdict on an answer: a denial stands whatever else is wrong; beside trouble no consent does."""
     arguments, no_rewrite = _rewritten(answer) if event is Event.PRE_TOOL_USE else (None, "")
-    allows, no_rules = _allowed(answer)
+    allows, no_rules, ignored = _allowed(answer.permission_updates)
     problem = problem or no_rewrite or no_rules
     reason = printed.cut(answer.reason or complaint)
     heard = _heard(event, answer)
-    if blocks or answer.decision in ("deny", "block"):
+    heard = replace(heard, messages=heard.messages + printed.texts(ignored))
+    if blocks or answer.decision in _DENYING:
         return _denial(event, heard, reason, problem)
     if problem:
         return replace(heard, trouble=problem)
@@ -200,22 +206,43 @@ def _rewritten(answer: _Answer) -> tuple[bytes | None, str]:
     return spelled, ""
 
 
-def _allowed(answer: _Answer) -> tuple[tuple[str, ...], str]:
-    """The rules of `permission_updates`, or none and what is wrong with them."""
-    rules: list[str] = []
-    for update in answer.permission_updates or ():
-        if isinstance(update, str):
-            rules.append(update)
-        elif update.rule is None and not update.rules:
-            return (), "gave a permission_updates item without a rule"
-        else:
-            rules += [] if update.rule is None else [update.rule]
-            rules += [rule if isinstance(rule, str) else rule.text for rule in update.rules]
+def _allowed(updates: msgspec.Raw) -> tuple[tuple[str, ...], str, str]:
+    """The rules of `permission_updates`, or none and what is wrong with them; and a sentence on what is ignored."""
+    if bytes(updates) in _ABSENT:
+        return (), "", ""
+    if bytes(updates)[:1] != b"[":
+        return (), "gave permission_updates that are no list", ""
+    size = len(bytes(updates))
+    if size > _MOST_BYTES:
+        return (), f"gave {size} bytes of permission_updates, more than {_MOST_BYTES}", ""
+    read = [(item, _rules_of(item)) for item in wire.items(updates)]
+    rules = [rule for _, found in read for rule in found]
     if len(rules) > _MOST_RULES:
-        return (), f"gave {len(rules)} permission rules, more than {_MOST_RULES}"
+        return (), f"gave {len(rules)} permission rules, more than {_MOST_RULES}", ""
     for rule in rules:
         try:
             matching.allow_rule(rule)
         except (re.error, ValueError, OverflowError, RecursionError):
-            return (), f"gave a permission rule that is none: {printed.cut(repr(rule), printed.FIRST_LINE)}"
-    return tuple(rules), ""
+            return (), f"gave a permission rule that is none: {printed.cut(repr(rule), printed.FIRST_LINE)}", ""
+    return tuple(rules), "", _ignored([item for item, found in read if not found])
+
+
+def _rules_of(update: msgspec.Raw) -> list[str]:
+    """What one of `permission_updates` allows; nothing: it is of a shape that nobody here knows, or forbids."""
+    try:
+        change = _UPDATE.decode(update)
+    except (ValueError, msgspec.MsgspecError, RecursionError):
+        return []
+    if isinstance(change, str):
+        return [change]
+    own = [] if change.rule is None else [change.rule]
+    return own + [rule if isinstance(rule, str) else rule.text for rule in change.rules]
+
+
+def _ignored(updates: list[msgspec.Raw]) -> str:
+    """The sentence about changes that are none here; empty: there are none."""
+    if not updates:
+        return ""
+    shown = printed.cut(printed.one_line(updates[0]).decode(), printed.FIRST_LINE)
+    more = f" and {len(updates) - 1} more" if len(updates) > 1 else ""
+    return f"without effect, as only rules that allow count: permission_updates {shown}{more}"

@@ -18,7 +18,7 @@ from ..model import Document, Event, HookSpec, Occasion, Order, Outcome
 from ..settings import ToolNames
 from . import docker_agent_answer as answer
 from . import docker_agent_file as agent_file
-from .base import Dialect
+from .base import Dialect, Effect
 
 _BEFORE: Final = (Event.PRE_TOOL_USE,)
 _AFTER: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
@@ -49,6 +49,28 @@ _UNAVAILABLE: Final = {
     "worktree_create": _NO_AGENT,
 }
 """The newer page's other events, and why they cannot occur behind MCP."""
+
+_FIELDS: Final[Mapping[str, Effect]] = {
+    "continue": Effect.STOPS,
+    "stop_reason": Effect.REASON,
+    "suppress_output": Effect.NOTHING,
+    "system_message": Effect.TELLS,
+    "decision": Effect.DECIDES,
+    "reason": Effect.REASON,
+    "hook_specific_output.hook_event_name": Effect.NOTHING,
+    "hook_specific_output.permission_decision": Effect.DECIDES,
+    "hook_specific_output.permission_decision_reason": Effect.REASON,
+    "hook_specific_output.updated_input": Effect.REWRITES,
+}
+"""What each member of an answer does here."""
+
+_CURRENT_FIELDS: Final[Mapping[str, Effect]] = {
+    **_FIELDS,
+    "hook_specific_output.additional_context": Effect.COMMENTS,
+    "hook_specific_output.updated_tool_response": Effect.REPLACES,
+    "hook_specific_output.metadata": Effect.NOTHING,
+    "hook_specific_output.summary": Effect.NOTHING,
+}
 
 _LISTS: Final = {
     "session_start": (Event.SESSION_START,),
@@ -167,7 +189,7 @@ DOCKER_AGENT: Final = Dialect(
     described_by="Docker Agent's hooks page, docs/configuration/hooks, as of March 2026",
     events=_events(_DOCUMENTED),
     unavailable=_DOCUMENTED.unavailable,
-    fields=answer.FIELDS,
+    fields=_FIELDS,
     order=Order.TOGETHER,
     default_timeout=agent_file.TIMEOUT,
     tool_names=ToolNames.BARE,
@@ -186,7 +208,7 @@ DOCKER_AGENT_CURRENT: Final = replace(
     described_by="Docker Agent's hooks page as of October 2026, and where it is silent its code, pkg/hooks",
     events=_events(_CURRENT),
     unavailable=_CURRENT.unavailable,
-    fields=answer.CURRENT_FIELDS,
+    fields=_CURRENT_FIELDS,
     order=Order.PIPELINE,
     read_hooks=partial(agent_file.read_hooks, _CURRENT),
     write=write_current,

@@ -33,6 +33,7 @@ _USUAL_NAMES: Final = {
 }
 _CALL: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
 _RESULT: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+_SESSION: Final = (Event.SESSION_START, Event.SESSION_END)
 
 _NOTHING: Final = msgspec.Raw(b"")
 _PERMISSIONS: Final = {
@@ -105,6 +106,13 @@ CURRENT: Final = Edition(
 )
 
 _DECODER: Final = msgspec.json.Decoder(_Answer)
+_PARTS: Final[printed.Parts] = {
+    "continue": (True, False),
+    "stop_reason": printed.TEXT,
+    "reason": printed.TEXT,
+    "hook_specific_output.permission_decision": ("allow", "ask", "deny"),
+    "hook_specific_output.permission_decision_reason": printed.TEXT,
+}
 _MEMBERS: Final = frozenset(_Answer.__struct_encode_fields__)
 _SPECIFIC_MEMBERS: Final = frozenset(_Specific.__struct_encode_fields__)
 _ABSENT: Final = _Specific()
@@ -131,22 +139,20 @@ def _verdict(edition: Edition, spec: HookSpec, result: HookResult) -> Verdict:
     complaint = printed.text(result.stderr)
     if result.code not in (0, BLOCKS):
         return Verdict(trouble=f"exited with status {result.code}" + printed.after_colon(complaint))
-    said, nonsense = printed.text(result.stdout), ""
-    answer: _Answer | None = None
+    said = printed.text(result.stdout)
     try:
         answer = _answer(edition, spec, said, result)
     except printed.Nonsense as problem:
-        nonsense = str(problem)
+        part = printed.salvaged(result, {**_PARTS, "decision": edition.decisions})
+        return printed.standing(_verdict(edition, spec, part), str(problem))
     if result.code == BLOCKS:
         verdict = _blocked(edition, spec, answer or _Answer(), complaint)
-    elif nonsense:
-        return Verdict(trouble=nonsense)
     else:
         verdict = _heard(edition, spec, answer or _Answer(), said if answer is None else "")
-    if answer is None and any(member in said for member in _MEMBERS_OF_AN_ANSWER):
-        nonsense = nonsense or "printed JSON among other text, which makes it plain text"
     told = (answer.system_message or "") if answer else ""
-    return replace(verdict, messages=printed.texts(*verdict.messages, told, nonsense))
+    if answer is None and any(member in said for member in _MEMBERS_OF_AN_ANSWER):
+        told = "printed JSON among other text, which makes it plain text"
+    return replace(verdict, messages=printed.texts(*verdict.messages, told))
 
 
 def _answer(edition: Edition, spec: HookSpec, said: str, result: HookResult) -> _Answer | None:
@@ -226,7 +232,9 @@ def _heard(edition: Edition, spec: HookSpec, answer: _Answer, plain: str) -> Ver
     context = ""
     if edition.starts_with_context and spec.event is Event.SESSION_START:
         context = specific.additional_context or plain
-    return Verdict(feedback=printed.texts(context), messages=(_stop_reason(answer), reason), stop=stops)
+    idle = f"continue: false stops nothing at {event_name(spec)}, when no call is held"
+    told = (_stop_reason(answer), reason, idle if answer.goes_on is False and spec.event in _SESSION else "")
+    return Verdict(feedback=printed.texts(context), messages=told, stop=stops)
 
 
 def _on_call(edition: Edition, spec: HookSpec, answer: _Answer, stops: bool) -> Verdict:

@@ -29,6 +29,9 @@ MILLISECONDS_FROM: Final = 10_000.0
 LONG: Final = 3600.0
 """Seconds from which a timeout deserves a remark: the agent will have given up on the call."""
 
+_MERGE: Final = "tag:yaml.org,2002:merge"
+_MOST_MERGED: Final = 10_000  # members that `<<` brings into mappings: nested, a few lines of it make billions
+
 _KINDS: Final[Mapping[type, str]] = {
     str: "a string", bool: "true or false", int: "a number", float: "a number",
     list: "a list", dict: "an object", type(None): "null",
@@ -187,12 +190,30 @@ def read_yaml(path: str, text: str) -> Table:
     class Loader(yaml.SafeLoader):
         """Plain values only, and keys that are texts."""
 
+        brought = 0
+
         def compose_mapping_node(self, anchor: dict[object, yaml.Node]) -> yaml.MappingNode:
             """As PyYAML does, which lets the last of twin keys win in silence; `<<` is not filled in yet."""
             node = super().compose_mapping_node(anchor)
-            keys = [key for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]  # `<<` may stand often
+            keys = [key for key, _ in node.value if key.tag != _MERGE]  # `<<` may stand often
             _check_keys(path, [(self.construct_object(key, deep=True), key.start_mark.line + 1) for key in keys])
             return node
+
+        def flatten_mapping(self, node: yaml.MappingNode) -> None:
+            """As PyYAML does, which fills in `<<`, but not for ever."""
+            for key, value in node.value:
+                sources = value.value if isinstance(value, yaml.SequenceNode) else [value]
+                for source in sources if key.tag == _MERGE else ():
+                    if isinstance(source, yaml.MappingNode):
+                        self.flatten_mapping(source)
+                        self.count(source)
+            super().flatten_mapping(node)
+
+        def count(self, source: yaml.MappingNode) -> None:
+            self.brought += len(source.value)
+            if self.brought > _MOST_MERGED:
+                hint = "write the members out where they are needed instead of nesting `<<`"
+                raise ConfigError(path, f"`<<` brings more than {_MOST_MERGED} members into its mappings", hint)
 
     try:
         value = yaml.load(text, Loader)  # a SafeLoader

@@ -27,7 +27,7 @@ _PERMISSIONS: Final = {"allow": Permission.ALLOW, "ask": Permission.ASK, "deny":
 
 
 class _Specific(msgspec.Struct, frozen=True, kw_only=True):
-    """`hookSpecificOutput`. Types are strict, null is absent; unknown members, `hookEventName` among them, are ignored."""
+    """`hookSpecificOutput`. Types are strict, null is absent; others, `hookEventName` among them, are ignored."""
 
     permissionDecision: Literal["allow", "deny", "ask"] | None = None
     permissionDecisionReason: str | None = None

@@ -23,7 +23,7 @@ from pydantic import BaseModel
 from hookproxy.cli import VERBS
 from hookproxy.cli.run import USAGE
 from hookproxy.config import load
-from hookproxy.config_models import Audit, ConfigFile, OwnHook, Use, parse
+from hookproxy.config_models import Audit, ConfigFile, OwnHook, Permissions, Use, parse
 from hookproxy.dialects import DIALECTS, claude, claude_answer
 from hookproxy.model import Event
 
@@ -166,7 +166,7 @@ def test_the_configuration_can_be_used_and_shows_the_defaults(project: Path) -> 
     own = loaded.groups[1].hooks[0]
     assert own.timeout == 60
     shown, usual = parse(path, (project / "hookproxy.toml").read_text()), ConfigFile()
-    for key in ("on_trouble", "on_ask", "feedback", "max_message_bytes"):
+    for key in ("on_trouble", "on_ask", "on_ask_fallback", "feedback", "max_message_bytes"):
         assert getattr(shown, key) == getattr(usual, key)
     assert shown.audit.model_copy(update={"file": None}) == usual.audit
 
@@ -177,7 +177,7 @@ def test_every_key_of_the_configuration_is_shown() -> None:
     def keys(model: type[BaseModel]) -> list[str]:
         return [field.alias or name for name, field in model.model_fields.items()]
 
-    for key in [*keys(ConfigFile), *keys(Use), *keys(OwnHook), *keys(Audit)]:
+    for key in [*keys(ConfigFile), *keys(Use), *keys(OwnHook), *keys(Permissions), *keys(Audit)]:
         assert re.search(rf"\b{key}\b", text), key
 
 
