@@ -1,17 +1,10 @@
-"""Waits without looking at the clock, for a condition or for the next call: whoever changes something tells so."""
+"""Waits for a condition without looking at the clock: whoever changes something tells so."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Callable
 
 import anyio
-import anyio.abc
-
-from .calls import Call
-from .transports.direct import Promise, promise
-
-_IDLE: Final = 16  # tasks that wait for a call: as many as are often in flight
 
 
 class Changes:
@@ -31,59 +24,3 @@ class Changes:
         while not condition():
             self._next = self._next or anyio.Event()
             await self._next.wait()
-
-
-class Clerk:
-    """A task that sees calls through, one after another: to make one would cost a tenth of a call."""
-
-    task: anyio.TaskHandle[None]
-    cancelled = False
-    _awaited: Promise[Call] | None = None
-
-    def cancel(self) -> None:
-        """End the call, and with it the task."""
-        self.cancelled = True
-        self.task.cancel()
-
-    async def told(self) -> Call:
-        """Wait for what `tell` says: the answer to its call, or the next one."""
-        self._awaited = promise()
-        try:
-            return await self._awaited
-        finally:
-            self._awaited = None
-
-    def tell(self, call: Call) -> None:
-        """What it waits for is there, if it waits."""
-        if self._awaited is not None and not self._awaited.done():
-            self._awaited.set_result(call)
-
-
-class Clerks:
-    """The clerks of a proxy; they end with `tasks`."""
-
-    def __init__(self, tasks: anyio.abc.TaskGroup, see_through: Callable[[Call], Awaitable[None]]) -> None:
-        self._tasks = tasks
-        self._see_through = see_through
-        self._idle: list[Clerk] = []
-
-    def begin(self, call: Call) -> Clerk:
-        """Let one see this call through, and give it."""
-        if self._idle:
-            clerk = self._idle.pop()
-            clerk.tell(call)
-        else:
-            clerk = Clerk()
-            clerk.task = self._tasks.start_soon(self._work, clerk, call)
-        return clerk
-
-    async def _work(self, clerk: Clerk, call: Call) -> None:
-        await self._see_through(call)
-        while not clerk.cancelled and len(self._idle) < _IDLE:
-            self._idle.append(clerk)
-            try:
-                call = await clerk.told()
-            except anyio.get_cancelled_exc_class():
-                self._idle.remove(clerk)
-                raise
-            await self._see_through(call)

@@ -17,7 +17,8 @@ from .asking import Asking, prompt
 from .audit import Audit
 from .calls import Call, Phase
 from .case import Ending, occasion_of, refusal
-from .changes import Changes, Clerk, Clerks
+from .changes import Changes
+from .clerks import Clerk, Clerks
 from .decision import Refuse
 from .effects import Elicited, FromAgent, FromServer
 from .elicitations import Elicitations

@@ -66,6 +66,7 @@ FLOORS: Final = {
     "asking": 3,
     "case": 3,
     "changes": 3,
+    "clerks": 3,
     "moments": 3,
     "hooks": 3,
     "intercept": 3,
@@ -99,6 +100,7 @@ BESIDE: Final = {
     # one dialect in three parts, the last of which has a module for matchers
     "dialects/docker_agent": {"dialects/docker_agent_answer", "dialects/docker_agent_file"},
     "dialects/docker_agent_file": {"dialects/docker_agent_answer", "dialects/docker_agent_pattern"},
+    "dialects/hookfile": {"dialects/yamlfile"},  # which imports PyYAML, for those who have such a file
     "dialects/own": {"dialects/claude"},  # our own hooks are claude's, but for names and failures
     # the switchboard, from its parts up
     "replies": {"glance"},
@@ -123,7 +125,7 @@ BESIDE: Final = {
     "transports/pipe": {"transports/direct"},
     # the way of one call, from the outside in
     "lifetime": {"proxy"},
-    "proxy": {"asking", "case", "changes", "held", "hooks", "intercept", "moments", "relay"},
+    "proxy": {"asking", "case", "changes", "clerks", "held", "hooks", "intercept", "moments", "relay"},
     "intercept": {"case"},
     "case": {"hooks"},
     "moments": {"hooks"},
