@@ -78,7 +78,9 @@ BESIDE: Final = {
     "plain": {"legible"},
     # hookfile, printed: what all hook files and all hooks' answers have in common
     "dialects": {"dialects/hookfile", "dialects/identities", "dialects/printed", "matching", "legible", "plain"},
-    "dialects/claude": {"dialects/claude_answer"},  # one dialect in two files: reading files, reading answers
+    # one dialect in several files: reading files, telling, reading answers
+    "dialects/claude": {"dialects/claude_answer", "dialects/claude_told"},
+    "dialects/claude_answer": {"dialects/claude_request"},
     "dialects/claw": {"dialects/claw_answer"},
     "dialects/code_assist": {"dialects/code_assist_answer"},
     "dialects/copilot": {"dialects/copilot_answer", "dialects/copilot_told"},
@@ -86,7 +88,10 @@ BESIDE: Final = {
     # one dialect in three parts, the last of which has a module for matchers
     "dialects/docker_agent": {"dialects/docker_agent_answer", "dialects/docker_agent_file"},
     "dialects/docker_agent_file": {"dialects/docker_agent_answer", "dialects/docker_agent_pattern"},
-    "dialects/own": {"dialects/claude"},  # our own hooks are claude's, but for names and failures
+    "dialects/own": {
+        "dialects/claude",
+        "dialects/claude_told",
+    },  # our own hooks are claude's, but for names and failures
     # the switchboard, from its parts up
     "replies": {"glance"},
     "calls": {"glance", "legible", "replies"},
