@@ -97,13 +97,21 @@ class Hooks:
             comments = policy.merge_comments(comments, policy.comments(said, self._settings, chosen.group.on_trouble))
         return comments
 
-    async def at(self, occasion: Occasion) -> list[Statement]:
-        """Ask the hooks of an occasion that decides nothing: of the session, or beside a call."""
+    async def at(self, occasion: Occasion, only_told: bool = False) -> list[Statement]:
+        """Ask the hooks of an occasion that decides nothing: of the session, or beside a call.
+
+        `only_told`: those that may answer a question of the server are asked elsewhere.
+        """
         heard: list[Statement] = []
         for chosen in self.groups.at(occasion):
-            shown = chosen.shown(occasion)
-            await self._ask(chosen.group, chosen.applying(shown), shown, heard)
+            if not (only_told and chosen.answers):
+                heard += await self.asked(chosen, occasion)
         return heard
+
+    async def asked(self, chosen: Chosen, occasion: Occasion) -> list[Statement]:
+        """Ask one group's hooks; statements stand in the order in which the last one wins."""
+        shown = chosen.shown(occasion)
+        return await self._ask(chosen.group, chosen.applying(shown), shown, [])
 
     async def _permitted(
         self, requests: Sequence[Chosen], proceed: Proceed, occasion: Occasion, heard: list[Statement]

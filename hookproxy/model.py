@@ -161,7 +161,7 @@ class Verdict:
     allows: tuple[str, ...] = ()
     """Permission rules: calls that one of them covers need no person's consent for the rest of the session."""
     action: str = ""
-    """Elicitation, ElicitationResult: the answer in the person's place, `accept`, `decline` or `cancel`; empty: none."""
+    """Elicitation, ElicitationResult: `accept`, `decline` or `cancel` in the person's place; empty: nothing said."""
     content: bytes | None = None
     """With `accept`: the values of the form, a JSON object exactly as the hook spelled it."""
     fails_closed: bool = False

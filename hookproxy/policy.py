@@ -65,6 +65,11 @@ def unanswered(question: Question, on_ask: OnAsk) -> Refuse | None:
     return Refuse(question.by, question.reason, asked=True, ground=ground)
 
 
+def failed(statements: Sequence[Statement], settings: Settings, group_on_trouble: OnTrouble | None) -> Refuse | None:
+    """What follows trouble with one group's hooks by itself: a refusal, or None."""
+    return _failed(_judges(statements), settings, group_on_trouble)
+
+
 def comments(statements: Sequence[Statement], settings: Settings, group_on_trouble: OnTrouble | None) -> Comments:
     """What one group of post hooks does to a result."""
     judges = _judges(statements)

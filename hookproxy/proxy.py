@@ -8,12 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from . import calls, feedback, wire
+from .answering import Answering
 from .audit import Audit
 from .calls import Call, Phase
 from .changes import Changes, Clerk, Clerks
 from .decision import Refuse
 from .effects import (
     Answered,
+    Asked,
     CancelCall,
     Dropped,
     Elicited,
@@ -23,8 +25,10 @@ from .effects import (
     Noise,
     Opened,
     Refused,
+    Replied,
     StartCall,
     ToolsListed,
+    Withdrawn,
 )
 from .elicitations import Elicitations
 from .hooks import Hooks
@@ -65,7 +69,8 @@ class Proxy:
         self.audit = audit
         self.say = say
         strict = bool(hooks.groups) or settings.audit_all_calls  # lines from the agent must be read
-        elicitations = Elicitations() if hooks.groups.hears_elicitations else None
+        groups = hooks.groups
+        elicitations = Elicitations(groups.answers_elicitations) if groups.hears_elicitations else None
         self.board = Switchboard(self._concerns if strict else None, elicitations)
         self.relay = Relay(agent, server, self.board, settings.max_message_bytes, strict, self._perform)
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -80,9 +85,9 @@ class Proxy:
         self.changes = Changes()
         self.events = Changes()  # of the run: told apart from the ends of calls, which are many
         self.passed = Changes()  # lines from the server: told apart, because they are many
-        self.moments = Moments(
-            Surroundings(hooks, session, audit, say, self.relay.to_agent, self._spawn, self.changes.tell)
-        )
+        around = Surroundings(hooks, session, audit, say, self.relay.to_agent, self._spawn, self.changes.tell)
+        self.moments = Moments(around)
+        self.answering = Answering(around, self.moments, elicitations, settings, self.relay.to_server)
 
     def open(self, tasks: anyio.abc.TaskGroup) -> None:
         """Calls live in `tasks` from now on."""
@@ -110,9 +115,8 @@ class Proxy:
                 self.relay.to_agent(feedback.refused_frame(id_lexeme, why, unreadable=unreadable))
             case Opened():
                 self._open_session()
-            case Elicited(_, action):
-                (self.relay.to_server if action else self.relay.to_agent)(wire.one_line(line))
-                self.moments.elicited(effect)
+            case Asked() | Replied() | Withdrawn():
+                self.answering.perform(effect, line)
             case InitializeAnswered():
                 self.moments.introduce(line)
             case ToolsListed():
@@ -243,6 +247,7 @@ class Proxy:
     def lose_server(self, how: str) -> None:
         """The server is gone: calls that it has are lost, and calls that it should have got are."""
         self.server_lost = how
+        self.answering.end()
         self.end_held(self.lost)
         for call, clerk in self._running.items():
             clerk.tell(call)
@@ -283,5 +288,5 @@ class Proxy:
 
     @property
     def holding(self) -> bool:
-        """Some call waits for hooks that decide whether the server gets it."""
-        return any(call.phase is Phase.HELD for call in self._running)
+        """Some call, or a question or its answer, waits for hooks that decide whether it goes on."""
+        return self.answering.holding or any(call.phase is Phase.HELD for call in self._running)

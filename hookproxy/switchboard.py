@@ -96,6 +96,8 @@ class Switchboard:
             return Refused(f"In a batch, {in_batch}.", unreadable=not isinstance(in_batch, wire.TwinKeys))
         if any("id" in members and self._is_taken(id_key(bytes(members["id"]))) for members, method in batch if method):
             return Refused("A request in a batch has the id of a tool call that may still be answered.")
+        if self._elicitations and any(self._elicitations.waits(members) for members, method in batch if not method):
+            return Refused("In a batch, an answer to a question that hooks judge: send it as a message of its own.")
         for members, method in batch:
             if method == calls.CANCELLED and (effect := self._cancelled(members)) is not PASS:
                 return effect
@@ -253,9 +255,10 @@ class Switchboard:
             found = [replies.read(bytes(item), closely=bool(self.calls)) for item in wire.items(line)]
         except (wire.Unreadable, wire.TwinKeys):
             return Noise()
+        hides = self._elicitations is not None and self._elicitations.hidden(line)
         keys = [id_key(reply.id) for reply in found if reply is not None]
-        if any(reply is not None and not reply.sure for reply in found) or any(map(self._is_taken, keys)):
-            return Dropped("a batch that holds the answer to a judged call")
+        if any(reply is not None and not reply.sure for reply in found) or any(map(self._is_taken, keys)) or hides:
+            return Dropped("a batch that holds the answer to a judged call, or a question that hooks judge")
         welcome = [self.requests.settle(key) is not None or self.requests.late(key) or key == b"null" for key in keys]
         return PASS if self._judged is None or all(welcome) else Dropped("a batch with an answer that nobody asked for")
 

@@ -38,6 +38,7 @@ FLOORS: Final = {
     "effects": 1,
     "inflight": 1,
     "elicitations": 1,
+    "inquiries": 1,
     "greeting": 1,
     "outcomes": 1,
     "replies": 1,
@@ -57,6 +58,7 @@ FLOORS: Final = {
     "groups": 3,
     "changes": 3,
     "moments": 3,
+    "answering": 3,
     "hooks": 3,
     "intercept": 3,
     "relay": 3,
@@ -95,11 +97,12 @@ BESIDE: Final = {
     # the switchboard, from its parts up
     "replies": {"glance"},
     "calls": {"glance", "legible", "replies"},
-    "effects": {"calls"},
+    "effects": {"calls", "inquiries"},
     "inflight": {"glance"},
     "greeting": {"calls", "replies"},
     "outcomes": {"calls", "effects", "elicitations", "legible"},
-    "elicitations": {"calls", "effects", "replies"},
+    "elicitations": {"calls", "effects", "inquiries", "replies"},
+    "inquiries": {"legible", "policy", "replies"},
     "switchboard": {"calls", "effects", "elicitations", "glance", "greeting", "inflight", "replies"},
     # sentences, and how they get into messages
     "answers": {"legible"},
@@ -112,9 +115,10 @@ BESIDE: Final = {
     "transports/pipe": {"transports/direct"},
     # the way of one call, from the outside in
     "lifetime": {"proxy"},
-    "proxy": {"changes", "hooks", "intercept", "moments", "relay"},
+    "proxy": {"answering", "changes", "hooks", "intercept", "moments", "relay"},
     "intercept": {"hooks"},
     "moments": {"hooks"},
+    "answering": {"groups", "moments"},
     "hooks": {"groups"},
     # what is said before anything runs, by the rules by which it would
     "checks": {"groups"},
