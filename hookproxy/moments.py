@@ -110,8 +110,8 @@ class Moments:
         texts, self._words, self.unsaid = self._words, (), False
         return texts
 
-    def elicited(self, elicited: Elicited) -> None:
-        """The server asks the person, or has the answer, in the stateless era."""
+    def elicited(self, elicited: Elicited, only_told: bool = False) -> None:
+        """The server asks the person, or has the answer, in the stateless era; `only_told` as in `occur`."""
         occasion = Occasion(
             Event.ELICITATION_RESULT if elicited.action else Event.ELICITATION,
             self._around.session,
@@ -119,7 +119,7 @@ class Moments:
             message=elicited.message,
             inquiry=elicited.inquiry,
         )
-        self.occur(occasion)
+        self.occur(occasion, only_told)
         if not elicited.action:
             self.shown(elicited.message)
 
