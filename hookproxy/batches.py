@@ -8,6 +8,7 @@ from typing import Protocol
 from . import calls, effects, replies, wire
 from .calls import id_key
 from .effects import PASS, FromAgent, FromServer, as_one_line
+from .elicitations import Elicitations
 from .inflight import InFlight
 from .replies import Members
 
@@ -22,6 +23,10 @@ class Board(Protocol):
     @property
     def requests(self) -> InFlight:
         """The agent's other requests in flight."""
+
+    @property
+    def elicitations(self) -> Elicitations | None:
+        """The server's questions, where hooks hear of them."""
 
     @property
     def judges(self) -> bool:
@@ -48,6 +53,8 @@ def from_agent(board: Board, line: bytes, problem: wire.Unreadable) -> FromAgent
         return effects.Refused(f"In a batch, {in_batch}.", unreadable=not isinstance(in_batch, wire.TwinKeys))
     if any("id" in members and board.is_taken(id_key(bytes(members["id"]))) for members, method in batch if method):
         return effects.Refused("A request in a batch has the id of a tool call that may still be answered.")
+    if board.elicitations and any(board.elicitations.waits(members) for members, method in batch if not method):
+        return effects.Refused("In a batch, an answer to a question that hooks judge: send it as a message of its own.")
     for members, method in batch:
         if method == calls.CANCELLED and (effect := board.cancelled(members)) is not PASS:
             return effect
@@ -62,9 +69,10 @@ def from_server(board: Board, line: bytes) -> FromServer:
         found = [replies.read(bytes(item), closely=len(board.calls) > 0) for item in wire.items(line)]
     except (wire.Unreadable, wire.TwinKeys):
         return effects.Noise()
+    hides = board.elicitations is not None and board.elicitations.hidden(line)
     keys = [id_key(reply.id) for reply in found if reply is not None]
-    if any(reply is not None and not reply.sure for reply in found) or any(map(board.is_taken, keys)):
-        return effects.Dropped("a batch that holds the answer to a judged call")
+    if any(reply is not None and not reply.sure for reply in found) or any(map(board.is_taken, keys)) or hides:
+        return effects.Dropped("a batch that holds the answer to a judged call, or a question that hooks judge")
     welcome = [board.requests.settle(key) is not None or board.requests.late(key) or key == b"null" for key in keys]
     if board.judges and not all(welcome):
         return effects.Dropped("a batch with an answer that nobody asked for")

@@ -14,8 +14,10 @@ from .calls import Call
 from .decision import Refuse
 from .effects import Elicited
 from .hooks import Hooks
+from .inquiries import Answer
 from .model import Event, Occasion, Session, Tool
 from .questions import Consent
+from .replies import Members
 from .seals import Seals
 from .settings import Settings
 
@@ -69,8 +71,11 @@ class Desk(Protocol):
     def occur(self, occasion: Occasion) -> None:
         """Tell hooks of something, and wait for none of them."""
 
-    def elicited(self, elicited: Elicited) -> None:
-        """Tell hooks of a question of the server to the person, or of its answer."""
+    def elicited(self, elicited: Elicited, only_told: bool = False) -> None:
+        """Tell hooks of a question of the server to the person, or of its answer; `only_told`: as `moments` has it."""
+
+    async def answer_all(self, result: Members) -> dict[str, Answer] | None:
+        """The answers of hooks to all that an `input_required` result wants; None where they do not answer all."""
 
     def say(self, text: str) -> None:
         """Tell people."""

@@ -116,6 +116,10 @@ class OwnHooks(Table):
     PostToolUseFailure: list[OwnHook] = Field([], description="After a call that failed: may comment.")
     SessionStart: list[OwnHook] = Field([], description="When an agent connects: may add instructions.")
     SessionEnd: list[OwnHook] = Field([], description="When the agent has gone.")
+    PermissionRequest: list[OwnHook] = Field([], description="When a person is to be asked about a call: may answer.")
+    Elicitation: list[OwnHook] = Field([], description="When the server asks the person: may answer.")
+    ElicitationResult: list[OwnHook] = Field([], description="When the person has answered: may change the answer.")
+    Notification: list[OwnHook] = Field([], description="When the person is shown a question.")
 
     def of(self, event: Event) -> list[OwnHook]:
         """The hooks of one occasion."""

@@ -8,6 +8,8 @@ from typing import Final
 
 from . import wire
 from .calls import Call
+from .inquiries import OpenQuestion
+from .model import Inquiry
 
 
 class Passing(Enum):
@@ -64,12 +66,36 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Elicited:
-    """The server asks the person, or the agent has the person's answer; the frame passes."""
+    """The server asks the person, or the agent has the person's answer, in the stateless era."""
 
     message: str
     """What is asked."""
     action: str = ""
     """The answer: `accept`, `decline`, `cancel` or `error`; empty: this is the question."""
+    inquiry: Inquiry | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The server asks the person; nothing is forwarded yet."""
+
+    question: OpenQuestion
+
+
+@dataclass(frozen=True, slots=True)
+class Replied:
+    """The agent answers a question of the server; nothing is forwarded yet."""
+
+    question: OpenQuestion
+    inquiry: Inquiry
+    """The question with the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """The server cancels a question that the agent does not know yet; it need not hear of either."""
+
+    question: OpenQuestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +130,8 @@ class Dropped:
     why: str
 
 
-FromAgent = Passing | Send | StartCall | CancelCall | Refused | Opened | Elicited | PersonAnswered
-FromServer = Passing | Answered | InitializeAnswered | ToolsListed | Elicited | Noise | Dropped
+FromAgent = Passing | Send | StartCall | CancelCall | Refused | Opened | Replied | PersonAnswered
+FromServer = Passing | Answered | InitializeAnswered | ToolsListed | Asked | Withdrawn | Noise | Dropped
 
 
 def as_one_line(line: bytes) -> Passing | Send:

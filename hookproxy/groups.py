@@ -26,6 +26,9 @@ OF_TOOLS: Final = frozenset(
 )
 """The events whose matchers are tried on the tool's name; those of the others on what occasioned them."""
 
+_INQUIRIES: Final = frozenset({Event.ELICITATION, Event.ELICITATION_RESULT})
+"""The events whose matchers are tried on the server's name."""
+
 _OF_ELICITATIONS: Final = frozenset({Event.ELICITATION, Event.ELICITATION_RESULT, Event.NOTIFICATION, Event.USER_INPUT})
 """The events that the server's questions to the person occasion."""
 
@@ -41,6 +44,11 @@ class Chosen:
     def shown(self, occasion: Occasion) -> Occasion:
         """The occasion as this group sees it."""
         return occasion if occasion.tool_name == self.tool_name else replace(occasion, tool_name=self.tool_name)
+
+    @property
+    def answers(self) -> bool:
+        """Its hooks may answer a question of the server; else they are only told."""
+        return self.group.dialect.answers and not all(spec.background for spec in self.hooks)
 
     def applying(self, occasion: Occasion) -> list[HookSpec]:
         """The hooks whose `if` does not leave this occasion out."""
@@ -79,6 +87,15 @@ class Groups:
     def hears_elicitations(self) -> bool:
         """True if some hook is to know of the server's questions to the person."""
         return not self._events.isdisjoint(_OF_ELICITATIONS)
+
+    @property
+    def answers_elicitations(self) -> bool:
+        """True if some hook may answer the server's questions to the person, or change an answer."""
+        return any(
+            spec.event in _INQUIRIES and not spec.background and group.dialect.answers
+            for group in self._groups
+            for spec in group.hooks
+        )
 
     def concerns(self, tool: str) -> bool:
         """True if any hook is to see calls of this tool, or what may come of them."""
@@ -121,7 +138,8 @@ class Groups:
         """The groups with hooks for an occasion of any kind."""
         if occasion.event in OF_TOOLS:
             return self.choose(occasion.event, occasion.tool)
-        chosen = self._matching(occasion.event, lambda _group: (occasion.occasioned_by,))
+        tried = occasion.session.server if occasion.event in _INQUIRIES else occasion.occasioned_by
+        chosen = self._matching(occasion.event, lambda _group: (tried,))
         return tuple(replace(one, tool_name=self._seen(one.group, occasion.tool)) for one in chosen)
 
     def _seen(self, group: Group, tool: str) -> str:

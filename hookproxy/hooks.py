@@ -11,21 +11,20 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
-from . import legible, matching, policy, schema, wire
+from . import legible, policy, schema, wire
 from .aside import Aside, Report
-from .decision import Comments, Decision, Ground, Proceed, Question, Refuse
+from .decision import Comments, Decision, Proceed, Refuse
 from .dialects.base import Group
 from .dialects.identities import foreign_to
 from .groups import Chosen, Groups
-from .model import Ended, Event, HookResult, HookSpec, Occasion, Order, Permission, Statement, Tool, Verdict
-from .rules import Rules
+from .model import Ended, Event, HookResult, HookSpec, Occasion, Order, Statement, Tool, Verdict
+from .permissions import Permissions
 from .runners import RUNNERS
 from .settings import Settings
 
 _AT_ONCE: Final = 128  # hooks running at a time: more only wait for each other
 _DESCRIPTORS: Final = 8  # that starting a hook may take at a time: three pipes, its exit, and one for the folder
 _OTHERS: Final = 64  # descriptors that are left to all else
-_RULES: Final = 1024  # permission rules that hooks may add to a session: a table must not grow for ever
 
 _SILENT: Final = Verdict()
 
@@ -44,15 +43,13 @@ class Hooks:
 
     def __init__(self, groups: Sequence[Group], settings: Settings, server: str, environ: Mapping[str, str]) -> None:
         self.groups = Groups(groups, server)
-        self.rules = Rules.of(settings)
+        self.permissions = Permissions(self.groups, settings)
         self.environ = environ
         self._settings = settings
         places = _places()
         self._places_aside = anyio.Semaphore(max(places // 4, 1), fast_acquire=True)
         self._places = anyio.Semaphore(max(places - places // 4, 1), fast_acquire=True)
         self._environments = {group.dialect.name: _environment(group, environ) for group in groups}
-        self._allowed: dict[str, Callable[[str, bytes], bool]] = {}
-        self._allowed_tools: set[str] = set()
         self._report: Report = lambda _statement: None
         self.aside = Aside(self._run_aside)
 
@@ -85,25 +82,11 @@ class Hooks:
                 rewritten = decision.arguments
                 occasion = replace(occasion, arguments=legible.normalise(rewritten))
             proceed = Proceed(rewritten, feedback, proceed.question or decision.question)
-        decision = self._ruled(proceed, occasion)
-        if isinstance(decision, Refuse):
-            return Hearing(decision, occasion.arguments)
-        proceed = decision
+        ruled = self.permissions.ruled(proceed, occasion)
         requests = self.groups.choose(Event.PERMISSION_REQUEST, occasion.tool)
-        if requests or proceed.question:
-            return Hearing(await self._permitted(requests, proceed, occasion, heard), occasion.arguments)
-        return Hearing(proceed, occasion.arguments)
-
-    def _ruled(self, proceed: Proceed, occasion: Occasion) -> Decision:
-        """What the configuration's permission rules make of a call that hooks let go, on its final arguments."""
-        ruling = self.rules.judge(self.groups.names(occasion.tool), occasion.arguments) if self.rules else None
-        if ruling is None:
-            return proceed
-        if ruling.permission is Permission.DENY:
-            return Refuse(ruling.rule, "", ground=Ground.RULE, feedback=proceed.feedback)
-        if ruling.permission is Permission.ASK:
-            return replace(proceed, question=proceed.question or Question(ruling.by, ""))
-        return replace(proceed, question=None, asked=proceed.question is not None)
+        if isinstance(ruled, Proceed) and (requests or ruled.question):
+            return await self._permitted(requests, ruled, occasion, listed, heard)
+        return Hearing(ruled, occasion.arguments)
 
     async def after(self, occasion: Occasion, heard: list[Statement]) -> Comments:
         """Ask the PostToolUse or PostToolUseFailure hooks of all groups; else as `before`."""
@@ -114,51 +97,50 @@ class Hooks:
             comments = policy.merge_comments(comments, policy.comments(said, self._settings, chosen.group.on_trouble))
         return comments
 
-    async def at(self, occasion: Occasion) -> list[Statement]:
-        """Ask the hooks of an occasion that decides nothing: of the session, or beside a call."""
+    async def at(self, occasion: Occasion, only_told: bool = False) -> list[Statement]:
+        """Ask the hooks of an occasion that decides nothing: of the session, or beside a call.
+
+        `only_told`: those that may answer a question of the server are asked elsewhere.
+        """
         heard: list[Statement] = []
         for chosen in self.groups.at(occasion):
-            shown = chosen.shown(occasion)
-            await self._ask(chosen.group, chosen.applying(shown), shown, heard)
+            if not (only_told and chosen.answers):
+                heard += await self.asked(chosen, occasion)
         return heard
 
+    async def asked(self, chosen: Chosen, occasion: Occasion) -> list[Statement]:
+        """Ask one group's hooks; statements stand in the order in which the last one wins."""
+        shown = chosen.shown(occasion)
+        return await self._ask(chosen.group, chosen.applying(shown), shown, [])
+
     async def _permitted(
-        self, requests: Sequence[Chosen], proceed: Proceed, occasion: Occasion, heard: list[Statement]
-    ) -> Decision:
+        self,
+        requests: Sequence[Chosen],
+        proceed: Proceed,
+        occasion: Occasion,
+        listed: Tool | None,
+        heard: list[Statement],
+    ) -> Hearing:
         """Ask the PermissionRequest hooks: all, if somebody wants a person to be asked, else those for each call."""
         question, yes = proceed.question, False
         request = replace(occasion, event=Event.PERMISSION_REQUEST, message=question.reason if question else "")
         for chosen in requests:
             request, group = chosen.shown(request), chosen.group
             hooks = [spec for spec in chosen.applying(request) if question or spec.unasked]
-            said = await self._ask(group, hooks, request, heard)
+            said = await self._ask(group, hooks, request, heard, listed)
             answer = policy.permitted(said, self._settings, group.on_trouble, group.dialect.later_overrides)
             if isinstance(answer, Refuse):
-                return replace(answer, feedback=proceed.feedback + answer.feedback)
+                return Hearing(replace(answer, feedback=proceed.feedback + answer.feedback), request.arguments)
             yes = yes or answer
-        if question and (yes or self._allows(occasion)):
-            return replace(proceed, question=None, asked=True)
-        return proceed
-
-    def _allows(self, occasion: Occasion) -> bool:
-        """A person, or a rule that a hook added, has allowed the call for this session."""
-        if occasion.tool in self._allowed_tools:
-            return True
-        names = self.groups.names(occasion.tool)
-        return any(rule(name, occasion.arguments) for rule in self._allowed.values() for name in names)
-
-    def concern(self, tool: str) -> bool:
-        """True if any hook or rule is to see calls of this tool."""
-        return self.groups.concerns(tool) or self.rules.concerns(self.groups.names(tool))
-
-    def hide(self, tool: str) -> bool:
-        """True if the tool is not to be listed: a rule denies each of its calls."""
-        return self.rules.hides(self.groups.names(tool))
-
-    def allow_tool(self, tool: str) -> None:
-        """A person allows this tool for the rest of the session, whatever its arguments."""
-        if len(self._allowed_tools) < _RULES:
-            self._allowed_tools.add(tool)
+            rewritten = policy.allowed_instead(said) if answer else None
+            if rewritten is not None:
+                proceed = replace(proceed, arguments=rewritten)
+                request = replace(request, arguments=legible.normalise(rewritten))
+        if question and (yes or self.permissions.allow(request)):
+            proceed = replace(proceed, question=None, asked=True)
+        if request.arguments is occasion.arguments:
+            return Hearing(proceed, request.arguments)
+        return Hearing(self.permissions.ruled(proceed, request), request.arguments)  # no rule has seen these
 
     async def _ask(
         self,
@@ -234,22 +216,11 @@ class Hooks:
         if verdict.arguments is not None:
             verdict = await _fitting(verdict, occasion, listed)
         if verdict.allows:
-            verdict = self._allow(verdict)
+            verdict = self.permissions.add(verdict)
         one = Statement(spec, result, verdict)
         heard.append(one)
         self._report(one)
         return one
-
-    def _allow(self, verdict: Verdict) -> Verdict:
-        """Add the rules to the session; a rule that is none, or one too many, is trouble."""
-        try:
-            rules = {text: matching.allow_rule(text) for text in verdict.allows}
-        except ValueError as problem:
-            return replace(verdict, trouble=verdict.trouble or f"gave a permission rule that is none: {problem}")
-        if len(self._allowed.keys() | rules.keys()) > _RULES:
-            return replace(verdict, trouble=verdict.trouble or f"gave more than {_RULES} permission rules")
-        self._allowed.update(rules)
-        return verdict
 
 
 async def _fitting(verdict: Verdict, occasion: Occasion, listed: Tool | None) -> Verdict:

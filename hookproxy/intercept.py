@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from time import perf_counter
+from typing import Final
 
-from . import answers, elicitations, feedback, forwarding, legible, outcomes, policy, questions
+from . import answers, elicitations, feedback, forwarding, inquiries, legible, outcomes, policy, questions
 from .audit import Record
 from .calls import Call
 from .case import Case, Desk, Ending, occasion_of, refusal
@@ -16,6 +16,8 @@ from .model import Event, Outcome, Permission, Statement
 from .outcomes import NO_OUTCOME
 from .questions import Consent
 from .seals import Round
+
+_MOST_ROUNDS: Final = 10  # in which hooks answer the server: agents give up after as many, too
 
 
 async def intercept(call: Call, desk: Desk) -> None:
@@ -93,7 +95,7 @@ def _answered(case: Case, proceed: Proceed, consent: Consent) -> Decision:
     if consent is Consent.NO:
         return policy.declined(proceed)
     if consent is Consent.SESSION:
-        case.desk.hooks.allow_tool(case.call.tool)
+        case.desk.hooks.permissions.allow_tool(case.call.tool)
     return replace(proceed, question=None, asked=True)
 
 
@@ -128,7 +130,8 @@ async def _forwarded(case: Case, decision: Proceed) -> bytes | None:
     """Have the call made, as often as its hooks say, and its answer commented."""
     call, desk = case.call, case.desk
     line = forwarding.to_server(call, decision.arguments, case.state)
-    for case.record.repeats in count():
+    rounds = 0
+    while True:
         sent = perf_counter()
         answer = await desk.forward(call, line)
         if isinstance(answer, bytes) and not _is_read(case, decision):
@@ -137,14 +140,17 @@ async def _forwarded(case: Case, decision: Proceed) -> bytes | None:
         case.occasion = replace(case.occasion, outcome=timed)
         if isinstance(answer, Ending):
             return await _ended(case, answer)
-        delivery = await _commented(case, answer, decision)
-        if delivery.repeats <= case.record.repeats:
+        delivery = await _commented(case, answer, decision, line if rounds < _MOST_ROUNDS else b"")
+        if delivery.next_round:
+            rounds, line = rounds + 1, delivery.next_round
+        elif delivery.repeats > case.record.repeats:
+            case.record.repeats += 1
+        else:
             return delivery.line
         again = desk.repeat(call, line)
         if again is None:
             return None
         line = again
-    raise AssertionError("count() has no end")
 
 
 def _is_read(case: Case, decision: Proceed) -> bool:
@@ -173,10 +179,15 @@ class _Delivery:
     line: bytes
     repeats: int = 0
     """How often the call may be repeated before the agent gets this."""
+    next_round: bytes = b""
+    """The line with which the call goes on instead: hooks have answered what the server asked."""
 
 
-async def _commented(case: Case, line: bytes, decision: Proceed) -> _Delivery:
-    """The server's answer as the agent gets it: with what hooks say, or as it came."""
+async def _commented(case: Case, line: bytes, decision: Proceed, asked_by: bytes) -> _Delivery:
+    """The server's answer as the agent gets it: with what hooks say, or as it came.
+
+    `asked_by` is the line that it answers; empty: hooks have gone on with the call in the agent's place often enough.
+    """
     call, desk, record = case.call, case.desk, case.record
     try:
         reading = outcomes.read(call)
@@ -186,7 +197,7 @@ async def _commented(case: Case, line: bytes, decision: Proceed) -> _Delivery:
         return _Delivery(feedback.ambiguous(call.id, str(problem)))
     if not reading.final:
         record.result = "pending"
-        return _Delivery(_unfinished(case, line, decision, reading))
+        return await _unfinished(case, line, decision, reading, asked_by)
     record.result = "error" if reading.failed else "ok"
     outcome = replace(reading.outcome, duration_ms=(case.occasion.outcome or NO_OUTCOME).duration_ms)
     event = Event.POST_TOOL_USE_FAILURE if reading.failed else Event.POST_TOOL_USE
@@ -204,16 +215,22 @@ async def _commented(case: Case, line: bytes, decision: Proceed) -> _Delivery:
     return _Delivery(delivered, _repeats(said))
 
 
-def _unfinished(case: Case, line: bytes, decision: Proceed, reading: outcomes.Reading) -> bytes:
-    """An answer after which the call goes on: in another round, which our seal brings back to what was decided."""
-    for question in reading.questions:
-        case.desk.elicited(question)
+async def _unfinished(
+    case: Case, line: bytes, decision: Proceed, reading: outcomes.Reading, asked_by: bytes
+) -> _Delivery:
+    """The call goes on after this answer: in another round, by hooks or by the agent, whom our seal brings back."""
+    call, desk = case.call, case.desk
     if not reading.needs_input:
-        return line
-    call = case.call
+        return _Delivery(line)
+    result = (call.said and call.said.result) or {}
+    given = await desk.answer_all(result) if asked_by else None
+    if given is not None:
+        return _Delivery(line, next_round=inquiries.next_round(asked_by, result, given))
+    for question in reading.questions:
+        desk.elicited(question, only_told=bool(asked_by))
     state = forwarding.servers_state(line)
     waiting = Round(call.tool, call.arguments, decision.arguments, decision.feedback, asked=decision.asked, state=state)
-    return forwarding.to_agent(line, case.desk.seals.seal(waiting))
+    return _Delivery(forwarding.to_agent(line, desk.seals.seal(waiting)))
 
 
 def _delivered(case: Case, outcome: Outcome, line: bytes, comments: Comments, texts: tuple[str, ...]) -> bytes:

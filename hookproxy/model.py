@@ -165,6 +165,10 @@ class Verdict:
     """After a call: it is to be repeated, and its hooks asked again about the new answer."""
     allows: tuple[str, ...] = ()
     """Permission rules: calls that one of them covers need no person's consent for the rest of the session."""
+    action: str = ""
+    """Elicitation, ElicitationResult: `accept`, `decline` or `cancel` in the person's place; empty: nothing said."""
+    content: bytes | None = None
+    """With `accept`: the values of the form, a JSON object exactly as the hook spelled it."""
     fails_closed: bool = False
     """With `OnTrouble.DIALECT`, this trouble blocks, whatever the hook's own field says."""
     trouble: str = ""
@@ -211,6 +215,23 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Inquiry:
+    """What the server asks the person, and the answer once there is one; JSON as hooks may read it."""
+
+    message: str
+    mode: str = "form"
+    """`form`: values are asked for; `url`: the person is to visit a page."""
+    schema: bytes = b""
+    """Of a form: the `requestedSchema`; empty: there is none."""
+    url: str = ""
+    elicitation_id: str = ""
+    action: str = ""
+    """The answer: `accept`, `decline`, `cancel` or `error`; empty: there is none yet."""
+    content: bytes | None = None
+    """The values that the person gave."""
+
+
+@dataclass(frozen=True, slots=True)
 class Occasion:
     """A moment at which hooks may speak, with everything they may be told."""
 
@@ -228,9 +249,11 @@ class Occasion:
     outcome: Outcome | None = None
     occasioned_by: str = ""
     """SessionStart: its source. SessionEnd: its reason. Notification: its type. ErrorOccurred: `tool_execution` or
-    `system`. Matchers of these events are tried on it."""
+    `system`. Matchers of these events are tried on it. ElicitationResult: the answer's action."""
     message: str = ""
     """What the person is asked or told, why a call was refused or a person is to be asked, what an error says."""
+    inquiry: Inquiry | None = None
+    """Elicitation, ElicitationResult: the question in full, where it is known."""
     request_id: str = ""
     """The JSON-RPC id of the call, as text."""
     at: float = 0.0

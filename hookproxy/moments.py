@@ -116,34 +116,51 @@ class Moments:
         texts, self._words, self.unsaid = self._words, (), False
         return texts
 
-    def elicited(self, elicited: Elicited) -> None:
-        """The server asks the person, or has the answer."""
-        session, message = self._around.session, elicited.message
-        if elicited.action:
-            self.occur(Occasion(Event.ELICITATION_RESULT, session, occasioned_by=elicited.action, message=message))
-            return
-        self.occur(Occasion(Event.ELICITATION, session, message=message))
+    def elicited(self, elicited: Elicited, only_told: bool = False) -> None:
+        """The server asks the person, or has the answer, in the stateless era; `only_told` as in `occur`."""
+        occasion = Occasion(
+            Event.ELICITATION_RESULT if elicited.action else Event.ELICITATION,
+            self._around.session,
+            occasioned_by=elicited.action,
+            message=elicited.message,
+            inquiry=elicited.inquiry,
+        )
+        self.occur(occasion, only_told)
+        if not elicited.action:
+            self.shown(elicited.message)
+
+    def shown(self, message: str) -> None:
+        """The person is shown a question of the server."""
+        session = self._around.session
         self.occur(Occasion(Event.NOTIFICATION, session, occasioned_by="elicitation_dialog", message=message))
         self.occur(Occasion(Event.USER_INPUT, session, message=message))
 
-    def occur(self, occasion: Occasion) -> None:
-        """Tell hooks of something that nobody waits for; what they have for the model goes with the next answer."""
-        if not self._around.hooks.groups.hears(occasion.event):
+    def occur(self, occasion: Occasion, only_told: bool = False) -> None:
+        """Tell hooks of something that nobody waits for; what they have for the model goes with the next answer.
+
+        `only_told`: but for those that may answer a question of the server.
+        """
+        groups = self._around.hooks.groups
+        if not groups.hears(occasion.event) or (only_told and all(one.answers for one in groups.at(occasion))):
             return
         if self.aside >= _AT_ONCE:
             self._around.say(f"{occasion.event} hooks are not told: {_AT_ONCE} such hooks are running")
             return
         self.aside += 1
-        self._around.spawn(self._occur, replace(occasion, at=time()))
+        self._around.spawn(self._occur, replace(occasion, at=time()), only_told)
 
-    async def _occur(self, occasion: Occasion) -> None:
+    async def _occur(self, occasion: Occasion, only_told: bool) -> None:
         try:
-            self._words += _words(await self._around.hooks.at(occasion))
+            self.heard(await self._around.hooks.at(occasion, only_told))
         except OSError as problem:  # too few descriptors or processes
             self._around.say(f"{occasion.event} hooks could not be run: {problem.strerror}")
         finally:
             self.aside -= 1
             self._around.tell()
+
+    def heard(self, statements: list[Statement]) -> None:
+        """Keep what hooks had for the model, until an answer can carry it."""
+        self._words += _words(statements)
 
     def report(self, one: Statement) -> None:
         """Tell people what a hook has for them: messages, and trouble with it."""
@@ -157,9 +174,10 @@ class Moments:
             around.say(f"{spec.event} hook {spec.label} ({spec.source}): {one.verdict.trouble}")
             told.append(one.verdict.trouble)
         if told and (spec.event not in _RECORDED or spec.background):
-            self._note(f"{spec.event} hook {spec.label} ({spec.source}): " + "; ".join(told))
+            self.note(f"{spec.event} hook {spec.label} ({spec.source}): " + "; ".join(told))
 
-    def _note(self, text: str) -> None:
+    def note(self, text: str) -> None:
+        """Put a sentence into the audit."""
         if problem := self._around.audit.note(self._around.session, text):
             self._around.say(f"an audit line cannot be written: {problem}")
 

@@ -51,6 +51,14 @@ def permitted(
     return any(one.verdict.permission is Permission.ALLOW and not one.verdict.trouble for one in said)
 
 
+def allowed_instead(statements: Sequence[Statement]) -> bytes | None:
+    """The arguments that PermissionRequest hooks allow in place of those they were asked about."""
+    allowing = [
+        one for one in _judges(statements) if one.verdict.permission is Permission.ALLOW and not one.verdict.trouble
+    ]
+    return _last([one.verdict.arguments for one in allowing])
+
+
 def _with_last_reason(one: Statement, judges: Sequence[Statement]) -> Statement:
     """A reason that is said later is the reason, too."""
     reason = next((other.verdict.reason for other in reversed(judges) if other.verdict.reason), "")
@@ -75,6 +83,11 @@ def declined(proceed: Proceed, ground: Ground = Ground.DECLINED) -> Refuse:
     """The question of a call has been answered with no, or not at all."""
     by, reason = (proceed.question.by, proceed.question.reason) if proceed.question else ("", "")
     return Refuse(by, reason, asked=True, ground=ground, feedback=proceed.feedback)
+
+
+def failed(statements: Sequence[Statement], settings: Settings, group_on_trouble: OnTrouble | None) -> Refuse | None:
+    """What follows trouble with one group's hooks by itself: a refusal, or None."""
+    return _failed(_judges(statements), settings, group_on_trouble)
 
 
 def comments(statements: Sequence[Statement], settings: Settings, group_on_trouble: OnTrouble | None) -> Comments:

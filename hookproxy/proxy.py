@@ -13,6 +13,7 @@ import anyio
 import anyio.abc
 
 from . import calls, effects, feedback, wire
+from .answering import Answering
 from .asking import Asking, prompt
 from .audit import Audit
 from .calls import Call, Phase
@@ -25,11 +26,13 @@ from .elicitations import Elicitations
 from .greeting import offers_form
 from .held import Held
 from .hooks import Hooks
+from .inquiries import Answer
 from .intercept import intercept
 from .model import Event, Occasion, Session, Tool
 from .moments import Moments, Surroundings
 from .questions import Consent
 from .relay import Relay
+from .replies import Members
 from .seals import Seals
 from .settings import Delivery, Settings
 from .switchboard import Switchboard
@@ -60,8 +63,9 @@ class Proxy:
         self.session = session
         self.audit = audit
         self.say = say
-        strict = bool(hooks.groups or hooks.rules) or settings.audit_all_calls  # lines from the agent must be read
-        elicitations = Elicitations() if hooks.groups.hears_elicitations else None
+        groups = hooks.groups
+        strict = bool(groups or hooks.permissions.rules or settings.audit_all_calls)  # the agent's lines must be read
+        elicitations = Elicitations(groups.answers_elicitations) if groups.hears_elicitations else None
         self.board = Switchboard(self._concerns if strict else None, elicitations)
         self.relay = Relay(agent, server, self.board, settings.max_message_bytes, strict, self._perform)
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -77,9 +81,9 @@ class Proxy:
         self.changes = Changes()
         self.events = Changes()  # of the run: told apart from the ends of calls, which are many
         self.passed = Changes()  # lines from the server: told apart, because they are many
-        self.moments = Moments(
-            Surroundings(hooks, session, audit, say, self.relay.to_agent, self._spawn, self.changes.tell)
-        )
+        around = Surroundings(hooks, session, audit, say, self.relay.to_agent, self._spawn, self.changes.tell)
+        self.moments = Moments(around)
+        self.answering = Answering(around, self.moments, elicitations, settings, self.relay.to_server)
 
     def open(self, tasks: anyio.abc.TaskGroup) -> None:
         """Calls live in `tasks` from now on."""
@@ -92,12 +96,13 @@ class Proxy:
         """True if hooks are to see calls of this tool; what SessionStart said may wait for any call at all."""
         if self.settings.audit_all_calls or (self.moments.unsaid and not self.board.greeting.handshake):
             return True
-        return self.hooks.concern(tool)
+        return self.hooks.permissions.concern(tool)
 
     def _perform(self, effect: FromAgent | FromServer, line: bytes) -> None:  # noqa: C901  # one case for each
         match effect:
             case effects.StartCall(call):
-                self._start(call)
+                self._held.hold(call)
+                self._running[call] = self._clerks.begin(call)
             case effects.Answered(call):
                 self._running[call].tell(call)
             case effects.CancelCall(call, forward):
@@ -107,9 +112,8 @@ class Proxy:
                 self.relay.to_agent(feedback.refused_frame(id_lexeme, why, unreadable=unreadable))
             case effects.Opened():
                 self._open_session()
-            case effects.Elicited(_, action):
-                self.relay.to_server(wire.one_line(line)) if action else self.relay.to_agent(line)
-                self.moments.elicited(effect)
+            case effects.Asked() | effects.Replied() | effects.Withdrawn():
+                self.answering.perform(effect, line)
             case effects.PersonAnswered():
                 self._asking.answered(effect)
             case effects.InitializeAnswered():
@@ -128,10 +132,6 @@ class Proxy:
     def _spawn(self, function: Callable[..., Coroutine[object, object, None]], *arguments: object) -> None:
         assert self._tasks is not None, "open comes before the first byte"
         self._tasks.start_soon(function, *arguments)
-
-    def _start(self, call: Call) -> None:
-        self._held.hold(call)
-        self._running[call] = self._clerks.begin(call)
 
     async def _see_through(self, call: Call) -> None:
         """One call's task. Whatever happens in it ends this call alone, and never lets it pass unjudged."""
@@ -164,7 +164,7 @@ class Proxy:
     def _listing(self, line: bytes) -> bytes:
         if self.settings.feedback is Delivery.STRIP_OUTPUT_SCHEMA:
             line = feedback.without_output_schemas(line, self._concerns)
-        return feedback.without_tools(line, self.hooks.hide) if self.hooks.rules else line
+        return feedback.without_tools(line, self.hooks.permissions.hide) if self.hooks.permissions.rules else line
 
     # --- what a call needs (intercept.Desk) ---
 
@@ -249,6 +249,7 @@ class Proxy:
     def lose_server(self, how: str) -> None:
         """The server is gone: calls that it has are lost, and calls that it should have got are."""
         self.server_lost = how
+        self.answering.end()
         self.end_held(self.lost)
         for call, clerk in self._running.items():
             clerk.tell(call)
@@ -267,15 +268,19 @@ class Proxy:
         """As in Desk."""
         self.moments.occur(occasion)
 
-    def elicited(self, elicited: Elicited) -> None:
+    def elicited(self, elicited: Elicited, only_told: bool = False) -> None:
         """As in Desk."""
-        self.moments.elicited(elicited)
+        self.moments.elicited(elicited, only_told)
+
+    async def answer_all(self, result: Members) -> dict[str, Answer] | None:
+        """As in Desk."""
+        return await self.answering.answer_all(result)
 
     def say_once(self, text: str) -> None:
         """As in Desk."""
         if text not in self._said:
+            self._said.add(text)
             self.say(text)
-        self._said.add(text)
 
     @property
     def busy(self) -> bool:
@@ -289,5 +294,5 @@ class Proxy:
 
     @property
     def holding(self) -> bool:
-        """Some call waits for hooks that decide whether the server gets it."""
-        return any(call.phase is Phase.HELD for call in self._running)
+        """Some call, or a question or its answer, waits for hooks that decide whether it goes on."""
+        return self.answering.holding or any(call.phase is Phase.HELD for call in self._running)

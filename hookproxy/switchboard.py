@@ -28,7 +28,7 @@ class Switchboard:
 
     def __init__(self, judged: Callable[[str], bool] | None, elicitations: Elicitations | None = None) -> None:
         self._judged = judged
-        self._elicitations = elicitations
+        self.elicitations = elicitations
         self.calls: dict[bytes, Call] = {}
         """Judged calls, by the key of their id, until their answer has left."""
         self.requests = InFlight()
@@ -98,7 +98,7 @@ class Switchboard:
         key = id_key(bytes(members.get("id", b"")))
         if key.startswith(calls.OURS):
             return effects.PersonAnswered(key, bytes(members.get("result", b"")))
-        return (self._elicitations and self._elicitations.answered(members)) or PASS
+        return (self.elicitations and self.elicitations.answered(members)) or PASS
 
     def _notification(self, members: Members, method: bytes) -> FromAgent:
         if method == calls.INITIALIZED:
@@ -216,7 +216,7 @@ class Switchboard:
 
     def glance_from_server(self, block: bytes) -> bool:
         """True if all these lines pass, and answers among them are noted; False if they must be read one by one."""
-        if self.calls or self._elicitations or not self.requests.simple:
+        if self.calls or self.elicitations or not self.requests.simple:
             return False
         found = glance.heads(block)
         return found is not None and self.requests.settle_all(found, id_key)
@@ -233,7 +233,7 @@ class Switchboard:
         except (wire.Unreadable, wire.TwinKeys):
             return effects.Noise()
         if reply is None:
-            return (self._elicitations and self._elicitations.asked(body)) or PASS
+            return (self.elicitations and self.elicitations.asked(body)) or PASS
         key = id_key(reply.id)
         if not reply.sure and key not in self.calls:
             return effects.Dropped("a message that may be an answer or not, while judged calls wait for theirs")
@@ -266,7 +266,7 @@ class Switchboard:
         if self.watching or head[:1] != b"{":
             return False
         raw_id = glance.answered_id(head, b"")
-        if raw_id is None and self._elicitations:
+        if raw_id is None and self.elicitations:
             return False  # it may be a question
         if self._judged is None or glance.answers_none(head):
             return True

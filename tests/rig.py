@@ -21,7 +21,7 @@ import anyio.lowlevel
 from hookproxy import matching, plain
 from hookproxy.audit import Audit
 from hookproxy.dialects import DIALECTS
-from hookproxy.dialects.base import Dialect, Group, HookList
+from hookproxy.dialects.base import Dialect, Effect, Group, HookList
 from hookproxy.hooks import Hooks
 from hookproxy.model import (
     Document,
@@ -66,7 +66,7 @@ def group(*hooks: HookSpec) -> Group:
 
 def _heard(spec: HookSpec, result: HookResult) -> Verdict:
     said = json.loads(result.stdout or b"{}")
-    for name in said.keys() & {"arguments", "replacement"}:
+    for name in said.keys() & {"arguments", "replacement", "content"}:
         said[name] = json.dumps(said[name]).encode()
     for name in said.keys() & {"feedback", "messages", "allows"}:
         said[name] = tuple(said[name])
@@ -83,6 +83,7 @@ def _told(spec: HookSpec, occasion: Occasion) -> Document:
         "arguments": json.loads(occasion.arguments),
         "by": occasion.occasioned_by,
         "message": occasion.message,
+        "content": json.loads((occasion.inquiry and occasion.inquiry.content) or b"null"),
         "id": occasion.request_id,
         "text": plain.text(occasion.outcome) if occasion.outcome else "",
     }
@@ -94,7 +95,7 @@ FRANK: Final = Dialect(
     described_by="tests: a hook prints the members of its verdict as JSON",
     events={event.value: event for event in Event},
     unavailable={},
-    fields={},
+    fields={"action": Effect.ANSWERS},
     order=Order.SERIAL,
     default_timeout=PATIENCE,
     tool_names=ToolNames.BARE,

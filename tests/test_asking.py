@@ -264,7 +264,7 @@ def accepted(decision: str, action: str = "accept") -> dict[str, object]:
     return {"hookproxy.ask": {"action": action, "content": {"decision": decision}}}
 
 
-def complete(number: int) -> bytes:
+def complete(number: object) -> bytes:
     result = {"resultType": "complete", "content": [{"type": "text", "text": "done"}]}
     return json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode() + b"\n"
 
@@ -333,7 +333,7 @@ async def test_a_stateless_agent_without_forms_is_not_asked() -> None:
         assert (said["isError"], said["resultType"]) == (True, "complete")
 
 
-def needs_input(number: int, **more: object) -> bytes:
+def needs_input(number: object, **more: object) -> bytes:
     requests = {"q": {"method": "elicitation/create", "params": {"message": "Which?", "requestedSchema": {}}}}
     result = {"resultType": "input_required", "inputRequests": requests, **more}
     return json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode() + b"\n"
@@ -407,3 +407,28 @@ async def test_nothing_of_a_question_is_left_when_the_agent_goes() -> None:
         with anyio.fail_after(PATIENCE):
             await one.proxy.changes.until(lambda: not one.proxy.busy)
         assert not one.proxy._asking._open
+
+
+async def test_hooks_that_answer_all_a_server_asks_go_on_with_the_call_in_the_agents_place(tmp_path: Path) -> None:
+    answers = frank(Event.ELICITATION, action="accept", content={"branch": "main"})
+    seen = shlex.quote(str(tmp_path / "seen"))
+    async with rig(frank_group(frank(PRE, f"echo pre >> {seen}"), answers)) as one:
+        await one.agent.send(stateless(1))
+        await one.server.line()
+        await one.server.send(needs_input(1, requestState="S"))
+        again = json.loads(await one.server.line())
+        assert again["id"].startswith("hookproxy:")
+        assert again["params"]["requestState"] == "S"
+        assert again["params"]["inputResponses"] == {"q": {"action": "accept", "content": {"branch": "main"}}}
+        await one.server.send(complete(again["id"]))
+        assert await one.agent.message() == json.loads(complete(1))
+    assert (tmp_path / "seen").read_text() == "pre\n"
+
+
+async def test_a_server_that_asks_for_ever_is_answered_by_hooks_only_so_often() -> None:
+    async with rig(frank_group(frank(PRE), frank(Event.ELICITATION, action="accept", content={}))) as one:
+        await one.agent.send(stateless(1))
+        for _ in range(11):
+            sent = json.loads(await one.server.line())
+            await one.server.send(needs_input(sent["id"]))
+        assert (await one.agent.message())["result"]["requestState"].startswith("hookproxy1.")

@@ -359,7 +359,7 @@ async def test_a_rule_that_a_hook_added_answers_for_the_rest_of_the_session(tmp_
     other = await ask(asked, occasion(tool="delete"))
     assert isinstance(other, Proceed)
     assert other.question, "the rule is about another tool"
-    asked.allow_tool("delete")
+    asked.permissions.allow_tool("delete")
     assert await ask(asked, occasion(tool="delete")) == Proceed(asked=True)
     denied = hooks(frank_group(frank(PRE, permission="deny", reason="no"), frank(PRE, allows=["write"])))
     assert await ask(denied, occasion()) == Refuse("frank", "no"), "it never lifts a denial"
@@ -423,5 +423,32 @@ async def test_an_allow_rule_answers_what_hooks_ask_and_nothing_else() -> None:
 
 def test_rules_concern_and_hide_tools() -> None:
     asked = ruled(deny=("delete_*", "write(/etc/*)"), ask=("mcp__my_files__read",))
-    assert [asked.concern(tool) for tool in ("delete_x", "write", "read", "list")] == [True, True, True, False]
-    assert [asked.hide(tool) for tool in ("delete_x", "write", "read", "list")] == [True, False, False, False]
+    assert [asked.permissions.concern(tool) for tool in ("delete_x", "write", "read", "list")] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+    assert [asked.permissions.hide(tool) for tool in ("delete_x", "write", "read", "list")] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+
+
+async def test_a_permission_request_hook_may_allow_another_call_which_rules_see_too() -> None:
+    asks = frank(PRE, **ASKS)
+    instead = frank(REQUEST, permission="allow", arguments={"path": "a"})
+    assert await ask(hooks(frank_group(asks, instead)), occasion()) == Proceed(b'{"path": "a"}', asked=True)
+    heard = await hooks(frank_group(asks, instead)).before(occasion(), None, [])
+    assert heard.arguments == b'{"path":"a"}'
+    denied = await ask(ruled(frank_group(asks, instead), deny=("write(a)",)), occasion())
+    assert isinstance(denied, Refuse)
+    assert denied.ground is Ground.RULE
+    again = await ask(ruled(frank_group(asks, instead), ask=("write(a)",)), occasion())
+    assert isinstance(again, Proceed)
+    assert again.question, "an ask rule is about what will run"
+    unfit = await ask(hooks(frank_group(asks, instead)), occasion(), Tool("write", b'{"required":["x"]}'))
+    assert isinstance(unfit, Proceed)
+    assert unfit.question, "what does not fit the tool is no yes"

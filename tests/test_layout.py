@@ -40,6 +40,7 @@ FLOORS: Final = {
     "effects": 1,
     "inflight": 1,
     "elicitations": 1,
+    "inquiries": 1,
     "greeting": 1,
     "outcomes": 1,
     "questions": 1,
@@ -61,6 +62,7 @@ FLOORS: Final = {
     "transports": 2,
     # what joins them
     "groups": 3,
+    "permissions": 3,
     "aside": 3,
     "held": 3,
     "asking": 3,
@@ -68,6 +70,7 @@ FLOORS: Final = {
     "changes": 3,
     "clerks": 3,
     "moments": 3,
+    "answering": 3,
     "hooks": 3,
     "intercept": 3,
     "relay": 3,
@@ -92,7 +95,9 @@ BESIDE: Final = {
     "rules": {"commandline", "matching"},
     # hookfile, printed: what all hook files and all hooks' answers have in common
     "dialects": {"dialects/hookfile", "dialects/identities", "dialects/printed", "matching", "legible", "plain"},
-    "dialects/claude": {"dialects/claude_answer"},  # one dialect in two files: reading files, reading answers
+    # one dialect in several files: reading files, telling, reading answers
+    "dialects/claude": {"dialects/claude_answer", "dialects/claude_told"},
+    "dialects/claude_answer": {"dialects/claude_request"},
     "dialects/claw": {"dialects/claw_answer"},
     "dialects/code_assist": {"dialects/code_assist_answer"},
     "dialects/copilot": {"dialects/copilot_answer", "dialects/copilot_told"},
@@ -101,16 +106,17 @@ BESIDE: Final = {
     "dialects/docker_agent": {"dialects/docker_agent_answer", "dialects/docker_agent_file"},
     "dialects/docker_agent_file": {"dialects/docker_agent_answer", "dialects/docker_agent_pattern"},
     "dialects/hookfile": {"dialects/yamlfile"},  # which imports PyYAML, for those who have such a file
-    "dialects/own": {"dialects/claude"},  # our own hooks are claude's, but for names and failures
+    "dialects/own": {"dialects/claude", "dialects/claude_told"},  # our own hooks are claude's, but for names
     # the switchboard, from its parts up
     "replies": {"glance"},
     "calls": {"glance", "legible", "replies"},
-    "effects": {"calls"},
+    "effects": {"calls", "inquiries"},
     "inflight": {"glance"},
     "greeting": {"calls", "replies"},
     "outcomes": {"calls", "effects", "elicitations", "legible"},
-    "elicitations": {"calls", "effects", "replies"},
-    "batches": {"calls", "effects", "inflight", "replies"},
+    "elicitations": {"calls", "effects", "inquiries", "replies"},
+    "inquiries": {"legible", "policy", "replies"},
+    "batches": {"calls", "effects", "elicitations", "inflight", "replies"},
     "switchboard": {"batches", "calls", "effects", "elicitations", "glance", "greeting", "inflight", "replies"},
     # sentences, and how they get into messages
     "answers": {"legible"},
@@ -125,11 +131,13 @@ BESIDE: Final = {
     "transports/pipe": {"transports/direct"},
     # the way of one call, from the outside in
     "lifetime": {"proxy"},
-    "proxy": {"asking", "case", "changes", "clerks", "held", "hooks", "intercept", "moments", "relay"},
+    "proxy": {"answering", "asking", "case", "changes", "clerks", "held", "hooks", "intercept", "moments", "relay"},
     "intercept": {"case"},
     "case": {"hooks"},
     "moments": {"hooks"},
-    "hooks": {"aside", "groups"},
+    "answering": {"groups", "moments"},
+    "permissions": {"groups"},
+    "hooks": {"aside", "groups", "permissions"},
     # what is said before anything runs, by the rules by which it would
     "checks": {"groups"},
     "checks/commands": {"checks/words"},

@@ -7,13 +7,13 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from hookproxy.model import Event, HookSpec, Permission
-from hookproxy.settings import Settings
+from hookproxy.settings import OnTrouble, Settings
 
 HOOK = HookSpec("claude", "a.json: hooks", Event.PRE_TOOL_USE, "guard", shell="guard.sh")
 
 
 def test_a_hook_in_two_files_is_the_same_hook() -> None:
-    other = replace(HOOK, source="b.json: hooks", label="else", timeout=1.0, matcher="x", matches=str.isupper)
+    other = replace(HOOK, source="b.json: hooks", label="else", matcher="x", matches=str.isupper)
     assert other.identity == HOOK.identity
 
 
@@ -27,6 +27,9 @@ def test_a_hook_in_two_files_is_the_same_hook() -> None:
         replace(HOOK, env=(("A", "1"),)),
         replace(HOOK, only_if="Bash(ls)"),
         replace(HOOK, background=True),
+        replace(HOOK, timeout=1.0),
+        replace(HOOK, fails_closed=True),
+        replace(HOOK, on_trouble=OnTrouble.DENY),
         replace(HOOK, type="http"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from hookproxy import wire
 from hookproxy.calls import Call
 from hookproxy.effects import Elicited
-from hookproxy.model import Outcome
+from hookproxy.model import Inquiry, Outcome
 from hookproxy.outcomes import Reading, read
 from hookproxy.replies import Said
 
@@ -66,4 +66,4 @@ def test_a_call_that_goes_on_has_no_end_yet(result: bytes, stateless: bool, task
 def test_questions_to_the_person_are_told() -> None:
     request = b'{"method":"elicitation/create","params":{"message":"Which?"}}'
     reading = answered(b'{"resultType":"input_required","inputRequests":{"a":%b}}' % request, stateless=True)
-    assert reading == Reading(False, questions=(Elicited("Which?"),))
+    assert reading == Reading(False, needs_input=True, questions=(Elicited("Which?", inquiry=Inquiry("Which?")),))

@@ -10,17 +10,19 @@ from hookproxy.calls import Call, Phase
 from hookproxy.effects import (
     PASS,
     Answered,
+    Asked,
     CancelCall,
     Dropped,
-    Elicited,
     InitializeAnswered,
     Noise,
     Refused,
+    Replied,
     Send,
     StartCall,
     ToolsListed,
 )
 from hookproxy.elicitations import Elicitations
+from hookproxy.model import Inquiry
 from hookproxy.switchboard import Switchboard
 
 CALL: Final = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"danger","arguments":{"a":1}}}\n'
@@ -100,12 +102,28 @@ def test_elicitations_are_told_where_hooks_hear_of_them() -> None:
     assert not hearing.may_pass_in_pieces(ask[:40]), "a long question must be seen whole"
     hearing.from_agent(PING)
     assert hearing.may_pass_in_pieces(b'{"jsonrpc":"2.0","id":9,"result":{"contents":['), "an answer is no question"
-    assert hearing.from_server(ask) == Elicited("Sure?")
-    assert hearing.from_agent(answer) == Elicited("Sure?", "accept")
+    asked, replied = hearing.from_server(ask), hearing.from_agent(answer)
+    assert isinstance(asked, Asked)
+    assert isinstance(replied, Replied)
+    assert replied.question is asked.question
+    assert replied.inquiry == Inquiry("Sure?", action="accept")
     assert hearing.from_agent(answer) is PASS
     deaf = Switchboard(lambda tool: tool == "danger")
     assert deaf.from_server(ask) is PASS
     assert deaf.from_agent(answer) is PASS
+
+
+def test_in_a_batch_no_question_and_no_answer_slips_by_the_hooks_that_judge_them() -> None:
+    ask = b'{"jsonrpc":"2.0","id":5,"method":"elicitation/create","params":{"message":"Sure?"}}'
+    answer = b'{"jsonrpc":"2.0","id":5,"result":{"action":"accept"}}'
+    guarded = Switchboard(lambda tool: tool == "danger", Elicitations(guarded=True))
+    assert isinstance(guarded.from_server(b"[%b]\n" % ask), Dropped)
+    assert isinstance(guarded.from_server(ask + b"\n"), Asked)
+    assert isinstance(guarded.from_agent(b"[%b]\n" % answer), Refused)
+    told = Switchboard(lambda tool: tool == "danger", Elicitations())
+    assert told.from_server(b"[%b]\n" % ask) is PASS
+    told.from_server(ask + b"\n")
+    assert told.from_agent(b"[%b]\n" % answer) is PASS
 
 
 def test_what_concerns_no_hook_passes(board: Switchboard) -> None:

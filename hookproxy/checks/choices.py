@@ -23,6 +23,7 @@ _SEES_MCP: Final = 'hooks of this file see mcp__SERVER__TOOL, unless tool_names 
 _FAILED: Final = HookResult(Ended.EXITED, 1)
 _BEFORE: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
 _AFTER: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+_INQUIRIES: Final = (Event.ELICITATION, Event.ELICITATION_RESULT)
 _AWAITED: Final = (*_BEFORE, *_AFTER, Event.SESSION_START, Event.SESSION_END)
 """Occasions at which something waits until the hooks have spoken."""
 
@@ -33,7 +34,7 @@ def on_failure(hook: Hook) -> OnFailure:
     rule = spec.on_trouble or hook.group.on_trouble or hook.settings.on_trouble
     if spec.background or rule is OnTrouble.ALLOW:
         return OnFailure.CONTINUE
-    if spec.event in _BEFORE:
+    if spec.event in _BEFORE or _answers(hook):
         return OnFailure.BLOCK if rule is OnTrouble.DENY or _fails_closed(hook) else OnFailure.CONTINUE
     if spec.event in _AFTER:
         if rule is OnTrouble.DENY or spec.withholds:
@@ -49,7 +50,12 @@ def _fails_closed(hook: Hook) -> bool:
 
 def is_awaited(hook: Hook) -> bool:
     """Something waits for what this hook says."""
-    return hook.spec.event in _AWAITED and not hook.spec.background
+    return (hook.spec.event in _AWAITED or _answers(hook)) and not hook.spec.background
+
+
+def _answers(hook: Hook) -> bool:
+    """It may answer a question of the server, or change the answer."""
+    return hook.spec.event in _INQUIRIES and hook.group.dialect.answers
 
 
 def odd_timeout(hook: Hook) -> Iterator[str]:

@@ -39,13 +39,15 @@ class _Interpreter(NamedTuple):
 
 
 _ANY: Final = re.compile(r"[^-+].*", re.DOTALL)
+_MODULE: Final = re.compile(r"(?!-|@|\w\w+:).*\.[cm]?[jt]sx?", re.DOTALL)  # else a package or a task
 _INTERPRETERS: Final = (
     _Interpreter(_SHELLS, re.compile(r"-[abefhiklmnpruvxBCEHPT]+|--(?:login|posix|norc|noprofile)"), _ANY),
     _Interpreter(re.compile(r"(?:python|pypy)[\d.]*"), re.compile(r"-[bBdEiIOPqsSuv]+"), _ANY),
     _Interpreter(re.compile(r"node(?:js)?"), re.compile(r"--[\w-]+=.*|--no-[\w-]+|--enable-source-maps")),
-    _Interpreter(re.compile(r"deno"), re.compile(r"run|-[Aq]|--(?:allow|no)-[\w-]+(?:=.*)?|--quiet")),
+    _Interpreter(re.compile(r"deno"), re.compile(r"run|-[Aq]|--(?:allow|no)-[\w-]+(?:=.*)?|--quiet"), _MODULE),
+    _Interpreter(re.compile(r"bun"), re.compile(r"run"), _MODULE),
     _Interpreter(re.compile(r"uv"), re.compile(r"run|-[qs]|--(?:quiet|script)"), re.compile(r"[^-].*\.py")),
-    _Interpreter(re.compile(r"bun|ruby|perl|php"), re.compile(r"-w")),
+    _Interpreter(re.compile(r"ruby|perl|php"), re.compile(r"-w")),
 )
 
 

@@ -47,6 +47,7 @@ class Effect(StrEnum):
     STOPS = "deny, and stop other calls"
     ALLOWS = "allow for the session"
     REPEATS = "repeat the call"
+    ANSWERS = "answer the server's question"
     NOTHING = "accepted, without effect"
 
 
@@ -87,6 +88,11 @@ class Dialect:
     """Names, as in `clientInfo`, of agents that run such hooks themselves: with us in between they would run twice."""
     variables: tuple[str, ...] = ()
     """Names of the identity variables it sets; other dialects' hooks do not inherit them."""
+
+    @property
+    def answers(self) -> bool:
+        """Its hooks may answer the server's questions in the person's place; others are only told of them."""
+        return Effect.ANSWERS in self.fields.values()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Claude Code's hooks: its settings files, and what its hooks are told; `claude_answer` has what they say."""
+"""Claude Code's hooks: its settings files; `claude_told` has what hooks are told, `claude_answer` what they say."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-import msgspec
-
 from .. import matching
-from ..model import Document, Event, HookSpec, Occasion, Order, Outcome
+from ..model import Event, HookSpec, Order
 from ..settings import ToolNames
-from . import claude_answer, hookfile
+from . import claude_answer, claude_told, hookfile
 from .base import Dialect, HookFile, HookList
+from .claude_told import TOOL_EVENTS
 from .hookfile import Table
 from .identities import IDENTITIES
 
@@ -35,17 +34,13 @@ _ELSEWHERE: Final = {
     "TaskCompleted": _NO_TURN,
     "TeammateIdle": _NO_TURN,
     "PostToolBatch": "an MCP server is not told which calls were made together",
-    "PermissionRequest": "the agent's permission dialog is its own",
     "PermissionDenied": "the agent's permission classifier is its own",
-    "Elicitation": "hookproxy passes elicitations on unjudged",
-    "ElicitationResult": "hookproxy passes elicitations on unjudged",
     "ConfigChange": _NO_AGENT,
     "CwdChanged": _NO_AGENT,
     "DirectoryAdded": _NO_AGENT,
     "FileChanged": _NO_AGENT,
     "InstructionsLoaded": _NO_AGENT,
     "MessageDisplay": _NO_AGENT,
-    "Notification": _NO_AGENT,
     "PostCompact": _NO_AGENT,
     "PostModelSwitch": _NO_AGENT,
     "PreCompact": _NO_AGENT,
@@ -69,7 +64,16 @@ _HOOK_KEYS: Final = (
 )  # fmt: skip
 _OF_PLUGINS: Final = re.compile(r"\$\{?(CLAUDE_PLUGIN_\w+|user_config\.\w+)")
 """What Claude Code fills in for the hooks of an installed plugin."""
-_TOOL_EVENTS: Final = (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+_EVENTS: Final = (
+    *TOOL_EVENTS,
+    Event.SESSION_START,
+    Event.SESSION_END,
+    Event.ELICITATION,
+    Event.ELICITATION_RESULT,
+    Event.NOTIFICATION,
+)
+_NOTIFICATIONS: Final = ("permission_prompt", "elicitation_dialog")
+"""The types of notifications that hookproxy itself occasions."""
 
 
 def read_hooks(file: HookFile) -> HookList:
@@ -172,7 +176,7 @@ def _impossible(event: Event, entry: Table) -> str:
     kind = entry.text("type")
     if kind in _OTHER_TYPES:
         return f"type {kind!r} {_OTHER_TYPES[kind]}"
-    if event not in _TOOL_EVENTS and "if" in entry.members:
+    if event not in TOOL_EVENTS and "if" in entry.members:
         return "`if` is for tool events, and a hook of another event that has it never runs, as documented"
     if entry.choice("shell", ("bash", "powershell"), "bash") == "powershell" and "args" not in entry.members:
         return "PowerShell is not supported"
@@ -205,75 +209,23 @@ def _never_matching(event: Event, group: Table, matches: Callable[[str], bool]) 
     place = f"{group.where}: {group.place('matcher')} {matcher!r} never matches"
     if event is Event.SESSION_START and not matches("startup"):
         return [f"{place}: behind MCP, sessions only start up"]
+    if event is Event.NOTIFICATION and not any(map(matches, _NOTIFICATIONS)):
+        return [f"{place}: behind MCP there are only {' and '.join(_NOTIFICATIONS)}"]
     servers = [name for name in matching.plain_names(matcher) if matching.is_server(name)]
-    return [f"{place} {name}'s tools: write {name}__.*" for name in servers if event in _TOOL_EVENTS]
-
-
-_ENCODER: Final = msgspec.json.Encoder()
-
-
-def write(spec: HookSpec, occasion: Occasion) -> Document:
-    """The document on standard input, in the order of Claude Code's own, and the variables."""
-    session = occasion.session
-    document: dict[str, object] = {
-        "session_id": _utf8(session.id),
-        "transcript_path": "",  # required, and there is none to show
-        "cwd": _utf8(session.cwd),
-    }
-    if occasion.event in _TOOL_EVENTS:
-        document |= _call(occasion)
-    else:
-        key = "source" if occasion.event is Event.SESSION_START else "reason"
-        document |= {"hook_event_name": occasion.event.value, key: occasion.occasioned_by}
-    env = {
-        "CLAUDE_PROJECT_DIR": session.project_dir,
-        "CLAUDECODE": "1",
-        "CLAUDE_CODE_CHILD_SESSION": "1",
-        "CLAUDE_CODE_SESSION_ID": session.id,
-    }
-    document_line = bytearray()
-    _ENCODER.encode_into(document, document_line)  # not through bytes: a result may be large, and is copied once
-    document_line += b"\n"
-    return Document(stdin=document_line, env=env)
-
-
-def _call(occasion: Occasion) -> dict[str, object]:
-    call: dict[str, object] = {
-        "permission_mode": "default",
-        "hook_event_name": occasion.event.value,
-        "tool_name": occasion.tool_name,
-        "tool_input": msgspec.Raw(occasion.arguments),
-    }
-    outcome = occasion.outcome or Outcome()
-    if occasion.event is Event.POST_TOOL_USE:
-        call["tool_response"] = msgspec.Raw(outcome.content)
-    call["tool_use_id"] = occasion.tool_use_id
-    if occasion.event is Event.POST_TOOL_USE_FAILURE:
-        call |= {"error": outcome.error, "is_interrupt": outcome.interrupted}
-    if occasion.event is not Event.PRE_TOOL_USE:
-        call["duration_ms"] = outcome.duration_ms
-    call["mcp_server"] = {"name": _utf8(occasion.session.server)}
-    if occasion.annotations:
-        call["annotations"] = msgspec.Raw(occasion.annotations)
-    return call
-
-
-def _utf8(text: str) -> str:
-    """Text that came from the operating system, where it may be no UTF-8."""
-    return text.encode(errors="replace").decode()
+    return [f"{place} {name}'s tools: write {name}__.*" for name in servers if event in TOOL_EVENTS]
 
 
 CLAUDE: Final = Dialect(
     name="claude",
     described_by="Claude Code's hooks reference, code.claude.com/docs/en/hooks, as of 2.1.295 (October 2026)",
-    events={event.value: event for event in (*_TOOL_EVENTS, Event.SESSION_START, Event.SESSION_END)},
+    events={event.value: event for event in _EVENTS},
     unavailable=_ELSEWHERE,
     fields=claude_answer.FIELDS,
     order=Order.PARALLEL,
     default_timeout=TIMEOUT,
     tool_names=ToolNames.MCP,
     read_hooks=read_hooks,
-    write=write,
+    write=claude_told.write,
     read=claude_answer.read,
     fits=fits,
     folders=(".claude",),

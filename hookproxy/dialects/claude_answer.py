@@ -11,14 +11,17 @@ from typing import Final, Literal
 import msgspec
 
 from ..model import Ended, Event, HookResult, HookSpec, Permission, Verdict
-from . import printed
+from . import claude_request, printed
 from .base import Effect
+from .claude_request import Decision
 
 BLOCKS: Final = 2
 """The exit code that blocks, whatever is printed."""
 
-_JUDGED: Final = (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
-"""The events at which exit code 2 says something to the model; at others it is one more failure."""
+_CALLED: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+_INQUIRIES: Final = (Event.ELICITATION, Event.ELICITATION_RESULT)
+_BLOCKABLE: Final = (Event.PRE_TOOL_USE, *_CALLED, *_INQUIRIES)
+"""The events at which exit code 2 says something; at others it is one more failure."""
 
 _NOTHING: Final = msgspec.Raw(b"")
 _PERMISSIONS: Final = {
@@ -41,6 +44,9 @@ class _Specific(msgspec.Struct, frozen=True, kw_only=True):
     additionalContext: str = ""
     updatedToolOutput: msgspec.Raw = _NOTHING
     updatedMCPToolOutput: msgspec.Raw = _NOTHING
+    decision: Decision | msgspec.UnsetType = msgspec.UNSET
+    action: Literal["accept", "decline", "cancel"] | msgspec.UnsetType = msgspec.UNSET
+    content: msgspec.Raw = _NOTHING
 
 
 _NOT_SPECIFIC: Final = _Specific(hookEventName="")
@@ -63,7 +69,9 @@ class _Answer(msgspec.Struct, frozen=True, kw_only=True):
 FIELDS: Final = {
     "hookSpecificOutput.permissionDecision": Effect.DECIDES,
     "decision": Effect.DECIDES,
+    "hookSpecificOutput.decision.behavior": Effect.DECIDES,
     "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
+    "hookSpecificOutput.decision.message": Effect.REASON,
     "reason": Effect.REASON,
     "stopReason": Effect.REASON,
     "hookSpecificOutput.updatedInput": Effect.REWRITES,
@@ -72,6 +80,10 @@ FIELDS: Final = {
     "hookSpecificOutput.updatedMCPToolOutput": Effect.REPLACES,
     "systemMessage": Effect.TELLS,
     "continue": Effect.STOPS,
+    "hookSpecificOutput.decision.interrupt": Effect.STOPS,
+    "hookSpecificOutput.decision.updatedPermissions": Effect.ALLOWS,
+    "hookSpecificOutput.action": Effect.ANSWERS,
+    "hookSpecificOutput.content": Effect.ANSWERS,
     "suppressOutput": Effect.NOTHING,
     "terminalSequence": Effect.NOTHING,
 }
@@ -92,20 +104,24 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
         return Verdict(trouble=printed.ending(spec, result))
     said, complaint = printed.text(result.stdout), printed.text(result.stderr)
     answer, nonsense = _answer(spec.event, said, result.cut)
-    blocks = result.code == BLOCKS and spec.event in _JUDGED
+    blocks = result.code == BLOCKS and spec.event in _BLOCKABLE
     if answer is None and not blocks:
         return _unanswered(spec.event, result.code, said, complaint, nonsense)
     answer = answer or _Answer()
     if spec.event is Event.PRE_TOOL_USE:
         verdict = _on_call(answer, complaint if blocks else "", blocks)
-    elif spec.event in _JUDGED:
+    elif spec.event in _CALLED:
         verdict = _on_result(spec.event, answer, complaint if blocks else "")
+    elif spec.event is Event.PERMISSION_REQUEST:
+        verdict = _on_request(answer)
+    elif spec.event in _INQUIRIES:
+        verdict = _on_inquiry(answer, complaint if blocks else "", blocks)
     else:
         verdict = _on_session(spec.event, answer, complaint if result.code == BLOCKS else "")
     return replace(
         verdict,
         messages=printed.texts(*verdict.messages, answer.systemMessage, nonsense),
-        stop=not answer.goes_on,
+        stop=verdict.stop or not answer.goes_on,
     )
 
 
@@ -188,6 +204,34 @@ def _on_result(event: Event, answer: _Answer, complaint: str) -> Verdict:
         feedback=printed.texts(reason or complaint, specific.additionalContext, stopped),
         replacement=replacement if fits and replacement else None,
         trouble="" if fits else "gave a tool output that is neither content blocks nor a text nor an object",
+    )
+
+
+def _on_request(answer: _Answer) -> Verdict:
+    """Who is asked about a call in the person's place. Exit code 2 says nothing here, as documented."""
+    decision = answer.hookSpecificOutput.decision
+    if not answer.goes_on:
+        said = decision.message if decision and decision.behavior == "deny" else ""
+        return Verdict(permission=Permission.DENY, reason=printed.cut(answer.stopReason or said))
+    if not decision:
+        return Verdict()
+    return claude_request.verdict(decision)
+
+
+def _on_inquiry(answer: _Answer, complaint: str, blocks: bool) -> Verdict:
+    """The answer to the server's question. Whoever blocks, or ends all, declines."""
+    specific = answer.hookSpecificOutput
+    action = "" if specific.action is msgspec.UNSET else specific.action
+    if blocks or not answer.goes_on or answer.decision == "block":
+        said = "" if answer.goes_on else answer.stopReason
+        reason = said or (answer.reason if answer.decision == "block" else "") or complaint
+        return Verdict(action="decline", reason=printed.cut(reason), messages=(reason,))
+    content = printed.one_line(specific.content) if action == "accept" else b""
+    fits = content[:1] in (b"", b"{")
+    return Verdict(
+        action=action,
+        content=content if fits and content else None,
+        trouble="" if fits else "gave a content that is no object",
     )
 
 

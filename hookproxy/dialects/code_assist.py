@@ -1,4 +1,7 @@
-"""code-assist's hooks: its settings files, and what its hooks are told; `code_assist_answer` has what they say."""
+"""code-assist's hooks: its settings files, and what its hooks are told; `code_assist_answer` has what they say.
+
+Its page has events for questions of the server, and no member of an answer for them: such hooks are only told.
+"""
 
 from __future__ import annotations
 

@@ -29,9 +29,6 @@ MILLISECONDS_FROM: Final = 10_000.0
 LONG: Final = 3600.0
 """Seconds from which a timeout deserves a remark: the agent will have given up on the call."""
 
-_MERGE: Final = "tag:yaml.org,2002:merge"
-_MOST_MERGED: Final = 10_000  # members that `<<` brings into mappings: nested, a few lines of it make billions
-
 _KINDS: Final[Mapping[type, str]] = {
     str: "a string", bool: "true or false", int: "a number", float: "a number",
     list: "a list", dict: "an object", type(None): "null",
@@ -185,58 +182,9 @@ def read_toml(path: str, text: str) -> Table:
 
 def read_yaml(path: str, text: str) -> Table:
     """The mapping in a YAML file, no key twice in any mapping. Raises ConfigError that names the line."""
-    import yaml  # 20 ms, for those who have such a file
+    from .yamlfile import load  # 20 ms, for those who have such a file
 
-    class Loader(yaml.SafeLoader):
-        """Plain values only, and keys that are texts."""
-
-        brought = 0
-
-        def compose_mapping_node(self, anchor: dict[object, yaml.Node]) -> yaml.MappingNode:
-            """As PyYAML does, which lets the last of twin keys win in silence; `<<` is not filled in yet."""
-            node = super().compose_mapping_node(anchor)
-            keys = [key for key, _ in node.value if key.tag != _MERGE]  # `<<` may stand often
-            _check_keys(path, [(self.construct_object(key, deep=True), key.start_mark.line + 1) for key in keys])
-            return node
-
-        def flatten_mapping(self, node: yaml.MappingNode) -> None:
-            """As PyYAML does, which fills in `<<`, but not for ever."""
-            for key, value in node.value:
-                sources = value.value if isinstance(value, yaml.SequenceNode) else [value]
-                for source in sources if key.tag == _MERGE else ():
-                    if isinstance(source, yaml.MappingNode):
-                        self.flatten_mapping(source)
-                        self.count(source)
-            super().flatten_mapping(node)
-
-        def count(self, source: yaml.MappingNode) -> None:
-            self.brought += len(source.value)
-            if self.brought > _MOST_MERGED:
-                hint = "write the members out where they are needed instead of nesting `<<`"
-                raise ConfigError(path, f"`<<` brings more than {_MOST_MERGED} members into its mappings", hint)
-
-    try:
-        value = yaml.load(text, Loader)  # a SafeLoader
-    except yaml.MarkedYAMLError as problem:
-        line = problem.problem_mark.line + 1 if problem.problem_mark else 1
-        raise ConfigError(f"{path}:{line}", f"not YAML: {problem.problem}") from None
-    except (yaml.YAMLError, LookupError, AttributeError, RecursionError, ValueError) as problem:
-        # the middle two: of PyYAML's own constructors, for dates and numbers that only look like some
-        raise ConfigError(path, f"cannot be read as YAML: {problem}") from None
-    if not isinstance(value, dict):
-        raise ConfigError(path, "must hold one YAML mapping")
-    return Table(path, "", value)
-
-
-def _check_keys(path: str, keys: list[tuple[object, int]]) -> None:
-    """Raise ConfigError for a key that is no text, or stands twice; each comes with its line."""
-    seen: set[str] = set()
-    for key, line in keys:
-        if not isinstance(key, str):
-            raise ConfigError(f"{path}:{line}", f"the key {key!r} is no text", "put it in quotation marks")
-        if key in seen:
-            raise ConfigError(f"{path}:{line}", f"the key {key!r} stands twice in one mapping")
-        seen.add(key)
+    return Table(path, "", load(path, text))
 
 
 T = TypeVar("T")

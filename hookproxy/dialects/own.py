@@ -12,6 +12,7 @@ from ..model import Event, HookSpec
 from ..settings import OnTrouble, ToolNames
 from . import hookfile
 from .claude import CLAUDE
+from .claude_told import TOOL_EVENTS
 from .hookfile import Table
 
 TIMEOUT: Final = 60.0
@@ -46,7 +47,7 @@ def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str)
         raise ConfigError(where, "needs exactly one of command and argv", 'write command = "./guard.sh"')
     if "if" in entry.members:
         hookfile.compiled(entry, "if", matching.permission_rule)
-        if event in (Event.SESSION_START, Event.SESSION_END):
+        if event not in TOOL_EVENTS:
             raise entry.wrong("if", f"is for tool events: with it, a {event} hook would never run")
     matches = hookfile.compiled(entry, "matcher", matching.claude)
     on_trouble = entry.choice("on_trouble", tuple(OnTrouble), OnTrouble.DIALECT)

@@ -89,6 +89,7 @@ def test_hooks_in_the_background_and_of_what_has_happened_already_are_not_awaite
     awaited = {event for event in Event if is_awaited(hook(replace(SPEC, event=event)))}
     assert {event.value for event in awaited} == {
         "PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "SessionStart", "SessionEnd",
+        "Elicitation", "ElicitationResult",
     }  # fmt: skip
     assert not any(is_awaited(hook(replace(SPEC, event=event, background=True))) for event in Event)
 

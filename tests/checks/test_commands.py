@@ -96,6 +96,7 @@ def test_a_command_that_cannot_work_is_told(project: Path, command: str, text: s
         ("node", "gone.js"),
         ("deno", "run -A gone.ts"),
         ("uv", "run --script gone.py"),
+        ("bun", "run gone.ts"),
         ("perl", "gone.pl"),
         ("sh", "gone"),
     ],
@@ -185,6 +186,35 @@ def test_what_node_may_find_or_may_not_mean_is_left_alone(project: Path, argumen
     assert told(project, f"node {argument}") == []
     assert told(project, "deno run https://x.org/y.js") == []
     assert told(project, "uv run python3.12") == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "deno run npm:@scope/guard",
+        "deno run -A npm:@scope/guard@1.2/bin.js",
+        "deno run jsr:@std/http/file-server",
+        "deno run -A jsr:@std/http/file-server.ts",
+        "deno run @std/http/server.ts",
+        "deno task a/b.c",
+        "bun run lint.fix",
+        "bun run check/all",
+        "bun lint.fix",
+        "bun --hot gone.ts",
+        "bunx @scope/guard",
+        "npx @scope/guard",
+        "npx ./gone/pkg.js",
+        "uvx git+https://x.org/guard.git",
+        "uvx guard.tool",
+        "uv run guard.tool",
+        "python -m guard.tool",
+        "python3 -I -m guard.tool",
+    ],
+)
+def test_packages_tasks_and_modules_are_no_files(project: Path, command: str) -> None:
+    for program in ("deno", "bun", "bunx", "npx", "uv", "uvx", "python"):
+        (project / "bin" / program).touch(0o755)
+    assert told(project, command) == []
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,9 @@ def verdict(wanted: dict[str, Any]) -> Verdict:
         replacement=wanted["replacement"].encode() if "replacement" in wanted else None,
         messages=tuple(wanted.get("messages", ())),
         stop=wanted.get("stop", False),
+        allows=tuple(wanted.get("allows", ())),
+        action=wanted.get("action", ""),
+        content=wanted["content"].encode() if "content" in wanted else None,
         trouble=wanted.get("trouble", ""),
     )
 
@@ -78,9 +81,10 @@ def test_reading_is_total_for_any_bytes(
 KEYS = st.sampled_from([
     "continue", "stopReason", "suppressOutput", "systemMessage", "decision", "reason", "hookSpecificOutput",
     "hookEventName", "permissionDecision", "permissionDecisionReason", "updatedInput", "additionalContext",
-    "updatedToolOutput", "updatedMCPToolOutput",
+    "updatedToolOutput", "updatedMCPToolOutput", "behavior", "updatedPermissions", "interrupt", "message", "action",
+    "content", "type", "rules", "toolName", "ruleContent",
 ])  # fmt: skip
-WORDS = st.sampled_from(["allow", "deny", "ask", "defer", "approve", "block", *Event])
+WORDS = st.sampled_from(["allow", "deny", "ask", "defer", "approve", "block", "accept", "decline", "addRules", *Event])
 LEAVES = WORDS | st.none() | st.booleans() | st.integers() | st.floats()
 VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=10)
 LONG = st.just("x" * 10_001)
@@ -90,6 +94,9 @@ LONG = st.just("x" * 10_001)
 @given(answer=st.dictionaries(KEYS, VALUES | LONG), code=st.sampled_from([0, 1, 2]))
 def test_reading_is_total_for_answers_of_any_shape(event: Event, answer: dict[str, Any], code: int) -> None:
     heard = read(spec(event), HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
+    if heard.content is not None:
+        assert isinstance(json.loads(heard.content), dict)
+        assert heard.action == "accept"
     if heard.arguments is not None:
         assert isinstance(json.loads(heard.arguments), dict)
         assert heard.permission is not Permission.DENY

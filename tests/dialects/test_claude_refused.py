@@ -114,6 +114,13 @@ def test_a_session_start_matcher_that_leaves_out_startup_is_told_of() -> None:
     assert "never matches" in note
 
 
+def test_a_notification_matcher_that_leaves_out_ours_is_told_of() -> None:
+    _, note = note_on({"type": "command", "command": "x"}, "Notification", matcher="idle_prompt")
+    assert note.endswith(
+        "'idle_prompt' never matches: behind MCP there are only permission_prompt and elicitation_dialog"
+    )
+
+
 def test_if_on_a_session_event_never_runs_as_documented() -> None:
     hooks, note = note_on({"type": "command", "command": "x", "if": "Bash"}, "SessionStart")
     assert (hooks, "tool events" in note) == (0, True)

@@ -1,10 +1,16 @@
 """What every dialect reads of a run: its output as text, its JSON without ambiguity, its end in words."""
 
+import json
+from dataclasses import replace
+from typing import Any
+
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hookproxy.dialects import printed
-from hookproxy.model import Ended, Event, HookResult, HookSpec
+from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Verdict
 
 SPEC = HookSpec("any", "s.json: 0", Event.PRE_TOOL_USE, "guard.sh", timeout=2.5)
 
@@ -60,3 +66,72 @@ def test_long_texts_are_cut_and_say_so_and_empty_ones_are_left_out() -> None:
 
 def test_json_over_many_lines_fits_into_one() -> None:
     assert printed.one_line(msgspec.Raw(b'{\r\n "a": 1\n}')) == b'{   "a": 1 }'
+
+
+# --- answers that cannot be read whole ---
+
+PARTS: printed.Parts = {"decision": ("allow", "deny"), "stop": (True, False), "in.word": ("deny",), "why": printed.TEXT}
+
+
+def kept(output: bytes) -> dict[str, object]:
+    result = HookResult(Ended.EXITED, 2, output, b"noise", cut=True)
+    salvaged = printed.salvaged(result, PARTS)
+    assert replace(salvaged, stdout=output) == result
+    parts: dict[str, object] = json.loads(salvaged.stdout)
+    return parts
+
+
+@pytest.mark.parametrize(
+    ("output", "parts"),
+    [
+        (b'{"decision":"deny","why":"W","other":5,"in":{"word":"deny","more":[]}}',
+         {"decision": "deny", "why": "W", "in": {"word": "deny"}}),
+        (b'{"decision":"Deny","stop":1,"in":{"word":["deny"]},"why":["W"]}', {}),
+        (b'{"decision":["deny"],"stop":"true","in":["word"],"why":null}', {}),
+        (b'{"decision":{"decision":"deny"},"in.word":"deny"}', {}),
+        (b'{"stop":true,"n":NaN,"m":' + b"9" * 5000 + b"}", {"stop": True}),
+        (b'{"decision":"deny","why":"one\ntwo"}', {"decision": "deny", "why": "one\ntwo"}),
+        (b'{"decision":"deny","x":1,"x":2}', {"decision": "deny"}),
+        (b'{"decision":"deny","decision":"allow","stop":true}', {"stop": True}),
+        (b'{"in":{"word":"deny"},"in":{}}', {}),
+        (b'{"in":{"word":"deny","word":"allow"}}', {}),
+        (b'\xef\xbb\xbf{"decision":"deny"}\r\n', {"decision": "deny"}),
+        (b'{"decision":"deny"', {}),
+        (b'{"decision":"deny"} {}', {}),
+        (b'["deny"]', {}),
+        (b"", {}),
+        (b'{"decision":"deny","a":' + b"[" * 100_000 + b"]" * 100_000 + b"}", {}),
+    ],
+    ids=lambda one: str(one)[:40],
+)  # fmt: skip
+def test_of_an_answer_the_members_that_decide_are_kept_if_they_are_known(output: bytes, parts: object) -> None:
+    assert kept(output) == parts
+
+
+VALUES = st.recursive(
+    st.sampled_from(["allow", "deny", 1.0, 0, True, False, None, "\ud83d"]) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["decision", "in", "word"]), inner),
+)
+
+
+@given(st.dictionaries(st.sampled_from(["decision", "stop", "in", "why", "x"]), VALUES))
+def test_whatever_was_printed_what_is_kept_can_be_read(answer: dict[str, Any]) -> None:
+    parts = kept(json.dumps(answer).encode())
+    assert parts.keys() <= {"decision", "stop", "in", "why"}
+    assert parts.get("decision", "deny") in ("allow", "deny")
+    assert parts.get("stop", True) in (True, False)
+    assert parts.get("in", {"word": "deny"}) == {"word": "deny"}
+    assert isinstance(parts.get("why", ""), str)
+    assert printed.json_object(json.dumps(parts).encode(), DECODER) == Answer()
+
+
+def test_a_denial_stands_and_consent_does_not() -> None:
+    for verdict in (
+        Verdict(Permission.DENY, "R", messages=("M",)),
+        Verdict(stop=True),
+        Verdict(feedback=("R",)),
+        Verdict(trouble="T"),
+    ):
+        assert printed.standing(verdict, "N") == replace(verdict, messages=(*verdict.messages, "N"))
+    for verdict in (Verdict(), Verdict(Permission.ALLOW, "R"), Verdict(Permission.ASK), Verdict(messages=("M",))):
+        assert printed.standing(verdict, "N") == Verdict(trouble="N")
