@@ -28,7 +28,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class StartCall:
-    """A call to be judged; nothing is forwarded yet."""
+    """A call to be judged, or a message about the task of one; nothing is forwarded yet."""
 
     call: Call
 
@@ -95,7 +95,7 @@ class Dropped:
 
 
 FromAgent = Passing | Send | StartCall | CancelCall | Refused | Opened | Elicited
-FromServer = Passing | Answered | InitializeAnswered | ToolsListed | Elicited | Noise | Dropped
+FromServer = Passing | StartCall | Answered | InitializeAnswered | ToolsListed | Elicited | Noise | Dropped
 
 
 def as_one_line(line: bytes) -> Passing | Send:

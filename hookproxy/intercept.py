@@ -59,6 +59,9 @@ class Desk(Protocol):
     def repeat(self, call: Call, line: bytes) -> bytes | None:
         """Take back an answered call, to make it again: gives its line with a new id, or None if it is cancelled."""
 
+    def follow(self, call: Call, record: Record, occasion: Occasion, texts: tuple[str, ...], line: bytes) -> bytes:
+        """Follow the tasks that an answer hands over; gives the answer as the agent may have it."""
+
     def occur(self, occasion: Occasion) -> None:
         """Tell hooks of something, and wait for none of them."""
 
@@ -222,7 +225,7 @@ async def _commented(  # what is known of the call by now
         record.result = "pending"
         for question in reading.questions:
             desk.elicited(question)
-        return _Delivery(line)
+        return _Delivery(desk.follow(call, record, occasion, texts, line))
     record.result = "error" if reading.failed else "ok"
     outcome = replace(reading.outcome, duration_ms=(occasion.outcome or NO_OUTCOME).duration_ms)
     event = Event.POST_TOOL_USE_FAILURE if reading.failed else Event.POST_TOOL_USE

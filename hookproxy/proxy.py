@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from . import calls, feedback, wire
-from .audit import Audit
+from .audit import Audit, Record
 from .calls import Call, Phase
 from .changes import Changes, Clerk, Clerks
 from .decision import Refuse
@@ -27,6 +27,7 @@ from .effects import (
     ToolsListed,
 )
 from .elicitations import Elicitations
+from .following import Following
 from .hooks import Hooks
 from .intercept import Ending, intercept, occasion_of, refusal
 from .model import Event, Occasion, Session, Tool
@@ -34,6 +35,7 @@ from .moments import Moments, Surroundings
 from .relay import Relay
 from .settings import Delivery, Settings
 from .switchboard import Switchboard
+from .tasks import Poll
 from .transports.base import Channel
 
 if TYPE_CHECKING:
@@ -83,6 +85,7 @@ class Proxy:
         self.moments = Moments(
             Surroundings(hooks, session, audit, say, self.relay.to_agent, self._spawn, self.changes.tell)
         )
+        self._following = Following(self, self.board, self.changes, self.relay.to_agent, self._start)
 
     def open(self, tasks: anyio.abc.TaskGroup) -> None:
         """Calls live in `tasks` from now on."""
@@ -151,12 +154,13 @@ class Proxy:
     async def _see_through(self, call: Call) -> None:
         """One call's task. Whatever happens in it ends this call alone, and never lets it pass unjudged."""
         try:
-            await intercept(call, self)
+            await (self._following.see_through(call) if isinstance(call, Poll) else intercept(call, self))
         except Exception as defect:  # the task's boundary: fail closed, and say so
             self.say("".join(traceback.format_exception(defect)).rstrip())
             self.answer(call, feedback.defect(call.id, f"{type(defect).__name__}: {defect}"))
         finally:
             del self._running[call]
+            self._following.close(call)
             self._let_go(call)
             if call in self._last_words:
                 self.answer(call, self._last_words.pop(call))
@@ -169,7 +173,8 @@ class Proxy:
             self.relay.to_server(wire.one_line(calls.cancellation(notification, call)))
             if call in self._running:  # not if its task has ended already
                 self._running[call].tell(call)
-        self.moments.occur(replace(occasion_of(call, self), event=Event.STOP))
+        if not isinstance(call, Poll):
+            self.moments.occur(replace(occasion_of(call, self), event=Event.STOP))
 
     def _open_session(self) -> None:
         for source in self.hooks.groups.double(self.agent()):
@@ -246,6 +251,7 @@ class Proxy:
         self.end_held(self.lost)
         for call, clerk in self._running.items():
             clerk.tell(call)
+        self._following.lose()
 
     def lost(self, call: Call) -> bytes:
         """As in Desk."""
@@ -256,6 +262,10 @@ class Proxy:
         if not self.board.repeat(call):
             return None
         return wire.with_member(line, "id", call.sent_id)
+
+    def follow(self, call: Call, record: Record, occasion: Occasion, texts: tuple[str, ...], line: bytes) -> bytes:
+        """As in Desk."""
+        return self._following.begin(call, record, occasion, texts, line)
 
     def occur(self, occasion: Occasion) -> None:
         """As in Desk."""

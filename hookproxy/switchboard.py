@@ -30,6 +30,7 @@ from .greeting import Greeting
 from .inflight import KINDS, InFlight, Kind
 from .model import Tool
 from .replies import Members, Said
+from .tasks import Tasks
 
 
 class Switchboard:
@@ -47,6 +48,7 @@ class Switchboard:
         self.requests = InFlight()
         self.tools: dict[str, Tool] = {}
         """What passing listings told."""
+        self.tasks = Tasks()
         self.greeting = Greeting()
         self._judged_names = glance.Names()  # by the tool's name as spelled in JSON, for glances
 
@@ -121,6 +123,8 @@ class Switchboard:
             return self._cancelled(members) if method == calls.CANCELLED else PASS
         if self._is_taken(id_key(bytes(members["id"]))):
             return Refused("Its id is that of a tool call that may still be answered.", calls.own_id(members))
+        if self.tasks and method.startswith(calls.OF_TASKS):
+            return self.tasks.polled(line, members, self.calls, self.requests)
         self._note(members, method)
         return PASS
 
@@ -128,14 +132,8 @@ class Switchboard:
         """A request of the agent goes out: its answer will be welcome."""
         kind = KINDS.get(method, Kind.OTHER)
         self.requests.note(id_key(bytes(members["id"])), kind)
-        if self.greeting.opened or method == b'"server/discover"' or "params" not in members:
-            return
-        with contextlib.suppress(ValueError):  # a request without readable params belongs to neither era
-            params = wire.fields(bytes(members["params"]))
-            if kind is Kind.INITIALIZE:
-                self.greeting.initialize(params)
-            else:
-                self.greeting.request(calls.meta(params))
+        if not self.greeting.opened:
+            self.greeting.heard(members, method, kind is Kind.INITIALIZE)
 
     def _call(self, line: bytes, members: Members) -> FromAgent:
         raw_id = calls.own_id(members)
@@ -211,7 +209,7 @@ class Switchboard:
     @property
     def watching(self) -> bool:
         """An answer that must be seen whole may come: a long line is assembled, not passed on in pieces."""
-        return bool(self.calls or self._elicitations) or any(
+        return bool(self.calls or self._elicitations or self.tasks) or any(
             kind is Kind.INITIALIZE or kind is Kind.TOOLS_LIST for kind in self.requests.values()
         )
 
@@ -224,7 +222,7 @@ class Switchboard:
 
     def glance_from_server(self, block: bytes) -> bool:
         """True if all these lines pass, and answers among them are noted; False if they must be read one by one."""
-        if self.calls or self._elicitations or not self.requests.simple:
+        if self.calls or self._elicitations or self.tasks or not self.requests.simple:
             return False
         found = glance.heads(block)
         return found is not None and self.requests.settle_all(found, id_key)
@@ -237,9 +235,11 @@ class Switchboard:
         if body[:1] != b"{":
             return self._server_batch(line)
         try:
-            reply = replies.read(body, closely=bool(self.calls))
+            reply = replies.read(body, closely=bool(self.calls or self.tasks))
         except (wire.Unreadable, wire.TwinKeys):
             return Noise()
+        if told := self.tasks.told(body, self.calls, answers=reply is not None):
+            return told
         if reply is None:
             return (self._elicitations and self._elicitations.asked(body)) or PASS
         key = id_key(reply.id)
@@ -253,6 +253,8 @@ class Switchboard:
             found = [replies.read(bytes(item), closely=bool(self.calls)) for item in wire.items(line)]
         except (wire.Unreadable, wire.TwinKeys):
             return Noise()
+        if self.tasks.told_in_batch(line, self.calls):
+            return Dropped("a batch that tells of a judged call's task")
         keys = [id_key(reply.id) for reply in found if reply is not None]
         if any(reply is not None and not reply.sure for reply in found) or any(map(self._is_taken, keys)):
             return Dropped("a batch that holds the answer to a judged call")
@@ -265,6 +267,7 @@ class Switchboard:
             if call.phase is not Phase.FORWARDED or key != call.sent_key:
                 return Dropped(f"a second or early answer to the judged call {key.decode(errors='replace')}")
             call.phase, call.answer, call.said = Phase.ANSWERED, line, said
+            self.tasks.expect(call)
             return Answered(call)
         if self.requests.barred(key):
             self.requests.late(key)
