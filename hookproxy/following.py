@@ -14,7 +14,7 @@ from typing import Final
 
 from . import answers, commenting, feedback, news, outcomes, tasks, wire
 from .audit import Record
-from .calls import Call
+from .calls import Call, Phase
 from .changes import Changes
 from .intercept import Desk, Ending
 from .model import Occasion, Outcome
@@ -111,6 +111,8 @@ class Following:
 
         try:
             await self._changes.until(known)
+            if poll.task_id not in self._tasks and any(call.phase is not Phase.ANSWERED for call in before):
+                raise wire.Unreadable("a call ended without an answer, and the task may be its own")
             self._to_agent(await self._as_judged(poll, poll.line))
         except ValueError as problem:
             self._desk.say(f"what the server told of a task is withheld: {problem}")
