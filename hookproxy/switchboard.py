@@ -238,7 +238,7 @@ class Switchboard:
             reply = replies.read(body, closely=bool(self.calls or self.tasks))
         except (wire.Unreadable, wire.TwinKeys):
             return Noise()
-        if told := self.tasks.told(body, self.calls, answers=reply is not None):
+        if told := self.tasks.told(body, self.calls, reply):
             return told
         if reply is None:
             return (self._elicitations and self._elicitations.asked(body)) or PASS

@@ -19,7 +19,7 @@ from .effects import Dropped, FromAgent, Refused, StartCall
 from .inflight import InFlight
 from .model import Occasion
 from .news import News, clear_id, handles, of_task, taken_for
-from .replies import Members
+from .replies import Members, Reply
 
 RESULT: Final = b'"tasks/result"'
 _LIST: Final = b'"tasks/list"'
@@ -155,15 +155,15 @@ class Tasks(dict[str, Task]):
 
     # --- what the server tells ---
 
-    def told(self, line: bytes, in_flight: Mapping[bytes, Call], *, answers: bool) -> StartCall | Dropped | None:
+    def told(self, line: bytes, in_flight: Mapping[bytes, Call], reply: Reply | None) -> StartCall | Dropped | None:
         """What becomes of a line of the server that tells of the end of a judged call's task; None: it does not.
 
-        `answers`: it is an answer as well, or may be.
+        `reply`: what it answers.
         """
-        if not (self or in_flight) or not _may_tell(line):
+        if not (self or in_flight) or (reply and reply.plain) or not _may_tell(line):
             return None
         try:
-            news = _told_by(line, answers)
+            news = _told_by(line, answers=reply is not None)
             task_id = self._ended(news) if news else ""
         except ValueError as problem:
             return Dropped(f"what the server told of a task: {problem}")
@@ -189,7 +189,7 @@ class Tasks(dict[str, Task]):
         """True if a batch tells anything of a judged call's task."""
         if not (self or in_flight):
             return False
-        return any(self.told(bytes(item), in_flight, answers=False) is not None for item in wire.items(line))
+        return any(self.told(bytes(item), in_flight, None) is not None for item in wire.items(line))
 
     def is_told(self, poll: Poll) -> None:
         """A message of the server is dealt with."""

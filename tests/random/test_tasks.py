@@ -62,6 +62,8 @@ class Life:
         self.polls: dict[int, tuple[str, int]] = {}
         """Ids of polls, with method and the call whose task it is about."""
         self.cancelled: set[int] = set()
+        self.told: set[int] = set()
+        """Calls whose tasks the server has told of: it must have one for each, else it told of somebody else's."""
         self.answered: dict[int, str] = {}
         """Calls with their first answers: the agent knows a task's id from its handle only."""
 
@@ -90,8 +92,10 @@ class Life:
         for number, era in list(self.calls.items())[which : which + 1]:
             task = {"taskId": f"T{number}", "status": "working"}
             handle: Json = {"task": task} if era == "old" else {"resultType": "task", **task}
-            self.answered.setdefault(number, form)
-            await self.says({"id": number, "result": handle if form == "handle" else output("direct")})
+            self.answered.setdefault(number, "handle" if number in self.told else form)
+            await self.says(
+                {"id": number, "result": handle if form == "handle" or number in self.told else output("direct")}
+            )
 
     async def poll(self, method: str, which: int) -> None:
         handed = [number for number, form in self.answered.items() if form == "handle"]
@@ -125,6 +129,7 @@ class Life:
     async def tell(self, form: str, which: int) -> None:
         for number in list(self.calls)[which : which + 1]:
             if self.answered.get(number) != "result":
+                self.told.add(number)
                 await self.says({"method": TOLD[which % 2], "params": self.state(form, number)})
 
     async def cancel(self, _form: str, which: int) -> None:
