@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 import anyio
 
 from . import calls, feedback, questions, wire
+from .calls import Call
 from .effects import PersonAnswered
+from .greeting import Greeting, offers_form
 from .model import Document, Ended, Event, HookSpec
+from .moments import Surroundings
 from .questions import Consent
 from .runners import RUNNERS
 from .seals import LIFETIME
@@ -27,22 +30,40 @@ class _Waiting:
 
 
 class Asking:
-    """The questions of the handshake era that are open: each is a request of ours to the agent."""
+    """Asks about calls; in the handshake era a question is a request of ours to the agent, kept while it is open."""
 
-    def __init__(self, to_agent: Callable[[bytes], None]) -> None:
-        self._to_agent = to_agent
+    def __init__(self, around: Surroundings, greeting: Greeting, prompter: tuple[str, ...]) -> None:
+        self._around = around
+        self._greeting = greeting
+        self._prompter = prompter
         self._open: dict[bytes, _Waiting] = {}
 
-    async def ask(self, message: str) -> Consent:
-        """Ask, and wait as long as it takes. On cancel the question is taken back."""
+    def may_ask(self, call: Call) -> bool:
+        """The person can be asked about this call through the agent."""
+        if call.stateless:
+            return offers_form(call.meta.get(calls.CAPABILITIES_KEY))
+        return self._greeting.may_ask
+
+    @property
+    def has_prompter(self) -> bool:
+        """The operator has a prompter for agents that cannot ask."""
+        return bool(self._prompter)
+
+    async def ask(self, call: Call, message: str, asked: Mapping[str, object]) -> Consent:
+        """Ask, and wait as long as it takes: through the agent with `message`, else through the prompter with `asked`.
+
+        On cancel the question is taken back, or the prompter ended with its whole process group.
+        """
+        if not self.may_ask(call):
+            return await prompt(self._prompter, asked, self._around.hooks.environ, self._around.say)
         raw_id = calls.fresh_id()
         key, waiting = calls.id_key(raw_id), _Waiting()
         self._open[key] = waiting
-        self._to_agent(feedback.elicitation(raw_id, message))
+        self._around.to_agent(feedback.elicitation(raw_id, message))
         try:
             await waiting.answered.wait()
         except anyio.get_cancelled_exc_class():
-            self._to_agent(feedback.question_cancelled(raw_id))
+            self._around.to_agent(feedback.question_cancelled(raw_id))
             raise
         finally:
             del self._open[key]

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Mapping
 from typing import Protocol
 
 from . import calls, effects, replies, wire
-from .calls import id_key
+from .calls import Call, id_key
 from .effects import PASS, FromAgent, FromServer, as_one_line
 from .elicitations import Elicitations
 from .inflight import InFlight
 from .replies import Members
+from .tasks import Tasks
 
 
 class Board(Protocol):
     """What is asked of the switchboard."""
 
     @property
-    def calls(self) -> Sized:
+    def calls(self) -> Mapping[bytes, Call]:
         """Judged calls in flight."""
 
     @property
@@ -27,6 +28,10 @@ class Board(Protocol):
     @property
     def elicitations(self) -> Elicitations | None:
         """The server's questions, where hooks hear of them."""
+
+    @property
+    def tasks(self) -> Tasks:
+        """The tasks of judged calls."""
 
     @property
     def judges(self) -> bool:
@@ -69,6 +74,8 @@ def from_server(board: Board, line: bytes) -> FromServer:
         found = [replies.read(bytes(item), closely=len(board.calls) > 0) for item in wire.items(line)]
     except (wire.Unreadable, wire.TwinKeys):
         return effects.Noise()
+    if board.tasks.told_in_batch(line, board.calls):
+        return effects.Dropped("a batch that tells of a judged call's task")
     hides = board.elicitations is not None and board.elicitations.hidden(line)
     keys = [id_key(reply.id) for reply in found if reply is not None]
     if any(reply is not None and not reply.sure for reply in found) or any(map(board.is_taken, keys)) or hides:

@@ -20,6 +20,9 @@ _ANNOTATIONS_LIMIT: Final = 16 * 1024  # bytes: a hundred times the usual, and i
 METHOD: Final = b'"tools/call"'
 INITIALIZED: Final = b'"notifications/initialized"'
 CANCELLED: Final = b'"notifications/cancelled"'
+OF_TASKS: Final = b'"tasks/'
+"""What the methods of requests about tasks begin with."""
+
 PROTOCOL_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 """The member of `params._meta` that makes a request one of the stateless era (2026-07-28 and later)."""
 
@@ -179,6 +182,8 @@ def read_batch(line: bytes) -> list[tuple[Members, bytes]]:
         check_spelling(members)
     if METHOD in methods:
         raise wire.Unreadable("a tool call is not forwarded: send it as a message of its own")
+    if any(one.startswith(OF_TASKS) for one in methods):
+        raise wire.Unreadable("a request about a task is not forwarded: send it as a message of its own")
     if CANCELLED in methods and len(batch) > 1:
         raise wire.Unreadable("a cancellation is not forwarded among others: send it as a message of its own")
     return list(zip(batch, methods, strict=True))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from time import time
 from typing import Final, Protocol
 
 from . import feedback, wire
+from .asking import Asking
 from .audit import Audit, Record
 from .calls import Call
 from .decision import Refuse
@@ -16,7 +16,6 @@ from .effects import Elicited
 from .hooks import Hooks
 from .inquiries import Answer
 from .model import Event, Occasion, Session, Tool
-from .questions import Consent
 from .replies import Members
 from .seals import Seals
 from .settings import Settings
@@ -40,6 +39,7 @@ class Desk(Protocol):
     session: Session
     audit: Audit
     seals: Seals
+    asking: Asking
 
     def agent(self) -> str:
         """Name and version as the agent gave them, else nothing."""
@@ -53,11 +53,8 @@ class Desk(Protocol):
     async def forward(self, call: Call, line: bytes) -> bytes | Ending:
         """Send the call to the server and wait for its answer."""
 
-    def may_ask(self, call: Call) -> bool:
-        """The person can be asked about this call through the agent."""
-
-    async def ask(self, call: Call, message: str, asked: Mapping[str, object]) -> Consent:
-        """Ask the person and wait: through the agent with `message`, else through the prompter with `asked`."""
+    def let_go(self, call: Call) -> None:
+        """The call may wait long: reading from the agent does not wait with it."""
 
     def answer(self, call: Call, line: bytes) -> None:
         """Send the call's answer to the agent, unless it cancelled the call."""
@@ -67,6 +64,9 @@ class Desk(Protocol):
 
     def repeat(self, call: Call, line: bytes) -> bytes | None:
         """Take back an answered call, to make it again: gives its line with a new id, or None if it is cancelled."""
+
+    def follow(self, call: Call, record: Record, occasion: Occasion, texts: tuple[str, ...], line: bytes) -> bytes:
+        """Follow the tasks that an answer hands over; gives the answer as the agent may have it."""
 
     def occur(self, occasion: Occasion) -> None:
         """Tell hooks of something, and wait for none of them."""

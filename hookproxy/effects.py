@@ -30,7 +30,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class StartCall:
-    """A call to be judged; nothing is forwarded yet."""
+    """A call to be judged, or a message about the task of one; nothing is forwarded yet."""
 
     call: Call
 
@@ -131,7 +131,7 @@ class Dropped:
 
 
 FromAgent = Passing | Send | StartCall | CancelCall | Refused | Opened | Replied | PersonAnswered
-FromServer = Passing | Answered | InitializeAnswered | ToolsListed | Asked | Withdrawn | Noise | Dropped
+FromServer = Passing | StartCall | Answered | InitializeAnswered | ToolsListed | Asked | Withdrawn | Noise | Dropped
 
 
 def as_one_line(line: bytes) -> Passing | Send:

@@ -21,6 +21,11 @@ REFUSED: Final = -31403
 UNREADABLE: Final = -32700  # JSON-RPC's code for text that is no JSON
 MALFORMED: Final = -32600  # JSON-RPC's code for JSON that is no valid request
 
+POLL_REFUSED: Final = (
+    "The server did not answer this request about a task. What it says of that is withheld: no hook hears it."
+)
+"""In place of the words of an error that is not the task's own."""
+
 _LONGEST: Final = 1_000_000
 """Characters of text in our own answers: at six bytes each in JSON, a line stays below `answers.LIMIT`."""
 

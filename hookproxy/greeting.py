@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Final
 
 from . import calls, wire
@@ -51,6 +52,17 @@ class Greeting:
         if not self.opened and calls.PROTOCOL_VERSION_KEY in meta:
             self.opened = True
             self.agent = calls.introduced(meta.get(calls.CLIENT_INFO_KEY))
+
+    def heard(self, members: Members, method: bytes, initializes: bool) -> None:
+        """Any request but a tool call; one without readable params belongs to neither era."""
+        if method == b'"server/discover"' or "params" not in members:
+            return
+        with contextlib.suppress(ValueError):
+            params = wire.fields(bytes(members["params"]))
+            if initializes:
+                self.initialize(params)
+            else:
+                self.request(calls.meta(params))
 
     def call(self, meta: Members) -> None:
         """`params._meta` of a tool call: it opens a session of an agent that greets nobody, too."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Final
 
-from . import answers, elicitations, feedback, forwarding, inquiries, legible, outcomes, policy, questions
+from . import answers, commenting, elicitations, feedback, forwarding, inquiries, legible, outcomes, policy, questions
 from .audit import Record
 from .calls import Call
 from .case import Case, Desk, Ending, occasion_of, refusal
-from .decision import Comments, Decision, Proceed, Refuse
+from .decision import Comments, Decision, Proceed
 from .model import Event, Outcome, Permission, Statement
 from .outcomes import NO_OUTCOME
 from .questions import Consent
@@ -74,8 +74,8 @@ async def _judged(call: Call, desk: Desk, record: Record) -> bytes | None:
 async def _settled(case: Case, proceed: Proceed) -> Decision | bytes:
     """Have the person asked: gives the decision, or the answer to the call that asks for another round."""
     call, desk, question = case.call, case.desk, proceed.question
-    can_ask = desk.may_ask(call)
-    decision = policy.unasked(proceed, desk.settings, can_ask or bool(desk.settings.prompter))
+    can_ask = desk.asking.may_ask(call)
+    decision = policy.unasked(proceed, desk.settings, can_ask or desk.asking.has_prompter)
     if question is None or not isinstance(decision, Proceed) or decision.question is None:
         return decision
     message = questions.text(desk.session.server, call.tool, case.occasion.arguments, question)
@@ -87,7 +87,8 @@ async def _settled(case: Case, proceed: Proceed) -> Decision | bytes:
         case.record.decision, case.record.result, case.record.reason = "asked", "pending", question.reason
         return feedback.input_required(call.id, message, desk.seals.seal(waiting))
     asked = questions.document(desk.session.server, call.tool, case.occasion.arguments, question)
-    return _answered(case, proceed, await desk.ask(call, message, asked))
+    desk.let_go(call)  # a person may take long, and the answer comes the way of all that the agent says
+    return _answered(case, proceed, await desk.asking.ask(call, message, asked))
 
 
 def _answered(case: Case, proceed: Proceed, consent: Consent) -> Decision:
@@ -200,19 +201,11 @@ async def _commented(case: Case, line: bytes, decision: Proceed, asked_by: bytes
         return await _unfinished(case, line, decision, reading, asked_by)
     record.result = "error" if reading.failed else "ok"
     outcome = replace(reading.outcome, duration_ms=(case.occasion.outcome or NO_OUTCOME).duration_ms)
-    event = Event.POST_TOOL_USE_FAILURE if reading.failed else Event.POST_TOOL_USE
-    happened = replace(case.occasion, event=event, outcome=outcome)
-    if not outcome.has_result:
-        told = replace(happened, event=Event.ERROR_OCCURRED, occasioned_by="tool_execution", message=outcome.error)
-        desk.occur(told)
     before = len(record.statements)
-    comments = await desk.hooks.after(happened, record.statements)
-    said = record.statements[before:]
-    if any(one.verdict.stop for one in said):
-        desk.stop_others(call, Refuse(by=_stopping(said), reason="", stop=True))
+    comments = await commenting.hear(call, desk, case.occasion, outcome, record.statements)
     delivered = _delivered(case, outcome, line, comments, decision.feedback)
     record.result_changed = delivered is not line
-    return _Delivery(delivered, _repeats(said))
+    return _Delivery(delivered, _repeats(record.statements[before:]))
 
 
 async def _unfinished(
@@ -221,7 +214,7 @@ async def _unfinished(
     """The call goes on after this answer: in another round, by hooks or by the agent, whom our seal brings back."""
     call, desk = case.call, case.desk
     if not reading.needs_input:
-        return _Delivery(line)
+        return _Delivery(desk.follow(call, case.record, case.occasion, decision.feedback, line))
     result = (call.said and call.said.result) or {}
     given = await desk.answer_all(result) if asked_by else None
     if given is not None:
@@ -235,18 +228,12 @@ async def _unfinished(
 
 def _delivered(case: Case, outcome: Outcome, line: bytes, comments: Comments, texts: tuple[str, ...]) -> bytes:
     """The answer with what hooks say; `line` itself where they say nothing."""
-    call, desk = case.call, case.desk
+    call = case.call
     if call.said is not None and call.said.error is not None and not call.said.error:
         if comments.withheld or comments.hidden_by or comments.replacement is not None:
             return feedback.ambiguous(call.id, "it is neither a result nor an error")
         return line  # there is no place for a word
-    if outcome.has_result:
-        delivered = feedback.deliver(line, comments, texts, desk.settings.feedback, desk.tool(call.tool))
-    else:
-        delivered = feedback.deliver_error(line, comments, texts)
-    if delivered.note is not None:
-        desk.say_once(f"{call.tool}: {delivered.note.value}")
-    return delivered.line
+    return commenting.written(call, case.desk, line, comments, texts, result=outcome.has_result)
 
 
 def _repeats(statements: Sequence[Statement]) -> int:
@@ -255,7 +242,3 @@ def _repeats(statements: Sequence[Statement]) -> int:
     if any(one.verdict.permission is Permission.DENY or one.verdict.stop for one in judges):
         return 0
     return max((one.spec.max_retries for one in judges if one.verdict.retry and not one.verdict.trouble), default=0)
-
-
-def _stopping(statements: Sequence[Statement]) -> str:
-    return next(one.spec.label for one in statements if one.verdict.stop)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import traceback
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -14,8 +14,8 @@ import anyio.abc
 
 from . import calls, effects, feedback, wire
 from .answering import Answering
-from .asking import Asking, prompt
-from .audit import Audit
+from .asking import Asking
+from .audit import Audit, Record
 from .calls import Call, Phase
 from .case import Ending, occasion_of, refusal
 from .changes import Changes
@@ -23,19 +23,19 @@ from .clerks import Clerk, Clerks
 from .decision import Refuse
 from .effects import Elicited, FromAgent, FromServer
 from .elicitations import Elicitations
-from .greeting import offers_form
+from .following import Following
 from .held import Held
 from .hooks import Hooks
 from .inquiries import Answer
 from .intercept import intercept
 from .model import Event, Occasion, Session, Tool
 from .moments import Moments, Surroundings
-from .questions import Consent
 from .relay import Relay
 from .replies import Members
 from .seals import Seals
 from .settings import Delivery, Settings
 from .switchboard import Switchboard
+from .tasks import Poll
 from .transports.base import Channel
 
 _NOISE_SHOWN: Final = 2000  # bytes of a line that is no JSON: enough to know it by, and no flood
@@ -75,7 +75,6 @@ class Proxy:
         self._held = Held(settings.max_message_bytes, partial(self.relay.pause_agent, _HELD))
         self._said: set[str] = set()
         self.seals = Seals()
-        self._asking = Asking(self.relay.to_agent)
         self.server_lost = ""
         """How the server ended, once it has."""
         self.changes = Changes()
@@ -83,7 +82,9 @@ class Proxy:
         self.passed = Changes()  # lines from the server: told apart, because they are many
         around = Surroundings(hooks, session, audit, say, self.relay.to_agent, self._spawn, self.changes.tell)
         self.moments = Moments(around)
+        self.asking = Asking(around, self.board.greeting, settings.prompter)
         self.answering = Answering(around, self.moments, elicitations, settings, self.relay.to_server)
+        self._following = Following(self, self.board, self.changes, self.relay.to_agent, self._start)
 
     def open(self, tasks: anyio.abc.TaskGroup) -> None:
         """Calls live in `tasks` from now on."""
@@ -101,8 +102,7 @@ class Proxy:
     def _perform(self, effect: FromAgent | FromServer, line: bytes) -> None:  # noqa: C901  # one case for each
         match effect:
             case effects.StartCall(call):
-                self._held.hold(call)
-                self._running[call] = self._clerks.begin(call)
+                self._start(call)
             case effects.Answered(call):
                 self._running[call].tell(call)
             case effects.CancelCall(call, forward):
@@ -115,7 +115,7 @@ class Proxy:
             case effects.Asked() | effects.Replied() | effects.Withdrawn():
                 self.answering.perform(effect, line)
             case effects.PersonAnswered():
-                self._asking.answered(effect)
+                self.asking.answered(effect)
             case effects.InitializeAnswered():
                 self.moments.introduce(line, self.board.greeting)
             case effects.ToolsListed():
@@ -133,15 +133,20 @@ class Proxy:
         assert self._tasks is not None, "open comes before the first byte"
         self._tasks.start_soon(function, *arguments)
 
+    def _start(self, call: Call) -> None:
+        self._held.hold(call)
+        self._running[call] = self._clerks.begin(call)
+
     async def _see_through(self, call: Call) -> None:
         """One call's task. Whatever happens in it ends this call alone, and never lets it pass unjudged."""
         try:
-            await intercept(call, self)
+            await (self._following.see_through(call) if isinstance(call, Poll) else intercept(call, self))
         except Exception as defect:  # the task's boundary: fail closed, and say so
             self.say("".join(traceback.format_exception(defect)).rstrip())
             self.answer(call, feedback.defect(call.id, f"{type(defect).__name__}: {defect}"))
         finally:
             del self._running[call]
+            self._following.close(call)
             self._held.let_go(call)
             if call in self._last_words:
                 self.answer(call, self._last_words.pop(call))
@@ -154,7 +159,8 @@ class Proxy:
             self.relay.to_server(wire.one_line(calls.cancellation(notification, call)))
             if call in self._running:  # not if its task has ended already
                 self._running[call].tell(call)
-        self.moments.occur(replace(occasion_of(call, self), event=Event.STOP))
+        if not isinstance(call, Poll):
+            self.moments.occur(replace(occasion_of(call, self), event=Event.STOP))
 
     def _open_session(self) -> None:
         for source in self.hooks.groups.double(self.agent()):
@@ -180,18 +186,9 @@ class Proxy:
         """As in Desk."""
         return await self.moments.words(self.board.greeting.handshake)
 
-    def may_ask(self, call: Call) -> bool:
+    def let_go(self, call: Call) -> None:
         """As in Desk."""
-        if call.stateless:
-            return offers_form(call.meta.get(calls.CAPABILITIES_KEY))
-        return self.board.greeting.may_ask
-
-    async def ask(self, call: Call, message: str, asked: Mapping[str, object]) -> Consent:
-        """As in Desk."""
-        self._held.let_go(call)  # a person may take long, and the answer comes the way of all that the agent says
-        if self.may_ask(call):
-            return await self._asking.ask(message)
-        return await prompt(self.settings.prompter, asked, self.hooks.environ, self.say)
+        self._held.let_go(call)
 
     async def forward(self, call: Call, line: bytes) -> bytes | Ending:
         """As in Desk."""
@@ -253,6 +250,7 @@ class Proxy:
         self.end_held(self.lost)
         for call, clerk in self._running.items():
             clerk.tell(call)
+        self._following.lose()
 
     def lost(self, call: Call) -> bytes:
         """As in Desk."""
@@ -263,6 +261,10 @@ class Proxy:
         if not self.board.repeat(call):
             return None
         return wire.with_member(line, "id", call.sent_id)
+
+    def follow(self, call: Call, record: Record, occasion: Occasion, texts: tuple[str, ...], line: bytes) -> bytes:
+        """As in Desk."""
+        return self._following.begin(call, record, occasion, texts, line)
 
     def occur(self, occasion: Occasion) -> None:
         """As in Desk."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -13,6 +13,7 @@ from . import glance, wire
 Members = Mapping[str, msgspec.Raw]
 
 _ENVELOPE: Final = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
+_ANSWERING: Final = _ENVELOPE - {"method", "params"}
 _UNSET: Final = msgspec.Raw(b"")
 
 
@@ -36,6 +37,8 @@ class Reply:
     """None: it was not read closely, or it can be read in two ways."""
     sure: bool = True
     """False: some readers may take it for an answer, and others not."""
+    plain: bool = field(default=False, compare=False)
+    """It was read closely, and is nothing but an answer."""
 
 
 class _Answer(msgspec.Struct, gc=False):
@@ -110,7 +113,7 @@ def _read_compact(line: bytes) -> Reply | None:
     size = 4 * len(result) + 1 + sum(map(len, result)) + sum(map(len, result.values()))
     if not result or size + len(answer.id) + len(answer.jsonrpc) + _LEAST_ANSWER != len(line):
         return None
-    return Reply(bytes(answer.id), Said(result=result))  # every byte is accounted for, as in `wire.fields`
+    return Reply(bytes(answer.id), Said(result=result), plain=True)  # every byte is accounted for, as in `wire.fields`
 
 
 def _read_members(members: Members) -> Reply | None:
@@ -121,7 +124,7 @@ def _read_members(members: Members) -> Reply | None:
                 return Reply(bytes(members[by_meaning.get("id", spelled)]), sure=False)
     if "id" not in members or ("method" in members and not members.keys() & {"result", "error"}):
         return None
-    return Reply(bytes(members["id"]), _said(members))
+    return Reply(bytes(members["id"]), _said(members), plain=members.keys() <= _ANSWERING)
 
 
 def _said(members: Members) -> Said | None:

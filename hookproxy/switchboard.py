@@ -17,6 +17,7 @@ from .greeting import Greeting
 from .inflight import KINDS, InFlight, Kind
 from .model import Tool
 from .replies import Members, Said
+from .tasks import Tasks
 
 
 class Switchboard:
@@ -34,6 +35,7 @@ class Switchboard:
         self.requests = InFlight()
         self.tools: dict[str, Tool] = {}
         """What passing listings told."""
+        self.tasks = Tasks()
         self.greeting = Greeting()
         self._judged_names = glance.Names()  # by the tool's name as spelled in JSON, for glances
 
@@ -90,6 +92,8 @@ class Switchboard:
             return self._notification(members, method)
         if self.is_taken(id_key(bytes(members["id"]))):
             return effects.Refused("Its id is that of a tool call that may still be answered.", calls.own_id(members))
+        if self.tasks and method.startswith(calls.OF_TASKS):
+            return self.tasks.polled(line, members, self.calls, self.requests)
         self.note(members, method)
         return PASS
 
@@ -109,14 +113,8 @@ class Switchboard:
         """A request of the agent goes out: its answer will be welcome."""
         kind = KINDS.get(method, Kind.OTHER)
         self.requests.note(id_key(bytes(members["id"])), kind)
-        if self.greeting.opened or method == b'"server/discover"' or "params" not in members:
-            return
-        with contextlib.suppress(ValueError):  # a request without readable params belongs to neither era
-            params = wire.fields(bytes(members["params"]))
-            if kind is Kind.INITIALIZE:
-                self.greeting.initialize(params)
-            else:
-                self.greeting.request(calls.meta(params))
+        if not self.greeting.opened:
+            self.greeting.heard(members, method, kind is Kind.INITIALIZE)
 
     def _call(self, line: bytes, members: Members) -> FromAgent:
         raw_id = calls.own_id(members)
@@ -203,7 +201,7 @@ class Switchboard:
     @property
     def watching(self) -> bool:
         """An answer that must be seen whole may come: a long line is assembled, not passed on in pieces."""
-        return bool(self.calls) or any(
+        return bool(self.calls or self.tasks) or any(
             kind is Kind.INITIALIZE or kind is Kind.TOOLS_LIST for kind in self.requests.values()
         )
 
@@ -216,7 +214,7 @@ class Switchboard:
 
     def glance_from_server(self, block: bytes) -> bool:
         """True if all these lines pass, and answers among them are noted; False if they must be read one by one."""
-        if self.calls or self.elicitations or not self.requests.simple:
+        if self.calls or self.elicitations or self.tasks or not self.requests.simple:
             return False
         found = glance.heads(block)
         return found is not None and self.requests.settle_all(found, id_key)
@@ -229,9 +227,11 @@ class Switchboard:
         if body[:1] != b"{":
             return batches.from_server(self, line)
         try:
-            reply = replies.read(body, closely=bool(self.calls))
+            reply = replies.read(body, closely=bool(self.calls or self.tasks))
         except (wire.Unreadable, wire.TwinKeys):
             return effects.Noise()
+        if told := self.tasks.told(body, self.calls, reply):
+            return told
         if reply is None:
             return (self.elicitations and self.elicitations.asked(body)) or PASS
         key = id_key(reply.id)
@@ -245,6 +245,7 @@ class Switchboard:
             if call.phase is not Phase.FORWARDED or key != call.sent_key:
                 return effects.Dropped(f"a second or early answer to the judged call {key.decode(errors='replace')}")
             call.phase, call.answer, call.said = Phase.ANSWERED, line, said
+            self.tasks.expect(call)
             return effects.Answered(call)
         if self.requests.barred(key):
             self.requests.late(key)

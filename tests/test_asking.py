@@ -406,7 +406,7 @@ async def test_nothing_of_a_question_is_left_when_the_agent_goes() -> None:
         one.proxy.end_all(lambda _call: b"")
         with anyio.fail_after(PATIENCE):
             await one.proxy.changes.until(lambda: not one.proxy.busy)
-        assert not one.proxy._asking._open
+        assert not one.proxy.asking._open
 
 
 async def test_hooks_that_answer_all_a_server_asks_go_on_with_the_call_in_the_agents_place(tmp_path: Path) -> None:

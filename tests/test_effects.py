@@ -8,12 +8,12 @@ from typing import get_args
 import pytest
 
 from hookproxy import effects
-from hookproxy.effects import PASS, Elicited, Passing, Refused
+from hookproxy.effects import PASS, Elicited, Passing, Refused, StartCall
 
 
 def test_each_direction_has_its_effects_and_passing_is_in_both() -> None:
     from_agent, from_server = set(get_args(effects.FromAgent)), set(get_args(effects.FromServer))
-    assert from_agent & from_server == {Passing}
+    assert from_agent & from_server == {Passing, StartCall}
     told = {Elicited}  # of the stateless era: in results and in calls, which have effects of their own
     defined = {one for one in vars(effects).values() if dataclasses.is_dataclass(one)}
     assert {one for one in defined if one.__module__ == effects.__name__} == told | (from_agent | from_server) - {

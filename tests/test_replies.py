@@ -122,3 +122,19 @@ def test_whom_an_answer_of_any_depth_answers_is_seen(line: bytes, closely: bool)
 def test_half_a_surrogate_pair_does_not_hide_an_answer(closely: bool) -> None:
     found = answer_in(b'{"id":7,"result":{"a":"\\ud800"}}', closely)
     assert (found.id, found.sure) == (b"7", True)
+
+
+@pytest.mark.parametrize(
+    ("line", "plain"),
+    [
+        (b'{"jsonrpc":"2.0","id":7,"result":{}}\n', True),
+        (b'{ "id": 7, "error": {} }', True),
+        (b'{"id":7,"result":{},"method":"ping"}', False),
+        (b'{"id":7,"result":{},"Method":"ping"}', False),
+        (b'{"id":7,"result":{},"params":{}}', False),
+    ],
+)
+def test_what_is_nothing_but_an_answer_is_plain(line: bytes, plain: bool) -> None:
+    reply = replies.read(line, closely=True)
+    assert reply is not None
+    assert reply.plain is plain

@@ -1,0 +1,188 @@
+"""Random lives of tasks: whoever polls, answers, tells, cancels and dies in whatever order, each end is heard once.
+
+The proxy and its hooks are real; the schedule is both the agent and the server, and the server is an enemy: its
+outputs differ from one time to the next, and none may reach the agent.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import anyio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hookproxy.dialects.base import Group
+from hookproxy.model import Event
+from tests.rig import DIRECT, Rig, frank, frank_group, rig
+
+Json = dict[str, Any]
+
+ERAS: Final = ("old", "new")
+POLLS: Final = ("tasks/result", "tasks/get", "tasks/cancel", "tasks/update")
+FORMS: Final = ("working", "done", "other", "bad", "failed", "cancelled", "error", "raw", "twins")
+TOLD: Final = ("notifications/tasks", "notifications/tasks/status")
+META: Final = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+
+few: Final = st.integers(0, 3)
+steps: Final = st.lists(
+    st.one_of(
+        st.tuples(st.just("call"), st.sampled_from(ERAS), few),
+        st.tuples(st.just("hand"), st.sampled_from(("handle", "handle", "handle", "result")), few),
+        st.tuples(st.just("poll"), st.sampled_from(POLLS), few),
+        st.tuples(st.just("answer"), st.sampled_from(FORMS), few),
+        st.tuples(st.just("answer"), st.sampled_from(FORMS), few),
+        st.tuples(st.just("tell"), st.sampled_from(FORMS), few),
+        st.tuples(st.just("cancel"), st.just(""), few),
+        st.tuples(st.just("idle"), st.just(""), few),
+    ),
+    min_size=3,
+    max_size=16,
+)
+
+
+def output(form: str) -> Json:
+    text = {"type": "text", "text": f"SECRET {form}"}
+    return {"content": [text], "isError": form == "bad"}
+
+
+class Life:
+    """One schedule over one proxy."""
+
+    def __init__(self, one: Rig) -> None:
+        self.one = one
+        self.ids = 0
+        self.calls: dict[int, str] = {}
+        """Ids of calls, with the era of each."""
+        self.polls: dict[int, tuple[str, int]] = {}
+        """Ids of polls, with method and the call whose task it is about."""
+        self.cancelled: set[int] = set()
+        self.told: set[int] = set()
+        """Calls whose tasks the server has told of: it must have one for each, else it told of somebody else's."""
+        self.answered: dict[int, str] = {}
+        """Calls with their first answers: the agent knows a task's id from its handle only."""
+
+    def fresh(self) -> int:
+        self.ids += 1
+        return self.ids
+
+    async def asks(self, number: int, method: str, **params: object) -> None:
+        """A request that the server gets, whatever else it gets."""
+        message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        await self.one.agent.send(json.dumps(message).encode() + b"\n")
+        while (await self.one.server.message()).get("id") != number:
+            pass
+
+    async def says(self, message: Json) -> None:
+        await self.one.server.say(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+
+    async def call(self, era: str, _which: int) -> None:
+        number = self.fresh()
+        self.calls[number] = era
+        more: Json = {"task": {}} if era == "old" else {"_meta": META}
+        await self.asks(number, "tools/call", name="write", arguments={}, **more)
+
+    async def hand(self, form: str, which: int) -> None:
+        """The answer to a call, perhaps not the first one."""
+        for number, era in list(self.calls.items())[which : which + 1]:
+            task = {"taskId": f"T{number}", "status": "working"}
+            handle: Json = {"task": task} if era == "old" else {"resultType": "task", **task}
+            self.answered.setdefault(number, "handle" if number in self.told else form)
+            await self.says(
+                {"id": number, "result": handle if form == "handle" or number in self.told else output("direct")}
+            )
+
+    async def poll(self, method: str, which: int) -> None:
+        handed = [number for number, form in self.answered.items() if form == "handle"]
+        for number in handed[which : which + 1]:
+            poll = self.fresh()
+            self.polls[poll] = (method, number)
+            await self.asks(poll, method, taskId=f"T{number}")
+
+    async def answer(self, form: str, which: int) -> None:
+        """The answer to one of the last polls, perhaps not the first one."""
+        for poll in list(self.polls)[-1 - which :][:1]:
+            method, number = self.polls[poll]
+            if form == "twins":
+                line = f'{{"id":{poll},"result":{{"result":{{}},"result":{json.dumps(output(form))}}}}}\n'
+                await self.one.server.say(line.encode())
+            elif form == "error":
+                await self.says({"id": poll, "error": {"code": 1, "message": "SECRET"}})
+            elif method == "tasks/result" or form == "raw":
+                await self.says({"id": poll, "result": output(form)})
+            else:
+                await self.says({"id": poll, "result": self.state(form, number)})
+
+    def state(self, form: str, number: int) -> Json:
+        state: Json = {"taskId": f"T{number}", "status": form if form in ("working", "cancelled") else "completed"}
+        if form in ("done", "other", "bad", "raw"):
+            state["result"] = output(form)
+        if form in ("failed", "error", "twins"):
+            state |= {"status": "failed", "error": {"code": 1, "message": f"SECRET {form}"}}
+        return state
+
+    async def tell(self, form: str, which: int) -> None:
+        for number in list(self.calls)[which : which + 1]:
+            if self.answered.get(number) != "result":
+                self.told.add(number)
+                await self.says({"method": TOLD[which % 2], "params": self.state(form, number)})
+
+    async def cancel(self, _form: str, which: int) -> None:
+        for poll in list(self.polls)[-1 - which :][:1]:
+            self.cancelled.add(poll)
+            message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": poll}}
+            await self.one.agent.say(json.dumps(message).encode() + b"\n")
+
+    async def idle(self, _form: str, _which: int) -> None:
+        for _ in range(20):
+            await anyio.lowlevel.checkpoint()
+
+    async def live(self, schedule: list[tuple[str, str, int]]) -> bytes:
+        """All that the agent got, to the server's death and the end."""
+        await self.call(schedule[0][1] if schedule[0][0] == "call" else "new", 0)
+        for act, form, which in schedule:
+            await getattr(self, act)(form, which)
+        self.one.proxy.lose_server("was ended by signal 9")
+        with anyio.fail_after(10):
+            await self.one.proxy.changes.until(lambda: not self.one.proxy.busy)
+        _, heard = await self.one.finish()
+        return heard
+
+
+def hooks(path: Path) -> Group:
+    note = f"cat >> {shlex.quote(str(path))}; "
+    clean = """printf %s '{"replacement":"clean"}'"""
+    return frank_group(
+        frank(Event.PRE_TOOL_USE, note + ":"),
+        frank(Event.POST_TOOL_USE, note + clean),
+        frank(Event.POST_TOOL_USE_FAILURE, note + clean),
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(schedule=steps)
+def test_each_task_is_judged_once_and_each_poll_answered_once(schedule: list[tuple[str, str, int]]) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "told")
+
+        async def run() -> tuple[Life, bytes]:
+            async with rig(hooks(path)) as one:
+                life = Life(one)
+                return life, await life.live(schedule)
+
+        name, options = DIRECT
+        life, heard = anyio.run(run, backend=name, backend_options=options)
+        told = [json.loads(line) for line in path.read_bytes().splitlines()]
+    assert b"SECRET" not in heard
+    answers = Counter(message["id"] for message in map(json.loads, heard.splitlines()) if "id" in message)
+    assert max(answers.values(), default=0) <= 1
+    assert answers.keys() >= (life.calls.keys() | life.polls.keys()) - life.cancelled
+    for number in life.calls:
+        events = Counter(one["event"] for one in told if one["id"] == str(number))
+        assert events["PreToolUse"] == 1
+        assert events["PostToolUse"] + events["PostToolUseFailure"] == 1
