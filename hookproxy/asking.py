@@ -69,6 +69,11 @@ class Asking:
             del self._open[key]
         return questions.consent(waiting.result)
 
+    def end(self) -> None:
+        """Nobody can answer any more: what is open has not been allowed."""
+        for waiting in self._open.values():
+            waiting.answered.set()
+
     def answered(self, answer: PersonAnswered) -> None:
         """The agent's answer; one that comes too late, or again, is nobody's."""
         waiting = self._open.get(answer.key)

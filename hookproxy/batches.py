@@ -56,16 +56,27 @@ def from_agent(board: Board, line: bytes, problem: wire.Unreadable) -> FromAgent
         batch = calls.read_batch(body)
     except (wire.TwinKeys, wire.Unreadable) as in_batch:
         return effects.Refused(f"In a batch, {in_batch}.", unreadable=not isinstance(in_batch, wire.TwinKeys))
-    if any("id" in members and board.is_taken(id_key(bytes(members["id"]))) for members, method in batch if method):
-        return effects.Refused("A request in a batch has the id of a tool call that may still be answered.")
-    if board.elicitations and any(board.elicitations.waits(members) for members, method in batch if not method):
-        return effects.Refused("In a batch, an answer to a question that hooks judge: send it as a message of its own.")
+    if why := _forbidden(board, batch):
+        return effects.Refused(why)
     for members, method in batch:
         if method == calls.CANCELLED and (effect := board.cancelled(members)) is not PASS:
             return effect
         if method and "id" in members:
             board.note(members, method)
     return as_one_line(line)
+
+
+def _forbidden(board: Board, batch: list[tuple[Members, bytes]]) -> str:
+    """Why a batch that can be read may not pass all the same; empty: it may."""
+    requests = [members for members, method in batch if method and "id" in members]
+    answers = [members for members, method in batch if not method]
+    if any(board.is_taken(id_key(bytes(members["id"]))) for members in requests):
+        return "A request in a batch has the id of a tool call that may still be answered."
+    if any(id_key(bytes(members.get("id", b""))).startswith(calls.OURS) for members in answers):
+        return "In a batch, an answer to a question of hookproxy: send it as a message of its own."
+    if board.elicitations and any(map(board.elicitations.waits, answers)):
+        return "In a batch, an answer to a question that hooks judge: send it as a message of its own."
+    return ""
 
 
 def from_server(board: Board, line: bytes) -> FromServer:

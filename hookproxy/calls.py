@@ -26,13 +26,16 @@ OF_TASKS: Final = b'"tasks/'
 PROTOCOL_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 """The member of `params._meta` that makes a request one of the stateless era (2026-07-28 and later)."""
 
-SEALED: Final = "hookproxy1."
+_RUN: Final = secrets.token_hex(4)
+"""Tells what is ours from what is another hookproxy's: a server behind us may be one."""
+
+SEALED: Final = f"hookproxy1.{_RUN}."
 """What every requestState of ours begins with, and its format's number."""
 
 CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 """The member of `params._meta` in which an agent of the stateless era says what it can."""
 
-OURS: Final = b"hookproxy:"
+OURS: Final = b"hookproxy:%b:" % _RUN.encode()
 """What every id of ours begins with."""
 
 CLIENT_INFO_KEY: Final = "io.modelcontextprotocol/clientInfo"

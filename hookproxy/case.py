@@ -17,7 +17,7 @@ from .hooks import Hooks
 from .inquiries import Answer
 from .model import Event, Occasion, Session, Tool
 from .replies import Members
-from .seals import Seals
+from .seals import Round, Seals
 from .settings import Settings
 
 _ID_IN_META: Final = ("claudecode/toolUseId", "callId")
@@ -96,8 +96,8 @@ class Case:
     record: Record
     occasion: Occasion
     """The last moment at which hooks spoke, with the arguments that run."""
-    state: bytes | None = None
-    """The server's own requestState, if the call came back with our seal around it."""
+    waiting: Round | None = None
+    """What the call goes on with, if it came back with a seal of ours."""
 
 
 def refusal(call: Call, refuse: Refuse) -> bytes:

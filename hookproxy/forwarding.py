@@ -5,14 +5,14 @@ from __future__ import annotations
 from . import questions, wire
 from .answers import string
 from .calls import SEALED, Call
-from .seals import server_state
+from .seals import Round, server_state
 
 
-def to_server(call: Call, arguments: bytes | None, state: bytes | None = None) -> bytes:
+def to_server(call: Call, arguments: bytes | None, waiting: Round | None = None) -> bytes:
     """The agent's own bytes, or the same with other arguments, and without what is between the agent and us.
 
-    `arguments` None: the agent's. `state`: the server's own requestState, empty where it has none; None: no seal of
-    ours was opened. What only looks like a seal of ours goes to no server: its inner state does, if it has one.
+    `arguments` None: the agent's. `waiting` is the round that its seal has brought back; None: there is none. What only
+    looks like a seal of this run goes to no server: its inner state does, if it has one.
     """
     sealed = call.state.startswith(SEALED)
     if arguments is None and not sealed:
@@ -22,12 +22,13 @@ def to_server(call: Call, arguments: bytes | None, state: bytes | None = None) -
     if arguments is not None:
         params = wire.with_member(params, "arguments", wire.one_line(arguments.replace(b"\n", b" ")))
     if sealed:
-        state = server_state(call.state) if state is None else state
+        state = server_state(call.state) if waiting is None else waiting.state
         if state:
             params = wire.with_member(params, "requestState", wire.one_line(state))
         else:
             params = wire.without_member(params, "requestState")
-        params = _without_our_answer(params, call.inputs)
+        if waiting is None or waiting.question:  # else the answer is to a hookproxy behind us
+            params = _without_our_answer(params, call.inputs)
     return wire.splice(call.line, [((start, end), params)])
 
 

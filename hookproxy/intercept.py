@@ -40,23 +40,21 @@ async def intercept(call: Call, desk: Desk) -> None:
             desk.say(f"the audit line of {call.tool} cannot be written: {problem}")
         if answer is not None:
             if problem and desk.audit.required and record.result != "refused":
-                answer = feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=True)
+                ran = record.decision != "asked"  # a person is to be asked first
+                answer = feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=ran)
             desk.answer(call, answer)
 
 
 async def _judged(call: Call, desk: Desk, record: Record) -> bytes | None:
     """The call's answer; None where there is to be none."""
     if desk.audit.required and (problem := desk.audit.trouble()):
-        desk.say(f"a call of {call.tool} is refused because its audit line cannot be written: {problem}")
-        record.decision, record.result = "deny", "refused"
-        return feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=False)
+        return _unrecorded(call, desk, record, problem)
     words = await desk.words()
-    for answer in elicitations.in_responses(call.inputs):
-        desk.elicited(answer)
     case = Case(call, desk, record, occasion_of(call, desk))
-    waiting = desk.seals.open(call.state, call.tool, call.arguments) if call.state else None
-    if waiting is not None:
-        return await _resumed(case, replace(waiting, feedback=(*words, *waiting.feedback)))
+    case.waiting = desk.seals.open(call.state, call.tool, call.arguments) if call.state else None
+    _tell_answers(case)
+    if case.waiting is not None:
+        return await _resumed(case, replace(case.waiting, feedback=(*words, *case.waiting.feedback)))
     hearing = await desk.hooks.before(case.occasion, desk.tool(call.tool), record.statements)
     decision = hearing.decision
     if hearing.arguments is not case.occasion.arguments:
@@ -69,6 +67,19 @@ async def _judged(call: Call, desk: Desk, record: Record) -> bytes | None:
             return settled
         decision = settled
     return await _decided(case, decision)
+
+
+def _tell_answers(case: Case) -> None:
+    """Tell hooks of the person's answers to the server that the call brings."""
+    if not (case.waiting and case.waiting.question):  # else the answer is to us
+        for answer in elicitations.in_responses(case.call.inputs):
+            case.desk.elicited(answer)
+
+
+def _unrecorded(call: Call, desk: Desk, record: Record, problem: str) -> bytes:
+    desk.say(f"a call of {call.tool} is refused because its audit line cannot be written: {problem}")
+    record.decision, record.result = "deny", "refused"
+    return feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=False)
 
 
 async def _settled(case: Case, proceed: Proceed) -> Decision | bytes:
@@ -102,7 +113,6 @@ def _answered(case: Case, proceed: Proceed, consent: Consent) -> Decision:
 
 async def _resumed(case: Case, waiting: Round) -> bytes | None:
     """The call goes on in another round: its hooks have been asked, and what they decided holds."""
-    case.state = waiting.state
     proceed = Proceed(waiting.rewritten, waiting.feedback, waiting.question, waiting.asked)
     decision: Decision = proceed
     if waiting.rewritten is not None:
@@ -130,7 +140,7 @@ async def _decided(case: Case, decision: Decision) -> bytes | None:
 async def _forwarded(case: Case, decision: Proceed) -> bytes | None:
     """Have the call made, as often as its hooks say, and its answer commented."""
     call, desk = case.call, case.desk
-    line = forwarding.to_server(call, decision.arguments, case.state)
+    line = forwarding.to_server(call, decision.arguments, case.waiting)
     rounds = 0
     while True:
         sent = perf_counter()

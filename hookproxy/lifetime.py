@@ -104,6 +104,7 @@ class Lifetime:
 
     async def _wind_down(self) -> None:
         proxy = self._proxy
+        proxy.asking.end()
         async with anyio.create_task_group() as farewell:
             if not self._hurried:
                 await self._let_hooks_decide()

@@ -66,6 +66,8 @@ class Seals:
 
     def open(self, text: str, tool: str, arguments: bytes) -> Round | None:
         """The round that a call of this tool with these arguments goes on with; None: there is none."""
+        if not text.startswith(SEALED):
+            return None
         payload, mac = _parts(text)
         if not hmac.compare_digest(mac.encode(errors="replace"), self._mac(payload, tool, arguments).encode()):
             return None

@@ -11,6 +11,7 @@ from typing import Any, Final
 import anyio
 import pytest
 
+from hookproxy.calls import OURS, SEALED
 from hookproxy.model import Event
 from hookproxy.settings import OnAsk, OnTrouble, Settings
 from tests.rig import DIRECT, PATIENCE, Rig, frank, frank_group, rig
@@ -171,7 +172,7 @@ async def test_an_agent_with_forms_is_asked_and_its_answer_is_never_forwarded() 
         await greet(one, '{"form": {}, "url": {}}')
         await one.agent.send(call(1))
         question = await one.agent.message()
-        await one.agent.send(says(question, "deny"), says(question, ALLOW), says({"id": "hookproxy:0"}, ALLOW))
+        await one.agent.send(says(question, "deny"), says(question, ALLOW), says({"id": OURS.decode() + "0"}, ALLOW))
         await one.agent.message()
         assert await one.finish() == (b"", b"")
 
@@ -311,7 +312,7 @@ async def test_a_seal_is_good_for_one_round_of_that_call_only() -> None:
         assert await one.server.line() == stateless(3)
         await one.agent.send(stateless(4, inputResponses=accepted(ALLOW), requestState=seal))
         assert (await one.agent.message())["result"]["resultType"] == "input_required", "used already"
-        forged = {"inputResponses": accepted(ALLOW), "requestState": "hookproxy1.e30.x"}
+        forged = {"inputResponses": accepted(ALLOW), "requestState": SEALED + "e30.x"}
         await one.agent.send(stateless(5, **forged))
         assert (await one.agent.message())["result"]["resultType"] == "input_required"
 
@@ -392,7 +393,7 @@ async def test_rounds_of_a_call_that_no_hook_concerns_pass_as_they_are() -> None
         again = stateless(2, inputResponses={"q": {}}, requestState="S")
         await one.agent.send(again)
         assert await one.server.line() == again
-        sealed = stateless(3, requestState="hookproxy1.x.y")
+        sealed = stateless(3, requestState=SEALED + "x.y")
         await one.agent.send(sealed)
         assert await one.server.line() == stateless(3), "what looks like ours reaches no server"
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from hookproxy.calls import OURS
 from hookproxy.effects import PASS, Dropped, Noise, Refused, Send, StartCall
 from hookproxy.switchboard import Switchboard
 
@@ -42,3 +43,8 @@ def test_without_hooks_every_batch_passes() -> None:
     board = Switchboard(None)
     assert board.from_agent(b"[%b]\n" % CALL) is PASS
     assert board.from_server(b"[%b]\n" % PONG) is PASS
+
+
+def test_an_answer_to_our_own_question_is_no_part_of_a_batch(board: Switchboard) -> None:
+    answer = PONG.replace(b"9", b'"%b1"' % OURS)
+    assert isinstance(board.from_agent(b"[%b]\n" % answer), Refused)

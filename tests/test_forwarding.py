@@ -7,7 +7,8 @@ import json
 import pytest
 
 from hookproxy import calls, forwarding, wire
-from hookproxy.calls import Call
+from hookproxy.calls import SEALED, Call
+from hookproxy.decision import Question
 from hookproxy.seals import Round, Seals
 
 META = b'"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}'
@@ -40,15 +41,25 @@ def test_only_the_arguments_are_other_where_a_hook_rewrote_them() -> None:
 def test_our_seal_and_our_answer_reach_no_server_and_its_own_state_does(
     state: bytes, inputs: bytes, more: bytes
 ) -> None:
-    seal = Seals().seal(Round("write", b"{}", state=state)).encode()
+    waiting = Round("write", b"{}", state=state, question=Question("a", "b"))
+    seal = Seals().seal(waiting).encode()
     one = call(b',"requestState":"%b","inputResponses":%b' % (seal, inputs))
-    assert forwarding.to_server(one, None, state) == call(more).line
+    assert forwarding.to_server(one, None, waiting) == call(more).line
     assert forwarding.to_server(one, None) == call(more).line, "also where the seal was not opened"
 
 
 def test_what_only_looks_like_a_seal_is_taken_off() -> None:
-    one = call(b',"requestState":"hookproxy1.x.y"')
+    one = call(b',"requestState":"%bx.y"' % SEALED.encode())
     assert forwarding.to_server(one, None) == call().line
+    other = call(b',"requestState":"hookproxy1.x.y","inputResponses":{"hookproxy.ask":{}}')
+    assert forwarding.to_server(other, None) is other.line, "it is another hookproxy's, behind us"
+
+
+def test_an_answer_to_a_hookproxy_behind_us_is_forwarded() -> None:
+    waiting = Round("write", b"{}", state=b'"S"')
+    answered = b',"inputResponses":{"hookproxy.ask":{"action":"accept"}}'
+    one = call(b',"requestState":"%b"%b' % (Seals().seal(waiting).encode(), answered))
+    assert forwarding.to_server(one, None, waiting) == call(b',"requestState":"S"' + answered).line
 
 
 @pytest.mark.parametrize(("own", "state"), [(b',"requestState":"S"', b'"S"'), (b"", b"")])

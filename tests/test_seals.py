@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hookproxy.calls import SEALED
 from hookproxy.decision import Question
 from hookproxy.seals import LIFETIME, Round, Seals, server_state
 
@@ -25,6 +26,7 @@ def test_a_seal_brings_its_round_back_once() -> None:
     seals = Seals()
     text = seals.seal(WAITING)
     assert text.startswith("hookproxy1.")
+    assert seals.open(text.removeprefix(SEALED), "write", b'{"a":1}') is None
     assert seals.open(text, "write", b'{"a":1}') == WAITING
     assert seals.open(text, "write", b'{"a":1}') is None
 
@@ -68,7 +70,7 @@ def test_whatever_stands_there_opens_nothing(text: str) -> None:
     seals = Seals()
     seals.seal(WAITING)
     assert seals.open(text, "write", b'{"a":1}') is None
-    assert seals.open("hookproxy1." + text, "write", b'{"a":1}') is None
+    assert seals.open(SEALED + text, "write", b'{"a":1}') is None
     server_state(text)
 
 
@@ -84,5 +86,5 @@ def test_agents_that_never_come_back_fill_no_memory() -> None:
 def test_the_servers_own_state_can_be_taken_out_of_a_seal() -> None:
     assert server_state(Seals().seal(WAITING)) == b'"s\\u0041"'
     assert server_state(Seals().seal(replace(WAITING, state=b""))) == b""
-    for text in ("", "hookproxy1.", "hookproxy1.!.x", "hookproxy1.bnVsbA.x", "hookproxy1.eyJzIjogImFiYyJ9.x"):
+    for text in ("", SEALED, SEALED + "!.x", SEALED + "bnVsbA.x", SEALED + "eyJzIjogImFiYyJ9.x"):
         assert server_state(text) == b""

@@ -43,7 +43,6 @@ RULE: Final = '[permissions]\nask = ["write"]\n'
 DECLINED: Final = "The user was asked and did not allow it."
 CANNOT: Final = "This agent cannot ask the user, so the call is denied."
 
-OURS: Final = "an answer with an id that begins with `hookproxy:` is taken for one of ours, whoever asked"
 
 Elicit = Callable[[types.ElicitRequestParams], Awaitable[types.ElicitResult]]
 
@@ -525,13 +524,19 @@ async def test_a_seal_with_any_character_changed_opens_nothing(scene: Scene) -> 
     ]
     forged += [seal + "A", seal + "=", seal[:-1], seal.replace(".", "..", 2), f"{seal}.{seal}", seal.upper(), ""]
     forged += ["hookproxy1.", "hookproxy1..", "hookproxy1.e30.", "hookproxy1.é.", "hookproxy1." + "A" * 100_000]
-    forged += [seal.partition(".")[2]]
     await asked_again(
         agent, *[stateless(n, requestState=state, inputResponses=ACCEPTED) for n, state in enumerate(forged)]
     )
     assert scene.calls_received() == []
     await agent.ask(stateless("last", requestState=seal, inputResponses=ACCEPTED))
     assert ran(scene) == [("write", {"path": "a"})]
+
+
+async def test_a_seal_without_its_beginning_is_none_and_nothing_of_ours_reaches_the_server(scene: Scene) -> None:
+    agent = scene.run(scene.config(RULE))
+    seal = await sealed(agent)
+    await agent.ask(stateless(1, requestState=seal.partition(".")[2], inputResponses=ACCEPTED))
+    assert scene.calls_received() == []
 
 
 async def test_a_seal_is_for_its_call_once(scene: Scene) -> None:
@@ -681,7 +686,6 @@ async def test_one_answer_does_not_answer_another_question(scene: Scene) -> None
     assert ran(scene) == [("write", {"path": "b"})]
 
 
-@pytest.mark.xfail(strict=True, reason="batches do not look for answers to our questions")
 @pytest.mark.parametrize("alone", [True, False])
 async def test_an_answer_in_a_batch_reaches_no_server(scene: Scene, alone: bool) -> None:
     agent = await lean(scene, scene.config(RULE))
@@ -707,7 +711,6 @@ async def test_a_request_under_an_id_like_ours_is_not_taken_for_an_answer(scene:
 # --- servers that are like us ---
 
 
-@pytest.mark.xfail(strict=True, reason=OURS)
 async def test_a_server_whose_ids_look_like_ours_gets_its_answers(scene: Scene) -> None:
     agent = await lean(scene, scene.config(RULE))
     asks = json.dumps(request("hookproxy:1", "roots/list")) + "\n"
@@ -719,7 +722,6 @@ async def test_a_server_whose_ids_look_like_ours_gets_its_answers(scene: Scene) 
     assert json.dumps(answer).encode() in scene.received()
 
 
-@pytest.mark.xfail(strict=True, reason=f"{OURS}; so is a seal, and a member `hookproxy.ask` of inputResponses")
 @pytest.mark.parametrize(("era", "outer"), [("legacy", "judges"), ("auto", "asks"), ("auto", "judges")])
 async def test_a_proxy_behind_a_proxy_asks_and_gets_its_answer(scene: Scene, era: str, outer: str) -> None:
     inner = [HOOKPROXY, "run", "--name=inner", scene.config(RULE), "--", *ROUNDS]
@@ -852,7 +854,6 @@ async def test_a_configured_answer_is_recorded_as_one_to_a_question(scene: Scene
     assert [one["decision"] for one in records(audit)] == [f"asked-{on_ask}"]
 
 
-@pytest.mark.xfail(strict=True, reason="a round in which we ask is told as one in which the tool was run")
 async def test_a_question_whose_required_record_cannot_be_written_is_a_refusal(scene: Scene) -> None:
     agent = scene.run(scene.config(f'{RULE}[audit]\nfile = "/dev/full"\nrequired = true\n'))
     result = (await agent.ask(stateless(1)))["result"]
@@ -884,9 +885,7 @@ async def test_a_required_record_that_fails_while_the_person_thinks_withholds_th
     "era",
     [
         "legacy",
-        pytest.param(
-            "auto", marks=pytest.mark.xfail(strict=True, reason="the answer to our question is told as the server's")
-        ),
+        "auto",
     ],
 )
 async def test_hooks_about_the_servers_questions_hear_nothing_of_ours(scene: Scene, era: str) -> None:
