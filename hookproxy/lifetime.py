@@ -104,9 +104,9 @@ class Lifetime:
 
     async def _wind_down(self) -> None:
         proxy = self._proxy
-        proxy.asking.end()
         async with anyio.create_task_group() as farewell:
             if not self._hurried:
+                proxy.asking.end()
                 await self._let_hooks_decide()
             if not (self._server_ended or self._exited.is_set()):  # else they are told that it is gone
                 proxy.end_held(lambda call: feedback.ended_early(call.id))
