@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
+import os
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
@@ -26,7 +26,7 @@ OF_TASKS: Final = b'"tasks/'
 PROTOCOL_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 """The member of `params._meta` that makes a request one of the stateless era (2026-07-28 and later)."""
 
-_RUN: Final = secrets.token_hex(4)
+_RUN: Final = os.urandom(4).hex()
 """Tells what is ours from what is another hookproxy's: a server behind us may be one."""
 
 SEALED: Final = f"hookproxy1.{_RUN}."
@@ -127,7 +127,7 @@ def id_key(raw: bytes) -> bytes:
 
 def fresh_id() -> bytes:
     """An id of ours that no agent and no server can have chosen: no SDK takes it for a number."""
-    return b'"%b%b"' % (OURS, secrets.token_hex(8).encode())
+    return b'"%b%b"' % (OURS, os.urandom(8).hex().encode())
 
 
 def cancellation(line: bytes, call: Call) -> bytes:

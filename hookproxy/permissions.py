@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from . import matching
 from .decision import Decision, Ground, Proceed, Question, Refuse
 from .groups import Groups
 from .model import Occasion, Permission, Verdict
-from .rules import Rules
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from .rules import Rules
 
 _RULES: Final = 1024  # permission rules that hooks may add to a session: a table must not grow for ever
 
@@ -20,14 +22,16 @@ class Permissions:
     """The permission rules of one run, for the tools of one server."""
 
     def __init__(self, groups: Groups, settings: Settings) -> None:
-        self.rules = Rules.of(settings)
+        self.rules = _rules(settings)
         self._groups = groups
         self._allowed: dict[str, Callable[[str, bytes], bool]] = {}
         self._allowed_tools: set[str] = set()
 
     def ruled(self, proceed: Proceed, occasion: Occasion) -> Decision:
         """What the configuration's permission rules make of a call that hooks let go, on its final arguments."""
-        ruling = self.rules.judge(self._groups.names(occasion.tool), occasion.arguments) if self.rules else None
+        ruling = (
+            self.rules.judge(self._groups.names(occasion.tool), occasion.arguments) if self.rules is not None else None
+        )
         if ruling is None:
             return proceed
         if ruling.permission is Permission.DENY:
@@ -45,11 +49,12 @@ class Permissions:
 
     def concern(self, tool: str) -> bool:
         """True if any hook or rule is to see calls of this tool."""
-        return self._groups.concerns(tool) or self.rules.concerns(self._groups.names(tool))
+        names = self._groups.names(tool)
+        return self._groups.concerns(tool) or (self.rules is not None and self.rules.concerns(names))
 
     def hide(self, tool: str) -> bool:
         """True if the tool is not to be listed: a rule denies each of its calls."""
-        return self.rules.hides(self._groups.names(tool))
+        return self.rules is not None and self.rules.hides(self._groups.names(tool))
 
     def allow_tool(self, tool: str) -> None:
         """A person allows this tool for the rest of the session, whatever its arguments."""
@@ -66,3 +71,12 @@ class Permissions:
             return replace(verdict, trouble=verdict.trouble or f"gave more than {_RULES} permission rules")
         self._allowed.update(rules)
         return verdict
+
+
+def _rules(settings: Settings) -> Rules | None:
+    """The configuration's rules; None where it has none, and what reads them is not imported."""
+    if not (settings.allow or settings.ask or settings.deny):
+        return None
+    from .rules import Rules  # 5 ms
+
+    return Rules.of(settings)
