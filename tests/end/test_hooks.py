@@ -425,7 +425,7 @@ async def test_strip_output_schema_takes_it_from_listings_and_structured_content
     ],
     ids=["input_required", "task", "task of 2025"],
 )
-async def test_a_result_that_is_not_the_end_of_the_call_passes_unchanged_and_no_result_hook_hears_of_it(
+async def test_a_result_that_is_not_the_end_of_the_call_passes_and_no_result_hook_hears_of_it(
     scene: Scene, asked: Json, result: Json
 ) -> None:
     before, after = scene.gate("before"), scene.gate("after")
@@ -435,7 +435,9 @@ async def test_a_result_that_is_not_the_end_of_the_call_passes_unchanged_and_no_
     )
     await agent.send(request(1, "tools/call", name="reply", arguments={"result": result}, **asked))
     line = await agent.line()
-    assert line == line_of({"jsonrpc": "2.0", "id": 1, "result": result}).rstrip(b"\n")
+    sealed = {name: json.loads(line)["result"][name] for name in result.keys() & {"requestState"}}  # by us, around theirs
+    assert line == line_of({"jsonrpc": "2.0", "id": 1, "result": {**result, **sealed}}).rstrip(b"\n")
+    assert all(state.startswith("hookproxy1.") for state in sealed.values())
     assert before.visited
     assert not after.visited
 
