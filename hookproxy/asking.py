@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 import anyio
 
@@ -14,11 +15,14 @@ from . import calls, feedback, questions, wire
 from .calls import Call
 from .effects import PersonAnswered
 from .greeting import Greeting, offers_form
-from .model import Document, Ended, Event, HookSpec
+from .model import Document, Ended, Event, HookResult, HookSpec
 from .moments import Surroundings
 from .questions import Consent
 from .runners import RUNNERS
 from .seals import LIFETIME
+
+_MOST: Final = 512  # questions open at a time: nobody answers so many, and each keeps its call
+_PROMPTERS: Final = 4  # at a time: a person reads one dialog after another
 
 
 @dataclass(slots=True)
@@ -37,6 +41,7 @@ class Asking:
         self._greeting = greeting
         self._prompter = prompter
         self._open: dict[bytes, _Waiting] = {}
+        self._prompters = anyio.Semaphore(_PROMPTERS)
 
     def may_ask(self, call: Call) -> bool:
         """The person can be asked about this call through the agent."""
@@ -55,7 +60,11 @@ class Asking:
         On cancel the question is taken back, or the prompter ended with its whole process group.
         """
         if not self.may_ask(call):
-            return await prompt(self._prompter, asked, self._around.hooks.environ, self._around.say)
+            async with self._prompters:
+                return await prompt(self._prompter, asked, self._around.hooks.environ, self._around.say)
+        if len(self._open) >= _MOST:
+            self._around.say(f"a call is denied, for {_MOST} questions wait for the person")
+            return Consent.NO
         raw_id = calls.fresh_id()
         key, waiting = calls.id_key(raw_id), _Waiting()
         self._open[key] = waiting
@@ -93,7 +102,10 @@ async def prompt(
         "hookproxy", "on_ask_fallback", Event.PERMISSION_REQUEST, command[0], argv=command, timeout=LIFETIME
     )
     document = Document(wire.encode(asked) + b"\n", {})
-    result = await RUNNERS[spec.type](spec, document, environ)
+    try:
+        result = await RUNNERS[spec.type](spec, document, environ)
+    except OSError as problem:  # too few descriptors or processes
+        result = HookResult(Ended.NOT_STARTED, detail=problem.strerror or "")
     if result.ended is Ended.EXITED and result.code in (0, 2):
         return Consent.NO if result.code else Consent.ONCE
     ended = f"status {result.code}" if result.ended is Ended.EXITED else result.detail or result.ended.value

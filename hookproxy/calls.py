@@ -166,7 +166,7 @@ def check_spelling(members: Members) -> None:
 
 def _check_keys(members: Members) -> None:
     for key in members:
-        meant = key.partition("\0")[0].upper().casefold()  # some fold down, some up
+        meant = wire.taken_for(key)  # some fold down, some up
         if meant in _FOLDED and key not in _ENVELOPE and key not in _PARAMS:
             raise wire.Unreadable(
                 f"the member {key!r} is taken for {meant!r} by readers that ignore case or stop at NUL"
@@ -228,6 +228,10 @@ def to_judge(request: Request, line: bytes, listed: Tool | None) -> Call:
     _check_names(arguments, listed)
     members = meta(request.params)
     stateless = PROTOCOL_VERSION_KEY in members
+    inputs = bytes(request.params.get("inputResponses", b"")) if stateless else b""
+    if inputs and inputs[:1] != b"{":
+        raise wire.Unreadable("its inputResponses are no object")
+    wire.fields(inputs or b"{}")
     return Call(
         key=request.key,
         id=request.id,
@@ -237,7 +241,7 @@ def to_judge(request: Request, line: bytes, listed: Tool | None) -> Call:
         meta=members,
         stateless=stateless,
         task="task" in request.params and not stateless,
-        inputs=bytes(request.params.get("inputResponses", b"")) if stateless else b"",
+        inputs=inputs,
         state=wire.text(bytes(request.params.get("requestState", b""))) or "",
     )
 

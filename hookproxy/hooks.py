@@ -215,7 +215,7 @@ class Hooks:
         verdict = group.dialect.read(spec, result)
         if verdict.arguments is not None:
             verdict = await _fitting(verdict, occasion, listed)
-        if verdict.allows:
+        if verdict.allows and not spec.background:
             verdict = self.permissions.add(verdict)
         one = Statement(spec, result, verdict)
         heard.append(one)

@@ -159,8 +159,8 @@ async def _forwarded(case: Case, decision: Proceed) -> bytes | None:
         else:
             return delivery.line
         again = desk.repeat(call, line)
-        if again is None:
-            return None
+        if again is None:  # cancelled: hooks hear of it, unless they have heard of an end
+            return await _ended(case, Ending.INTERRUPTED) if delivery.next_round else None
         line = again
 
 

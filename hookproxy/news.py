@@ -47,11 +47,6 @@ class News:
         return self.said is None and self.status in ("cancelled", "failed")
 
 
-def taken_for(key: str) -> str:
-    """What readers that ignore case, or stop at NUL, may take a key for."""
-    return key.partition("\0")[0].upper().casefold()
-
-
 def clear_id(raw: msgspec.Raw) -> str:
     """The id of a task. Raises Unreadable for one that readers could take for another."""
     task_id = wire.text(bytes(raw))
@@ -63,13 +58,13 @@ def clear_id(raw: msgspec.Raw) -> str:
 def handles(result: Members) -> Iterator[str]:
     """The ids of the tasks that a call's result hands over. Raises Unreadable, TwinKeys."""
     for name, raw in result.items():
-        if taken_for(name) == "task" and bytes(memoryview(raw)[:1]) == b"{":
+        if wire.taken_for(name) == "task" and bytes(memoryview(raw)[:1]) == b"{":
             task = wire.fields(raw)
-            if any(taken_for(key) == "taskid" for key in task):
+            if any(wire.taken_for(key) == "taskid" for key in task):
                 if name != "task":
                     raise wire.Unreadable(f"its member {name!r} is taken for 'task' by readers that ignore case")
                 yield _handle(task)
-    if any(taken_for(key) == "taskid" for key in result):
+    if any(wire.taken_for(key) == "taskid" for key in result):
         yield _handle(result)
 
 
@@ -121,7 +116,7 @@ def _ids(members: Members) -> Iterator[str]:
 def _check(members: Members) -> None:
     """Raise Unreadable for a member that some readers take for one that counts."""
     for key in members:
-        if _COUNTING.get(taken_for(key), key) != key:
+        if _COUNTING.get(wire.taken_for(key), key) != key:
             raise wire.Unreadable(f"its member {key!r} is taken for another by readers that ignore case")
 
 

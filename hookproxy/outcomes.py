@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import msgspec
 
 
+_READ: Final = frozenset({"resultType", "content", "structuredContent", "isError", "task", "taskId"})
+_FOLDED: Final = frozenset(map(str.casefold, _READ))
+
 NO_OUTCOME: Final = Outcome()
 """Of a call that has none yet."""
 
@@ -39,8 +42,11 @@ def read(call: Call) -> Reading:
     if call.said.error is not None:
         return Reading(True, True, Outcome(error=_error_text(call.said.error)))
     members = call.said.result or {}
+    if any(key not in _READ and wire.taken_for(key) in _FOLDED for key in members):
+        raise wire.Unreadable("a member of its result differs in case only from one that counts")
     kind = wire.text(bytes(members["resultType"])) if "resultType" in members else "complete"
-    handle = (call.stateless and kind in ("input_required", "task")) or (call.task and "task" in members)
+    waits = kind == "input_required" or (kind == "task" and "taskId" in members)
+    handle = (call.stateless and waits) or (call.task and "task" in members)
     if handle and members.keys().isdisjoint({"content", "structuredContent"}):  # else an agent may show that
         needs_input = kind == "input_required"
         return Reading(False, needs_input=needs_input, questions=tuple(elicitations.in_result(members)))

@@ -62,7 +62,9 @@ class Permissions:
             self._allowed_tools.add(tool)
 
     def add(self, verdict: Verdict) -> Verdict:
-        """Add the rules to the session; a rule that is none, or one too many, is trouble."""
+        """Add the rules of a hook to the session, unless it denies or failed. No rule, or one too many, is trouble."""
+        if verdict.trouble or verdict.permission is Permission.DENY:
+            return verdict
         try:
             rules = {text: matching.allow_rule(text) for text in verdict.allows}
         except ValueError as problem:

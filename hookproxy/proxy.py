@@ -196,9 +196,9 @@ class Proxy:
             await self.passed.until(lambda: not self.relay.passing)
         if self.server_lost or self.relay.server.gone:
             return Ending.LOST
-        if call in self._last_words:  # it has been cancelled: this is where it ends
-            await anyio.sleep_forever()
         if not self.board.release(call):
+            if not call.sent_id:  # no server has it, and its task is cancelled: this is where it ends
+                await anyio.sleep_forever()
             return Ending.INTERRUPTED
         self.relay.to_server(line)
         self._held.let_go(call)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Final
 
@@ -19,6 +19,7 @@ LIFETIME: Final = 3600.0
 """Seconds in which a round must follow. Longer than people think about a form; a token found later opens nothing."""
 
 _MOST: Final = 1024  # calls that wait for their next round: agents need not come back, and memory must not fill
+_MOST_BYTES: Final = 64 * 1024 * 1024  # that they keep: as much as one line may have
 _KEY_BYTES: Final = 32  # of HMAC-SHA256's own size
 _NONCE_BYTES: Final = 16  # nobody guesses or meets it twice
 
@@ -41,6 +42,11 @@ class Round:
     state: bytes = b""
     """The server's own requestState as spelled; empty: it gave none."""
 
+    @property
+    def size(self) -> int:
+        """Bytes, or characters, that it keeps."""
+        return len(self.arguments) + len(self.rewritten or b"") + len(self.state) + sum(map(len, self.feedback))
+
 
 class Seals:
     """The calls that wait for their next round, each by a seal that only this process can make."""
@@ -49,14 +55,17 @@ class Seals:
         self._clock = clock
         self._key = os.urandom(_KEY_BYTES)
         self._rounds: dict[str, tuple[Round, float]] = {}
+        self._bytes = 0
 
     def seal(self, waiting: Round) -> str:
         """The requestState that brings this round back, once, within LIFETIME."""
-        if len(self._rounds) >= _MOST:
-            del self._rounds[next(iter(self._rounds))]
+        kept = replace(waiting, arguments=b"")  # the seal holds the next round to them
+        self._bytes += kept.size
+        while len(self._rounds) >= _MOST or (self._bytes > _MOST_BYTES and self._rounds):
+            self._take(next(iter(self._rounds)))
         nonce = os.urandom(_NONCE_BYTES).hex()
         expiry = self._clock() + LIFETIME
-        self._rounds[nonce] = (waiting, expiry)
+        self._rounds[nonce] = (kept, expiry)
         payload = _encoded(wire.encode({"n": nonce, "e": expiry, "s": waiting.state.decode()}))
         return f"{SEALED}{payload}.{self._mac(payload, waiting.tool, waiting.arguments)}"
 
@@ -69,8 +78,13 @@ class Seals:
 
         if not hmac.compare_digest(mac.encode(errors="replace"), self._mac(payload, tool, arguments).encode()):
             return None
-        waiting, expiry = self._rounds.pop(_member(payload, "n"), (None, 0.0))
+        waiting, expiry = self._take(_member(payload, "n"))
         return waiting if self._clock() < expiry else None
+
+    def _take(self, nonce: str) -> tuple[Round | None, float]:
+        waiting, expiry = self._rounds.pop(nonce, (None, 0.0))
+        self._bytes -= waiting.size if waiting else 0
+        return waiting, expiry
 
     def _mac(self, payload: str, tool: str, arguments: bytes) -> str:
         import hashlib  # with hmac 3 ms, for calls of several rounds only

@@ -101,7 +101,7 @@ class Switchboard:
         """The agent's answer: to a request of the server, or to ours."""
         key = id_key(bytes(members.get("id", b"")))
         if key.startswith(calls.OURS):
-            return effects.PersonAnswered(key, bytes(members.get("result", b"")))
+            return effects.PersonAnswered(key, b"" if "error" in members else bytes(members.get("result", b"")))
         return (self.elicitations and self.elicitations.answered(members)) or PASS
 
     def _notification(self, members: Members, method: bytes) -> FromAgent:

@@ -18,7 +18,7 @@ from .decision import Comments
 from .effects import Dropped, FromAgent, Refused, StartCall
 from .inflight import InFlight
 from .model import Occasion
-from .news import News, clear_id, handles, of_task, taken_for
+from .news import News, clear_id, handles, of_task
 from .replies import Members, Reply
 
 RESULT: Final = b'"tasks/result"'
@@ -146,7 +146,7 @@ class Tasks(dict[str, Task]):
         if raw_id == b"null":
             raise wire.Unreadable("its id is neither a string nor an integer")
         params = wire.fields(bytes(members.get("params", b"{}")))
-        if any(taken_for(key) == "taskid" and key != "taskId" for key in params):
+        if any(wire.taken_for(key) == "taskid" and key != "taskId" for key in params):
             raise wire.Unreadable("some readers take one of its members for taskId")
         task_id = clear_id(params["taskId"]) if "taskId" in params else ""
         if self._forgot(task_id):
@@ -250,7 +250,7 @@ def _told_by(line: bytes, answers: bool = False) -> News | None:
         if answers:  # that is withheld, or dropped, as such
             return None
         raise
-    if any(taken_for(key) in ("method", "params") and key not in ("method", "params") for key in members):
+    if any(wire.taken_for(key) in ("method", "params") and key not in ("method", "params") for key in members):
         raise wire.Unreadable("some readers take one of its members for another")
     if not calls.method(members).startswith(_NOTIFICATION):
         return None
@@ -277,5 +277,5 @@ def _listed(result: Members) -> Iterator[Members]:
     for name, raw in result.items():
         if name == "tasks":
             yield from (wire.fields(item) for item in wire.items(raw))
-        elif taken_for(name) in ("tasks", "result", "error", "content", "structuredcontent"):
+        elif wire.taken_for(name) in ("tasks", "result", "error", "content", "structuredcontent"):
             raise wire.Unreadable("some readers would find output in a list of tasks")

@@ -63,6 +63,11 @@ def text(raw: bytes) -> str | None:
         return None
 
 
+def taken_for(key: str) -> str:
+    """What readers that ignore case (Go's encoding/json), or stop at NUL (in C), may take a key for."""
+    return key.partition("\0")[0].upper().casefold()
+
+
 def is_integer(raw: bytes) -> bool:
     """True for an integer as JSON spells it without fraction and exponent."""
     return _INTEGER.fullmatch(raw) is not None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -11,8 +13,10 @@ from typing import Any, Final
 import anyio
 import pytest
 
+from hookproxy.asking import _Waiting
 from hookproxy.calls import OURS, SEALED
-from hookproxy.model import Event
+from hookproxy.model import Document, Event, HookResult, HookSpec
+from hookproxy.runners import RUNNERS
 from hookproxy.settings import OnAsk, OnTrouble, Settings
 from tests.rig import DIRECT, PATIENCE, Rig, frank, frank_group, rig
 
@@ -433,3 +437,85 @@ async def test_a_server_that_asks_for_ever_is_answered_by_hooks_only_so_often() 
             sent = json.loads(await one.server.line())
             await one.server.send(needs_input(sent["id"]))
         assert (await one.agent.message())["result"]["requestState"].startswith("hookproxy1.")
+
+
+async def test_a_yes_and_a_cancellation_in_one_breath_run_no_hook_about_what_never_ran(tmp_path: Path) -> None:
+    events = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+    heard = [frank(event, f"touch {shlex.quote(str(tmp_path / event))}") for event in events]
+    async with rig(frank_group(ASKS, *heard)) as one:
+        await greet(one)
+        for number in range(1, 6):
+            await one.agent.send(call(number))
+            question = await one.agent.message()
+            cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}}
+            await one.agent.send(says(question, ALLOW) + json.dumps(cancel).encode() + b"\n")
+        with anyio.fail_after(PATIENCE):
+            await one.proxy.changes.until(lambda: not one.proxy.busy)
+        assert (await one.finish())[0] == b""
+    assert os.listdir(tmp_path) == []  # a moment
+
+
+async def test_a_call_cancelled_while_hooks_answer_its_server_is_a_failure_to_its_post_hooks(tmp_path: Path) -> None:
+    for name in ("here", "go"):
+        os.mkfifo(tmp_path / name)
+    here, go = (shlex.quote(str(tmp_path / name)) for name in ("here", "go"))
+    said = shlex.quote(json.dumps({"action": "accept", "content": {}}))
+    answers = frank(Event.ELICITATION, f"echo x > {here}; read y < {go}; printf %s {said}")
+    failure = frank(Event.POST_TOOL_USE_FAILURE, f"cat > {shlex.quote(str(tmp_path / 'failure'))}")
+    async with rig(frank_group(frank(PRE), answers, failure)) as one:
+        await one.agent.send(stateless(1))
+        await one.server.line()
+        await one.server.send(needs_input(1))
+        await anyio.Path(tmp_path / "here").read_text()
+        await one.agent.say(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n')
+        await anyio.Path(tmp_path / "go").write_text("y\n")
+        with anyio.fail_after(PATIENCE):
+            await one.proxy.changes.until(lambda: not one.proxy.busy)
+    assert json.loads((tmp_path / "failure").read_bytes())["event"] == "PostToolUseFailure"
+
+
+async def test_an_answer_with_an_error_beside_a_yes_is_no_yes() -> None:
+    async with rig(frank_group(ASKS)) as one:
+        await greet(one)
+        await one.agent.send(call(1))
+        question = await one.agent.message()
+        both = json.loads(says(question, ALLOW)) | {"error": {"code": -1, "message": "closed"}}
+        await one.agent.send(json.dumps(both).encode() + b"\n")
+        assert "did not allow it" in (await one.agent.message())["result"]["content"][0]["text"]
+
+
+async def test_a_prompter_that_cannot_be_started_for_want_of_descriptors_is_a_no() -> None:
+    async def fails(*_: object) -> HookResult:
+        raise OSError(24, "Too many open files")
+
+    with pytest.MonkeyPatch.context() as patched:
+        async with rig(frank_group(ASKS), settings=Settings(prompter=("sh",))) as one:
+            await greet(one, None)
+            running = RUNNERS["command"]
+
+            async def only_hooks(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
+                return await (running if spec.dialect == "frank" else fails)(spec, document, env)
+
+            patched.setitem(RUNNERS, "command", only_hooks)
+            await one.agent.send(call(1))
+            assert (await one.agent.message())["result"]["isError"] is True
+    assert one.said == ["the prompter sh failed (Too many open files), so the call is denied"]
+
+
+async def test_more_open_questions_than_anybody_answers_are_denied() -> None:
+    async with rig(frank_group(ASKS)) as one:
+        await greet(one)
+        one.proxy.asking._open.update({b"%d" % number: _Waiting() for number in range(512)})
+        await one.agent.send(call(1))
+        assert (await one.agent.message())["result"]["isError"] is True
+        one.proxy.asking._open.clear()
+    assert "a call is denied, for 512 questions wait for the person" in one.said
+
+
+async def test_inputs_that_can_be_read_in_two_ways_are_refused() -> None:
+    async with rig(frank_group(ASKS)) as one:
+        line = stateless(1, inputResponses={}, requestState=SEALED + "x.y")
+        for inputs in (b'{"a":1,"a":2}', b"[]"):
+            await one.agent.send(line.replace(b'"inputResponses": {}', b'"inputResponses": ' + inputs))
+            assert (await one.agent.message())["error"]["code"] == -32600
+    assert not any("Traceback" in text for text in one.said)

@@ -67,3 +67,13 @@ def test_questions_to_the_person_are_told() -> None:
     request = b'{"method":"elicitation/create","params":{"message":"Which?"}}'
     reading = answered(b'{"resultType":"input_required","inputRequests":{"a":%b}}' % request, stateless=True)
     assert reading == Reading(False, needs_input=True, questions=(Elicited("Which?", inquiry=Inquiry("Which?")),))
+
+
+@pytest.mark.parametrize("key", ["Content", "ResultType", "structuredcontent", "ISERROR", "content\\u0000"])
+def test_a_member_that_some_readers_take_for_one_that_counts_makes_it_unreadable(key: str) -> None:
+    with pytest.raises(wire.Unreadable):
+        answered(b'{"resultType":"task","taskId":"1","%b":[]}' % key.encode(), stateless=True)
+
+
+def test_a_task_without_an_id_is_no_task() -> None:
+    assert answered(b'{"resultType":"task"}', stateless=True).final

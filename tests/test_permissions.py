@@ -8,7 +8,7 @@ import pytest
 
 from hookproxy.decision import Ground, Proceed, Question, Refuse
 from hookproxy.groups import Groups
-from hookproxy.model import Event, Occasion, Verdict
+from hookproxy.model import Event, Occasion, Permission, Verdict
 from hookproxy.permissions import Permissions
 from hookproxy.settings import Settings
 from tests.rig import SESSION
@@ -54,3 +54,12 @@ def test_a_tool_that_a_person_allows_is_allowed_whatever_its_arguments() -> None
     one.allow_tool("write")
     assert one.allow(call(b'{"path":"/etc/passwd"}'))
     assert not one.allow(call(tool="delete"))
+
+
+@pytest.mark.parametrize(
+    "verdict", [Verdict(trouble="failed", allows=("write",)), Verdict(Permission.DENY, allows=("write",))]
+)
+def test_a_hook_that_failed_or_denies_allows_nothing_else(verdict: Verdict) -> None:
+    one = permissions()
+    assert one.add(verdict) is verdict
+    assert not one.allow(call())

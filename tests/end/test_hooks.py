@@ -435,7 +435,9 @@ async def test_a_result_that_is_not_the_end_of_the_call_passes_and_no_result_hoo
     )
     await agent.send(request(1, "tools/call", name="reply", arguments={"result": result}, **asked))
     line = await agent.line()
-    sealed = {name: json.loads(line)["result"][name] for name in result.keys() & {"requestState"}}  # by us, around theirs
+    sealed = {
+        name: json.loads(line)["result"][name] for name in result.keys() & {"requestState"}
+    }  # by us, around theirs
     assert line == line_of({"jsonrpc": "2.0", "id": 1, "result": {**result, **sealed}}).rstrip(b"\n")
     assert all(state.startswith("hookproxy1.") for state in sealed.values())
     assert before.visited
