@@ -53,11 +53,12 @@ class Ended(Enum):
     TIMED_OUT = "timed out"
     NOT_STARTED = "not started"
     CANCELLED = "cancelled"  # its call ended before it did
+    FAILED = "failed"  # it gave no answer, as `detail` says: an exception, a refusal, the death of what was asked
 
 
 @dataclass(frozen=True, slots=True)
 class HookSpec:
-    """One configured hook, as its dialect read it from its file. Exactly one of `argv` and `shell` is set."""
+    """One configured hook, as its dialect read it from its file. Of `argv`, `shell`, `call` and `url` one is set."""
 
     dialect: str
     source: str
@@ -89,6 +90,19 @@ class HookSpec:
     """A permission rule as in Claude Code's `if`, tried on the tool's name and its first argument."""
     type: str = "command"
     """Key of the registry in `runners`."""
+    call: str = ""
+    """Of type `python`: `package.module:function`, looked for in `cwd` and among installed packages."""
+    url: str = ""
+    """Of type `http`: where the document is posted."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Of type `http`: sent with it; `$NAME` and `${NAME}` stand for variables that `allowed_env_vars` names."""
+    allowed_env_vars: tuple[str, ...] = ()
+    concurrent: bool = False
+    """Of type `worker`: it is given further documents before it has answered, and tells them apart by `id`."""
+    warm_max_age: float = 600.0
+    """Of type `warm`: seconds after which a process that was started before it is needed is ended unused."""
+    warm_spares: int = 1
+    """Of type `warm`: how many such processes wait at most."""
     event_name: str = ""
     """The event as its file spells it, where that decides what it is told."""
     traits: frozenset[str] = frozenset()
@@ -97,6 +111,11 @@ class HookSpec:
     """PermissionRequest: it is asked about each call, also where nobody wants a person to be asked."""
     max_retries: int = 0
     """How often one call may be repeated because it says so."""
+
+    @property
+    def runs(self) -> str:
+        """What runs, for people; an address without its query, which may hold a secret."""
+        return self.shell or " ".join(self.argv) or self.call or self.url.partition("?")[0]
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -110,6 +129,10 @@ class HookSpec:
             self.only_if,
             self.background,
             self.type,
+            self.call,
+            self.url,
+            self.headers,
+            self.concurrent,
             self.event_name,
             self.traits,
             self.unasked,
@@ -135,7 +158,7 @@ class HookResult:
     cut: bool = False
     """It printed more than the limit; the rest is lost."""
     detail: str = ""
-    """For NOT_STARTED: the reason in a few words."""
+    """For NOT_STARTED: the reason in a few words. For FAILED: what it did, to stand as `Verdict.trouble`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ FLOORS: Final = {
     "model": 0,
     "decision": 0,
     "errors": 0,
+    "hooks_api": 0,  # for hooks: it knows nobody, and nobody here needs it
     "wire": 0,
     # the core: pure and synchronous
     "legible": 1,
@@ -53,6 +54,7 @@ FLOORS: Final = {
     "feedback": 1,
     "dialects": 1,
     # the edges: files, processes, descriptors
+    "config_errors": 2,
     "config_models": 2,
     "config": 2,
     "audit": 2,
@@ -89,8 +91,16 @@ BESIDE: Final = {
     # permission rules: of texts, of command lines, and all of one configuration
     "commandline": {"matching"},
     "rules": {"commandline", "matching"},
-    # hookfile, printed: what all hook files and all hooks' answers have in common
-    "dialects": {"dialects/hookfile", "dialects/identities", "dialects/printed", "matching", "legible", "plain"},
+    # hookfile, kinds, printed: what all hook files and all hooks' answers have in common
+    "dialects": {
+        "dialects/hookfile",
+        "dialects/identities",
+        "dialects/kinds",
+        "dialects/printed",
+        "matching",
+        "legible",
+        "plain",
+    },
     "dialects/claude": {"dialects/claude_answer"},  # one dialect in two files: reading files, reading answers
     "dialects/claw": {"dialects/claw_answer"},
     "dialects/code_assist": {"dialects/code_assist_answer"},
@@ -117,9 +127,15 @@ BESIDE: Final = {
     "forwarding": {"answers", "calls", "questions", "seals"},
     # the models are a module of their own so that pydantic is imported only where hookproxy.toml is read
     "config": {"config_models"},
+    "config_models": {"config_errors"},
     # only process starts processes
     "runners": {"process"},
-    "runners/command": {"runners/shell", "runners/watch"},
+    "runners/command": {"runners/running", "runners/shell", "runners/watch"},
+    "runners/running": {"runners/watch"},
+    "runners/child": {"runners/watch"},
+    "runners/python": {"runners/threads"},
+    "runners/warm": {"runners/command", "runners/running", "runners/watch"},
+    "runners/worker": {"runners/child", "runners/command", "runners/watch"},
     "transports/pipe": {"transports/direct"},
     # the way of one call, from the outside in
     "lifetime": {"proxy"},

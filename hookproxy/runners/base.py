@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
 
 from ..model import Document, HookResult, HookSpec
 
@@ -11,4 +12,23 @@ Runner = Callable[[HookSpec, Document, Mapping[str, str]], Awaitable[HookResult]
 
 Never raises for what a hook does: every end is a HookResult. On cancel the hook's whole process group is ended and
 waited for before the cancellation goes on.
+"""
+
+Say = Callable[[HookSpec, str], None]
+"""Tells people something about a hook, in one sentence without a full stop. Never blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A runner that keeps something from one occasion to the next: processes, connections, threads."""
+
+    run: Runner
+    aclose: Callable[[], Coroutine[None, None, None]]
+    """Ends all that is kept; afterwards nothing runs any more. Takes a second at most."""
+
+
+Keep = Callable[[list[HookSpec], Say], Kept]
+"""What a module of such a runner offers as `keep`, once for each run of the proxy: `list` are its type's hooks.
+
+Raises ConfigError for a hook that cannot run. Starts no process and no thread: the first occasion does.
 """
