@@ -63,7 +63,17 @@ class Use(Table):
     tool_args: Literal["string", "object"] | None = Field(
         None, description='copilot: whether toolArgs is a JSON "string" (the default) or an "object".'
     )
+    warm: bool | None = Field(
+        None,
+        description="true starts the next process of each of its commands before it is needed, as `warm` of our own "
+        "hooks does. Not for lime and claw, whose variables depend on the call.",
+    )
+    warm_max_age: float | None = Field(None, description="As for our own hooks, for those of this file.")
+    warm_spares: int | None = Field(None, description="As for our own hooks, for those of this file.")
 
+
+WARMTH: Final = {"warm", "warm_max_age", "warm_spares"}
+"""The keys of `[[use]]` about processes that are started before they are needed."""
 
 DIALECT_OPTIONS: Final = {"agent", "await_post", "fire_permission_request", "max_retries", "tool_args"}
 """The keys of `[[use]]` that only some dialects have: `Dialect.options` says which."""

@@ -109,7 +109,7 @@ BESIDE: Final = {
     # one dialect in three parts, the last of which has a module for matchers
     "dialects/docker_agent": {"dialects/docker_agent_answer", "dialects/docker_agent_file"},
     "dialects/docker_agent_file": {"dialects/docker_agent_answer", "dialects/docker_agent_pattern"},
-    "dialects/own": {"dialects/claude"},  # our own hooks are claude's, but for names and failures
+    "dialects/own": {"dialects/claude", "dialects/kinds"},  # our own hooks are claude's, but for names and failures
     # the switchboard, from its parts up
     "replies": {"glance"},
     "calls": {"glance", "legible", "replies"},

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlsplit
 
 from ..errors import ConfigError
+from ..model import HookSpec
 from . import hookfile
+from .base import Dialect
 from .hookfile import Table
 
 KEYS: Final = (
@@ -54,6 +57,11 @@ class Post:
     headers: tuple[tuple[str, str], ...]
     allowed_env_vars: tuple[str, ...]
 
+    @property
+    def host(self) -> str:
+        """Whom people know it by."""
+        return urlsplit(self.url).hostname or ""
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -81,7 +89,7 @@ def kind_of(entry: Table, folder: str) -> Kind:
         return _python(entry)
     if kind == "http":
         address = post(entry, "allowed_env_vars")
-        return Kind("http", urlsplit(address.url).hostname or "", post=address)
+        return Kind("http", address.host, post=address)
     command, argv = entry.text("command"), entry.texts("argv") or ()
     if bool(command.strip()) == bool(argv):
         raise ConfigError(entry.where, "needs exactly one of command and argv", 'write command = "./guard.sh"')
@@ -97,6 +105,26 @@ def kind_of(entry: Table, folder: str) -> Kind:
         concurrent=entry.flag("concurrent"),
         warm_max_age=entry.seconds("warm_max_age", 600.0),
         warm_spares=_spares(entry),
+    )
+
+
+def warmed(
+    dialect: Dialect, hooks: tuple[HookSpec, ...], place: str, warmth: Mapping[str, object]
+) -> tuple[HookSpec, ...]:
+    """The hooks as `warm` of a `[[use]]` wants them: its commands wait before they are needed. Raises ConfigError."""
+    entry = Table(place, "", warmth)
+    if not entry.flag("warm"):
+        for key in warmth:
+            if key != "warm":
+                raise ConfigError(f"{place}.{key}", "is for warm hooks", "write warm = true")
+        return hooks
+    if not dialect.steady:
+        why = f"cannot be had: the variables of {dialect.name} hooks tell of their call, before which they cannot start"
+        raise ConfigError(f"{place}.warm", why, "leave it out")
+    age, spares = entry.seconds("warm_max_age", 600.0), _spares(entry)
+    return tuple(
+        replace(hook, type="warm", warm_max_age=age, warm_spares=spares) if hook.type == "command" else hook
+        for hook in hooks
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 
 from ..model import Document, HookResult, HookSpec
 
-Runner = Callable[[HookSpec, Document, Mapping[str, str]], Awaitable[HookResult]]
+Runner = Callable[[HookSpec, Document, Mapping[str, str]], Coroutine[None, None, HookResult]]
 """Runs `spec` once: `document.stdin` on its standard input, `document.env` over the given environment.
 
 Never raises for what a hook does: every end is a HookResult. On cancel the hook's whole process group is ended and

@@ -201,13 +201,13 @@ class _Tasks:
         """How many go on although nobody waits for them."""
         return len(self._tasks)
 
-    async def run(self, function: Callable[[], object], timeout: float) -> bytes:
+    async def run(self, function: Callable[[], object], seconds: float) -> bytes:
         """What the coroutine gives. Raises TimeoutError, and what it raises. On cancel it is cancelled."""
         coroutine = function()
         assert inspect.iscoroutine(coroutine)
         task: asyncio.Task[bytes] = asyncio.get_running_loop().create_task(coroutine)
         try:
-            await asyncio.wait({task}, timeout=timeout)
+            await asyncio.wait({task}, timeout=seconds)
         finally:
             if not task.done():
                 self._tasks.add(task)

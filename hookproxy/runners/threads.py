@@ -31,7 +31,7 @@ class Threads:
         self.stuck = 0
         """How many threads run a function whose result nobody waits for any more."""
 
-    async def run(self, function: Callable[[], object], timeout: float) -> bytes:
+    async def run(self, function: Callable[[], object], seconds: float) -> bytes:
         """What the function gives. Raises TimeoutError, TooManyStuck, and what the function raises.
 
         After a timeout, and on cancel, the function runs on, and is counted as stuck until it returns.
@@ -41,7 +41,7 @@ class Threads:
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[bytes] = loop.create_future()
         thread = self._idle.pop() if self._idle else _Thread()
-        overdue = loop.call_later(timeout, self._give_up, ended)
+        overdue = loop.call_later(seconds, self._give_up, ended)
         thread.give(lambda: _see_through(function, loop, ended, lambda: self._returned(thread, ended)))
         try:
             return await ended

@@ -1,7 +1,7 @@
 """Runs a command hook whose process was started before it was needed and waits at its standard input: a *spare*.
 
-Law: a spare is for one occasion. It has been given nothing before, and whatever it does after is its answer to this one.
-What is not certain to be as good as a new process, because it is old, or its script has changed, is ended unused.
+Law: a spare is for one occasion. It has been given nothing before, and whatever it does after is its answer to this
+one. What is not certain to be as good as a new process, because it is old, or its script has changed, is ended unused.
 
 If we are killed, a spare finds the end of its input, as any process does whose writer is gone.
 """
@@ -132,9 +132,7 @@ class _Warmed:
 class _Spare:
     """A process that waits at its standard input. The loop watches nothing of it but its end."""
 
-    def __init__(  # noqa: PLR0913  # what `command.start` gives, and whose it is
-        self, owner: _Warmed, hook: Prepared, stamp: _Stamp, watch: Watch, pid: int, fds: list[int]
-    ) -> None:
+    def __init__(self, owner: _Warmed, hook: Prepared, stamp: _Stamp, watch: Watch, pid: int, fds: list[int]) -> None:
         self.env = hook.env
         self.stamp = stamp
         self._owner = owner

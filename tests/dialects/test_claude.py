@@ -29,6 +29,13 @@ OUTCOMES = {
     Event.POST_TOOL_USE_FAILURE: Outcome(error="FAIL-1 refused", duration_ms=4),
 }
 
+OF_OTHER_TYPES = {
+    part.name: part.default
+    for part in fields(HookSpec)
+    if part.name in {"call", "url", "headers", "allowed_env_vars", "concurrent", "warm_max_age", "warm_spares"}
+}
+"""What only hooks have that are no plain commands."""
+
 
 def spec(event: Event, background: bool = False) -> HookSpec:
     return HookSpec("claude", "s.json", event, "guard.sh", shell="guard.sh", timeout=30, background=background)
@@ -110,6 +117,7 @@ def test_a_hook_is_read_with_everything_its_entry_says() -> None:
     assert hook.matches("mcp__github__search")
     assert not hook.matches("Bas")
     assert {name.name: getattr(hook, name.name) for name in fields(hook) if name.name != "matches"} == {
+        **OF_OTHER_TYPES,
         "dialect": "claude",
         "source": "/repo/.claude/settings.json: hooks.PreToolUse[0].hooks[0]",
         "event": Event.PRE_TOOL_USE,

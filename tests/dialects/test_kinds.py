@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 
 import pytest
 
+from hookproxy.dialects import DIALECTS
+from hookproxy.dialects.base import HookFile
+from hookproxy.dialects.claude import CLAUDE
+from hookproxy.dialects.kinds import warmed
 from hookproxy.dialects.own import own_hook
 from hookproxy.errors import ConfigError
-from hookproxy.model import Event, HookSpec
+from hookproxy.model import Event, HookSpec, Occasion, Outcome, Session
 
 
 def hook(toml: str) -> HookSpec:
@@ -74,3 +79,56 @@ def test_a_combination_that_cannot_work_is_refused_by_key(toml: str, message: st
         hook(toml)
     assert message in problem.value.message
     assert hint in problem.value.hint
+
+
+def claude(**entry: object) -> HookSpec:
+    text = json.dumps({"hooks": {"PreToolUse": [{"hooks": [entry]}]}})
+    (hook,) = CLAUDE.read_hooks(HookFile("/r/.claude/settings.json", text, "/r")).hooks
+    return hook
+
+
+def test_a_settings_files_http_hook_is_one_of_ours() -> None:
+    hook = claude(type="http", url="http://localhost:8080/h", headers={"X": "$TOK"}, allowedEnvVars=["TOK"], timeout=5)
+    assert (hook.type, hook.url, hook.headers, hook.allowed_env_vars, hook.timeout, hook.label) == (
+        "http", "http://localhost:8080/h", (("X", "$TOK"),), ("TOK",), 5.0, "localhost",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({}, "hooks.PreToolUse[0].hooks[0].url is missing"),
+        ({"url": "http://example.com"}, "would show the document to the network"),
+        ({"url": "https://a/", "headers": {"X": "$T"}}, "holds $T, which allowedEnvVars does not allow"),
+    ],
+)
+def test_a_settings_files_http_hook_that_cannot_work_is_refused(entry: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError) as problem:
+        claude(type="http", **entry)
+    assert message in problem.value.message
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_only_dialects_whose_variables_never_change_can_be_warm(name: str) -> None:
+    dialect, command = DIALECTS[name], claude(type="command", command="x")
+    http = claude(type="http", url="https://a/")
+    warmth = {"warm": True, "warm_spares": 2}
+    if name.startswith(("lime", "claw")):
+        with pytest.raises(ConfigError, match=r"use\[0\]\.warm cannot be had|use\[0\]\.warm: cannot be had"):
+            warmed(dialect, (command,), "/f: use[0]", warmth)
+    else:
+        hooks = warmed(dialect, (command, http), "/f: use[0]", warmth)
+        assert [(hook.type, hook.warm_spares) for hook in hooks] == [("warm", 2), ("http", 1)]
+    assert warmed(dialect, (command,), "/f: use[0]", {"warm": False}) == (command,)
+    with pytest.raises(ConfigError, match="is for warm hooks"):
+        warmed(dialect, (command,), "/f: use[0]", {"warm_spares": 2})
+
+
+@pytest.mark.parametrize("name", [name for name in DIALECTS if DIALECTS[name].steady])
+def test_the_variables_of_a_steady_dialect_are_the_same_at_each_occasion(name: str) -> None:
+    dialect, session = DIALECTS[name], Session("s", "files", "/", "/")
+    for spelled, event in dialect.events.items():
+        spec = HookSpec(name, "f: k", event, "x", event_name=spelled)
+        first = Occasion(event, session, "a", "a", "1", b"{}", outcome=Outcome(), at=1.0)
+        other = Occasion(event, session, "b", "b", "2", b'{"x":1}', outcome=Outcome(error="x"), message="m", at=2.0)
+        assert dialect.write(spec, first).env == dialect.write(spec, other).env

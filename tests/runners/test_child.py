@@ -61,5 +61,5 @@ async def test_a_child_that_does_not_end_with_its_input_is_killed() -> None:
         await printed.wait()
         await child.aclose(0.05)
     with anyio.fail_after(5):
-        while lives(int(child.printed)):  # killed, and dead soon
-            await anyio.sleep(0.001)  # noqa: ASYNC110 - nobody tells
+        while lives(int(child.printed)):  # noqa: ASYNC110 - killed, and dead soon; nobody tells
+            await anyio.sleep(0.001)

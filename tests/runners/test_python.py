@@ -47,9 +47,9 @@ def keep(*hooks: HookSpec) -> Kept:
     return python.keep(list(hooks), lambda _spec, _text: None)
 
 
-async def call(folder: Path, code: str, document: object = None, timeout: float = 10) -> HookResult:
+async def call(folder: Path, code: str, document: object = None, seconds: float = 10) -> HookResult:
     (folder / "guard.py").write_text(code)
-    hook = spec(folder, timeout=timeout)
+    hook = spec(folder, timeout=seconds)
     kept = keep(hook)
     try:
         with anyio.fail_after(20):
@@ -118,8 +118,8 @@ async def test_whatever_a_function_does_wrong_is_trouble(tmp_path: Path, kind: s
 
 async def test_a_function_that_blocks_is_given_up_and_counted(tmp_path: Path) -> None:
     code = "import threading\ngo = threading.Event()\ndef check(document): go.wait(30)"
-    result = await call(tmp_path, code, timeout=0.05)
-    sys.modules["guard"].go.set()  # type: ignore[attr-defined]
+    result = await call(tmp_path, code, seconds=0.05)
+    sys.modules["guard"].go.set()
     assert (result.ended, result.detail) == (
         Ended.FAILED,
         "timed out after 0.05 s; it cannot be ended, and 1 such call runs on",
@@ -127,7 +127,7 @@ async def test_a_function_that_blocks_is_given_up_and_counted(tmp_path: Path) ->
 
 
 async def test_a_coroutine_that_takes_too_long_is_cancelled(tmp_path: Path) -> None:
-    result = await call(tmp_path, "import anyio\nasync def check(document): await anyio.sleep(30)", timeout=0.05)
+    result = await call(tmp_path, "import anyio\nasync def check(document): await anyio.sleep(30)", seconds=0.05)
     assert (result.ended, result.detail) == (Ended.FAILED, "timed out after 0.05 s")
 
 
@@ -140,9 +140,9 @@ async def check(document):
         try: await go.wait()
         except asyncio.CancelledError: pass
 """
-    result = await call(tmp_path, code, timeout=0.05)
+    result = await call(tmp_path, code, seconds=0.05)
     assert "1 such call runs on" in result.detail
-    sys.modules["guard"].go.set()  # type: ignore[attr-defined]
+    sys.modules["guard"].go.set()
     await anyio.wait_all_tasks_blocked()
 
 

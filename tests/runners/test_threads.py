@@ -36,8 +36,8 @@ async def test_a_function_that_hangs_is_counted_until_it_returns() -> None:
     assert await threads.run(lambda: b"others go on", 5) == b"others go on"
     go.set()
     with anyio.fail_after(10):
-        while threads.stuck:
-            await anyio.sleep(0.001)  # noqa: ASYNC110 - there is nothing to wait for but the number
+        while threads.stuck:  # noqa: ASYNC110 - nobody tells
+            await anyio.sleep(0.001)
     threads.close()
 
 

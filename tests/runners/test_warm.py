@@ -42,7 +42,7 @@ class Bench:
         self.said.append(text)
         self.told.set()
 
-    def hook(self, **changes: Any) -> None:
+    def hook(self, **changes: Any) -> None:  # noqa: ANN401 - the fields of a HookSpec
         self.spec = replace(self.spec, **changes)
 
     async def run(self, document: bytes = b"{}", **env: str) -> HookResult:
@@ -52,8 +52,8 @@ class Bench:
     async def waits(self, count: int = 1) -> list[str]:
         """Wait until so many processes wait; gives their ids."""
         with anyio.fail_after(10):
-            while len(found := children()) != count:
-                await anyio.sleep(0.001)  # noqa: ASYNC110 - nobody tells
+            while len(found := children()) != count:  # noqa: ASYNC110 - nobody tells
+                await anyio.sleep(0.001)
         return found
 
 

@@ -53,7 +53,7 @@ class Bench:
         self.said.append(text)
         self.told.set()
 
-    def write(self, code: str, **changes: Any) -> None:
+    def write(self, code: str, **changes: Any) -> None:  # noqa: ANN401 - the fields of a HookSpec
         file = self.folder / "worker.py"
         file.write_text(PREAMBLE + code)
         spec = replace(self.spec, argv=(sys.executable, "-S", "-E", str(file)), **changes)
