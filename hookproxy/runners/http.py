@@ -22,6 +22,8 @@ from ..process import OUTPUT_LIMIT
 from .base import Kept, Say
 
 _IDLE: Final = 60.0  # seconds that a connection is kept: whether the other side has closed it is seen before its use
+_CONNECTING: Final = 0.4  # of the timeout, for a connection and for its handshake
+_LONGEST_CONNECTING: Final = 10.0  # seconds
 _OURS: Final = {
     "Content-Type": "application/json",
     "Accept": "application/json",
@@ -43,9 +45,7 @@ def keep(hooks: list[HookSpec], _say: Say) -> Kept:
         begun = loop.time()
         ended, body, detail = Ended.FAILED, b"", ""
         try:
-            request = httpx2.Request(
-                "POST", addresses[spec.url], headers=_headers(spec, env), content=bytes(document.stdin)
-            )
+            request = _request(spec, addresses[spec.url], document, env)
             with anyio.fail_after(spec.timeout):
                 body = await _posted(transport, request)
             ended = Ended.EXITED
@@ -88,6 +88,13 @@ def _headers(spec: HookSpec, env: Mapping[str, str]) -> dict[str, str]:
             del headers[same]
         headers[name] = value
     return headers
+
+
+def _request(spec: HookSpec, address: httpx2.URL, document: Document, env: Mapping[str, str]) -> httpx2.Request:
+    """Raises _NoAnswer. Its own limit for connecting ends before ours: a handshake that is cancelled is not closed."""
+    limits = {"timeout": {"connect": min(spec.timeout * _CONNECTING, _LONGEST_CONNECTING)}}
+    headers = _headers(spec, env)
+    return httpx2.Request("POST", address, headers=headers, content=bytes(document.stdin), extensions=limits)
 
 
 async def _posted(transport: httpx2.AsyncHTTPTransport, request: httpx2.Request) -> bytes:

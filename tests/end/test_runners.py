@@ -45,6 +45,7 @@ class Hook(BaseHTTPRequestHandler):
     """Has nothing to say."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))
