@@ -18,6 +18,7 @@ VERSION: Final = 1
 """The format's number: `v` in each line."""
 
 _WAITING_LIMIT: Final = 1024 * 1024  # bytes kept while the file cannot be written: a full disk must not fill memory
+_STDERR: Final = 10_000  # bytes of what a hook that failed left behind, such as a traceback
 _MODE: Final = 0o600  # arguments may hold secrets: for their owner alone
 
 
@@ -179,7 +180,7 @@ def _hook(one: Statement) -> dict[str, object]:
         "source": spec.source,
         "event": spec.event,
         "dialect": spec.dialect,
-        "command": spec.shell or " ".join(spec.argv),
+        "command": spec.runs,
         "ended": result.ended.value,
         "exit": result.code,
         "ms": round(result.ms, 3),
@@ -188,7 +189,13 @@ def _hook(one: Statement) -> dict[str, object]:
         "reason": verdict.trouble or verdict.reason,
         "feedback": list(verdict.feedback),
         "messages": list(verdict.messages),
+        **({"stderr": _told(result.stderr)} if result.ended is Ended.FAILED and result.stderr else {}),
     }
+
+
+def _told(stderr: bytes) -> str:
+    """The end of what a hook that failed left behind, where the reason stands."""
+    return stderr[-_STDERR:].decode(errors="replace")
 
 
 def _outcome(one: Statement) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from .dialects import DIALECTS
 from .dialects.base import Dialect, Group, HookFile
 from .dialects.hookfile import located, read_document, suggestion
+from .dialects.kinds import warmed
 from .dialects.own import OWN, own_hook
 from .errors import ConfigError, UserError
 from .settings import OnTrouble, Settings, ToolNames
@@ -70,6 +71,7 @@ class _Use:
     on_trouble: OnTrouble | None = None
     options: Mapping[str, object] = field(default_factory=dict)
     """The keys that only some dialects have."""
+    warmth: Mapping[str, object] = field(default_factory=dict)
 
 
 _Read = tuple[Group, tuple[str, ...]]  # a hook file's hooks, and what start-up should say about it
@@ -115,7 +117,7 @@ def _users_own(around: _Surroundings) -> str:
 
 
 def _read_config(path: str, around: _Surroundings) -> tuple[Settings, list[_Read]]:
-    from .config_models import DIALECT_OPTIONS, parse  # pydantic: 40 ms, for those who have this file only
+    from .config_models import DIALECT_OPTIONS, WARMTH, parse  # pydantic: 40 ms, for those who have this file only
 
     file = parse(path, _text(path))
     folder = os.path.dirname(path)
@@ -124,7 +126,8 @@ def _read_config(path: str, around: _Surroundings) -> tuple[Settings, list[_Read
         where = f"{path}: use[{number}]"
         dialect = _dialect(table.dialect, where) if table.dialect is not None else None
         options = table.model_dump(include=DIALECT_OPTIONS, exclude_unset=True)
-        use = _Use(table.file, folder, where, dialect, table.tool_names, table.on_trouble, options)
+        warmth = table.model_dump(include=WARMTH, exclude_unset=True)
+        use = _Use(table.file, folder, where, dialect, table.tool_names, table.on_trouble, options, warmth)
         read.extend(_read_use(use, around))
     read.append((_own_group(file, path), ()))
     _check_rules(file, path)
@@ -212,7 +215,8 @@ def _read_use(use: _Use, around: _Surroundings) -> Iterator[_Read]:
         found = dialect.read_hooks(HookFile(path, text, project, use.options, around.environ))
         nothing = () if found.hooks else (f"{path}: no hook in it can fire here",)
         tool_names = use.tool_names or dialect.tool_names
-        yield Group(dialect, path, found.hooks, tool_names, use.on_trouble), (*found.notes, *nothing)
+        hooks = warmed(dialect, found.hooks, use.place, use.warmth)
+        yield Group(dialect, path, hooks, tool_names, use.on_trouble), (*found.notes, *nothing)
 
 
 def _takers(option: str) -> str:

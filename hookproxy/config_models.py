@@ -5,27 +5,17 @@ An unknown key is an error: a guard that is misspelled must not be missing in si
 
 from __future__ import annotations
 
-import re
 import tomllib
-from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Final, Literal, get_args
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from .dialects.hookfile import suggestion
-from .errors import ConfigError
+from .config_errors import not_toml, wrong_key
 from .model import Event
 from .settings import Delivery, OnAsk, OnTrouble, Settings, ToolNames
 
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
-
 LEAST_MESSAGE_BYTES: Final = 1024  # less would not hold an initialize request
 _DEFAULT: Final = Settings()
-
-_HEADER: Final = re.compile(r"\s*(\[\[?)([^\[\]]+)\]")
-_KEY: Final = re.compile(r"\s*([\w\-.\"' \t]+?)\s*=")
 
 _Path = Annotated[str, Field(min_length=1)]
 _Rule = Annotated[str, Field(min_length=1)]
@@ -73,14 +63,24 @@ class Use(Table):
     tool_args: Literal["string", "object"] | None = Field(
         None, description='copilot: whether toolArgs is a JSON "string" (the default) or an "object".'
     )
+    warm: bool | None = Field(
+        None,
+        description="true starts the next process of each of its commands before it is needed, as `warm` of our own "
+        "hooks does. Not for lime and claw, whose variables depend on the call.",
+    )
+    warm_max_age: float | None = Field(None, description="As for our own hooks, for those of this file.")
+    warm_spares: int | None = Field(None, description="As for our own hooks, for those of this file.")
 
+
+WARMTH: Final = {"warm", "warm_max_age", "warm_spares"}
+"""The keys of `[[use]]` about processes that are started before they are needed."""
 
 DIALECT_OPTIONS: Final = {"agent", "await_post", "fire_permission_request", "max_retries", "tool_args"}
 """The keys of `[[use]]` that only some dialects have: `Dialect.options` says which."""
 
 
 class OwnHook(Table):
-    """A hook of our own; `dialects.own` reads it. Exactly one of `command` and `argv` says what runs."""
+    """A hook of our own; `dialects.own` reads it. One of `command`, `argv`, `call` and `url` says what runs."""
 
     name: str | None = Field(None, description="What people and the model know it by; not given: the command's name.")
     matcher: str | None = Field(
@@ -92,6 +92,41 @@ class OwnHook(Table):
         None,
         alias="if",
         description="A permission rule as in Claude Code's `if`: other calls do not concern it.",
+    )
+    type: Literal["command", "worker", "python", "http"] | None = Field(
+        None,
+        description='"command" (the default): a process for each occasion. "worker": one process that is kept, reads a '
+        'JSON document per line and answers each with a JSON object on one line. "python": a function, called in '
+        'this process. "http": the document is posted, and what comes back is the answer.',
+    )
+    concurrent: bool | None = Field(
+        None,
+        description="worker: true gives it further documents before it has answered; each has an `id`, which its "
+        "answer repeats.",
+    )
+    call: str | None = Field(
+        None,
+        description='python: "package.module:function", looked for in the folder of hookproxy.toml, then among '
+        "installed packages. It gets the document and gives the answer that a command would print, or None. "
+        "Sync functions run in a thread, which a timeout cannot end.",
+    )
+    url: str | None = Field(
+        None, description="http: where the document is posted. https, or http to this machine; redirects are refused."
+    )
+    headers: dict[str, str] | None = Field(
+        None, description="http: sent with it. `$NAME` stands for a variable that allowed_env_vars names."
+    )
+    allowed_env_vars: list[str] | None = Field(None, description="http: variables that headers may hold.")
+    warm: bool | None = Field(
+        None,
+        description="command: true starts its next process before it is needed. For hooks that read standard input "
+        "before they act: such a process waits there, and is used once.",
+    )
+    warm_max_age: float | None = Field(
+        None, description="warm: seconds after which a process that waits is ended unused; not given: 600."
+    )
+    warm_spares: int | None = Field(
+        None, description="warm: how many processes wait at most where calls overlap, 1 to 16; not given: 1."
     )
     command: str | None = Field(None, description="A command line for sh. It starts in the folder of hookproxy.toml.")
     argv: list[str] | None = Field(
@@ -206,81 +241,8 @@ def parse(path: str, text: str) -> ConfigFile:
     try:
         tables: dict[str, object] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise _not_toml(path, text, str(error)) from None
+        raise not_toml(path, text, str(error)) from None
     try:
         return ConfigFile.model_validate(tables)
     except ValidationError as error:
-        raise _wrong_key(path, text, error.errors(include_url=False)[0]) from None
-
-
-def _not_toml(path: str, text: str, message: str) -> ConfigError:
-    reason, _, place = message.partition(" (at ")
-    line = re.search(r"line (\d+)", place)
-    number = int(line[1]) if line else text.count("\n") + 1  # else it says "at end of document"
-    hint = "strings stand in quotes" if reason == "Invalid value" else ""
-    return ConfigError(f"{path}:{number}", f"not TOML: {_lower(reason)}", hint)
-
-
-def _wrong_key(path: str, text: str, error: ErrorDetails) -> ConfigError:
-    at, kind = error["loc"], error["type"]
-    line = _line_of(text, at)
-    where = f"{path}:{line}" if line else path
-    key = ".".join(str(part) if isinstance(part, str) else f"[{part}]" for part in at).replace(".[", "[")
-    if kind == "extra_forbidden":
-        what = "event" if at[0] == "hooks" and len(at) == 2 else "key"
-        return ConfigError(where, f"{key}: unknown {what}", _hint(str(at[-1]), _keys_beside(at)))
-    if kind == "list_type" and isinstance(error["input"], dict):
-        return ConfigError(where, f"{key}: there may be several of this table", f"write [[{key}]]")
-    if kind == "missing":
-        return ConfigError(where, f"{key} is missing")
-    message = error["msg"].removeprefix("Input ")
-    return ConfigError(where, f"{key}: {_lower(message)}")
-
-
-def _hint(word: str, known: list[str]) -> str:
-    return f"{suggestion(word, known)} known here: {', '.join(known)}".lstrip()
-
-
-def _lower(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:]
-
-
-def _keys_beside(at: Sequence[str | int]) -> list[str]:
-    """The known keys of the table that has an unknown one."""
-    table: type[Table] = ConfigFile
-    for part in at[:-1]:
-        if isinstance(part, str):
-            annotation = table.model_fields[part].annotation
-            inner = [each for each in (annotation, *get_args(annotation)) if isinstance(each, type)]
-            table = next(each for each in inner if issubclass(each, Table))
-    return [field.alias or name for name, field in table.model_fields.items()]
-
-
-def _line_of(text: str, at: Sequence[str | int]) -> int | None:
-    """The line of a key, or of the table that it is missing in, where the file has a line for each."""
-    lines = _lines(text)
-    return next((lines[*at[:depth]] for depth in range(len(at), 0, -1) if (*at[:depth],) in lines), None)
-
-
-def _lines(text: str) -> dict[tuple[str | int, ...], int]:
-    """The line of each table and key that begins one; a string of several lines may look like more."""
-    found: dict[tuple[str | int, ...], int] = {}
-    tables: Counter[tuple[str | int, ...]] = Counter()
-    here: tuple[str | int, ...] = ()
-    for number, line in enumerate(text.splitlines(), 1):
-        if header := _HEADER.match(line):
-            here = at = _parts(header[2])
-            if header[1] == "[[":
-                here = at = (*here, tables[here])
-                tables[at[:-1]] += 1
-        elif key := _KEY.match(line):
-            at = (*here, *_parts(key[1]))
-        else:
-            continue
-        for depth in range(1, len(at) + 1):
-            found.setdefault(at[:depth], number)
-    return found
-
-
-def _parts(dotted: str) -> tuple[str | int, ...]:
-    return tuple(part.strip(" \t\"'") for part in dotted.split("."))
+        raise wrong_key(path, text, error.errors(include_url=False)[0], ConfigFile) from None

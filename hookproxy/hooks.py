@@ -19,7 +19,7 @@ from .dialects.identities import foreign_to
 from .groups import Chosen, Groups
 from .model import Ended, Event, HookResult, HookSpec, Occasion, Order, Statement, Tool, Verdict
 from .permissions import Permissions
-from .runners import RUNNERS
+from .runners import Runners
 from .settings import Settings
 
 _AT_ONCE: Final = 128  # hooks running at a time: more only wait for each other
@@ -52,6 +52,10 @@ class Hooks:
         self._environments = {group.dialect.name: _environment(group, environ) for group in groups}
         self._report: Report = lambda _statement: None
         self.aside = Aside(self._run_aside)
+        self.runners = Runners((spec for group in groups for spec in group.hooks), self._say)
+
+    def _say(self, spec: HookSpec, text: str) -> None:
+        self._report(Statement(spec, HookResult(Ended.EXITED), Verdict(messages=(text,))))
 
     def begin(self, tasks: anyio.abc.TaskGroup, report: Report, tell: Callable[[], None]) -> None:
         """Hooks that nobody waits for run in `tasks` and end with it; `tell` is called when one has ended.
@@ -206,7 +210,7 @@ class Hooks:
         except anyio.WouldBlock:
             await places.acquire()
         try:
-            result = await RUNNERS[spec.type](spec, document, environment)
+            result = await self.runners.by_type[spec.type](spec, document, environment)
         except anyio.get_cancelled_exc_class():
             heard.append(Statement(spec, HookResult(Ended.CANCELLED), _SILENT))
             raise

@@ -42,7 +42,7 @@ class Lifetime:
 
         On cancel the server is killed and waited for.
         """
-        async with anyio.create_task_group() as tasks:
+        async with self._proxy.hooks.runners, anyio.create_task_group() as tasks:
             tasks.start_soon(self._watch_server)
             tasks.start_soon(self._pass_signals_on)
             self._proxy.open(tasks)

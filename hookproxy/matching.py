@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -74,6 +74,9 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 _RULE: Final = re.compile(r"(?P<name>[^()\s]+)(?:\((?P<wanted>.*)\))?", re.DOTALL)
 
+_SERVER: Final = re.compile(r"\Amcp__(?:(?!__).)*", re.DOTALL)
+_REPLACED: Final = re.compile(r"[^A-Za-z0-9_*?\[\]!-]|(?<!\[)!")
+"""In a server's name: what Claude Code replaces when it composes a tool's, but for the signs of globs."""
 _SEVERAL: Final = re.compile(r"\)\s*(?:&&|\|\||,)\s*[^()\s]+\(")
 """`Tool(a) && Tool(b)`, which reads as one rule about nonsense."""
 
@@ -101,6 +104,7 @@ BETWEEN_COMMANDS: Final = re.compile(r"&&|\|\||[;|&\n]")
 BEGINNINGS: Final = (":*", " *")
 """How a rule ends that is about the beginning of a command."""
 
+_LONGEST_COVERED: Final = 65_536  # bytes
 _ASSIGNMENTS: Final = re.compile(r"\s*(?:\w+=\S*\s+)*")
 
 
@@ -114,9 +118,36 @@ class Rule:
     wanted: str
     """What it says about arguments, as written; empty: it is about all calls."""
 
+    folded: re.Pattern[str]
+    """The same, of case-folded names."""
+
     def is_for(self, tool: str) -> bool:
         """True if it names this tool."""
         return self.name.fullmatch(tool) is not None
+
+    def is_about(self, tool: str) -> bool:
+        """True if it names this tool, or a server may take that name for one that it names."""
+        bare = tool.strip()
+        return self.is_for(tool) or self.is_for(bare) or self.folded.fullmatch(bare.casefold()) is not None
+
+
+class TooMuch(Exception):
+    """To judge this call would take too long."""
+
+
+class Effort:
+    """What judging one call may still take, some ten nanoseconds each: the agent chooses what there is to judge."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = 2_000_000  # 20 ms
+
+    def spend(self, steps: int) -> None:
+        """Raises TooMuch."""
+        self._left -= steps
+        if self._left < 0:
+            raise TooMuch
 
 
 def rule(text: str) -> Rule:
@@ -127,7 +158,8 @@ def rule(text: str) -> Rule:
     if parts["wanted"] and _SEVERAL.search(parts["wanted"]):
         raise ValueError(f"{text!r} is no permission rule but several: write each by itself")
     wanted = "" if parts["wanted"] in (None, "*") else parts["wanted"]
-    return Rule(text.strip(), _name_pattern(parts["name"]), wanted)
+    name = _SERVER.sub(lambda found: _REPLACED.sub("_", found[0]), parts["name"], count=1)
+    return Rule(text.strip(), _name_pattern(name), wanted, _name_pattern(name.casefold()))
 
 
 def permission_rule(text: str) -> Callable[[str, bytes], bool]:
@@ -155,8 +187,15 @@ def allow_rule(text: str) -> Callable[[str, bytes], bool]:
     return lambda tool, arguments: one.is_for(tool) and _covers(one.wanted, arguments)
 
 
+def allowed_as(names: Sequence[str]) -> Sequence[str]:
+    """The names that allow rules may go by: not a tool's own, the first, if it poses as another server's tool."""
+    return names[1:] if names and names[0].startswith("mcp__") else names
+
+
 def _covers(wanted: str, arguments: bytes) -> bool:
     """Every text of a call is covered, whichever of them its server goes by, and there is at least one."""
+    if len(arguments) > _LONGEST_COVERED:
+        return False
     try:
         values = [bytes(raw) for raw in wire.fields(arguments).values()]
     except ValueError:
@@ -228,3 +267,33 @@ def _commands(lines: list[str]) -> Iterator[str]:
         yield line.strip()
         for command in BETWEEN_COMMANDS.split(line):
             yield _ASSIGNMENTS.sub("", command, count=1).strip()
+
+
+def is_place(wanted: str) -> bool:
+    """The rule is about a path or an address: such a text has no parts."""
+    return wanted.startswith("domain:") or "/" in wanted.split(" ")[0]
+
+
+def is_path(wanted: str) -> bool:
+    """The rule is about a path, which has no end that nobody reads."""
+    return "/" in wanted and not wanted.startswith("domain:") and "://" not in wanted and " " not in wanted
+
+
+def unquoted(text: str) -> str:
+    """Without the percent signs of an address."""
+    from urllib.parse import unquote  # 5 ms, for those who have such rules only
+
+    return unquote(text)
+
+
+def has_domain(domain: str, text: str) -> bool:
+    """Whether a text may be an address of this domain."""
+    from unicodedata import normalize
+
+    text = normalize("NFKC", unquoted(text)).casefold()
+    if len(text) > 4096:
+        return all(part in text for part in domain.split("*"))
+    first, star, _ = domain.partition("*")
+    begin = rf".*?(?<![\w-]){re.escape(first)}"
+    pattern = f"(?>{begin})" if star else begin  # before a star, the first is as good as any
+    return re.fullmatch(rf"{pattern}{glob(domain[len(first) :])}(?![\w-]).*", text, re.DOTALL) is not None

@@ -53,11 +53,16 @@ class Ended(Enum):
     TIMED_OUT = "timed out"
     NOT_STARTED = "not started"
     CANCELLED = "cancelled"  # its call ended before it did
+    FAILED = "failed"  # it gave no answer, as `detail` says: an exception, a refusal, the death of what was asked
+
+
+_FOR_PEOPLE = frozenset({"dialect", "source", "label", "matcher", "matches"})
+"""What a hook is called, where it stands and whom it is for: no part of its identity."""
 
 
 @dataclass(frozen=True, slots=True)
 class HookSpec:
-    """One configured hook, as its dialect read it from its file. Exactly one of `argv` and `shell` is set."""
+    """One configured hook, as its dialect read it from its file. Of `argv`, `shell`, `call` and `url` one is set."""
 
     dialect: str
     source: str
@@ -89,6 +94,19 @@ class HookSpec:
     """A permission rule as in Claude Code's `if`, tried on the tool's name and its first argument."""
     type: str = "command"
     """Key of the registry in `runners`."""
+    call: str = ""
+    """Of type `python`: `package.module:function`, looked for in `cwd` and among installed packages."""
+    url: str = ""
+    """Of type `http`: where the document is posted."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Of type `http`: sent with it; `$NAME` and `${NAME}` stand for variables that `allowed_env_vars` names."""
+    allowed_env_vars: tuple[str, ...] = ()
+    concurrent: bool = False
+    """Of type `worker`: it is given further documents before it has answered, and tells them apart by `id`."""
+    warm_max_age: float = 600.0
+    """Of type `warm`: seconds after which a process that was started before it is needed is ended unused."""
+    warm_spares: int = 1
+    """Of type `warm`: how many such processes wait at most."""
     event_name: str = ""
     """The event as its file spells it, where that decides what it is told."""
     traits: frozenset[str] = frozenset()
@@ -99,26 +117,14 @@ class HookSpec:
     """How often one call may be repeated because it says so."""
 
     @property
+    def runs(self) -> str:
+        """What runs, for people; an address without its query, which may hold a secret."""
+        return self.shell or " ".join(self.argv) or self.call or self.url.partition("?")[0]
+
+    @property
     def identity(self) -> tuple[object, ...]:
         """What makes two entries the same hook, which runs once per occasion: all that its run or failure hangs on."""
-        return (
-            self.event,
-            self.argv,
-            self.shell,
-            self.cwd,
-            self.env,
-            self.only_if,
-            self.background,
-            self.type,
-            self.event_name,
-            self.traits,
-            self.unasked,
-            self.timeout,
-            self.fails_closed,
-            self.withholds,
-            self.on_trouble,
-            self.max_retries,
-        )
+        return tuple(getattr(self, name) for name in self.__slots__ if name not in _FOR_PEOPLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +141,7 @@ class HookResult:
     cut: bool = False
     """It printed more than the limit; the rest is lost."""
     detail: str = ""
-    """For NOT_STARTED: the reason in a few words."""
+    """For NOT_STARTED: the reason in a few words. For FAILED: what it did, to stand as `Verdict.trouble`."""
 
 
 @dataclass(frozen=True, slots=True)

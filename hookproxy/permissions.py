@@ -44,7 +44,7 @@ class Permissions:
         """A person, or a rule that a hook added, has allowed the call for this session."""
         if occasion.tool in self._allowed_tools:
             return True
-        names = self._groups.names(occasion.tool)
+        names = matching.allowed_as(self._groups.names(occasion.tool))
         return any(rule(name, occasion.arguments) for rule in self._allowed.values() for name in names)
 
     def concern(self, tool: str) -> bool:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.commandline import runs
+from hookproxy import commandline
+from hookproxy.matching import Effort
+
+
+def runs(wanted: str) -> Callable[[str], bool]:
+    may_run = commandline.runs(wanted)
+    return lambda line: may_run(line, Effort())
+
 
 REMOVES = [
     "rm", "rm x", "rm\tx", " rm  x ", "rm\x0bx",
@@ -27,6 +36,14 @@ REMOVES = [
     "busybox rm x", "exec rm x", "eval rm x", "eval 'r'\"m x\"", "sudo $X y", "xargs -I{} {} x", "sudo env nice rm x",
     "sudo -p \\> rm x", "env " + "x " * 300,
     "nice xargs -n 1 rm$@", "ls \\>&eval rm x", ">a\x0bb rm x", ">a\rb nice rm x", "ls\r\nrm x\r\n",
+    "runuser -u root -- rm x", "setpriv --reuid 0 rm x", "prlimit --nofile=9 rm x", "fakeroot rm x",
+    "capsh -- -c 'rm x'", "start-stop-daemon --start --exec /bin/rm -- x", "start-stop-daemon --exec=/bin/rm",
+    "systemd-inhibit rm x", "firejail rm x", "bwrap --bind / / rm x", "dbus-run-session rm x", "chpst -u x rm y",
+    "setuidgid x rm y", "softlimit rm x", "cpulimit -- rm x", "ltrace rm x", "tini -- rm x", "gosu root rm x",
+    "su-exec root rm x", "ssh h rm x", "ssh -p 1 h 'rm x'", "docker run --rm -it i rm x", "podman exec c rm x",
+    "kubectl exec p -- rm x", "flatpak-spawn --host rm x", "git -c alias.x='!rm y' x", "git -c alias.x=!rm x",
+    "git config alias.x '!rm y'", "hash -p /bin/rm x; x y", "tar cf x --to-command='rm' y", "watch rm x",
+    "tar --checkpoint=1 --checkpoint-action=exec='rm x' -cf a b", "parallel rm ::: x", "find . -exec rm {} +",
     # shells
     "sh -c 'rm x'", 'bash -c "ls; rm x"', "bash -c rm\\ x", "env -i sh -c \"r\"m", "echo cm0K | base64 -d | sh",
     "/bin/sh", "bash -c 'ls; r? x'", "env bash -c 'ls; $X y'", "ls # it's\n$X y # '", "cat <<E\nit's\nE\n$X y #'",
@@ -39,6 +56,7 @@ HARMLESS = [
     "[ -f x ] && ls $HOME", "[[ -n $x ]]", "grep -r 'rm -rf' .", "ls *.py", "FOO=bar make -j4", "~/bin/x y",
     "sudo ls /", "sudo echo 'hello'", "grep -E 'a|b' x", "sed 's/a/b/;s/c/d/' x", "git commit -m \"x (y); 'z'\nw\"",
     "for x in a b; do ls $x; done", "find . -name '*.sh'", "bash script.sh", "make > log 2>&1", "python3 -c 'print(1)'",
+    "docker rm x", "docker run --rm i ls", "kubectl get pods", "git -c a.b=c status", "tar cf rm.tar rm", "ssh h ls",
     "echo '{}' > a", "git commit -m 'no more rm'", "ls\r\npwd\r\n",
 ]  # fmt: skip
 

@@ -26,6 +26,7 @@ FLOORS: Final = {
     "model": 0,
     "decision": 0,
     "errors": 0,
+    "hooks_api": 0,  # for hooks: it knows nobody, and nobody here needs it
     "wire": 0,
     # the core: pure and synchronous
     "legible": 1,
@@ -56,6 +57,7 @@ FLOORS: Final = {
     "feedback": 1,
     "dialects": 1,
     # the edges: files, processes, descriptors
+    "config_errors": 2,
     "config_models": 2,
     "config": 2,
     "audit": 2,
@@ -97,8 +99,11 @@ BESIDE: Final = {
     # permission rules: of texts, of command lines, and all of one configuration
     "commandline": {"matching"},
     "rules": {"commandline", "matching"},
-    # hookfile, printed: what all hook files and all hooks' answers have in common
-    "dialects": {"dialects/hookfile", "dialects/identities", "dialects/printed", "matching", "legible", "plain"},
+    # hookfile, kinds, printed: what all hook files and all hooks' answers have in common
+    "dialects": {
+        *("dialects/hookfile", "dialects/identities", "dialects/kinds", "dialects/printed"),
+        *("matching", "legible", "plain"),
+    },
     # one dialect in several files: reading files, telling, reading answers
     "dialects/claude": {"dialects/claude_answer", "dialects/claude_told"},
     "dialects/claude_answer": {"dialects/claude_request"},
@@ -110,7 +115,8 @@ BESIDE: Final = {
     "dialects/docker_agent": {"dialects/docker_agent_answer", "dialects/docker_agent_file"},
     "dialects/docker_agent_file": {"dialects/docker_agent_answer", "dialects/docker_agent_pattern"},
     "dialects/hookfile": {"dialects/yamlfile"},  # which imports PyYAML, for those who have such a file
-    "dialects/own": {"dialects/claude", "dialects/claude_told"},  # our own hooks are claude's, but for names
+    # our own hooks are claude's, but for names and failures
+    "dialects/own": {"dialects/claude", "dialects/claude_told", "dialects/kinds"},
     # the switchboard, from its parts up
     "replies": {"glance"},
     "calls": {"glance", "legible", "replies"},
@@ -133,9 +139,15 @@ BESIDE: Final = {
     "forwarding": {"answers", "calls", "questions", "seals"},
     # the models are a module of their own so that pydantic is imported only where hookproxy.toml is read
     "config": {"config_models"},
+    "config_models": {"config_errors"},
     # only process starts processes
     "runners": {"process"},
-    "runners/command": {"runners/shell", "runners/watch"},
+    "runners/command": {"runners/running", "runners/shell", "runners/watch"},
+    "runners/running": {"runners/watch"},
+    "runners/child": {"runners/watch"},
+    "runners/python": {"runners/threads"},
+    "runners/warm": {"runners/command", "runners/running", "runners/watch"},
+    "runners/worker": {"runners/child", "runners/command", "runners/watch"},
     "transports/pipe": {"transports/direct"},
     # the way of one call, from the outside in
     "lifetime": {"proxy"},

@@ -63,3 +63,12 @@ def test_a_hook_that_failed_or_denies_allows_nothing_else(verdict: Verdict) -> N
     one = permissions()
     assert one.add(verdict) is verdict
     assert not one.allow(call())
+
+
+def test_a_tool_cannot_pose_as_one_of_another_server() -> None:
+    one = Permissions(Groups((), "evil"), Settings(allow=("mcp__github",)))
+    one.add(Verdict(allows=("mcp__github",)))
+    posing = call(tool="mcp__github__wipe")
+    assert not one.allow(posing)
+    own = Proceed(question=Question("the hook", "why"))
+    assert one.ruled(own, posing) == own

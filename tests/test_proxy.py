@@ -13,7 +13,6 @@ import anyio
 import pytest
 
 from hookproxy.model import Event
-from hookproxy.runners import RUNNERS
 from hookproxy.settings import OnTrouble, Settings
 from tests.rig import DIRECT, Rig, frank, frank_group, group, hook, rig
 from tests.spellings import calls_seen
@@ -500,7 +499,7 @@ async def test_too_few_descriptors_for_hooks_beside_calls_are_told_and_no_end_of
 
     async with rig(group(*hooks)) as proxied:
         with pytest.MonkeyPatch.context() as patched:
-            patched.setitem(RUNNERS, "command", fails)
+            patched.setitem(proxied.proxy.hooks.runners.by_type, "command", fails)
             await proxied.agent.send(INITIALIZE)
             assert await proxied.server.line() == INITIALIZE
             await proxied.server.send(INITIALIZED)

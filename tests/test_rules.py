@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -38,7 +40,7 @@ def denies(rule: str, tool: str, **arguments: object) -> bool:
 @pytest.mark.parametrize(
     ("rule", "meant", "other"),
     [
-        ("delete_*", ["delete_file", "delete_"], ["undelete_file", "Delete_file", "delete"]),
+        ("delete_*", ["delete_file", "delete_", "Delete_file", " delete_x"], ["undelete_file", "delete"]),
         ("mcp__files__delete_*", ["delete_x"], ["read"]),
         ("mcp__files", ["delete_x", "read"], []),
         ("mcp__other", [], ["delete_x"]),
@@ -226,6 +228,42 @@ def test_a_text_is_judged_whole_and_in_its_parts() -> None:
     assert not denies("send(secret*)", "send", to="bob", text="a secret", times=1)
 
 
+def test_keys_are_judged_as_texts_are() -> None:
+    assert denies("write_files(/etc/*)", "write_files", files={"/etc/passwd": "x"})
+    assert denies("write_files(/etc/*)", "write_files", **{"/etc/passwd": "x"})
+    assert denies("run(rm:*)", "run", commands=[{"rm -rf /": True}])
+    assert denies("fetch(domain:x.org)", "fetch", **{"https://x.org": "x"})
+    assert not denies("write_files(/etc/*)", "write_files", files={"/tmp/passwd": "x"})
+    assert not denies("write_files(etc*/x)", "write_files", etc="x")
+
+
+def test_case_and_blanks_around_names_and_paths_hide_nothing_and_allow_nothing() -> None:
+    for name in ("Wipe_x", " wipe_x", "wipe_x ", "WIPE_X\n"):
+        assert configured(deny="wipe_*").judge(names(name), b"{}")
+        assert configured(deny="wipe_*").hides(names(name))
+        assert configured(ask="WIPE_*").concerns(names(name))
+        assert configured(allow="wipe_x").judge(names(name), b"{}") is None
+    assert denies("write_file(/etc/*)", "write_file", path="/ETC/passwd")
+    assert denies("write_file(/Etc/*)", "write_file", path=" /eTC/passwd")
+    assert configured(allow="read(/etc/*)").judge(["read"], b'{"path":"/ETC/x"}') is None
+
+
+def test_a_servers_name_is_written_as_it_is_or_as_claude_code_composes_it() -> None:
+    composed = ("wipe", "mcp__my_server__wipe")
+    for rule in ("mcp__my.server__wipe", "mcp__my.server", "mcp__my_server__w*", "mcp__m*.server__[vw]ipe"):
+        assert configured(deny=rule).judge(composed, b"{}")
+    assert configured(deny="mcp__x__a.b").judge(("a.b", "mcp__x__a.b"), b"{}")
+
+
+def test_no_tool_is_allowed_because_it_calls_itself_another_servers() -> None:
+    posing = ("mcp__github__wipe", "mcp__evil__mcp__github__wipe")
+    for rule in ("mcp__github", "mcp__github__wipe"):
+        assert configured(allow=rule).judge(posing, b"{}") is None
+        assert configured(deny=rule).judge(posing, b"{}")
+    for rule in ("*", "mcp__evil", "mcp__evil__mcp__github__wipe"):
+        assert configured(allow=rule).judge(posing, b"{}")
+
+
 # --- calls that cannot be judged ---
 
 
@@ -258,6 +296,51 @@ def test_long_arguments_take_no_time() -> None:
         one = configured(deny=rule, allow=rule)
         for key in ("command", "text"):
             one.judge(["run"], json.dumps({key: long}).encode())
+
+
+# --- how much is judged ---
+
+SHORT = {f"a{number}": "x" for number in range(500)}
+
+
+@pytest.mark.parametrize("rule", ["run(/etc/*)", "run(rm:*)", "run(a*b*c)", "run(domain:*.x.org)"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {**SHORT, "list": ["y" * 3_000_000]},
+        {"list": ["y"] * 1_000_000},
+        {f"k{number}": 1 for number in range(300_000)},
+        {"command": ";".join("sudo " + "-a b " * 60 + str(number) for number in range(3900))},
+        {"command": ";".join("xargs " + "env " * 250 + str(number) for number in range(900))},
+        {"text": "y" * 20_000_000},
+    ],
+)
+def test_a_call_takes_little_time_and_memory_and_counts_as_meant_if_it_would_not(
+    rule: str, arguments: dict[str, object]
+) -> None:
+    guard, raw = configured(deny=rule, allow=rule), json.dumps(arguments, separators=(",", ":")).encode()
+    tracemalloc.start()
+    start = process_time()
+    ruling = guard.judge(["run"], raw)
+    took = process_time() - start
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert ruling == Ruling(DENY, rule)
+    assert took < 1  # 0.05 where nobody counts the memory
+    assert peak < 5 * len(raw)
+
+
+def test_a_long_text_beside_a_path_is_not_what_a_rule_about_paths_means() -> None:
+    for content in ("// a comment\n" * 20_000, "y" * 500_000):
+        assert not denies("write_file(/etc/*)", "write_file", path="/tmp/x", content=content)
+        assert not denies("write_files(/etc/*)", "write_files", files=[{"path": "/tmp/x", "text": content[:200_000]}])
+    for path in (
+        "/etc/" + "./" * 50_000 + "passwd",
+        "/tmp/" + "./" * 50_000 + "../etc",
+        "/tmp/" + "./" * 3000 + "../etc/x",
+    ):
+        assert denies("write_file(/etc/*)", "write_file", path=path)
+        assert denies("write_file(/etc/*)", "write_file", files=[path])
 
 
 # --- what is no rule ---

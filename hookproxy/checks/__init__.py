@@ -102,7 +102,7 @@ def _entry(hook: Hook, place: Finding, noted: list[Finding]) -> Entry:
         event_name=_spelled(spec, hook.group.dialect, place.key),
         matcher=spec.matcher,
         only_if=spec.only_if,
-        command=spec.shell or shlex.join(spec.argv) or spec.label,
+        command=spec.shell or shlex.join(spec.argv) or spec.runs or spec.label,
         timeout=spec.timeout,
         on_failure=choices.on_failure(hook),
         fires=True,

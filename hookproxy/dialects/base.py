@@ -86,6 +86,8 @@ class Dialect:
     """Of several answers to PermissionRequest the last counts; else a denial does."""
     agents: tuple[str, ...] = ()
     """Names, as in `clientInfo`, of agents that run such hooks themselves: with us in between they would run twice."""
+    steady: bool = False
+    """The variables that `write` gives are the same at each occasion: a process may be started before there is one."""
     variables: tuple[str, ...] = ()
     """Names of the identity variables it sets; other dialects' hooks do not inherit them."""
 

@@ -10,7 +10,7 @@ from typing import Final
 from .. import matching
 from ..model import Event, HookSpec, Order
 from ..settings import ToolNames
-from . import claude_answer, claude_told, hookfile
+from . import claude_answer, claude_told, hookfile, kinds
 from .base import Dialect, HookFile, HookList
 from .claude_told import TOOL_EVENTS
 from .hookfile import Table
@@ -54,13 +54,12 @@ _ELSEWHERE: Final = {
 _OTHER_TYPES: Final = {
     "prompt": "is impossible here: there is no model to ask",
     "agent": "is impossible here: there is no agent to start",
-    "http": "is not supported yet",
-    "mcp_tool": "is not supported yet",
+    "mcp_tool": "is impossible here: the one MCP server in reach gets the agent's calls, and no others",
 }
 _GROUP_KEYS: Final = ("matcher", "hooks")
 _HOOK_KEYS: Final = (
     "type", "command", "args", "timeout", "if", "async", "asyncRewake", "once", "shell", "statusMessage",
-    "onFailure",
+    "onFailure", "url", "headers", "allowedEnvVars",
 )  # fmt: skip
 _OF_PLUGINS: Final = re.compile(r"\$\{?(CLAUDE_PLUGIN_\w+|user_config\.\w+)")
 """What Claude Code fills in for the hooks of an installed plugin."""
@@ -118,7 +117,7 @@ def _group(file: HookFile, event: Event, group: Table) -> HookList:
     hooks: list[HookSpec] = []
     for entry in group.tables("hooks"):
         entry.require("type", 'write "type": "command"')
-        entry.choice("type", ("command", *_OTHER_TYPES), "")
+        entry.choice("type", ("command", "http", *_OTHER_TYPES), "")
         impossible = _impossible(event, entry)
         if impossible:
             notes.append(f"{file.path}: {entry.path} does not run: {impossible}")
@@ -129,12 +128,10 @@ def _group(file: HookFile, event: Event, group: Table) -> HookList:
 
 
 def _hook(file: HookFile, event: Event, group: Table, entry: Table, matches: Callable[[str], bool]) -> HookSpec:
-    entry.require("command")
     entry.text("statusMessage")
-    command, args, places = entry.text("command"), entry.texts("args"), _places(file)
-    if not command.strip():
-        raise entry.wrong("command", "is empty")
-    words = () if args is None else tuple(_substituted(word, places) for word in (command, *args))
+    post = kinds.post(entry, "allowedEnvVars") if entry.text("type") == "http" else None
+    command, words = ("", ()) if post else _command(file, entry)
+    places = _places(file)
     on_failure = entry.choice("onFailure", ("block", "continue"), "continue")
     if "if" in entry.members:
         hookfile.compiled(entry, "if", matching.permission_rule)
@@ -142,18 +139,31 @@ def _hook(file: HookFile, event: Event, group: Table, entry: Table, matches: Cal
         dialect=CLAUDE.name,
         source=f"{file.path}: {entry.path}",
         event=event,
-        label=hookfile.label_of(list(words)) if words else hookfile.label(command),
+        label=post.host if post else hookfile.label_of(list(words)) if words else hookfile.label(command),
         matcher=group.text("matcher"),
         matches=matches,
         argv=hookfile.located(words, file.project_dir),
         shell="" if words else command,
         cwd=file.project_dir,
-        env=tuple(places.items()),
+        env=() if post else tuple(places.items()),
         timeout=hookfile.timeout(entry, event, TIMEOUT),
         background=entry.flag("async") or entry.flag("asyncRewake"),
         fails_closed=on_failure == "block",
         only_if=entry.text("if"),
+        type=entry.text("type"),
+        url=post.url if post else "",
+        headers=post.headers if post else (),
+        allowed_env_vars=post.allowed_env_vars if post else (),
     )
+
+
+def _command(file: HookFile, entry: Table) -> tuple[str, tuple[str, ...]]:
+    """The command as written, and its words where it has `args`."""
+    entry.require("command")
+    command, args, places = entry.text("command"), entry.texts("args"), _places(file)
+    if not command.strip():
+        raise entry.wrong("command", "is empty")
+    return command, () if args is None else tuple(_substituted(word, places) for word in (command, *args))
 
 
 def _places(file: HookFile) -> dict[str, str]:
@@ -230,5 +240,6 @@ CLAUDE: Final = Dialect(
     fits=fits,
     folders=(".claude",),
     agents=("claude-code",),
+    steady=True,
     variables=IDENTITIES["claude"],
 )

@@ -189,4 +189,5 @@ CODE_ASSIST: Final = Dialect(
     options=("max_retries",),
     folders=(".claude",),  # as its page on configuration has it: .claude/settings.json, also under the home folder
     agents=("code-assist",),
+    steady=True,
 )

@@ -262,6 +262,7 @@ COPILOT: Final = Dialect(
     later_overrides=True,
     agents=("github-copilot-developer",),
     variables=IDENTITIES["copilot"],
+    steady=True,
 )
 
 COPILOT_CURRENT: Final = replace(

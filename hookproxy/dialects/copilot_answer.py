@@ -129,7 +129,7 @@ def read_current(spec: HookSpec, result: HookResult) -> Verdict:
     if exited and result.code == SPEAKS and spec.event is Event.POST_TOOL_USE_FAILURE:
         return _aside(spec, _recovery(result))
     verdict = _verdict(spec, result, _CURRENT_ANSWERS)
-    errored = result.ended in (Ended.SIGNALLED, Ended.NOT_STARTED) or (exited and result.code)
+    errored = result.ended in (Ended.SIGNALLED, Ended.NOT_STARTED, Ended.FAILED) or (exited and result.code)
     if errored and spec.event is Event.PRE_TOOL_USE:
         verdict = replace(verdict, trouble=f"{ERRORED}: {verdict.trouble}", fails_closed=True)
     return _aside(spec, verdict)

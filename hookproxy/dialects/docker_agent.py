@@ -200,6 +200,7 @@ DOCKER_AGENT: Final = Dialect(
     options=("agent",),
     suffixes=(".yaml", ".yml", ".json"),
     agents=("docker agent",),
+    steady=True,
 )
 
 DOCKER_AGENT_CURRENT: Final = replace(

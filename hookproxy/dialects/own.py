@@ -10,7 +10,7 @@ from .. import matching
 from ..errors import ConfigError
 from ..model import Event, HookSpec
 from ..settings import OnTrouble, ToolNames
-from . import hookfile
+from . import hookfile, kinds
 from .claude import CLAUDE
 from .claude_told import TOOL_EVENTS
 from .hookfile import Table
@@ -18,7 +18,7 @@ from .hookfile import Table
 TIMEOUT: Final = 60.0
 """Seconds. MCP agents commonly give up on a call after a minute: a slower hook would judge a dead one."""
 
-KEYS: Final = ("matcher", "command", "argv", "timeout", "on_trouble", "name", "env", "async", "if")
+KEYS: Final = ("matcher", *kinds.KEYS, "timeout", "on_trouble", "name", "env", "async", "if")
 """Every key of a `[[hooks.EVENT]]` table."""
 
 OWN: Final = replace(
@@ -42,9 +42,9 @@ def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str)
     entry = Table(where, "", table)
     for key, hint in entry.unknown(KEYS).items():
         raise ConfigError(where, f"unknown key {key!r}", hint or f"the keys are {', '.join(KEYS)}")
-    command, argv = entry.text("command"), entry.texts("argv") or ()
-    if bool(command.strip()) == bool(argv):
-        raise ConfigError(where, "needs exactly one of command and argv", 'write command = "./guard.sh"')
+    kind = kinds.kind_of(entry, folder)
+    if "env" in entry.members and kind.type in ("python", "http"):
+        raise entry.wrong("env", f"is not for a hook of type {kind.type!r}", "only a program has variables of its own")
     if "if" in entry.members:
         hookfile.compiled(entry, "if", matching.permission_rule)
         if event not in TOOL_EVENTS:
@@ -55,11 +55,11 @@ def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str)
         dialect=OWN.name,
         source=where,
         event=event,
-        label=entry.text("name") or (hookfile.label_of(list(argv)) if argv else hookfile.label(command)),
+        label=entry.text("name") or kind.label,
         matcher=entry.text("matcher"),
         matches=matches,
-        argv=hookfile.located(argv, folder),
-        shell=command if not argv else "",
+        argv=kind.argv,
+        shell=kind.shell,
         cwd=folder,
         env=tuple((key, entry.table("env").text(key)) for key in entry.table("env").members),
         timeout=hookfile.timeout(entry, event, TIMEOUT),
@@ -68,4 +68,12 @@ def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str)
         withholds=True,
         on_trouble=OnTrouble(on_trouble) if "on_trouble" in entry.members else None,
         only_if=entry.text("if"),
+        type=kind.type,
+        call=kind.call,
+        url=kind.post.url,
+        headers=kind.post.headers,
+        allowed_env_vars=kind.post.allowed_env_vars,
+        concurrent=kind.concurrent,
+        warm_max_age=kind.warm_max_age,
+        warm_spares=kind.warm_spares,
     )

@@ -51,6 +51,8 @@ def ending(spec: HookSpec, result: HookResult) -> str:
         return "could not be started" + after_colon(result.detail)
     if result.ended is Ended.CANCELLED:
         return "was ended with its call"
+    if result.ended is Ended.FAILED:
+        return cut(result.detail.partition("\n")[0], FIRST_LINE) or "failed"
     try:
         name = signal.Signals(result.code).name
     except ValueError:  # a real-time signal has no name

@@ -2,7 +2,50 @@
 
 from __future__ import annotations
 
-from . import command
-from .base import Runner
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Final, Self
 
-RUNNERS: dict[str, Runner] = {"command": command.run}
+import anyio
+
+from ..model import HookSpec
+from . import command
+from .base import Keep, Kept, Runner, Say
+
+RUNNERS: Final[dict[str, Runner]] = {"command": command.run}
+"""What needs no more than an occasion."""
+
+_KEEPING: Final = ("warm", "worker", "python", "http")
+"""What keeps something between occasions: modules, each imported where a hook has its type."""
+
+_END: Final = 2.0  # seconds for the end of all that is kept
+
+
+class Runners:
+    """The runners that these hooks need, for one run of the proxy."""
+
+    def __init__(self, hooks: Iterable[HookSpec], say: Say) -> None:
+        """Raises ConfigError for a hook that cannot run."""
+        hooks = list(hooks)
+        self.by_type = dict(RUNNERS)
+        self._kept: list[Kept] = []
+        for kind in _KEEPING:
+            if of_kind := [spec for spec in hooks if spec.type == kind]:
+                keep: Keep = import_module(f".{kind}", __package__).keep
+                kept = keep(of_kind, say)
+                self._kept.append(kept)
+                self.by_type[kind] = kept.run
+
+    async def __aenter__(self) -> Self:
+        """What is kept ends with the block, however that ends."""
+        return self
+
+    async def __aexit__(self, *_problem: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End all that is kept, also where we are being cancelled."""
+        with anyio.move_on_after(_END, shield=True):
+            async with anyio.create_task_group() as tasks:
+                for kept in self._kept:
+                    tasks.start_soon(kept.aclose)

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
 
 from ..model import Document, HookResult, HookSpec
 
-Runner = Callable[[HookSpec, Document, Mapping[str, str]], Awaitable[HookResult]]
+Runner = Callable[[HookSpec, Document, Mapping[str, str]], Coroutine[None, None, HookResult]]
 """Runs `spec` once: `document.stdin` on its standard input, `document.env` over the given environment.
 
 Never raises for what a hook does: every end is a HookResult. On cancel the hook's whole process group is ended and
 waited for before the cancellation goes on.
+"""
+
+Say = Callable[[HookSpec, str], None]
+"""Tells people something about a hook, in one sentence without a full stop. Never blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A runner that keeps something from one occasion to the next: processes, connections, threads."""
+
+    run: Runner
+    aclose: Callable[[], Coroutine[None, None, None]]
+    """Ends all that is kept; afterwards nothing runs any more. Takes a second at most."""
+
+
+Keep = Callable[[list[HookSpec], Say], Kept]
+"""What a module of such a runner offers as `keep`, once for each run of the proxy: `list` are its type's hooks.
+
+Raises ConfigError for a hook that cannot run. Starts no process and no thread: the first occasion does.
 """

@@ -86,6 +86,10 @@ class Watch:
         """Call `ready` whenever `fd` is, until it is closed through `close`."""
         self._descriptors.add_direct(fd, for_what, ready)
 
+    def forget(self, fd: int) -> None:
+        """Watch `fd` no longer, and leave it open."""
+        self._descriptors.remove_direct(fd)
+
     def close(self, fd: int) -> None:
         """Close `fd`, watched or not. Watching ends first, because the next pipe may get the same number."""
         self._descriptors.remove_direct(fd)

@@ -26,6 +26,8 @@ from report import (
     HOOK_FIGURES,
     HOOKED,
     RELAYS,
+    RUNNER_FIGURES,
+    RUNNERS,
     Result,
     budget_rows,
     figure_rows,
@@ -117,6 +119,7 @@ def show(samples: Samples, results: list[Result], about: str, markdown: bool) ->
     parts = [
         (["no hook at work", "where", *RELAYS], figure_rows(samples, FIGURES, RELAYS)),
         (["a hook at work", "where", *HOOKED], figure_rows(samples, HOOK_FIGURES, HOOKED)),
+        (["other hooks", "where", *RUNNERS], figure_rows(samples, RUNNER_FIGURES, RUNNERS)),
         (["budget", "where", "measured", "quartiles", "limit", ""], budget_rows(results, plain)),
     ]
     for head, rows in parts:

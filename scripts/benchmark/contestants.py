@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,19 @@ OWN_ENVIRONMENT = HERE.parents[1] / ".bench"
 DIRECT, FLOOR, FASTMCP, SPAWN = "direct", "floor", "fastmcp", "spawn + wait"
 PLAIN, UNMATCHED = "hookproxy", "hookproxy unmatched"
 PRE_HOOK, POST_HOOK = "hookproxy /bin/true", "hookproxy reader"
+
+PYTHON, WORKER, HTTP = "hookproxy python", "hookproxy worker", "hookproxy http"
+COLD_PYTHON, WARM_PYTHON = "hookproxy Python script", "hookproxy warm Python script"
+COLD_JQ, WARM_JQ = "hookproxy bash+jq", "hookproxy warm bash+jq"
+WITHOUT_SPAWN = (PYTHON, WORKER, HTTP)
+WITH_SCRIPTS = (COLD_PYTHON, WARM_PYTHON, COLD_JQ, WARM_JQ)
+
+_HOOKS = {
+    "function.py": "def check(document):\n    return None\n",
+    "worker.py": "import json, sys\nfor line in sys.stdin:\n    json.loads(line)\n    print('{}', flush=True)\n",
+    "script.py": "import json, sys\njson.load(sys.stdin)\n",
+    "script.sh": 'text=$(jq -r .tool_input.text)\nif [ "$text" = rm ]; then exit 2; fi\n',
+}
 
 DRAINED = "drained"
 """The file in which the reading hook leaves how many bytes it got."""
@@ -68,6 +82,39 @@ def hookproxy(name: str, folder: Path, hooks: Hooks) -> Contestant:
     return Contestant(name, lambda server: [*argv, "--", *server])
 
 
+def own(name: str, folder: Path, *lines: str, around: tuple[str, ...] = ()) -> Contestant:
+    """The same with a hook of our own; `lines` say how it runs, beside the files of _HOOKS."""
+    for file, text in _HOOKS.items():
+        (folder / file).write_text(text)
+    config = folder / f"{name.replace(' ', '-')}.toml"
+    text = "\n".join(["[[hooks.PreToolUse]]", 'matcher = "echo"', *lines])
+    config.write_text(text)
+    argv = [str(Path(sys.executable).parent / "hookproxy"), "run", "--config", str(config)]
+
+    def command(server: list[str]) -> list[str]:
+        config.write_text(text)
+        return [*around, *([str(config)] if around else []), *argv, "--", *server]
+
+    return Contestant(name, command)
+
+
+def all_runners(folder: Path) -> list[Contestant]:
+    """The ways in which a hook runs without a new process, and scripts cold and warm."""
+    python, shell = json.dumps([sys.executable, "script.py"]), json.dumps(["bash", "script.sh"])
+    worker = json.dumps([sys.executable, "worker.py"])
+    serving = (sys.executable, str(HERE / "hook_server.py"))
+    listed = [
+        own(PYTHON, folder, 'type = "python"', 'call = "function:check"'),
+        own(WORKER, folder, 'type = "worker"', f"argv = {worker}"),
+        own(HTTP, folder, 'type = "http"', 'url = "http://127.0.0.1:PORT/"', around=serving),
+        own(COLD_PYTHON, folder, f"argv = {python}"),
+        own(WARM_PYTHON, folder, f"argv = {python}", "warm = true"),
+    ]
+    if shutil.which("jq"):
+        listed += [own(COLD_JQ, folder, f"argv = {shell}"), own(WARM_JQ, folder, f"argv = {shell}", "warm = true")]
+    return listed
+
+
 def all_contestants(folder: Path) -> dict[str, Contestant]:
     """By name; hook files are written into the folder."""
     true, elsewhere = bin_true(), "mcp__other__.*"
@@ -82,6 +129,7 @@ def all_contestants(folder: Path) -> dict[str, Contestant]:
         hookproxy(POST_HOOK, folder, {"PostToolUse": ("mcp__.*__many", shlex.join(drain(folder)))}),
         Contestant(SPAWN, lambda _: [sys.executable, str(HERE / "spawner.py")]),
         Contestant(FASTMCP, lambda server: fastmcp + server, slow=True, foreign=True),
+        *all_runners(folder),
     ]
     return {contestant.name: contestant for contestant in listed}
 

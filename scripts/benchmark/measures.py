@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ from contestants import (
     PRE_HOOK,
     SPAWN,
     UNMATCHED,
+    WITH_SCRIPTS,
+    WITHOUT_SPAWN,
     Contestant,
     bin_true,
     drain,
@@ -32,6 +35,8 @@ RELAYS = (DIRECT, FLOOR, PLAIN, UNMATCHED, FASTMCP)
 NOTIFICATIONS = 20_000
 HALF = LONG_RESULT // 2
 """The least that a hook after `many` reads, in bytes: the text of the result, without its structuredContent."""
+PAUSE = 0.15
+"""Seconds: an interpreter has started in less."""
 SLOW_EVERY = 4
 """A slow contestant takes part in one block of four: it is far off, and would take most of the time."""
 
@@ -121,6 +126,15 @@ def hook_alone(peer: Spawner, folder: Path) -> list[float]:
     return peer.times(drain(folder), 1, int(drained.read_text()) if drained.exists() else HALF)
 
 
+def spaced(peer: Session, count: int) -> list[float]:
+    """Calls with a pause before each, as an agent makes that thinks: what is to be ready is ready then."""
+    figures = []
+    for _ in range(count):
+        time.sleep(PAUSE)
+        figures += peer.latencies(1)
+    return figures
+
+
 def hooked(folder: Path) -> list[Measure]:
     """Measures of calls with a hook at work, whose files are in the folder."""
     true = [bin_true()]
@@ -152,6 +166,8 @@ def hooked(folder: Path) -> list[Measure]:
                 POST_HOOK: lambda peer: hooked_result(peer, folder / DRAINED),
             },
         ),
+        Measure("runners", 8, {name: lambda peer: peer.latencies(100, 5) for name in (UNMATCHED, *WITHOUT_SPAWN)}),
+        Measure("scripts", 4, {name: lambda peer: spaced(peer, 4) for name in (UNMATCHED, *WITH_SCRIPTS)}),
     ]
 
 

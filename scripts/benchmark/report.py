@@ -6,11 +6,30 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median, quantiles
 
-from contestants import DIRECT, FASTMCP, FLOOR, PLAIN, POST_HOOK, PRE_HOOK, SPAWN, UNMATCHED
+from contestants import (
+    COLD_JQ,
+    COLD_PYTHON,
+    DIRECT,
+    FASTMCP,
+    FLOOR,
+    HTTP,
+    PLAIN,
+    POST_HOOK,
+    PRE_HOOK,
+    PYTHON,
+    SPAWN,
+    UNMATCHED,
+    WARM_JQ,
+    WARM_PYTHON,
+    WITH_SCRIPTS,
+    WITHOUT_SPAWN,
+    WORKER,
+)
 from measures import Block, Samples
 
 RELAYS = [DIRECT, FLOOR, PLAIN, UNMATCHED, FASTMCP]
 HOOKED = [SPAWN, FLOOR, UNMATCHED, PRE_HOOK, POST_HOOK]
+RUNNERS = [UNMATCHED, *WITHOUT_SPAWN, *WITH_SCRIPTS]
 TIMES = "\N{MULTIPLICATION SIGN}"
 US, MS, K = 1e-3, 1e-6, 1e-3
 """From nanoseconds to µs and ms; from messages to thousands of messages."""
@@ -77,6 +96,17 @@ HOOK_FIGURES = [
     Figure("8 calls in flight, calls/s", "hooks", 1),
     Figure("a 10 MB many-token result, ms", "hooked-result", MS, form=".1f"),
 ]
+
+
+RUNNER_FIGURES = [
+    Figure("one call, p50 µs", "runners", US),
+    Figure("one call after a pause, p50 µs", "scripts", US),
+]
+
+
+def beyond_unhooked(name: str) -> Callable[[Of], float]:
+    """Milliseconds that the contestant's hook adds to a call."""
+    return lambda of: (of(name) - of(UNMATCHED)) * MS
 
 
 def added(of: Of, name: str) -> float:
@@ -174,6 +204,11 @@ BUDGETS = [
         0.85,
         least=True,
     ),
+    Budget("a Python function: beyond an unhooked call", "runners", beyond_unhooked(PYTHON), 0.1, "ms"),
+    Budget("a worker: beyond an unhooked call", "runners", beyond_unhooked(WORKER), 0.15, "ms"),
+    Budget("a web service: beyond an unhooked call", "runners", beyond_unhooked(HTTP), 0.6, "ms"),
+    Budget("a Python script: warm over cold", "scripts", lambda of: of(WARM_PYTHON) / of(COLD_PYTHON), 0.35),
+    Budget("bash and jq: warm over cold", "scripts", lambda of: of(WARM_JQ) / of(COLD_JQ), 0.15),
 ]
 
 

@@ -8,6 +8,14 @@ from hookproxy.dialects.claude import CLAUDE
 from hookproxy.model import Event, HookSpec, Order
 from hookproxy.settings import ToolNames
 
+OF_OTHER_TYPES = {
+    part.name: part.default
+    for part in fields(HookSpec)
+    if part.name in {"call", "url", "headers", "allowed_env_vars", "concurrent", "warm_max_age", "warm_spares"}
+}
+"""What only hooks have that are no plain commands."""
+
+
 # --- settings files ---
 
 
@@ -36,6 +44,7 @@ def test_a_hook_is_read_with_everything_its_entry_says() -> None:
     assert hook.matches("mcp__github__search")
     assert not hook.matches("Bas")
     assert {name.name: getattr(hook, name.name) for name in fields(hook) if name.name != "matches"} == {
+        **OF_OTHER_TYPES,
         "dialect": "claude",
         "source": "/repo/.claude/settings.json: hooks.PreToolUse[0].hooks[0]",
         "event": Event.PRE_TOOL_USE,

@@ -70,8 +70,7 @@ def test_an_event_that_cannot_occur_is_told_of(event: str) -> None:
     [
         ({"type": "prompt", "prompt": "?"}, 0, "type 'prompt' is impossible here: there is no model to ask"),
         ({"type": "agent", "prompt": "?"}, 0, "type 'agent' is impossible here: there is no agent to start"),
-        ({"type": "http", "url": "http://x"}, 0, "type 'http' is not supported yet"),
-        ({"type": "mcp_tool", "server": "a", "tool": "b"}, 0, "type 'mcp_tool' is not supported yet"),
+        ({"type": "mcp_tool", "server": "a", "tool": "b"}, 0, "type 'mcp_tool' is impossible here: the one MCP server"),
         ({"shell": "powershell"}, 0, "PowerShell is not supported"),
         ({"once": True}, 1, "`once` counts in skills only"),
         ({"asyncRewake": True}, 1, "`asyncRewake` cannot wake the agent"),

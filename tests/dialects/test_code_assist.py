@@ -55,6 +55,13 @@ PAGE = """{
 }"""
 """The example of the page's section on configuration."""
 
+OF_OTHER_TYPES = {
+    part.name: part.default
+    for part in fields(HookSpec)
+    if part.name in {"call", "url", "headers", "allowed_env_vars", "concurrent", "warm_max_age", "warm_spares"}
+}
+"""What only hooks have that are no plain commands."""
+
 
 def told(occasion: Occasion) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(CODE_ASSIST.write(SPEC, occasion).stdin)
@@ -158,6 +165,7 @@ def test_a_hook_is_read_into_these_values() -> None:
     hook = one({"command": "python guard.py --strict", "timeout": 2500, "name": "danger-guard"})
     assert hook.matches("anything")
     assert {name.name: getattr(hook, name.name) for name in fields(hook) if name.name != "matches"} == {
+        **OF_OTHER_TYPES,
         "dialect": "code-assist",
         "source": "/repo/.claude/settings.json: hooks.PreToolUse[0]",
         "event": Event.PRE_TOOL_USE,

@@ -18,6 +18,13 @@ from hookproxy.settings import ToolNames
 PATH = "/repo/.github/hooks/guard.json"
 BOTH = pytest.mark.parametrize("dialect", [COPILOT, COPILOT_CURRENT], ids=lambda dialect: dialect.name)
 
+OF_OTHER_TYPES = {
+    part.name: part.default
+    for part in fields(HookSpec)
+    if part.name in {"call", "url", "headers", "allowed_env_vars", "concurrent", "warm_max_age", "warm_spares"}
+}
+"""What only hooks have that are no plain commands."""
+
 
 def load(
     hooks: object,
@@ -56,6 +63,7 @@ def test_a_hook_is_read_with_everything_its_entry_says() -> None:
         environ={"TOK": "t0", "HOME": "/home/me"},
     )
     assert {name.name: getattr(hook, name.name) for name in fields(hook) if name.name != "matches"} == {
+        **OF_OTHER_TYPES,
         **{field.name: field.default for field in fields(HookSpec) if isinstance(field.default, str | bool | int)},
         "dialect": "copilot",
         "source": f"{PATH}: hooks.preToolUse[0]",

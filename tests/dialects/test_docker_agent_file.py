@@ -64,6 +64,13 @@ hooks:
 """
 """The page's section on timeouts; its indentation is restored."""
 
+OF_OTHER_TYPES = {
+    part.name: part.default
+    for part in fields(HookSpec)
+    if part.name in {"call", "url", "headers", "allowed_env_vars", "concurrent", "warm_max_age", "warm_spares"}
+}
+"""What only hooks have that are no plain commands."""
+
 
 def load(text: object, dialect: Dialect = DOCKER_AGENT, path: str = "/repo/agent.yaml", **options: str) -> HookList:
     written = text if isinstance(text, str) else json.dumps(text)
@@ -124,6 +131,7 @@ def test_a_file_with_hooks_alone_is_accepted_and_its_timeout_is_in_seconds(diale
 def test_a_hook_has_what_its_entry_says_and_the_documented_defaults() -> None:
     hook = one(command("python3 scripts/guard.py --strict", timeout=1.5), matcher="shell")
     assert {part.name: getattr(hook, part.name) for part in fields(hook) if part.name != "matches"} == {
+        **OF_OTHER_TYPES,
         "dialect": "docker-agent",
         "source": "/repo/agent.yaml: hooks.pre_tool_use[0].hooks[0]",
         "event": Event.PRE_TOOL_USE,

@@ -48,6 +48,13 @@ SAMPLE = """
 }
 """
 
+OF_OTHER_TYPES = {
+    part.name: part.default
+    for part in fields(HookSpec)
+    if part.name in {"call", "url", "headers", "allowed_env_vars", "concurrent", "warm_max_age", "warm_spares"}
+}
+"""What only hooks have that are no plain commands."""
+
 
 def spec(event: Event) -> HookSpec:
     return HookSpec("lime", "s.json", event, "guard.sh", shell="guard.sh")
@@ -156,6 +163,7 @@ def test_a_hook_is_read_with_everything_that_is_known_of_it() -> None:
     (hook,) = load({"hooks": {"PreToolUse": ["python3 guards/paths.py --strict"]}}).hooks
     assert hook.matches("anything")
     assert {name.name: getattr(hook, name.name) for name in fields(hook) if name.name != "matches"} == {
+        **OF_OTHER_TYPES,
         "dialect": "lime",
         "source": "/repo/.lime/settings.json: hooks.PreToolUse[0]",
         "event": Event.PRE_TOOL_USE,

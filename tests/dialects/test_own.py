@@ -73,7 +73,7 @@ def test_argv_starts_its_program_from_the_files_folder() -> None:
     ("toml", "message", "hint"),
     [
         ('comand = "x"', "unknown key 'comand'", "did you mean 'command'?"),
-        ('command = "x"\ncolour = 1', "unknown key 'colour'", "the keys are matcher, command,"),
+        ('command = "x"\ncolour = 1', "unknown key 'colour'", "the keys are matcher, type, command,"),
         ("", "needs exactly one of command and argv", "write command"),
         ('command = "x"\nargv = ["y"]', "needs exactly one of command and argv", ""),
         ('command = "  "', "needs exactly one of command and argv", ""),
@@ -105,7 +105,8 @@ def test_if_is_refused_where_it_would_never_let_the_hook_run(event: Event) -> No
 
 def test_the_keys_are_those_of_the_reference() -> None:
     assert set(KEYS) == {
-        "matcher", "command", "argv", "timeout", "on_trouble", "name", "env", "async", "if"
+        "matcher", "command", "argv", "timeout", "on_trouble", "name", "env", "async", "if",
+        "type", "concurrent", "call", "url", "headers", "allowed_env_vars", "warm", "warm_max_age", "warm_spares"
     }  # fmt: skip
 
 

@@ -348,3 +348,75 @@ def test_docker_agent_refuses_in_its_current_edition_where_its_script_fails(proj
     assert answer.failed
     assert "exited with status 5" in answer.texts[0]
     assert "exited with status 5" in heard
+
+
+def ask_often(project: Path, options: tuple[str, ...], calls: list[tuple[str, dict[str, object]]]) -> list[Answer]:
+    """The answers to several calls of one session, one after another."""
+    command = [sys.executable, "-m", "hookproxy", "run", *options, "--name", "tiny", "--", sys.executable, str(SERVER)]
+    answers = []
+    with subprocess.Popen(
+        command, cwd=project, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
+    ) as running:
+        assert running.stdin
+        assert running.stdout
+        assert running.stderr
+        for number, (tool, arguments) in enumerate(calls):
+            params = {"name": tool, "arguments": arguments}
+            call = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+            print(json.dumps(call), file=running.stdin, flush=True)
+            result = json.loads(running.stdout.readline())["result"]
+            answers.append(Answer(result.get("isError", False), [block["text"] for block in result["content"]]))
+        running.stdin.close()
+        assert running.stderr.read() == ""
+        assert running.wait(10) == 0
+    return answers
+
+
+@in_copy_of("worker")
+def test_workers_remember_and_are_asked_about_each_call(project: Path) -> None:
+    calls: list[tuple[str, dict[str, object]]] = [("read", {"n": n}) for n in range(4)]
+    *passed, refused = ask_often(project, OWN, calls)
+    assert [one.received for one in passed] == [{"n": 0}, {"n": 1}, {"n": 2}]
+    assert (refused.failed, refused.texts) == (
+        True,
+        ["Blocked by the PreToolUse hook limit: read was called three times already."],
+    )
+    (secret,) = ask_often(project, OWN, [("read", {"q": "what is swordfish?"})])
+    assert secret.texts == ["Blocked by the PreToolUse hook words: swordfish is a secret."]
+
+
+@in_copy_of("python")
+def test_python_keeps_paths_below_the_project(project: Path) -> None:
+    passed, refused = ask_often(project, OWN, [("read", {"path": "a/b"}), ("read", {"path": "../x"})])
+    assert passed.received == {"path": "a/b"}
+    assert refused.texts == ["Blocked by the PreToolUse hook paths: ../x is outside of the project."]
+
+
+@in_copy_of("python")
+def test_python_stops_start_up_where_its_module_is_missing(project: Path) -> None:
+    (project / "guards.py").unlink()
+    command = [sys.executable, "-m", "hookproxy", "run", *OWN, "--", sys.executable, str(SERVER)]
+    ended = subprocess.run(
+        command, cwd=project, input="", capture_output=True, encoding="utf-8", timeout=30, check=False
+    )
+    assert ended.returncode != 0
+    assert "cannot import guards: there is no module 'guards'" in ended.stderr
+
+
+@in_copy_of("python")
+def test_what_a_python_hook_prints_never_reaches_the_wire(project: Path) -> None:
+    (project / "guards.py").write_text(
+        "import os\nprint('at import')\ndef check(d):\n    print('{}', flush=True)\n    os.write(1, b'raw\\n')\n"
+    )
+    answer, heard = ask_aloud(project, OWN, "read", path="a")
+    assert answer.received == {"path": "a"}
+    assert "raw" in heard
+    assert "at import" in heard
+
+
+@in_copy_of("warm")
+def test_warm_judges_each_call_by_a_process_of_its_own(project: Path) -> None:
+    calls: list[tuple[str, dict[str, object]]] = [("a", {"t": "x" * n}) for n in (1, 20_000, 2, 20_000)]
+    answers = ask_often(project, OWN, calls)
+    assert [one.failed for one in answers] == [False, True, False, True]
+    assert answers[1].texts[0].startswith("Blocked by the PreToolUse hook size: 20009 characters are too many")

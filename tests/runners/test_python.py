@@ -1,0 +1,236 @@
+"""Python hooks: where they are found, what they are given, and everything that a function can do wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from hookproxy.errors import ConfigError
+from hookproxy.model import Document, Ended, Event, HookResult, HookSpec
+from hookproxy.runners import python
+from hookproxy.runners.base import Kept
+from hookproxy.transports.direct import new_loop
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=[{}, {"loop_factory": new_loop}], ids=["any loop", "our loop"])
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, object]]:
+    return "asyncio", request.param
+
+
+@pytest.fixture(autouse=True)
+def modules() -> Iterator[None]:
+    """What is imported here is forgotten again."""
+    path, names = list(sys.path), set(sys.modules)
+    yield
+    sys.path[:] = path
+    for name in set(sys.modules) - names:
+        if name.startswith("guard"):
+            del sys.modules[name]
+
+
+def spec(folder: Path, call: str = "guard:check", timeout: float = 10) -> HookSpec:
+    return HookSpec(
+        "hookproxy", "f: k", Event.PRE_TOOL_USE, "g", type="python", call=call, cwd=str(folder), timeout=timeout
+    )
+
+
+def keep(*hooks: HookSpec) -> Kept:
+    return python.keep(list(hooks), lambda _spec, _text: None)
+
+
+async def call(folder: Path, code: str, document: object = None, seconds: float = 10) -> HookResult:
+    (folder / "guard.py").write_text(code)
+    hook = spec(folder, timeout=seconds)
+    kept = keep(hook)
+    try:
+        with anyio.fail_after(20):
+            given = {"n": 1, "tool_input": {"path": "é"}} if document is None else document
+            return await kept.run(hook, Document(json.dumps(given).encode() + b"\n", {}), {})
+    finally:
+        await kept.aclose()
+
+
+@pytest.mark.parametrize("kind", ["def", "async def"])
+async def test_a_function_gets_the_document_and_answers_as_a_command_prints(tmp_path: Path, kind: str) -> None:
+    result = await call(tmp_path, f"{kind} check(document): return {{'got': document}}")
+    assert (result.ended, result.code) == (Ended.EXITED, 0)
+    assert json.loads(result.stdout) == {"got": {"n": 1, "tool_input": {"path": "é"}}}
+    assert 0 < result.ms < 5000
+    assert (await call(tmp_path, f"{kind} check(document): return None")).stdout
+
+
+async def test_none_says_nothing(tmp_path: Path) -> None:
+    result = await call(tmp_path, "def check(document): pass")
+    assert (result.ended, result.code, result.stdout) == (Ended.EXITED, 0, b"")
+
+
+async def test_a_function_may_want_the_document_typed(tmp_path: Path) -> None:
+    code = """
+from __future__ import annotations
+from hookproxy.hooks_api import Occasion, deny
+def check(occasion: Occasion): return deny(occasion.tool_name)
+"""
+    told = {"session_id": "s", "cwd": "/", "hook_event_name": "PreToolUse", "tool_name": "read"}
+    assert b'"permissionDecisionReason":"read"' in (await call(tmp_path, code, told)).stdout
+
+
+async def test_a_document_that_does_not_fit_the_type_is_trouble(tmp_path: Path) -> None:
+    code = "from hookproxy.hooks_api import Occasion\ndef check(occasion: Occasion): pass"
+    result = await call(tmp_path, code, {"session_id": 7})
+    assert result.ended is Ended.FAILED
+    assert "cannot be given its document" in result.detail
+
+
+@pytest.mark.parametrize("kind", ["def", "async def"])
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        ("raise ValueError('bad\\nly')", "raised ValueError: bad"),
+        ("import sys; sys.exit(0)", "raised SystemExit: 0"),
+        ("raise KeyboardInterrupt", "raised KeyboardInterrupt"),
+        ("return True", "returned bool, where an answer is a dict, or None"),
+        ("return '{}'", "returned str, where an answer is a dict, or None"),
+        ("return {'a': object()}", "returned what is no JSON"),
+        ("a = {}; a['a'] = a; return a", "returned what is no JSON"),
+        ("return check(document)", "RecursionError"),
+        ("raise TimeoutError('mine')", "raised TimeoutError: mine"),
+    ],
+)
+async def test_whatever_a_function_does_wrong_is_trouble(tmp_path: Path, kind: str, body: str, detail: str) -> None:
+    if kind == "async def":
+        body = body.replace("return check(document)", "return await check(document)")
+    result = await call(tmp_path, f"{kind} check(document):\n    {body}")
+    assert result.ended is Ended.FAILED
+    assert detail in result.detail
+    if result.detail.startswith("raised "):
+        assert b"guard.py" in result.stderr
+        assert b"runners/python.py" not in result.stderr
+
+
+async def test_a_function_that_blocks_is_given_up_and_counted(tmp_path: Path) -> None:
+    code = "import threading\ngo = threading.Event()\ndef check(document): go.wait(30)"
+    result = await call(tmp_path, code, seconds=0.05)
+    sys.modules["guard"].go.set()
+    assert (result.ended, result.detail) == (
+        Ended.FAILED,
+        "timed out after 0.05 s; it cannot be ended, and 1 such call runs on",
+    )
+
+
+async def test_a_coroutine_that_takes_too_long_is_cancelled(tmp_path: Path) -> None:
+    result = await call(tmp_path, "import anyio\nasync def check(document): await anyio.sleep(30)", seconds=0.05)
+    assert (result.ended, result.detail) == (Ended.FAILED, "timed out after 0.05 s")
+
+
+async def test_a_coroutine_that_will_not_be_cancelled_is_given_up(tmp_path: Path) -> None:
+    code = """
+import asyncio
+go = asyncio.Event()
+async def check(document):
+    while not go.is_set():
+        try: await go.wait()
+        except asyncio.CancelledError: pass
+"""
+    result = await call(tmp_path, code, seconds=0.05)
+    assert "1 such call runs on" in result.detail
+    sys.modules["guard"].go.set()
+    await anyio.wait_all_tasks_blocked()
+
+
+async def test_a_cancelled_call_leaves_its_coroutine_cancelled(tmp_path: Path) -> None:
+    code = """
+import anyio
+seen = []
+async def check(document):
+    try: await anyio.sleep(30)
+    finally: seen.append(1)
+"""
+    (tmp_path / "guard.py").write_text(code)
+    hook = spec(tmp_path)
+    kept = keep(hook)
+    with anyio.move_on_after(0.05):
+        await kept.run(hook, Document(b"{}", {}), {})
+    await anyio.wait_all_tasks_blocked()
+    assert sys.modules["guard"].seen == [1]
+    await kept.aclose()
+
+
+async def test_a_slow_function_delays_no_other(tmp_path: Path) -> None:
+    code = "import threading\ngo = threading.Event()\ndef slow(d): go.wait(30)\ndef quick(d): go.set(); return {}"
+    (tmp_path / "guard.py").write_text(code)
+    slow, quick = spec(tmp_path, "guard:slow"), spec(tmp_path, "guard:quick")
+    kept = keep(slow, quick)
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(kept.run, slow, Document(b"{}", {}), {})
+            await anyio.wait_all_tasks_blocked()
+            await kept.run(quick, Document(b"{}", {}), {})
+    await kept.aclose()
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "message", "hint"),
+    [
+        ("", "guard:check", "guard has no function 'check'", "guard.py"),
+        ("check = 7", "guard:check", "guard has no function 'check'", ""),
+        ("", "guard_not_there:check", "there is no module 'guard_not_there'", "looked for in"),
+        ("import guard_other", "guard:check", "there is no module 'guard_other'", ""),
+        ("1 / 0", "guard:check", "cannot import guard: ZeroDivisionError: division by zero", "line 1"),
+        ("import sys; sys.exit(0)", "guard:check", "cannot import guard: SystemExit: 0", ""),
+        ("def check(:", "guard:check", "cannot import guard: SyntaxError", ""),
+    ],
+)
+def test_a_function_that_cannot_be_found_stops_start_up(
+    tmp_path: Path, code: str, name: str, message: str, hint: str
+) -> None:
+    (tmp_path / "guard.py").write_text(code)
+    with pytest.raises(ConfigError) as problem:
+        keep(spec(tmp_path, name))
+    assert message in problem.value.message
+    assert hint in problem.value.hint
+
+
+def test_nothing_is_found_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "config").mkdir()
+    (tmp_path / "here" / "guard.py").write_text("def check(d): pass")
+    monkeypatch.chdir(tmp_path / "here")
+    sys.path[:0] = ["", str(tmp_path / "here")]
+    with pytest.raises(ConfigError, match="there is no module 'guard'"):
+        keep(spec(tmp_path / "config"))
+
+
+def test_a_file_in_the_folder_does_not_take_the_place_of_pythons_own_modules(tmp_path: Path) -> None:
+    (tmp_path / "guard.py").write_text("import cmd\ncheck = cmd.Cmd")
+    (tmp_path / "cmd.py").write_text("raise SystemExit")
+    keep(spec(tmp_path))
+
+
+def test_two_folders_with_a_module_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "guard.py").write_text("def check(d): pass")
+    with pytest.raises(ConfigError, match="two modules 'guard'"):
+        keep(spec(tmp_path / "a"), spec(tmp_path / "b"))
+
+
+async def test_a_thousand_calls_leave_no_thread_and_no_descriptor(tmp_path: Path) -> None:
+    (tmp_path / "guard.py").write_text("def check(d): return d")
+    hook = spec(tmp_path)
+    threads, before = threading.active_count(), sorted(os.listdir("/proc/self/fd"))
+    kept = keep(hook)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(1000):
+            tasks.start_soon(kept.run, hook, Document(b"{}", {}), {})
+    await kept.aclose()
+    assert threading.active_count() == threads
+    assert sorted(os.listdir("/proc/self/fd")) == before

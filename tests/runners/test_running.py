@@ -1,0 +1,24 @@
+"""One run of a process. Its behaviour in every case is tested where it is used: test_command, test_warm."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import pytest
+
+from hookproxy.model import Document, Ended, Event, HookSpec
+from hookproxy.runners import command
+from hookproxy.runners.running import Running
+from hookproxy.runners.watch import watch_of
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_run_begins_with_a_process_that_waits_for_its_document() -> None:
+    spec = HookSpec("claude", "f: k", Event.PRE_TOOL_USE, "c", shell="cat; exit 2")
+    pid, fds, _ = command.start(command.prepared(spec, Document(b"", {}), dict(os.environ)))
+    running = Running(watch_of(asyncio.get_running_loop()), pid, fds, memoryview(b"hello"), 10)
+    await running.end()
+    result = running.result(0)
+    assert (result.ended, result.code, result.stdout) == (Ended.EXITED, 2, b"hello")
