@@ -95,7 +95,7 @@ def test_the_start_imports_nothing_that_a_server_would_wait_for() -> None:
     command = [sys.executable, "-S", "-c", script]  # -S: what .pth files of other packages import is not ours
     folder = Path(cli.__file__).parents[2]
     ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=30, check=True)
-    assert ended.stdout.split() == ["hookproxy", "hookproxy.cli"]
+    assert ended.stdout.split() == ["hookproxy", "hookproxy.cli", "hookproxy.cli.base"]
 
 
 def test_a_verb_gets_its_arguments_and_gives_the_status(verb: Path) -> None:

@@ -167,7 +167,6 @@ BESIDE: Final = {
     # what is said before anything runs, by the rules by which it would
     "checks": {"groups"},
     "checks/commands": {"checks/words"},
-    "cli/check": {"cli/__init__"},  # what every verb shares
     "__main__": {"cli"},
 }
 

@@ -1,12 +1,13 @@
 """Finds the verb that the command line names, and turns errors into text: the only place that does.
 
-`run` starts the server before anything heavy is imported, so this module loads nothing but `os` and `sys`
+`run` starts the server before anything heavy is imported, so this module and `base` load nothing but `os` and `sys`
 until something is to be said. A verb is a module with `main(arguments)` that gives an exit status; argparse
 belongs into the verbs.
 """
 
-import os
 import sys
+
+from .base import discard_output, show
 
 TYPE_CHECKING = False  # `typing` alone would cost as much as the rest of the start; checkers know the name
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def _report(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     if isinstance(error, BrokenPipeError):
-        _discard_output()
+        discard_output()
         return PIPE_CLOSED
     if isinstance(error, UserError):
         _say(f"{error}\n")
@@ -106,37 +107,6 @@ def _report(error: BaseException) -> int:
     summary = str(error).partition("\n")[0] or type(error).__name__
     _say(f"error: {summary} (a defect of hookproxy)\n{''.join(format_exception(error))}")
     return OUR_FAULT
-
-
-def show(text: str) -> None:
-    """Write to standard output, for people, at once."""
-    if sys.stdout is None:  # closed before we started
-        return
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        from ..errors import UserError
-
-        _discard_output()
-        raise UserError(f"cannot write to standard output: {error.strerror}") from error
-
-
-def here() -> str:
-    """The working directory, although it may be deleted."""
-    try:
-        return os.getcwd()
-    except FileNotFoundError:
-        return os.environ.get("PWD", "/")
-
-
-def _discard_output() -> None:
-    """Let the interpreter's own last flush of standard output go nowhere, instead of failing again."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
 
 
 def _say(text: str) -> None:

@@ -25,12 +25,11 @@ It reads what `run` would read. Exit status: 0 clean; 1 findings (`checks` says 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.text import Text
@@ -38,10 +37,13 @@ from rich.text import Text
 from .. import checks
 from ..checks.base import Entry, Finding, OnFailure, Report
 from ..config import load
-from ..errors import FINDINGS, UserError
+from ..errors import FINDINGS
 from ..model import Event
 from ..settings import Settings
-from . import here, show
+from .base import add_sources, here, parser, show
+
+if TYPE_CHECKING:
+    import argparse
 
 USAGE: Final = "hookproxy check [--config FILE] [--hooks [DIALECT=]FILE]... [--json]"
 VERSION: Final = 1
@@ -74,28 +76,15 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
-    class Parser(argparse.ArgumentParser):
-        def error(self, message: str) -> NoReturn:
-            """As an error of ours."""
-            raise UserError(message, f"usage: {USAGE}")
-
-    parser = Parser(
-        prog="hookproxy check",
-        usage=USAGE,
-        description="Show every hook that is configured, and what about it cannot work. "
+    options = parser(
+        "check",
+        USAGE,
+        "Show every hook that is configured, and what about it cannot work. "
         "Exit status: 0 clean, 1 findings, 2 `run` would not start.",
-        allow_abbrev=False,
     )
-    parser.add_argument("--config", metavar="FILE", help="our own file (default: ~/.config/hookproxy/hookproxy.toml)")
-    parser.add_argument(
-        "--hooks",
-        metavar="[DIALECT=]FILE",
-        action="append",
-        default=[],
-        help="a hook file of another system, as it is; may be given several times",
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON document, for programs")
-    return parser.parse_args(list(arguments))
+    add_sources(options)
+    options.add_argument("--json", action="store_true", help="one JSON document, for programs")
+    return options.parse_args(list(arguments))
 
 
 def _json(report: Report) -> str:

@@ -6,7 +6,6 @@ server received, in the server's own record.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
@@ -23,6 +22,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from ..demo.base import FOLDER, Received
+from .base import parser
 
 if TYPE_CHECKING:
     from mcp import StdioServerParameters, types
@@ -113,10 +113,7 @@ class Call:
 
 def main(arguments: Sequence[str]) -> int:
     """Play the demo and show it."""
-    argparse.ArgumentParser(
-        prog="hookproxy demo",
-        description="Show an agent, a server and three hooks at work.",
-    ).parse_args(list(arguments))
+    parser("demo", "hookproxy demo", "Show an agent, a server and three hooks at work.").parse_args(list(arguments))
     with TemporaryDirectory(prefix="hookproxy-demo-") as folder:
         calls = anyio.run(_play, Path(folder))
     console = Console(highlight=False)

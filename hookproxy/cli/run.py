@@ -8,12 +8,12 @@ import os
 import signal
 
 from .. import process
+from .base import add_sources, here, parser
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
-    from typing import NoReturn
 
     from ..config import Loaded
 
@@ -95,7 +95,7 @@ def _run(options: "Sequence[str]", command: "Sequence[str]", server: process.Ser
     from ..transports.direct import new_loop
 
     chosen = _parse(options)
-    loaded = load(chosen.config, chosen.hooks, chosen.audit, os.environ, _here())
+    loaded = load(chosen.config, chosen.hooks, chosen.audit, os.environ, here())
     say = _speaker()
     for note in loaded.notes:
         say(note)
@@ -116,7 +116,7 @@ async def _serve(
     from ..proxy import Proxy
     from ..transports import open_channel
 
-    cwd = _here()
+    cwd = here()
     session = Session(
         id=os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4()),
         server=name,
@@ -130,41 +130,17 @@ async def _serve(
     return await Lifetime(proxy, server).live()
 
 
-def _here() -> str:
-    """The working directory, although it may be deleted."""
-    try:
-        return os.getcwd()
-    except FileNotFoundError:
-        return os.environ.get("PWD", "/")
-
-
-def _parse(options: "Sequence[str]") -> "argparse.Namespace":
-    import argparse
-
-    from ..errors import UserError
-
-    class Parser(argparse.ArgumentParser):
-        def error(self, message: str) -> "NoReturn":
-            """As an error of ours; a forgotten `--` is the usual one."""
-            raise UserError(message, f"the server's command line comes last, after two dashes: {USAGE}")
-
-    parser = Parser(
-        prog="hookproxy run",
-        usage=USAGE,
-        description="Start an MCP server behind hooks, in its place: the agent starts this instead of COMMAND.",
-        allow_abbrev=False,
+def _parse(arguments: "Sequence[str]") -> "argparse.Namespace":
+    options = parser(
+        "run",
+        USAGE,
+        "Start an MCP server behind hooks, in its place: the agent starts this instead of COMMAND.",
+        f"the server's command line comes last, after two dashes: {USAGE}",  # which is forgotten easily
     )
-    parser.add_argument("--config", metavar="FILE", help="our own file (default: ~/.config/hookproxy/hookproxy.toml)")
-    parser.add_argument(
-        "--hooks",
-        metavar="DIALECT=FILE",
-        action="append",
-        default=[],
-        help="a hook file of another system, as it is; may be given several times",
-    )
-    parser.add_argument("--name", help="the server's name as hooks see it (default: derived from COMMAND)")
-    parser.add_argument("--audit", metavar="FILE", help="append one JSON line per judged call to FILE")
-    return parser.parse_args(list(options))
+    add_sources(options)
+    options.add_argument("--name", help="the server's name as hooks see it (default: derived from COMMAND)")
+    options.add_argument("--audit", metavar="FILE", help="append one JSON line per judged call to FILE")
+    return options.parse_args(list(arguments))
 
 
 def _speaker() -> "Callable[[str], None]":

@@ -1,0 +1,66 @@
+"""What every verb has in common: writing for people, reading the command line. Loads `os` and `sys` alone."""
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from typing import NoReturn
+
+
+def show(text: str) -> None:
+    """Write to standard output, for people, at once."""
+    if sys.stdout is None:  # closed before we started
+        return
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        from ..errors import UserError
+
+        discard_output()
+        raise UserError(f"cannot write to standard output: {error.strerror}") from error
+
+
+def here() -> str:
+    """The working directory, although it may be deleted."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return os.environ.get("PWD", "/")
+
+
+def discard_output() -> None:
+    """Let the interpreter's own last flush of standard output go nowhere, instead of failing again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def parser(verb: str, usage: str, description: str, hint: str = "") -> "ArgumentParser":
+    """For the options of a verb; what is wrong with them becomes a UserError with the hint, or with the usage."""
+    from argparse import ArgumentParser
+
+    from ..errors import UserError
+
+    class Parser(ArgumentParser):
+        def error(self, message: str) -> "NoReturn":
+            """As an error of ours."""
+            raise UserError(message, hint or f"usage: {usage}")
+
+    return Parser(prog=f"hookproxy {verb}", usage=usage, description=description, allow_abbrev=False)
+
+
+def add_sources(to: "ArgumentParser") -> None:
+    """The options that say where hooks are configured: `--config FILE`, and `--hooks [DIALECT=]FILE`, repeated."""
+    to.add_argument("--config", metavar="FILE", help="our own file (default: ~/.config/hookproxy/hookproxy.toml)")
+    to.add_argument(
+        "--hooks",
+        metavar="[DIALECT=]FILE",
+        action="append",
+        default=[],
+        help="a hook file of another system, as it is; may be given several times",
+    )
