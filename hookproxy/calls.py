@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from . import legible, wire
 from .glance import EXACT_DIGITS
@@ -56,8 +57,7 @@ class Phase(Enum):
     STOPPED = auto()  # by us before it was forwarded: no server gets it, and its answer is on its way
 
 
-@dataclass(eq=False, slots=True)
-class Call:
+class Call(Struct, eq=False):
     """One judged tool call, from the agent's frame to its answer."""
 
     key: bytes
@@ -91,8 +91,7 @@ class Call:
         return id_key(self.sent_id) if self.sent_id else self.key
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """The parts of a `tools/call` that tell which call it is."""
 
     id: bytes
