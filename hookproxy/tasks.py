@@ -221,8 +221,10 @@ def lost(task: Task) -> Poll:
 
 
 def _held(line: bytes, method: bytes, task_id: str, raw_id: bytes) -> Poll:
+    key = calls.id_key(raw_id) if raw_id else b""
     return Poll(
-        key=calls.id_key(raw_id) if raw_id else b"",
+        key=key,
+        sent_key=key,
         id=raw_id,
         line=line,
         tool="",
