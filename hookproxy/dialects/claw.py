@@ -17,7 +17,7 @@ import msgspec
 from .. import plain
 from ..model import Document, Event, HookSpec, Occasion, Order, Outcome
 from ..settings import ToolNames
-from . import claw_answer, hookfile
+from . import claw_answer, hookfile, told
 from .base import Dialect, HookFile, HookList
 from .hookfile import Table
 from .identities import IDENTITIES
@@ -197,9 +197,6 @@ def fits(members: Mapping[str, object]) -> bool:
     )
 
 
-_ENCODER: Final = msgspec.json.Encoder()
-
-
 def write(spec: HookSpec, occasion: Occasion) -> Document:
     """The document on standard input and the variables; the tool's input stands there in all three ways."""
     arguments = occasion.arguments.decode()
@@ -222,10 +219,7 @@ def write(spec: HookSpec, occasion: Occasion) -> Document:
     }
     if output is not None:
         env["HOOK_TOOL_OUTPUT"] = output
-    line = bytearray()
-    _ENCODER.encode_into(document, line)  # not through bytes: a result may be large, and is copied once
-    line += b"\n"
-    return Document(stdin=line, env=env)
+    return Document(stdin=told.line(document), env=env)
 
 
 CLAW: Final = Dialect(

@@ -14,7 +14,7 @@ import msgspec
 from .. import plain
 from ..model import Document, Event, HookSpec, Occasion, Order, Outcome
 from ..settings import ToolNames
-from . import code_assist_answer, hookfile
+from . import code_assist_answer, hookfile, told
 from .base import Dialect, HookFile, HookList
 from .hookfile import Table
 
@@ -130,9 +130,6 @@ def _unknown(entry: Table) -> dict[str, str]:
     return hints
 
 
-_ENCODER: Final = msgspec.json.Encoder()
-
-
 def write(spec: HookSpec, occasion: Occasion) -> Document:
     """The nine members that every hook is told, in the document's order; null where one does not apply.
 
@@ -144,24 +141,16 @@ def write(spec: HookSpec, occasion: Occasion) -> Document:
     has_input = about_call and event is not Event.POST_TOOL_USE_FAILURE
     document: dict[str, object] = {
         "hook_event": event.value,
-        "tool_name": _utf8(occasion.tool_name) if about_call else None,
+        "tool_name": told.utf8(occasion.tool_name) if about_call else None,
         "tool_input": msgspec.Raw(occasion.arguments) if has_input else None,
-        "tool_use_id": _utf8(occasion.tool_use_id) if about_call else None,
-        "tool_output": _utf8(plain.text(occasion.outcome or Outcome())) if called else None,
+        "tool_use_id": told.utf8(occasion.tool_use_id) if about_call else None,
+        "tool_output": told.utf8(plain.text(occasion.outcome or Outcome())) if called else None,
         "user_prompt": None,
-        "session_id": _utf8(session.id),
+        "session_id": told.utf8(session.id),
         "agent_id": None,
-        "cwd": _utf8(session.cwd),
+        "cwd": told.utf8(session.cwd),
     }
-    line = bytearray()
-    _ENCODER.encode_into(document, line)  # not through bytes: a result may be large, and is copied once
-    line += b"\n"
-    return Document(stdin=line, env={})
-
-
-def _utf8(text: str) -> str:
-    """Text that came from the operating system or out of JSON, where it may be no UTF-8."""
-    return text if text.isascii() else text.encode(errors="replace").decode()
+    return Document(stdin=told.line(document), env={})
 
 
 CODE_ASSIST: Final = Dialect(
