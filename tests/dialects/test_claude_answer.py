@@ -1,8 +1,6 @@
 """What a Claude Code hook says: the table of cases/claude.toml, and that reading is total."""
 
 import json
-import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,45 +9,19 @@ from hypothesis import strategies as st
 
 from hookproxy.dialects.claude_answer import read
 from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Verdict
+from tests.dialects.tables import result, table, verdict
 
-CASES = tomllib.loads((Path(__file__).parent / "cases" / "claude.toml").read_text(encoding="utf-8"))
+CASES = table("claude")
 
 
 def spec(event: Event, background: bool = False) -> HookSpec:
     return HookSpec("claude", "s.json", event, "guard.sh", shell="guard.sh", timeout=30, background=background)
 
 
-def result(case: dict[str, Any]) -> HookResult:
-    return HookResult(
-        Ended[case.get("ended", "EXITED")],
-        code=case.get("code", 0),
-        stdout=case.get("stdout", "").encode(),
-        stderr=case.get("stderr", "").encode(),
-        cut=case.get("cut", False),
-        detail=case.get("detail", ""),
-    )
-
-
-def verdict(wanted: dict[str, Any]) -> Verdict:
-    return Verdict(
-        permission=Permission[wanted["permission"]] if "permission" in wanted else None,
-        reason=wanted.get("reason", ""),
-        arguments=wanted["arguments"].encode() if "arguments" in wanted else None,
-        feedback=tuple(wanted.get("feedback", ())),
-        replacement=wanted["replacement"].encode() if "replacement" in wanted else None,
-        messages=tuple(wanted.get("messages", ())),
-        stop=wanted.get("stop", False),
-        allows=tuple(wanted.get("allows", ())),
-        action=wanted.get("action", ""),
-        content=wanted["content"].encode() if "content" in wanted else None,
-        trouble=wanted.get("trouble", ""),
-    )
-
-
 @pytest.mark.parametrize("case", CASES["result"], ids=lambda case: f"{case['event']}: {case['says']}")
 def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
     heard = read(spec(Event(case["event"]), case.get("background", False)), result(case))
-    assert heard == verdict(case.get("verdict", {}))
+    assert heard == verdict(case)
 
 
 def test_every_row_of_the_table_names_its_source() -> None:

@@ -1,11 +1,9 @@
 """claw-code's settings files, and what its hooks are told (the table of cases/claw.toml)."""
 
 import json
-import tomllib
 import tracemalloc
 from contextlib import suppress
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,8 +17,9 @@ from hookproxy.dialects.identities import foreign_to
 from hookproxy.errors import ConfigError
 from hookproxy.model import Event, HookSpec, Occasion, Order, Outcome, Session
 from hookproxy.settings import ToolNames
+from tests.dialects.tables import table
 
-CASES = tomllib.loads((Path(__file__).parent / "cases" / "claw.toml").read_text(encoding="utf-8"))
+CASES = table("claw")
 BOTH = pytest.mark.parametrize("dialect", [CLAW, CLAW_CURRENT], ids=lambda dialect: dialect.name)
 
 SESSION = Session(id="s1", server="shell", cwd="/repo", project_dir="/repo")

@@ -1,8 +1,6 @@
 """What a claw-code hook says: the table of cases/claw.toml, and that reading is total."""
 
 import json
-import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +11,9 @@ from hookproxy.dialects import DIALECTS
 from hookproxy.dialects.base import Dialect
 from hookproxy.dialects.claw import CLAW, CLAW_CURRENT
 from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Verdict
+from tests.dialects.tables import result, table, verdict
 
-CASES = tomllib.loads((Path(__file__).parent / "cases" / "claw.toml").read_text(encoding="utf-8"))
+CASES = table("claw")
 BOTH = pytest.mark.parametrize("dialect", [CLAW, CLAW_CURRENT], ids=lambda dialect: dialect.name)
 
 
@@ -25,32 +24,11 @@ def spec(dialect: Dialect, event: Event, event_name: str = "") -> HookSpec:
     )
 
 
-def verdict(wanted: dict[str, Any]) -> Verdict:
-    return Verdict(
-        permission=Permission[wanted["permission"]] if "permission" in wanted else None,
-        reason=wanted.get("reason", ""),
-        arguments=wanted["arguments"].encode() if "arguments" in wanted else None,
-        feedback=tuple(wanted.get("feedback", ())),
-        messages=tuple(wanted.get("messages", ())),
-        stop=wanted.get("stop", False),
-        fails_closed=wanted.get("fails_closed", False),
-        trouble=wanted.get("trouble", ""),
-    )
-
-
 @pytest.mark.parametrize("case", CASES["result"], ids=lambda case: f"{case['dialect']}: {case['says']}")
 def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
-    result = HookResult(
-        Ended[case.get("ended", "EXITED")],
-        code=case.get("code", 0),
-        stdout=case.get("stdout", "").encode(),
-        stderr=case.get("stderr", "").encode(),
-        cut=case.get("cut", False),
-        detail=case.get("detail", ""),
-    )
     dialect = DIALECTS[case["dialect"]]
-    heard = dialect.read(spec(dialect, Event(case["event"]), case.get("event_name", "")), result)
-    assert heard == verdict(case.get("verdict", {}))
+    heard = dialect.read(spec(dialect, Event(case["event"]), case.get("event_name", "")), result(case))
+    assert heard == verdict(case)
 
 
 def test_every_row_of_the_table_names_its_source() -> None:

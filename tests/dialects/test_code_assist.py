@@ -1,12 +1,10 @@
 """code-assist's settings files, and what its hooks are told (the table of cases/code_assist.toml)."""
 
 import json
-import tomllib
 import tracemalloc
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,8 +17,9 @@ from hookproxy.dialects.code_assist import CODE_ASSIST
 from hookproxy.errors import ConfigError
 from hookproxy.model import Event, HookSpec, Occasion, Order, Outcome, Session
 from hookproxy.settings import ToolNames
+from tests.dialects.tables import table
 
-CASES = tomllib.loads((Path(__file__).parent / "cases" / "code_assist.toml").read_text(encoding="utf-8"))
+CASES = table("code_assist")
 
 SESSION = Session(id="sess_xyz789", server="shell", cwd="/home/user/project", project_dir="/home/user/project")
 CALL = Occasion(

@@ -1,9 +1,7 @@
 """What a Copilot CLI hook says, in both editions: the results of cases/copilot.toml, and that reading is total."""
 
 import json
-import tomllib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +11,9 @@ from hypothesis import strategies as st
 from hookproxy.dialects.copilot import COPILOT, COPILOT_CURRENT, EVENTS
 from hookproxy.dialects.copilot_answer import read, read_current
 from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Verdict
+from tests.dialects.tables import result, table, verdict
 
-CASES = tomllib.loads((Path(__file__).parent / "cases" / "copilot.toml").read_text(encoding="utf-8"))
+CASES = table("copilot")
 READERS = {COPILOT.name: read, COPILOT_CURRENT.name: read_current}
 ROWS = [(name, case) for case in CASES["result"] for name in READERS if case.get("dialect", name) == name]
 HEARD = sorted(set(EVENTS.values()))
@@ -29,34 +28,9 @@ def spec(event: Event, background: bool = False) -> HookSpec:
     return HookSpec("copilot", "h.json", event, "guard.sh", argv=("x",), timeout=30, background=background)
 
 
-def result(case: dict[str, Any]) -> HookResult:
-    return HookResult(
-        Ended[case.get("ended", "EXITED")],
-        code=case.get("code", 0),
-        stdout=case.get("stdout", "").encode(),
-        stderr=case.get("stderr", "").encode(),
-        cut=case.get("cut", False),
-        detail=case.get("detail", ""),
-    )
-
-
-def verdict(wanted: dict[str, Any]) -> Verdict:
-    return Verdict(
-        permission=Permission[wanted["permission"]] if "permission" in wanted else None,
-        reason=wanted.get("reason", ""),
-        arguments=wanted["arguments"].encode() if "arguments" in wanted else None,
-        feedback=tuple(wanted.get("feedback", ())),
-        replacement=wanted["replacement"].encode() if "replacement" in wanted else None,
-        messages=tuple(wanted.get("messages", ())),
-        stop=wanted.get("stop", False),
-        fails_closed=wanted.get("fails_closed", False),
-        trouble=wanted.get("trouble", ""),
-    )
-
-
 @pytest.mark.parametrize(("name", "case"), ROWS, ids=lambda one: one if isinstance(one, str) else one["says"])
 def test_a_result_is_read_as_the_table_says(name: str, case: dict[str, Any]) -> None:
-    assert READERS[name](spec(Event(case["event"])), result(case)) == verdict(case.get("verdict", {}))
+    assert READERS[name](spec(Event(case["event"])), result(case)) == verdict(case)
 
 
 def test_every_row_of_the_table_names_its_source() -> None:

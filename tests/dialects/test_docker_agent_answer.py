@@ -1,8 +1,6 @@
 """What a Docker Agent hook says: the table of cases/docker_agent.toml, and that reading is total."""
 
 import json
-import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +11,9 @@ from hookproxy.dialects import DIALECTS
 from hookproxy.dialects.base import Dialect
 from hookproxy.dialects.docker_agent import DOCKER_AGENT, DOCKER_AGENT_CURRENT
 from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Verdict
+from tests.dialects.tables import result, table, verdict
 
-CASES = tomllib.loads((Path(__file__).parent / "cases" / "docker_agent.toml").read_text(encoding="utf-8"))
+CASES = table("docker_agent")
 BOTH = pytest.mark.parametrize("dialect", [DOCKER_AGENT, DOCKER_AGENT_CURRENT], ids=lambda dialect: dialect.name)
 EVENTS = pytest.mark.parametrize("event", list(Event))
 
@@ -39,36 +38,13 @@ def read(dialect: Dialect, event: Event, stdout: bytes, code: int = 0, stderr: b
     return dialect.read(spec(dialect, event), HookResult(Ended.EXITED, code, stdout, stderr))
 
 
-def verdict(wanted: dict[str, Any]) -> Verdict:
-    return Verdict(
-        permission=Permission[wanted["permission"]] if "permission" in wanted else None,
-        reason=wanted.get("reason", ""),
-        arguments=wanted["arguments"].encode() if "arguments" in wanted else None,
-        merges=wanted.get("merges", False),
-        feedback=tuple(wanted.get("feedback", ())),
-        replacement=wanted["replacement"].encode() if "replacement" in wanted else None,
-        messages=tuple(wanted.get("messages", ())),
-        stop=wanted.get("stop", False),
-        fails_closed=wanted.get("fails_closed", False),
-        trouble=wanted.get("trouble", ""),
-    )
-
-
 @pytest.mark.parametrize(
     "case", CASES["result"], ids=lambda case: f"{case['dialect']}: {case['event']}: {case['says']}"
 )
 def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
     dialect = DIALECTS[case["dialect"]]
     asked = spec(dialect, Event(case["event"]), case.get("event_name", ""), case.get("traits", ()))
-    result = HookResult(
-        Ended[case.get("ended", "EXITED")],
-        code=case.get("code", 0),
-        stdout=case.get("stdout", "").encode(),
-        stderr=case.get("stderr", "").encode(),
-        cut=case.get("cut", False),
-        detail=case.get("detail", ""),
-    )
-    assert dialect.read(asked, result) == verdict(case.get("verdict", {}))
+    assert dialect.read(asked, result(case)) == verdict(case)
 
 
 def test_every_row_of_the_table_names_its_source() -> None:

@@ -1,11 +1,9 @@
 """Lime's settings files, and what its hooks are told (the table of cases/lime.toml)."""
 
 import json
-import tomllib
 import tracemalloc
 from contextlib import suppress
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +18,9 @@ from hookproxy.dialects.lime import LIME
 from hookproxy.errors import ConfigError
 from hookproxy.model import Event, HookSpec, Occasion, Order, Outcome, Session
 from hookproxy.settings import ToolNames
+from tests.dialects.tables import table
 
-CASES = tomllib.loads((Path(__file__).parent / "cases" / "lime.toml").read_text(encoding="utf-8"))
+CASES = table("lime")
 
 SESSION = Session(id="s1", server="shell", cwd="/repo", project_dir="/repo")
 CALL = Occasion(Event.PRE_TOOL_USE, SESSION, tool="bash", tool_name="bash", request_id="7")

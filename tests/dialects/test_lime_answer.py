@@ -1,8 +1,6 @@
 """What a Lime hook says: the table of cases/lime.toml, and that reading is total."""
 
 import json
-import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,37 +10,14 @@ from hypothesis import strategies as st
 from hookproxy.dialects.lime import LIME
 from hookproxy.dialects.lime_answer import FIELDS, read
 from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Verdict
+from tests.dialects.tables import result, table, verdict
 
-CASES = tomllib.loads((Path(__file__).parent / "cases" / "lime.toml").read_text(encoding="utf-8"))
+CASES = table("lime")
 DECIDING = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
 
 
 def spec(event: Event, background: bool = False) -> HookSpec:
     return HookSpec("lime", "s.json", event, "guard.sh", shell="guard.sh", timeout=60, background=background)
-
-
-def result(case: dict[str, Any]) -> HookResult:
-    return HookResult(
-        Ended[case.get("ended", "EXITED")],
-        code=case.get("code", 0),
-        stdout=case.get("stdout", "").encode(),
-        stderr=case.get("stderr", "").encode(),
-        cut=case.get("cut", False),
-        detail=case.get("detail", ""),
-    )
-
-
-def verdict(wanted: dict[str, Any]) -> Verdict:
-    return Verdict(
-        permission=Permission[wanted["permission"]] if "permission" in wanted else None,
-        reason=wanted.get("reason", ""),
-        arguments=wanted["arguments"].encode() if "arguments" in wanted else None,
-        feedback=tuple(wanted.get("feedback", ())),
-        messages=tuple(wanted.get("messages", ())),
-        stop=wanted.get("stop", False),
-        allows=tuple(wanted.get("allows", ())),
-        trouble=wanted.get("trouble", ""),
-    )
 
 
 def heard(stdout: bytes | dict[str, Any], event: Event = Event.PRE_TOOL_USE, code: int = 0) -> Verdict:
@@ -53,7 +28,7 @@ def heard(stdout: bytes | dict[str, Any], event: Event = Event.PRE_TOOL_USE, cod
 @pytest.mark.parametrize("case", CASES["result"], ids=lambda case: f"{case['event']}: {case['says']}")
 def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
     said = read(spec(Event(case["event"]), case.get("background", False)), result(case))
-    assert said == verdict(case.get("verdict", {}))
+    assert said == verdict(case)
 
 
 def test_every_row_of_the_table_names_its_source() -> None:
