@@ -76,9 +76,7 @@ def _read_hooks(form: _Form, file: HookFile) -> HookList:
             raise table.wrong(name, "is no event", _known(form, name))
         items = _items(table, name)
         found += [_item(form, file, name, items, key) for key in items.members]
-    return HookList(
-        tuple(hook for one in found for hook in one.hooks), tuple(note for one in found for note in one.notes)
-    )
+    return hookfile.joined(found)
 
 
 def _known(form: _Form, name: str) -> str:

@@ -49,20 +49,10 @@ def read_hooks(file: HookFile) -> HookList:
     settings = hookfile.read_json(file.path, file.text)
     if "hooks" not in settings.members:
         return HookList((), (f"{file.path}: there are no hooks in it",))
-    hooks: list[HookSpec] = []
-    notes: list[str] = []
     table = settings.table("hooks")
-    for name in table.members:
-        entries = table.tables(name)
-        if name in CODE_ASSIST.events:
-            for entry in entries:
-                hooks.append(_hook(file, CODE_ASSIST.events[name], entry))
-                notes += [f"{hooks[-1].source}: {remark}" for remark in _remarks(entry, hooks[-1])]
-        elif name not in _ELSEWHERE:
-            raise table.wrong(name, "is no event", hookfile.suggestion(name, [*CODE_ASSIST.events, *_ELSEWHERE]))
-        elif entries:
-            notes.append(f"{file.path}: hooks.{name} cannot fire behind MCP: {_ELSEWHERE[name]}")
-    return HookList(tuple(hooks), tuple(notes))
+    return hookfile.each_event(
+        table, CODE_ASSIST, table.tables, lambda name, entry: _entry(file, CODE_ASSIST.events[name], entry)
+    )
 
 
 def fits(members: Mapping[str, object]) -> bool:
@@ -77,6 +67,12 @@ def fits(members: Mapping[str, object]) -> bool:
         and all(isinstance(entries, list) for entries in events.values())
         and all(isinstance(entry, dict) and "command" in entry and _OF_OTHERS.isdisjoint(entry) for entry in entries)
     )
+
+
+def _entry(file: HookFile, event: Event, entry: Table) -> HookList:
+    """One entry: its hook, and notes on what is not as its author may think."""
+    hook = _hook(file, event, entry)
+    return HookList((hook,), tuple(f"{hook.source}: {remark}" for remark in _remarks(entry, hook)))
 
 
 def _hook(file: HookFile, event: Event, entry: Table) -> HookSpec:

@@ -48,18 +48,13 @@ def read_hooks(file: HookFile) -> HookList:
     settings = hookfile.read_document(file.path, file.text)
     if "hooks" not in settings.members:
         return HookList((), (f"{file.path}: there are no hooks in it",))
-    hooks: list[HookSpec] = []
-    notes: list[str] = []
     table = settings.table("hooks")
-    for name in table.members:
-        if name not in LIME.events and name not in _ELSEWHERE:
-            raise table.wrong(name, "is no event", hookfile.suggestion(name, [*LIME.events, *_ELSEWHERE]))
-        commands = _commands(table, name)
-        if name in LIME.events:
-            hooks += [_hook(file, f"hooks.{name}[{at}]", name, command) for at, command in enumerate(commands)]
-        elif commands:
-            notes.append(f"{file.path}: hooks.{name} cannot fire behind MCP: {_ELSEWHERE[name]}")
-    return HookList(tuple(hooks), tuple(notes))
+    return hookfile.each_event(
+        table,
+        LIME,
+        lambda name: list(enumerate(_commands(table, name))),
+        lambda name, command: HookList((_hook(file, f"hooks.{name}[{command[0]}]", name, command[1]),)),
+    )
 
 
 def fits(members: Mapping[str, object]) -> bool:
