@@ -431,3 +431,10 @@ def specific(event: str, **members: object) -> Json:
 def text_of(answer: Json) -> str:
     """All text of a result."""
     return "\n".join(block["text"] for block in answer["result"]["content"] if block["type"] == "text")
+
+
+def refused(answer: Json) -> str:
+    """What the model reads of a refused call, which is a failed result and nothing else."""
+    assert answer["result"].keys() == {"content", "isError"}
+    assert answer["result"]["isError"] is True
+    return text_of(answer)

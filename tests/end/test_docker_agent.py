@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from tests.end.agent import HOOKPROXY, PATIENCE, Agent, Json, Scene, call, request, text_of
+from tests.end.agent import HOOKPROXY, PATIENCE, Agent, Json, Scene, call, refused, request, text_of
 
 PAGE: Final = """\
 agents:
@@ -119,13 +119,6 @@ async def begun(scene: Scene, *options: str) -> Agent:
     agent = scene.run("--name=lean", *options)
     await agent.greet()
     return agent
-
-
-def refused(answer: Json) -> str:
-    """What the model reads of a refused call, which is a failed result and nothing else."""
-    assert answer["result"].keys() == {"content", "isError"}
-    assert answer["result"]["isError"] is True
-    return text_of(answer)
 
 
 def answer(**specific: object) -> Json:

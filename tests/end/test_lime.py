@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end.agent import Agent, Json, Scene, call, cancel, request, text_of
+from tests.end.agent import Agent, Json, Scene, call, cancel, refused, request, text_of
 
 # The scripts of the page as they stand there; the line breaks and the indentation that its text had lost are back.
 
@@ -84,11 +84,6 @@ async def begun(scene: Scene, *options: str) -> Agent:
     agent = scene.run(*options)
     await agent.greet()
     return agent
-
-
-def refused(answer: Json) -> str:
-    assert answer["result"]["isError"] is True
-    return text_of(answer)
 
 
 def audit_log(scene: Scene) -> Path:
