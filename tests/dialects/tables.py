@@ -11,7 +11,12 @@ from hookproxy.model import Ended, HookResult, Permission, Verdict
 
 def table(name: str) -> dict[str, Any]:
     """The lists of rows `occasion` and `result` of one dialect's table."""
-    return tomllib.loads((Path(__file__).parent / "cases" / f"{name}.toml").read_text("utf-8"))
+    return tomllib.loads(sample(f"{name}.toml"))
+
+
+def sample(name: str) -> str:
+    """A file of cases/, as `lime.json`, the hook file that Lime's page shows."""
+    return (Path(__file__).parent / "cases" / name).read_text("utf-8")
 
 
 def result(case: dict[str, Any]) -> HookResult:

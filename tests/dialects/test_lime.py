@@ -18,7 +18,7 @@ from hookproxy.dialects.lime import LIME
 from hookproxy.errors import ConfigError
 from hookproxy.model import Event, HookSpec, Occasion, Order, Outcome, Session
 from hookproxy.settings import ToolNames
-from tests.dialects.tables import table
+from tests.dialects.tables import sample, table
 
 CASES = table("lime")
 
@@ -27,25 +27,7 @@ CALL = Occasion(Event.PRE_TOOL_USE, SESSION, tool="bash", tool_name="bash", requ
 AFTER = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 WITHOUT_A_CALL = (Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION)
 
-# The page's own example.
-SAMPLE = """
-{
-  "hooks": {
-    "PreToolUse": ["./scripts/before_tool.sh"],
-    "PostToolUse": ["./scripts/log_tool.sh"],
-    "PostToolUseFailure": ["./scripts/alert.sh"],
-    "SessionStart": ["echo session started"],
-    "SessionEnd": ["./scripts/cleanup.sh"],
-    "UserPromptSubmit": [],
-    "Stop": [],
-    "PreCompact": [],
-    "PostCompact": ["./scripts/notify.sh"],
-    "PermissionRequest": [],
-    "PermissionDenied": ["./scripts/audit.sh"],
-    "Notification": []
-  }
-}
-"""
+SAMPLE = sample("lime.json")
 
 OF_OTHER_TYPES = {
     part.name: part.default
