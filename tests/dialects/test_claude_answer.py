@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from hookproxy.dialects.claude_answer import read
@@ -30,7 +30,6 @@ def test_every_row_of_the_table_names_its_source() -> None:
     assert len({(row["event"], row["says"]) for row in rows}) == len(rows)
 
 
-@pytest.mark.parametrize("event", list(Event))
 @given(
     code=st.integers(-70, 300),
     ended=st.sampled_from(Ended),
@@ -38,16 +37,16 @@ def test_every_row_of_the_table_names_its_source() -> None:
     stderr=st.binary(),
     cut=st.booleans(),
 )
-def test_reading_is_total_for_any_bytes(
-    event: Event, code: int, ended: Ended, stdout: bytes, stderr: bytes, cut: bool
-) -> None:
-    heard = read(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
-    assert heard.trouble == heard.trouble.strip()
-    if ended is Ended.EXITED and code == 2 and event is Event.PRE_TOOL_USE:
-        assert heard.permission is Permission.DENY
-    if ended is not Ended.EXITED:
-        assert heard.trouble
-        assert heard.permission is None
+def test_reading_is_total_for_any_bytes(code: int, ended: Ended, stdout: bytes, stderr: bytes, cut: bool) -> None:
+    for event in Event:
+        note(event)
+        heard = read(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
+        assert heard.trouble == heard.trouble.strip()
+        if ended is Ended.EXITED and code == 2 and event is Event.PRE_TOOL_USE:
+            assert heard.permission is Permission.DENY
+        if ended is not Ended.EXITED:
+            assert heard.trouble
+            assert heard.permission is None
 
 
 KEYS = st.sampled_from([
@@ -62,18 +61,19 @@ VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KE
 LONG = st.just("x" * 10_001)
 
 
-@pytest.mark.parametrize("event", list(Event))
 @given(answer=st.dictionaries(KEYS, VALUES | LONG), code=st.sampled_from([0, 1, 2]))
-def test_reading_is_total_for_answers_of_any_shape(event: Event, answer: dict[str, Any], code: int) -> None:
-    heard = read(spec(event), HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
-    if heard.content is not None:
-        assert isinstance(json.loads(heard.content), dict)
-        assert heard.action == "accept"
-    if heard.arguments is not None:
-        assert isinstance(json.loads(heard.arguments), dict)
-        assert heard.permission is not Permission.DENY
-    assert all(len(text) < 10_100 for text in (heard.reason, *heard.feedback, *heard.messages))
-    assert len(heard.trouble) < 500
+def test_reading_is_total_for_answers_of_any_shape(answer: dict[str, Any], code: int) -> None:
+    for event in Event:
+        note(event)
+        heard = read(spec(event), HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
+        if heard.content is not None:
+            assert isinstance(json.loads(heard.content), dict)
+            assert heard.action == "accept"
+        if heard.arguments is not None:
+            assert isinstance(json.loads(heard.arguments), dict)
+            assert heard.permission is not Permission.DENY
+        assert all(len(text) < 10_100 for text in (heard.reason, *heard.feedback, *heard.messages))
+        assert len(heard.trouble) < 500
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from hookproxy.dialects.copilot import COPILOT, COPILOT_CURRENT, EVENTS
@@ -59,21 +59,22 @@ RESULTS = st.builds(
 
 
 @either
-@pytest.mark.parametrize("event", HEARD)
 @given(result=RESULTS)
-def test_reading_is_total_for_any_bytes(reader: Read, event: Event, result: HookResult) -> None:
-    heard = reader(spec(event), result)
-    exited = result.ended is Ended.EXITED
-    assert heard.trouble == heard.trouble.strip()
-    if not exited:
-        assert heard.trouble
-        assert heard.permission is None
-    if exited and result.code == 2 and event is Event.PERMISSION_REQUEST:
-        assert heard.permission is Permission.DENY
-    if reader is read:
-        assert not heard.fails_closed
-    elif event is Event.PRE_TOOL_USE and (result.ended in CRASHED or (exited and result.code)):
-        assert heard.fails_closed or heard.permission is Permission.DENY
+def test_reading_is_total_for_any_bytes(reader: Read, result: HookResult) -> None:
+    for event in HEARD:
+        note(event)
+        heard = reader(spec(event), result)
+        exited = result.ended is Ended.EXITED
+        assert heard.trouble == heard.trouble.strip()
+        if not exited:
+            assert heard.trouble
+            assert heard.permission is None
+        if exited and result.code == 2 and event is Event.PERMISSION_REQUEST:
+            assert heard.permission is Permission.DENY
+        if reader is read:
+            assert not heard.fails_closed
+        elif event is Event.PRE_TOOL_USE and (result.ended in CRASHED or (exited and result.code)):
+            assert heard.fails_closed or heard.permission is Permission.DENY
 
 
 KEYS = st.sampled_from([
@@ -87,18 +88,17 @@ LONG = st.just("x" * 10_001)
 
 
 @either
-@pytest.mark.parametrize("event", HEARD)
 @given(answer=st.dictionaries(KEYS, VALUES | LONG), code=st.sampled_from([0, 1, 2]))
-def test_reading_is_total_for_answers_of_any_shape(
-    reader: Read, event: Event, answer: dict[str, Any], code: int
-) -> None:
-    heard = reader(spec(event), HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
-    if heard.arguments is not None:
-        assert isinstance(json.loads(heard.arguments), dict)
-        assert heard.permission is not Permission.DENY
-    assert heard.replacement is None or isinstance(json.loads(heard.replacement), str)
-    assert all(len(text) < 10_100 for text in (heard.reason, *heard.feedback, *heard.messages))
-    assert len(heard.trouble) < 500
+def test_reading_is_total_for_answers_of_any_shape(reader: Read, answer: dict[str, Any], code: int) -> None:
+    for event in HEARD:
+        note(event)
+        heard = reader(spec(event), HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
+        if heard.arguments is not None:
+            assert isinstance(json.loads(heard.arguments), dict)
+            assert heard.permission is not Permission.DENY
+        assert heard.replacement is None or isinstance(json.loads(heard.replacement), str)
+        assert all(len(text) < 10_100 for text in (heard.reason, *heard.feedback, *heard.messages))
+        assert len(heard.trouble) < 500
 
 
 HURTING = {
