@@ -347,7 +347,7 @@ KEYS = st.sampled_from(["hooks", "PreToolUse", "Stop", "command", "timeout", "na
 LEAVES = st.none() | st.booleans() | st.floats() | st.integers() | st.sampled_from(["command", "x", ""])
 
 
-@given(st.text() | st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner)))
+@given(st.text() | st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=20))
 def test_any_other_file_is_read_or_refused_and_never_an_accident(settings: object) -> None:
     with suppress(ConfigError):
         assert all(hook.shell and hook.timeout > 0 for hook in load(settings).hooks)
@@ -397,7 +397,11 @@ def test_a_file_of_another_shape_is_not_taken_for_its_own(members: dict[str, obj
     assert not CODE_ASSIST.fits(members)
 
 
-@given(st.dictionaries(KEYS, st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner))))
+@given(
+    st.dictionaries(
+        KEYS, st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=20)
+    )
+)
 def test_fitting_is_total(members: dict[str, object]) -> None:
     assert CODE_ASSIST.fits(members) in (True, False)
 

@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 HOOKPROXY: Final = str(Path(sys.executable).with_name("hookproxy"))
 SERVER: Final = (sys.executable, "-S", "-E", str(Path(__file__).with_name("server.py")))
-PATIENCE: Final = 10.0  # seconds until a test gives up on what should come at once
+PATIENCE: Final = 30.0  # seconds until a test gives up on what should come at once: other tests run beside it
 STATELESS: Final = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
