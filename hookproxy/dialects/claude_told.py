@@ -33,7 +33,7 @@ def write(spec: HookSpec, occasion: Occasion) -> Document:
     elif occasion.event in _INQUIRIES:
         document |= _inquiry(occasion)
     else:
-        document |= {"hook_event_name": occasion.event.value} | _moment(occasion)
+        document |= {"hook_event_name": occasion.event} | _moment(occasion)
     env = {
         "CLAUDE_PROJECT_DIR": session.project_dir,
         "CLAUDECODE": "1",
@@ -46,7 +46,7 @@ def write(spec: HookSpec, occasion: Occasion) -> Document:
 def _call(occasion: Occasion) -> dict[str, object]:
     call: dict[str, object] = {
         "permission_mode": "default",
-        "hook_event_name": occasion.event.value,
+        "hook_event_name": occasion.event,
         "tool_name": occasion.tool_name,
         "tool_input": msgspec.Raw(occasion.arguments),
     }
@@ -70,7 +70,7 @@ def _inquiry(occasion: Occasion) -> dict[str, object]:
     inquiry = occasion.inquiry or Inquiry(occasion.message)
     members: dict[str, object] = {
         "permission_mode": "default",
-        "hook_event_name": occasion.event.value,
+        "hook_event_name": occasion.event,
         "mcp_server_name": told.utf8(occasion.session.server),
     }
     if occasion.event is Event.ELICITATION:

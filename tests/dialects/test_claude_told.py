@@ -2,10 +2,10 @@
 
 import json
 import tracemalloc
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.dialects.claude import CLAUDE
 from hookproxy.model import Event, HookSpec, Inquiry, Occasion, Outcome, Session

@@ -4,12 +4,12 @@ import json
 import tracemalloc
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import fields, replace
 
 from hookproxy.dialects import DIALECTS
 from hookproxy.dialects.base import HookFile, HookList

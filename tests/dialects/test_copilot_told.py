@@ -2,10 +2,10 @@
 
 import json
 import tracemalloc
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.dialects.copilot import COPILOT, EVENTS
 from hookproxy.dialects.copilot_told import OBJECT, write

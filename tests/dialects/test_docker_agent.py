@@ -2,10 +2,10 @@
 
 import json
 import tracemalloc
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.dialects import DIALECTS
 from hookproxy.dialects.base import Dialect
