@@ -7,7 +7,7 @@ from enum import Enum, auto
 from time import time
 from typing import Final, Protocol
 
-from . import feedback, wire
+from . import aliases, feedback, wire
 from .asking import Asking
 from .audit import Audit, Record
 from .calls import Call
@@ -108,13 +108,15 @@ def refusal(call: Call, refuse: Refuse) -> bytes:
 def occasion_of(call: Call, desk: Desk) -> Occasion:
     """The moment before a call, as its hooks are told."""
     listed = desk.tool(call.tool)
+    alias = desk.hooks.groups.alias(call.tool, call.arguments)
     return Occasion(
         event=Event.PRE_TOOL_USE,
         session=desk.session,
         tool=call.tool,
         tool_name=desk.hooks.groups.first_name(call.tool),
         tool_use_id=_told_id(call) or f"call_{call.key.decode(errors='replace')}",
-        arguments=call.arguments,
+        arguments=aliases.told(alias, call.arguments),
+        alias=alias,
         annotations=listed.annotations if listed else b"",
         request_id=call.key.decode(errors="replace"),
         at=time(),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from .aliases import Alias
+
 
 class OnTrouble(StrEnum):
     """What follows when a hook crashes, hangs, cannot start or answers nonsense."""
@@ -37,6 +39,28 @@ class ToolNames(StrEnum):
     BARE = "bare"  # TOOL
 
 
+class Per(StrEnum):
+    """The time in which a limit allows so many calls."""
+
+    SECOND = "second"
+    MINUTE = "minute"
+    HOUR = "hour"
+    DAY = "day"
+    SESSION = "session"  # one run of the proxy
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """So many calls of these tools, all together, and no more; each run of the proxy counts its own."""
+
+    tool: str
+    """A glob over a tool's names, as a permission rule without parentheses."""
+    calls: int
+    per: Per
+    by: str
+    """The key that says so, for people: `limits[0]`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The configuration's choices that concern every call."""
@@ -61,3 +85,6 @@ class Settings:
     deny: tuple[str, ...] = ()
     hide_denied: bool = True
     """Tools of which every call is denied are not listed."""
+    aliases: tuple[Alias, ...] = ()
+    """What hooks call tools and arguments; one for a tool."""
+    limits: tuple[Limit, ...] = ()

@@ -7,9 +7,10 @@ Rule 2: the answer to a judged call leaves through `finish` only.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from . import batches, calls, effects, glance, replies, wire
+from .aliases import Alias
 from .calls import Call, Phase, id_key
 from .effects import PASS, FromAgent, FromServer, as_one_line
 from .elicitations import Elicitations
@@ -24,11 +25,17 @@ class Switchboard:
     """The table of requests in flight.
 
     `judged` says whether hooks concern a tool; None: there are no hooks, and nothing is judged or refused.
-    `elicitations` is given where hooks hear of them.
+    `elicitations` is given where hooks hear of them, `aliases` where they know tools by other names.
     """
 
-    def __init__(self, judged: Callable[[str], bool] | None, elicitations: Elicitations | None = None) -> None:
+    def __init__(
+        self,
+        judged: Callable[[str], bool] | None,
+        elicitations: Elicitations | None = None,
+        aliases: Mapping[str, Alias] | None = None,
+    ) -> None:
         self._judged = judged
+        self._aliases = aliases or {}
         self.elicitations = elicitations
         self.calls: dict[bytes, Call] = {}
         """Judged calls, by the key of their id, until their answer has left."""
@@ -131,6 +138,8 @@ class Switchboard:
             if self.requests.lapsed(key):
                 return effects.Refused("Its id is that of a cancelled request, which may still be answered.", raw_id)
             call = calls.to_judge(request, line, self.tools.get(request.tool))
+            if alias := self._aliases.get(request.tool):
+                alias.for_call(call.arguments)  # else its hooks could not be told of it
         except (wire.Unreadable, wire.TwinKeys) as problem:
             return effects.Refused(f"The tool call cannot be judged: {problem}.", raw_id)
         self.calls[key] = call
