@@ -22,8 +22,8 @@ class Alias:
     """What hooks call it; empty: what they call it anyway."""
     arguments: Mapping[str, str] = field(default_factory=dict)
     """The server's name of an argument by the hooks'; no two are one. Arguments that are not here have one name."""
-    by: str = ""
-    """Who says so, for people: the key of hookproxy.toml, or the preset."""
+    preset: str = ""
+    """The preset that says so; empty: the configuration says it of this tool."""
     given: frozenset[str] = frozenset()
     """Arguments that the agent gave by the hooks' name itself, in the call at hand: they go by it on both sides."""
 

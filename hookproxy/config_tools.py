@@ -34,7 +34,7 @@ def _of_presets(names: list[str], path: str) -> Iterator[Alias]:
             hint = suggestion(name, PRESETS) or f"known: {', '.join(PRESETS)}"
             raise ConfigError(f"{path}: preset", f"there is no preset {name!r}", hint)
         for one in PRESETS[name].tools:
-            yield replace(one, by=f"preset {name}")
+            yield replace(one, preset=name)
 
 
 def _alias(tool: str, table: ToolTable, where: str) -> Alias:
@@ -45,7 +45,7 @@ def _alias(tool: str, table: ToolTable, where: str) -> Alias:
             raise ConfigError(f"{where}.arguments", problem, "one name for each argument")
         names[own] = name
     renamed = {name: own for own, name in names.items() if name != own}
-    return Alias(tool, table.known_as or "", renamed, by=f"tools.{tool}")
+    return Alias(tool, table.known_as or "", renamed)
 
 
 def limits(file: ConfigFile, path: str) -> tuple[Limit, ...]:
