@@ -86,7 +86,10 @@ class _Window:
 
 def tools(text: str) -> Rule:
     """The tools that a limit is about. Raises ValueError for what is no glob over names."""
-    rule = parsed(text)
+    try:
+        rule = parsed(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no glob over the names of tools") from None
     if "(" in rule.text:
-        raise ValueError(f"{text!r} names no tools: a limit counts calls whatever their arguments")
+        raise ValueError(f"{text!r} is about arguments: a limit counts calls of tools, whatever their arguments")
     return rule

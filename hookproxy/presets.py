@@ -76,6 +76,8 @@ PRESETS: Final = {
         ),
         notes=(
             "edit_block may have `range` and `content` instead of old_string and new_string",
+            "read_file with isUrl fetches an address, and a guard for WebFetch does not hear of it",
+            "start_process may name a `shell` of its own",
             'start_search looks for names of files, too: with searchType "files" it does what Glob does',
         ),
     ),
