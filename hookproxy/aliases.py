@@ -7,13 +7,14 @@ error here, never a choice. Law 2: values stay byte for byte, in their order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from . import wire
 
 
-@dataclass(frozen=True, slots=True)
-class Alias:
+class Alias(Struct, frozen=True):
     """The names by which hooks know one tool of the server."""
 
     tool: str

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from time import time
 from typing import Final, Protocol
 
-from . import aliases, feedback, wire
+from msgspec import Struct
+
+from . import feedback, wire
 from .asking import Asking
 from .audit import Audit, Record
 from .calls import Call
@@ -87,8 +88,7 @@ class Desk(Protocol):
         """The line that tells the agent that the server is gone."""
 
 
-@dataclass(slots=True)
-class Case:
+class Case(Struct):
     """One call, and all that is known of it by now."""
 
     call: Call
@@ -108,14 +108,15 @@ def refusal(call: Call, refuse: Refuse) -> bytes:
 def occasion_of(call: Call, desk: Desk) -> Occasion:
     """The moment before a call, as its hooks are told."""
     listed = desk.tool(call.tool)
-    alias = desk.hooks.groups.alias(call.tool, call.arguments)
+    groups = desk.hooks.groups
+    alias = groups.alias(call.tool, call.arguments) if groups.aliases else None
     return Occasion(
         event=Event.PRE_TOOL_USE,
         session=desk.session,
         tool=call.tool,
-        tool_name=desk.hooks.groups.first_name(call.tool),
+        tool_name=groups.first_name(call.tool),
         tool_use_id=_told_id(call) or f"call_{call.key.decode(errors='replace')}",
-        arguments=aliases.told(alias, call.arguments),
+        arguments=call.arguments if alias is None else alias.told(call.arguments),
         alias=alias,
         annotations=listed.annotations if listed else b"",
         request_id=call.key.decode(errors="replace"),

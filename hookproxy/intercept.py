@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from . import (
     aliases,
@@ -64,13 +66,15 @@ async def _judged(call: Call, desk: Desk, record: Record) -> bytes | None:
         return _unrecorded(call, desk, record, problem)
     words = await desk.words()
     case = Case(call, desk, record, occasion_of(call, desk))
-    record.alias = "" if case.occasion.alias is None else case.occasion.alias.name
+    alias = case.occasion.alias
+    record.alias = "" if alias is None else alias.name
     case.waiting = desk.seals.open(call.state, call.tool, call.arguments) if call.state else None
-    _tell_answers(case)
+    if call.inputs:
+        _tell_answers(case)
     if case.waiting is not None:
         return await _resumed(case, replace(case.waiting, feedback=(*words, *case.waiting.feedback)))
     hearing = await desk.hooks.before(case.occasion, desk.tool(call.tool), record.statements)
-    decision = _as_sent(hearing.decision, case.occasion.alias)
+    decision = hearing.decision if alias is None else _as_sent(hearing.decision, alias)
     if hearing.arguments is not case.occasion.arguments:
         case.occasion = replace(case.occasion, arguments=hearing.arguments)
     if words:
@@ -83,9 +87,9 @@ async def _judged(call: Call, desk: Desk, record: Record) -> bytes | None:
     return await _decided(case, decision)
 
 
-def _as_sent(decision: Decision, alias: Alias | None) -> Decision:
+def _as_sent(decision: Decision, alias: Alias) -> Decision:
     """The decision with rewritten arguments under the server's names."""
-    if alias is not None and isinstance(decision, Proceed) and decision.arguments is not None:
+    if isinstance(decision, Proceed) and decision.arguments is not None:
         return replace(decision, arguments=alias.sent(decision.arguments))
     return decision
 
@@ -214,8 +218,7 @@ async def _ended(case: Case, ending: Ending) -> bytes | None:
     return None if interrupted else case.desk.lost(case.call)
 
 
-@dataclass(frozen=True, slots=True)
-class _Delivery:
+class _Delivery(Struct, frozen=True):
     """An answer as the agent may get it."""
 
     line: bytes

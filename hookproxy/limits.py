@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import Final
+
+from msgspec import Struct
 
 from .matching import Rule
 from .rules import parsed
@@ -26,8 +27,7 @@ _SECONDS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
+class Reached(Struct, frozen=True):
     """A limit that allows no more calls for now."""
 
     limit: Limit

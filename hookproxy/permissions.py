@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from . import aliases, matching
 from .decision import Decision, Ground, Proceed, Question, Refuse
@@ -60,12 +61,10 @@ class Permissions:
 
     def concern(self, tool: str) -> bool:
         """True if any hook, rule or limit is to see calls of this tool."""
-        names = self._groups.names(tool)
-        return (
-            self._groups.concerns(tool)
-            or (self.rules is not None and self.rules.concerns(names))
-            or (self.limits is not None and self.limits.concern(names))
-        )
+        return self._groups.concerns(tool) or (bool(self) and self._are_about(self._groups.names(tool)))
+
+    def _are_about(self, names: Sequence[str]) -> bool:
+        return bool((self.rules and self.rules.concerns(names)) or (self.limits and self.limits.concern(names)))
 
     def hide(self, tool: str) -> bool:
         """True if the tool is not to be listed: a rule denies each of its calls."""

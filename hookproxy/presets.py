@@ -6,14 +6,14 @@ A preset says what it leaves alone, too: of those tools a guard for Read or Bash
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from .aliases import Alias
 
 
-@dataclass(frozen=True, slots=True)
-class Preset:
+class Preset(Struct, frozen=True):
     """One server's tools."""
 
     server: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from .aliases import Alias
 
@@ -49,8 +50,7 @@ class Per(StrEnum):
     SESSION = "session"  # one run of the proxy
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """So many calls of these tools, all together, and no more; each run of the proxy counts its own."""
 
     tool: str
@@ -61,8 +61,7 @@ class Limit:
     """The key that says so, for people: `limits[0]`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """The configuration's choices that concern every call."""
 
     on_trouble: OnTrouble = OnTrouble.DIALECT
