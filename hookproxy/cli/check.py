@@ -107,6 +107,7 @@ def _settings(settings: Settings) -> dict[str, object]:
         {"tool": one.tool, "as": one.name or None, "arguments": dict(one.arguments), "preset": one.preset or None}
         for one in settings.aliases
     ]
+    members["limits"] = [asdict(one) for one in settings.limits]
     return members
 
 

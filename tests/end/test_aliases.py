@@ -230,7 +230,9 @@ async def test_a_permission_request_hook_rewrites_under_the_familiar_names(scene
 
 async def test_a_person_is_shown_what_will_run_by_the_tools_own_names(scene: Scene) -> None:
     hook = scene.prints(specific("PreToolUse", permissionDecision="ask", updatedInput={"command": "ls -l"}))
-    agent = scene.run("--name=lean", using(scene, before(group(hook, matcher="Bash"))))
+    told = scene.folder / "told"
+    hooks = {"hooks": {"PreToolUse": [group(hook, matcher="Bash")], "PostToolUse": [group(f"cat > '{told}'")]}}
+    agent = scene.run("--name=lean", using(scene, hooks))
     meta = {**STATELESS, "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
     params = {"name": "echo", "arguments": {"cmd": "ls"}, "_meta": meta}
     result = (await agent.ask(request(1, "tools/call", **params)))["result"]
@@ -239,6 +241,17 @@ async def test_a_person_is_shown_what_will_run_by_the_tools_own_names(scene: Sce
     yes = {name: {"action": "accept", "content": {"decision": "allow once"}} for name in result["inputRequests"]}
     again = request(2, "tools/call", **params, inputResponses=yes, requestState=result["requestState"])
     assert json.loads(text_of(await agent.ask(again))) == {"cmd": "ls -l"}
+    assert json.loads(told.read_bytes())["tool_input"] == {"command": "ls -l"}  # and so in the round after the question
+
+
+async def test_an_operators_prompter_gets_the_tools_own_names(scene: Scene) -> None:
+    asked = scene.folder / "asked"
+    prompter = scene.file("prompter", f"#!/bin/sh\ncat > '{asked}'\n", mode=0o700)
+    more = f'on_ask_fallback = {{ command = ["{prompter}"] }}\n{BASH}[permissions]\nask = ["Bash"]\n'
+    agent = await begun(scene, scene.config(more))
+    assert json.loads(text_of(await agent.ask(call(1, "echo", cmd="ls")))) == {"cmd": "ls"}
+    document = json.loads(asked.read_bytes())
+    assert (document["tool"], document["arguments"]) == ("echo", {"cmd": "ls"})
 
 
 async def test_a_denied_alias_hides_its_tools(scene: Scene) -> None:
