@@ -163,9 +163,7 @@ class Switchboard:
                 return PASS
             if self.requests.lapsed(key):
                 return effects.Refused("Its id is that of a cancelled request, which may be answered.", request.id)
-            call = calls.to_judge(request, line, self.tools.get(request.tool))
-            if alias := self._aliases.get(request.tool):
-                alias.for_call(call.arguments)  # else its hooks could not be told of it
+            call = calls.to_judge(request, line, self.tools.get(request.tool), self._aliases.get(request.tool))
         except (wire.Unreadable, wire.TwinKeys) as problem:
             return effects.Refused(f"The tool call cannot be judged: {problem}.", request.id)
         self.calls[key] = call
