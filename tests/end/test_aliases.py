@@ -124,6 +124,27 @@ async def test_a_group_judges_what_the_one_before_it_rewrote_under_the_same_name
     assert scene.calls_received() == []
 
 
+async def test_a_later_hook_of_the_same_file_judges_a_patch_under_the_same_names(scene: Scene) -> None:
+    patch = scene.prints(
+        {"hook_specific_output": {"hook_event_name": "pre_tool_use", "updated_input": {"command": "rm -rf x"}}}
+    )
+    guard = scene.file("guard.sh", GUARD, mode=0o700)
+    hooks = {
+        "pre_tool_use": [{"matcher": "Bash", "hooks": [{"type": "command", "command": one}]} for one in (patch, guard)]
+    }
+    file = scene.file("agent.json", json.dumps({"agents": {"root": {"hooks": hooks}}}))
+    agent = await begun(scene, scene.config(BASH), f"--hooks=docker-agent@current={file}")
+    assert "rm is not for agents: rm -rf x" in refused(await agent.ask(call(1, "echo", cmd="ls")))
+    assert scene.calls_received() == []
+
+
+async def test_an_if_about_bash_holds_for_the_servers_own_argument(scene: Scene) -> None:
+    guard = {"matcher": "Bash", "hooks": [{"type": "command", "command": "exit 2", "if": "Bash(rm *)"}]}
+    agent = await begun(scene, using(scene, before(guard)))
+    refused(await agent.ask(call(1, "echo", cmd="rm x")))
+    assert json.loads(text_of(await agent.ask(call(2, "echo", cmd="ls")))) == {"cmd": "ls"}
+
+
 # --- what an attacker, or a hook that knows too much, may try ---
 
 
