@@ -10,6 +10,7 @@ from . import wire
 from .calls import Call
 from .inquiries import OpenQuestion
 from .model import Inquiry
+from .replies import Said
 
 
 class Passing(Enum):
@@ -109,6 +110,16 @@ class PersonAnswered:
 
 
 @dataclass(frozen=True, slots=True)
+class ErrandAnswered:
+    """The answer to a tool call of ours; it is not forwarded."""
+
+    key: bytes
+    """Of our call's id."""
+    said: Said | None
+    """What it says; None: it can be read in two ways."""
+
+
+@dataclass(frozen=True, slots=True)
 class InitializeAnswered:
     """The result of `initialize`: SessionStart hooks may add to its instructions."""
 
@@ -131,7 +142,18 @@ class Dropped:
 
 
 FromAgent = Passing | Send | StartCall | CancelCall | Refused | Opened | Replied | PersonAnswered
-FromServer = Passing | StartCall | Answered | InitializeAnswered | ToolsListed | Asked | Withdrawn | Noise | Dropped
+FromServer = (
+    Passing
+    | StartCall
+    | Answered
+    | InitializeAnswered
+    | ToolsListed
+    | Asked
+    | Withdrawn
+    | ErrandAnswered
+    | Noise
+    | Dropped
+)
 
 
 def as_one_line(line: bytes) -> Passing | Send:

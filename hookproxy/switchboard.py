@@ -32,6 +32,8 @@ class Switchboard:
         self.elicitations = elicitations
         self.calls: dict[bytes, Call] = {}
         """Judged calls, by the key of their id, until their answer has left."""
+        self.errands: set[bytes] = set()
+        """The keys of tool calls of our own that the server has not answered."""
         self.requests = InFlight()
         self.tools: dict[str, Tool] = {}
         """What passing listings told."""
@@ -76,7 +78,7 @@ class Switchboard:
 
     def is_taken(self, key: bytes) -> bool:
         """A judged call has this id, or had it and may still be answered: no other request may have it now."""
-        return key in self.calls or self.requests.barred(key)
+        return key in self.calls or key in self.errands or self.requests.barred(key)
 
     def _frame(self, line: bytes, members: Members) -> FromAgent:
         try:
@@ -134,6 +136,7 @@ class Switchboard:
         except (wire.Unreadable, wire.TwinKeys) as problem:
             return effects.Refused(f"The tool call cannot be judged: {problem}.", raw_id)
         self.calls[key] = call
+        self.greeting.speaks(call.meta)
         return effects.StartCall(call)
 
     def _is_judged(self, request: calls.Request) -> bool:
@@ -153,6 +156,8 @@ class Switchboard:
         except (wire.Unreadable, wire.TwinKeys) as problem:
             return effects.Refused(f"The cancellation cannot be read: {problem}.")
         key = id_key(bytes(params.get("requestId", b"")))
+        if key in self.errands:
+            return effects.Refused("What it cancels is no request of the agent.")
         call = self.calls.get(key)
         if call is None:
             if self.requests.settle(key) is not None:
@@ -189,6 +194,11 @@ class Switchboard:
         self.calls[call.sent_key] = call
         return True
 
+    def give_up(self, key: bytes) -> None:
+        """Nobody waits for this errand any more; its late answer is nobody's."""
+        self.errands.discard(key)
+        self.requests.lapse(key, late_answer_passes=False)
+
     def stop(self, call: Call) -> None:
         """No server gets the call any more, if none has it; its answer is still to leave."""
         if call.phase is Phase.HELD:
@@ -201,7 +211,7 @@ class Switchboard:
     @property
     def watching(self) -> bool:
         """An answer that must be seen whole may come: a long line is assembled, not passed on in pieces."""
-        return bool(self.calls or self.tasks) or any(
+        return bool(self.calls or self.errands or self.tasks) or any(
             kind is Kind.INITIALIZE or kind is Kind.TOOLS_LIST for kind in self.requests.values()
         )
 
@@ -214,7 +224,7 @@ class Switchboard:
 
     def glance_from_server(self, block: bytes) -> bool:
         """True if all these lines pass, and answers among them are noted; False if they must be read one by one."""
-        if self.calls or self.elicitations or self.tasks or not self.requests.simple:
+        if self.calls or self.errands or self.elicitations or self.tasks or not self.requests.simple:
             return False
         found = glance.heads(block)
         return found is not None and self.requests.settle_all(found, id_key)
@@ -227,7 +237,7 @@ class Switchboard:
         if body[:1] != b"{":
             return batches.from_server(self, line)
         try:
-            reply = replies.read(body, closely=bool(self.calls or self.tasks))
+            reply = replies.read(body, closely=bool(self.calls or self.errands or self.tasks))
         except (wire.Unreadable, wire.TwinKeys):
             return effects.Noise()
         if told := self.tasks.told(body, self.calls, reply):
@@ -235,8 +245,11 @@ class Switchboard:
         if reply is None:
             return (self.elicitations and self.elicitations.asked(body)) or PASS
         key = id_key(reply.id)
-        if not reply.sure and key not in self.calls:
+        if not reply.sure and key not in self.calls and key not in self.errands:
             return effects.Dropped("a message that may be an answer or not, while judged calls wait for theirs")
+        if key in self.errands:
+            self.errands.remove(key)
+            return effects.ErrandAnswered(key, reply.said)
         return self._answer(line, key, reply.said)
 
     def _answer(self, line: bytes, key: bytes, said: Said | None = None) -> FromServer:

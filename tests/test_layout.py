@@ -70,6 +70,7 @@ FLOORS: Final = {
     "aside": 3,
     "held": 3,
     "asking": 3,
+    "errands": 3,
     "case": 3,
     "changes": 3,
     "clerks": 3,
@@ -109,7 +110,7 @@ BESIDE: Final = {
     "dialects/claude_answer": {"dialects/claude_request"},
     "dialects/claw": {"dialects/claw_answer"},
     "dialects/code_assist": {"dialects/code_assist_answer"},
-    "dialects/copilot": {"dialects/copilot_answer", "dialects/copilot_told"},
+    "dialects/copilot": {"dialects/copilot_answer", "dialects/copilot_kind", "dialects/copilot_told"},
     "dialects/lime": {"dialects/lime_answer"},
     # one dialect in three parts, the last of which has a module for matchers
     "dialects/docker_agent": {"dialects/docker_agent_answer", "dialects/docker_agent_file"},
@@ -120,7 +121,7 @@ BESIDE: Final = {
     # the switchboard, from its parts up
     "replies": {"glance"},
     "calls": {"glance", "legible", "replies"},
-    "effects": {"calls", "inquiries"},
+    "effects": {"calls", "inquiries", "replies"},
     "inflight": {"glance"},
     "greeting": {"calls", "replies"},
     "outcomes": {"calls", "effects", "elicitations", "legible"},
@@ -152,7 +153,19 @@ BESIDE: Final = {
     # the way of one call, from the outside in
     "lifetime": {"proxy"},
     "proxy": {
-        *("answering", "asking", "case", "changes", "clerks", "following", "held", "hooks", "intercept", "moments"),
+        *(
+            "answering",
+            "asking",
+            "case",
+            "changes",
+            "clerks",
+            "errands",
+            "following",
+            "held",
+            "hooks",
+            "intercept",
+            "moments",
+        ),
         "relay",
     },
     "following": {"case", "changes", "commenting"},
