@@ -146,6 +146,7 @@ BESIDE: Final = {
     "runners/command": {"runners/running", "runners/shell", "runners/watch"},
     "runners/running": {"runners/watch"},
     "runners/child": {"runners/watch"},
+    "runners/http": {"runners/connection"},
     "runners/python": {"runners/threads"},
     "runners/warm": {"runners/command", "runners/running", "runners/watch"},
     "runners/worker": {"runners/child", "runners/command", "runners/watch"},
