@@ -21,6 +21,7 @@ from ..model import Document, Ended, HookResult, HookSpec
 from ..process import OUTPUT_LIMIT
 from .base import Kept, NoAnswer, Say
 from .connection import Connection, connect
+from .watch import Limit, watch_of
 
 _IDLE: Final = 60.0  # seconds that a connection is kept: whether the other side has closed it is seen before its use
 _RESTING: Final = 20  # connections that are kept for one address: as many as calls are often in flight
@@ -47,7 +48,7 @@ def keep(hooks: list[HookSpec], _say: Say) -> Kept:
         begun = loop.time()
         ended, body, detail = Ended.FAILED, b"", ""
         try:
-            async with asyncio.timeout(spec.timeout):
+            with Limit(watch_of(loop), spec.timeout):
                 body = await services[id(spec)].post(bytes(document.stdin), env)
             ended = Ended.EXITED
         except TimeoutError:

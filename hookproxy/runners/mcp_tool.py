@@ -10,11 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-import anyio
-
 from .. import wire
 from ..model import Document, Ended, HookResult, HookSpec
 from .base import CallTool, NoAnswer, Runner
+from .watch import Limit, watch_of
 
 _PLACE: Final = re.compile(r"\$\{([^${}]+)\}")
 
@@ -27,7 +26,7 @@ def through(call_tool: CallTool) -> Runner:
         begun = loop.time()
         ended, said, detail = Ended.FAILED, b"", ""
         try:
-            with anyio.fail_after(spec.timeout):
+            with Limit(watch_of(loop), spec.timeout):
                 said = await call_tool(spec.server, spec.tool, filled(spec.input, bytes(document.stdin)))
             ended = Ended.EXITED
         except TimeoutError:
