@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from typing import Protocol
 
 from . import calls, effects, replies, wire
@@ -20,10 +20,6 @@ class Board(Protocol):
     @property
     def calls(self) -> Mapping[bytes, Call]:
         """Judged calls in flight."""
-
-    @property
-    def errands(self) -> Set[bytes]:
-        """Tool calls of ours in flight."""
 
     @property
     def requests(self) -> InFlight:
@@ -86,7 +82,9 @@ def _forbidden(board: Board, batch: list[tuple[Members, bytes]]) -> str:
 def from_server(board: Board, line: bytes) -> FromServer:
     """A batch passes, unless it answers a judged call: nobody asked for a batch."""
     try:
-        found = [replies.read(bytes(item), closely=bool(board.calls or board.errands)) for item in wire.items(line)]
+        found = [
+            replies.read(bytes(item), closely=bool(board.calls or board.requests.errands)) for item in wire.items(line)
+        ]
     except (wire.Unreadable, wire.TwinKeys):
         return effects.Noise()
     if board.tasks.told_in_batch(line, board.calls):

@@ -7,10 +7,10 @@ hook is asked about an errand.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
 
 import anyio
+from msgspec import Struct, field
 
 from . import calls, outcomes, wire
 from .effects import ErrandAnswered
@@ -22,8 +22,7 @@ from .switchboard import Switchboard
 _FIRST_WORDS: Final = 200  # characters of an error: enough to know it by
 
 
-@dataclass(slots=True)
-class _Errand:
+class _Errand(Struct, eq=False):
     """A call that the server has not answered."""
 
     over: anyio.Event = field(default_factory=anyio.Event)
@@ -51,13 +50,13 @@ class Errands:
         raw_id, errand = calls.fresh_id(), _Errand()
         key = calls.id_key(raw_id)
         self._open[key] = errand
-        self._board.errands.add(key)
+        self._board.requests.errands.add(key)
         self._to_server(_request(raw_id, tool, arguments, meta))
         try:
             await errand.over.wait()
         except anyio.get_cancelled_exc_class():
             if not errand.over.is_set():
-                self._board.give_up(key)
+                self._board.requests.give_up(key)
                 self._to_server(_cancellation(raw_id))
             raise
         finally:

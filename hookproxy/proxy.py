@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
 import anyio
 import anyio.abc
+from msgspec.structs import replace
 
 from . import calls, effects, feedback, forwarding, wire
 from .answering import Answering
@@ -187,7 +187,7 @@ class Proxy:
 
     async def words(self) -> tuple[str, ...]:
         """As in Desk."""
-        return await self.moments.words(self.board.greeting.handshake)
+        return () if self.moments.silent else await self.moments.words(self.board.greeting.handshake)
 
     def let_go(self, call: Call) -> None:
         """As in Desk."""
@@ -236,7 +236,7 @@ class Proxy:
     def _end(self, last_words: Callable[[Call], bytes], running: Sequence[Call]) -> None:
         for call in running:
             self._last_words[call] = last_words(call)
-            self.board.stop(call)  # its task may be about to run on, past the hook that it waited for
+            call.stop()  # its task may be about to run on, past the hook that it waited for
             self._running[call].cancel()
 
     def lose_server(self, how: str) -> None:

@@ -82,14 +82,16 @@ class Relay:
         block = self._agent_lines.feed(piece)
         if self._agent_lines.lost:
             self._refuse_lost()
-        if block and not self._board.glance_from_agent(block):
-            self._agent_block(block)
-        elif block and self._strict:
+        if block.find(b"\n") == len(block) - 1:
+            self._agent_block([block] if block else [])
+        elif not self._board.glance_from_agent(block):
+            self._agent_block(_lines(block))
+        elif self._strict:
             self.server.write(block)
 
-    def _agent_block(self, block: bytes) -> None:
+    def _agent_block(self, lines: list[bytes]) -> None:
         passing: list[bytes] = []
-        for line in _lines(block):
+        for line in lines:
             effect = self._board.from_agent(line)
             if self._board.greeting.opened and not self._opened:
                 self._opened = True
@@ -143,14 +145,14 @@ class Relay:
             if self._board.glance_from_server(block):
                 self.agent.write(block)
             else:
-                self._server_block(block)
+                self._server_block([block] if block.find(b"\n") == len(block) - 1 else _lines(block))
             self.on_passed()
         if self._server_lines.begun >= PIECEWISE and self._board.may_pass_in_pieces(self._server_lines.head):
             self._begin_passage()
 
-    def _server_block(self, block: bytes) -> None:
+    def _server_block(self, lines: list[bytes]) -> None:
         passing: list[bytes] = []
-        for line in _lines(block):
+        for line in lines:
             effect = self._board.from_server(line)
             if effect is PASS:
                 passing.append(line)
@@ -184,13 +186,13 @@ class Relay:
     def _end_passage(self, passage: Passage) -> None:
         """Let the line's end go, unless it makes the line the answer to a call that was not there when it began."""
         ids = map(id_key, ids_in(passage.last))
-        if any(key in self._board.calls or key in self._board.errands for key in ids):
+        if any(key in self._board.calls or key in self._board.requests.errands for key in ids):
             self.agent.write(b"!\n")  # no JSON, so that nobody takes the line for anything
             self._perform(Dropped("the end of a message that would have answered a call before its hooks"), b"")
             return
         self.agent.write(passage.waiting)
         if passage.id is not None:
-            self._board.answered_in_pieces(passage.id)
+            self._board.requests.settle(id_key(passage.id))  # nobody had to see it
 
     def _server_tail(self) -> None:
         """What stands after the last line end: passed on as it is if it is JSON."""
@@ -236,6 +238,4 @@ def _nothing() -> None:
 
 def _lines(block: bytes) -> list[bytes]:
     """Its lines, each with its `\\n`; the block ends with one."""
-    if block.find(b"\n") == len(block) - 1:
-        return [block]
     return [line + b"\n" for line in block[:-1].split(b"\n")]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
-from . import batches, calls, effects, glance, replies, wire
+from . import batches, calls, effects, glance, listings, replies, wire
 from .calls import Call, Phase, id_key
 from .effects import PASS, FromAgent, FromServer, as_one_line
 from .elicitations import Elicitations
@@ -32,8 +32,6 @@ class Switchboard:
         self.elicitations = elicitations
         self.calls: dict[bytes, Call] = {}
         """Judged calls, by the key of their id, until their answer has left."""
-        self.errands: set[bytes] = set()
-        """The keys of tool calls of our own that the server has not answered."""
         self.requests = InFlight()
         self.tools: dict[str, Tool] = {}
         """What passing listings told."""
@@ -43,6 +41,23 @@ class Switchboard:
 
     def from_agent(self, line: bytes) -> FromAgent:
         """Where a line from the agent goes. A line that is no concern of hooks is PASS."""
+        call = glance.usual_call(line)
+        if call is not None:
+            if self._passes(call):
+                return PASS
+            if self._judged is not None and (request := calls.usual(call)) is not None:
+                return self._requested(request, line)
+        return self.read_from_agent(line)
+
+    def _passes(self, call: glance.UsualCall) -> bool:
+        """True if the call is noted, and nobody has to look closer."""
+        raw_id = glance.unjudged(call, self._judged_names)
+        if raw_id is None or raw_id in self.calls or not (self.greeting.opened or self._judged is None):
+            return False
+        return self.requests.note_all([raw_id])
+
+    def read_from_agent(self, line: bytes) -> FromAgent:
+        """The same as `from_agent`, member by member."""
         if self._judged is None:
             self._watch(line)
             return PASS
@@ -61,6 +76,9 @@ class Switchboard:
 
     def glance_from_agent(self, block: bytes) -> bool:
         """True if all these lines pass, and are noted; False if they must be read one by one."""
+        if block.find(b"\n") == len(block) - 1:
+            call = glance.usual_call(block)
+            return call is not None and self._passes(call)
         if not self.greeting.opened and self._judged is not None:
             return False
         ids = glance.unjudged_calls(block, self._judged_names)
@@ -77,8 +95,8 @@ class Switchboard:
                     self._judged_names.note(bytes(wire.fields(bytes(members["params"])).get("name", b"")), False)
 
     def is_taken(self, key: bytes) -> bool:
-        """A judged call has this id, or had it and may still be answered: no other request may have it now."""
-        return key in self.calls or key in self.errands or self.requests.barred(key)
+        """A judged call or an errand has this id, or had it and may still be answered: no other request may have it."""
+        return key in self.calls or self.requests.barred(key)
 
     def _frame(self, line: bytes, members: Members) -> FromAgent:
         try:
@@ -119,29 +137,34 @@ class Switchboard:
             self.greeting.heard(members, method, kind is Kind.INITIALIZE)
 
     def _call(self, line: bytes, members: Members) -> FromAgent:
-        raw_id = calls.own_id(members)
         try:
             request = calls.read(members)
-            key = request.key
-            if key in self.requests or self.is_taken(key):
-                return effects.Refused("Its id is that of a request in flight, or of a cancelled one.", raw_id)
+        except (wire.Unreadable, wire.TwinKeys) as problem:
+            return effects.Refused(f"The tool call cannot be judged: {problem}.", calls.own_id(members))
+        return self._requested(request, line)
+
+    def _requested(self, request: calls.Request, line: bytes) -> FromAgent:
+        key = request.key
+        if key in self.requests or self.is_taken(key):
+            return effects.Refused("Its id is that of a request in flight, or of a cancelled one.", request.id)
+        try:
             if not self.greeting.opened:
-                self.greeting.call(calls.meta(request.params))
+                self.greeting.call(calls.meta(request.meta))
             if not self._is_judged(request):
                 self.requests.note(key, Kind.OTHER)
                 return PASS
             if self.requests.lapsed(key):
-                return effects.Refused("Its id is that of a cancelled request, which may still be answered.", raw_id)
+                return effects.Refused("Its id is that of a cancelled request, which may be answered.", request.id)
             call = calls.to_judge(request, line, self.tools.get(request.tool))
         except (wire.Unreadable, wire.TwinKeys) as problem:
-            return effects.Refused(f"The tool call cannot be judged: {problem}.", raw_id)
+            return effects.Refused(f"The tool call cannot be judged: {problem}.", request.id)
         self.calls[key] = call
         self.greeting.speaks(call.meta)
         return effects.StartCall(call)
 
     def _is_judged(self, request: calls.Request) -> bool:
         judged = self._judged is not None and self._judged(request.tool)
-        self._judged_names.note(bytes(request.params["name"]), judged)
+        self._judged_names.note(request.name, judged)
         return judged or (self._judged is not None and request.is_sealed)
 
     @property
@@ -156,8 +179,6 @@ class Switchboard:
         except (wire.Unreadable, wire.TwinKeys) as problem:
             return effects.Refused(f"The cancellation cannot be read: {problem}.")
         key = id_key(bytes(params.get("requestId", b"")))
-        if key in self.errands:
-            return effects.Refused("What it cancels is no request of the agent.")
         call = self.calls.get(key)
         if call is None:
             if self.requests.settle(key) is not None:
@@ -191,18 +212,9 @@ class Switchboard:
         if call.sent_id:
             del self.calls[call.sent_key]
         call.phase, call.sent_id, call.answer, call.said = Phase.HELD, calls.fresh_id(), b"", None
+        call.sent_key = id_key(call.sent_id)
         self.calls[call.sent_key] = call
         return True
-
-    def give_up(self, key: bytes) -> None:
-        """Nobody waits for this errand any more; its late answer is nobody's."""
-        self.errands.discard(key)
-        self.requests.lapse(key, late_answer_passes=False)
-
-    def stop(self, call: Call) -> None:
-        """No server gets the call any more, if none has it; its answer is still to leave."""
-        if call.phase is Phase.HELD:
-            call.phase = Phase.STOPPED
 
     def _forget(self, call: Call) -> None:
         del self.calls[call.key]
@@ -211,20 +223,16 @@ class Switchboard:
     @property
     def watching(self) -> bool:
         """An answer that must be seen whole may come: a long line is assembled, not passed on in pieces."""
-        return bool(self.calls or self.errands or self.tasks) or any(
-            kind is Kind.INITIALIZE or kind is Kind.TOOLS_LIST for kind in self.requests.values()
-        )
+        return bool(self.calls or self.tasks) or self.requests.telling
 
     @property
     def pending(self) -> bool:
         """The server still owes an answer to the agent."""
-        return any(call.phase is Phase.FORWARDED for call in self.calls.values()) or any(
-            kind is not Kind.ENDLESS for kind in self.requests.values()
-        )
+        return self.requests.owed or any(call.phase is Phase.FORWARDED for call in self.calls.values())
 
     def glance_from_server(self, block: bytes) -> bool:
         """True if all these lines pass, and answers among them are noted; False if they must be read one by one."""
-        if self.calls or self.errands or self.elicitations or self.tasks or not self.requests.simple:
+        if self.calls or self.elicitations or self.tasks or not self.requests.simple:
             return False
         found = glance.heads(block)
         return found is not None and self.requests.settle_all(found, id_key)
@@ -237,7 +245,7 @@ class Switchboard:
         if body[:1] != b"{":
             return batches.from_server(self, line)
         try:
-            reply = replies.read(body, closely=bool(self.calls or self.errands or self.tasks))
+            reply = replies.read(body, closely=bool(self.calls or self.requests.errands or self.tasks))
         except (wire.Unreadable, wire.TwinKeys):
             return effects.Noise()
         if told := self.tasks.told(body, self.calls, reply):
@@ -245,11 +253,8 @@ class Switchboard:
         if reply is None:
             return (self.elicitations and self.elicitations.asked(body)) or PASS
         key = id_key(reply.id)
-        if not reply.sure and key not in self.calls and key not in self.errands:
+        if not reply.sure and not self.is_taken(key):
             return effects.Dropped("a message that may be an answer or not, while judged calls wait for theirs")
-        if key in self.errands:
-            self.errands.remove(key)
-            return effects.ErrandAnswered(key, reply.said)
         return self._answer(line, key, reply.said)
 
     def _answer(self, line: bytes, key: bytes, said: Said | None = None) -> FromServer:
@@ -261,8 +266,7 @@ class Switchboard:
             self.tasks.expect(call)
             return effects.Answered(call)
         if self.requests.barred(key):
-            self.requests.late(key)
-            return effects.Dropped(f"the late answer to a cancelled judged call: {key.decode(errors='replace')}")
+            return self._barred(key, said)
         kind = self.requests.settle(key)
         if kind is None:
             if self._judged is None or key == b"null" or self.requests.late(key):  # null: to what it could not read
@@ -271,9 +275,15 @@ class Switchboard:
         if kind is Kind.INITIALIZE:
             return effects.InitializeAnswered()
         if kind is Kind.TOOLS_LIST and self._judged is not None:
-            self.tools.update((tool.name, tool) for tool in calls.listed_tools(line))
+            self.tools.update((tool.name, tool) for tool in listings.listed_tools(line))
             return effects.ToolsListed()
         return PASS
+
+    def _barred(self, key: bytes, said: Said | None) -> FromServer:
+        if self.requests.settle_errand(key):
+            return effects.ErrandAnswered(key, said)
+        self.requests.late(key)
+        return effects.Dropped(f"the late answer to a cancelled judged call: {key.decode(errors='replace')}")
 
     def may_pass_in_pieces(self, head: bytes) -> bool:
         """True if nobody has to see the line whole that begins so: it is no judged call's answer, late or second."""
@@ -287,7 +297,3 @@ class Switchboard:
         if raw_id is None:  # JavaScript servers write the id last
             return bool(self.requests) and not self.requests.any_barred
         return id_key(raw_id) in self.requests and not self.requests.barred(id_key(raw_id))
-
-    def answered_in_pieces(self, raw_id: bytes) -> None:
-        """A long answer that nobody had to see has passed."""
-        self.requests.settle(id_key(raw_id))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any, Final
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.calls import OURS
 from hookproxy.model import Event, HookSpec
@@ -53,7 +53,7 @@ def says(errand: dict[str, Any], text: str, **more: object) -> bytes:
 async def nothing_more(one: Rig) -> None:
     """Neither side has anything left that is not its own."""
     assert one.proxy.errands._open == {}
-    assert one.proxy.board.errands == set()
+    assert one.proxy.board.requests.errands == set()
     assert await one.finish() == (b"", b"")
 
 
@@ -251,14 +251,11 @@ async def test_a_long_line_that_began_before_does_not_end_as_the_answer() -> Non
         assert await one.server.line() == call(1)
 
 
-async def test_the_agent_can_neither_take_nor_cancel_an_errand() -> None:
+async def test_the_agent_cannot_take_an_errands_id_nor_a_batch_its_place() -> None:
     async with rig(group(asks())) as one:
         await greet(one)
         await one.agent.send(call(1))
         errand = await one.server.message()
-        cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": errand["id"]}}
-        await one.agent.send(json.dumps(cancel).encode() + b"\n")
-        assert (await one.agent.message())["error"]["message"].endswith("is no request of the agent.")
         await one.agent.send(json.dumps({"jsonrpc": "2.0", "id": errand["id"], "method": "ping"}).encode() + b"\n")
         assert "id" in await one.agent.message()
         await one.server.send(b"[" + says(errand, DENIES).strip() + b"]\n", says(errand, "fine"))

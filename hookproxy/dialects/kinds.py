@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import ConfigError
 from ..model import HookSpec
@@ -49,8 +51,7 @@ VARIABLE: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCI
 """A variable in the value of a header."""
 
 
-@dataclass(frozen=True, slots=True)
-class Post:
+class Post(Struct, frozen=True):
     """Where an HTTP hook's document goes."""
 
     url: str
@@ -69,8 +70,7 @@ NOWHERE: Final = Post("", (), ())
 """Of a hook of another type."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """How a hook runs: what `HookSpec` calls so."""
 
     type: str

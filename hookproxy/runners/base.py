@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..model import Document, HookResult, HookSpec
 
@@ -34,8 +35,7 @@ async def no_server(_server: str, _tool: str, _arguments: bytes) -> bytes:
     raise NoAnswer("cannot be asked: no server is connected")
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """A runner that keeps something from one occasion to the next: processes, connections, threads."""
 
     run: Runner

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Final
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.model import Document, Ended, Event, HookSpec
 from hookproxy.runners import mcp_tool
