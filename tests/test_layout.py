@@ -84,6 +84,7 @@ FLOORS: Final = {
     "lifetime": 3,
     # for people
     "checks": 3,  # what `check` looks for
+    "wrapping": 3,  # what `wrap` and `unwrap` do to a configuration
     "demo": 3,  # what the verb of that name shows
     "cli": 4,
     "__main__": 4,
@@ -167,6 +168,9 @@ BESIDE: Final = {
     # what is said before anything runs, by the rules by which it would
     "checks": {"groups"},
     "checks/commands": {"checks/words"},
+    # the entries of a configuration, where agents have it
+    "wrapping/entry": {"wrapping/agents"},
+    "cli/unwrap": {"cli/wrap"},  # which shows and writes in the same way
     "__main__": {"cli"},
 }
 
