@@ -168,8 +168,9 @@ BESIDE: Final = {
     # what is said before anything runs, by the rules by which it would
     "checks": {"groups"},
     "checks/commands": {"checks/words"},
-    # the entries of a configuration, where agents have it
-    "wrapping/entry": {"wrapping/agents"},
+    # servers are found where agents have them, and edited by the words that stand before their own
+    "wrapping/finding": {"wrapping/agents"},
+    "wrapping/entry": {"wrapping/finding", "wrapping/words"},
     "cli/unwrap": {"cli/wrap"},  # which shows and writes in the same way
     "__main__": {"cli"},
 }
