@@ -32,6 +32,8 @@ class Loaded:
     settings: Settings
     groups: tuple[Group, ...]
     notes: tuple[str, ...]
+    path: str = ""
+    """Our own file that was read; empty: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ def load(config: str | None, hooks: Sequence[str], audit: str | None, environ: M
         settings,
         groups=tuple(group for group, _ in read if group.hooks),
         notes=tuple(note for _, notes in read for note in notes),
+        path=path,
     )
 
 
