@@ -127,6 +127,8 @@ def carry_out(snapshot: files.Snapshot, plan: wrapping.Plan, dry_run: bool, done
     if not plan.edits:
         _tell(f"{snapshot.path}: nothing to do")
         return
+    if os.path.islink(snapshot.path):
+        _tell(f"{snapshot.path} is a link to {snapshot.real}")
     _show(unified(snapshot.path, snapshot.text, plan.edits))
     names = ", ".join(entry.place for entry in plan.changed)
     if dry_run:
