@@ -90,6 +90,7 @@ FLOORS: Final = {
     "lifetime": 3,
     # for people
     "checks": 3,  # what `check` looks for
+    "wrapping": 3,  # what `wrap` and `unwrap` do to a configuration
     "demo": 3,  # what the verb of that name shows
     "cli": 4,
     "__main__": 4,
@@ -194,6 +195,10 @@ BESIDE: Final = {
     # what is said before anything runs, by the rules by which it would
     "checks": {"groups"},
     "checks/commands": {"checks/words"},
+    # servers are found where agents have them, and edited by the words that stand before their own
+    "wrapping/finding": {"wrapping/agents"},
+    "wrapping/entry": {"wrapping/finding", "wrapping/words"},
+    "cli/unwrap": {"cli/wrap"},  # which shows and writes in the same way
     "__main__": {"cli"},
 }
 

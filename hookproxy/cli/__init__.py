@@ -17,6 +17,8 @@ VERBS = {
     "run": "hookproxy.cli.run",
     "check": "hookproxy.cli.check",
     "demo": "hookproxy.cli.demo",
+    "wrap": "hookproxy.cli.wrap",
+    "unwrap": "hookproxy.cli.unwrap",
 }
 
 USAGE = """\
@@ -27,6 +29,8 @@ hookproxy puts hooks in front of any MCP server.
   run     start a server behind hooks: hookproxy run [OPTION...] -- COMMAND [ARG...]
   check   show every hook that is configured, and what about it cannot work
   demo    show an agent, a server and three hooks at work
+  wrap    put hooks in front of the servers in an agent's configuration; without a file, list what is found
+  unwrap  take them out again
 
   hookproxy VERB --help   the options of a verb
   hookproxy --version     this version
