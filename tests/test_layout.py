@@ -61,6 +61,7 @@ FLOORS: Final = {
     "config_models": 2,
     "config": 2,
     "audit": 2,
+    "records": 2,
     "process": 2,
     "runners": 2,
     "transports": 2,
