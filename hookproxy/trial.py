@@ -17,7 +17,7 @@ from . import effects, wire
 from .audit import Record
 from .calls import CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from .case import occasion_of
-from .decision import Decision, Ground, Refuse
+from .decision import Decision, Ground, Proceed, Refuse
 from .dialects.base import Group
 from .errors import UserError
 from .groups import Groups
@@ -54,6 +54,24 @@ _META: Final = {PROTOCOL_VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {"elicitat
 """Of an agent that can ask: a call that needs a person's consent then ends with the question."""
 
 _TROUBLES: Final = frozenset({Ground.TROUBLE, Ground.FAILED_CLOSED})
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Whose hooks are asked, and by which settings."""
+
+    events: frozenset[Event]
+    settings: Settings
+
+
+def plan(alone: Event | None, has_result: bool, settings: Settings) -> Plan:
+    """The whole call, as far as is known what it comes to; or one event alone, without what leads to it."""
+    if alone is None:
+        return Plan(BEFORE | AFTER if has_result else BEFORE, settings)
+    if alone is Event.PRE_TOOL_USE:
+        return Plan(frozenset({alone}), settings)
+    asks = ("*",) if alone is Event.PERMISSION_REQUEST else ()  # somebody must want to ask
+    return Plan(frozenset({alone}), replace(settings, deny=(), ask=asks, allow=()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +125,12 @@ class Trial:
         return self.record.final if self.record else b""
 
     @property
+    def proposed(self) -> bytes:
+        """As `rewritten`, also where a person would be asked about them first."""
+        judged = self.judged
+        return self.rewritten or (judged.arguments if isinstance(judged, Proceed) else None) or b""
+
+    @property
     def allowed(self) -> bool:
         """The call is made without a person, and no hook keeps from the model what it came to, or calls it an error."""
         comments = self.seen.comments
@@ -123,28 +147,23 @@ class Trial:
 
 
 class Trials:
-    """Trials of one session, one after another: what its hooks keep is kept from one to the next.
-
-    Only the hooks for `events` are asked.
-    """
+    """Trials of one session, one after another: what its hooks keep is kept from one to the next."""
 
     def __init__(
         self,
         groups: Sequence[Group],
-        settings: Settings,
+        plan: Plan,
         session: Session,
         environ: Mapping[str, str],
-        events: frozenset[Event],
     ) -> None:
         """Raises ConfigError for a hook that cannot run."""
-        self.events = events
+        self.events, self.settings = plan.events, plan.settings
         self.groups = tuple(
-            replace(group, hooks=tuple(spec for spec in group.hooks if spec.event in events)) for group in groups
+            replace(group, hooks=tuple(spec for spec in group.hooks if spec.event in plan.events)) for group in groups
         )
-        self.hooks = Observed(self.groups, settings, session.server, environ)
+        self.hooks = Observed(self.groups, plan.settings, session.server, environ)
         self.session = session
-        self.settings = settings
-        self._all = Permissions(Groups(groups, session.server), settings)
+        self._all = Permissions(Groups(groups, session.server), plan.settings)
 
     async def __aenter__(self) -> Self:
         """What hooks keep ends with the block, however that ends."""

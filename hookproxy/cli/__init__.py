@@ -17,6 +17,7 @@ VERBS = {
     "run": "hookproxy.cli.run",
     "check": "hookproxy.cli.check",
     "demo": "hookproxy.cli.demo",
+    "try": "hookproxy.cli.try_",
 }
 
 USAGE = """\
@@ -27,6 +28,7 @@ hookproxy puts hooks in front of any MCP server.
   run     start a server behind hooks: hookproxy run [OPTION...] -- COMMAND [ARG...]
   check   show every hook that is configured, and what about it cannot work
   demo    show an agent, a server and three hooks at work
+  try     try a call on the hooks that are configured, without a server
 
   hookproxy VERB --help   the options of a verb
   hookproxy --version     this version
