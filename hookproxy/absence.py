@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from .decision import Proceed, Refuse
 from .dialects.base import Group
@@ -20,8 +21,7 @@ _ENDED: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
+class Absent(Struct, frozen=True):
     """A hook that was not run."""
 
     spec: HookSpec
@@ -40,8 +40,7 @@ def absent(configured: Sequence[Group], trials: Trials, trial: Trial, tool: str)
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
+class _Case(Struct, frozen=True):
     spec: HookSpec
     group: Group
     """As it was tried: with the hooks for the events of the trial."""

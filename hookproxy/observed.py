@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from .decision import Comments
 from .dialects.base import Group
@@ -14,8 +15,7 @@ from .runners.command import prepared
 from .settings import Settings
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """One group that was asked at one occasion."""
 
     group: Group
@@ -25,8 +25,7 @@ class Asked:
     """Those of its matching hooks that the occasion concerns; a denial may have ended it before all had run."""
 
 
-@dataclass(slots=True)
-class Run:
+class Run(Struct):
     """One run of a hook."""
 
     spec: HookSpec
@@ -41,8 +40,7 @@ class Run:
     """What it said; None: it was ended before."""
 
 
-@dataclass(slots=True)
-class Seen:
+class Seen(Struct):
     """What has been seen of one call, or of another occasion."""
 
     asked: list[Asked] = field(default_factory=list)

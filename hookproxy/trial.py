@@ -6,12 +6,13 @@ Hooks run for real. The call is that of an agent that can ask a person, and no p
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from time import time
 from typing import Final, Self
 
 import anyio
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from . import effects, wire
 from .audit import Record
@@ -56,8 +57,7 @@ _META: Final = {PROTOCOL_VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {"elicitat
 _TROUBLES: Final = frozenset({Ground.TROUBLE, Ground.FAILED_CLOSED})
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """Whose hooks are asked, and by which settings."""
 
     events: frozenset[Event]
@@ -74,8 +74,7 @@ def plan(alone: Event | None, has_result: bool, settings: Settings) -> Plan:
     return Plan(frozenset({alone}), replace(settings, deny=(), ask=asks, allow=()))
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """The call that is tried."""
 
     tool: str
@@ -95,8 +94,7 @@ class Attempt:
         return wire.one_line(wire.encode(message)) + b"\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Struct, frozen=True):
     """What came of it."""
 
     decision: str

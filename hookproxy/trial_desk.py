@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from time import time
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from . import wire
 from .asking import Asking

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import difflib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec import Struct
 from rich.text import Text
 
 from .. import legible, plain, wire
@@ -39,8 +39,7 @@ _WANTS: Final = {
 _STYLES: Final = {0: "green", FINDINGS: "bold red", CANNOT: "bold yellow"}
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Struct, frozen=True):
     """A trial with what it was about."""
 
     attempt: Attempt
