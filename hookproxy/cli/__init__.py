@@ -18,6 +18,7 @@ VERBS = {
     "check": "hookproxy.cli.check",
     "demo": "hookproxy.cli.demo",
     "try": "hookproxy.cli.try_",
+    "replay": "hookproxy.cli.replay",
 }
 
 USAGE = """\
@@ -29,6 +30,7 @@ hookproxy puts hooks in front of any MCP server.
   check   show every hook that is configured, and what about it cannot work
   demo    show an agent, a server and three hooks at work
   try     try a call on the hooks that are configured, without a server
+  replay  run recorded calls through changed hooks: what would be decided otherwise
 
   hookproxy VERB --help   the options of a verb
   hookproxy --version     this version
