@@ -217,7 +217,7 @@ def test_what_hooks_are_said_to_read_is_what_they_read(project: Path) -> None:
 
 def test_the_usage_is_that_of_the_program() -> None:
     assert f"`{USAGE}`" in section("Command line")
-    assert {"run", "check", "demo"} == set(VERBS)
+    assert {"run", "check", "demo", "try", "replay"} == set(VERBS)
 
 
 def test_the_map_shows_every_module() -> None:
