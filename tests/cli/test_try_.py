@@ -14,6 +14,7 @@ import pytest
 
 from hookproxy.cli.try_ import USAGE, main
 from hookproxy.errors import UserError
+from tests import terminal
 from tests.shapes import COMMENTS, DENIALS, SHAPES, config, hooks_file
 
 TRY: Final = [sys.executable, "-m", "hookproxy", "try"]
@@ -170,6 +171,22 @@ def test_what_a_hook_prints_without_end_is_shown_in_part(tmp_path: Path) -> None
     hooks = hooks_file(tmp_path, "claude", "head -c 300000 /dev/zero | tr '\\0' x")
     assert "… 290000 characters more, all of which --json has" in attempt(tmp_path, "sh", hooks).stdout
     assert len(document(tmp_path, "sh", hooks)["hooks"][0]["stdout"]) == 300_000
+
+
+def test_a_terminal_gets_the_same_in_lines_that_fit_it_and_colour_says_no_more_than_words(rewriting: Path) -> None:
+    argv = [*TRY, "write", '{"a":1.0}', "--hooks", "settings.json"]
+    env = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "CLAUDECODE")}
+    env |= {"CLAUDE_CODE_SESSION_ID": "the session"}
+    coloured = terminal.shown(argv, rewriting, env, 80)
+    assert max(map(len, terminal.plain(coloured).splitlines())) <= 80
+    assert "write of server: \x1b[32mallowed\x1b[0m\n" in coloured
+    assert '\x1b[31m-  "a": 1.0\x1b[0m' in coloured
+    uncoloured = terminal.shown(argv, rewriting, env | {"NO_COLOR": "1"}, 80)
+    assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", uncoloured)
+    piped = attempt(rewriting, *argv[4:], CLAUDE_CODE_SESSION_ID="the session").stdout
+    timeless = [re.sub(r"[\d.]+ms|\s", "", text.replace(" ms", "ms")) for text in (terminal.plain(coloured), piped)]
+    assert timeless[0] == timeless[1]
+    assert "\x1b" not in piped
 
 
 # --- exit status ---
