@@ -177,7 +177,7 @@ BESIDE: Final = {
     # calls that are tried: by the way of a call, from a desk of their own
     "observed": {"hooks"},
     "trial_desk": {"asking", "case", "hooks", "moments"},
-    "trial": {"case", "groups", "intercept", "observed", "permissions", "trial_desk"},
+    "trial": {"case", "groups", "intercept", "observed", "trial_desk"},
     "absence": {"observed", "trial"},
     "replaying": {"trial"},
     # what is said before anything runs, by the rules by which it would
@@ -185,8 +185,8 @@ BESIDE: Final = {
     "checks/commands": {"checks/words"},
     # one way of showing things, for all verbs that do
     "cli/check": {"cli/page"},
-    "cli/replay": {"cli/page"},
-    "cli/try_": {"cli/try_json", "cli/try_text"},
+    "cli/replay": {"cli/page", "cli/stage"},
+    "cli/try_": {"cli/stage", "cli/try_json", "cli/try_text"},
     "cli/try_json": {"cli/page", "cli/try_text"},
     "cli/try_text": {"cli/page"},
     "__main__": {"cli"},

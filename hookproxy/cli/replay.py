@@ -44,12 +44,13 @@ from ..transports.direct import new_loop
 from ..trial import AFTER
 from .base import add_sources, here, parser, show
 from .page import as_json, count, diff, document, label, new_page, put, row, visible
+from .stage import hooks_at_work
 
 if TYPE_CHECKING:
     import argparse
 
 USAGE: Final = (
-    "hookproxy replay AUDIT [--tool PATTERN]... [--since TIME] [--config FILE] [--hooks [DIALECT=]FILE]... [--json]"
+    "hookproxy replay AUDIT [--tool GLOB]... [--since WHEN] [--config FILE] [--hooks [DIALECT=]FILE]... [--json]"
 )
 VERSION: Final = 1
 """The number of the JSON document's format."""
@@ -74,7 +75,12 @@ def main(arguments: Sequence[str]) -> int:
 
 async def _replayed(loaded: Loaded, entries: Iterable[Entry], writer: _ForPeople | _ForPrograms, cwd: str) -> int:
     async with Replay(loaded, os.environ, cwd) as replay:
-        async for found in replay.over(entries):
+        finding = replay.over(entries)
+        while True:
+            with hooks_at_work():
+                found = await anext(finding, None)
+            if found is None:
+                break
             writer.add(found)
     tally = replay.tally
     nothing = not tally.replayed and bool(tally.digests or tally.unread)
@@ -111,8 +117,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         "Exit status: 0 no difference, 1 some, 2 could not do it.",
     )
     options.add_argument("audit", metavar="AUDIT", help="an audit file, which holds the arguments in full")
-    options.add_argument("--tool", metavar="PATTERN", action="append", default=[], help="only these tools, as write_*")
-    options.add_argument("--since", metavar="TIME", help="only calls since then: 2026-11-21, 2026-11-21T08:00, 7d, 2h")
+    options.add_argument("--tool", metavar="GLOB", action="append", default=[], help="only these tools, as write_*")
+    options.add_argument("--since", metavar="WHEN", help="only calls since then: 2026-11-21, 2026-11-21T08:00, 7d, 2h")
     add_sources(options)
     options.add_argument("--json", action="store_true", help="one JSON document, for programs")
     return options.parse_args(list(arguments))

@@ -24,6 +24,7 @@ from ..model import Event, Session
 from ..transports.direct import new_loop
 from ..trial import BESIDE, OF_NO_TOOL, Attempt, Trials, plan
 from .base import add_sources, here, parser, show
+from .stage import hooks_at_work
 from .try_json import for_programs
 from .try_text import Told, for_people
 
@@ -53,9 +54,9 @@ def main(arguments: Sequence[str]) -> int:
     loaded = load(chosen.config, chosen.hooks, None, os.environ, cwd)
     for note in loaded.notes:
         sys.stderr.write(f"hookproxy: {note}\n")
-    told = anyio.run(
-        _tried, loaded, attempt, event, _session(chosen.name, cwd), backend_options={"loop_factory": new_loop}
-    )
+    session = _session(chosen.name, cwd)
+    with hooks_at_work():
+        told = anyio.run(_tried, loaded, attempt, event, session, backend_options={"loop_factory": new_loop})
     show(for_programs(told) if chosen.json else for_people(told, cwd))
     return told.status
 

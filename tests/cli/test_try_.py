@@ -319,6 +319,15 @@ def test_help_names_every_option_and_that_hooks_run_for_real(tmp_path: Path) -> 
     assert "Hooks run for real" in told
 
 
+def test_what_a_python_hook_prints_is_not_taken_for_the_document(tmp_path: Path) -> None:
+    (tmp_path / "guards.py").write_text("def look(call):\n    print('noise')\n    return {}\n")
+    ended = attempt(
+        tmp_path, "sh", "--json", config(tmp_path, "[[hooks.PreToolUse]]\ntype = 'python'\ncall = 'guards:look'\n")
+    )
+    assert (ended.returncode, ended.stderr) == (0, "noise\n")
+    assert json.loads(ended.stdout)["hooks"][0]["variables"] == {}
+
+
 def test_nothing_that_hooks_started_is_left(tmp_path: Path) -> None:
     config(
         tmp_path,
