@@ -30,9 +30,9 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import anyio
 from msgspec import to_builtins
 from rich.text import Text
 
@@ -40,11 +40,10 @@ from ..config import Loaded, load
 from ..errors import CANNOT, FINDINGS, UserError
 from ..records import CallRecord, Entry, moment, read
 from ..replaying import Difference, Judged, Replay, Unread
-from ..transports.direct import new_loop
 from ..trial import AFTER
 from .base import add_sources, here, parser, show
 from .page import as_json, count, diff, document, label, new_page, put, row, visible
-from .stage import hooks_at_work
+from .stage import hooks_at_work, run
 
 if TYPE_CHECKING:
     import argparse
@@ -70,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"hookproxy: {note}\n")
     entries = _chosen(read(os.path.join(cwd, chosen.audit)), chosen.tool, since)
     writer = _ForPrograms() if chosen.json else _ForPeople()
-    return anyio.run(_replayed, loaded, entries, writer, cwd, backend_options={"loop_factory": new_loop})
+    return run(partial(_replayed, loaded, entries, writer, cwd))
 
 
 async def _replayed(loaded: Loaded, entries: Iterable[Entry], writer: _ForPeople | _ForPrograms, cwd: str) -> int:
