@@ -6,7 +6,9 @@ It reads what `run` would read. Exit status: 0 clean; 1 findings (`checks` says 
 
     v         1
     settings  the keys of hookproxy.toml that concern every call; those of its tables as `audit_file` and so on, the
-              permission rules as the lists `allow`, `ask` and `deny`
+              permission rules as the lists `allow`, `ask` and `deny`; `aliases`, objects with tool, as (null: hooks
+              know the tool by its own names), arguments (the server's name by the hooks') and preset (null: none says
+              so); `limits`, objects with tool, calls, per, by
     hooks     one object for each hook, by file and line:
       file, line, key    where it is written; the file's absolute path; line null where it cannot be told
       dialect            null for a file in which no hook can fire
@@ -35,13 +37,19 @@ from rich.console import Console
 from rich.text import Text
 
 from .. import checks
+from ..aliases import Alias
 from ..checks.base import Entry, Finding, OnFailure, Report
 from ..config import load
 from ..errors import FINDINGS
 from ..model import Event
 from ..settings import Settings
 from .base import add_sources, here, parser, show
-from .page import count, label, put, row, short, visible
+from .page import MARGIN as _MARGIN
+from .page import count as _count
+from .page import put as _print
+from .page import row as _row
+from .page import short as _short
+from .page import visible as _visible
 
 if TYPE_CHECKING:
     import argparse
@@ -89,12 +97,22 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 def _json(report: Report) -> str:
     document = {
         "v": VERSION,
-        "settings": asdict(report.settings),
+        "settings": _settings(report.settings),
         "hooks": [_members(entry) for entry in report.entries],
         "findings": [asdict(one) for one in report.findings],
         "remarks": [asdict(one) for one in report.remarks],
     }
     return json.dumps(document, indent=2) + "\n"  # ASCII: paths may hold what is no UTF-8
+
+
+def _settings(settings: Settings) -> dict[str, object]:
+    members = asdict(settings)
+    members["aliases"] = [
+        {"tool": one.tool, "as": one.name or None, "arguments": dict(one.arguments), "preset": one.preset or None}
+        for one in settings.aliases
+    ]
+    members["limits"] = [asdict(one) for one in settings.limits]
+    return members
 
 
 def _members(entry: Entry) -> dict[str, object]:
@@ -128,12 +146,13 @@ def _text(report: Report, cwd: str) -> str:
             _block(console, entry, cwd)
         for file, told in _of_files(report).items():
             if file:
-                put(console, Text(visible(short(file, cwd), console), "bold"))
-            for one, before in told:
-                row(console, before, one.text)
-            put(console, Text())
+                _print(console, Text(_visible(_short(file, cwd), console), "bold"))
+            for one, label in told:
+                _row(console, label, one.text)
+            _print(console, Text())
         _rules(console, report.settings)
-        put(console, Text(_sum(report), "bold"))
+        _tools(console, report.settings)
+        _print(console, Text(_sum(report), "bold"))
     return shown.get()
 
 
@@ -142,25 +161,45 @@ def _rules(console: Console, settings: Settings) -> None:
     kinds = {"deny": settings.deny, "ask": settings.ask, "allow": settings.allow}
     if not any(kinds.values()):
         return
-    put(console, Text("permission rules", "bold"))
+    _print(console, Text("permission rules", "bold"))
     for kind, rules in kinds.items():
+        label = Text(f"  {kind}".ljust(_MARGIN), "dim")
         for rule in rules:
-            row(console, label(kind), rule)
+            _row(console, label, rule)
     if settings.deny and not settings.hide_denied:
-        row(console, label("listed"), "tools that are denied stay in tools/list")
-    put(console, Text())
+        _row(console, Text("  listed".ljust(_MARGIN), "dim"), "tools that are denied stay in tools/list")
+    _print(console, Text())
+
+
+def _tools(console: Console, settings: Settings) -> None:
+    """What hooks call tools, and how many calls are allowed."""
+    rows = [("alias", _alias(one)) for one in settings.aliases]
+    rows += [("limit", f"{one.tool}: {_count(one.calls, 'call')} per {one.per}") for one in settings.limits]
+    if not rows:
+        return
+    _print(console, Text("tools", "bold"))
+    for name, text in rows:
+        _row(console, Text(f"  {name}".ljust(_MARGIN), "dim"), text)
+    _print(console, Text())
+
+
+def _alias(one: Alias) -> str:
+    """The server's tool and arguments, each beside what hooks call it."""
+    renamed = ", ".join(f"{own} as {name}" for name, own in one.arguments.items())
+    seen = " ".join(part for part in (f"as {one.name}" if one.name else "", f"({renamed})" if renamed else "") if part)
+    return f"{one.tool} {seen}" + (f", by the preset {one.preset}" if one.preset else "")
 
 
 def _block(console: Console, entry: Entry, cwd: str) -> None:
     place = f"{entry.file}:{entry.line}" if entry.line else entry.file
-    head = Text(visible(short(place, cwd), console), "bold")
-    put(console, Text.assemble(head, "  ", visible(entry.key, console)))
+    head = Text(_visible(_short(place, cwd), console), "bold")
+    _print(console, Text.assemble(head, "  ", _visible(entry.key, console)))
     for name, text in _rows(entry):
-        row(console, label(name), text)
-    for before, found in ((_WARNING, entry.findings), (_NOTE, entry.remarks)):
+        _row(console, Text(f"  {name}".ljust(_MARGIN), "dim"), text)
+    for label, found in ((_WARNING, entry.findings), (_NOTE, entry.remarks)):
         for one in found:
-            row(console, before, one.text.removeprefix(f"{entry.key} "))
-    put(console, Text())
+            _row(console, label, one.text.removeprefix(f"{entry.key} "))
+    _print(console, Text())
 
 
 def _rows(entry: Entry) -> Iterator[tuple[str, str]]:
@@ -202,10 +241,10 @@ def _of_files(report: Report) -> dict[str, list[tuple[Finding, Text]]]:
     """What is said about files and not about hooks, with its label."""
     told = {one for entry in report.entries for one in (*entry.findings, *entry.remarks)}
     by_file: dict[str, list[tuple[Finding, Text]]] = {}
-    for before, found in ((_WARNING, report.findings), (_NOTE, report.remarks)):
+    for label, found in ((_WARNING, report.findings), (_NOTE, report.remarks)):
         for one in found:
             if one not in told:
-                by_file.setdefault(one.file, []).append((one, before))
+                by_file.setdefault(one.file, []).append((one, label))
     return by_file
 
 
@@ -215,9 +254,9 @@ def _sum(report: Report) -> str:
     settings = report.settings
     rules = len(settings.deny) + len(settings.ask) + len(settings.allow)
     parts = [
-        count(hooks, "hook"),
+        _count(hooks, "hook"),
         f"{idle} that cannot run" if idle else "",
-        count(rules, "permission rule") if rules else "",
-        count(len(report.findings), "warning"),
+        _count(rules, "permission rule") if rules else "",
+        _count(len(report.findings), "warning"),
     ]
     return ", ".join(part for part in parts if part)

@@ -14,7 +14,9 @@ from rich.text import Text
 
 from .. import legible, wire
 
-_MARGIN: Final = 11  # columns of a label and the blanks around it
+MARGIN: Final = 11
+"""Columns of a label and the blanks around it."""
+
 _LEAST: Final = 30  # columns that are left for what stands beside the labels, however narrow the terminal is
 
 
@@ -46,7 +48,7 @@ def put(console: Console, text: Text) -> None:
 
 def label(name: str) -> Text:
     """What stands before a text."""
-    return Text.assemble((f"  {name}".ljust(_MARGIN), "dim"))
+    return Text.assemble((f"  {name}".ljust(MARGIN), "dim"))
 
 
 def diff(console: Console, name: str, before: bytes, after: bytes) -> None:
