@@ -130,7 +130,7 @@ def _read_config(path: str, around: _Surroundings) -> tuple[Settings, list[_Read
         read.extend(_read_use(use, around))
     read.append((_own_group(file, path), ()))
     _check_rules(file, path)
-    return _settings(file, folder, around), read
+    return _settings(file, path, around), read
 
 
 def _check_rules(file: ConfigFile, path: str) -> None:
@@ -146,7 +146,10 @@ def _check_rules(file: ConfigFile, path: str) -> None:
                 raise ConfigError(f"{path}: permissions.{key}[{number}]", str(problem), HINT) from None
 
 
-def _settings(file: ConfigFile, folder: str, around: _Surroundings) -> Settings:
+def _settings(file: ConfigFile, path: str, around: _Surroundings) -> Settings:
+    from . import config_tools
+
+    folder = os.path.dirname(path)
     return Settings(
         on_trouble=file.on_trouble,
         on_ask=file.on_ask,
@@ -162,6 +165,8 @@ def _settings(file: ConfigFile, folder: str, around: _Surroundings) -> Settings:
         ask=tuple(file.permissions.ask),
         deny=tuple(file.permissions.deny),
         hide_denied=file.permissions.hide_denied,
+        aliases=config_tools.aliases(file, path),
+        limits=config_tools.limits(file, path),
     )
 
 

@@ -40,6 +40,16 @@ class InFlight(dict[bytes, Kind]):
         """No two requests have the same key: each answer ends its own."""
         return not self._doubles
 
+    @property
+    def telling(self) -> bool:
+        """Some answer may tell us of the server: of itself, or of its tools."""
+        return any(kind is Kind.INITIALIZE or kind is Kind.TOOLS_LIST for kind in self.values())
+
+    @property
+    def ending(self) -> bool:
+        """Some request will be answered before the server ends it."""
+        return any(kind is not Kind.ENDLESS for kind in self.values())
+
     def note(self, key: bytes, kind: Kind) -> None:
         """A request goes to the server."""
         if key in self:
@@ -103,7 +113,8 @@ class InFlight(dict[bytes, Kind]):
         """The answer to a cancelled judged call may still come with this key, and must not pass as another's."""
         return self._lapsed.get(key) is False
 
-    @property
-    def any_barred(self) -> bool:
-        """There is any such key."""
-        return False in self._lapsed.values()
+    def welcome(self, key: bytes | None) -> bool:
+        """An answer with this key passes; None: whichever key it has, for JavaScript servers write the id last."""
+        if key is None:
+            return bool(self) and False not in self._lapsed.values()
+        return key in self and not self.barred(key)

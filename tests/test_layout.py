@@ -28,12 +28,15 @@ FLOORS: Final = {
     "errors": 0,
     "hooks_api": 0,  # for hooks: it knows nobody, and nobody here needs it
     "wire": 0,
+    "aliases": 0,
     # the core: pure and synchronous
     "legible": 1,
     "plain": 1,
     "matching": 1,
     "commandline": 1,
     "rules": 1,
+    "limits": 1,
+    "presets": 1,
     "schema": 1,
     "places": 1,
     "glance": 1,
@@ -60,6 +63,7 @@ FLOORS: Final = {
     # the edges: files, processes, descriptors
     "config_errors": 2,
     "config_models": 2,
+    "config_tools": 2,
     "config": 2,
     "audit": 2,
     "records": 2,
@@ -99,7 +103,9 @@ FLOORS: Final = {
 
 BESIDE: Final = {
     # the nouns, in three parts
-    "model": {"settings"},
+    "model": {"aliases", "settings"},
+    "settings": {"aliases"},
+    "aliases": {"wire"},
     "decision": {"model"},
     # reading for hooks, before matching and judging
     "matching": {"legible"},
@@ -107,9 +113,10 @@ BESIDE: Final = {
     # permission rules: of texts, of command lines, and all of one configuration
     "commandline": {"matching"},
     "rules": {"commandline", "matching"},
-    # hookfile, kinds, printed: what all hook files and all hooks' answers have in common
+    "limits": {"matching", "rules"},  # whose tools are named as a rule names them
+    # hookfile, kinds, told, printed: what all hook files, all hooks' documents and their answers have in common
     "dialects": {
-        *("dialects/hookfile", "dialects/identities", "dialects/kinds", "dialects/printed"),
+        *("dialects/hookfile", "dialects/identities", "dialects/kinds", "dialects/printed", "dialects/told"),
         *("matching", "legible", "plain"),
     },
     # one dialect in several files: reading files, telling, reading answers
@@ -148,7 +155,8 @@ BESIDE: Final = {
     "seals": {"calls"},
     "forwarding": {"answers", "calls", "questions", "seals"},
     # the models are a module of their own so that pydantic is imported only where hookproxy.toml is read
-    "config": {"config_models"},
+    "config": {"config_models", "config_tools"},
+    "config_tools": {"config_models"},
     "config_models": {"config_errors"},
     # only process starts processes
     "runners": {"process"},

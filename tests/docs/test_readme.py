@@ -23,7 +23,7 @@ from pydantic import BaseModel
 from hookproxy.cli import VERBS
 from hookproxy.cli.run import USAGE
 from hookproxy.config import load
-from hookproxy.config_models import Audit, ConfigFile, OwnHook, Permissions, Use, parse
+from hookproxy.config_models import Audit, ConfigFile, LimitTable, OwnHook, Permissions, ToolTable, Use, parse
 from hookproxy.dialects import DIALECTS, claude, claude_answer
 from hookproxy.model import Event
 
@@ -177,7 +177,15 @@ def test_every_key_of_the_configuration_is_shown() -> None:
     def keys(model: type[BaseModel]) -> list[str]:
         return [field.alias or name for name, field in model.model_fields.items()]
 
-    for key in [*keys(ConfigFile), *keys(Use), *keys(OwnHook), *keys(Permissions), *keys(Audit)]:
+    for key in [
+        *keys(ConfigFile),
+        *keys(Use),
+        *keys(OwnHook),
+        *keys(Permissions),
+        *keys(ToolTable),
+        *keys(LimitTable),
+        *keys(Audit),
+    ]:
         assert re.search(rf"\b{key}\b", text), key
 
 
