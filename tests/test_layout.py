@@ -66,6 +66,7 @@ FLOORS: Final = {
     "config_tools": 2,
     "config": 2,
     "audit": 2,
+    "records": 2,
     "process": 2,
     "runners": 2,
     "transports": 2,
@@ -88,6 +89,12 @@ FLOORS: Final = {
     "relay": 3,
     "proxy": 3,
     "lifetime": 3,
+    # calls without a server
+    "observed": 3,
+    "trial_desk": 3,
+    "trial": 3,
+    "absence": 3,
+    "replaying": 3,
     # for people
     "checks": 3,  # what `check` looks for
     "wrapping": 3,  # what `wrap` and `unwrap` do to a configuration
@@ -192,6 +199,12 @@ BESIDE: Final = {
     "answering": {"groups", "moments"},
     "permissions": {"groups"},
     "hooks": {"aside", "groups", "permissions"},
+    # calls that are tried: by the way of a call, from a desk of their own
+    "observed": {"hooks"},
+    "trial_desk": {"asking", "case", "hooks", "moments"},
+    "trial": {"case", "groups", "intercept", "observed", "trial_desk"},
+    "absence": {"observed", "trial"},
+    "replaying": {"trial"},
     # what is said before anything runs, by the rules by which it would
     "checks": {"groups"},
     "checks/commands": {"checks/words"},
@@ -199,6 +212,12 @@ BESIDE: Final = {
     "wrapping/finding": {"wrapping/agents"},
     "wrapping/entry": {"wrapping/finding", "wrapping/words"},
     "cli/unwrap": {"cli/wrap"},  # which shows and writes in the same way
+    # one way of showing things, for all verbs that do
+    "cli/check": {"cli/page"},
+    "cli/replay": {"cli/page", "cli/stage"},
+    "cli/try_": {"cli/stage", "cli/try_json", "cli/try_text"},
+    "cli/try_json": {"cli/page", "cli/try_text"},
+    "cli/try_text": {"cli/page"},
     "__main__": {"cli"},
 }
 

@@ -19,6 +19,8 @@ VERBS = {
     "demo": "hookproxy.cli.demo",
     "wrap": "hookproxy.cli.wrap",
     "unwrap": "hookproxy.cli.unwrap",
+    "try": "hookproxy.cli.try_",
+    "replay": "hookproxy.cli.replay",
 }
 
 USAGE = """\
@@ -31,6 +33,8 @@ hookproxy puts hooks in front of any MCP server.
   demo    show an agent, a server and three hooks at work
   wrap    put hooks in front of the servers in an agent's configuration; without a file, list what is found
   unwrap  take them out again
+  try     try a call on the hooks that are configured, without a server
+  replay  run recorded calls through changed hooks: what would be decided otherwise
 
   hookproxy VERB --help   the options of a verb
   hookproxy --version     this version

@@ -227,7 +227,7 @@ def test_the_usage_is_that_of_the_program() -> None:
     assert f"`{USAGE}`" in section("Command line")
     assert f"`{wrap.USAGE}`" in section("Command line")
     assert f"`{unwrap.USAGE}`" in section("Command line")
-    assert {"run", "check", "demo", "wrap", "unwrap"} == set(VERBS)
+    assert {"run", "check", "demo", "wrap", "unwrap", "try", "replay"} == set(VERBS)
 
 
 def test_the_map_shows_every_module() -> None:
