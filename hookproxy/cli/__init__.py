@@ -19,6 +19,8 @@ VERBS = {
     "demo": "hookproxy.cli.demo",
     "try": "hookproxy.cli.try_",
     "replay": "hookproxy.cli.replay",
+    "wrap": "hookproxy.cli.wrap",
+    "unwrap": "hookproxy.cli.unwrap",
 }
 
 USAGE = """\
@@ -31,6 +33,8 @@ hookproxy puts hooks in front of any MCP server.
   demo    show an agent, a server and three hooks at work
   try     try a call on the hooks that are configured, without a server
   replay  run recorded calls through changed hooks: what would be decided otherwise
+  wrap    put hooks in front of the servers in an agent's configuration; without a file, list what is found
+  unwrap  take them out again
 
   hookproxy VERB --help   the options of a verb
   hookproxy --version     this version

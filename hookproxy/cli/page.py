@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from .. import legible, wire
+from . import base
 
 MARGIN: Final = 11
 """Columns of a label and the blanks around it."""
@@ -77,9 +78,8 @@ def _pretty(raw: bytes) -> list[str]:
 
 
 def visible(text: str, console: Console) -> str:
-    """The text as this terminal can show it. A hook file may be anybody's: nothing in it reaches the terminal raw."""
-    safe = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
-    return safe.encode(console.encoding, "backslashreplace").decode(console.encoding)
+    """The text as this terminal can show it. A hook may be anybody's: nothing of it reaches the terminal raw."""
+    return base.visible(text, console.encoding)
 
 
 def short(file: str, cwd: str) -> str:

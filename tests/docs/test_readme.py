@@ -20,7 +20,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from pydantic import BaseModel
 
-from hookproxy.cli import VERBS
+from hookproxy.cli import VERBS, unwrap, wrap
 from hookproxy.cli.run import USAGE
 from hookproxy.config import load
 from hookproxy.config_models import Audit, ConfigFile, LimitTable, OwnHook, Permissions, ToolTable, Use, parse
@@ -225,7 +225,9 @@ def test_what_hooks_are_said_to_read_is_what_they_read(project: Path) -> None:
 
 def test_the_usage_is_that_of_the_program() -> None:
     assert f"`{USAGE}`" in section("Command line")
-    assert {"run", "check", "demo", "try", "replay"} == set(VERBS)
+    assert f"`{wrap.USAGE}`" in section("Command line")
+    assert f"`{unwrap.USAGE}`" in section("Command line")
+    assert {"run", "check", "demo", "wrap", "unwrap", "try", "replay"} == set(VERBS)
 
 
 def test_the_map_shows_every_module() -> None:
