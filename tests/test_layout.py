@@ -208,16 +208,16 @@ BESIDE: Final = {
     # what is said before anything runs, by the rules by which it would
     "checks": {"groups"},
     "checks/commands": {"checks/words"},
-    # servers are found where agents have them, and edited by the words that stand before their own
-    "wrapping/finding": {"wrapping/agents"},
-    "wrapping/entry": {"wrapping/finding", "wrapping/words"},
-    "cli/unwrap": {"cli/wrap"},  # which shows and writes in the same way
     # one way of showing things, for all verbs that do
     "cli/check": {"cli/page"},
     "cli/replay": {"cli/page", "cli/stage"},
     "cli/try_": {"cli/stage", "cli/try_json", "cli/try_text"},
     "cli/try_json": {"cli/page", "cli/try_text"},
     "cli/try_text": {"cli/page"},
+    # servers are found where agents have them, and edited by the words that stand before their own
+    "wrapping/finding": {"wrapping/agents"},
+    "wrapping/entry": {"wrapping/finding", "wrapping/words"},
+    "cli/unwrap": {"cli/wrap"},  # which shows and writes in the same way
     "__main__": {"cli"},
 }
 

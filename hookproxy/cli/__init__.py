@@ -17,10 +17,10 @@ VERBS = {
     "run": "hookproxy.cli.run",
     "check": "hookproxy.cli.check",
     "demo": "hookproxy.cli.demo",
-    "wrap": "hookproxy.cli.wrap",
-    "unwrap": "hookproxy.cli.unwrap",
     "try": "hookproxy.cli.try_",
     "replay": "hookproxy.cli.replay",
+    "wrap": "hookproxy.cli.wrap",
+    "unwrap": "hookproxy.cli.unwrap",
 }
 
 USAGE = """\
@@ -31,10 +31,10 @@ hookproxy puts hooks in front of any MCP server.
   run     start a server behind hooks: hookproxy run [OPTION...] -- COMMAND [ARG...]
   check   show every hook that is configured, and what about it cannot work
   demo    show an agent, a server and three hooks at work
-  wrap    put hooks in front of the servers in an agent's configuration; without a file, list what is found
-  unwrap  take them out again
   try     try a call on the hooks that are configured, without a server
   replay  run recorded calls through changed hooks: what would be decided otherwise
+  wrap    put hooks in front of the servers in an agent's configuration; without a file, list what is found
+  unwrap  take them out again
 
   hookproxy VERB --help   the options of a verb
   hookproxy --version     this version
