@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec import Struct, field
 
 from . import legible, wire
 from .model import Ended, Permission, Session, Statement, Verdict
@@ -27,8 +27,7 @@ _NAMES: Final = frozenset({"time", "session", "server", "tool", "event", "dialec
 """Members of a line that only name something: no secret stands in them, and what they name is to be found by them."""
 
 
-@dataclass(slots=True)
-class Record:
+class Record(Struct):
     """What is known of one call, filled in as it goes on. Times are in milliseconds."""
 
     session: str
