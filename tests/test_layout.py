@@ -184,6 +184,8 @@ BESIDE: Final = {
     # what is said before anything runs, by the rules by which it would
     "checks": {"groups"},
     "checks/commands": {"checks/words"},
+    # what `audit` shows: of sums, charts
+    "reading/charts": {"reading/sums"},
     "__main__": {"cli"},
 }
 
