@@ -88,7 +88,7 @@ class Audit:
             else:
                 self._ledger.ready()
         except OSError as problem:
-            return f"{self.path}: {problem.strerror}"
+            return f"{problem.filename or self.path}: {problem.strerror}"
         return ""
 
     def begin(self, record: Record, call: Call) -> tuple[tuple[str, str], ...]:
