@@ -12,7 +12,7 @@ import anyio.to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
-from . import legible, policy, schema, wire
+from . import aliases, legible, policy, schema, wire
 from .aside import Aside, Report
 from .decision import Comments, Decision, Proceed, Refuse
 from .dialects.base import Group
@@ -40,7 +40,7 @@ class Hooks:
     """All hooks of one run, for the server of this name."""
 
     def __init__(self, groups: Sequence[Group], settings: Settings, server: str, environ: Mapping[str, str]) -> None:
-        self.groups = Groups(groups, server)
+        self.groups = Groups(groups, server, settings.aliases)
         self.permissions = Permissions(self.groups, settings)
         self.environ = environ
         self._settings = settings
@@ -235,13 +235,15 @@ async def _fitting(verdict: Verdict, occasion: Occasion, listed: Tool | None) ->
             arguments = _merged(occasion.arguments, arguments)
         if not legible.normalise(arguments).startswith(b"{"):
             raise wire.Unreadable("they are no object")
+        sent = aliases.sent(occasion.alias, arguments)
     except ValueError as unreadable:
         trouble = f"rewrote the arguments so that they cannot be read: {unreadable}"
         return replace(verdict, arguments=None, trouble=trouble)
     if listed is None or not listed.input_schema:
         return replace(verdict, arguments=arguments, merges=False) if verdict.merges else verdict
     # in a thread: the validator takes 70 ms to import, and a schema may be written to take long
-    problem = await anyio.to_thread.run_sync(schema.misfit, listed.input_schema, arguments)
+    names = {own: name for name, own in occasion.alias.arguments.items()} if occasion.alias else {}
+    problem = await anyio.to_thread.run_sync(schema.misfit, listed.input_schema, sent, names)
     if not problem:
         return replace(verdict, arguments=arguments, merges=False)
     trouble = f"rewrote the arguments so that they do not fit the tool: {problem}"

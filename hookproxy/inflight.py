@@ -113,7 +113,8 @@ class InFlight(dict[bytes, Kind]):
         """The answer to a cancelled judged call may still come with this key, and must not pass as another's."""
         return self._lapsed.get(key) is False
 
-    @property
-    def any_barred(self) -> bool:
-        """There is any such key."""
-        return False in self._lapsed.values()
+    def welcome(self, key: bytes | None) -> bool:
+        """An answer with this key passes; None: whichever key it has, for JavaScript servers write the id last."""
+        if key is None:
+            return bool(self) and False not in self._lapsed.values()
+        return key in self and not self.barred(key)

@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from .aliases import Alias
 from .settings import OnTrouble
 
 
@@ -247,7 +248,9 @@ class Occasion(Struct, frozen=True):
     """The tool's name as the asked group sees it."""
     tool_use_id: str = ""
     arguments: bytes = b"{}"
-    """A JSON object as hooks may read it: normalised (design section 5)."""
+    """A JSON object as hooks may read it: normalised (design section 5), under the names that hooks know."""
+    alias: Alias | None = None
+    """Where hooks know the tool or its arguments by other names: which ones; `arguments` are under these."""
     annotations: bytes = b""
     """The tool's `annotations` from a tools/list that passed; empty: not known."""
     outcome: Outcome | None = None

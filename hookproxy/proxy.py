@@ -64,9 +64,9 @@ class Proxy:
         self.audit = audit
         self.say = say
         groups = hooks.groups
-        strict = bool(groups or hooks.permissions.rules or settings.audit_all_calls)  # the agent's lines must be read
+        strict = bool(groups or hooks.permissions or settings.audit_all_calls)  # the agent's lines must be read
         elicitations = Elicitations(groups.answers_elicitations) if groups.hears_elicitations else None
-        self.board = Switchboard(self._concerns if strict else None, elicitations)
+        self.board = Switchboard(self._concerns if strict else None, elicitations, groups.aliases)
         self.relay = Relay(agent, server, self.board, settings.max_message_bytes, strict, self._perform)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._clerks: Clerks  # from `open` on

@@ -195,7 +195,7 @@ class Relay:
             return
         self.agent.write(passage.waiting)
         if passage.id is not None:
-            self._board.answered_in_pieces(passage.id)
+            self._board.requests.settle(id_key(passage.id))
 
     def _server_tail(self) -> None:
         """What stands after the last line end: passed on as it is if it is JSON."""

@@ -7,9 +7,10 @@ Rule 2: the answer to a judged call leaves through `finish` only.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from . import batches, calls, effects, glance, listings, replies, wire
+from .aliases import Alias
 from .calls import Call, Phase, id_key
 from .effects import PASS, FromAgent, FromServer, as_one_line
 from .elicitations import Elicitations
@@ -24,11 +25,17 @@ class Switchboard:
     """The table of requests in flight.
 
     `judged` says whether hooks concern a tool; None: there are no hooks, and nothing is judged or refused.
-    `elicitations` is given where hooks hear of them.
+    `elicitations` is given where hooks hear of them, `aliases` where they know tools by other names.
     """
 
-    def __init__(self, judged: Callable[[str], bool] | None, elicitations: Elicitations | None = None) -> None:
+    def __init__(
+        self,
+        judged: Callable[[str], bool] | None,
+        elicitations: Elicitations | None = None,
+        aliases: Mapping[str, Alias] | None = None,
+    ) -> None:
         self._judged = judged
+        self._aliases = aliases or {}
         self.elicitations = elicitations
         self.calls: dict[bytes, Call] = {}
         """Judged calls, by the key of their id, until their answer has left."""
@@ -41,8 +48,7 @@ class Switchboard:
 
     def from_agent(self, line: bytes) -> FromAgent:
         """Where a line from the agent goes. A line that is no concern of hooks is PASS."""
-        call = glance.usual_call(line)
-        if call is not None:
+        if (call := glance.usual_call(line)) is not None:
             if self._passes(call):
                 return PASS
             if self._judged is not None and (request := calls.usual(call)) is not None:
@@ -153,7 +159,7 @@ class Switchboard:
                 return PASS
             if self.requests.lapsed(key):
                 return effects.Refused("Its id is that of a cancelled request, which may be answered.", request.id)
-            call = calls.to_judge(request, line, self.tools.get(request.tool))
+            call = calls.to_judge(request, line, self.tools.get(request.tool), self._aliases.get(request.tool))
         except (wire.Unreadable, wire.TwinKeys) as problem:
             return effects.Refused(f"The tool call cannot be judged: {problem}.", request.id)
         self.calls[key] = call
@@ -291,10 +297,4 @@ class Switchboard:
             return False  # it may be a question
         if self._judged is None or glance.answers_none(head):
             return True
-        if raw_id is None:  # JavaScript servers write the id last
-            return bool(self.requests) and not self.requests.any_barred
-        return id_key(raw_id) in self.requests and not self.requests.barred(id_key(raw_id))
-
-    def answered_in_pieces(self, raw_id: bytes) -> None:
-        """A long answer that nobody had to see has passed."""
-        self.requests.settle(id_key(raw_id))
+        return self.requests.welcome(None if raw_id is None else id_key(raw_id))

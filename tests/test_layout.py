@@ -28,6 +28,7 @@ FLOORS: Final = {
     "errors": 0,
     "hooks_api": 0,  # for hooks: it knows nobody, and nobody here needs it
     "wire": 0,
+    "aliases": 0,
     # the core: pure and synchronous
     "legible": 1,
     "redaction": 1,
@@ -35,6 +36,8 @@ FLOORS: Final = {
     "matching": 1,
     "commandline": 1,
     "rules": 1,
+    "limits": 1,
+    "presets": 1,
     "schema": 1,
     "places": 1,
     "glance": 1,
@@ -64,6 +67,7 @@ FLOORS: Final = {
     "config_table": 2,
     "config_audit": 2,
     "config_patterns": 2,
+    "config_tools": 2,
     "config": 2,
     "audit": 2,
     "chains": 2,
@@ -102,7 +106,9 @@ FLOORS: Final = {
 
 BESIDE: Final = {
     # the nouns, in three parts
-    "model": {"settings"},
+    "model": {"aliases", "settings"},
+    "settings": {"aliases"},
+    "aliases": {"wire"},
     "decision": {"model"},
     # reading for hooks, before matching and judging
     "matching": {"legible"},
@@ -114,6 +120,7 @@ BESIDE: Final = {
     # permission rules: of texts, of command lines, and all of one configuration
     "commandline": {"matching"},
     "rules": {"commandline", "matching"},
+    "limits": {"matching", "rules"},  # whose tools are named as a rule names them
     # hookfile, kinds, told, printed: what all hook files, all hooks' documents and their answers have in common
     "dialects": {
         *("dialects/hookfile", "dialects/identities", "dialects/kinds", "dialects/printed", "dialects/told"),
@@ -155,8 +162,9 @@ BESIDE: Final = {
     "seals": {"calls"},
     "forwarding": {"answers", "calls", "questions", "seals"},
     # the models are a module of their own so that pydantic is imported only where hookproxy.toml is read
-    "config": {"config_models", "config_patterns"},
+    "config": {"config_models", "config_patterns", "config_tools"},
     "config_patterns": {"config_models"},
+    "config_tools": {"config_models"},
     "config_models": {"config_audit", "config_errors", "config_table"},
     "config_audit": {"config_table"},
     # only process starts processes

@@ -20,7 +20,7 @@ from ..config import Loaded
 from ..dialects import DIALECTS
 from ..dialects.base import Dialect, Group
 from ..model import HookSpec
-from . import choices, commands
+from . import choices, commands, tools
 from .base import Entry, Finding, Hook, Report
 from .notes import Files, concerns, event_of, finding
 
@@ -52,14 +52,20 @@ def inspect(loaded: Loaded, environ: Mapping[str, str]) -> Report:
     )
     of_files = [*(note for note, entry in left.items() if not entry), *_of_files(loaded, _twice, environ)]
     settings = loaded.settings
-    rules = settings.allow or settings.ask or settings.deny
+    rules = settings.allow or settings.ask or settings.deny or settings.limits
     if not (loaded.groups or loaded.notes or rules or settings.audit_file):
         of_files.append(Finding("", None, "", "no hook is configured: name hook files with --hooks or --config"))
     return Report(
         loaded.settings,
         tuple(entries),
         _each_once([*(note for entry in entries for note in entry.findings), *of_files]),
-        _each_once([*(note for entry in entries for note in entry.remarks), *_of_files(loaded, _remarks, environ)]),
+        _each_once(
+            [
+                *(note for entry in entries for note in entry.remarks),
+                *_of_files(loaded, _remarks, environ),
+                *tools.remarks(settings),
+            ]
+        ),
     )
 
 

@@ -420,3 +420,23 @@ def test_warm_judges_each_call_by_a_process_of_its_own(project: Path) -> None:
     answers = ask_often(project, OWN, calls)
     assert [one.failed for one in answers] == [False, True, False, True]
     assert answers[1].texts[0].startswith("Blocked by the PreToolUse hook size: 20009 characters are too many")
+
+
+@in_copy_of("aliases")
+def test_aliases_let_a_guard_for_bash_judge_the_servers_own_shell(project: Path) -> None:
+    assert ask(project, OWN, "run_shell", line="git status", n=1).received == {"line": "git status", "n": 1}
+    forced = ask(project, OWN, "run_shell", line="git push --force")
+    assert forced.received == {"line": "git push --force-with-lease"}
+    refused = ask(project, OWN, "run_shell", line="git reset --hard")
+    assert refused.texts == [
+        "Blocked by the PreToolUse hook no-force.sh: a hard reset loses work: commit or stash it first"
+    ]
+    assert "the permission rule Bash(sudo:*)" in ask(project, OWN, "run_shell", line="sudo ls").texts[0]
+    assert "the permission rule Read(*.pem)" in ask(project, OWN, "read_text_file", path="key.pem").texts[0]
+
+
+@in_copy_of("aliases")
+def test_aliases_have_a_limit_after_which_the_model_is_told_when_to_go_on(project: Path) -> None:
+    answers = ask_often(project, OWN, [("run_shell", {"line": f"echo {number}"}) for number in range(21)])
+    assert [one.failed for one in answers] == [False] * 20 + [True]
+    assert "no more than 20 calls of Bash per minute" in answers[-1].texts[0]
