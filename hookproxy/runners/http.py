@@ -24,6 +24,9 @@ from .base import Kept, Say
 _IDLE: Final = 60.0  # seconds that a connection is kept: whether the other side has closed it is seen before its use
 _CONNECTING: Final = 0.4  # of the timeout, for a connection and for its handshake
 _LONGEST_CONNECTING: Final = 10.0  # seconds
+_TRACE: Final = ("TRACEPARENT", "TRACESTATE")
+"""Variables by which commands go on with a call's trace: here, headers of the same names."""
+
 _OURS: Final = {
     "Content-Type": "application/json",
     "Accept": "application/json",
@@ -73,9 +76,9 @@ def _address(spec: HookSpec) -> httpx2.URL:
     return address
 
 
-def _headers(spec: HookSpec, env: Mapping[str, str]) -> dict[str, str]:
+def _headers(spec: HookSpec, document: Document, env: Mapping[str, str]) -> dict[str, str]:
     """The headers with their variables' values. Raises _NoAnswer where one has none that can be sent."""
-    headers = dict(_OURS)
+    headers = _OURS | {name.lower(): document.env[name] for name in _TRACE if document.env.get(name)}
     for name, written in spec.headers:
         for found in VARIABLE.finditer(written):
             variable = found[1] or found[2]
@@ -93,7 +96,7 @@ def _headers(spec: HookSpec, env: Mapping[str, str]) -> dict[str, str]:
 def _request(spec: HookSpec, address: httpx2.URL, document: Document, env: Mapping[str, str]) -> httpx2.Request:
     """Raises _NoAnswer. Its own limit for connecting ends before ours: a handshake that is cancelled is not closed."""
     limits = {"timeout": {"connect": min(spec.timeout * _CONNECTING, _LONGEST_CONNECTING)}}
-    headers = _headers(spec, env)
+    headers = _headers(spec, document, env)
     return httpx2.Request("POST", address, headers=headers, content=bytes(document.stdin), extensions=limits)
 
 
