@@ -88,6 +88,11 @@ class Call(Struct, eq=False):
     trace: tuple[tuple[str, str], ...] = ()
     """Variables by which hooks go on with its trace; none: it has none."""
 
+    def stop(self) -> None:
+        """No server gets the call any more, if none has it; its answer is still to leave."""
+        if self.phase is Phase.HELD:
+            self.phase = Phase.STOPPED
+
 
 class Request(Struct, frozen=True):
     """The parts of a `tools/call` that tell which call it is."""

@@ -100,6 +100,17 @@ class Groups:
         """True if some hook is configured for this event at all."""
         return event in self._events
 
+    def asks_server(self, event: Event) -> bool:
+        """True if some hook for this event is a tool of the server."""
+        return any(spec.event is event and spec.type == "mcp_tool" for group in self._groups for spec in group.hooks)
+
+    def out_of_reach(self, server: str) -> Iterator[str]:
+        """A sentence for each hook that is a tool of another server than that behind us."""
+        for spec in (spec for group in self._groups for spec in group.hooks):
+            if spec.server and spec.server != server:
+                reach = f"the only server in reach is {server!r} (--name)"
+                yield f"{spec.source} asks the server {spec.server!r}, which cannot be asked: {reach}"
+
     @property
     def hears_elicitations(self) -> bool:
         """True if some hook is to know of the server's questions to the person."""

@@ -21,6 +21,7 @@ from .groups import Chosen, Groups
 from .model import SILENT, Ended, Event, HookResult, HookSpec, Occasion, Order, Statement, Tool, Verdict
 from .permissions import Permissions
 from .runners import Runners
+from .runners.base import CallTool, no_server
 from .settings import Settings
 
 _AT_ONCE: Final = 128  # hooks running at a time: more only wait for each other
@@ -50,16 +51,23 @@ class Hooks:
         self._environments = {group.dialect.name: _environment(group, environ) for group in groups}
         self._report: Report = lambda _statement: None
         self.aside = Aside(self._run_aside)
-        self.runners = Runners((spec for group in groups for spec in group.hooks), self._say)
+        self.runners = Runners((spec for group in groups for spec in group.hooks), self._say, self._call_tool)
+        self._server: CallTool = no_server
 
     def _say(self, spec: HookSpec, text: str) -> None:
         self._report(Statement(spec, HookResult(Ended.EXITED), Verdict(messages=(text,))))
 
-    def begin(self, tasks: anyio.abc.TaskGroup, report: Report, tell: Callable[[], None]) -> None:
+    async def _call_tool(self, server: str, tool: str, arguments: bytes) -> bytes:
+        return await self._server(server, tool, arguments)
+
+    def begin(
+        self, tasks: anyio.abc.TaskGroup, report: Report, tell: Callable[[], None], call_tool: CallTool = no_server
+    ) -> None:
         """Hooks that nobody waits for run in `tasks` and end with it; `tell` is called when one has ended.
 
-        `report` gets each statement when it is made.
+        `report` gets each statement when it is made. Hooks that are tools are called by `call_tool`.
         """
+        self._server = call_tool
         self._report = report
         self.aside.begin(tasks, report, tell)
 

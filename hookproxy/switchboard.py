@@ -98,7 +98,7 @@ class Switchboard:
                     self._judged_names.note(bytes(wire.fields(bytes(members["params"])).get("name", b"")), False)
 
     def is_taken(self, key: bytes) -> bool:
-        """A judged call has this id, or had it and may still be answered: no other request may have it now."""
+        """A judged call or an errand has this id, or had it and may still be answered: no other request may have it."""
         return key in self.calls or self.requests.barred(key)
 
     def _frame(self, line: bytes, members: Members) -> FromAgent:
@@ -140,11 +140,10 @@ class Switchboard:
             self.greeting.heard(members, method, kind is Kind.INITIALIZE)
 
     def _call(self, line: bytes, members: Members) -> FromAgent:
-        raw_id = calls.own_id(members)
         try:
             request = calls.read(members)
         except (wire.Unreadable, wire.TwinKeys) as problem:
-            return effects.Refused(f"The tool call cannot be judged: {problem}.", raw_id)
+            return effects.Refused(f"The tool call cannot be judged: {problem}.", calls.own_id(members))
         return self._requested(request, line)
 
     def _requested(self, request: calls.Request, line: bytes) -> FromAgent:
@@ -163,6 +162,7 @@ class Switchboard:
         except (wire.Unreadable, wire.TwinKeys) as problem:
             return effects.Refused(f"The tool call cannot be judged: {problem}.", request.id)
         self.calls[key] = call
+        self.greeting.speaks(call.meta)
         return effects.StartCall(call)
 
     def _is_judged(self, request: calls.Request) -> bool:
@@ -219,11 +219,6 @@ class Switchboard:
         self.calls[call.sent_key] = call
         return True
 
-    def stop(self, call: Call) -> None:
-        """No server gets the call any more, if none has it; its answer is still to leave."""
-        if call.phase is Phase.HELD:
-            call.phase = Phase.STOPPED
-
     def _forget(self, call: Call) -> None:
         del self.calls[call.key]
         self.calls.pop(call.sent_key, None)
@@ -236,7 +231,7 @@ class Switchboard:
     @property
     def pending(self) -> bool:
         """The server still owes an answer to the agent."""
-        return self.requests.ending or any(call.phase is Phase.FORWARDED for call in self.calls.values())
+        return self.requests.owed or any(call.phase is Phase.FORWARDED for call in self.calls.values())
 
     def glance_from_server(self, block: bytes) -> bool:
         """True if all these lines pass, and answers among them are noted; False if they must be read one by one."""
@@ -253,7 +248,7 @@ class Switchboard:
         if body[:1] != b"{":
             return batches.from_server(self, line)
         try:
-            reply = replies.read(body, closely=bool(self.calls or self.tasks))
+            reply = replies.read(body, closely=bool(self.calls or self.requests.errands or self.tasks))
         except (wire.Unreadable, wire.TwinKeys):
             return effects.Noise()
         if (reply is None or not reply.plain) and (told := self.tasks.told(body, self.calls, reply)):
@@ -261,7 +256,7 @@ class Switchboard:
         if reply is None:
             return (self.elicitations and self.elicitations.asked(body)) or PASS
         key = id_key(reply.id)
-        if not reply.sure and key not in self.calls:
+        if not reply.sure and not self.is_taken(key):
             return effects.Dropped("a message that may be an answer or not, while judged calls wait for theirs")
         return self._answer(line, key, reply.said)
 
@@ -274,8 +269,7 @@ class Switchboard:
             self.tasks.expect(call)
             return effects.Answered(call)
         if self.requests.barred(key):
-            self.requests.late(key)
-            return effects.Dropped(f"the late answer to a cancelled judged call: {key.decode(errors='replace')}")
+            return self._barred(key, said)
         kind = self.requests.settle(key)
         if kind is None:
             if self._judged is None or key == b"null" or self.requests.late(key):  # null: to what it could not read
@@ -287,6 +281,12 @@ class Switchboard:
             self.tools.update((tool.name, tool) for tool in listings.listed_tools(line))
             return effects.ToolsListed()
         return PASS
+
+    def _barred(self, key: bytes, said: Said | None) -> FromServer:
+        if self.requests.settle_errand(key):
+            return effects.ErrandAnswered(key, said)
+        self.requests.late(key)
+        return effects.Dropped(f"the late answer to a cancelled judged call: {key.decode(errors='replace')}")
 
     def may_pass_in_pieces(self, head: bytes) -> bool:
         """True if nobody has to see the line whole that begins so: it is no judged call's answer, late or second."""

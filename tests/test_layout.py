@@ -84,6 +84,7 @@ FLOORS: Final = {
     "aside": 3,
     "held": 3,
     "asking": 3,
+    "errands": 3,
     "case": 3,
     "changes": 3,
     "clerks": 3,
@@ -99,6 +100,7 @@ FLOORS: Final = {
     # for people
     "reading": 3,  # what `audit` shows
     "checks": 3,  # what `check` looks for
+    "wrapping": 3,  # what `wrap` and `unwrap` do to a configuration
     "demo": 3,  # what the verb of that name shows
     "cli": 4,
     "__main__": 4,
@@ -131,7 +133,7 @@ BESIDE: Final = {
     "dialects/claude_answer": {"dialects/claude_request"},
     "dialects/claw": {"dialects/claw_answer"},
     "dialects/code_assist": {"dialects/code_assist_answer"},
-    "dialects/copilot": {"dialects/copilot_answer", "dialects/copilot_told"},
+    "dialects/copilot": {"dialects/copilot_answer", "dialects/copilot_kind", "dialects/copilot_told"},
     "dialects/lime": {"dialects/lime_answer"},
     # one dialect in three parts, the last of which has a module for matchers
     "dialects/docker_agent": {"dialects/docker_agent_answer", "dialects/docker_agent_file"},
@@ -143,7 +145,7 @@ BESIDE: Final = {
     "replies": {"glance"},
     "calls": {"glance", "legible", "replies"},
     "listings": {"legible", "replies"},
-    "effects": {"calls", "inquiries"},
+    "effects": {"calls", "inquiries", "replies"},
     "inflight": {"glance"},
     "greeting": {"calls", "replies"},
     "outcomes": {"calls", "effects", "elicitations", "legible"},
@@ -172,14 +174,29 @@ BESIDE: Final = {
     "runners/command": {"runners/running", "runners/shell", "runners/watch"},
     "runners/running": {"runners/watch"},
     "runners/child": {"runners/watch"},
-    "runners/python": {"runners/threads"},
+    "runners/http": {"runners/connection", "runners/watch"},
+    "runners/mcp_tool": {"runners/watch"},
+    "runners/python": {"runners/threads", "runners/watch"},
+    "runners/threads": {"runners/watch"},
     "runners/warm": {"runners/command", "runners/running", "runners/watch"},
     "runners/worker": {"runners/child", "runners/command", "runners/watch"},
     "transports/pipe": {"transports/direct"},
     # the way of one call, from the outside in
     "lifetime": {"proxy"},
     "proxy": {
-        *("answering", "asking", "case", "changes", "clerks", "following", "held", "hooks", "intercept", "moments"),
+        *(
+            "answering",
+            "asking",
+            "case",
+            "changes",
+            "clerks",
+            "errands",
+            "following",
+            "held",
+            "hooks",
+            "intercept",
+            "moments",
+        ),
         "relay",
     },
     "following": {"case", "changes", "commenting"},
@@ -196,6 +213,10 @@ BESIDE: Final = {
     "checks/commands": {"checks/words"},
     # what `audit` shows: of sums, charts
     "reading/charts": {"reading/sums"},
+    # servers are found where agents have them, and edited by the words that stand before their own
+    "wrapping/finding": {"wrapping/agents"},
+    "wrapping/entry": {"wrapping/finding", "wrapping/words"},
+    "cli/unwrap": {"cli/wrap"},  # which shows and writes in the same way
     "__main__": {"cli"},
 }
 

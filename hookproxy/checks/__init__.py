@@ -3,8 +3,9 @@
 A *finding* is what does not do what its author wrote: an entry that never runs or fires, a matcher that matches no
 tool, a script that cannot start, a timeout in another unit, a login shell, a file without a hook. Whatever start-up
 notes is one, too. A *remark* is what may well be meant, because it depends on what is not known here: that a hook named
-twice runs once; that profiles are not read, for they may set nothing that it needs; that an agent runs a file's hooks
-by itself, for another agent may be the one to connect. Where we run inside that very agent, this is a finding.
+twice runs once; that profiles are not read, for they may set nothing that it needs; that a tool's server must be the
+one behind us; that an agent runs a file's hooks by itself, for another agent may be the one to connect. Where we run
+inside that very agent, this is a finding.
 """
 
 from __future__ import annotations
@@ -115,8 +116,16 @@ def _entry(hook: Hook, place: Finding, noted: list[Finding]) -> Entry:
         fires=True,
         awaited=choices.is_awaited(hook),
         findings=(*noted, *(replace(place, text=text) for text in found)),
-        remarks=(place,) if place.text else (),
+        remarks=tuple(replace(place, text=text) for text in (place.text, _reach(spec)) if text),
     )
+
+
+def _reach(spec: HookSpec) -> str:
+    """Whom a hook that is a tool needs behind us; empty: it is none."""
+    if not spec.server:
+        return ""
+    needs = f"behind hookproxy, started with --name {shlex.quote(spec.server)}"
+    return f"the tool is called where its server {spec.server!r} is the one {needs}; no other can be asked"
 
 
 def _spelled(spec: HookSpec, dialect: Dialect, key: str) -> str:

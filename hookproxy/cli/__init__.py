@@ -18,6 +18,8 @@ VERBS = {
     "check": "hookproxy.cli.check",
     "audit": "hookproxy.cli.audit",
     "demo": "hookproxy.cli.demo",
+    "wrap": "hookproxy.cli.wrap",
+    "unwrap": "hookproxy.cli.unwrap",
 }
 
 USAGE = """\
@@ -29,6 +31,8 @@ hookproxy puts hooks in front of any MCP server.
   check   show every hook that is configured, and what about it cannot work
   audit   show the calls of an audit file; `audit stats`: summed up; `audit verify`: whether it is as it was written
   demo    show an agent, a server and three hooks at work
+  wrap    put hooks in front of the servers in an agent's configuration; without a file, list what is found
+  unwrap  take them out again
 
   hookproxy VERB --help   the options of a verb
   hookproxy --version     this version

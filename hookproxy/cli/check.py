@@ -43,7 +43,7 @@ from ..config import load
 from ..errors import FINDINGS
 from ..model import Event
 from ..settings import Settings
-from .base import add_sources, here, parser, show
+from .base import add_sources, here, parser, show, visible
 
 if TYPE_CHECKING:
     import argparse
@@ -261,9 +261,7 @@ def _print(console: Console, text: Text) -> None:
 
 
 def _visible(text: str, console: Console) -> str:
-    """The text as this terminal can show it. A hook file may be anybody's: nothing in it reaches the terminal raw."""
-    safe = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
-    return safe.encode(console.encoding, "backslashreplace").decode(console.encoding)
+    return visible(text, console.encoding)
 
 
 def _short(file: str, cwd: str) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -440,3 +442,54 @@ def test_aliases_have_a_limit_after_which_the_model_is_told_when_to_go_on(projec
     answers = ask_often(project, OWN, [("run_shell", {"line": f"echo {number}"}) for number in range(21)])
     assert [one.failed for one in answers] == [False] * 20 + [True]
     assert "no more than 20 calls of Bash per minute" in answers[-1].texts[0]
+
+
+@pytest.fixture
+def freeze(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The service of configs/http on a free port, which its configuration is told; it knows this token."""
+    token = "a secret that the service knows"  # it is one of this test
+    monkeypatch.setenv("FREEZE_TOKEN", token)
+    command = [sys.executable, "freeze.py", "0", "deploy"]
+    with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, encoding="utf-8") as service:
+        assert service.stdout
+        file = project / "hookproxy.toml"
+        file.write_text(file.read_text("utf-8").replace(":8787/", f":{service.stdout.readline().strip()}/"))
+        yield token
+        service.kill()
+
+
+@in_copy_of("http")
+@pytest.mark.usefixtures("freeze")
+def test_http_refuses_frozen_tools_and_no_others(project: Path) -> None:
+    passed, refused, other = ask_often(project, OWN, [("read", {"n": 1}), ("deploy", {}), ("undeploy", {"n": 2})])
+    assert (passed.received, other.received) == ({"n": 1}, {"n": 2})
+    assert refused.texts == [
+        "Blocked by the PreToolUse hook freeze: deploy is frozen until the release is out: tell the user."
+    ]
+
+
+@in_copy_of("http")
+def test_http_refuses_where_the_service_does_not_know_who_asks(
+    project: Path, freeze: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FREEZE_TOKEN", freeze + "!")
+    answer, heard = ask_aloud(project, OWN, "read")
+    assert answer.failed
+    assert "answered with status 401" in answer.texts[0]
+    assert freeze not in "".join((*answer.texts, heard))
+
+
+@in_copy_of("http")
+@pytest.mark.parametrize(("token", "why"), [("x", "could not be asked: "), ("", "FREEZE_TOKEN")])
+def test_http_refuses_where_nobody_can_be_asked(
+    project: Path, monkeypatch: pytest.MonkeyPatch, token: str, why: str
+) -> None:
+    monkeypatch.setenv("FREEZE_TOKEN", token)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        file = project / "hookproxy.toml"
+        file.write_text(file.read_text("utf-8").replace(":8787/", f":{free.getsockname()[1]}/"))
+        answer, heard = ask_aloud(project, OWN, "read")
+    assert answer.failed
+    assert why in answer.texts[0]
+    assert why in heard
