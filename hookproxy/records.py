@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -20,8 +20,14 @@ LONGEST: Final = 160 * 1024 * 1024
 _PIECE: Final = 1024 * 1024  # bytes read at a time: enough that few lines come in pieces
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Readable(Protocol):
+    """What can be read piece by piece, to its end."""
+
+    def read(self, size: int, /) -> bytes | None:
+        """Some bytes; none: it has ended."""
+
+
+class Line(msgspec.Struct, frozen=True):
     """One line of a file as it stands there."""
 
     number: int
@@ -64,6 +70,8 @@ class CallRecord(msgspec.Struct, frozen=True):
     session: str = ""
     server: str = ""
     tool: str = ""
+    alias: str = ""
+    """What hooks called the tool, where that is another name."""
     id: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
     """JSON, as the agent spelled it."""
     arguments: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
@@ -78,9 +86,9 @@ class CallRecord(msgspec.Struct, frozen=True):
     repeats: int = 0
     decision: str = ""
     """`allow`, `deny`, `asked-allow`, `asked-deny`, `asked`; empty if the call ended before."""
-    reason: str = ""
     by: str = ""
-    """Who refused it: a hook's label, a permission rule, or the key of a limit."""
+    """Who refused it: a hook's label, a permission rule, a limit's key."""
+    reason: str = ""
     result: str = ""
     """`ok`, `error`, `refused`, `cancelled`, `lost`, `pending`."""
     ms: float = 0.0
@@ -118,8 +126,7 @@ class NoteRecord(msgspec.Struct, frozen=True):
         return moment(self.time)
 
 
-@dataclass(frozen=True, slots=True)
-class NoRecord:
+class NoRecord(msgspec.Struct, frozen=True):
     """A line that cannot be read as a record, and why."""
 
     line: int
@@ -167,21 +174,27 @@ def open_file(path: str) -> BinaryIO:
         raise UserError(f"{path!r}: is not a path: a NUL character is in it") from None
 
 
+@contextmanager
+def unreadable(path: str) -> Iterator[None]:
+    """Makes of a failure to read the file an error that names it: raises UserError for OSError."""
+    try:
+        yield
+    except OSError as problem:
+        raise UserError(f"{path}: cannot be read: {problem.strerror}") from None
+
+
 def read(path: str) -> Iterator[Entry]:
     """The records of an audit file, in its order, one in memory at a time. Raises UserError if it cannot be read."""
-    with open_file(path) as file:
-        try:
-            yield from entries(file)
-        except OSError as problem:
-            raise UserError(f"{path}: cannot be read: {problem.strerror}") from None
+    with open_file(path) as file, unreadable(path):
+        yield from entries(file)
 
 
-def entries(file: BinaryIO) -> Iterator[Entry]:
+def entries(file: Readable) -> Iterator[Entry]:
     """The records of an open file from where it stands; empty lines are none. Raises OSError."""
     return (entry(line) for line in lines(file) if line.raw.strip())
 
 
-def lines(file: BinaryIO, longest: int = LONGEST) -> Iterator[Line]:
+def lines(file: Readable, longest: int = LONGEST) -> Iterator[Line]:
     """The lines of an open file, split at `\\n` only; of one over `longest` bytes no more is kept. Raises OSError."""
     number, begun, too_long = 1, bytearray(), False
     while piece := file.read(_PIECE):

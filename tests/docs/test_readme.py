@@ -20,10 +20,11 @@ import pytest
 from mcp import Client, StdioServerParameters
 from pydantic import BaseModel
 
-from hookproxy.cli import VERBS, unwrap, wrap
+from hookproxy.cli import VERBS, audit, unwrap, wrap
 from hookproxy.cli.run import USAGE
 from hookproxy.config import load
-from hookproxy.config_models import Audit, ConfigFile, LimitTable, OwnHook, Permissions, ToolTable, Use, parse
+from hookproxy.config_audit import Audit, Otel
+from hookproxy.config_models import ConfigFile, LimitTable, OwnHook, Permissions, ToolTable, Use, parse
 from hookproxy.dialects import DIALECTS, claude, claude_answer
 from hookproxy.model import Event
 
@@ -185,6 +186,7 @@ def test_every_key_of_the_configuration_is_shown() -> None:
         *keys(ToolTable),
         *keys(LimitTable),
         *keys(Audit),
+        *keys(Otel),
     ]:
         assert re.search(rf"\b{key}\b", text), key
 
@@ -225,9 +227,9 @@ def test_what_hooks_are_said_to_read_is_what_they_read(project: Path) -> None:
 
 def test_the_usage_is_that_of_the_program() -> None:
     assert f"`{USAGE}`" in section("Command line")
-    assert f"`{wrap.USAGE}`" in section("Command line")
-    assert f"`{unwrap.USAGE}`" in section("Command line")
-    assert {"run", "check", "demo", "wrap", "unwrap", "try", "replay"} == set(VERBS)
+    for verb in (audit, wrap, unwrap):
+        assert f"`{verb.USAGE}`" in section("Command line")
+    assert {"run", "check", "demo", "audit", "wrap", "unwrap", "try", "replay"} == set(VERBS)
 
 
 def test_the_map_shows_every_module() -> None:
