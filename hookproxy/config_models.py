@@ -234,6 +234,14 @@ class ConfigFile(Table):
         Permissions(), description="Permission rules, judged on the final arguments, after every rewrite."
     )
     audit: Audit = Field(Audit(), description="The audit log.")
+    require_trust: bool = Field(
+        False,
+        description="true: hook files, and the scripts that they start, are used only as `hookproxy trust FILE` has "
+        "remembered them. Nothing lifts it where the user's own file or the administrator's says so.",
+    )
+    managed_only: bool = Field(
+        False, description="The administrator's file: true runs no hooks but those of the administrator's files."
+    )
 
 
 def parse(path: str, text: str) -> ConfigFile:

@@ -27,6 +27,8 @@ class Question:
     by: str
     """Who, in words: `the PreToolUse hook guard.sh`."""
     reason: str
+    managed: bool = False
+    """A managed hook or rule wants it: no hook, rule or setting of the user's answers for the person."""
 
 
 @dataclass(frozen=True, slots=True)

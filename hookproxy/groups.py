@@ -156,13 +156,16 @@ class Groups:
         return (composed,) if group.tool_names is ToolNames.MCP else (bare,)
 
     def _matching(self, event: Event, tried: Callable[[Group], tuple[str, ...]]) -> Iterator[Chosen]:
-        """Each group's hooks that match, but a hook that stands twice in one dialect only once."""
+        """Each group's hooks that match, but a hook that stands twice in one dialect only once.
+
+        A managed hook is none but itself: it must see the final arguments, whatever else has been asked before.
+        """
         seen: set[tuple[object, ...]] = set()
         for group in self._groups:
             names = tried(group)
             hooks: list[HookSpec] = []
             for spec in group.hooks:
-                identity = (group.dialect.name, group.on_trouble, names[0], *spec.identity)
+                identity = (group.managed, group.dialect.name, group.on_trouble, names[0], *spec.identity)
                 if spec.event is event and identity not in seen and any(map(spec.matches, names)):
                     seen.add(identity)
                     hooks.append(spec)

@@ -1,32 +1,25 @@
-"""Runs the hooks that match an occasion in their dialect's order, groups one after another, and hears them out."""
+"""Asks the hooks that match an occasion, group by group, and says what is decided: the managed layer comes last."""
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING
 
-import anyio
-import anyio.abc
-import anyio.to_thread
-
-from . import legible, policy, schema, wire
-from .aside import Aside, Report
-from .decision import Comments, Decision, Proceed, Refuse
+from . import legible, policy
+from .aside import Report
+from .decision import Comments, Decision, Proceed, Question, Refuse
 from .dialects.base import Group
-from .dialects.identities import foreign_to
 from .groups import Chosen, Groups
-from .model import Ended, Event, HookResult, HookSpec, Occasion, Order, Statement, Tool, Verdict
+from .model import Event, Occasion, Statement, Tool, Verdict
 from .permissions import Permissions
-from .runners import Runners
 from .settings import Settings
+from .turns import SILENT, Turns
 
-_AT_ONCE: Final = 128  # hooks running at a time: more only wait for each other
-_DESCRIPTORS: Final = 8  # that starting a hook may take at a time: three pipes, its exit, and one for the folder
-_OTHERS: Final = 64  # descriptors that are left to all else
+if TYPE_CHECKING:
+    import anyio.abc
 
-_SILENT: Final = Verdict()
+    from .trust import Trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,29 +34,60 @@ class Hearing:
 class Hooks:
     """All hooks of one run, for the server of this name."""
 
-    def __init__(self, groups: Sequence[Group], settings: Settings, server: str, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        settings: Settings,
+        server: str,
+        environ: Mapping[str, str],
+        trust: Trust | None = None,
+    ) -> None:
         self.groups = Groups(groups, server)
-        self.permissions = Permissions(self.groups, settings)
+        self._benches = _benches(groups, settings, server, self.groups)
         self.environ = environ
         self._settings = settings
-        places = _places()
-        self._places_aside = anyio.Semaphore(max(places // 4, 1), fast_acquire=True)
-        self._places = anyio.Semaphore(max(places - places // 4, 1), fast_acquire=True)
-        self._environments = {group.dialect.name: _environment(group, environ) for group in groups}
-        self._report: Report = lambda _statement: None
-        self.aside = Aside(self._run_aside)
-        self.runners = Runners((spec for group in groups for spec in group.hooks), self._say)
+        self._turns = Turns(groups, settings, environ, trust, self._allowing)
+        self.aside = self._turns.aside
+        self.runners = self._turns.runners
 
-    def _say(self, spec: HookSpec, text: str) -> None:
-        self._report(Statement(spec, HookResult(Ended.EXITED), Verdict(messages=(text,))))
+    # --- permission rules ---
+
+    @property
+    def has_rules(self) -> bool:
+        """Some permission rule is configured."""
+        return any(bench.rules is not None for bench in self._benches)
+
+    def concern(self, tool: str) -> bool:
+        """True if any hook or rule is to see calls of this tool."""
+        return self.groups.concerns(tool) or any(bench.concern(tool) for bench in self._benches)
+
+    def hide(self, tool: str) -> bool:
+        """True if the tool is not to be listed: a rule denies each of its calls."""
+        return any(bench.hide(tool) for bench in self._benches)
+
+    def allow_tool(self, tool: str, question: Question | None) -> None:
+        """A person, asked this, allows the tool for the session. Managed rules count it if they were what asked."""
+        for bench in self._benches:
+            if not bench.managed or (question is not None and question.managed):
+                bench.allow_tool(tool)
+
+    def _allowing(self, group: Group, verdict: Verdict) -> Verdict:
+        return self._benches[-1 if group.managed else 0].add(verdict)
+
+    def environment(self, managed: bool) -> Mapping[str, str]:
+        """What a prompter inherits."""
+        if not managed:
+            return self.environ
+        from .managed import environment
+
+        return environment(self.environ)
 
     def begin(self, tasks: anyio.abc.TaskGroup, report: Report, tell: Callable[[], None]) -> None:
         """Hooks that nobody waits for run in `tasks` and end with it; `tell` is called when one has ended.
 
         `report` gets each statement when it is made.
         """
-        self._report = report
-        self.aside.begin(tasks, report, tell)
+        self._turns.begin(tasks, report, tell)
 
     async def before(self, occasion: Occasion, listed: Tool | None, heard: list[Statement]) -> Hearing:
         """Ask the PreToolUse hooks: each group sees the arguments as rewritten so far, and a denial ends it.
@@ -71,11 +95,23 @@ class Hooks:
         `listed` is what is known of the tool: a rewrite that does not fit its schema is trouble. All that is said
         goes to `heard` at once. On cancel the hooks that run are ended with their whole process groups.
         """
-        proceed = Proceed()
-        for chosen in self.groups.choose(occasion.event, occasion.tool):
+        hearing = Hearing(Proceed(), occasion.arguments)
+        for bench in self._benches:
+            if isinstance(hearing.decision, Refuse):
+                break
+            occasion = replace(occasion, arguments=hearing.arguments) if bench.managed else occasion
+            hearing = await self._judged(bench, hearing.decision, occasion, listed, heard)
+        return hearing
+
+    async def _judged(
+        self, bench: Permissions, proceed: Proceed, occasion: Occasion, listed: Tool | None, heard: list[Statement]
+    ) -> Hearing:
+        """What one layer makes of a call that the layer before it let go, with the question that is left of that."""
+        earlier, proceed = proceed.question, replace(proceed, question=None)
+        for chosen in bench.groups.choose(occasion.event, occasion.tool):
             occasion = chosen.shown(occasion)
-            said = await self._ask(chosen.group, chosen.applying(occasion), occasion, heard, listed)
-            if all(one.verdict == _SILENT for one in said):  # of most calls nothing is said, which decides nothing
+            said = await self._turns.ask(chosen.group, chosen.applying(occasion), occasion, heard, listed)
+            if all(one.verdict == SILENT for one in said):  # of most calls nothing is said, which decides nothing
                 continue
             decision = policy.decide(said, self._settings, chosen.group.on_trouble)
             feedback = proceed.feedback + decision.feedback
@@ -85,11 +121,15 @@ class Hooks:
             if decision.arguments is not None:
                 rewritten = decision.arguments
                 occasion = replace(occasion, arguments=legible.normalise(rewritten))
-            proceed = Proceed(rewritten, feedback, proceed.question or decision.question)
-        ruled = self.permissions.ruled(proceed, occasion)
-        requests = self.groups.choose(Event.PERMISSION_REQUEST, occasion.tool)
-        if isinstance(ruled, Proceed) and (requests or ruled.question):
-            return await self._permitted(requests, ruled, occasion, listed, heard)
+            question = proceed.question or decision.question
+            proceed = replace(proceed, arguments=rewritten, feedback=feedback, question=question)
+        ruled = bench.ruled(proceed, occasion)
+        if isinstance(ruled, Refuse):
+            return Hearing(ruled, occasion.arguments)
+        ruled = replace(ruled, question=_both(earlier, ruled.question, bench.managed))
+        requests = bench.groups.choose(Event.PERMISSION_REQUEST, occasion.tool)
+        if requests or ruled.question:
+            return await self._permitted(bench, ruled, occasion, listed, heard)
         return Hearing(ruled, occasion.arguments)
 
     async def after(self, occasion: Occasion, heard: list[Statement]) -> Comments:
@@ -97,7 +137,7 @@ class Hooks:
         comments = Comments()
         for chosen in self.groups.choose(occasion.event, occasion.tool):
             occasion = chosen.shown(occasion)
-            said = await self._ask(chosen.group, chosen.applying(occasion), occasion, heard)
+            said = await self._turns.ask(chosen.group, chosen.applying(occasion), occasion, heard)
             comments = policy.merge_comments(comments, policy.comments(said, self._settings, chosen.group.on_trouble))
         return comments
 
@@ -115,11 +155,11 @@ class Hooks:
     async def asked(self, chosen: Chosen, occasion: Occasion) -> list[Statement]:
         """Ask one group's hooks; statements stand in the order in which the last one wins."""
         shown = chosen.shown(occasion)
-        return await self._ask(chosen.group, chosen.applying(shown), shown, [])
+        return await self._turns.ask(chosen.group, chosen.applying(shown), shown, [])
 
     async def _permitted(
         self,
-        requests: Sequence[Chosen],
+        bench: Permissions,
         proceed: Proceed,
         occasion: Occasion,
         listed: Tool | None,
@@ -128,10 +168,10 @@ class Hooks:
         """Ask the PermissionRequest hooks: all, if somebody wants a person to be asked, else those for each call."""
         question, yes = proceed.question, False
         request = replace(occasion, event=Event.PERMISSION_REQUEST, message=question.reason if question else "")
-        for chosen in requests:
+        for chosen in bench.groups.choose(Event.PERMISSION_REQUEST, occasion.tool):
             request, group = chosen.shown(request), chosen.group
             hooks = [spec for spec in chosen.applying(request) if question or spec.unasked]
-            said = await self._ask(group, hooks, request, heard, listed)
+            said = await self._turns.ask(group, hooks, request, heard, listed)
             answer = policy.permitted(said, self._settings, group.on_trouble, group.dialect.later_overrides)
             if isinstance(answer, Refuse):
                 return Hearing(replace(answer, feedback=proceed.feedback + answer.feedback), request.arguments)
@@ -140,128 +180,24 @@ class Hooks:
             if rewritten is not None:
                 proceed = replace(proceed, arguments=rewritten)
                 request = replace(request, arguments=legible.normalise(rewritten))
-        if question and (yes or self.permissions.allow(request)):
+        if question and (yes or bench.allow(request)):
             proceed = replace(proceed, question=None, asked=True)
         if request.arguments is occasion.arguments:
             return Hearing(proceed, request.arguments)
-        return Hearing(self.permissions.ruled(proceed, request), request.arguments)  # no rule has seen these
-
-    async def _ask(
-        self,
-        group: Group,
-        hooks: Sequence[HookSpec],
-        occasion: Occasion,
-        heard: list[Statement],
-        listed: Tool | None = None,
-    ) -> list[Statement]:
-        """Run hooks in their dialect's order. Statements stand in the order in which the last one wins."""
-        order = group.dialect.order
-        awaited = [spec for spec in hooks if not self.aside.start(group, spec, occasion)]
-        if len(awaited) > 1 and order in (Order.PARALLEL, Order.TOGETHER):
-            said = await self._ask_at_once(group, awaited, occasion, heard, listed)
-            return said if order is Order.PARALLEL else sorted(said, key=lambda one: awaited.index(one.spec))
-        said = []
-        for spec in awaited:
-            one = await self._run(group, spec, occasion, heard, listed)
-            said.append(one)
-            if order is Order.UNTIL_DENIED and policy.blocks(one, self._settings, group.on_trouble):
-                break
-            if order is Order.PIPELINE and one.verdict.arguments is not None:
-                occasion = replace(occasion, arguments=legible.normalise(one.verdict.arguments))
-        return said
-
-    async def _ask_at_once(
-        self,
-        group: Group,
-        hooks: Sequence[HookSpec],
-        occasion: Occasion,
-        heard: list[Statement],
-        listed: Tool | None,
-    ) -> list[Statement]:
-        """In the order in which they finish."""
-        said: list[Statement] = []
-
-        problems: list[OSError] = []
-
-        async def run(spec: HookSpec) -> None:
-            try:
-                said.append(await self._run(group, spec, occasion, heard, listed))
-            except OSError as problem:  # too few descriptors or processes; told when the others have ended
-                problems.append(problem)
-
-        async with anyio.create_task_group() as tasks:
-            for spec in hooks:
-                tasks.start_soon(run, spec)
-        if problems:
-            raise problems[0]
-        return said
-
-    async def _run_aside(self, group: Group, spec: HookSpec, occasion: Occasion) -> None:
-        await self._run(group, spec, occasion, [])
-
-    async def _run(
-        self, group: Group, spec: HookSpec, occasion: Occasion, heard: list[Statement], listed: Tool | None = None
-    ) -> Statement:
-        places = self._places_aside if spec.background else self._places
-        document = group.dialect.write(spec, occasion)
-        environment = self._environments[group.dialect.name]
-        try:
-            places.acquire_nowait()  # nearly always: to ask whether to wait costs a tenth of a small hook
-        except anyio.WouldBlock:
-            await places.acquire()
-        try:
-            result = await self.runners.by_type[spec.type](spec, document, environment)
-        except anyio.get_cancelled_exc_class():
-            heard.append(Statement(spec, HookResult(Ended.CANCELLED), _SILENT))
-            raise
-        finally:
-            places.release()
-        verdict = group.dialect.read(spec, result)
-        if verdict.arguments is not None:
-            verdict = await _fitting(verdict, occasion, listed)
-        if verdict.allows and not spec.background:
-            verdict = self.permissions.add(verdict)
-        one = Statement(spec, result, verdict)
-        heard.append(one)
-        self._report(one)
-        return one
+        return Hearing(bench.ruled(proceed, request), request.arguments)  # no rule has seen these
 
 
-async def _fitting(verdict: Verdict, occasion: Occasion, listed: Tool | None) -> Verdict:
-    """The verdict with whole arguments; that they do not fit the tool's schema is trouble, and nothing is applied."""
-    arguments = verdict.arguments or b"{}"
-    try:
-        if verdict.merges:
-            arguments = _merged(occasion.arguments, arguments)
-        if not legible.normalise(arguments).startswith(b"{"):
-            raise wire.Unreadable("they are no object")
-    except ValueError as unreadable:
-        trouble = f"rewrote the arguments so that they cannot be read: {unreadable}"
-        return replace(verdict, arguments=None, trouble=trouble)
-    if listed is None or not listed.input_schema:
-        return replace(verdict, arguments=arguments, merges=False) if verdict.merges else verdict
-    # in a thread: the validator takes 70 ms to import, and a schema may be written to take long
-    problem = await anyio.to_thread.run_sync(schema.misfit, listed.input_schema, arguments)
-    if not problem:
-        return replace(verdict, arguments=arguments, merges=False)
-    trouble = f"rewrote the arguments so that they do not fit the tool: {problem}"
-    return replace(verdict, arguments=None, trouble=trouble)
+def _benches(groups: Sequence[Group], settings: Settings, server: str, whole: Groups) -> tuple[Permissions, ...]:
+    """The layers that judge a call one after another: the managed one comes last, about what is final."""
+    if settings.managed is None and not any(group.managed for group in groups):
+        return (Permissions(whole, settings),)
+    users, managed = (Groups([one for one in groups if one.managed is which], server) for which in (False, True))
+    return (Permissions(users, settings), Permissions(managed, settings.managed or Settings(), managed=True))
 
 
-def _merged(arguments: bytes, changes: bytes) -> bytes:
-    """The object with the members of another over its own."""
-    for name, value in wire.fields(changes).items():
-        arguments = wire.with_member(arguments, name, bytes(value))
-    return arguments
-
-
-def _places() -> int:
-    """How many hooks may run at a time, so that none lacks a descriptor: a guard that cannot start guards nothing."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _AT_ONCE if limit == resource.RLIM_INFINITY else max(min(_AT_ONCE, (limit - _OTHERS) // _DESCRIPTORS), 1)
-
-
-def _environment(group: Group, environ: Mapping[str, str]) -> dict[str, str]:
-    """What a group's hooks inherit: our environment without what tells of other hook systems."""
-    foreign = foreign_to(group.dialect.variables)
-    return {name: value for name, value in environ.items() if name not in foreign}
+def _both(earlier: Question | None, question: Question | None, managed: bool) -> Question | None:
+    """What is left of the questions of two layers: a managed one stands for both."""
+    if question is None:
+        return earlier
+    reasons = [one.reason for one in (question, earlier) if one is not None and one.reason]
+    return replace(question, reason="\n".join(reasons), managed=managed)

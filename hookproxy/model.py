@@ -179,6 +179,8 @@ class Verdict:
     """With `OnTrouble.DIALECT`, this trouble blocks, whatever the hook's own field says."""
     trouble: str = ""
     """What went wrong with the hook itself, in one sentence without a full stop; empty: nothing did."""
+    untrusted: bool = False
+    """The trouble is that its script is not what was trusted: it blocks, whatever is configured."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,42 +19,44 @@ _RULES: Final = 1024  # permission rules that hooks may add to a session: a tabl
 
 
 class Permissions:
-    """The permission rules of one run, for the tools of one server."""
+    """The hooks and permission rules of one layer, the user's or the managed one, for the tools of one server."""
 
-    def __init__(self, groups: Groups, settings: Settings) -> None:
+    def __init__(self, groups: Groups, settings: Settings, managed: bool = False) -> None:
         self.rules = _rules(settings)
-        self._groups = groups
+        self.groups = groups
+        self.managed = managed
         self._allowed: dict[str, Callable[[str, bytes], bool]] = {}
         self._allowed_tools: set[str] = set()
 
     def ruled(self, proceed: Proceed, occasion: Occasion) -> Decision:
         """What the configuration's permission rules make of a call that hooks let go, on its final arguments."""
         ruling = (
-            self.rules.judge(self._groups.names(occasion.tool), occasion.arguments) if self.rules is not None else None
+            self.rules.judge(self.groups.names(occasion.tool), occasion.arguments) if self.rules is not None else None
         )
         if ruling is None:
             return proceed
         if ruling.permission is Permission.DENY:
             return Refuse(ruling.rule, "", ground=Ground.RULE, feedback=proceed.feedback)
         if ruling.permission is Permission.ASK:
-            return replace(proceed, question=proceed.question or Question(ruling.by, ""))
+            by = f"the managed permission rule {ruling.rule}" if self.managed else ruling.by
+            return replace(proceed, question=proceed.question or Question(by, ""))
         return replace(proceed, question=None, asked=proceed.asked or proceed.question is not None)
 
     def allow(self, occasion: Occasion) -> bool:
         """A person, or a rule that a hook added, has allowed the call for this session."""
         if occasion.tool in self._allowed_tools:
             return True
-        names = matching.allowed_as(self._groups.names(occasion.tool))
+        names = matching.allowed_as(self.groups.names(occasion.tool))
         return any(rule(name, occasion.arguments) for rule in self._allowed.values() for name in names)
 
     def concern(self, tool: str) -> bool:
         """True if any hook or rule is to see calls of this tool."""
-        names = self._groups.names(tool)
-        return self._groups.concerns(tool) or (self.rules is not None and self.rules.concerns(names))
+        names = self.groups.names(tool)
+        return self.groups.concerns(tool) or (self.rules is not None and self.rules.concerns(names))
 
     def hide(self, tool: str) -> bool:
         """True if the tool is not to be listed: a rule denies each of its calls."""
-        return self.rules is not None and self.rules.hides(self._groups.names(tool))
+        return self.rules is not None and self.rules.hides(self.groups.names(tool))
 
     def allow_tool(self, tool: str) -> None:
         """A person allows this tool for the rest of the session, whatever its arguments."""

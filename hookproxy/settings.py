@@ -61,3 +61,8 @@ class Settings:
     deny: tuple[str, ...] = ()
     hide_denied: bool = True
     """Tools of which every call is denied are not listed."""
+    managed: Settings | None = None
+    """What holds for managed hooks and rules instead, and for the questions that they raise; None: nothing is managed.
+
+    Its permission rules are the managed ones, those beside it the user's.
+    """

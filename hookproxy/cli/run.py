@@ -125,7 +125,7 @@ async def _serve(
     )
     agent_channel = open_channel(*wire)
     server_channel = open_channel(server.from_server, server.to_server)
-    hooks = Hooks(loaded.groups, loaded.settings, name, os.environ)
+    hooks = Hooks(loaded.groups, loaded.settings, name, os.environ, loaded.trust)
     proxy = Proxy(agent_channel, server_channel, hooks, loaded.settings, session, Audit(loaded.settings), say)
     return await Lifetime(proxy, server).live()
 

@@ -36,6 +36,11 @@ class Runners:
                 self._kept.append(kept)
                 self.by_type[kind] = kept.run
 
+    def renew(self, spec: HookSpec) -> None:
+        """The hook's files have been written: what was started from them before is not used any more."""
+        for kept in self._kept:
+            kept.renew(spec)
+
     async def __aenter__(self) -> Self:
         """What is kept ends with the block, however that ends."""
         return self
