@@ -88,38 +88,43 @@ def changing(path: str) -> Iterator[dict[str, Entry]]:
 
     Raises ConfigError and UserError.
     """
-    folder = os.path.dirname(path)
+    lock = _lock(os.path.dirname(path))
     try:
-        os.makedirs(folder, mode=_MODE, exist_ok=True)
-        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise UserError(f"{folder}: cannot be used: {error.strerror}") from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
         entries = read_store(path)
         yield entries
         _write(path, entries)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
     finally:
         os.close(lock)
 
 
+def _lock(folder: str) -> int:
+    """The store's folder, made where there is none, open and ours alone."""
+    try:
+        os.makedirs(folder, mode=_MODE, exist_ok=True)
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be used: {error.strerror}") from None
+    return lock
+
+
 def _write(path: str, entries: Mapping[str, Entry]) -> None:
-    """The old store, or the new one whole, and readable by nobody else. Raises OSError."""
+    """The old store, or the new one whole, and readable by nobody else. Raises UserError."""
     left, files = _MOST_TEXT, {}
     for name, entry in entries.items():
         left -= len(entry.text or "")
         kept = {"text": entry.text} if entry.text is not None and left >= 0 else {}
         files[name] = {"sha256": entry.sha256, **kept, "of": list(entry.of)}
-    fd, new = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".trust")  # 0600
+    document = json.dumps({"v": VERSION, "files": files}, indent=1).encode()
+    new = ""
     try:
-        with os.fdopen(fd, "w", encoding="ascii") as file:
-            json.dump({"v": VERSION, "files": files}, file, indent=1)
+        fd, new = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".trust")  # 0600
+        with os.fdopen(fd, "wb") as file:
+            file.write(document)
             file.flush()
             os.fsync(fd)
         os.replace(new, path)
-    except BaseException:
+    except OSError as error:
         with suppress(OSError):
             os.unlink(new)
-        raise
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from None

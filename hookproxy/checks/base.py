@@ -9,6 +9,7 @@ from enum import StrEnum
 from ..dialects.base import Group
 from ..model import HookSpec
 from ..settings import Settings
+from ..sources import Managed
 
 
 class OnFailure(StrEnum):
@@ -55,6 +56,8 @@ class Entry:
     """Something waits for what it says."""
     findings: tuple[Finding, ...] = ()
     remarks: tuple[Finding, ...] = ()
+    managed: bool = False
+    """The administrator's, which the user cannot switch off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,8 @@ class Report:
     """Each one once: those of entries, too."""
     remarks: tuple[Finding, ...]
     """What may be as it should: it depends on what is not known here."""
+    managed: Managed | None = None
+    """Nothing is, where there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 VERBS = {
     "run": "hookproxy.cli.run",
     "check": "hookproxy.cli.check",
+    "trust": "hookproxy.cli.trust",
     "demo": "hookproxy.cli.demo",
 }
 
@@ -26,6 +27,7 @@ hookproxy puts hooks in front of any MCP server.
 
   run     start a server behind hooks: hookproxy run [OPTION...] -- COMMAND [ARG...]
   check   show every hook that is configured, and what about it cannot work
+  trust   show what changed in a hook file and its scripts, and remember it as trusted
   demo    show an agent, a server and three hooks at work
 
   hookproxy VERB --help   the options of a verb

@@ -6,7 +6,10 @@ It reads what `run` would read. Exit status: 0 clean; 1 findings (`checks` says 
 
     v         1
     settings  the keys of hookproxy.toml that concern every call; those of its tables as `audit_file` and so on, the
-              permission rules as the lists `allow`, `ask` and `deny`
+              permission rules as the lists `allow`, `ask` and `deny`. `managed`: what holds for managed hooks and rules
+              instead, with the managed rules; null where nothing is managed
+    managed   null, or: files, the administrator's; settings, the keys of `settings` that they set, each with its place;
+              only, whether no other hooks run
     hooks     one object for each hook, by file and line:
       file, line, key    where it is written; the file's absolute path; line null where it cannot be told
       dialect            null for a file in which no hook can fire
@@ -18,6 +21,7 @@ It reads what `run` would read. Exit status: 0 clean; 1 findings (`checks` says 
                          model is told; "continue": nothing. Standard error tells in each case
       fires              whether it can be asked behind MCP; if not, the keys from matcher to awaited are null
       awaited            whether anybody waits for what it says
+      managed            whether it is the administrator's, which nobody else switches off
       findings, remarks  sentences about it
     findings  all of them, those of hooks too: file (empty: no file), line, key, text. None: exit status 0
     remarks   the same of what does not count
@@ -91,11 +95,19 @@ def _json(report: Report) -> str:
     document = {
         "v": VERSION,
         "settings": asdict(report.settings),
+        "managed": _managed(report),
         "hooks": [_members(entry) for entry in report.entries],
         "findings": [asdict(one) for one in report.findings],
         "remarks": [asdict(one) for one in report.remarks],
     }
     return json.dumps(document, indent=2) + "\n"  # ASCII: paths may hold what is no UTF-8
+
+
+def _managed(report: Report) -> dict[str, object] | None:
+    managed = report.managed
+    if managed is None:
+        return None
+    return {"files": list(managed.files), "settings": dict(managed.given), "only": managed.only}
 
 
 def _members(entry: Entry) -> dict[str, object]:
@@ -116,6 +128,7 @@ def _members(entry: Entry) -> dict[str, object]:
         "event_name": entry.event_name,
         **(runs if entry.fires else dict.fromkeys(runs)),
         "fires": entry.fires,
+        "managed": entry.managed,
         "findings": [one.text for one in entry.findings],
         "remarks": [one.text for one in entry.remarks],
     }
@@ -133,17 +146,37 @@ def _text(report: Report, cwd: str) -> str:
             for one, label in told:
                 _row(console, label, one.text)
             _print(console, Text())
-        _rules(console, report.settings)
+        _rules(console, "permission rules", report.settings)
+        if report.settings.managed:
+            _rules(console, "managed permission rules", report.settings.managed)
+        _managed_settings(console, report)
         _print(console, Text(_sum(report), "bold"))
     return shown.get()
 
 
-def _rules(console: Console, settings: Settings) -> None:
+def _managed_settings(console: Console, report: Report) -> None:
+    """What the administrator has set, with its place: nobody else weakens that."""
+    if report.managed is None:
+        return
+    _print(console, Text("managed: cannot be switched off, nor weakened", "bold"))
+    for file in report.managed.files:
+        _row(console, Text("  file".ljust(_MARGIN), "dim"), file)
+    if report.managed.only:
+        _row(console, Text("  only".ljust(_MARGIN), "dim"), "no hooks run but managed ones")
+    for name, place in report.managed.given.items():
+        if name not in ("allow", "ask", "deny"):
+            _row(
+                console, Text("  setting".ljust(_MARGIN), "dim"), f"{name} = {getattr(report.settings, name)} ({place})"
+            )
+    _print(console, Text())
+
+
+def _rules(console: Console, heading: str, settings: Settings) -> None:
     """The permission rules, the strongest first."""
     kinds = {"deny": settings.deny, "ask": settings.ask, "allow": settings.allow}
     if not any(kinds.values()):
         return
-    _print(console, Text("permission rules", "bold"))
+    _print(console, Text(heading, "bold"))
     for kind, rules in kinds.items():
         label = Text(f"  {kind}".ljust(_MARGIN), "dim")
         for rule in rules:
@@ -170,6 +203,8 @@ def _rows(entry: Entry) -> Iterator[tuple[str, str]]:
     spelled = entry.event_name if entry.event in (entry.event_name, "") else f"{entry.event_name} ({entry.event})"
     if entry.dialect:
         yield "dialect", entry.dialect
+    if entry.managed:
+        yield "managed", "asked last, about the final arguments; cannot be switched off"
     yield "event", spelled + _fires(entry)
     if not entry.fires:
         return
@@ -242,7 +277,7 @@ def _sum(report: Report) -> str:
     hooks = sum(entry.fires for entry in report.entries)
     idle = len(report.entries) - hooks
     settings = report.settings
-    rules = len(settings.deny) + len(settings.ask) + len(settings.allow)
+    rules = sum(len(one.deny) + len(one.ask) + len(one.allow) for one in (settings, settings.managed) if one)
     parts = [
         _count(hooks, "hook"),
         f"{idle} that cannot run" if idle else "",
