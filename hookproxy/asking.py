@@ -63,6 +63,9 @@ class Asking:
         if not self.may_ask(call):
             async with self._prompters:
                 prompter = policy.governing(self._settings, question).prompter
+                if trouble := self._around.hooks.prompter_trouble(question.managed):
+                    self._around.say(f"the prompter {prompter[0]} {trouble}; so the call is denied")
+                    return Consent.NO
                 environ = self._around.hooks.environment(question.managed)
                 return await prompt(prompter, asked, environ, self._around.say)
         if len(self._open) >= _MOST:

@@ -46,6 +46,7 @@ class Hooks:
         self._benches = _benches(groups, settings, server, self.groups)
         self.environ = environ
         self._settings = settings
+        self._trust = trust
         self._turns = Turns(groups, settings, environ, trust, self._allowing)
         self.aside = self._turns.aside
         self.runners = self._turns.runners
@@ -81,6 +82,10 @@ class Hooks:
         from .managed import environment
 
         return environment(self.environ)
+
+    def prompter_trouble(self, managed: bool) -> str:
+        """Why the prompter must not run, in one sentence without a full stop; empty: it may."""
+        return self._trust.prompter_trouble() if self._trust and not managed else ""
 
     def begin(self, tasks: anyio.abc.TaskGroup, report: Report, tell: Callable[[], None]) -> None:
         """Hooks that nobody waits for run in `tasks` and end with it; `tell` is called when one has ended.

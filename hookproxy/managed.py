@@ -116,14 +116,17 @@ def read(path: str) -> Seen:
         raise _unreadable(path, error) from None
     finally:
         place.close()
-    with os.fdopen(opened, "rb") as file:
+    try:
         state = os.fstat(opened)
         _check(path, state)
         if stat.S_ISDIR(state.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not stat.S_ISREG(state.st_mode):
             raise ConfigError(path, "is no regular file", "the administrator's files are files")
-        return Seen(file.read(), stamp_of(state))
+        with open(opened, "rb", closefd=False) as file:
+            return Seen(file.read(), stamp_of(state))
+    finally:
+        os.close(opened)
 
 
 @dataclass(slots=True)

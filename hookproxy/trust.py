@@ -42,17 +42,22 @@ class Covered:
     """The path of each file that must be trusted, with the FILE to give to `hookproxy trust`."""
     of_hooks: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """By the hook's identity as an object: its files."""
+    prompter: tuple[str, ...] = ()
+    """The files of the program that asks the person."""
     unknown: list[str] = field(default_factory=list)
     """What is run besides and cannot be covered, in a few words each."""
 
 
-def covered(layer: Layer, groups: Sequence[Group], environ: Mapping[str, str]) -> Covered:
-    """The files of a layer and of these groups, as far as can be told. What is managed is root's, and left out."""
-    found = Covered()
+def covered(layer: Layer, groups: Sequence[Group], around: Surroundings) -> Covered:
+    """The files of a layer, of these groups, and all others that have been read: a hook file without hooks had some.
+
+    As far as can be told. What is managed is root's, and left out.
+    """
+    found, environ = Covered(), around.environ
     if layer.source:
         found.files[layer.source] = layer.source
-        words = layer.settings.prompter
-        _add(found, layer.source, scripts.of_command(words, os.path.dirname(layer.source), environ) if words else None)
+        prompter = scripts.of_command(layer.settings.prompter, os.path.dirname(layer.source), environ)
+        found.prompter = (layer.source, *_add(found, layer.source, prompter))
     for group in groups:
         if group.managed:
             continue
@@ -62,13 +67,13 @@ def covered(layer: Layer, groups: Sequence[Group], environ: Mapping[str, str]) -
         for spec in group.hooks:
             paths = _add(found, name, scripts.of_hook(spec, environ))
             found.of_hooks[id(spec)] = (group.source, *paths)
+    for path in around.seen:
+        found.files.setdefault(path, layer.source or path)
     found.unknown = list(dict.fromkeys(found.unknown))
     return found
 
 
-def _add(found: Covered, name: str, files: scripts.Files | None) -> list[str]:
-    if files is None:
-        return []
+def _add(found: Covered, name: str, files: scripts.Files) -> list[str]:
     paths = [path for path in files.all if not _is_systems(path)]
     for path in paths:
         found.files.setdefault(path, name)
@@ -95,10 +100,11 @@ def read(path: str) -> Seen | None:
         return None
     except OSError as error:
         raise ConfigError(path, f"cannot be read, and so not be trusted: {error.strerror}") from None
+    before = os.fstat(opened)
+    if not stat.S_ISREG(before.st_mode):
+        os.close(opened)
+        raise ConfigError(path, "is no regular file, and cannot be trusted")
     with os.fdopen(opened, "rb") as file:
-        before = os.fstat(opened)
-        if not stat.S_ISREG(before.st_mode):
-            raise ConfigError(path, "is no regular file, and cannot be trusted")
         raw = file.read(LONGEST + 1)
         if len(raw) > LONGEST:
             raise ConfigError(path, f"is longer than {LONGEST} bytes, and cannot be trusted")
@@ -126,14 +132,15 @@ def trusted(groups: Sequence[Group], given: Layer, around: Surroundings) -> Trus
     """What is to be watched while hooks run. Raises ConfigError where something is not as it was trusted."""
     store = store_path(around.environ, around.home)
     entries = read_store(store)
-    found = covered(given, groups, around.environ)
+    found = covered(given, groups, around)
     known: dict[str, Stamp | None] = {}
     problems: list[tuple[str, str]] = []
     for path, name in found.files.items():
         seen = around.seen.get(path) or read(path)  # what has been parsed is what is judged
         known[path] = seen.stamp if seen else None
-        if seen is not None and (problem := _problem(path, seen, entries)):
+        if problem := _problem(path, seen, entries):
             problems.append((problem, name))
+    problems += _missing(found, entries)
     if problems:
         names = " ".join(dict.fromkeys(name for _, name in problems))
         more = f", and so {len(problems) - 1} more" if len(problems) > 1 else ""
@@ -142,9 +149,21 @@ def trusted(groups: Sequence[Group], given: Layer, around: Surroundings) -> Trus
     return Trust(store, known, found)
 
 
-def _problem(path: str, seen: Seen, entries: Mapping[str, Entry]) -> str:
-    """Why the file is not used; empty: it is what was trusted."""
+def _missing(found: Covered, entries: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
+    """Hook files that were trusted with what is in use, and are not read any more: somebody has taken guards away."""
+    names = set(found.files.values())
+    for path, entry in entries.items():
+        if entry.hooks and path not in found.files:
+            yield from (
+                (f"{path}: was trusted with {one}, which leads to it no more", one) for one in entry.of if one in names
+            )
+
+
+def _problem(path: str, seen: Seen | None, entries: Mapping[str, Entry]) -> str:
+    """Why the file is not used; empty: it is what was trusted, or never was there."""
     entry = entries.get(path)
+    if seen is None:
+        return f"{path}: is gone" if entry else ""
     if entry is None:
         return f"{path}: is not trusted yet"
     return "" if entry.sha256 == digest(seen) else f"{path}: has changed since it was trusted"
@@ -174,8 +193,14 @@ class Trust:
 
     def mark(self, spec: HookSpec) -> Mark:
         """Look at the hook's files, and hash again those that are not the same as before."""
+        return self._mark(self._found.of_hooks.get(id(spec), ()))
+
+    def prompter_trouble(self) -> str:
+        """Why the user's prompter must not run, in one sentence without a full stop; empty: it may."""
+        return self._mark(self._found.prompter).trouble
+
+    def _mark(self, paths: Sequence[str]) -> Mark:
         touched = False
-        paths = self._found.of_hooks.get(id(spec), ())
         for path in paths:
             if _stamp(path) != self._known[path]:
                 if trouble := self._again(path):
@@ -192,14 +217,12 @@ class Trust:
         hint = f"hookproxy trust {self._found.files[path]} shows what it is now"
         try:
             seen = read(path)
-            if seen is None:
-                return f"is not run, for {path} is gone" if self._known[path] is not None else ""
             problem = _problem(path, seen, read_store(self._store))
         except ConfigError as error:
             return f"is not run, for {error.message}"
         if problem:
             return f"is not run, for {problem.replace(': ', ' ', 1)}: {hint}"
-        self._known[path] = seen.stamp
+        self._known[path] = seen.stamp if seen else None
         return ""
 
     @contextmanager

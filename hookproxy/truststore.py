@@ -34,6 +34,8 @@ class Entry:
     """None: it is no text, or too long to be kept."""
     of: tuple[str, ...] = ()
     """What it was trusted for: the FILEs given to `hookproxy trust`."""
+    hooks: bool = False
+    """It is a hook file, or one of ours: where it is not read any more, guards are missing."""
 
 
 def store_path(environ: Mapping[str, str], home: str) -> str:
@@ -79,7 +81,7 @@ def _entry(entry: Mapping[str, object]) -> Entry:
     digest, text, of = entry["sha256"], entry.get("text"), entry.get("of", [])
     if not isinstance(digest, str) or not isinstance(text, str | None) or not isinstance(of, list):
         raise ValueError
-    return Entry(digest, text, tuple(str(one) for one in of))
+    return Entry(digest, text, tuple(str(one) for one in of), entry.get("hooks") is True)
 
 
 @contextmanager
@@ -114,7 +116,7 @@ def _write(path: str, entries: Mapping[str, Entry]) -> None:
     for name, entry in entries.items():
         left -= len(entry.text or "")
         kept = {"text": entry.text} if entry.text is not None and left >= 0 else {}
-        files[name] = {"sha256": entry.sha256, **kept, "of": list(entry.of)}
+        files[name] = {"sha256": entry.sha256, **kept, "of": list(entry.of), "hooks": entry.hooks}
     document = json.dumps({"v": VERSION, "files": files}, indent=1).encode()
     new = ""
     try:

@@ -77,6 +77,15 @@ def as_user(user: int) -> Sequence[str]:
     return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--no-new-privs"] if user else []
 
 
+def startable(user: int) -> str:
+    """A Python that this user can start, for a server: ours may lie in root's own folder."""
+    for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
+        command = [*as_user(user), "sh", "-c", 'exec "$0" -c 1', python]
+        if subprocess.run(command, cwd="/", capture_output=True, timeout=30).returncode == 0:
+            return python
+    pytest.skip("NOT TESTED: there is no Python that somebody else can start")
+
+
 @pytest.fixture(scope="session")
 def nobody() -> int:
     """A user without any rights, who can run hookproxy."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from .. import trust
@@ -43,12 +44,26 @@ def main(arguments: Sequence[str]) -> int:
         return FINDINGS if _show(found, read_store(store), around, remembered=False)[1] else 0
     with changing(store) as entries:
         seen, _ = _show(found, entries, around, remembered=True)
-        for path, name in found.files.items():
-            if path in seen:
-                before = entries[path].of if path in entries else ()
-                of = tuple(dict.fromkeys((*before, name)))
-                entries[path] = Entry(trust.digest(seen[path]), _text(seen[path]), of)
+        _remember(entries, found, seen, around)
     return 0
+
+
+def _remember(entries: dict[str, Entry], found: Covered, seen: Mapping[str, Seen], around: Surroundings) -> None:
+    """Put what was shown into the store; what these files lead to no more goes out of it."""
+    names = set(found.files.values())
+    for path, entry in list(entries.items()):
+        gone = path in found.files or entry.hooks
+        if path not in seen and gone and not names.isdisjoint(entry.of):
+            left = tuple(one for one in entry.of if one not in names)
+            del entries[path]
+            show(f"forgotten  {visible(path)}\n")
+            if left and path not in found.files:
+                entries[path] = replace(entry, of=left)
+    for path, name in found.files.items():
+        if path in seen:
+            before = entries[path].of if path in entries else ()
+            of = tuple(dict.fromkeys((*before, name)))
+            entries[path] = Entry(trust.digest(seen[path]), _text(seen[path]), of, path in around.seen)
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -72,9 +87,7 @@ def _covered(files: Sequence[str], around: Surroundings) -> Covered:
     for item in files:
         ours = item.endswith(".toml") and "=" not in os.path.basename(item)
         layer = users_layer(around.find(item, around.cwd) if ours else "", () if ours else (item,), None, around)
-        one = trust.covered(layer, layer.groups, around.environ)
-        if not one.files:
-            raise UserError(f"{item}: no hook in it can fire here, so that there is nothing to trust")
+        one = trust.covered(layer, layer.groups, around)
         for path, name in one.files.items():
             whole.files.setdefault(path, name)
         whole.unknown += [text for text in one.unknown if text not in whole.unknown]
@@ -151,6 +164,8 @@ def _forget(store: str, files: Sequence[str], around: Surroundings) -> int:
             for one in gone:
                 del entries[one]
                 show(f"forgotten  {visible(one)}\n")
+            for one, entry in entries.items():
+                entries[one] = replace(entry, of=tuple(name for name in entry.of if name not in names))
     return 0
 
 
