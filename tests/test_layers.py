@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 
 import pytest
@@ -16,12 +17,12 @@ from tests.rig import group, hook
 D, A = OnTrouble.DENY, OnTrouble.ALLOW
 
 
-def layer(source: str, *groups: object, **settings: object) -> Layer:
+def layer(source: str, **settings: object) -> Layer:
     given = {name: f"{source}: {KEYS[name]}" for name in settings}
     return Layer(source, Settings(**settings), given)  # type: ignore[arg-type]  # settings by name
 
 
-def held(wanted: dict[str, object], managed: dict[str, object]) -> tuple[Settings, tuple[str, ...]]:
+def held(wanted: Mapping[str, object], managed: Mapping[str, object]) -> tuple[Settings, tuple[str, ...]]:
     settings, _, notes, _ = joined(layer("user", **wanted), [layer("etc", **managed)])
     return settings, notes
 

@@ -58,9 +58,11 @@ async def scene(home: Path) -> AsyncIterator[Scene]:
     folder = safe_folder()
     folder.chmod(0o777)
     scene = Scene(folder, home)
-    yield scene
-    await scene.close()
-    shutil.rmtree(folder)
+    try:
+        yield scene
+        await scene.close()
+    finally:
+        shutil.rmtree(folder)
 
 
 @pytest.fixture(params=["root", "nobody"])
