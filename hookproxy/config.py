@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from .dialects.base import Dialect, Group
 from .dialects.hookfile import located
@@ -45,8 +47,7 @@ KEYS: Final = {
 """The settings, by the key of hookproxy.toml that sets each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """All that is configured: the groups in the order in which they are asked, and what start-up says."""
 
     settings: Settings

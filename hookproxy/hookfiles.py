@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from .dialects import DIALECTS
 from .dialects.base import Dialect, Group, HookFile
@@ -21,8 +22,7 @@ from .sources import Surroundings
 _PATTERN: Final = frozenset("*?[")  # what makes a path a glob pattern, unless a file is named so
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Struct, frozen=True):
     """A `[[use]]` table, or what `--hooks` is short for."""
 
     file: str

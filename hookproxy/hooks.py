@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from . import legible, policy
 from .aside import Report
 from .decision import Comments, Decision, Proceed, Question, Refuse
 from .dialects.base import Group
 from .groups import Chosen, Groups
-from .model import Event, Occasion, Statement, Tool, Verdict
+from .model import SILENT, Event, Occasion, Statement, Tool, Verdict
 from .permissions import Permissions
 from .settings import Settings
-from .turns import SILENT, Turns
+from .turns import Turns
 
 if TYPE_CHECKING:
     import anyio.abc
@@ -22,8 +24,7 @@ if TYPE_CHECKING:
     from .trust import Trust
 
 
-@dataclass(frozen=True, slots=True)
-class Hearing:
+class Hearing(Struct, frozen=True):
     """What came of asking the PreToolUse hooks of all groups."""
 
     decision: Decision
@@ -116,7 +117,7 @@ class Hooks:
         for chosen in bench.groups.choose(occasion.event, occasion.tool):
             occasion = chosen.shown(occasion)
             said = await self._turns.ask(chosen.group, chosen.applying(occasion), occasion, heard, listed)
-            if all(one.verdict == SILENT for one in said):  # of most calls nothing is said, which decides nothing
+            if not any(one.verdict != SILENT for one in said):  # as of most calls, and it decides nothing
                 continue
             decision = policy.decide(said, self._settings, chosen.group.on_trouble)
             feedback = proceed.feedback + decision.feedback

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from . import answers, commenting, elicitations, feedback, forwarding, inquiries, legible, outcomes, policy, questions
 from .audit import Record
@@ -52,7 +54,8 @@ async def _judged(call: Call, desk: Desk, record: Record) -> bytes | None:
     words = await desk.words()
     case = Case(call, desk, record, occasion_of(call, desk))
     case.waiting = desk.seals.open(call.state, call.tool, call.arguments) if call.state else None
-    _tell_answers(case)
+    if call.inputs:
+        _tell_answers(case)
     if case.waiting is not None:
         return await _resumed(case, replace(case.waiting, feedback=(*words, *case.waiting.feedback)))
     hearing = await desk.hooks.before(case.occasion, desk.tool(call.tool), record.statements)
@@ -183,8 +186,7 @@ async def _ended(case: Case, ending: Ending) -> bytes | None:
     return None if interrupted else case.desk.lost(case.call)
 
 
-@dataclass(frozen=True, slots=True)
-class _Delivery:
+class _Delivery(Struct, frozen=True):
     """An answer as the agent may get it."""
 
     line: bytes

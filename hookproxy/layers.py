@@ -7,8 +7,10 @@ value can be stricter than another. Among the administrator's own files the late
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
 from typing import Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from .dialects.base import Group
 from .model import HookSpec
@@ -88,7 +90,7 @@ def _held(given: Layer, ruling: Layer) -> tuple[Settings, list[str]]:
     """The user's settings with those that are managed in their place; a sentence for each attempt to weaken one."""
     values: dict[str, object] = {}
     notes: list[str] = []
-    for name in (one.name for one in fields(Settings) if one.name in ruling.given and one.name not in _RULES):
+    for name in (one for one in Settings.__struct_fields__ if one in ruling.given and one not in _RULES):
         wanted, held = getattr(given.settings, name), getattr(ruling.settings, name)
         if name not in given.given:
             values[name] = held
@@ -102,7 +104,7 @@ def _held(given: Layer, ruling: Layer) -> tuple[Settings, list[str]]:
         for rule in getattr(ruling.settings, kind)
         if rule in given.settings.allow
     ]
-    return replace(given.settings, **values), list(dict.fromkeys(notes))  # type: ignore[arg-type]  # by field name
+    return replace(given.settings, **values), list(dict.fromkeys(notes))
 
 
 def _told(wanted: str, held: str) -> str:
@@ -139,8 +141,7 @@ def _groups(given: Layer, ruling: Layer, only: str) -> tuple[tuple[Group, ...], 
     return tuple(floor.under(group, notes) for group in given.groups), notes
 
 
-@dataclass(frozen=True, slots=True)
-class _Floor:
+class _Floor(Struct, frozen=True):
     """The least that trouble with any hook leads to, and where that is said."""
 
     least: OnTrouble

@@ -11,8 +11,10 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from .errors import ConfigError
 from .scripts import find, of_hook
@@ -129,8 +131,7 @@ def read(path: str) -> Seen:
         os.close(opened)
 
 
-@dataclass(slots=True)
-class Place:
+class Place(Struct):
     """Where a path ends, with every link followed: an open folder, and the name of what is in it."""
 
     folder: int

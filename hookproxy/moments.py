@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from time import time
 from typing import Final
 
 import anyio
+from msgspec import Struct
+from msgspec.structs import replace
 
 from . import feedback, wire
 from .audit import Audit
@@ -27,8 +28,7 @@ _RECORDED: Final = frozenset(
 """The events whose hooks stand in the record of their call."""
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """What moments need of the proxy."""
 
     hooks: Hooks
@@ -103,6 +103,11 @@ class Moments:
         self._around.to_agent(feedback.with_instructions(line, texts))
         self.introducing -= 1
         self._around.tell()
+
+    @property
+    def silent(self) -> bool:
+        """There is nothing that an answer should carry, and SessionStart hooks are done."""
+        return not (self.unsaid or self._words)
 
     async def words(self, handshake: bool) -> tuple[str, ...]:
         """Wait until SessionStart hooks are done; gives what waits for the model, to go with a call's result.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from . import matching
 from .decision import Decision, Ground, Proceed, Question, Refuse
@@ -51,8 +52,7 @@ class Permissions:
 
     def concern(self, tool: str) -> bool:
         """True if any hook or rule is to see calls of this tool."""
-        names = self.groups.names(tool)
-        return self.groups.concerns(tool) or (self.rules is not None and self.rules.concerns(names))
+        return self.groups.concerns(tool) or (self.rules is not None and self.rules.concerns(self.groups.names(tool)))
 
     def hide(self, tool: str) -> bool:
         """True if the tool is not to be listed: a rule denies each of its calls."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import traceback
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
 import anyio
 import anyio.abc
+from msgspec.structs import replace
 
 from . import calls, effects, feedback, wire
 from .answering import Answering
@@ -184,7 +184,7 @@ class Proxy:
 
     async def words(self) -> tuple[str, ...]:
         """As in Desk."""
-        return await self.moments.words(self.board.greeting.handshake)
+        return () if self.moments.silent else await self.moments.words(self.board.greeting.handshake)
 
     def let_go(self, call: Call) -> None:
         """As in Desk."""

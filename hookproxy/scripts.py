@@ -10,8 +10,9 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from .model import HookSpec
 from .process import find_program
@@ -33,8 +34,7 @@ _NUMBER: Final = re.compile(r"[\d.]+[smhd]?")
 _DEEPEST: Final = 4  # shells within shells
 
 
-@dataclass(slots=True)
-class Files:
+class Files(Struct):
     """What a hook's words name, as absolute paths."""
 
     programs: list[str] = field(default_factory=list)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from .dialects.base import Group
 from .errors import ConfigError
@@ -22,8 +23,7 @@ def stamp_of(state: os.stat_result) -> Stamp:
     return (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """A file as it was read."""
 
     raw: bytes
@@ -41,8 +41,7 @@ def read(path: str) -> Seen:
         return Seen(file.read(), stamp)
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """What decides which file a path means, and how files are read."""
 
     environ: Mapping[str, str]
@@ -89,8 +88,7 @@ class Surroundings:
         return seen.raw
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(Struct, frozen=True):
     """What one file of ours, or the user's file and the command line together, configures."""
 
     source: str
@@ -107,8 +105,7 @@ class Layer:
     require_trust: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Managed:
+class Managed(Struct, frozen=True):
     """What the administrator's files say, which nothing else weakens."""
 
     files: tuple[str, ...]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
-from . import batches, calls, effects, glance, replies, wire
+from . import batches, calls, effects, glance, listings, replies, wire
 from .calls import Call, Phase, id_key
 from .effects import PASS, FromAgent, FromServer, as_one_line
 from .elicitations import Elicitations
@@ -41,6 +41,23 @@ class Switchboard:
 
     def from_agent(self, line: bytes) -> FromAgent:
         """Where a line from the agent goes. A line that is no concern of hooks is PASS."""
+        call = glance.usual_call(line)
+        if call is not None:
+            if self._passes(call):
+                return PASS
+            if self._judged is not None and (request := calls.usual(call)) is not None:
+                return self._requested(request, line)
+        return self.read_from_agent(line)
+
+    def _passes(self, call: glance.UsualCall) -> bool:
+        """True if the call is noted, and nobody has to look closer."""
+        raw_id = glance.unjudged(call, self._judged_names)
+        if raw_id is None or raw_id in self.calls or not (self.greeting.opened or self._judged is None):
+            return False
+        return self.requests.note_all([raw_id])
+
+    def read_from_agent(self, line: bytes) -> FromAgent:
+        """The same as `from_agent`, member by member."""
         if self._judged is None:
             self._watch(line)
             return PASS
@@ -59,6 +76,9 @@ class Switchboard:
 
     def glance_from_agent(self, block: bytes) -> bool:
         """True if all these lines pass, and are noted; False if they must be read one by one."""
+        if block.find(b"\n") == len(block) - 1:
+            call = glance.usual_call(block)
+            return call is not None and self._passes(call)
         if not self.greeting.opened and self._judged is not None:
             return False
         ids = glance.unjudged_calls(block, self._judged_names)
@@ -120,25 +140,31 @@ class Switchboard:
         raw_id = calls.own_id(members)
         try:
             request = calls.read(members)
-            key = request.key
-            if key in self.requests or self.is_taken(key):
-                return effects.Refused("Its id is that of a request in flight, or of a cancelled one.", raw_id)
+        except (wire.Unreadable, wire.TwinKeys) as problem:
+            return effects.Refused(f"The tool call cannot be judged: {problem}.", raw_id)
+        return self._requested(request, line)
+
+    def _requested(self, request: calls.Request, line: bytes) -> FromAgent:
+        key = request.key
+        if key in self.requests or self.is_taken(key):
+            return effects.Refused("Its id is that of a request in flight, or of a cancelled one.", request.id)
+        try:
             if not self.greeting.opened:
-                self.greeting.call(calls.meta(request.params))
+                self.greeting.call(calls.meta(request.meta))
             if not self._is_judged(request):
                 self.requests.note(key, Kind.OTHER)
                 return PASS
             if self.requests.lapsed(key):
-                return effects.Refused("Its id is that of a cancelled request, which may still be answered.", raw_id)
+                return effects.Refused("Its id is that of a cancelled request, which may be answered.", request.id)
             call = calls.to_judge(request, line, self.tools.get(request.tool))
         except (wire.Unreadable, wire.TwinKeys) as problem:
-            return effects.Refused(f"The tool call cannot be judged: {problem}.", raw_id)
+            return effects.Refused(f"The tool call cannot be judged: {problem}.", request.id)
         self.calls[key] = call
         return effects.StartCall(call)
 
     def _is_judged(self, request: calls.Request) -> bool:
         judged = self._judged is not None and self._judged(request.tool)
-        self._judged_names.note(bytes(request.params["name"]), judged)
+        self._judged_names.note(request.name, judged)
         return judged or (self._judged is not None and request.is_sealed)
 
     @property
@@ -186,6 +212,7 @@ class Switchboard:
         if call.sent_id:
             del self.calls[call.sent_key]
         call.phase, call.sent_id, call.answer, call.said = Phase.HELD, calls.fresh_id(), b"", None
+        call.sent_key = id_key(call.sent_id)
         self.calls[call.sent_key] = call
         return True
 
@@ -258,7 +285,7 @@ class Switchboard:
         if kind is Kind.INITIALIZE:
             return effects.InitializeAnswered()
         if kind is Kind.TOOLS_LIST and self._judged is not None:
-            self.tools.update((tool.name, tool) for tool in calls.listed_tools(line))
+            self.tools.update((tool.name, tool) for tool in listings.listed_tools(line))
             return effects.ToolsListed()
         return PASS
 

@@ -16,9 +16,10 @@ import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final
+
+from msgspec import Struct, field
 
 from . import scripts
 from .dialects.base import Group
@@ -34,8 +35,7 @@ _SYSTEM: Final = ("/usr/", "/bin/", "/sbin/", "/lib", "/nix/store/", "/System/")
 _NOWHERE: Final = "/dev/null/hookproxy"  # no folder can be there: compiled modules are neither read nor written
 
 
-@dataclass(slots=True)
-class Covered:
+class Covered(Struct):
     """What a layer's hooks hang on."""
 
     files: dict[str, str] = field(default_factory=dict)
@@ -172,8 +172,7 @@ def _problem(path: str, seen: Seen | None, entries: Mapping[str, Entry]) -> str:
 # --- while hooks run ---
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """What the files of a hook were at one moment."""
 
     stamps: tuple[Stamp | None, ...]

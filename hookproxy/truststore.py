@@ -9,8 +9,9 @@ import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from .errors import ConfigError, UserError
 
@@ -25,8 +26,7 @@ _MODE: Final = 0o700  # of the folder: what is trusted is nobody else's affair
 _OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A file as it was trusted."""
 
     sha256: str

@@ -8,18 +8,18 @@ from __future__ import annotations
 import resource
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.abc
 import anyio.to_thread
+from msgspec.structs import replace
 
 from . import legible, policy, schema, wire
 from .aside import Aside, Report
 from .dialects.base import Group
 from .dialects.identities import foreign_to
-from .model import Ended, HookResult, HookSpec, Occasion, Order, Statement, Tool, Verdict
+from .model import SILENT, Ended, HookResult, HookSpec, Occasion, Order, Statement, Tool, Verdict
 from .runners import Runners
 from .settings import Settings
 
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 _AT_ONCE: Final = 128  # hooks running at a time: more only wait for each other
 _DESCRIPTORS: Final = 8  # that starting a hook may take at a time: three pipes, its exit, and one for the folder
 _OTHERS: Final = 64  # descriptors that are left to all else
-
-SILENT: Final = Verdict()
-"""Of a hook that has nothing to say."""
 
 
 class Turns:
@@ -77,7 +74,7 @@ class Turns:
     ) -> list[Statement]:
         """Run hooks in their dialect's order. Statements stand in the order in which the last one wins."""
         order = group.dialect.order
-        awaited = [spec for spec in hooks if not self.aside.start(group, spec, occasion)]
+        awaited = [spec for spec in hooks if not (spec.background and self.aside.start(group, spec, occasion))]
         if len(awaited) > 1 and order in (Order.PARALLEL, Order.TOGETHER):
             said = await self._ask_at_once(group, awaited, occasion, heard, listed)
             return said if order is Order.PARALLEL else sorted(said, key=lambda one: awaited.index(one.spec))

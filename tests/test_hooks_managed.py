@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.decision import Ground, Proceed, Refuse
 from hookproxy.dialects.base import Group

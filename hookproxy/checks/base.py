@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from ..dialects.base import Group
 from ..model import HookSpec
@@ -21,8 +22,7 @@ class OnFailure(StrEnum):
     CONTINUE = "continue"  # nothing
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """Something that its author should know, and where."""
 
     file: str
@@ -33,8 +33,7 @@ class Finding:
     """One sentence without a full stop."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One hook as its file has it; of one that nothing here ever asks, only what its place tells."""
 
     file: str
@@ -60,8 +59,7 @@ class Entry:
     """The administrator's, which the user cannot switch off."""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """All that is configured, and what is to be said about it."""
 
     settings: Settings
@@ -75,8 +73,7 @@ class Report:
     """Nothing is, where there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hook:
+class Hook(Struct, frozen=True):
     """A configured hook and what it stands among."""
 
     spec: HookSpec

@@ -32,9 +32,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import asdict
 from rich.console import Console
 from rich.text import Text
 
@@ -92,9 +92,10 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _json(report: Report) -> str:
+    managed = report.settings.managed
     document = {
         "v": VERSION,
-        "settings": asdict(report.settings),
+        "settings": {**asdict(report.settings), "managed": managed and asdict(managed)},
         "managed": _managed(report),
         "hooks": [_members(entry) for entry in report.entries],
         "findings": [asdict(one) for one in report.findings],
