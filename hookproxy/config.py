@@ -96,10 +96,9 @@ def users_layer(path: str, hooks: Sequence[str], audit: str | None, around: Surr
     if audit is not None:
         settings = replace(found.settings, audit_file=around.find(audit, around.cwd))
         found = replace(found, settings=settings, given={**found.given, "audit_file": f"--audit {audit}"})
-    before = len(found.groups)
     read = [one for item in hooks for one in read_use(short_form(item, around.cwd), around)]
-    found = _with(found, read)
-    return replace(found, by_option=len(found.groups) - before)
+    named = {group.source: f"{group.dialect.name}={group.source}" for group, _ in read}
+    return replace(_with(found, read), by_option=named)
 
 
 def _managed(environ: Mapping[str, str]) -> Sequence[Layer]:

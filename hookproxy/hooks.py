@@ -61,7 +61,7 @@ class Hooks:
 
     def concern(self, tool: str) -> bool:
         """True if any hook or rule is to see calls of this tool."""
-        return self.groups.concerns(tool) or any(bench.concern(tool) for bench in self._benches)
+        return any(bench.concern(tool) for bench in self._benches)
 
     def hide(self, tool: str) -> bool:
         """True if the tool is not to be listed: a rule denies each of its calls."""
@@ -80,9 +80,9 @@ class Hooks:
         """What a prompter inherits."""
         if not managed:
             return self.environ
-        from .managed import environment
+        from .managed import SCREEN, environment
 
-        return environment(self.environ)
+        return environment(self.environ, SCREEN)
 
     def prompter_trouble(self, managed: bool) -> str:
         """Why the prompter must not run, in one sentence without a full stop; empty: it may."""

@@ -23,8 +23,8 @@ from .sources import Layer, Seen, Surroundings, stamp_of
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where managed hooks find programs: with the user's own PATH the user would choose them."""
 
-_KEPT: Final = ("LANG", "LANGUAGE", "TZ", "TERM", "USER", "LOGNAME")
-"""Variables that managed hooks inherit, beside LC_*: any other may make a program do something else."""
+SCREEN: Final = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
+"""Variables without which no prompter finds the person."""
 
 _ROOT: Final = 0  # the user who owns what nobody else may change
 _OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
@@ -44,21 +44,19 @@ def layers(folder: str, layer: ReadLayer, environ: Mapping[str, str]) -> Sequenc
 
 
 def environment(environ: Mapping[str, str], allowed: Sequence[str] = ()) -> dict[str, str]:
-    """What managed hooks inherit; `allowed` are names of variables that the administrator wants from the user."""
-    kept = {
-        name: value for name, value in environ.items() if name in _KEPT or name.startswith("LC_") or name in allowed
-    }
-    return {**kept, "PATH": PATH, "HOME": _home()}
+    """What managed hooks inherit: nothing of the user's, for any variable may make a program do something else.
 
-
-def _home() -> str:
-    """The account's home folder, whatever HOME says."""
+    `allowed` are names of variables that the administrator wants from the user.
+    """
     import pwd
 
     try:
-        return pwd.getpwuid(os.getuid()).pw_dir
-    except KeyError:
-        return "/"
+        account = pwd.getpwuid(os.getuid())
+        name, home = account.pw_name, account.pw_dir
+    except KeyError:  # an account without a name
+        name, home = str(os.getuid()), "/"
+    kept = {key: value for key, value in environ.items() if key in allowed}
+    return {**kept, "PATH": PATH, "HOME": home, "USER": name, "LOGNAME": name, "LANG": "C.UTF-8"}
 
 
 def _files(folder: str) -> Iterator[str]:

@@ -97,8 +97,8 @@ class Layer(Struct, frozen=True):
     given: Mapping[str, str] = field(default_factory=dict)
     """The fields of `settings` that it sets, each with who says so: `FILE: KEY`, or an option."""
     groups: tuple[Group, ...] = ()
-    by_option: int = 0
-    """How many of the groups, the last ones, `--hooks` names."""
+    by_option: Mapping[str, str] = field(default_factory=dict)
+    """The hook files that `--hooks` names, by path, each as `DIALECT=FILE`."""
     notes: tuple[str, ...] = ()
     only: bool = False
     """No hooks but managed ones run."""

@@ -61,14 +61,13 @@ def covered(layer: Layer, groups: Sequence[Group], around: Surroundings) -> Cove
     for group in groups:
         if group.managed:
             continue
-        by_option = any(group.source == one.source for one in layer.groups[len(layer.groups) - layer.by_option :])
-        name = f"{group.dialect.name}={group.source}" if by_option else layer.source or group.source
+        name = layer.by_option.get(group.source) or layer.source or group.source
         found.files.setdefault(group.source, name)
         for spec in group.hooks:
             paths = _add(found, name, scripts.of_hook(spec, environ))
             found.of_hooks[id(spec)] = (group.source, *paths)
     for path in around.seen:
-        found.files.setdefault(path, layer.source or path)
+        found.files.setdefault(path, layer.by_option.get(path) or layer.source or path)
     found.unknown = list(dict.fromkeys(found.unknown))
     return found
 
@@ -83,9 +82,9 @@ def _add(found: Covered, name: str, files: scripts.Files) -> list[str]:
 
 
 def _is_systems(path: str) -> bool:
-    real = os.path.realpath(path)
-    with suppress(OSError):
-        return real.startswith(_SYSTEM) and os.stat(real).st_uid == 0
+    """By its own name: a link of somebody's that leads to a program of the system is that somebody's."""
+    with suppress(OSError, ValueError):
+        return path.startswith(_SYSTEM) and os.lstat(path).st_uid == 0 and os.stat(path).st_uid == 0
     return False
 
 

@@ -108,7 +108,9 @@ def test_hook_files_that_a_configuration_names_are_trusted_with_it(project: Proj
     project.write("settings.json", '{"hooks": {}}')  # no hook is left of it, and it is looked at all the same
     assert "settings.json: has changed" in project.refusal().message
     project.config.write_text(REQUIRED)
-    assert project.refusal("claude=settings.json").message.endswith("and so 1 more")
+    error = project.refusal("claude=settings.json")
+    assert error.message.endswith("and so 1 more")
+    assert f"claude={project.folder}/settings.json" in error.hint
 
 
 def test_what_the_users_own_file_requires_no_config_on_the_command_line_lifts(project: Project, home: Path) -> None:
@@ -263,6 +265,14 @@ def test_a_script_that_appears_where_there_was_none_is_trouble(project: Project)
     assert watched.mark(spec).trouble == ""
     project.write("guard.sh", "#!/bin/sh\n", 0o755)
     assert "guard.sh is not trusted yet" in watched.mark(spec).trouble
+
+
+def test_a_link_to_a_program_of_the_system_takes_no_scripts_place(project: Project) -> None:
+    watched, spec = project.running()
+    project.guard.unlink()
+    project.guard.symlink_to("/bin/true")
+    assert "guard.sh has changed" in watched.mark(spec).trouble
+    assert project.refusal().message == f"{project.guard}: has changed since it was trusted"
 
 
 def test_a_script_behind_a_linked_folder_is_judged_by_what_is_read(project: Project) -> None:
