@@ -22,6 +22,7 @@ from pydantic import BaseModel
 
 from hookproxy.cli import VERBS
 from hookproxy.cli.run import USAGE
+from hookproxy.cli.trust import USAGE as TRUST
 from hookproxy.config import load
 from hookproxy.config_models import Audit, ConfigFile, OwnHook, Permissions, Use, parse
 from hookproxy.dialects import DIALECTS, claude, claude_answer
@@ -217,7 +218,8 @@ def test_what_hooks_are_said_to_read_is_what_they_read(project: Path) -> None:
 
 def test_the_usage_is_that_of_the_program() -> None:
     assert f"`{USAGE}`" in section("Command line")
-    assert {"run", "check", "demo"} == set(VERBS)
+    assert f"`{TRUST}`" in section("Command line")
+    assert {"run", "check", "trust", "demo"} == set(VERBS)
 
 
 def test_the_map_shows_every_module() -> None:
