@@ -38,6 +38,8 @@ ReadLayer = Callable[[str, Surroundings], Layer]
 
 def layers(folder: str, layer: ReadLayer, environ: Mapping[str, str]) -> Sequence[Layer]:
     """What `managed.toml` and `managed.d/*.toml`, by name, in the folder configure. Raises ConfigError."""
+    if not _is_there(folder):
+        return ()
     clean = environment(environ)
     around = Surroundings(clean, folder, read)
     return [_checked(layer(path, around), clean) for path in _files(folder)]
@@ -74,6 +76,10 @@ def _is_there(path: str) -> bool:
     try:
         place = walk(path)
     except FileNotFoundError:
+        if os.path.lexists(path):  # a file system that is not mounted must not look like nobody's will
+            raise ConfigError(
+                path, "leads to nothing", "what is managed is never left out: mend or remove it"
+            ) from None
         return False
     except OSError as error:
         raise _unreadable(path, error) from None
@@ -223,7 +229,7 @@ def _check_program(path: str, source: str) -> None:
 
 
 def _of_names(layer: Layer) -> Iterator[str]:
-    """A sentence for each rule and matcher that hangs on the server's name, which whoever starts it chooses."""
+    """A sentence for each rule that hangs on the server's name, which whoever starts it chooses."""
     text = "hangs on the server's name, which --name changes: write the tool's own name"
     for kind in ("deny", "ask"):
         for number, rule in enumerate(getattr(layer.settings, kind)):

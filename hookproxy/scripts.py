@@ -27,6 +27,7 @@ _BEFORE: Final = frozenset(
 )
 """Words before a command that are none, or that run what follows."""
 
+_MODULES: Final = (".py", ".pyc", ".so", ".pyd")
 _SOURCES: Final = (".", "source")
 _CODE: Final = re.compile(r"-[a-zA-Z]*[ce]|--eval|--print|-p")
 _WRITES: Final = ("tee",)  # its words are files that it writes
@@ -88,12 +89,21 @@ class _Around:
     def module(self, name: str) -> None:
         """A Python function: its module, and the packages that it is in."""
         parts = name.split(".")
-        for depth in range(1, len(parts) + 1):
-            path = os.path.join(self._cwd, *parts[:depth])
-            for file in (os.path.join(path, "__init__.py"), f"{path}.py"):
-                if os.path.isfile(file):
-                    self.files.programs.append(os.path.normpath(file))
+        folder = self._cwd
+        for part in parts:
+            self._modules(folder, part)
+            folder = os.path.join(folder, part)
+            self._modules(folder, "__init__")
         self.files.unknown.append(f"what {name} imports")
+
+    def _modules(self, folder: str, name: str) -> None:
+        """All that Python may take for this module: what is compiled comes before what is written."""
+        try:
+            files = sorted(os.listdir(folder))
+        except OSError:
+            return
+        found = [file for file in files if file.partition(".")[0] == name and file.endswith(_MODULES)]
+        self.files.programs += [os.path.normpath(os.path.join(folder, file)) for file in found]
 
     def line(self, line: str, depth: int) -> None:
         """A command line for a shell."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hookproxy import managed
+from hookproxy import config, managed
 from hookproxy.config import Loaded, load
 from hookproxy.errors import ConfigError
 from hookproxy.settings import OnAsk, OnTrouble
@@ -145,6 +145,12 @@ def _file_in_place_of_the_folder(etc: Path) -> str:
     return f"{etc}/managed.d: cannot be read: Not a directory"
 
 
+def _link_to_nothing(etc: Path) -> str:
+    (etc / "managed.toml").unlink()
+    (etc / "managed.toml").symlink_to("gone")
+    return f"{etc}/managed.toml: leads to nothing"
+
+
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -161,6 +167,7 @@ def _file_in_place_of_the_folder(etc: Path) -> str:
         _pipe,
         _folder_in_its_place,
         _endless_links,
+        _link_to_nothing,
         _file_in_place_of_the_folder,
     ],
 )
@@ -180,6 +187,12 @@ def test_a_link_that_is_roots_to_what_is_roots_is_followed(etc: Path) -> None:
     (etc / "linked").symlink_to("inner")
     (etc / "managed.toml").symlink_to(etc / "linked" / ".." / "linked" / "real.toml")
     assert loaded().settings.on_ask is OnAsk.DENY
+
+
+def test_a_folder_that_leads_to_nothing_stops_start_up(etc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (etc / "link").symlink_to("not-mounted")
+    monkeypatch.setattr(config, "MANAGED", str(etc / "link"))
+    assert refused().message == f"{etc}/link: leads to nothing"
 
 
 def test_a_broken_file_stops_start_up(etc: Path) -> None:

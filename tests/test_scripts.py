@@ -101,6 +101,15 @@ def test_a_function_is_in_its_module_and_its_packages(cwd: Path) -> None:
     assert files.unknown == ["what pack.inner imports"]
 
 
+@pytest.mark.parametrize("name", ["inner.cpython-311.so", "inner.pyc", "inner/__init__.py"])
+def test_what_python_would_take_for_a_module_instead_is_one_of_its_files(cwd: Path, name: str) -> None:
+    for path in (cwd / "inner.py", cwd / name, cwd / "inner.txt", cwd / "inner2.py"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("")
+    files = scripts.of_hook(replace(hook(""), type="python", call="inner:check", cwd=str(cwd)), ENVIRON)
+    assert sorted(here(cwd, files.programs)) == sorted(["inner.py", name])
+
+
 def test_a_web_service_has_no_files(cwd: Path) -> None:
     spec = replace(hook(""), type="http", url="https://guard.example/x?secret", cwd=str(cwd))
     files = scripts.of_hook(spec, ENVIRON)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import argparse
 
 USAGE: Final = "hookproxy trust [--dry-run] [DIALECT=]FILE... | --list | --forget FILE..."
+_INSIDE: Final = "what these files themselves load and run, from their own folders too"
 _INDENT: Final = "    "  # of what stands in a file
 
 
@@ -114,7 +115,7 @@ def _show(
         news += 1
         show(f"{'changed' if entry else 'new':9}  {visible(path)}\n")
         show("".join(f"{_INDENT}{visible(line)}\n" for line in _difference(entry, seen)))
-    for text in found.unknown:
+    for text in (*found.unknown, _INSIDE):
         show(f"not covered: {visible(text)}\n")
     show(f"{len(read)} files trusted\n" if remembered else f"{news} of {len(read)} files would be trusted anew\n")
     return read, news

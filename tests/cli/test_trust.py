@@ -9,6 +9,7 @@ import pytest
 
 from hookproxy.cli import main
 
+INSIDE = "not covered: what these files themselves load and run, from their own folders too\n"
 TABLE = '[[hooks.PreToolUse]]\ncommand = "./guard.sh"\n'
 
 
@@ -33,7 +34,7 @@ def test_a_new_file_is_shown_with_its_scripts_and_remembered(folder: Path, capsy
     assert f"new        {folder}/guard.sh\n    17 bytes, sha256 " in said
     assert said.endswith("2 files trusted\n")
     again = trust(capsys, "own.toml")
-    assert again == f"unchanged  {folder}/own.toml\nunchanged  {folder}/guard.sh\n2 files trusted\n"
+    assert again == f"unchanged  {folder}/own.toml\nunchanged  {folder}/guard.sh\n{INSIDE}2 files trusted\n"
 
 
 def test_what_has_changed_is_shown_line_by_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
