@@ -120,11 +120,6 @@ class Turns:
     async def _run(
         self, group: Group, spec: HookSpec, occasion: Occasion, heard: list[Statement], listed: Tool | None = None
     ) -> Statement:
-        mark = self._trust.mark(spec) if self._trust else None
-        if mark is not None and mark.trouble:
-            return self._hear(Statement(spec, HookResult(Ended.NOT_STARTED), _untrusted(mark.trouble)), heard)
-        if mark is not None and mark.touched:
-            self.runners.renew(spec)
         places = self._places_aside if spec.background else self._places
         document = group.dialect.write(spec, occasion)
         environment = self._environments[_environment_key(group)]
@@ -133,6 +128,11 @@ class Turns:
         except anyio.WouldBlock:
             await places.acquire()
         try:
+            mark = self._trust.mark(spec) if self._trust else None  # as late as can be
+            if mark is not None and mark.trouble:
+                return self._hear(Statement(spec, HookResult(Ended.NOT_STARTED), _untrusted(mark.trouble)), heard)
+            if mark is not None and mark.touched:
+                self.runners.renew(spec)
             result = await self.runners.by_type[spec.type](spec, document, environment)
         except anyio.get_cancelled_exc_class():
             heard.append(Statement(spec, HookResult(Ended.CANCELLED), SILENT))
