@@ -239,6 +239,31 @@ def test_a_rule_that_hangs_on_the_servers_name_is_noted(etc: Path) -> None:
     )
 
 
+def test_an_audit_file_on_the_command_line_does_not_take_the_managed_ones_place(etc: Path) -> None:
+    write(etc / "managed.toml", '[audit]\nfile = "/var/log/hookproxy.jsonl"\nrequired = true\n')
+    found = load(None, (), "/dev/null", os.environ, "/")
+    assert (found.settings.audit_file, found.settings.audit_required) == ("/var/log/hookproxy.jsonl", True)
+    assert found.notes == (f"--audit /dev/null is not used: {etc}/managed.toml: audit.file holds, for it is managed",)
+
+
+def test_an_audit_that_is_required_and_that_nobody_names_stops_start_up(etc: Path) -> None:
+    write(etc / "managed.toml", "[audit]\nrequired = true\n")
+    assert refused().message == f"{etc}/managed.toml: audit.required is true, but no file is named"
+    assert load(None, (), "/a", os.environ, "/").settings.audit_required
+
+
+def test_managed_only_runs_no_others_and_is_the_administrators_to_say(etc: Path, home: Path) -> None:
+    own = write(home / ".config/hookproxy/hookproxy.toml", '[[hooks.PreToolUse]]\ncommand = "true"\n')
+    write(etc / "managed.toml", 'managed_only = true\n[[hooks.PreToolUse]]\ncommand = "false"\n')
+    found = loaded()
+    assert [group.source for group in found.groups] == [f"{etc}/managed.toml"]
+    assert found.notes == (f"{own}: its hooks are not run: {etc}/managed.toml says managed_only",)
+    own.write_text("managed_only = false\n")
+    assert len(loaded().groups) == 1
+    own.write_text("managed_only = true\n")
+    assert refused().message == f"{own}: managed_only is the administrator's to say"
+
+
 # --- as somebody who is not root ---
 
 
