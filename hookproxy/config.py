@@ -43,6 +43,8 @@ KEYS: Final = {
     "ask": "permissions.ask",
     "deny": "permissions.deny",
     "hide_denied": "permissions.hide_denied",
+    "aliases": "tools",
+    "limits": "limits",
 }
 """The settings, by the key of hookproxy.toml that sets each."""
 
@@ -53,6 +55,8 @@ class Loaded(Struct, frozen=True):
     settings: Settings
     groups: tuple[Group, ...]
     notes: tuple[str, ...]
+    path: str = ""
+    """Our own file that was read; empty: none."""
     managed: Managed | None = None
     trust: Trust | None = None
     """What is run only as long as it is what was trusted; None: that is not required."""
@@ -74,9 +78,10 @@ def load(config: str | None, hooks: Sequence[str], audit: str | None, environ: M
     if managed:
         from .layers import joined
 
-        loaded = Loaded(*joined(given, managed))
+        settings, groups, notes, ruling = joined(given, managed)
+        loaded = Loaded(settings, groups, notes, given.source, ruling)
     else:
-        loaded = Loaded(given.settings, given.groups, given.notes)
+        loaded = Loaded(given.settings, given.groups, given.notes, given.source)
     if loaded.settings.audit_required and not loaded.settings.audit_file:
         where = given.source or (managed[-1].source if managed else "")
         raise ConfigError(where, "audit.required is true, but no file is named", "set audit.file, or use --audit FILE")
@@ -163,7 +168,9 @@ def layer(path: str, around: Surroundings) -> Layer:
     read.append((_own_group(file, path), ()))
     _check_rules(file, path)
     given = {name: f"{path}: {key}" for name, key in KEYS.items() if _says(file, key)}
-    settings = _settings(file, folder, around)
+    if _says(file, "preset"):
+        given.setdefault("aliases", f"{path}: preset")
+    settings = _settings(file, path, around)
     found = Layer(path, settings, given, only=file.managed_only, require_trust=file.require_trust)
     return _with(found, read)
 
@@ -195,7 +202,10 @@ def _check_rules(file: ConfigFile, path: str) -> None:
                 raise ConfigError(f"{path}: permissions.{key}[{number}]", str(problem), HINT) from None
 
 
-def _settings(file: ConfigFile, folder: str, around: Surroundings) -> Settings:
+def _settings(file: ConfigFile, path: str, around: Surroundings) -> Settings:
+    from . import config_tools
+
+    folder = os.path.dirname(path)
     return Settings(
         on_trouble=file.on_trouble,
         on_ask=file.on_ask,
@@ -211,6 +221,8 @@ def _settings(file: ConfigFile, folder: str, around: Surroundings) -> Settings:
         ask=tuple(file.permissions.ask),
         deny=tuple(file.permissions.deny),
         hide_denied=file.permissions.hide_denied,
+        aliases=config_tools.aliases(file, path),
+        limits=config_tools.limits(file, path),
     )
 
 

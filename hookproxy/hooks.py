@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from . import legible, policy
+from . import aliases, legible, policy
 from .aside import Report
-from .decision import Comments, Decision, Proceed, Question, Refuse
+from .decision import Comments, Decision, Ground, Proceed, Question, Refuse
 from .dialects.base import Group
 from .groups import Chosen, Groups
 from .model import SILENT, Event, Occasion, Statement, Tool, Verdict
 from .permissions import Permissions
+from .runners.base import CallTool, no_server
 from .settings import Settings
 from .turns import Turns
 
@@ -43,7 +44,7 @@ class Hooks:
         environ: Mapping[str, str],
         trust: Trust | None = None,
     ) -> None:
-        self.groups = Groups(groups, server)
+        self.groups = Groups(groups, server, settings.aliases)
         self._benches = _benches(groups, settings, server, self.groups)
         self.environ = environ
         self._settings = settings
@@ -56,8 +57,20 @@ class Hooks:
 
     @property
     def has_rules(self) -> bool:
-        """Some permission rule is configured."""
-        return any(bench.rules is not None for bench in self._benches)
+        """Some permission rule or limit is configured."""
+        return any(self._benches)
+
+    @property
+    def has_limits(self) -> bool:
+        """Some limit on calls is configured."""
+        return any(bench.limits is not None for bench in self._benches)
+
+    def counted(self, decision: Decision, tool: str) -> Decision:
+        """Count a call of this tool that is about to be forwarded, against the limits of each layer."""
+        for bench in self._benches:
+            if isinstance(decision, Proceed):
+                decision = bench.counted(decision, tool)
+        return decision
 
     def concern(self, tool: str) -> bool:
         """True if any hook or rule is to see calls of this tool."""
@@ -88,12 +101,14 @@ class Hooks:
         """Why the prompter must not run, in one sentence without a full stop; empty: it may."""
         return self._trust.prompter_trouble() if self._trust and not managed else ""
 
-    def begin(self, tasks: anyio.abc.TaskGroup, report: Report, tell: Callable[[], None]) -> None:
+    def begin(
+        self, tasks: anyio.abc.TaskGroup, report: Report, tell: Callable[[], None], call_tool: CallTool = no_server
+    ) -> None:
         """Hooks that nobody waits for run in `tasks` and end with it; `tell` is called when one has ended.
 
-        `report` gets each statement when it is made.
+        `report` gets each statement when it is made. Hooks that are tools are called by `call_tool`.
         """
-        self._turns.begin(tasks, report, tell)
+        self._turns.begin(tasks, report, tell, call_tool)
 
     async def before(self, occasion: Occasion, listed: Tool | None, heard: list[Statement]) -> Hearing:
         """Ask the PreToolUse hooks: each group sees the arguments as rewritten so far, and a denial ends it.
@@ -103,11 +118,35 @@ class Hooks:
         """
         hearing = Hearing(Proceed(), occasion.arguments)
         for bench in self._benches:
-            if isinstance(hearing.decision, Refuse):
+            decision = hearing.decision
+            if isinstance(decision, Refuse):
                 break
-            occasion = replace(occasion, arguments=hearing.arguments) if bench.managed else occasion
-            hearing = await self._judged(bench, hearing.decision, occasion, listed, heard)
+            if bench.managed:
+                occasion = replace(occasion, arguments=hearing.arguments)
+                hearing = await self._judged_by_managed(bench, decision, occasion, listed, heard)
+            else:
+                hearing = await self._judged(bench, decision, occasion, listed, heard)
         return hearing
+
+    async def _judged_by_managed(
+        self, bench: Permissions, proceed: Proceed, occasion: Occasion, listed: Tool | None, heard: list[Statement]
+    ) -> Hearing:
+        """As `_judged`, of the arguments that are final, by the names that managed hooks know and no user's alias."""
+        outer = occasion.alias
+        try:
+            sent = aliases.sent(outer, occasion.arguments)
+            inner = bench.groups.alias(occasion.tool, sent)
+            if inner == outer:
+                return await self._judged(bench, proceed, occasion, listed, heard)
+            final = replace(occasion, alias=inner, arguments=aliases.told(inner, sent))
+            judged = await self._judged(bench, proceed, final, listed, heard)
+            if judged.arguments is final.arguments:
+                return Hearing(judged.decision, occasion.arguments)
+            back = aliases.told(outer, aliases.sent(inner, judged.arguments))
+        except ValueError as unreadable:  # names that two sides would take for different things
+            return Hearing(Refuse("the managed hooks", str(unreadable), ground=Ground.TROUBLE), occasion.arguments)
+        rewritten = isinstance(judged.decision, Proceed)
+        return Hearing(replace(judged.decision, arguments=back) if rewritten else judged.decision, back)
 
     async def _judged(
         self, bench: Permissions, proceed: Proceed, occasion: Occasion, listed: Tool | None, heard: list[Statement]
@@ -197,8 +236,10 @@ def _benches(groups: Sequence[Group], settings: Settings, server: str, whole: Gr
     """The layers that judge a call one after another: the managed one comes last, about what is final."""
     if settings.managed is None and not any(group.managed for group in groups):
         return (Permissions(whole, settings),)
-    users, managed = (Groups([one for one in groups if one.managed is which], server) for which in (False, True))
-    return (Permissions(users, settings), Permissions(managed, settings.managed or Settings(), managed=True))
+    ruling = settings.managed or Settings()
+    users = Groups([one for one in groups if not one.managed], server, settings.aliases)
+    managed = Groups([one for one in groups if one.managed], server, ruling.aliases)
+    return (Permissions(users, settings), Permissions(managed, ruling, managed=True))
 
 
 def _both(earlier: Question | None, question: Question | None, managed: bool) -> Question | None:

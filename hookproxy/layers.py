@@ -12,12 +12,15 @@ from typing import Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from .aliases import Alias
 from .dialects.base import Group
 from .model import HookSpec
 from .settings import OnAsk, OnTrouble, Settings
 from .sources import Layer, Managed
 
-_RULES: Final = ("deny", "ask", "allow")
+_RULES: Final = ("deny", "ask", "allow", "limits")
+_LISTS: Final = (*_RULES, "aliases")
+"""Settings that do not take each other's place."""
 _TROUBLE: Final = (OnTrouble.ALLOW, OnTrouble.DIALECT, OnTrouble.DENY)
 _STRICTNESS: Final[dict[str, tuple[object, ...]]] = {
     "on_trouble": _TROUBLE,
@@ -50,8 +53,9 @@ def _ruling(managed: Sequence[Layer]) -> Layer:
     """The administrator's files as one."""
     whole = Layer(next(one.source for one in reversed(managed)))
     for one in managed:
-        values = {name: getattr(one.settings, name) for name in one.given if name not in _RULES}
+        values = {name: getattr(one.settings, name) for name in one.given if name not in _LISTS}
         rules = {name: getattr(whole.settings, name) + getattr(one.settings, name) for name in _RULES}
+        rules["aliases"] = _aliases(whole.settings, one.settings)
         whole = replace(
             whole,
             settings=replace(whole.settings, **values, **rules),
@@ -80,6 +84,8 @@ def _of_managed(given: Layer, ruling: Layer) -> Settings:
         ask=own.ask,
         deny=own.deny,
         hide_denied=own.hide_denied,
+        aliases=own.aliases,
+        limits=own.limits,
     )
 
 
@@ -88,9 +94,9 @@ def _of_managed(given: Layer, ruling: Layer) -> Settings:
 
 def _held(given: Layer, ruling: Layer) -> tuple[Settings, list[str]]:
     """The user's settings with those that are managed in their place; a sentence for each attempt to weaken one."""
-    values: dict[str, object] = {}
+    values: dict[str, object] = {"aliases": _aliases(given.settings, ruling.settings)}
     notes: list[str] = []
-    for name in (one for one in Settings.__struct_fields__ if one in ruling.given and one not in _RULES):
+    for name in (one for one in Settings.__struct_fields__ if one in ruling.given and one not in _LISTS):
         wanted, held = getattr(given.settings, name), getattr(ruling.settings, name)
         if name not in given.given:
             values[name] = held
@@ -105,6 +111,11 @@ def _held(given: Layer, ruling: Layer) -> tuple[Settings, list[str]]:
         if rule in given.settings.allow
     ]
     return replace(given.settings, **values), list(dict.fromkeys(notes))
+
+
+def _aliases(first: Settings, second: Settings) -> tuple[Alias, ...]:
+    """One for a tool: the second's."""
+    return tuple({one.tool: one for one in (*first.aliases, *second.aliases)}.values())
 
 
 def _told(wanted: str, held: str) -> str:

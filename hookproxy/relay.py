@@ -101,9 +101,10 @@ class Relay:
             elif isinstance(effect, Send):
                 passing.append(effect.line)
             else:
-                self._send(self.server, passing)
+                if passing:
+                    self._send(self.server, passing)
                 self._perform(effect, line)
-        if self._strict:
+        if passing and self._strict:
             self._send(self.server, passing)
 
     def _refuse_lost(self) -> None:
@@ -157,9 +158,11 @@ class Relay:
             if effect is PASS:
                 passing.append(line)
             else:
-                self._send(self.agent, passing)
+                if passing:
+                    self._send(self.agent, passing)
                 self._perform(effect, line)
-        self._send(self.agent, passing)
+        if passing:
+            self._send(self.agent, passing)
 
     @property
     def passing(self) -> bool:
@@ -180,18 +183,20 @@ class Relay:
             self._passage = None
             self._end_passage(passage)
             self.on_passed()
-            self._send(self.agent, self._kept_back)
+            if self._kept_back:
+                self._send(self.agent, self._kept_back)
         return rest
 
     def _end_passage(self, passage: Passage) -> None:
         """Let the line's end go, unless it makes the line the answer to a call that was not there when it began."""
-        if any(id_key(raw_id) in self._board.calls for raw_id in ids_in(passage.last)):
+        ids = map(id_key, ids_in(passage.last))
+        if any(key in self._board.calls or key in self._board.requests.errands for key in ids):
             self.agent.write(b"!\n")  # no JSON, so that nobody takes the line for anything
             self._perform(Dropped("the end of a message that would have answered a call before its hooks"), b"")
             return
         self.agent.write(passage.waiting)
         if passage.id is not None:
-            self._board.answered_in_pieces(passage.id)
+            self._board.requests.settle(id_key(passage.id))  # nobody had to see it
 
     def _server_tail(self) -> None:
         """What stands after the last line end: passed on as it is if it is JSON."""
@@ -226,9 +231,8 @@ class Relay:
         return feedback.too_long(lost.size, self._limit).encode() + b"\n"
 
     def _send(self, channel: Channel, lines: list[bytes]) -> None:
-        if lines:
-            channel.write(lines[0] if len(lines) == 1 else b"".join(lines))
-            lines.clear()
+        channel.write(lines[0] if len(lines) == 1 else b"".join(lines))
+        lines.clear()
 
 
 def _nothing() -> None:

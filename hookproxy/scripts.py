@@ -66,6 +66,8 @@ def of_hook(spec: HookSpec, environ: Mapping[str, str]) -> Files:
         around.files.unknown.append(f"the service at {spec.runs}")
     elif spec.shell:
         around.line(spec.shell, 0)
+    elif not spec.argv:
+        around.files.unknown.append(spec.runs)
     else:
         around.command(list(spec.argv), 0)
     return around.files

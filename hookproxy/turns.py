@@ -15,12 +15,13 @@ import anyio.abc
 import anyio.to_thread
 from msgspec.structs import replace
 
-from . import legible, policy, schema, wire
+from . import aliases, legible, policy, schema, wire
 from .aside import Aside, Report
 from .dialects.base import Group
 from .dialects.identities import foreign_to
 from .model import SILENT, Ended, HookResult, HookSpec, Occasion, Order, Statement, Tool, Verdict
 from .runners import Runners
+from .runners.base import CallTool, no_server
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -54,10 +55,15 @@ class Turns:
         self.aside = Aside(self._run_aside)
         specs = [spec for group in groups for spec in group.hooks]
         with trust.importing() if trust else nullcontext():
-            self.runners = Runners(specs, self._say)
+            self.runners = Runners(specs, self._say, self._call_tool)
+        self._server: CallTool = no_server
 
-    def begin(self, tasks: anyio.abc.TaskGroup, report: Report, tell: Callable[[], None]) -> None:
+    async def _call_tool(self, server: str, tool: str, arguments: bytes) -> bytes:
+        return await self._server(server, tool, arguments)
+
+    def begin(self, tasks: anyio.abc.TaskGroup, report: Report, tell: Callable[[], None], call_tool: CallTool) -> None:
         """As `Hooks.begin`."""
+        self._server = call_tool
         self._report = report
         self.aside.begin(tasks, report, tell)
 
@@ -166,13 +172,15 @@ async def _fitting(verdict: Verdict, occasion: Occasion, listed: Tool | None) ->
             arguments = _merged(occasion.arguments, arguments)
         if not legible.normalise(arguments).startswith(b"{"):
             raise wire.Unreadable("they are no object")
+        sent = aliases.sent(occasion.alias, arguments)
     except ValueError as unreadable:
         trouble = f"rewrote the arguments so that they cannot be read: {unreadable}"
         return replace(verdict, arguments=None, trouble=trouble)
     if listed is None or not listed.input_schema:
         return replace(verdict, arguments=arguments, merges=False) if verdict.merges else verdict
     # in a thread: the validator takes 70 ms to import, and a schema may be written to take long
-    problem = await anyio.to_thread.run_sync(schema.misfit, listed.input_schema, arguments)
+    names = {own: name for name, own in occasion.alias.arguments.items()} if occasion.alias else {}
+    problem = await anyio.to_thread.run_sync(schema.misfit, listed.input_schema, sent, names)
     if not problem:
         return replace(verdict, arguments=arguments, merges=False)
     trouble = f"rewrote the arguments so that they do not fit the tool: {problem}"

@@ -241,3 +241,15 @@ def test_no_name_of_a_tool_breaks_a_line(file: Path, tool: str) -> None:
     audit.close()
     (line,) = written(file)
     assert line["tool"] == tool
+
+
+def test_an_alias_and_who_refused_are_told_where_there_are_any(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file)))
+    one = record()
+    audit.write(one)
+    one.alias, one.by = "Write", "limits[0]"
+    audit.write(one)
+    audit.close()
+    plain, line = written(file)
+    assert not {"alias", "by"} & plain.keys()
+    assert (line["tool"], line["alias"], line["by"]) == ("write", "Write", "limits[0]")

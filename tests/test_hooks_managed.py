@@ -11,6 +11,7 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
+from hookproxy.aliases import Alias
 from hookproxy.decision import Ground, Proceed, Refuse
 from hookproxy.dialects.base import Group
 from hookproxy.hooks import Hooks
@@ -183,6 +184,20 @@ async def test_a_managed_hook_runs_in_a_clean_environment(tmp_path: Path) -> Non
     assert str(tmp_path) not in variables["PATH"]
     assert variables["HOME"] != str(tmp_path)
     assert "LD_EVIL" not in variables
+
+
+async def test_an_alias_of_the_users_hides_nothing_from_managed_hooks_and_rules(tmp_path: Path) -> None:
+    alias = Alias("write", "Bash", {"command": "path"})
+    users = Settings(aliases=(alias,))
+    seen = managed(replace(frank(PRE, noting(tmp_path)), matches=lambda name: name == "write"))
+    call = replace(CALL, alias=alias, arguments=b'{"command":"/etc/passwd"}')
+    assert await decided(of(seen, users=users), call) == Proceed()
+    assert told(tmp_path) == [{"path": "/etc/passwd"}]
+    assert isinstance(await decided(of(users=users, deny=("write(/etc/**)",)), call), Refuse)
+    rewriting = managed(frank(PRE, arguments={"path": "/tmp/x"}))
+    decision = await decided(of(rewriting, users=users), call)
+    assert isinstance(decision, Proceed)
+    assert json.loads(decision.arguments or b"") == {"command": "/tmp/x"}  # as its caller knows it, who maps it back
 
 
 def test_rules_of_both_layers_concern_and_hide_tools() -> None:

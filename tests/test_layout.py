@@ -28,12 +28,15 @@ FLOORS: Final = {
     "errors": 0,
     "hooks_api": 0,  # for hooks: it knows nobody, and nobody here needs it
     "wire": 0,
+    "aliases": 0,
     # the core: pure and synchronous
     "legible": 1,
     "plain": 1,
     "matching": 1,
     "commandline": 1,
     "rules": 1,
+    "limits": 1,
+    "presets": 1,
     "schema": 1,
     "places": 1,
     "glance": 1,
@@ -60,6 +63,7 @@ FLOORS: Final = {
     # the edges: files, processes, descriptors
     "config_errors": 2,
     "config_models": 2,
+    "config_tools": 2,
     "config": 2,
     "hookfiles": 2,
     "layers": 2,
@@ -78,6 +82,7 @@ FLOORS: Final = {
     "aside": 3,
     "held": 3,
     "asking": 3,
+    "errands": 3,
     "case": 3,
     "changes": 3,
     "clerks": 3,
@@ -93,6 +98,7 @@ FLOORS: Final = {
     "lifetime": 3,
     # for people
     "checks": 3,  # what `check` looks for
+    "wrapping": 3,  # what `wrap` and `unwrap` do to a configuration
     "demo": 3,  # what the verb of that name shows
     "cli": 4,
     "__main__": 4,
@@ -100,7 +106,9 @@ FLOORS: Final = {
 
 BESIDE: Final = {
     # the nouns, in three parts
-    "model": {"settings"},
+    "model": {"aliases", "settings"},
+    "settings": {"aliases"},
+    "aliases": {"wire"},
     "decision": {"model"},
     # reading for hooks, before matching and judging
     "matching": {"legible"},
@@ -108,9 +116,10 @@ BESIDE: Final = {
     # permission rules: of texts, of command lines, and all of one configuration
     "commandline": {"matching"},
     "rules": {"commandline", "matching"},
-    # hookfile, kinds, printed: what all hook files and all hooks' answers have in common
+    "limits": {"matching", "rules"},  # whose tools are named as a rule names them
+    # hookfile, kinds, told, printed: what all hook files, all hooks' documents and their answers have in common
     "dialects": {
-        *("dialects/hookfile", "dialects/identities", "dialects/kinds", "dialects/printed"),
+        *("dialects/hookfile", "dialects/identities", "dialects/kinds", "dialects/printed", "dialects/told"),
         *("matching", "legible", "plain"),
     },
     # one dialect in several files: reading files, telling, reading answers
@@ -118,7 +127,7 @@ BESIDE: Final = {
     "dialects/claude_answer": {"dialects/claude_request"},
     "dialects/claw": {"dialects/claw_answer"},
     "dialects/code_assist": {"dialects/code_assist_answer"},
-    "dialects/copilot": {"dialects/copilot_answer", "dialects/copilot_told"},
+    "dialects/copilot": {"dialects/copilot_answer", "dialects/copilot_kind", "dialects/copilot_told"},
     "dialects/lime": {"dialects/lime_answer"},
     # one dialect in three parts, the last of which has a module for matchers
     "dialects/docker_agent": {"dialects/docker_agent_answer", "dialects/docker_agent_file"},
@@ -130,7 +139,7 @@ BESIDE: Final = {
     "replies": {"glance"},
     "calls": {"glance", "legible", "replies"},
     "listings": {"legible", "replies"},
-    "effects": {"calls", "inquiries"},
+    "effects": {"calls", "inquiries", "replies"},
     "inflight": {"glance"},
     "greeting": {"calls", "replies"},
     "outcomes": {"calls", "effects", "elicitations", "legible"},
@@ -149,27 +158,43 @@ BESIDE: Final = {
     "seals": {"calls"},
     "forwarding": {"answers", "calls", "questions", "seals"},
     # the models are a module of their own so that pydantic is imported only where hookproxy.toml is read
-    "config": {"config_errors", "config_models", "hookfiles", "layers", "managed", "sources", "trust"},
+    "config": {"config_errors", "config_models", "config_tools", "hookfiles", "layers", "managed", "sources", "trust"},
     "hookfiles": {"sources"},
     # each imported only where the administrator has a folder, or trust is required
     "layers": {"sources"},
     "managed": {"scripts", "sources"},
     "trust": {"scripts", "sources", "truststore"},
     "scripts": {"process"},
+    "config_tools": {"config_models"},
     "config_models": {"config_errors"},
     # only process starts processes
     "runners": {"process"},
     "runners/command": {"runners/running", "runners/shell", "runners/watch"},
     "runners/running": {"runners/watch"},
     "runners/child": {"runners/watch"},
-    "runners/python": {"runners/threads"},
+    "runners/http": {"runners/connection", "runners/watch"},
+    "runners/mcp_tool": {"runners/watch"},
+    "runners/python": {"runners/threads", "runners/watch"},
+    "runners/threads": {"runners/watch"},
     "runners/warm": {"runners/command", "runners/running", "runners/watch"},
     "runners/worker": {"runners/child", "runners/command", "runners/watch"},
     "transports/pipe": {"transports/direct"},
     # the way of one call, from the outside in
     "lifetime": {"proxy"},
     "proxy": {
-        *("answering", "asking", "case", "changes", "clerks", "following", "held", "hooks", "intercept", "moments"),
+        *(
+            "answering",
+            "asking",
+            "case",
+            "changes",
+            "clerks",
+            "errands",
+            "following",
+            "held",
+            "hooks",
+            "intercept",
+            "moments",
+        ),
         "relay",
     },
     "following": {"case", "changes", "commenting"},
@@ -185,6 +210,10 @@ BESIDE: Final = {
     # what is said before anything runs, by the rules by which it would
     "checks": {"groups"},
     "checks/commands": {"checks/words"},
+    # servers are found where agents have them, and edited by the words that stand before their own
+    "wrapping/finding": {"wrapping/agents"},
+    "wrapping/entry": {"wrapping/finding", "wrapping/words"},
+    "cli/unwrap": {"cli/wrap"},  # which shows and writes in the same way
     "__main__": {"cli"},
 }
 

@@ -18,6 +18,8 @@ VERBS = {
     "check": "hookproxy.cli.check",
     "trust": "hookproxy.cli.trust",
     "demo": "hookproxy.cli.demo",
+    "wrap": "hookproxy.cli.wrap",
+    "unwrap": "hookproxy.cli.unwrap",
 }
 
 USAGE = """\
@@ -29,6 +31,8 @@ hookproxy puts hooks in front of any MCP server.
   check   show every hook that is configured, and what about it cannot work
   trust   show what changed in a hook file and its scripts, and remember it as trusted
   demo    show an agent, a server and three hooks at work
+  wrap    put hooks in front of the servers in an agent's configuration; without a file, list what is found
+  unwrap  take them out again
 
   hookproxy VERB --help   the options of a verb
   hookproxy --version     this version

@@ -6,8 +6,10 @@ It reads what `run` would read. Exit status: 0 clean; 1 findings (`checks` says 
 
     v         1
     settings  the keys of hookproxy.toml that concern every call; those of its tables as `audit_file` and so on, the
-              permission rules as the lists `allow`, `ask` and `deny`. `managed`: what holds for managed hooks and rules
-              instead, with the managed rules; null where nothing is managed
+              permission rules as the lists `allow`, `ask` and `deny`; `aliases`, objects with tool, as (null: hooks
+              know the tool by its own names), arguments (the server's name by the hooks') and preset (null: none says
+              so); `limits`, objects with tool, calls, per, by
+              `managed`: what holds for managed hooks and rules instead; null where nothing is managed
     managed   null, or: files, the administrator's; settings, the keys of `settings` that they set, each with its place;
               only, whether no other hooks run
     hooks     one object for each hook, by file and line:
@@ -29,29 +31,27 @@ It reads what `run` would read. Exit status: 0 clean; 1 findings (`checks` says 
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import asdict
 from rich.console import Console
 from rich.text import Text
 
 from .. import checks
+from ..aliases import Alias
+from ..checks import document
 from ..checks.base import Entry, Finding, OnFailure, Report
 from ..config import load
 from ..errors import FINDINGS
 from ..model import Event
 from ..settings import Settings
-from .base import add_sources, here, parser, show
+from .base import add_sources, here, parser, show, visible
 
 if TYPE_CHECKING:
     import argparse
 
 USAGE: Final = "hookproxy check [--config FILE] [--hooks [DIALECT=]FILE]... [--json]"
-VERSION: Final = 1
-"""The number of the JSON document's format."""
 
 _MARGIN: Final = 11  # columns of a label and the blanks around it
 _LEAST: Final = 30  # columns that are left for what stands beside the labels, however narrow the terminal is
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str]) -> int:
     chosen = _parse(arguments)
     cwd = here()
     report = checks.inspect(load(chosen.config, chosen.hooks, None, os.environ, cwd), os.environ)
-    show(_json(report) if chosen.json else _text(report, cwd))
+    show(document.text(report) if chosen.json else _text(report, cwd))
     return FINDINGS if report.findings else 0
 
 
@@ -89,50 +89,6 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     add_sources(options)
     options.add_argument("--json", action="store_true", help="one JSON document, for programs")
     return options.parse_args(list(arguments))
-
-
-def _json(report: Report) -> str:
-    managed = report.settings.managed
-    document = {
-        "v": VERSION,
-        "settings": {**asdict(report.settings), "managed": managed and asdict(managed)},
-        "managed": _managed(report),
-        "hooks": [_members(entry) for entry in report.entries],
-        "findings": [asdict(one) for one in report.findings],
-        "remarks": [asdict(one) for one in report.remarks],
-    }
-    return json.dumps(document, indent=2) + "\n"  # ASCII: paths may hold what is no UTF-8
-
-
-def _managed(report: Report) -> dict[str, object] | None:
-    managed = report.managed
-    if managed is None:
-        return None
-    return {"files": list(managed.files), "settings": dict(managed.given), "only": managed.only}
-
-
-def _members(entry: Entry) -> dict[str, object]:
-    runs: dict[str, object] = {
-        "matcher": entry.matcher,
-        "if": entry.only_if,
-        "command": entry.command,
-        "timeout": entry.timeout,
-        "on_failure": entry.on_failure,
-        "awaited": entry.awaited,
-    }
-    return {
-        "file": entry.file,
-        "line": entry.line,
-        "key": entry.key,
-        "dialect": entry.dialect or None,
-        "event": entry.event or None,
-        "event_name": entry.event_name,
-        **(runs if entry.fires else dict.fromkeys(runs)),
-        "fires": entry.fires,
-        "managed": entry.managed,
-        "findings": [one.text for one in entry.findings],
-        "remarks": [one.text for one in entry.remarks],
-    }
 
 
 def _text(report: Report, cwd: str) -> str:
@@ -151,6 +107,7 @@ def _text(report: Report, cwd: str) -> str:
         if report.settings.managed:
             _rules(console, "managed permission rules", report.settings.managed)
         _managed_settings(console, report)
+        _tools(console, report.settings)
         _print(console, Text(_sum(report), "bold"))
     return shown.get()
 
@@ -165,7 +122,7 @@ def _managed_settings(console: Console, report: Report) -> None:
     if report.managed.only:
         _row(console, Text("  only".ljust(_MARGIN), "dim"), "no hooks run but managed ones")
     for name, place in report.managed.given.items():
-        if name not in ("allow", "ask", "deny"):
+        if name not in ("allow", "ask", "deny", "aliases", "limits"):
             _row(
                 console, Text("  setting".ljust(_MARGIN), "dim"), f"{name} = {getattr(report.settings, name)} ({place})"
             )
@@ -185,6 +142,25 @@ def _rules(console: Console, heading: str, settings: Settings) -> None:
     if settings.deny and not settings.hide_denied:
         _row(console, Text("  listed".ljust(_MARGIN), "dim"), "tools that are denied stay in tools/list")
     _print(console, Text())
+
+
+def _tools(console: Console, settings: Settings) -> None:
+    """What hooks call tools, and how many calls are allowed."""
+    rows = [("alias", _alias(one)) for one in settings.aliases]
+    rows += [("limit", f"{one.tool}: {_count(one.calls, 'call')} per {one.per}") for one in settings.limits]
+    if not rows:
+        return
+    _print(console, Text("tools", "bold"))
+    for name, text in rows:
+        _row(console, Text(f"  {name}".ljust(_MARGIN), "dim"), text)
+    _print(console, Text())
+
+
+def _alias(one: Alias) -> str:
+    """The server's tool and arguments, each beside what hooks call it."""
+    renamed = ", ".join(f"{own} as {name}" for name, own in one.arguments.items())
+    seen = " ".join(part for part in (f"as {one.name}" if one.name else "", f"({renamed})" if renamed else "") if part)
+    return f"{one.tool} {seen}" + (f", by the preset {one.preset}" if one.preset else "")
 
 
 def _block(console: Console, entry: Entry, cwd: str) -> None:
@@ -264,9 +240,7 @@ def _print(console: Console, text: Text) -> None:
 
 
 def _visible(text: str, console: Console) -> str:
-    """The text as this terminal can show it. A hook file may be anybody's: nothing in it reaches the terminal raw."""
-    safe = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
-    return safe.encode(console.encoding, "backslashreplace").decode(console.encoding)
+    return visible(text, console.encoding)
 
 
 def _short(file: str, cwd: str) -> str:

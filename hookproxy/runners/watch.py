@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import select
+from asyncio import CancelledError, current_task
 from collections.abc import Callable
 from math import inf
+from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from ..process import settle
@@ -24,7 +26,7 @@ class Run(Protocol):
     """What has a next step at a certain time."""
 
     due: float
-    """Seconds of the loop's clock."""
+    """Seconds of `monotonic`, which is the loop's clock."""
 
     def overdue(self, now: float) -> None:
         """Take the next step, and set `due` to the time of the one after it."""
@@ -105,12 +107,46 @@ class Watch:
 
     def _tick(self) -> None:
         self._timer = None
-        now = self.loop.time()
+        now = monotonic()
         for run in [run for run in self._runs if run.due <= now]:
             run.overdue(now)
         due = min((run.due for run in self._runs), default=inf)
         if due < inf:
             self.wake(due)
+
+
+class Limit:
+    """`asyncio.timeout` for a third of its price: a run whose only step is to cancel what takes too long.
+
+    `with Limit(watch, seconds):` raises TimeoutError where its block has not ended in time.
+    """
+
+    __slots__ = ("_cancelling", "_expired", "_task", "_watch", "due")
+
+    def __init__(self, watch: Watch, seconds: float) -> None:
+        self.due = watch.loop.time() + seconds
+        self._watch = watch
+        self._expired = False
+
+    def __enter__(self) -> None:
+        """It counts from when it was made."""
+        task = current_task(self._watch.loop)
+        assert task is not None
+        self._task = task
+        self._cancelling = task.cancelling()
+        self._watch.begin(self)
+
+    def overdue(self, _now: float) -> None:
+        """Too long."""
+        self.due = inf
+        self._expired = True
+        self._task.cancel()
+
+    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, _trace: object) -> None:
+        """Somebody else's cancel goes on as such."""
+        self._watch.end(self)
+        if self._expired and self._task.uncancel() <= self._cancelling and kind is CancelledError:
+            raise TimeoutError from problem
 
 
 _latest: Watch | None = None  # a process has one loop; only tests have one after another

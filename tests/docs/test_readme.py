@@ -20,11 +20,10 @@ import pytest
 from mcp import Client, StdioServerParameters
 from pydantic import BaseModel
 
-from hookproxy.cli import VERBS
+from hookproxy.cli import VERBS, trust, unwrap, wrap
 from hookproxy.cli.run import USAGE
-from hookproxy.cli.trust import USAGE as TRUST
 from hookproxy.config import load
-from hookproxy.config_models import Audit, ConfigFile, OwnHook, Permissions, Use, parse
+from hookproxy.config_models import Audit, ConfigFile, LimitTable, OwnHook, Permissions, ToolTable, Use, parse
 from hookproxy.dialects import DIALECTS, claude, claude_answer
 from hookproxy.model import Event
 
@@ -178,7 +177,15 @@ def test_every_key_of_the_configuration_is_shown() -> None:
     def keys(model: type[BaseModel]) -> list[str]:
         return [field.alias or name for name, field in model.model_fields.items()]
 
-    for key in [*keys(ConfigFile), *keys(Use), *keys(OwnHook), *keys(Permissions), *keys(Audit)]:
+    for key in [
+        *keys(ConfigFile),
+        *keys(Use),
+        *keys(OwnHook),
+        *keys(Permissions),
+        *keys(ToolTable),
+        *keys(LimitTable),
+        *keys(Audit),
+    ]:
         assert re.search(rf"\b{key}\b", text), key
 
 
@@ -218,8 +225,10 @@ def test_what_hooks_are_said_to_read_is_what_they_read(project: Path) -> None:
 
 def test_the_usage_is_that_of_the_program() -> None:
     assert f"`{USAGE}`" in section("Command line")
-    assert f"`{TRUST}`" in section("Command line")
-    assert {"run", "check", "trust", "demo"} == set(VERBS)
+    assert f"`{wrap.USAGE}`" in section("Command line")
+    assert f"`{unwrap.USAGE}`" in section("Command line")
+    assert f"`{trust.USAGE}`" in section("Command line")
+    assert {"run", "check", "trust", "demo", "wrap", "unwrap"} == set(VERBS)
 
 
 def test_the_map_shows_every_module() -> None:
