@@ -17,6 +17,7 @@ VERBS = {
     "run": "hookproxy.cli.run",
     "check": "hookproxy.cli.check",
     "audit": "hookproxy.cli.audit",
+    "trust": "hookproxy.cli.trust",
     "demo": "hookproxy.cli.demo",
     "try": "hookproxy.cli.try_",
     "replay": "hookproxy.cli.replay",
@@ -32,6 +33,7 @@ hookproxy puts hooks in front of any MCP server.
   run     start a server behind hooks: hookproxy run [OPTION...] -- COMMAND [ARG...]
   check   show every hook that is configured, and what about it cannot work
   audit   show the calls of an audit file; `audit stats`: summed up; `audit verify`: whether it is as it was written
+  trust   show what changed in a hook file and its scripts, and remember it as trusted
   demo    show an agent, a server and three hooks at work
   try     try a call on the hooks that are configured, without a server
   replay  run recorded calls through changed hooks: what would be decided otherwise

@@ -20,7 +20,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from pydantic import BaseModel
 
-from hookproxy.cli import VERBS, audit, unwrap, wrap
+from hookproxy.cli import VERBS, audit, trust, unwrap, wrap
 from hookproxy.cli.run import USAGE
 from hookproxy.config import load
 from hookproxy.config_audit import Audit, Otel
@@ -227,9 +227,9 @@ def test_what_hooks_are_said_to_read_is_what_they_read(project: Path) -> None:
 
 def test_the_usage_is_that_of_the_program() -> None:
     assert f"`{USAGE}`" in section("Command line")
-    for verb in (audit, wrap, unwrap):
+    for verb in (audit, trust, wrap, unwrap):
         assert f"`{verb.USAGE}`" in section("Command line")
-    assert {"run", "check", "demo", "audit", "wrap", "unwrap", "try", "replay"} == set(VERBS)
+    assert {"run", "check", "demo", "audit", "trust", "wrap", "unwrap", "try", "replay"} == set(VERBS)
 
 
 def test_the_map_shows_every_module() -> None:
