@@ -85,6 +85,8 @@ class Call(Struct, eq=False):
     """`params.inputResponses`, as spelled, where the call goes on after somebody asked for input."""
     state: str = ""
     """`params.requestState` of such a call."""
+    trace: tuple[tuple[str, str], ...] = ()
+    """Variables by which hooks go on with its trace; none: it has none."""
 
     def stop(self) -> None:
         """No server gets the call any more, if none has it; its answer is still to leave."""

@@ -39,6 +39,13 @@ KEYS: Final = {
     "audit_required": "audit.required",
     "audit_digest": "audit.arguments",
     "audit_all_calls": "audit.calls",
+    "audit_chain": "audit.chain",
+    "audit_shared": "audit.shared",
+    "audit_max_file_bytes": "audit.max_file_bytes",
+    "audit_redact": "audit.redact",
+    "audit_redact_keys": "audit.redact_keys",
+    "otel": "otel.enabled",
+    "otel_endpoint": "otel.endpoint",
     "allow": "permissions.allow",
     "ask": "permissions.ask",
     "deny": "permissions.deny",
@@ -99,7 +106,7 @@ def users_layer(path: str, hooks: Sequence[str], audit: str | None, around: Surr
         hint = f"it is for {os.path.join(MANAGED, 'managed.toml')}"
         raise ConfigError(path, "managed_only is the administrator's to say", hint)
     if audit is not None:
-        settings = replace(found.settings, audit_file=around.find(audit, around.cwd))
+        settings = replace(found.settings, audit_file=_audit_file(audit, around.cwd, around))
         found = replace(found, settings=settings, given={**found.given, "audit_file": f"--audit {audit}"})
     read = [one for item in hooks for one in read_use(short_form(item, around.cwd), around)]
     named = {group.source: f"{group.dialect.name}={group.source}" for group, _ in read}
@@ -154,6 +161,7 @@ def users_own(around: Surroundings) -> str:
 def layer(path: str, around: Surroundings) -> Layer:
     """What one file of ours configures. Raises ConfigError."""
     from .config_models import DIALECT_OPTIONS, WARMTH, parse  # pydantic: 40 ms, for those who have this file only
+    from .config_patterns import check_patterns
 
     file = parse(path, around.text(path))
     folder = os.path.dirname(path)
@@ -166,7 +174,7 @@ def layer(path: str, around: Surroundings) -> Layer:
         use = Use(table.file, folder, where, dialect, table.tool_names, table.on_trouble, options, warmth)
         read.extend(read_use(use, around))
     read.append((_own_group(file, path), ()))
-    _check_rules(file, path)
+    check_patterns(file, path)
     given = {name: f"{path}: {key}" for name, key in KEYS.items() if _says(file, key)}
     if _says(file, "preset"):
         given.setdefault("aliases", f"{path}: preset")
@@ -189,19 +197,6 @@ def _says(file: ConfigFile, key: str) -> bool:
     return name in inner.model_fields_set
 
 
-def _check_rules(file: ConfigFile, path: str) -> None:
-    """Raise ConfigError for a permission rule that is none."""
-    from .rules import HINT, parsed
-
-    for key in ("allow", "ask", "deny"):
-        rules: list[str] = getattr(file.permissions, key)
-        for number, rule in enumerate(rules):
-            try:
-                parsed(rule)
-            except ValueError as problem:
-                raise ConfigError(f"{path}: permissions.{key}[{number}]", str(problem), HINT) from None
-
-
 def _settings(file: ConfigFile, path: str, around: Surroundings) -> Settings:
     from . import config_tools
 
@@ -213,10 +208,17 @@ def _settings(file: ConfigFile, path: str, around: Surroundings) -> Settings:
         prompter=_prompter(file, folder),
         feedback=file.feedback,
         max_message_bytes=file.max_message_bytes,
-        audit_file=around.find(file.audit.file, folder) if file.audit.file else "",
+        audit_file=_audit_file(file.audit.file, folder, around),
         audit_required=file.audit.required,
         audit_digest=file.audit.arguments == "digest",
         audit_all_calls=file.audit.calls == "all",
+        audit_chain=file.audit.chain,
+        audit_shared=file.audit.shared,
+        audit_max_file_bytes=file.audit.max_file_bytes or 0,
+        audit_redact=tuple(file.audit.redact),
+        audit_redact_keys=tuple(file.audit.redact_keys),
+        otel=file.otel.enabled,
+        otel_endpoint=file.otel.endpoint or "",
         allow=tuple(file.permissions.allow),
         ask=tuple(file.permissions.ask),
         deny=tuple(file.permissions.deny),
@@ -224,6 +226,11 @@ def _settings(file: ConfigFile, path: str, around: Surroundings) -> Settings:
         aliases=config_tools.aliases(file, path),
         limits=config_tools.limits(file, path),
     )
+
+
+def _audit_file(file: str | None, folder: str, around: Surroundings) -> str:
+    """With a slash at its end, it stays a folder that may not be there yet."""
+    return (around.find(file, folder) + "/" * file.endswith("/")) if file else ""
 
 
 def _prompter(file: ConfigFile, folder: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from .aside import Report
 from .decision import Comments, Decision, Ground, Proceed, Question, Refuse
 from .dialects.base import Group
 from .groups import Chosen, Groups
-from .model import SILENT, Event, Occasion, Statement, Tool, Verdict
+from .model import SILENT, Event, HookSpec, Occasion, Statement, Tool, Verdict
 from .permissions import Permissions
 from .runners.base import CallTool, no_server
 from .settings import Settings
@@ -155,7 +155,7 @@ class Hooks:
         earlier, proceed = proceed.question, replace(proceed, question=None)
         for chosen in bench.groups.choose(occasion.event, occasion.tool):
             occasion = chosen.shown(occasion)
-            said = await self._turns.ask(chosen.group, chosen.applying(occasion), occasion, heard, listed)
+            said = await self._ask(chosen.group, chosen.applying(occasion), occasion, heard, listed)
             if not any(one.verdict != SILENT for one in said):  # as of most calls, and it decides nothing
                 continue
             decision = policy.decide(said, self._settings, chosen.group.on_trouble)
@@ -182,7 +182,7 @@ class Hooks:
         comments = Comments()
         for chosen in self.groups.choose(occasion.event, occasion.tool):
             occasion = chosen.shown(occasion)
-            said = await self._turns.ask(chosen.group, chosen.applying(occasion), occasion, heard)
+            said = await self._ask(chosen.group, chosen.applying(occasion), occasion, heard)
             comments = policy.merge_comments(comments, policy.comments(said, self._settings, chosen.group.on_trouble))
         return comments
 
@@ -200,7 +200,7 @@ class Hooks:
     async def asked(self, chosen: Chosen, occasion: Occasion) -> list[Statement]:
         """Ask one group's hooks; statements stand in the order in which the last one wins."""
         shown = chosen.shown(occasion)
-        return await self._turns.ask(chosen.group, chosen.applying(shown), shown, [])
+        return await self._ask(chosen.group, chosen.applying(shown), shown, [])
 
     async def _permitted(
         self,
@@ -216,7 +216,7 @@ class Hooks:
         for chosen in bench.groups.choose(Event.PERMISSION_REQUEST, occasion.tool):
             request, group = chosen.shown(request), chosen.group
             hooks = [spec for spec in chosen.applying(request) if question or spec.unasked]
-            said = await self._turns.ask(group, hooks, request, heard, listed)
+            said = await self._ask(group, hooks, request, heard, listed)
             answer = policy.permitted(said, self._settings, group.on_trouble, group.dialect.later_overrides)
             if isinstance(answer, Refuse):
                 return Hearing(replace(answer, feedback=proceed.feedback + answer.feedback), request.arguments)
@@ -230,6 +230,16 @@ class Hooks:
         if request.arguments is occasion.arguments:
             return Hearing(proceed, request.arguments)
         return Hearing(bench.ruled(proceed, request), request.arguments)  # no rule has seen these
+
+    async def _ask(
+        self,
+        group: Group,
+        hooks: Sequence[HookSpec],
+        occasion: Occasion,
+        heard: list[Statement],
+        listed: Tool | None = None,
+    ) -> list[Statement]:
+        return await self._turns.ask(group, hooks, occasion, heard, listed)
 
 
 def _benches(groups: Sequence[Group], settings: Settings, server: str, whole: Groups) -> tuple[Permissions, ...]:

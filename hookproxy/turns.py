@@ -19,7 +19,7 @@ from . import aliases, legible, policy, schema, wire
 from .aside import Aside, Report
 from .dialects.base import Group
 from .dialects.identities import foreign_to
-from .model import SILENT, Ended, HookResult, HookSpec, Occasion, Order, Statement, Tool, Verdict
+from .model import SILENT, Document, Ended, HookResult, HookSpec, Occasion, Order, Statement, Tool, Verdict
 from .runners import Runners
 from .runners.base import CallTool, no_server
 from .settings import Settings
@@ -127,7 +127,7 @@ class Turns:
         self, group: Group, spec: HookSpec, occasion: Occasion, heard: list[Statement], listed: Tool | None = None
     ) -> Statement:
         places = self._places_aside if spec.background else self._places
-        document = group.dialect.write(spec, occasion)
+        document = _traced(group.dialect.write(spec, occasion), occasion)
         environment = self._environments[_environment_key(group)]
         try:
             places.acquire_nowait()  # nearly always: to ask whether to wait costs a tenth of a small hook
@@ -158,6 +158,11 @@ class Turns:
         heard.append(one)
         self._report(one)
         return one
+
+
+def _traced(document: Document, occasion: Occasion) -> Document:
+    """The document with the variables by which a hook continues the agent's trace."""
+    return replace(document, env={**document.env, **dict(occasion.trace)}) if occasion.trace else document
 
 
 def _untrusted(trouble: str) -> Verdict:

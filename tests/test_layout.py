@@ -31,6 +31,7 @@ FLOORS: Final = {
     "aliases": 0,
     # the core: pure and synchronous
     "legible": 1,
+    "redaction": 1,
     "plain": 1,
     "matching": 1,
     "commandline": 1,
@@ -63,6 +64,9 @@ FLOORS: Final = {
     # the edges: files, processes, descriptors
     "config_errors": 2,
     "config_models": 2,
+    "config_table": 2,
+    "config_audit": 2,
+    "config_patterns": 2,
     "config_tools": 2,
     "config": 2,
     "hookfiles": 2,
@@ -73,6 +77,11 @@ FLOORS: Final = {
     "trust": 2,
     "truststore": 2,
     "audit": 2,
+    "chains": 2,
+    "account": 2,
+    "ledger": 2,
+    "telemetry": 2,
+    "records": 2,
     "process": 2,
     "runners": 2,
     "transports": 2,
@@ -96,7 +105,14 @@ FLOORS: Final = {
     "relay": 3,
     "proxy": 3,
     "lifetime": 3,
+    # calls without a server
+    "observed": 3,
+    "trial_desk": 3,
+    "trial": 3,
+    "absence": 3,
+    "replaying": 3,
     # for people
+    "reading": 3,  # what `audit` shows
     "checks": 3,  # what `check` looks for
     "wrapping": 3,  # what `wrap` and `unwrap` do to a configuration
     "demo": 3,  # what the verb of that name shows
@@ -113,6 +129,10 @@ BESIDE: Final = {
     # reading for hooks, before matching and judging
     "matching": {"legible"},
     "plain": {"legible"},
+    "redaction": {"legible"},
+    # the audit: what stands in a line, and how lines get into a file
+    "audit": {"account", "ledger", "telemetry"},
+    "ledger": {"chains"},
     # permission rules: of texts, of command lines, and all of one configuration
     "commandline": {"matching"},
     "rules": {"commandline", "matching"},
@@ -158,15 +178,27 @@ BESIDE: Final = {
     "seals": {"calls"},
     "forwarding": {"answers", "calls", "questions", "seals"},
     # the models are a module of their own so that pydantic is imported only where hookproxy.toml is read
-    "config": {"config_errors", "config_models", "config_tools", "hookfiles", "layers", "managed", "sources", "trust"},
+    "config": {
+        "config_errors",
+        "config_models",
+        "config_patterns",
+        "config_tools",
+        "hookfiles",
+        "layers",
+        "managed",
+        "sources",
+        "trust",
+    },
     "hookfiles": {"sources"},
     # each imported only where the administrator has a folder, or trust is required
     "layers": {"sources"},
     "managed": {"scripts", "sources"},
     "trust": {"scripts", "sources", "truststore"},
     "scripts": {"process"},
+    "config_patterns": {"config_models"},
     "config_tools": {"config_models"},
-    "config_models": {"config_errors"},
+    "config_models": {"config_audit", "config_errors", "config_table"},
+    "config_audit": {"config_table"},
     # only process starts processes
     "runners": {"process"},
     "runners/command": {"runners/running", "runners/shell", "runners/watch"},
@@ -207,9 +239,23 @@ BESIDE: Final = {
     "permissions": {"groups"},
     "hooks": {"aside", "groups", "permissions", "turns"},
     "turns": {"aside"},
+    # calls that are tried: by the way of a call, from a desk of their own
+    "observed": {"hooks"},
+    "trial_desk": {"asking", "case", "hooks", "moments"},
+    "trial": {"case", "groups", "intercept", "observed", "trial_desk"},
+    "absence": {"observed", "trial"},
+    "replaying": {"trial"},
     # what is said before anything runs, by the rules by which it would
     "checks": {"groups"},
     "checks/commands": {"checks/words"},
+    # one way of showing things, for all verbs that do
+    "cli/check": {"cli/page"},
+    "cli/replay": {"cli/page", "cli/stage"},
+    "cli/try_": {"cli/stage", "cli/try_json", "cli/try_text"},
+    "cli/try_json": {"cli/page", "cli/try_text"},
+    "cli/try_text": {"cli/page"},
+    # what `audit` shows: of sums, charts
+    "reading/charts": {"reading/sums"},
     # servers are found where agents have them, and edited by the words that stand before their own
     "wrapping/finding": {"wrapping/agents"},
     "wrapping/entry": {"wrapping/finding", "wrapping/words"},

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 VERBS = {
     "run": "hookproxy.cli.run",
     "check": "hookproxy.cli.check",
+    "audit": "hookproxy.cli.audit",
     "trust": "hookproxy.cli.trust",
     "demo": "hookproxy.cli.demo",
+    "try": "hookproxy.cli.try_",
+    "replay": "hookproxy.cli.replay",
     "wrap": "hookproxy.cli.wrap",
     "unwrap": "hookproxy.cli.unwrap",
 }
@@ -29,8 +32,11 @@ hookproxy puts hooks in front of any MCP server.
 
   run     start a server behind hooks: hookproxy run [OPTION...] -- COMMAND [ARG...]
   check   show every hook that is configured, and what about it cannot work
+  audit   show the calls of an audit file; `audit stats`: summed up; `audit verify`: whether it is as it was written
   trust   show what changed in a hook file and its scripts, and remember it as trusted
   demo    show an agent, a server and three hooks at work
+  try     try a call on the hooks that are configured, without a server
+  replay  run recorded calls through changed hooks: what would be decided otherwise
   wrap    put hooks in front of the servers in an agent's configuration; without a file, list what is found
   unwrap  take them out again
 

@@ -46,15 +46,19 @@ from ..config import load
 from ..errors import FINDINGS
 from ..model import Event
 from ..settings import Settings
-from .base import add_sources, here, parser, show, visible
+from .base import add_sources, here, parser, show
+from .page import MARGIN as _MARGIN
+from .page import count as _count
+from .page import put as _print
+from .page import row as _row
+from .page import short as _short
+from .page import visible as _visible
 
 if TYPE_CHECKING:
     import argparse
 
 USAGE: Final = "hookproxy check [--config FILE] [--hooks [DIALECT=]FILE]... [--json]"
 
-_MARGIN: Final = 11  # columns of a label and the blanks around it
-_LEAST: Final = 30  # columns that are left for what stands beside the labels, however narrow the terminal is
 _WARNING: Final = Text.assemble("  ", ("warning:", "bold yellow"), " ")
 _NOTE: Final = Text.assemble("  ", ("note:", "cyan"), " ")
 _CONSEQUENCES: Final = {
@@ -223,31 +227,6 @@ def _of_files(report: Report) -> dict[str, list[tuple[Finding, Text]]]:
     return by_file
 
 
-def _row(console: Console, label: Text, text: str) -> None:
-    """A label, and beside it the text: on a terminal in lines of its width, else as it is."""
-    for line in text.strip("\n").split("\n"):
-        shown = Text(_visible(line, console))
-        width = max(console.width - len(label), _LEAST)
-        for part in shown.wrap(console, width) if console.is_terminal else [shown]:
-            part.rstrip()
-            _print(console, label + part)
-            label = Text(" " * len(label))
-
-
-def _print(console: Console, text: Text) -> None:
-    text.rstrip()
-    console.print(text, soft_wrap=True)
-
-
-def _visible(text: str, console: Console) -> str:
-    return visible(text, console.encoding)
-
-
-def _short(file: str, cwd: str) -> str:
-    """The path from the working directory, where it is below."""
-    return file.removeprefix(cwd.rstrip("/") + "/")
-
-
 def _sum(report: Report) -> str:
     hooks = sum(entry.fires for entry in report.entries)
     idle = len(report.entries) - hooks
@@ -260,7 +239,3 @@ def _sum(report: Report) -> str:
         _count(len(report.findings), "warning"),
     ]
     return ", ".join(part for part in parts if part)
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number or 'no'} {word}{'' if number == 1 else 's'}"

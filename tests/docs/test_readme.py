@@ -20,10 +20,11 @@ import pytest
 from mcp import Client, StdioServerParameters
 from pydantic import BaseModel
 
-from hookproxy.cli import VERBS, trust, unwrap, wrap
+from hookproxy.cli import VERBS, audit, trust, unwrap, wrap
 from hookproxy.cli.run import USAGE
 from hookproxy.config import load
-from hookproxy.config_models import Audit, ConfigFile, LimitTable, OwnHook, Permissions, ToolTable, Use, parse
+from hookproxy.config_audit import Audit, Otel
+from hookproxy.config_models import ConfigFile, LimitTable, OwnHook, Permissions, ToolTable, Use, parse
 from hookproxy.dialects import DIALECTS, claude, claude_answer
 from hookproxy.model import Event
 
@@ -31,7 +32,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 TEXT: Final = (ROOT / "README.md").read_text("utf-8")
 CLAUDES: Final = (ROOT / "docs" / "claude.md").read_text("utf-8")
 LONGEST: Final = 200  # lines beside tables: what people read to the end
-KINDS: Final = {"picture", "install", "entry", "file", "run", "map"}
+KINDS: Final = {"picture", "install", "entry", "file", "run"}
 """The kinds of blocks; each has its test here."""
 
 _FENCED: Final = re.compile(
@@ -185,6 +186,7 @@ def test_every_key_of_the_configuration_is_shown() -> None:
         *keys(ToolTable),
         *keys(LimitTable),
         *keys(Audit),
+        *keys(Otel),
     ]:
         assert re.search(rf"\b{key}\b", text), key
 
@@ -225,14 +227,14 @@ def test_what_hooks_are_said_to_read_is_what_they_read(project: Path) -> None:
 
 def test_the_usage_is_that_of_the_program() -> None:
     assert f"`{USAGE}`" in section("Command line")
-    assert f"`{wrap.USAGE}`" in section("Command line")
-    assert f"`{unwrap.USAGE}`" in section("Command line")
-    assert f"`{trust.USAGE}`" in section("Command line")
-    assert {"run", "check", "trust", "demo", "wrap", "unwrap"} == set(VERBS)
+    for verb in (audit, trust, wrap, unwrap):
+        assert f"`{verb.USAGE}`" in section("Command line")
+    assert {"run", "check", "demo", "audit", "trust", "wrap", "unwrap", "try", "replay"} == set(VERBS)
 
 
 def test_the_map_shows_every_module() -> None:
-    shown = set(re.findall(r"\b([a-z_]+(?:/|\.py))(?=\s)", the("map").text))
+    told = (ROOT / "docs" / "development.md").read_text("utf-8").split("```")[1]
+    shown = set(re.findall(r"\b([a-z_]+(?:/|\.py))(?=\s)", told))
     package = ROOT / "hookproxy"
     there = {path.name for path in package.glob("*.py")} - {"__init__.py"}
     there |= {f"{path.parent.name}/" for path in package.glob("*/*.py")}
