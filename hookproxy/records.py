@@ -179,6 +179,8 @@ def unreadable(path: str) -> Iterator[None]:
     """Makes of a failure to read the file an error that names it: raises UserError for OSError."""
     try:
         yield
+    except BrokenPipeError:  # nobody reads what we print: that is not the file's fault
+        raise
     except OSError as problem:
         raise UserError(f"{path}: cannot be read: {problem.strerror}") from None
 
