@@ -84,6 +84,7 @@ FLOORS: Final = {
     "lifetime": 3,
     # for people
     "checks": 3,  # what `check` looks for
+    "completions": 3,  # scripts with which shells complete command lines
     "demo": 3,  # what the verb of that name shows
     "cli": 4,
     "__main__": 4,
@@ -167,6 +168,8 @@ BESIDE: Final = {
     # what is said before anything runs, by the rules by which it would
     "checks": {"groups"},
     "checks/commands": {"checks/words"},
+    "cli/init": {"cli/schema"},  # it writes where the schema lies
+    "cli/completion": {"cli/__init__"},  # all verbs, whichever there are
     "__main__": {"cli"},
 }
 

@@ -1,8 +1,8 @@
 """Finds the verb that the command line names, and turns errors into text: the only place that does.
 
 `run` starts the server before anything heavy is imported, so this module and `base` load nothing but `os` and `sys`
-until something is to be said. A verb is a module with `main(arguments)` that gives an exit status; argparse
-belongs into the verbs.
+until something is to be said. A verb is a module with `main(arguments)` that gives an exit status, and `options()`, the
+argparse parser of its command line: `completion` and the reference are made from that.
 """
 
 import sys
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 VERBS = {
     "run": "hookproxy.cli.run",
     "check": "hookproxy.cli.check",
+    "init": "hookproxy.cli.init",
     "demo": "hookproxy.cli.demo",
+    "schema": "hookproxy.cli.schema",
+    "completion": "hookproxy.cli.completion",
 }
 
 USAGE = """\
@@ -24,9 +27,12 @@ usage: hookproxy VERB [OPTION...]
 
 hookproxy puts hooks in front of any MCP server.
 
-  run     start a server behind hooks: hookproxy run [OPTION...] -- COMMAND [ARG...]
-  check   show every hook that is configured, and what about it cannot work
-  demo    show an agent, a server and three hooks at work
+  run         start a server behind hooks: hookproxy run [OPTION...] -- COMMAND [ARG...]
+  check       show every hook that is configured, and what about it cannot work
+  init        write a small configuration that works, with its hook
+  demo        show an agent, a server and three hooks at work
+  schema      print the JSON Schema of hookproxy.toml, for editors
+  completion  print a script with which bash, zsh or fish completes all this
 
   hookproxy VERB --help   the options of a verb
   hookproxy --version     this version
