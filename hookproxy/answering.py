@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from time import time
 from typing import Final
 
 import anyio
 import anyio.to_thread
+from msgspec.structs import replace
 
 from . import answers, feedback, inquiries, schema, wire
 from .effects import Asked, Replied, Withdrawn

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from msgspec import Struct
 
 from . import legible, wire
 from .model import Tool
@@ -59,8 +60,7 @@ class Note(Enum):
     UNSEEN = "feedback may not be seen: some agents show only structuredContent, which is closed to it"
 
 
-@dataclass(frozen=True, slots=True)
-class Delivered:
+class Delivered(Struct, frozen=True):
     """An answer as it goes to the agent."""
 
     line: bytes

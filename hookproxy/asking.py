@@ -6,10 +6,10 @@ Law 1: only an explicit yes is consent; whoever leaves, fails or is late has not
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 import anyio
+from msgspec import Struct, field
 
 from . import calls, feedback, questions, wire
 from .calls import Call
@@ -25,8 +25,7 @@ _MOST: Final = 512  # questions open at a time: nobody answers so many, and each
 _PROMPTERS: Final = 4  # at a time: a person reads one dialog after another
 
 
-@dataclass(slots=True)
-class _Waiting:
+class _Waiting(Struct):
     """A question that the person has not answered."""
 
     answered: anyio.Event = field(default_factory=anyio.Event)

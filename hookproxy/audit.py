@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
+from msgspec import Struct, field
 
 from . import legible, wire
 from .model import Ended, Permission, Session, Statement, Verdict
@@ -22,8 +22,7 @@ _STDERR: Final = 10_000  # bytes of what a hook that failed left behind, such as
 _MODE: Final = 0o600  # arguments may hold secrets: for their owner alone
 
 
-@dataclass(slots=True)
-class Record:
+class Record(Struct):
     """What is known of one call, filled in as it goes on. Times are in milliseconds."""
 
     session: str

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from . import legible, wire
-from .glance import EXACT_DIGITS
+from msgspec import Struct
+
+from . import glance, legible, wire
 from .model import Tool
 from .replies import Members, Said
 
 if TYPE_CHECKING:
     import msgspec
 
-_ANNOTATIONS_LIMIT: Final = 16 * 1024  # bytes: a hundred times the usual, and it goes to each hook
 METHOD: Final = b'"tools/call"'
 INITIALIZED: Final = b'"notifications/initialized"'
 CANCELLED: Final = b'"notifications/cancelled"'
@@ -56,8 +55,7 @@ class Phase(Enum):
     STOPPED = auto()  # by us before it was forwarded: no server gets it, and its answer is on its way
 
 
-@dataclass(eq=False, slots=True)
-class Call:
+class Call(Struct, eq=False):
     """One judged tool call, from the agent's frame to its answer."""
 
     key: bytes
@@ -74,6 +72,8 @@ class Call:
     """The agent asked for a task handle instead of a result (2025-11-25)."""
     sent_id: bytes = b""
     """The id under which the server knows it, as spelled; empty: the agent's. Set where a hook has it repeated."""
+    sent_key: bytes = b""
+    """The key under which the server's answer is awaited."""
     stopped_by: str = ""
     """Which hook ended it with all others, and why; empty: none did."""
     phase: Phase = Phase.HELD
@@ -85,39 +85,41 @@ class Call:
     state: str = ""
     """`params.requestState` of such a call."""
 
-    @property
-    def sent_key(self) -> bytes:
-        """The key under which the server's answer is awaited."""
-        return id_key(self.sent_id) if self.sent_id else self.key
 
-
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """The parts of a `tools/call` that tell which call it is."""
 
     id: bytes
+    key: bytes
+    """What tells it from other requests in flight."""
     tool: str
-    params: Members
+    name: bytes
+    """The tool's name as spelled."""
+    arguments: bytes
+    """As spelled; empty: there are none. So with `meta`, its `_meta`."""
+    meta: bytes
+    params: Members = {}
+    """All members of its params; none where there are no others than these three."""
 
     @property
-    def key(self) -> bytes:
-        """What tells it from other requests in flight."""
-        return id_key(self.id)
+    def state(self) -> str:
+        """Its `requestState`."""
+        return (wire.text(bytes(self.params["requestState"])) or "") if "requestState" in self.params else ""
 
     @property
     def is_sealed(self) -> bool:
         """It brings back what we sealed, or what looks so: no server is to see that."""
-        return (wire.text(bytes(self.params.get("requestState", b""))) or "").startswith(SEALED)
+        return self.state.startswith(SEALED)
 
 
 def id_key(raw: bytes) -> bytes:
     """What all spellings of one id have in common: `7` and `"7"`, and numbers that are one in JavaScript."""
-    if raw.isdigit() and len(raw) <= EXACT_DIGITS:
+    if raw.isdigit() and len(raw) <= glance.EXACT_DIGITS:
         return raw
     if raw[:1] == b'"':
         decoded = wire.text(raw) if b"\\" in raw else None
         inner = raw[1:-1] if decoded is None else decoded.encode()
-        return id_key(inner) if inner.isdigit() and len(inner) > EXACT_DIGITS else inner
+        return id_key(inner) if inner.isdigit() and len(inner) > glance.EXACT_DIGITS else inner
     try:
         number = float(raw)
         return b"%d" % int(number) if number.is_integer() else repr(number).encode()
@@ -208,25 +210,35 @@ def read(members: Members) -> Request:
         raise wire.Unreadable("it names no tool")
     if "\0" in tool:
         raise wire.Unreadable("its tool's name holds a NUL, where some readers stop")
-    return Request(raw_id, tool, params)
+    arguments, said = bytes(params.get("arguments", b"")), bytes(params.get("_meta", b""))
+    return Request(raw_id, id_key(raw_id), tool, bytes(params["name"]), arguments, said, params)
 
 
-def meta(params: Members) -> Members:
-    """The members of `_meta`. Raises Unreadable, TwinKeys."""
-    raw = bytes(params.get("_meta", b"null"))
-    return {} if raw == b"null" else wire.fields(raw)
+def usual(line: bytes) -> Request | None:
+    """The same of a line, where that is certain at a glance; None: to be read member by member."""
+    call = glance.usual_call(line)
+    if call is None:
+        return None
+    raw_id, name = bytes(call.id), bytes(call.params.name)
+    tool = wire.text(name)
+    if not tool or "\0" in tool or not (raw_id.isdigit() or raw_id[:1] == b'"'):
+        return None
+    return Request(raw_id, id_key(raw_id), tool, name, bytes(call.params.arguments), bytes(call.params.meta))
+
+
+def meta(raw: bytes) -> Members:
+    """The members of a `_meta`; none where it is empty or null. Raises Unreadable, TwinKeys."""
+    return {} if raw in (b"", b"null") else wire.fields(raw)
 
 
 def to_judge(request: Request, line: bytes, listed: Tool | None) -> Call:
     """The call as its hooks see it. Raises Unreadable, TwinKeys if its arguments can be read in two ways."""
-    raw = bytes(request.params.get("arguments", b"null"))
-    if raw == b"null":
-        raw = b"{}"
+    raw = b"{}" if request.arguments in (b"", b"null") else request.arguments
     if raw[:1] != b"{":
         raise wire.Unreadable("its arguments are no object")
-    arguments = legible.normalise(raw)
-    _check_names(arguments, listed)
-    members = meta(request.params)
+    arguments, names = legible.normalised_object(raw)
+    _check_names(names, listed)
+    members = meta(request.meta)
     stateless = PROTOCOL_VERSION_KEY in members
     inputs = bytes(request.params.get("inputResponses", b"")) if stateless else b""
     if inputs and inputs[:1] != b"{":
@@ -234,6 +246,7 @@ def to_judge(request: Request, line: bytes, listed: Tool | None) -> Call:
     wire.fields(inputs or b"{}")
     return Call(
         key=request.key,
+        sent_key=request.key,
         id=request.id,
         line=wire.one_line(line),
         tool=request.tool,
@@ -242,53 +255,19 @@ def to_judge(request: Request, line: bytes, listed: Tool | None) -> Call:
         stateless=stateless,
         task="task" in request.params and not stateless,
         inputs=inputs,
-        state=wire.text(bytes(request.params.get("requestState", b""))) or "",
+        state=request.state,
     )
 
 
-def _check_names(arguments: bytes, listed: Tool | None) -> None:
+def _check_names(names: Members, listed: Tool | None) -> None:
     """A server that ignores case takes `Path` for `path`, or one of both: a hook that looks at `path` would not."""
-    names = wire.fields(arguments)
-    if len({name.casefold() for name in names}) != len(names):
+    if len(names) > 1 and len({name.casefold() for name in names}) != len(names):
         raise wire.Unreadable("two of its arguments have names that differ in case only")
-    for name in names.keys() - (listed.properties if listed else names.keys()):
-        if listed and (meant := listed.folded.get(name.casefold())) is not None:
+    if listed is None:
+        return
+    for name in names.keys() - listed.properties:
+        if (meant := listed.folded.get(name.casefold())) is not None:
             raise wire.Unreadable(f"its argument {name!r} is spelled {meant!r} in the tool's schema")
-
-
-def listed_tools(line: bytes) -> list[Tool]:
-    """What a tools/list answer tells; tools that cannot be read are left out, and so stay unknown."""
-    tools: list[Tool] = []
-    with contextlib.suppress(ValueError, KeyError):
-        for item in wire.items(bytes(wire.fields(bytes(wire.fields(line)["result"]))["tools"])):
-            with contextlib.suppress(ValueError):
-                tools.append(_tool(wire.fields(bytes(item))))
-    return tools
-
-
-def _tool(members: Members) -> Tool:
-    name = wire.text(bytes(members.get("name", b"")))
-    if name is None:
-        raise wire.Unreadable("a tool without a name")
-    input_schema = bytes(members.get("inputSchema", b""))
-    schema = wire.fields(input_schema) if input_schema[:1] == b"{" else {}
-    names = frozenset(wire.fields(bytes(schema["properties"]))) if "properties" in schema else frozenset[str]()
-    return Tool(
-        name=name,
-        input_schema=input_schema,
-        output_schema=bytes(members.get("outputSchema", b"")),
-        annotations=_annotations(bytes(members.get("annotations", b""))),
-        properties=names,
-        folded={name.casefold(): name for name in names},
-    )
-
-
-def _annotations(raw: bytes) -> bytes:
-    """As hooks may read them; nothing where a hook might fail on them, for they are the server's to choose."""
-    with contextlib.suppress(ValueError):
-        if raw[:1] == b"{" and len(raw) <= _ANNOTATIONS_LIMIT:
-            return legible.normalise(raw, lenient=True)
-    return b""
 
 
 def introduced(info: msgspec.Raw | None) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from time import time
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from . import feedback, wire
 from .asking import Asking
@@ -87,8 +88,7 @@ class Desk(Protocol):
         """The line that tells the agent that the server is gone."""
 
 
-@dataclass(slots=True)
-class Case:
+class Case(Struct):
     """One call, and all that is known of it by now."""
 
     call: Call

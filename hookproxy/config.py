@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from .dialects import DIALECTS
 from .dialects.base import Dialect, Group, HookFile
@@ -25,8 +27,7 @@ if TYPE_CHECKING:
 _PATTERN: Final = frozenset("*?[")  # what makes a path a glob pattern, unless a file is named so
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """All that is configured: the groups in the order in which they are asked, and what start-up says."""
 
     settings: Settings
@@ -34,8 +35,7 @@ class Loaded:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Surroundings:
+class _Surroundings(Struct, frozen=True):
     environ: Mapping[str, str]
     cwd: str
 
@@ -55,8 +55,7 @@ class _Surroundings:
         return os.path.normpath(os.path.join(folder, self.expand(path)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Use:
+class _Use(Struct, frozen=True):
     """A `[[use]]` table, or what `--hooks` is short for."""
 
     file: str

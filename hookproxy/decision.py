@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from .model import Event, Statement
 
@@ -20,8 +21,7 @@ class Ground(Enum):
     RULE = "rule"  # a permission rule says so
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """Somebody wants a person to be asked about a call."""
 
     by: str
@@ -29,8 +29,7 @@ class Question:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Proceed:
+class Proceed(Struct, frozen=True):
     """The decision to forward a call."""
 
     arguments: bytes | None = None
@@ -43,8 +42,7 @@ class Proceed:
     """A hook wanted a person to be asked, and a hook, a rule or the configuration said yes in the person's place."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refuse:
+class Refuse(Struct, frozen=True):
     """The decision to block a call."""
 
     by: str
@@ -64,8 +62,7 @@ class Refuse:
 Decision = Proceed | Refuse
 
 
-@dataclass(frozen=True, slots=True)
-class Comments:
+class Comments(Struct, frozen=True):
     """What PostToolUse or PostToolUseFailure hooks do to a result."""
 
     feedback: tuple[str, ...] = ()

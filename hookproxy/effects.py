@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
+
+from msgspec import Struct
 
 from . import wire
 from .calls import Call
@@ -21,30 +22,26 @@ class Passing(Enum):
 PASS: Final = Passing.PASS
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(Struct, frozen=True):
     """To the other side, in this spelling."""
 
     line: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class StartCall:
+class StartCall(Struct, frozen=True):
     """A call to be judged, or a message about the task of one; nothing is forwarded yet."""
 
     call: Call
 
 
-@dataclass(frozen=True, slots=True)
-class CancelCall:
+class CancelCall(Struct, frozen=True):
     """The agent cancelled a judged call. `forward`: the server has it, and must hear of it."""
 
     call: Call
     forward: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """Not forwarded. `unreadable` and `id` choose the JSON-RPC error; `why` is a sentence for people and the model."""
 
     why: str
@@ -52,20 +49,17 @@ class Refused:
     unreadable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """The session has begun. Comes beside the effect of the frame that began it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(Struct, frozen=True):
     """The answer to a judged call; nothing is forwarded yet."""
 
     call: Call
 
 
-@dataclass(frozen=True, slots=True)
-class Elicited:
+class Elicited(Struct, frozen=True):
     """The server asks the person, or the agent has the person's answer, in the stateless era."""
 
     message: str
@@ -75,15 +69,13 @@ class Elicited:
     inquiry: Inquiry | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """The server asks the person; nothing is forwarded yet."""
 
     question: OpenQuestion
 
 
-@dataclass(frozen=True, slots=True)
-class Replied:
+class Replied(Struct, frozen=True):
     """The agent answers a question of the server; nothing is forwarded yet."""
 
     question: OpenQuestion
@@ -91,15 +83,13 @@ class Replied:
     """The question with the answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Withdrawn:
+class Withdrawn(Struct, frozen=True):
     """The server cancels a question that the agent does not know yet; it need not hear of either."""
 
     question: OpenQuestion
 
 
-@dataclass(frozen=True, slots=True)
-class PersonAnswered:
+class PersonAnswered(Struct, frozen=True):
     """The answer to a question of ours; it is not forwarded."""
 
     key: bytes
@@ -108,23 +98,19 @@ class PersonAnswered:
     """As spelled; empty: there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class InitializeAnswered:
+class InitializeAnswered(Struct, frozen=True):
     """The result of `initialize`: SessionStart hooks may add to its instructions."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolsListed:
+class ToolsListed(Struct, frozen=True):
     """A tools/list result; the table of tools has learned from it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Noise:
+class Noise(Struct, frozen=True):
     """Output of the server that is no JSON."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dropped:
+class Dropped(Struct, frozen=True):
     """Not forwarded: an answer that nobody waits for."""
 
     why: str

@@ -8,9 +8,10 @@ other output of the task is withheld: a server that tells two outputs of one cal
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from time import perf_counter
 from typing import Final
+
+from msgspec.structs import replace
 
 from . import answers, commenting, feedback, news, outcomes, tasks, wire
 from .audit import Record

@@ -21,19 +21,21 @@ _NAMES_LIMIT: Final = 4096  # names of tools that are remembered: more than any 
 _NONE: Final = Raw(b"")
 
 
-class _Params(msgspec.Struct, gc=False):
+class UsualParams(msgspec.Struct, gc=False):
+    """Its params; absent members are empty."""
+
     name: Raw
     arguments: Raw = _NONE
-    _meta: Raw = _NONE
+    meta: Raw = msgspec.field(default=_NONE, name="_meta")
 
 
-class _Call(msgspec.Struct, gc=False):
+class UsualCall(msgspec.Struct, gc=False):
     """A `tools/call` as nearly every agent writes it; all other frames are errors to its decoder."""
 
     jsonrpc: Literal["2.0"]
     id: Raw
     method: Literal["tools/call"]
-    params: _Params
+    params: UsualParams
 
 
 class Head(msgspec.Struct, gc=False):
@@ -43,7 +45,7 @@ class Head(msgspec.Struct, gc=False):
     method: Raw = _NONE
 
 
-_CALLS: Final = msgspec.json.Decoder(_Call)
+_CALLS: Final = msgspec.json.Decoder(UsualCall)
 _HEADS: Final = msgspec.json.Decoder(Head)
 _LEAST: Final = len(b'{"jsonrpc":"2.0","id":,"method":"tools/call","params":{"name":}}\n')
 _ARGUMENTS: Final = len(b',"arguments":')
@@ -75,8 +77,11 @@ def unjudged_calls(block: bytes, judged: Mapping[bytes, bool]) -> list[bytes] | 
     `judged` knows tools by their names as spelled in JSON.
     """
     if block.find(b"\n") == len(block) - 1:
-        only = _unjudged_call(block, judged)
-        return None if only is None else [only]
+        only = usual_call(block)
+        if only is None or judged.get(bytes(only.params.name), True):
+            return None
+        raw_id = bytes(only.id)
+        return [raw_id] if raw_id.isdigit() and len(raw_id) <= EXACT_DIGITS else None
     if not (block.isascii() and is_framed(block)) or b"\r" in block:
         return None
     try:
@@ -94,28 +99,26 @@ def unjudged_calls(block: bytes, judged: Mapping[bytes, bool]) -> list[bytes] | 
     return ids if size == len(block) and len(found) == block.count(b"\n") else None
 
 
-def _unjudged_call(line: bytes, judged: Mapping[bytes, bool]) -> bytes | None:
-    """The same of a block of one line, which costs half as much: its id, or None."""
+def usual_call(line: bytes) -> UsualCall | None:
+    """The `tools/call` in a line that holds nothing else, and nothing that some readers take for a line end; or None.
+
+    No member stands in it twice, or in another spelling; what is inside of `arguments` and `_meta` is not looked at.
+    """
     try:
         call = _CALLS.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    if _least_size(call) != len(line) or judged.get(bytes(call.params.name), True):
-        return None
-    if not line.isascii() or b"\r" in line:  # which some readers take for a line end
-        return None
-    raw_id = bytes(call.id)
-    return raw_id if raw_id.isdigit() and len(raw_id) <= EXACT_DIGITS else None
+    return call if _least_size(call) == len(line) and line.isascii() and b"\r" not in line else None
 
 
-def _least_size(call: _Call) -> int:
+def _least_size(call: UsualCall) -> int:
     """Bytes of a line that says this and no more."""
     params = call.params
     size = _LEAST + len(call.id) + len(params.name)
     if params.arguments is not _NONE:
         size += _ARGUMENTS + len(params.arguments)
-    if params._meta is not _NONE:
-        size += _META + len(params._meta)
+    if params.meta is not _NONE:
+        size += _META + len(params.meta)
     return size
 
 

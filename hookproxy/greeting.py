@@ -62,7 +62,7 @@ class Greeting:
             if initializes:
                 self.initialize(params)
             else:
-                self.request(calls.meta(params))
+                self.request(calls.meta(bytes(params.get("_meta", b""))))
 
     def call(self, meta: Members) -> None:
         """`params._meta` of a tool call: it opens a session of an agent that greets nobody, too."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from . import matching
 from .dialects.base import Group
@@ -33,8 +35,7 @@ _OF_ELICITATIONS: Final = frozenset({Event.ELICITATION, Event.ELICITATION_RESULT
 """The events that the server's questions to the person occasion."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """The hooks of one group that match an occasion, and the name under which they see its tool."""
 
     group: Group

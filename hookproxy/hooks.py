@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 import anyio
 import anyio.abc
 import anyio.to_thread
+from msgspec import Struct
+from msgspec.structs import replace
 
 from . import legible, policy, schema, wire
 from .aside import Aside, Report
@@ -29,8 +30,7 @@ _OTHERS: Final = 64  # descriptors that are left to all else
 _SILENT: Final = Verdict()
 
 
-@dataclass(frozen=True, slots=True)
-class Hearing:
+class Hearing(Struct, frozen=True):
     """What came of asking the PreToolUse hooks of all groups."""
 
     decision: Decision

@@ -6,11 +6,12 @@ Pure; a line that is changed differs in the answer alone (law 2), and trouble wi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from . import legible, policy, wire
 from .model import Inquiry, Statement, Verdict
@@ -35,8 +36,7 @@ class Stage(Enum):
     REFUSED = auto()  # too many wait
 
 
-@dataclass(eq=False, slots=True)
-class OpenQuestion:
+class OpenQuestion(Struct, eq=False):
     """One question of the handshake era: a request of the server."""
 
     key: bytes
@@ -48,8 +48,7 @@ class OpenQuestion:
     stage: Stage = Stage.ASKED
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What hooks say in the person's place."""
 
     action: str

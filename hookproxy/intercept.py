@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from . import answers, commenting, elicitations, feedback, forwarding, inquiries, legible, outcomes, policy, questions
 from .audit import Record
@@ -183,8 +185,7 @@ async def _ended(case: Case, ending: Ending) -> bytes | None:
     return None if interrupted else case.desk.lost(case.call)
 
 
-@dataclass(frozen=True, slots=True)
-class _Delivery:
+class _Delivery(Struct, frozen=True):
     """An answer as the agent may get it."""
 
     line: bytes

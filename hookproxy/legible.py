@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import msgspec
@@ -40,6 +41,14 @@ def normalise(raw: bytes, lenient: bool = False) -> bytes:
         raise wire.Unreadable("not UTF-8") from None
     except UnicodeEncodeError:
         raise wire.Unreadable("half a surrogate pair, which cannot be written as UTF-8") from None
+
+
+def normalised_object(raw: bytes) -> tuple[bytes, Mapping[str, msgspec.Raw]]:
+    """An object as `normalise` has it, and its members. Raises Unreadable, TwinKeys."""
+    if raw.isascii() and b"\\" not in raw and not _LONG.search(raw) and (found := _compact_members(raw)) is not None:
+        return raw, found
+    normal = normalise(raw)
+    return normal, wire.fields(normal)
 
 
 def _mended(value: object) -> object:
@@ -92,20 +101,32 @@ def legible(raw: bytes) -> bytes:
 
 def _is_compact(raw: bytes) -> bool:
     """True if nothing inside is spelled with blanks, and no object has twins: `fields` has the proof."""
+    if raw[:1] == b"{":
+        return _compact_members(raw) is not None
+    if raw[:1] != b"[":
+        return True
     try:
-        if raw[:1] == b"{":
-            found = _OBJECT.decode(raw)
-            values = list(found.values())
-            size = 3 * len(found) + sum(map(len, found))
-        elif raw[:1] == b"[":
-            values, size = _ARRAY.decode(raw), 0
-        else:
-            return True
+        values = _ARRAY.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
-    if size + sum(map(len, values)) + max(len(values), 1) + 1 != len(raw):
-        return False
-    return all(_is_compact(inner) for value in values if (inner := bytes(value))[:1] in b"{[")
+    return sum(map(len, values)) + max(len(values), 1) + 1 == len(raw) and _are_compact(values)
+
+
+def _compact_members(raw: bytes) -> dict[str, msgspec.Raw] | None:
+    """The members of an object in which nothing is spelled with blanks, and nothing has twins; None for any other."""
+    try:
+        found = _OBJECT.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    size = 3 * len(found) + sum(map(len, found)) + sum(map(len, found.values())) + max(len(found), 1) + 1
+    return found if size == len(raw) and _are_compact(found.values()) else None
+
+
+def _are_compact(values: Collection[msgspec.Raw]) -> bool:
+    for value in values:  # noqa: SIM110 - a generator costs as much as the look itself
+        if bytes(memoryview(value)[:1]) in (b"{", b"[") and not _is_compact(bytes(value)):
+            return False
+    return True
 
 
 def _may_hide(raw: bytes) -> bool:

@@ -6,8 +6,9 @@ import fnmatch
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from . import wire
 
@@ -108,8 +109,7 @@ _LONGEST_COVERED: Final = 65_536  # bytes
 _ASSIGNMENTS: Final = re.compile(r"\s*(?:\w+=\S*\s+)*")
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A permission rule in its parts: `Tool` or `Tool(what)`."""
 
     text: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum, IntEnum, StrEnum
+
+from msgspec import Struct, field
 
 from .settings import OnTrouble
 
@@ -60,8 +61,7 @@ _FOR_PEOPLE = frozenset({"dialect", "source", "label", "matcher", "matches"})
 """What a hook is called, where it stands and whom it is for: no part of its identity."""
 
 
-@dataclass(frozen=True, slots=True)
-class HookSpec:
+class HookSpec(Struct, frozen=True):
     """One configured hook, as its dialect read it from its file. Of `argv`, `shell`, `call` and `url` one is set."""
 
     dialect: str
@@ -73,7 +73,7 @@ class HookSpec:
     """What people and the model know it by: its name, or the base name of its command."""
     matcher: str = ""
     """The matcher as written, for people; `matches` is what counts."""
-    matches: Callable[[str], bool] = field(default=lambda _name: True, compare=False)
+    matches: Callable[[str], bool] = field(default=lambda _name: True)
     argv: tuple[str, ...] = ()
     shell: str = ""
     cwd: str = ""
@@ -124,11 +124,10 @@ class HookSpec:
     @property
     def identity(self) -> tuple[object, ...]:
         """What makes two entries the same hook, which runs once per occasion: all that its run or failure hangs on."""
-        return tuple(getattr(self, name) for name in self.__slots__ if name not in _FOR_PEOPLE)
+        return tuple(getattr(self, name) for name in self.__struct_fields__ if name not in _FOR_PEOPLE)
 
 
-@dataclass(frozen=True, slots=True)
-class HookResult:
+class HookResult(Struct, frozen=True):
     """How one run of a hook ended and what it printed, whatever kind of hook it was."""
 
     ended: Ended
@@ -144,8 +143,7 @@ class HookResult:
     """For NOT_STARTED: the reason in a few words. For FAILED: what it did, to stand as `Verdict.trouble`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What one hook said, in no dialect's words."""
 
     permission: Permission | None = None
@@ -181,8 +179,7 @@ class Verdict:
     """What went wrong with the hook itself, in one sentence without a full stop; empty: nothing did."""
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """One hook's part in one occasion: who, how it ran, what it said."""
 
     spec: HookSpec
@@ -190,8 +187,7 @@ class Statement:
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(Struct, frozen=True):
     """What is the same for all occasions of one run of the proxy."""
 
     id: str
@@ -202,8 +198,7 @@ class Session:
     """`CLAUDE_PROJECT_DIR` as inherited, else our working directory."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What a call came to, as PostToolUse and PostToolUseFailure hooks are told."""
 
     content: bytes = b"[]"
@@ -220,8 +215,7 @@ class Outcome:
     """Milliseconds between forwarding the call and its answer: the tool's time, not the hooks'."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inquiry:
+class Inquiry(Struct, frozen=True):
     """What the server asks the person, and the answer once there is one; JSON as hooks may read it."""
 
     message: str
@@ -237,8 +231,7 @@ class Inquiry:
     """The values that the person gave."""
 
 
-@dataclass(frozen=True, slots=True)
-class Occasion:
+class Occasion(Struct, frozen=True):
     """A moment at which hooks may speak, with everything they may be told."""
 
     event: Event
@@ -266,16 +259,14 @@ class Occasion:
     """Seconds since 1970 when it came about."""
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """What one hook gets: standard input, and variables over those it inherits."""
 
     stdin: bytes | bytearray
     env: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """What a tools/list result that passed told of one tool; each member as raw JSON, empty where absent."""
 
     name: str

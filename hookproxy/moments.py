@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from time import time
 from typing import Final
 
 import anyio
+from msgspec import Struct
+from msgspec.structs import replace
 
 from . import feedback, wire
 from .audit import Audit
@@ -27,8 +28,7 @@ _RECORDED: Final = frozenset(
 """The events whose hooks stand in the record of their call."""
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """What moments need of the proxy."""
 
     hooks: Hooks

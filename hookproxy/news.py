@@ -6,10 +6,10 @@ Pure. A member that some reader could take for one that counts makes a message u
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from . import wire
 from .outcomes import Reading
@@ -26,8 +26,7 @@ _COUNTING: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class News:
+class News(Struct, frozen=True):
     """What a message says of a task."""
 
     ids: frozenset[str] = frozenset()

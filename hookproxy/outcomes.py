@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from . import elicitations, legible, wire
 from .calls import Call
@@ -21,8 +22,7 @@ NO_OUTCOME: Final = Outcome()
 """Of a call that has none yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """What an answer says, in brief."""
 
     final: bool

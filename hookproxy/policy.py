@@ -6,7 +6,8 @@ Law 3: trouble with a hook has the consequence that the configuration names, and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from .decision import Comments, Decision, Ground, Proceed, Question, Refuse
 from .model import HookSpec, Permission, Statement

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import traceback
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
 import anyio
 import anyio.abc
+from msgspec.structs import replace
 
 from . import calls, effects, feedback, wire
 from .answering import Answering

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
+from msgspec import Struct, field
 
 from . import glance, wire
 
@@ -17,8 +17,7 @@ _ANSWERING: Final = _ENVELOPE - {"method", "params"}
 _UNSET: Final = msgspec.Raw(b"")
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """What an answer says: one of both."""
 
     result: Members | None = None
@@ -27,8 +26,7 @@ class Said:
     """Empty where the answer says nothing at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """An answer in a line."""
 
     id: bytes
@@ -37,7 +35,7 @@ class Reply:
     """None: it was not read closely, or it can be read in two ways."""
     sure: bool = True
     """False: some readers may take it for an answer, and others not."""
-    plain: bool = field(default=False, compare=False)
+    plain: bool = field(default=False)
     """It was read closely, and is nothing but an answer."""
 
 

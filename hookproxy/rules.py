@@ -12,8 +12,9 @@ import json
 import posixpath
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from . import commandline, matching, wire
 from .matching import JUDGED, Effort, TooMuch
@@ -42,8 +43,7 @@ _LONG_PATH: Final = re.compile(r"\s*(?:/+[^/*\s]|[.~\\]|file:)", re.IGNORECASE)
 """How a long text begins that may be the spelling of a path: comments begin otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
+class Ruling(Struct, frozen=True):
     """What the rules say about a call."""
 
     permission: Permission
@@ -56,8 +56,7 @@ class Ruling:
         return f"the permission rule {self.rule} of hookproxy.toml"
 
 
-@dataclass(frozen=True, slots=True)
-class _Guard:
+class _Guard(Struct, frozen=True):
     """A deny or ask rule: what cannot be judged is meant."""
 
     rule: matching.Rule
@@ -239,8 +238,7 @@ def _paths(text: str) -> list[str]:
     return [*spelled, *(re.sub("^//", "/", posixpath.normpath(one)) for one in spelled)]
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """All permission rules of one configuration."""
 
     deny: tuple[_Guard, ...] = ()

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from . import wire
 from .calls import SEALED
@@ -24,8 +26,7 @@ _KEY_BYTES: Final = 32  # of HMAC-SHA256's own size
 _NONCE_BYTES: Final = 16  # nobody guesses or meets it twice
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
+class Round(Struct, frozen=True):
     """A call between two rounds: what was decided so far, and what it waits for."""
 
     tool: str

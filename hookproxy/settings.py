@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class OnTrouble(StrEnum):
@@ -37,8 +38,7 @@ class ToolNames(StrEnum):
     BARE = "bare"  # TOOL
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """The configuration's choices that concern every call."""
 
     on_trouble: OnTrouble = OnTrouble.DIALECT

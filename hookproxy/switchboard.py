@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
-from . import batches, calls, effects, glance, replies, wire
+from . import batches, calls, effects, glance, listings, replies, wire
 from .calls import Call, Phase, id_key
 from .effects import PASS, FromAgent, FromServer, as_one_line
 from .elicitations import Elicitations
@@ -44,6 +44,8 @@ class Switchboard:
         if self._judged is None:
             self._watch(line)
             return PASS
+        if (request := calls.usual(line)) is not None:
+            return self._requested(request, line)
         try:
             if not line.isascii():
                 wire.check_text(line)
@@ -120,25 +122,31 @@ class Switchboard:
         raw_id = calls.own_id(members)
         try:
             request = calls.read(members)
-            key = request.key
-            if key in self.requests or self.is_taken(key):
-                return effects.Refused("Its id is that of a request in flight, or of a cancelled one.", raw_id)
+        except (wire.Unreadable, wire.TwinKeys) as problem:
+            return effects.Refused(f"The tool call cannot be judged: {problem}.", raw_id)
+        return self._requested(request, line)
+
+    def _requested(self, request: calls.Request, line: bytes) -> FromAgent:
+        key = request.key
+        if key in self.requests or self.is_taken(key):
+            return effects.Refused("Its id is that of a request in flight, or of a cancelled one.", request.id)
+        try:
             if not self.greeting.opened:
-                self.greeting.call(calls.meta(request.params))
+                self.greeting.call(calls.meta(request.meta))
             if not self._is_judged(request):
                 self.requests.note(key, Kind.OTHER)
                 return PASS
             if self.requests.lapsed(key):
-                return effects.Refused("Its id is that of a cancelled request, which may still be answered.", raw_id)
+                return effects.Refused("Its id is that of a cancelled request, which may be answered.", request.id)
             call = calls.to_judge(request, line, self.tools.get(request.tool))
         except (wire.Unreadable, wire.TwinKeys) as problem:
-            return effects.Refused(f"The tool call cannot be judged: {problem}.", raw_id)
+            return effects.Refused(f"The tool call cannot be judged: {problem}.", request.id)
         self.calls[key] = call
         return effects.StartCall(call)
 
     def _is_judged(self, request: calls.Request) -> bool:
         judged = self._judged is not None and self._judged(request.tool)
-        self._judged_names.note(bytes(request.params["name"]), judged)
+        self._judged_names.note(request.name, judged)
         return judged or (self._judged is not None and request.is_sealed)
 
     @property
@@ -186,6 +194,7 @@ class Switchboard:
         if call.sent_id:
             del self.calls[call.sent_key]
         call.phase, call.sent_id, call.answer, call.said = Phase.HELD, calls.fresh_id(), b"", None
+        call.sent_key = id_key(call.sent_id)
         self.calls[call.sent_key] = call
         return True
 
@@ -258,7 +267,7 @@ class Switchboard:
         if kind is Kind.INITIALIZE:
             return effects.InitializeAnswered()
         if kind is Kind.TOOLS_LIST and self._judged is not None:
-            self.tools.update((tool.name, tool) for tool in calls.listed_tools(line))
+            self.tools.update((tool.name, tool) for tool in listings.listed_tools(line))
             return effects.ToolsListed()
         return PASS
 

@@ -8,9 +8,10 @@ has it as a member of what `tasks/get` answers and `notifications/tasks` tells.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
+
+from msgspec import Struct, field
 
 from . import calls, wire
 from .calls import Call, Phase
@@ -40,8 +41,7 @@ class Stage(Enum):
     JUDGED = auto()  # they have spoken, once and for all
 
 
-@dataclass(eq=False, slots=True)
-class Task:
+class Task(Struct, eq=False):
     """One task of a judged call."""
 
     id: str
@@ -60,8 +60,7 @@ class Task:
     """Why no output of it passes."""
 
 
-@dataclass(eq=False, slots=True)
-class Poll(Call):
+class Poll(Call, eq=False):
     """A request of the agent about tasks, or a message of the server about one, held as a call is."""
 
     method: bytes = b""
@@ -222,8 +221,10 @@ def lost(task: Task) -> Poll:
 
 
 def _held(line: bytes, method: bytes, task_id: str, raw_id: bytes) -> Poll:
+    key = calls.id_key(raw_id) if raw_id else b""
     return Poll(
-        key=calls.id_key(raw_id) if raw_id else b"",
+        key=key,
+        sent_key=key,
         id=raw_id,
         line=line,
         tool="",

@@ -5,7 +5,6 @@ Reading must be unambiguous: what two readers could take differently (twin keys)
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from collections.abc import Sequence
@@ -39,6 +38,7 @@ class TwinKeys(ValueError):
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _STRING: Final = msgspec.json.Decoder(str)
+_NOT_DECODED: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _BLANKS: Final = re.compile(r"[ \t\r\n]*")
 _INTEGER: Final = re.compile(rb"-?(?:0|[1-9][0-9]*)")
 _SPLITTING: Final = (
@@ -88,12 +88,16 @@ def fields(raw: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
     A decoder that keeps the last twin cannot tell that there were two, but lengths can: an object in which keys and
     values and the least punctuation fill every byte has no room for another. Any other spelling is scanned.
     """
-    with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    try:
         found = _OBJECT.decode(raw)
-        size = 4 * len(found) + 1 + sum(map(len, found)) + sum(map(len, found.values()))
-        if size == len(raw) or (size + 1 == len(raw) and memoryview(raw)[-1] == 10):
-            return found
+    except _NOT_DECODED:
+        found = {}
+    size = 4 * len(found) + 1 + sum(map(len, found)) + sum(map(len, found.values()))
+    if found and (size == len(raw) or (size + 1 == len(raw) and memoryview(raw)[-1] == 10)):
+        return found
     whole = bytes(raw)
+    if whole == b"{}":
+        return {}
     return {key: msgspec.Raw(whole[start:end]) for key, (start, end) in members(whole).items()}
 
 

@@ -12,11 +12,11 @@ import shlex
 import termios
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any, Final
 
 import anyio
 import anyio.lowlevel
+from msgspec.structs import replace
 
 from hookproxy import matching, plain
 from hookproxy.audit import Audit

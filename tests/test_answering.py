@@ -6,12 +6,12 @@ import json
 import os
 import shlex
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from hookproxy import wire
 from hookproxy.inquiries import Answer

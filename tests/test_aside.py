@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import anyio
 import anyio.lowlevel
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.aside import Aside
 from hookproxy.dialects.base import Group

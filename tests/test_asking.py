@@ -6,12 +6,12 @@ import json
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.asking import _Waiting
 from hookproxy.calls import OURS, SEALED

@@ -6,11 +6,11 @@ import fcntl
 import hashlib
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.audit import Audit, Record
 from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Session, Statement, Verdict

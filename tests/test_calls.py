@@ -8,6 +8,7 @@ import pytest
 
 from hookproxy import calls, wire
 from hookproxy.calls import Call, Phase
+from hookproxy.listings import listed_tools
 from hookproxy.model import Tool
 from hookproxy.wire import TwinKeys, Unreadable
 
@@ -107,7 +108,7 @@ def test_names_that_differ_in_case_only_cannot_be_judged() -> None:
 
 def test_a_name_must_be_spelled_as_the_tool_lists_it() -> None:
     schema = b'{"properties":{"path":{},"n":{}}}'
-    (listed,) = calls.listed_tools(b'{"result":{"tools":[{"name":"danger","inputSchema":%b}]}}' % schema)
+    (listed,) = listed_tools(b'{"result":{"tools":[{"name":"danger","inputSchema":%b}]}}' % schema)
     assert judged(LINE.replace(b'"a":1', b'"path":1,"other":2'), listed).arguments == b'{"path":1,"other":2}'
     with pytest.raises(Unreadable, match="'PATH' is spelled 'path'"):
         judged(LINE.replace(b'"a":1', b'"PATH":1'), listed)
@@ -117,32 +118,6 @@ def test_a_name_must_be_spelled_as_the_tool_lists_it() -> None:
 def test_a_call_is_forwarded_on_one_line() -> None:
     line = LINE.replace(b'"a":1', '"a":\r"\u2028"'.encode())
     assert judged(line).line == LINE.replace(b'"a":1', b'"a": "\\u2028"')
-
-
-def test_a_listing_tells_of_its_tools() -> None:
-    line = (
-        b'{"id":1,"result":{"tools":[{"name":"a","inputSchema":{"type":"object"},"outputSchema":{"x":1},'
-        b'"annotations":{"readOnlyHint":true}},{"name":"b"}]}}'
-    )
-    one, two = calls.listed_tools(line)
-    assert one == Tool("a", b'{"type":"object"}', b'{"x":1}', b'{"readOnlyHint":true}')
-    assert two == Tool("b")
-
-
-@pytest.mark.parametrize(
-    "tool",
-    [b"{}", b"7", b'{"name":7}', b'{"name":"x","name":"y"}', b'{"name":"x","inputSchema":{"properties":7}}'],
-)
-def test_a_tool_that_cannot_be_read_stays_unknown_and_the_others_do_not(tool: bytes) -> None:
-    listed = calls.listed_tools(b'{"result":{"tools":[{"name":"a"},%b,{"name":"b"}]}}' % tool)
-    assert [one.name for one in listed] == ["a", "b"]
-
-
-@pytest.mark.parametrize(
-    "line", [b"", b"{}", b'{"result":[]}', b'{"result":{}}', b'{"result":{"tools":7}}', b'{"error":{}}', b"[]"]
-)
-def test_what_is_no_listing_tells_nothing(line: bytes) -> None:
-    assert calls.listed_tools(line) == []
 
 
 @pytest.mark.parametrize(

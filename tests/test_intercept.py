@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.dialects.base import Group
 from hookproxy.model import Event

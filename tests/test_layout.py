@@ -38,6 +38,7 @@ FLOORS: Final = {
     "places": 1,
     "glance": 1,
     "calls": 1,
+    "listings": 1,
     "effects": 1,
     "inflight": 1,
     "elicitations": 1,
@@ -121,6 +122,7 @@ BESIDE: Final = {
     # the switchboard, from its parts up
     "replies": {"glance"},
     "calls": {"glance", "legible", "replies"},
+    "listings": {"legible", "replies"},
     "effects": {"calls", "inquiries"},
     "inflight": {"glance"},
     "greeting": {"calls", "replies"},
@@ -129,7 +131,8 @@ BESIDE: Final = {
     "inquiries": {"legible", "policy", "replies"},
     "batches": {"calls", "effects", "elicitations", "inflight", "replies", "tasks"},
     "switchboard": {
-        *("batches", "calls", "effects", "elicitations", "glance", "greeting", "inflight", "replies", "tasks")
+        *("batches", "calls", "effects", "elicitations", "glance", "greeting", "inflight", "listings", "replies"),
+        "tasks",
     },
     "news": {"outcomes", "replies"},
     "tasks": {"calls", "effects", "glance", "inflight", "news", "replies"},

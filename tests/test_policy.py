@@ -1,10 +1,9 @@
 """What many hooks said, as one decision."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from hookproxy.decision import Comments, Ground, Proceed, Question, Refuse
 from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Statement, Verdict

@@ -54,7 +54,8 @@ def test_what_an_answer_says_comes_with_a_close_reading_only() -> None:
     ],
 )
 def test_an_answer_that_can_be_read_in_two_ways_says_nothing(line: bytes) -> None:
-    assert answer_in(line) == Reply(b"7", said=None, sure=True)
+    found = answer_in(line)
+    assert (found.id, found.said, found.sure) == (b"7", None, True)
 
 
 @pytest.mark.parametrize(

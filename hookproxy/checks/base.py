@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from ..dialects.base import Group
 from ..model import HookSpec
@@ -20,8 +21,7 @@ class OnFailure(StrEnum):
     CONTINUE = "continue"  # nothing
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """Something that its author should know, and where."""
 
     file: str
@@ -32,8 +32,7 @@ class Finding:
     """One sentence without a full stop."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One hook as its file has it; of one that nothing here ever asks, only what its place tells."""
 
     file: str
@@ -57,8 +56,7 @@ class Entry:
     remarks: tuple[Finding, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """All that is configured, and what is to be said about it."""
 
     settings: Settings
@@ -70,8 +68,7 @@ class Report:
     """What may be as it should: it depends on what is not known here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hook:
+class Hook(Struct, frozen=True):
     """A configured hook and what it stands among."""
 
     spec: HookSpec

@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from ..process import find_program
 from ..runners.shell import plain_words
@@ -51,8 +52,7 @@ _INTERPRETERS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Around:
+class _Around(Struct, frozen=True):
     """What is certain about the surroundings of a hook's command."""
 
     cwd: str

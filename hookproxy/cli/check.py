@@ -28,9 +28,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import asdict
 from rich.console import Console
 from rich.text import Text
 

@@ -10,13 +10,13 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 import anyio
 import msgspec
+from msgspec import Struct
 from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
@@ -80,8 +80,7 @@ class Audited(msgspec.Struct, frozen=True):
     result: str
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """One call as each of the four saw it."""
 
     tool: str

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from ..model import Document, Event, HookResult, HookSpec, Occasion, Order, Verdict
 from ..settings import OnTrouble, ToolNames
 
 
-@dataclass(frozen=True, slots=True)
-class HookFile:
+class HookFile(Struct, frozen=True):
     """A hook file as found: `read_hooks` parses its text, and names `path` in every error."""
 
     path: str
@@ -25,8 +25,7 @@ class HookFile:
     """The environment that we run in, for variables that a hook file may name."""
 
 
-@dataclass(frozen=True, slots=True)
-class HookList:
+class HookList(Struct, frozen=True):
     """What a hook file holds for us."""
 
     hooks: tuple[HookSpec, ...]
@@ -51,8 +50,7 @@ class Effect(StrEnum):
     NOTHING = "accepted, without effect"
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(Struct, frozen=True):
     """How one hook system spells all this. `described_by` names the text that it follows."""
 
     name: str
@@ -97,8 +95,7 @@ class Dialect:
         return Effect.ANSWERS in self.fields.values()
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """The hooks of one file: asked together, in their dialect's order."""
 
     dialect: Dialect

@@ -5,10 +5,10 @@ Total: whatever a hook prints, nonsense is named as trouble, and never taken for
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from ..model import Ended, Event, HookResult, HookSpec, Permission, Verdict
 from . import claude_request, printed

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from .. import plain
 from ..model import Document, Event, HookSpec, Occasion, Order, Outcome
@@ -34,8 +35,7 @@ _EXPRESSION: Final = re.compile(r"[\^$()\[\]+?\\]|\.\*")
 """What stands in regular expressions, and in no name of a tool."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(Struct, frozen=True):
     """What a file of one of the two dialects may hold."""
 
     dialect: str

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from .. import wire
 from ..model import Ended, Event, HookResult, HookSpec, Permission, Verdict
@@ -86,8 +87,7 @@ _PREVIEW: Final = 160
 """Characters of what claw-code quotes in a message about unreadable JSON."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
+class _Said(Struct, frozen=True):
     """What standard output says, before the exit code is looked at."""
 
     texts: tuple[str, ...] = ()

@@ -6,10 +6,10 @@ Total: whatever a hook prints, nonsense is named as trouble, and never taken for
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Final, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from .. import legible, matching, wire
 from ..model import Ended, Event, HookResult, HookSpec, Permission, Verdict

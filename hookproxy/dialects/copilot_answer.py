@@ -6,10 +6,10 @@ Total: whatever a hook prints, nonsense is named as trouble, and never taken for
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Final, Literal, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from .. import legible
 from ..model import Ended, Event, HookResult, HookSpec, Permission, Verdict

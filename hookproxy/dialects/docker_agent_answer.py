@@ -5,10 +5,11 @@ Total: whatever a hook prints, nonsense is named as trouble, and never taken for
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from .. import wire
 from ..model import Ended, Event, HookResult, HookSpec, Permission, Verdict
@@ -69,8 +70,7 @@ class _Answer(msgspec.Struct, frozen=True, kw_only=True):
     hook_specific_output: _Specific | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Edition:
+class Edition(Struct, frozen=True):
     """What the hooks page of March 2026 and the newer one, with its code, know differently about answers."""
 
     decisions: tuple[str, ...]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from os.path import join
 from typing import Final
+
+from msgspec import Struct, field
 
 from ..errors import ConfigError
 from ..model import Event, HookSpec
@@ -39,8 +40,7 @@ _VARIABLE: Final = re.compile(r"\$(?:\{(?:env\.)?(\w+)\}|(\w+))")
 _ENV_VARIABLE: Final = re.compile(r"\$\{env\.(\w+)\}")
 
 
-@dataclass(frozen=True, slots=True)
-class Edition:
+class Edition(Struct, frozen=True):
     """What the hooks page of March 2026 and the newer one know differently about files."""
 
     dialect: str
@@ -75,8 +75,7 @@ def _place(order: list[str], name: str) -> int:
     return order.index(name) if name in order else len(order)
 
 
-@dataclass(slots=True)
-class _Reading:
+class _Reading(Struct):
     """One file while it is read."""
 
     edition: Edition
@@ -240,8 +239,7 @@ class _Reading:
             self.note(f"{table.place(key)} is not known and ignored" + (f": {why}" if why else ""))
 
 
-@dataclass(frozen=True, slots=True)
-class _Options:
+class _Options(Struct, frozen=True):
     """What only the newer page lets a hook have."""
 
     name: str = ""

@@ -10,9 +10,10 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from os.path import basename, join
 from typing import Final, NoReturn, TypeVar
+
+from msgspec import Struct
 
 from ..errors import ConfigError
 from ..model import Event
@@ -44,8 +45,7 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     return f"did you mean {spelled[near[0]]!r}?" if near else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """One object or table of a configuration, which knows its place and gives its members typed."""
 
     where: str

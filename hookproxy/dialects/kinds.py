@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import ConfigError
 from ..model import HookSpec
@@ -48,8 +50,7 @@ VARIABLE: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCI
 """A variable in the value of a header."""
 
 
-@dataclass(frozen=True, slots=True)
-class Post:
+class Post(Struct, frozen=True):
     """Where an HTTP hook's document goes."""
 
     url: str
@@ -64,8 +65,7 @@ class Post:
         return urlsplit(self.url).hostname or ""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """How a hook runs: what `HookSpec` calls so."""
 
     type: str

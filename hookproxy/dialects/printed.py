@@ -6,10 +6,10 @@ import json
 import signal
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from .. import legible, wire
 from ..model import Ended, HookResult, HookSpec, Permission, Verdict

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..model import Document, HookResult, HookSpec
 
@@ -18,8 +19,7 @@ Say = Callable[[HookSpec, str], None]
 """Tells people something about a hook, in one sentence without a full stop. Never blocks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """A runner that keeps something from one occasion to the next: processes, connections, threads."""
 
     run: Runner

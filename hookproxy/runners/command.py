@@ -10,9 +10,10 @@ import errno
 import os
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final
+
+from msgspec import Struct
 
 from .. import process
 from ..model import Document, Ended, HookResult, HookSpec
@@ -24,8 +25,7 @@ _OURS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM
 _KEPT: Final = 256  # hooks; a configuration has a handful
 
 
-@dataclass(slots=True)
-class Prepared:
+class Prepared(Struct):
     """What is the same for each run of a hook as long as its variables are: to make it anew would cost 3 %."""
 
     spec: HookSpec

@@ -12,12 +12,12 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.machinery import PathFinder
 from typing import Final, get_type_hints
 
 import msgspec
+from msgspec import Struct
 
 from ..errors import ConfigError
 from ..model import Document, Ended, HookResult, HookSpec
@@ -30,8 +30,7 @@ _FRAMES_OF_OURS: Final = 1  # at the top of a traceback: that of whoever calls t
 _GRACE: Final = 0.1  # seconds that a coroutine gets to end when it is cancelled
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(Struct, frozen=True):
     """A hook's function, and what it is called with."""
 
     function: Function

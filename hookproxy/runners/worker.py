@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Final
 
 import anyio
 import msgspec
+from msgspec.structs import replace
 
 from .. import wire
 from ..model import Document, Ended, HookResult, HookSpec

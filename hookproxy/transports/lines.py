@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ..glance import ENDS, answered_id
 
 CRUMB: Final = 4096  # bytes below which a piece is put to the one before it: many small ones would cost much memory
 
 
-@dataclass(frozen=True, slots=True)
-class TooLong:
+class TooLong(Struct, frozen=True):
     """In place of a line beyond the limit, which is lost; `id` is that of its message, where it can be told."""
 
     id: bytes | None

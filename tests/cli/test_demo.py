@@ -13,8 +13,8 @@ import mcp  # noqa: F401  # takes the standard error of this moment for its serv
 import pytest
 
 from hookproxy.cli.demo import CALLS, main
-from hookproxy.errors import UserError
 from hookproxy.demo.base import FOLDER
+from hookproxy.errors import UserError
 
 COMMAND = [sys.executable, "-m", "hookproxy", "demo"]
 COLOURED = "\x1b[1;31m3  blocked\x1b[0m"

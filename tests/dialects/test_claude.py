@@ -1,7 +1,8 @@
 """Claude Code's settings files."""
 
 import json
-from dataclasses import fields
+
+from msgspec.structs import fields
 
 from hookproxy.dialects.base import HookFile, HookList
 from hookproxy.dialects.claude import CLAUDE

@@ -3,11 +3,11 @@
 import json
 import tomllib
 import tracemalloc
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.dialects.claude import CLAUDE
 from hookproxy.model import Event, HookSpec, Inquiry, Occasion, Outcome, Session

@@ -5,13 +5,13 @@ import tomllib
 import tracemalloc
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import fields, replace
 
 from hookproxy.dialects import DIALECTS
 from hookproxy.dialects.base import HookFile, HookList

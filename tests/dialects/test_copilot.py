@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import fields, replace
 
 from hookproxy.dialects import DIALECTS
 from hookproxy.dialects.base import Dialect, HookFile, HookList

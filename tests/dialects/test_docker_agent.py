@@ -3,11 +3,11 @@
 import json
 import tomllib
 import tracemalloc
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.dialects import DIALECTS
 from hookproxy.dialects.base import Dialect

@@ -2,12 +2,12 @@
 
 import json
 from contextlib import suppress
-from dataclasses import fields
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import fields
 
 from hookproxy.dialects.base import Dialect, HookFile, HookList
 from hookproxy.dialects.docker_agent import DOCKER_AGENT, DOCKER_AGENT_CURRENT

@@ -4,13 +4,13 @@ import json
 import tomllib
 import tracemalloc
 from contextlib import suppress
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import fields, replace
 
 from hookproxy.dialects import DIALECTS
 from hookproxy.dialects.base import HookFile, HookList

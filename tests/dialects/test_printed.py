@@ -1,13 +1,13 @@
 """What every dialect reads of a run: its output as text, its JSON without ambiguity, its end in words."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from hookproxy.dialects import printed
 from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Verdict

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Final
 
 import anyio
 import anyio.abc
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.errors import ConfigError
 from hookproxy.model import Document, Ended, Event, HookResult, HookSpec
@@ -85,7 +85,7 @@ async def serving() -> AsyncIterator[Server]:
 def spec(server: Server, **changes: object) -> HookSpec:
     address = f"http://127.0.0.1:{server.port}/hook?x=1"
     hook = HookSpec("hookproxy", "f: k", Event.PRE_TOOL_USE, "h", type="http", url=address, timeout=10)
-    return replace(hook, **changes)  # type: ignore[arg-type]
+    return replace(hook, **changes)
 
 
 async def ask(hook: HookSpec, document: bytes = b"{}", env: dict[str, str] | None = None) -> HookResult:

@@ -6,12 +6,12 @@ import gc
 import os
 import sys
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.model import Document, Ended, Event, HookResult, HookSpec
 from hookproxy.runners import command, warm
