@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct, field
@@ -14,12 +13,18 @@ from . import legible, wire
 from .model import Ended, Permission, Session, Statement, Verdict
 from .settings import Settings
 
+if TYPE_CHECKING:
+    from .ledger import Ledger
+    from .redaction import Redaction
+
 VERSION: Final = 1
 """The format's number: `v` in each line."""
 
 _WAITING_LIMIT: Final = 1024 * 1024  # bytes kept while the file cannot be written: a full disk must not fill memory
 _STDERR: Final = 10_000  # bytes of what a hook that failed left behind, such as a traceback
-_MODE: Final = 0o600  # arguments may hold secrets: for their owner alone
+_PER_USER: Final = "{user}"
+_NAMES: Final = frozenset({"time", "session", "server", "tool", "event", "dialect", "decision", "result", "verdict"})
+"""Members of a line that only name something: no secret stands in them, and what they name is to be found by them."""
 
 
 class Record(Struct):
@@ -53,21 +58,27 @@ class Audit:
     """The audit file, opened when the first line is due; without a file nothing happens."""
 
     def __init__(self, settings: Settings) -> None:
-        self.path = settings.audit_file
+        self.path = place(settings.audit_file)
         self.required = settings.audit_required
         self._digest = settings.audit_digest
-        self._fd = -1
         self._waiting: list[bytes] = []
         self._size = 0  # bytes that wait
         self._lost = 0  # lines that there was no room for
+        self._stuck = False  # readers know that the file cannot be rotated
+        if self.path:  # else nothing of this is imported
+            self._ledger = _ledger(settings, self.path)
+            self._redaction = _redaction(settings)
+            self._writer = {"user": _user(), "host": os.uname().nodename, "pid": os.getpid()}
 
     def trouble(self) -> str:
         """Empty if a line can be written now, as far as can be known; else why not."""
         if not self.path:
             return "no audit file is configured" if self.required else ""
         try:
-            self._open()
-            self._flush()
+            if self._waiting:
+                self._flush()
+            else:
+                self._ledger.ready()
         except OSError as problem:
             return f"{self.path}: {problem.strerror}"
         return ""
@@ -78,11 +89,12 @@ class Audit:
 
     def note(self, session: Session, text: str) -> str:
         """Append a line about something that belongs to no call; gives why it could not be written, or nothing."""
-        members = {"v": VERSION, "time": _now(), "session": session.id, "server": session.server, "note": text}
-        return self._add(members) if self.path else ""
+        if not self.path:
+            return ""
+        return self._add({"v": VERSION, "time": _now(), "session": session.id, "server": session.server, "note": text})
 
     def _add(self, members: dict[str, object]) -> str:
-        line = wire.one_line(wire.encode(_clean(members))) + b"\n"
+        line = self._line(members)
         if self._size + len(line) > _WAITING_LIMIT and self._waiting:
             self._lost += 1
         else:
@@ -90,34 +102,34 @@ class Audit:
             self._size += len(line)
         return self.trouble()
 
-    def close(self) -> None:
-        """Close the file; a line that could not be written is lost."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+    def _line(self, members: dict[str, object]) -> bytes:
+        if self._redaction is not None:
+            members = redacted(members, self._redaction)
+        return wire.one_line(wire.encode(_clean({**members, **self._writer}))) + b"\n"
 
-    def _open(self) -> None:
-        if self._fd >= 0 and os.fstat(self._fd).st_nlink == 0:  # rotated away: what is written there nobody reads
-            self.close()
-        if self._fd < 0:
-            os.makedirs(os.path.dirname(self.path) or ".", mode=0o700, exist_ok=True)
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-            self._fd = os.open(self.path, flags, _MODE)
+    def close(self) -> None:
+        """Write what waits, and close the file; a line that cannot be written now is lost."""
+        if self.path:
+            if self._waiting:
+                self.trouble()
+            self._ledger.close()
 
     def _flush(self) -> None:
         """Write what waits, each line in one write, so that many writers of a file do not mix. Raises OSError."""
         while self._waiting:
-            line = self._waiting[0]
-            written = os.write(self._fd, line)
-            if written < len(line):  # the disk is full: what is there is half a line, so the whole comes again
-                self._waiting[0] = b"\n" + line.lstrip(b"\n")
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            self._waiting.pop(0)
-            self._size -= len(line)
-        if self._lost:
-            lost, self._lost = self._lost, 0
-            self._waiting.append(wire.encode({"v": VERSION, "time": _now(), "note": f"{lost} lines lost"}) + b"\n")
-            self._flush()
+            self._ledger.append(self._waiting[0])
+            self._size -= len(self._waiting.pop(0))
+            if not self._waiting:
+                self._waiting += [self._line({"v": VERSION, "time": _now(), "note": text}) for text in self._news()]
+                self._size = sum(map(len, self._waiting))
+
+    def _news(self) -> list[str]:
+        """What readers should know of the audit itself, once."""
+        lost, self._lost = self._lost, 0
+        stuck, self._ledger.stuck = self._ledger.stuck, ""
+        told = stuck and not self._stuck
+        self._stuck = bool(stuck)
+        return [f"{lost} lines lost"] * bool(lost) + [f"the file is over its limit: {stuck}"] * bool(told)
 
     def _members(self, record: Record) -> dict[str, object]:
         if self._digest:
@@ -148,8 +160,51 @@ class Audit:
             "ms": round(record.ms, 3),
             "hook_ms": round(sum(one.result.ms for one in record.statements), 3),
             "agent": record.agent,
-            "user": _user(),
         }
+
+
+def place(file: str) -> str:
+    """The path of the audit file for the account we run as: of a folder, `USER.jsonl` in it; empty as given."""
+    if file and (file.endswith("/") or os.path.isdir(file)):
+        file = os.path.join(file, f"{_PER_USER}.jsonl")
+    return file.replace(_PER_USER, _user().replace("/", "_")) if _PER_USER in file else file
+
+
+def _ledger(settings: Settings, path: str) -> Ledger:
+    from .ledger import Ledger, Ways
+
+    return Ledger(
+        path,
+        Ways(
+            chain=settings.audit_chain,
+            shared=settings.audit_shared,
+            private=path != settings.audit_file and not settings.audit_shared,
+            limit=settings.audit_max_file_bytes,
+        ),
+    )
+
+
+def _redaction(settings: Settings) -> Redaction | None:
+    if not (settings.audit_redact or settings.audit_redact_keys):
+        return None
+    from . import redaction
+
+    return redaction.of(settings.audit_redact, settings.audit_redact_keys)
+
+
+def redacted(members: dict[str, object], secrets: Redaction) -> dict[str, object]:
+    """The members of a line without secrets: in what the agent sent, and in what hooks and we said of it."""
+
+    def of(name: str, value: object) -> object:
+        if isinstance(value, str):
+            return value if name in _NAMES else secrets.text(value)
+        if isinstance(value, list):
+            return [of(name, item) for item in value]
+        if isinstance(value, dict):
+            return {key: of(key, item) for key, item in value.items()}
+        return msgspec.Raw(secrets.json(bytes(value))) if isinstance(value, msgspec.Raw) and name != "id" else value
+
+    return {name: of(name, value) for name, value in members.items()}
 
 
 def _clean(value: object) -> object:

@@ -31,16 +31,25 @@ def normalise(raw: bytes, lenient: bool = False) -> bytes:
     try:
         if raw[:1] in (b"{", b"[") and not _may_hide(raw) and not _LONG.search(raw) and _is_compact(raw):
             return raw
-        value = _LEXEMES.decode(raw.decode())
+        value = values(raw)
         return wire.encode(_mended(value) if lenient and b"\\u" in raw else value)
+    except RecursionError:
+        raise wire.TooDeep from None
+    except UnicodeEncodeError:
+        raise wire.Unreadable("half a surrogate pair, which cannot be written as UTF-8") from None
+
+
+def values(raw: bytes) -> object:
+    """The value decoded, each number as a `msgspec.Raw` of its spelling. Raises Unreadable, TwinKeys."""
+    try:
+        value: object = _LEXEMES.decode(raw.decode())
     except RecursionError:
         raise wire.TooDeep from None
     except json.JSONDecodeError as problem:
         raise wire.Unreadable(f"not JSON: {problem.msg} at byte {problem.pos}") from None
     except UnicodeDecodeError:
         raise wire.Unreadable("not UTF-8") from None
-    except UnicodeEncodeError:
-        raise wire.Unreadable("half a surrogate pair, which cannot be written as UTF-8") from None
+    return value
 
 
 def normalised_object(raw: bytes) -> tuple[bytes, Mapping[str, msgspec.Raw]]:

@@ -51,10 +51,21 @@ class Settings(Struct, frozen=True):
     max_message_bytes: int = 64 * 1024 * 1024
     """Bytes of the longest line that is judged."""
     audit_file: str = ""
+    """Where lines are appended; `{user}` in it stands for the name of the account we run as."""
     audit_required: bool = False
     audit_digest: bool = False
     """The audit has the arguments' SHA-256 in their place."""
     audit_all_calls: bool = False
+    audit_chain: bool = False
+    """Each line has the hash of the one before."""
+    audit_shared: bool = False
+    """The file is a group's."""
+    audit_max_file_bytes: int = 0
+    """Bytes after which a new file is begun; 0: never."""
+    audit_redact: tuple[str, ...] = ()
+    """Regular expressions that find secrets in texts."""
+    audit_redact_keys: tuple[str, ...] = ()
+    """Names of members whose values are secret."""
     allow: tuple[str, ...] = ()
     """Permission rules as written; `rules` reads them."""
     ask: tuple[str, ...] = ()

@@ -51,6 +51,7 @@ def test_a_record_is_one_line_with_everything_that_is_known(file: Path) -> None:
     (line,) = written(file)
     assert line.pop("time").endswith("+00:00")
     assert line.pop("user")
+    assert (line.pop("host"), line.pop("pid")) == (os.uname().nodename, os.getpid())
     hooks = line.pop("hooks")
     assert line == {
         "v": 1,
@@ -145,8 +146,8 @@ def test_the_file_is_its_owners_alone_and_inherited_by_nobody(file: Path) -> Non
     assert audit.trouble() == ""
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.parent.stat().st_mode & 0o777 == 0o700
-    assert not os.get_inheritable(audit._fd)
-    assert fcntl.fcntl(audit._fd, fcntl.F_GETFL) & os.O_APPEND
+    assert not os.get_inheritable(audit._ledger._fd)
+    assert fcntl.fcntl(audit._ledger._fd, fcntl.F_GETFL) & os.O_APPEND
     audit.close()
 
 
@@ -190,8 +191,10 @@ def test_trouble_names_the_file_and_the_reason(tmp_path: Path) -> None:
     audit = Audit(Settings(audit_file=str(taken / "audit.jsonl")))
     assert str(taken) in audit.trouble()
     assert str(taken) in audit.write(record())
-    folder = Audit(Settings(audit_file=str(tmp_path)))
-    assert "Is a directory" in folder.trouble()
+    (tmp_path / "folder.jsonl" / "inner").mkdir(parents=True)
+    folder = Audit(Settings(audit_file=str(tmp_path / "{user}")))
+    assert folder.trouble() == ""
+    folder.close()
 
 
 def test_a_line_that_cannot_be_written_comes_with_the_next_one(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ FLOORS: Final = {
     "wire": 0,
     # the core: pure and synchronous
     "legible": 1,
+    "redaction": 1,
     "plain": 1,
     "matching": 1,
     "commandline": 1,
@@ -62,6 +63,9 @@ FLOORS: Final = {
     "config_models": 2,
     "config": 2,
     "audit": 2,
+    "chains": 2,
+    "ledger": 2,
+    "records": 2,
     "process": 2,
     "runners": 2,
     "transports": 2,
@@ -98,6 +102,10 @@ BESIDE: Final = {
     # reading for hooks, before matching and judging
     "matching": {"legible"},
     "plain": {"legible"},
+    "redaction": {"legible"},
+    # the audit: what stands in a line, and how lines get into a file
+    "audit": {"ledger"},
+    "ledger": {"chains"},
     # permission rules: of texts, of command lines, and all of one configuration
     "commandline": {"matching"},
     "rules": {"commandline", "matching"},

@@ -1,0 +1,35 @@
+"""A process that appends lines to an audit file until it is ended: `writer.py FILE NAME CHAIN SHARED LIMIT`.
+
+It says on standard output the number of each line that was written, so that a test knows what must be there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from hookproxy.audit import Audit, Record
+from hookproxy.settings import Settings
+
+
+def main() -> None:
+    path, name, chain, shared, limit = sys.argv[1:]
+    audit = Audit(
+        Settings(
+            audit_file=path,
+            audit_chain=chain == "True",
+            audit_shared=shared == "True",
+            audit_max_file_bytes=int(limit),
+        )
+    )
+    number = 0
+    while True:
+        size = (number * 7919) % 40_000 if number % 3 == 0 else 100
+        problem = audit.write(Record(name, "files", "write", b"%d" % number, b'{"x":"%b"}' % (b"y" * size)))
+        if not problem:
+            os.write(1, b"%d\n" % number)
+            number += 1
+
+
+if __name__ == "__main__":
+    main()
