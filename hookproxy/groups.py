@@ -139,9 +139,14 @@ class Groups:
         """The groups with hooks for an occasion of any kind."""
         if occasion.event in OF_TOOLS:
             return self.choose(occasion.event, occasion.tool)
-        tried = occasion.session.server if occasion.event in _INQUIRIES else occasion.occasioned_by
-        chosen = self._matching(occasion.event, lambda _group: (tried,))
+        chosen = self._matching(occasion.event, lambda group: self.tried_on(group, occasion))
         return tuple(replace(one, tool_name=self._seen(one.group, occasion.tool)) for one in chosen)
+
+    def tried_on(self, group: Group, occasion: Occasion) -> tuple[str, ...]:
+        """What the matchers of a group's hooks for this occasion are tried on."""
+        if occasion.event in OF_TOOLS:
+            return self._tried(group, occasion.tool)
+        return (occasion.session.server if occasion.event in _INQUIRIES else occasion.occasioned_by,)
 
     def _seen(self, group: Group, tool: str) -> str:
         return self._tried(group, tool)[0] if tool else ""

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 VERBS = {
     "run": "hookproxy.cli.run",
-    "check": "hookproxy.cli.check",
     "init": "hookproxy.cli.init",
+    "check": "hookproxy.cli.check",
+    "try": "hookproxy.cli.try_",
     "demo": "hookproxy.cli.demo",
     "schema": "hookproxy.cli.schema",
     "completion": "hookproxy.cli.completion",
@@ -28,8 +29,9 @@ usage: hookproxy VERB [OPTION...]
 hookproxy puts hooks in front of any MCP server.
 
   run         start a server behind hooks: hookproxy run [OPTION...] -- COMMAND [ARG...]
-  check       show every hook that is configured, and what about it cannot work
   init        write a small configuration that works, with its hook
+  check       show every hook that is configured, and what about it cannot work
+  try         try a call on the hooks that are configured, without a server
   demo        show an agent, a server and three hooks at work
   schema      print the JSON Schema of hookproxy.toml, for editors
   completion  print a script with which bash, zsh or fish completes all this

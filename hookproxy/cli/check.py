@@ -41,6 +41,7 @@ from ..errors import FINDINGS
 from ..model import Event
 from ..settings import Settings
 from .base import add_sources, here, parser, show
+from .page import MARGIN, count, put, row, short, visible
 
 if TYPE_CHECKING:
     import argparse
@@ -49,8 +50,6 @@ USAGE: Final = "hookproxy check [--config FILE] [--hooks [DIALECT=]FILE]... [--j
 VERSION: Final = 1
 """The number of the JSON document's format."""
 
-_MARGIN: Final = 11  # columns of a label and the blanks around it
-_LEAST: Final = 30  # columns that are left for what stands beside the labels, however narrow the terminal is
 _WARNING: Final = Text.assemble("  ", ("warning:", "bold yellow"), " ")
 _NOTE: Final = Text.assemble("  ", ("note:", "cyan"), " ")
 _CONSEQUENCES: Final = {
@@ -130,12 +129,12 @@ def _text(report: Report, cwd: str) -> str:
             _block(console, entry, cwd)
         for file, told in _of_files(report).items():
             if file:
-                _print(console, Text(_visible(_short(file, cwd), console), "bold"))
+                put(console, Text(visible(short(file, cwd), console), "bold"))
             for one, label in told:
-                _row(console, label, one.text)
-            _print(console, Text())
+                row(console, label, one.text)
+            put(console, Text())
         _rules(console, report.settings)
-        _print(console, Text(_sum(report), "bold"))
+        put(console, Text(_sum(report), "bold"))
     return shown.get()
 
 
@@ -144,26 +143,26 @@ def _rules(console: Console, settings: Settings) -> None:
     kinds = {"deny": settings.deny, "ask": settings.ask, "allow": settings.allow}
     if not any(kinds.values()):
         return
-    _print(console, Text("permission rules", "bold"))
+    put(console, Text("permission rules", "bold"))
     for kind, rules in kinds.items():
-        label = Text(f"  {kind}".ljust(_MARGIN), "dim")
+        label = Text(f"  {kind}".ljust(MARGIN), "dim")
         for rule in rules:
-            _row(console, label, rule)
+            row(console, label, rule)
     if settings.deny and not settings.hide_denied:
-        _row(console, Text("  listed".ljust(_MARGIN), "dim"), "tools that are denied stay in tools/list")
-    _print(console, Text())
+        row(console, Text("  listed".ljust(MARGIN), "dim"), "tools that are denied stay in tools/list")
+    put(console, Text())
 
 
 def _block(console: Console, entry: Entry, cwd: str) -> None:
     place = f"{entry.file}:{entry.line}" if entry.line else entry.file
-    head = Text(_visible(_short(place, cwd), console), "bold")
-    _print(console, Text.assemble(head, "  ", _visible(entry.key, console)))
+    head = Text(visible(short(place, cwd), console), "bold")
+    put(console, Text.assemble(head, "  ", visible(entry.key, console)))
     for name, text in _rows(entry):
-        _row(console, Text(f"  {name}".ljust(_MARGIN), "dim"), text)
+        row(console, Text(f"  {name}".ljust(MARGIN), "dim"), text)
     for label, found in ((_WARNING, entry.findings), (_NOTE, entry.remarks)):
         for one in found:
-            _row(console, label, one.text.removeprefix(f"{entry.key} "))
-    _print(console, Text())
+            row(console, label, one.text.removeprefix(f"{entry.key} "))
+    put(console, Text())
 
 
 def _rows(entry: Entry) -> Iterator[tuple[str, str]]:
@@ -212,46 +211,15 @@ def _of_files(report: Report) -> dict[str, list[tuple[Finding, Text]]]:
     return by_file
 
 
-def _row(console: Console, label: Text, text: str) -> None:
-    """A label, and beside it the text: on a terminal in lines of its width, else as it is."""
-    for line in text.strip("\n").split("\n"):
-        shown = Text(_visible(line, console))
-        width = max(console.width - len(label), _LEAST)
-        for part in shown.wrap(console, width) if console.is_terminal else [shown]:
-            part.rstrip()
-            _print(console, label + part)
-            label = Text(" " * len(label))
-
-
-def _print(console: Console, text: Text) -> None:
-    text.rstrip()
-    console.print(text, soft_wrap=True)
-
-
-def _visible(text: str, console: Console) -> str:
-    """The text as this terminal can show it. A hook file may be anybody's: nothing in it reaches the terminal raw."""
-    safe = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
-    return safe.encode(console.encoding, "backslashreplace").decode(console.encoding)
-
-
-def _short(file: str, cwd: str) -> str:
-    """The path from the working directory, where it is below."""
-    return file.removeprefix(cwd.rstrip("/") + "/")
-
-
 def _sum(report: Report) -> str:
     hooks = sum(entry.fires for entry in report.entries)
     idle = len(report.entries) - hooks
     settings = report.settings
     rules = len(settings.deny) + len(settings.ask) + len(settings.allow)
     parts = [
-        _count(hooks, "hook"),
+        count(hooks, "hook"),
         f"{idle} that cannot run" if idle else "",
-        _count(rules, "permission rule") if rules else "",
-        _count(len(report.findings), "warning"),
+        count(rules, "permission rule") if rules else "",
+        count(len(report.findings), "warning"),
     ]
     return ", ".join(part for part in parts if part)
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number or 'no'} {word}{'' if number == 1 else 's'}"
