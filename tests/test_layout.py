@@ -90,6 +90,7 @@ FLOORS: Final = {
     # for people
     "checks": 3,  # what `check` looks for
     "completions": 3,  # scripts with which shells complete command lines
+    "wrapping": 3,  # what `wrap` and `unwrap` do to a configuration
     "demo": 3,  # what the verb of that name shows
     "cli": 4,
     "__main__": 4,
@@ -181,6 +182,9 @@ BESIDE: Final = {
     "checks/commands": {"checks/words"},
     "cli/init": {"cli/schema"},  # it writes where the schema lies
     "cli/completion": {"cli/__init__"},  # all verbs, whichever there are
+    # the entries of a configuration, where agents have it
+    "wrapping/entry": {"wrapping/agents"},
+    "cli/unwrap": {"cli/wrap"},  # which shows and writes in the same way
     "__main__": {"cli"},
 }
 

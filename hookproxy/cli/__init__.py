@@ -18,6 +18,8 @@ VERBS = {
     "init": "hookproxy.cli.init",
     "check": "hookproxy.cli.check",
     "try": "hookproxy.cli.try_",
+    "wrap": "hookproxy.cli.wrap",
+    "unwrap": "hookproxy.cli.unwrap",
     "demo": "hookproxy.cli.demo",
     "schema": "hookproxy.cli.schema",
     "completion": "hookproxy.cli.completion",
@@ -32,6 +34,8 @@ hookproxy puts hooks in front of any MCP server.
   init        write a small configuration that works, with its hook
   check       show every hook that is configured, and what about it cannot work
   try         try a call on the hooks that are configured, without a server
+  wrap        put hooks in front of the servers in an agent's configuration; without a file, list what is found
+  unwrap      take them out again
   demo        show an agent, a server and three hooks at work
   schema      print the JSON Schema of hookproxy.toml, for editors
   completion  print a script with which bash, zsh or fish completes all this

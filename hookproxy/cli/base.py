@@ -25,6 +25,12 @@ def show(text: str) -> None:
         raise UserError(f"cannot write to standard output: {error.strerror}") from error
 
 
+def visible(text: str, encoding: str) -> str:
+    """The text as a terminal can show it. Files may be anybody's: nothing in them reaches the terminal raw."""
+    safe = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    return safe.encode(encoding, "backslashreplace").decode(encoding)
+
+
 def here() -> str:
     """The working directory, although it may be deleted."""
     try:

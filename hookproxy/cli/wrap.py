@@ -1,0 +1,208 @@
+"""`hookproxy wrap`: puts hooks in front of the servers in an agent's own configuration, and never asks.
+
+The diff is standard output, everything else is said on standard error. Exit status: 0 done, or nothing to do; 2 it
+could not be done, and nothing was changed. Without a file it lists what there is; 1: a file cannot be read.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+from rich.text import Text
+
+from .. import wrapping
+from ..config import load
+from ..dialects import DIALECTS
+from ..errors import FINDINGS, UserError
+from ..wrapping import agents, files
+from ..wrapping.diff import unified
+from ..wrapping.entry import PROGRAM, Entry, Kind, Options
+from .base import add_sources, here, parser, show, visible
+
+if TYPE_CHECKING:
+    import argparse
+
+USAGE: Final = "hookproxy wrap [FILE] [--server NAME]... [--config FILE] [--hooks [DIALECT=]FILE]... [--dry-run]"
+
+_STYLES: Final = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Wrap the servers of a file, or list the files that are there; gives the exit status."""
+    chosen = options().parse_args(list(arguments))
+    if chosen.file is None:
+        return _list(chosen)
+    cwd = here()
+    given = _options(chosen, cwd)
+    snapshot = files.read(chosen.file)
+    found = wrapping.read(chosen.file, snapshot.text)
+    plan = wrapping.wrap(found, chosen.server, launcher(), given)
+    for entry in plan.unchanged:
+        _tell(f"{chosen.file}: {entry.place} {_left_alone(entry)}")
+    for entry in plan.changed:
+        if entry.also_remote:
+            _tell(f"{chosen.file}: {entry.place} has an address, too: an agent that uses it passes no hook")
+    carry_out(snapshot, plan, chosen.dry_run, "wrapped")
+    return 0
+
+
+def options() -> argparse.ArgumentParser:
+    """What its command line takes."""
+    taken = parser(
+        "wrap",
+        USAGE,
+        "Put hookproxy in front of the servers that an agent's configuration starts, and show the diff. "
+        "Without FILE: list the configurations on this machine, and what is wrapped in each.",
+    )
+    taken.add_argument("file", metavar="FILE", nargs="?", help="an agent's configuration: JSON, TOML or YAML")
+    add_choice(taken)
+    add_sources(taken)
+    return taken
+
+
+def add_choice(to: argparse.ArgumentParser) -> None:
+    """The options that `wrap` and `unwrap` share."""
+    to.add_argument(
+        "--server", metavar="NAME", action="append", default=[], help="this server only; may be given several times"
+    )
+    to.add_argument("--dry-run", action="store_true", help="show the diff, and write nothing")
+
+
+def _options(chosen: argparse.Namespace, cwd: str) -> Options:
+    """What the wrapped servers are started with: absolute, since an agent starts them anywhere."""
+    loaded = load(chosen.config, chosen.hooks, None, os.environ, cwd)  # else no server would start any more
+    settings = loaded.settings
+    if not loaded.groups and not (settings.allow or settings.ask or settings.deny):
+        _tell("no hook is configured yet: wrapped servers run as they did, until there is one")
+    config = None if chosen.config is None else _absolute(chosen.config, cwd)
+    return Options(config=config, hooks=tuple(_hook_file(item, cwd) for item in chosen.hooks))
+
+
+def _hook_file(item: str, cwd: str) -> str:
+    """`[DIALECT=]FILE`, as `run` will understand it."""
+    name, equals, file = item.partition("=")
+    return f"{name}={_absolute(file, cwd)}" if equals and name in DIALECTS else _absolute(item, cwd)
+
+
+def _absolute(path: str, cwd: str) -> str:
+    return os.path.normpath(os.path.join(cwd, os.path.expanduser(path)))
+
+
+def launcher() -> tuple[str, ...]:
+    """The words that start this hookproxy from anywhere: the script that runs, or the module."""
+    script = os.path.abspath(sys.argv[0])
+    if os.path.basename(script) == PROGRAM and os.path.isfile(script) and os.access(script, os.X_OK):
+        return (script,)
+    return (sys.executable, "-P", "-m", PROGRAM)  # -P: never a folder of that name where the agent happens to be
+
+
+def carry_out(snapshot: files.Snapshot, plan: wrapping.Plan, dry_run: bool, done: str) -> None:
+    """Show the diff; write, unless that is not wanted or there is nothing to write."""
+    if not plan.edits:
+        _tell(f"{snapshot.path}: nothing to do")
+        return
+    _show(unified(snapshot.path, snapshot.text, plan.edits))
+    names = ", ".join(entry.place for entry in plan.changed)
+    if dry_run:
+        _tell(f"{snapshot.path}: nothing was written; {done} would be: {names}")
+        return
+    backup = files.replace(snapshot, plan.text)
+    _tell(f"{snapshot.path}: {done}: {names}; as it was before: {backup}")
+
+
+def _show(lines: list[str]) -> None:
+    """A diff: as it is, or on a terminal in colours and with nothing that a terminal would obey."""
+    console = Console(highlight=False)
+    with console.capture() as shown:
+        for line in lines:
+            style = "bold" if line.startswith(("--- ", "+++ ")) else _STYLES.get(line[:1], "")
+            safe = line.removesuffix("\r").replace("\t", "    ") if console.is_terminal else line
+            console.print(Text(visible(safe, console.encoding) if console.is_terminal else line, style), soft_wrap=True)
+    show(shown.get())
+
+
+def _tell(text: str) -> None:
+    """Say it on standard error."""
+    with suppress(OSError, AttributeError):  # nobody reads, or it was closed before we started
+        sys.stderr.write(f"{visible(text, sys.stderr.encoding)}\n")
+
+
+def _left_alone(entry: Entry) -> str:
+    """Why nothing was changed about an entry."""
+    if entry.kind is not Kind.STARTED:
+        return f"is left alone: it {wrapping.why_not(entry)}"
+    return f"is wrapped already: {_how(entry)}"
+
+
+def _how(entry: Entry) -> str:
+    """The words that a wrapped server is started with."""
+    found = wrapping.wrapping(entry)
+    return " ".join((*found.launcher, "run", *found.options.words)) if found else ""
+
+
+def _list(chosen: argparse.Namespace) -> int:
+    """Every configuration that is there."""
+    if chosen.server or chosen.config or chosen.hooks or chosen.dry_run:
+        raise UserError("no file is named", f"usage: {USAGE}")
+    status, seen = 0, False
+    for place in agents.places(os.environ, os.path.expanduser("~"), here()):
+        if not _is_there(place.path):
+            continue
+        try:
+            found = wrapping.read(place.path, files.read(place.path).text)
+        except UserError as error:
+            if _holds_no_servers(error):
+                continue
+            _tell(str(error))
+            status = FINDINGS
+            continue
+        if found.entries:
+            seen = True
+            _show_configuration(place, found)
+    if not seen:
+        _tell("no agent's configuration with servers was found")
+    return status
+
+
+def _is_there(path: str) -> bool:
+    try:
+        return not stat.S_ISDIR(os.stat(path).st_mode)
+    except OSError as error:
+        return not isinstance(error, FileNotFoundError | NotADirectoryError)
+
+
+def _holds_no_servers(error: UserError) -> bool:
+    """True for settings of an agent in which no servers are configured."""
+    return "holds no servers" in error.message
+
+
+def _show_configuration(place: agents.Place, found: wrapping.Configuration) -> None:
+    console = Console(highlight=False)
+    width = max(len(entry.place) for entry in found.entries)
+    with console.capture() as shown:
+        head = Text.assemble((visible(place.path, console.encoding), "bold"), f"  {place.agent}")
+        console.print(head, soft_wrap=True)
+        for entry in found.entries:
+            state, style = _state(entry)
+            name = visible(entry.place, console.encoding).ljust(width)
+            console.print(Text.assemble(f"  {name}  ", (visible(state, console.encoding), style)), soft_wrap=True)
+        console.print()
+    show(shown.get())
+
+
+def _state(entry: Entry) -> tuple[str, str]:
+    """In words, and its colour."""
+    off = ", disabled" if entry.disabled else ""
+    if entry.kind is Kind.REMOTE:
+        return f"remote{off}", "dim"
+    if entry.kind is Kind.OTHER:
+        return f"no command{off}", "dim"
+    if wrapping.wrapping(entry):
+        return f"wrapped{off}: {_how(entry)}", "green"
+    return f"not wrapped{off}", "yellow"
