@@ -42,12 +42,26 @@ class Starter:
     """Programs without which its hook fails."""
     about: str
     """What it does, for people."""
+    trial: tuple[str, ...] = ("check",)
+    """The verb and its arguments that show it at work; `--config` follows."""
 
 
 STARTERS: Final = {
-    "guard": Starter("guard", ("hooks/guard.sh",), ("bash", "jq"), "refuses commands that destroy, and secret paths"),
+    "guard": Starter(
+        "guard",
+        ("hooks/guard.sh",),
+        ("bash", "jq"),
+        "refuses commands that destroy, and secret paths",
+        ("try", "execute", '{"command": "rm -rf build"}'),
+    ),
     "audit": Starter("audit", (), (), "records every call, and lets none pass that it cannot record"),
-    "rewrite": Starter("rewrite", ("redact.py",), ("python3",), "takes keys and tokens out of arguments"),
+    "rewrite": Starter(
+        "rewrite",
+        ("redact.py",),
+        ("python3",),
+        "takes keys and tokens out of arguments",
+        ("try", "post", '{"text": "my key is AKIAABCDEFGHIJKLMNOP"}'),
+    ),
     "lint": Starter("lint-after-write", ("hooks/lint.sh",), ("bash", "jq"), "tells the model what it broke in a file"),
 }
 """By their names on the command line; the first is what `init` alone means."""
@@ -57,7 +71,7 @@ def main(arguments: Sequence[str]) -> int:
     """Write what is asked for; gives the exit status."""
     chosen = options().parse_args(list(arguments))
     starter = STARTERS[chosen.what]
-    folder = _users_folder() if chosen.user else os.path.join(here(), chosen.folder)
+    folder = _users_folder() if chosen.user else os.path.normpath(os.path.join(here(), chosen.folder))
     texts = {name: _text(starter, name) for name in (*starter.hooks, CONFIG)}
     _write(folder, texts)
     show(_report(starter, folder, chosen))
@@ -164,5 +178,10 @@ def _report(starter: Starter, folder: str, chosen: argparse.Namespace) -> str:
     if missing:
         lines.append(f"missing: {starter.hooks[0]} needs {' and '.join(missing)}, and fails without")
     source = "" if chosen.user else f" --config {shlex.quote(config)}"
-    lines += ["", f"next: hookproxy check{source}"]
+    lines += [
+        "",
+        f"next: hookproxy {shlex.join(starter.trial)}{source}",
+        f"then: hookproxy wrap FILE{source}",
+        "FILE is your agent's configuration: hookproxy wrap alone lists those that are here",
+    ]
     return "\n".join(lines) + "\n"

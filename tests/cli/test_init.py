@@ -52,6 +52,8 @@ def test_what_it_writes_is_what_configs_holds_and_the_next_command_finds_nothing
         assert os.access(project / name, os.X_OK) == os.access(source, os.X_OK)
     (command,) = [line.removeprefix("next: ") for line in told.splitlines() if line.startswith("next: ")]
     ended = run(command, project)
+    assert (ended.returncode, ended.stderr) == (1 if what == "guard" else 0, "")
+    ended = run(f"hookproxy check --config {project / 'hookproxy.toml'}", project)
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
@@ -77,13 +79,13 @@ def test_each_hook_is_commented() -> None:
 def test_another_folder_is_made(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["rewrite", "--folder", "deep/er one"])
     assert files(project) == {"deep/er one/hookproxy.toml", "deep/er one/redact.py"}
-    assert "next: hookproxy check --config 'deep/er one/hookproxy.toml'" in capsys.readouterr().out
+    assert "then: hookproxy wrap FILE --config 'deep/er one/hookproxy.toml'\n" in capsys.readouterr().out
 
 
 def test_the_users_own_configuration_needs_no_option(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["guard", "--user"])
     assert files(home) == {".config/hookproxy/hookproxy.toml", ".config/hookproxy/hooks/guard.sh"}
-    assert capsys.readouterr().out.endswith("\nnext: hookproxy check\n")
+    assert "\nthen: hookproxy wrap FILE\n" in capsys.readouterr().out
 
 
 def test_it_tells_of_programs_that_are_missing(

@@ -40,9 +40,7 @@ def test_only_command_and_args_change_and_the_layout_is_that_of_the_file() -> No
     text = '{\n  "mcpServers": {\n    "a": {\n      "command": "npx", // why\n      "args": [\n        "-y"\n      ]\n    }\n  }\n}\n'
     assert wrapped("x.json", text) == text.replace('"npx"', '"/opt/hooks/bin/hookproxy"').replace(
         '        "-y"',
-        "\n".join(
-            f'        "{word}",' for word in ("run", "--name", "a", "--config", "/etc/hooks.toml", "--", "npx")
-        )
+        "\n".join(f'        "{word}",' for word in ("run", "--name", "a", "--config", "/etc/hooks.toml", "--", "npx"))
         + '\n        "-y"',
     )
 

@@ -15,7 +15,7 @@ LAYOUTS = [
     '# top\nmodel = "m"  # here\n\n[mcp_servers.a] # why\ncommand = "npx" # this\n# end\n[mcp_servers.a.env]\nK = "v"\n',
     '[mcp_servers.a]\ncommand = "npx"',
     '[mcp_servers.a]\r\n  command\t=\t"npx"\r\n\r\n[other]\r\nx = 1\r\n',
-    '[mcp_servers.a]\nargs = []\ncommand = \'C:\\x\'\n',
+    "[mcp_servers.a]\nargs = []\ncommand = 'C:\\x'\n",
     '[mcp_servers.a]\ncommand = "npx"\nargs = [ # those\n    "-y", # y\n    \'x\',\n]\nenabled = false\n',
     '[mcp_servers.a]\ncommand = "npx"\nargs = [\n  "-y",\n  """two\nlines""",\n  \'\'\'x\'\'\'\n  ]\n',
     '[mcp_servers]\na = { command = "npx", args = ["x"], env = { "K" = "v" } }\nb = {command="y"}\n',
@@ -58,7 +58,7 @@ def test_what_others_change_later_survives() -> None:
 
 
 def test_a_name_that_needs_quotes_gets_them() -> None:
-    new = wrapped("config.toml", "[mcp_servers.\"a\\\"\\u0001\\u007f\"]\ncommand = 'x'\n")
+    new = wrapped("config.toml", '[mcp_servers."a\\"\\u0001\\u007f"]\ncommand = \'x\'\n')
     assert argv("config.toml", new)['mcp_servers.a"\x01\x7f'][3] == 'a"\x01\x7f'
 
 

@@ -40,7 +40,9 @@ def test_wrapping_can_be_undone_to_the_byte(text: str) -> None:
 def test_a_list_of_lines_stays_one() -> None:
     text = "extensions:\n  a:\n    cmd: npx\n    args:\n    - -y # yes\n"
     new = wrapped("config.yaml", text)
-    assert new.startswith('extensions:\n  a:\n    cmd: "/opt/hooks/bin/hookproxy"\n    args:\n    - "run"\n    - "--name"\n')
+    assert new.startswith(
+        'extensions:\n  a:\n    cmd: "/opt/hooks/bin/hookproxy"\n    args:\n    - "run"\n    - "--name"\n'
+    )
     assert new.endswith('    - "--"\n    - npx\n    - -y # yes\n')
 
 
