@@ -24,25 +24,25 @@ def _below(whole: dict, defs: dict, prefix: str = "") -> dict[str, dict]:
     """The tables in a table, by what their header looks like, in the order of the file."""
     found: dict[str, dict] = {}
     for key, value in whole.get("properties", {}).items():
-        for several, name in _named(value):
-            if "properties" not in defs[name]:
-                continue
-            path = f"{prefix}{key}"
-            title = TABLES.get(name, f"[[{path}]]" if several else f"[{path}]")
-            if defs[name] not in found.values():
-                found[title] = defs[name]
-                found |= {
-                    title: each for title, each in _below(defs[name], defs, f"{path}.").items() if title not in found
-                }
+        for header, name in _named(value, f"{prefix}{key}"):
+            table = defs[name]
+            if "properties" in table and table not in found.values():
+                found[TABLES.get(name, header)] = table
+                inner = _below(table, defs, f"{prefix}{key}.")
+                found |= {title: each for title, each in inner.items() if title not in found}
     return found
 
 
-def _named(value: dict) -> list[tuple[bool, str]]:
-    """The names of the models that a key's value may be of, each with whether there may be several."""
-    inner = [(False, value), (True, value.get("items", {})), (True, value.get("additionalProperties") or {})]
-    inner += [(False, one) for one in value.get("anyOf", ())]
+def _named(value: dict, path: str) -> list[tuple[str, str]]:
+    """The names of the models that a key's value may be of, each with the header of such a table."""
+    places = [
+        (f"[{path}]", value),
+        (f"[[{path}]]", value.get("items")),
+        (f"[{path}.NAME]", value.get("additionalProperties")),
+    ]
+    places += [(f"[{path}]", one) for one in value.get("anyOf", ())]
     return [
-        (several, one["$ref"].rpartition("/")[2]) for several, one in inner if isinstance(one, dict) and "$ref" in one
+        (header, one["$ref"].rpartition("/")[2]) for header, one in places if isinstance(one, dict) and "$ref" in one
     ]
 
 
@@ -77,7 +77,7 @@ def _type(value: dict, defs: dict) -> str:
     kind = value.get("type", "any")
     if kind == "array":
         inner = value.get("items", {})
-        return f"array of {_type(inner, defs)}s".replace("tables", "tables")
+        return f"array of {_type(inner, defs)}s"
     if kind == "object":
         return "table"
-    return {"number": "number", "integer": "integer", "boolean": "boolean", "string": "string"}.get(kind, str(kind))
+    return str(kind)
