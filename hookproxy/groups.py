@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,6 +14,9 @@ from . import matching
 from .dialects.base import Group
 from .model import Event, HookSpec, Occasion
 from .settings import ToolNames
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 _NAMES_REMEMBERED: Final = 4096  # the agent chooses names: a table of them must not grow for ever
 
@@ -41,6 +44,8 @@ class Chosen(Struct, frozen=True):
     group: Group
     hooks: tuple[HookSpec, ...]
     tool_name: str
+    conditional: bool = False
+    """Some of them have an `if`."""
 
     def shown(self, occasion: Occasion) -> Occasion:
         """The occasion as this group sees it."""
@@ -51,8 +56,10 @@ class Chosen(Struct, frozen=True):
         """Its hooks may answer a question of the server; else they are only told."""
         return self.group.dialect.answers and not all(spec.background for spec in self.hooks)
 
-    def applying(self, occasion: Occasion) -> list[HookSpec]:
+    def applying(self, occasion: Occasion) -> Sequence[HookSpec]:
         """The hooks whose `if` does not leave this occasion out."""
+        if not self.conditional:
+            return self.hooks
         return [
             one for one in self.hooks if not one.only_if or _rule(one.only_if)(occasion.tool_name, occasion.arguments)
         ]
@@ -67,6 +74,8 @@ class Groups:
         self._events = frozenset(spec.event for group in groups for spec in group.hooks)
         self._asks_each = any(spec.unasked for group in groups for spec in group.hooks)
         self._chosen: dict[tuple[Event, str], tuple[Chosen, ...]] = {}
+        self._outcomes: dict[str, bool] = {}  # whether any hook hears what comes of a tool's calls
+        self._concerned: dict[str, bool] = {}
 
     def __bool__(self) -> bool:
         """Some hook is configured."""
@@ -100,6 +109,13 @@ class Groups:
 
     def concerns(self, tool: str) -> bool:
         """True if any hook is to see calls of this tool, or what may come of them."""
+        known = self._concerned.get(tool)
+        if known is None:
+            known = self._is_concerned(tool)
+            _remember(self._concerned, tool, known)
+        return known
+
+    def _is_concerned(self, tool: str) -> bool:
         return (
             self.hears(Event.ERROR_OCCURRED)
             or self.hears(Event.STOP)
@@ -115,7 +131,11 @@ class Groups:
 
     def hears_outcome(self, tool: str) -> bool:
         """True if some hook is to know what comes of calls of this tool, whatever it is."""
-        return self.comments_on(tool) or self.hears(Event.ERROR_OCCURRED) or self.hears_elicitations
+        known = self._outcomes.get(tool)
+        if known is None:
+            known = self.comments_on(tool) or self.hears(Event.ERROR_OCCURRED) or self.hears_elicitations
+            _remember(self._outcomes, tool, known)
+        return known
 
     def first_name(self, tool: str) -> str:
         """The name under which the first group that is asked before a call sees its tool."""
@@ -130,9 +150,8 @@ class Groups:
         """The groups with hooks for this event and tool."""
         known = self._chosen.get((event, tool))
         if known is None:
-            if len(self._chosen) >= _NAMES_REMEMBERED:
-                self._chosen.clear()
-            known = self._chosen[event, tool] = tuple(self._matching(event, lambda group: self._tried(group, tool)))
+            known = tuple(self._matching(event, lambda group: self._tried(group, tool)))
+            _remember(self._chosen, (event, tool), known)
         return known
 
     def at(self, occasion: Occasion) -> tuple[Chosen, ...]:
@@ -173,7 +192,13 @@ class Groups:
                     seen.add(identity)
                     hooks.append(spec)
             if hooks:
-                yield Chosen(group, tuple(hooks), names[0])
+                yield Chosen(group, tuple(hooks), names[0], any(spec.only_if for spec in hooks))
+
+
+def _remember(table: dict[_Key, _Value], key: _Key, value: _Value) -> None:
+    if len(table) >= _NAMES_REMEMBERED:
+        table.clear()
+    table[key] = value
 
 
 @cache

@@ -18,7 +18,7 @@ from .decision import Comments, Decision, Proceed, Refuse
 from .dialects.base import Group
 from .dialects.identities import foreign_to
 from .groups import Chosen, Groups
-from .model import Ended, Event, HookResult, HookSpec, Occasion, Order, Statement, Tool, Verdict
+from .model import SILENT, Ended, Event, HookResult, HookSpec, Occasion, Order, Statement, Tool, Verdict
 from .permissions import Permissions
 from .runners import Runners
 from .settings import Settings
@@ -26,8 +26,6 @@ from .settings import Settings
 _AT_ONCE: Final = 128  # hooks running at a time: more only wait for each other
 _DESCRIPTORS: Final = 8  # that starting a hook may take at a time: three pipes, its exit, and one for the folder
 _OTHERS: Final = 64  # descriptors that are left to all else
-
-_SILENT: Final = Verdict()
 
 
 class Hearing(Struct, frozen=True):
@@ -75,7 +73,7 @@ class Hooks:
         for chosen in self.groups.choose(occasion.event, occasion.tool):
             occasion = chosen.shown(occasion)
             said = await self._ask(chosen.group, chosen.applying(occasion), occasion, heard, listed)
-            if all(one.verdict == _SILENT for one in said):  # of most calls nothing is said, which decides nothing
+            if not any(one.verdict != SILENT for one in said):  # as of most calls, and it decides nothing
                 continue
             decision = policy.decide(said, self._settings, chosen.group.on_trouble)
             feedback = proceed.feedback + decision.feedback
@@ -156,7 +154,7 @@ class Hooks:
     ) -> list[Statement]:
         """Run hooks in their dialect's order. Statements stand in the order in which the last one wins."""
         order = group.dialect.order
-        awaited = [spec for spec in hooks if not self.aside.start(group, spec, occasion)]
+        awaited = [spec for spec in hooks if not (spec.background and self.aside.start(group, spec, occasion))]
         if len(awaited) > 1 and order in (Order.PARALLEL, Order.TOGETHER):
             said = await self._ask_at_once(group, awaited, occasion, heard, listed)
             return said if order is Order.PARALLEL else sorted(said, key=lambda one: awaited.index(one.spec))
@@ -212,7 +210,7 @@ class Hooks:
         try:
             result = await self.runners.by_type[spec.type](spec, document, environment)
         except anyio.get_cancelled_exc_class():
-            heard.append(Statement(spec, HookResult(Ended.CANCELLED), _SILENT))
+            heard.append(Statement(spec, HookResult(Ended.CANCELLED), SILENT))
             raise
         finally:
             places.release()

@@ -54,7 +54,8 @@ async def _judged(call: Call, desk: Desk, record: Record) -> bytes | None:
     words = await desk.words()
     case = Case(call, desk, record, occasion_of(call, desk))
     case.waiting = desk.seals.open(call.state, call.tool, call.arguments) if call.state else None
-    _tell_answers(case)
+    if call.inputs:
+        _tell_answers(case)
     if case.waiting is not None:
         return await _resumed(case, replace(case.waiting, feedback=(*words, *case.waiting.feedback)))
     hearing = await desk.hooks.before(case.occasion, desk.tool(call.tool), record.statements)

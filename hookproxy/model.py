@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum, IntEnum, StrEnum
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -177,6 +178,10 @@ class Verdict(Struct, frozen=True):
     """With `OnTrouble.DIALECT`, this trouble blocks, whatever the hook's own field says."""
     trouble: str = ""
     """What went wrong with the hook itself, in one sentence without a full stop; empty: nothing did."""
+
+
+SILENT: Final = Verdict()
+"""Nothing was said, as most hooks say of most calls."""
 
 
 class Statement(Struct, frozen=True):

@@ -104,6 +104,11 @@ class Moments:
         self.introducing -= 1
         self._around.tell()
 
+    @property
+    def silent(self) -> bool:
+        """There is nothing that an answer should carry, and SessionStart hooks are done."""
+        return not (self.unsaid or self._words)
+
     async def words(self, handshake: bool) -> tuple[str, ...]:
         """Wait until SessionStart hooks are done; gives what waits for the model, to go with a call's result.
 

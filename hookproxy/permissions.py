@@ -50,8 +50,7 @@ class Permissions:
 
     def concern(self, tool: str) -> bool:
         """True if any hook or rule is to see calls of this tool."""
-        names = self._groups.names(tool)
-        return self._groups.concerns(tool) or (self.rules is not None and self.rules.concerns(names))
+        return self._groups.concerns(tool) or (self.rules is not None and self.rules.concerns(self._groups.names(tool)))
 
     def hide(self, tool: str) -> bool:
         """True if the tool is not to be listed: a rule denies each of its calls."""

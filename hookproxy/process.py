@@ -90,7 +90,7 @@ def _spawn_server(argv: tuple[str, ...], actions: Sequence[tuple[int, int, int]]
 
 
 def start_hook(
-    program: str, argv: tuple[str, ...], env: Mapping[str, str], cwd: str, standard: tuple[int, int, int]
+    program: str, argv: tuple[str, ...], env: Mapping[bytes, bytes], cwd: str, standard: tuple[int, int, int]
 ) -> int:
     """Start `program` in a session of its own, without a terminal, in `cwd` (empty: ours); gives its id.
 
@@ -106,7 +106,7 @@ def start_hook(
 
 
 def _spawn_hook(
-    program: str, argv: tuple[str, ...], env: Mapping[str, str], cwd: str, standard: tuple[int, int, int]
+    program: str, argv: tuple[str, ...], env: Mapping[bytes, bytes], cwd: str, standard: tuple[int, int, int]
 ) -> int:
     # For a small hook Popen costs 10 % more, alone and 8 at once. posix_spawn cannot change the folder: so we do, for
     # the moment of the call. No other thread of ours looks for anything by a relative path.

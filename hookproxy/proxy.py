@@ -184,7 +184,7 @@ class Proxy:
 
     async def words(self) -> tuple[str, ...]:
         """As in Desk."""
-        return await self.moments.words(self.board.greeting.handshake)
+        return () if self.moments.silent else await self.moments.words(self.board.greeting.handshake)
 
     def let_go(self, call: Call) -> None:
         """As in Desk."""

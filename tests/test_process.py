@@ -41,7 +41,8 @@ def start(*argv: str, cwd: str = "", env: dict[str, str] | None = None) -> tuple
     out, stdout = os.pipe()
     null = os.open(os.devnull, os.O_RDWR)
     try:
-        pid = process.start_hook(argv[0], argv, dict(os.environ) if env is None else env, cwd, (null, stdout, null))
+        raw = {os.fsencode(name): os.fsencode(value) for name, value in (os.environ if env is None else env).items()}
+        pid = process.start_hook(argv[0], argv, raw, cwd, (null, stdout, null))
     except BaseException:
         os.close(out)
         raise

@@ -10,7 +10,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec.structs import replace
 
-from ..model import Ended, Event, HookResult, HookSpec, Permission, Verdict
+from ..model import SILENT, Ended, Event, HookResult, HookSpec, Permission, Verdict
 from . import claude_request, printed
 from .base import Effect
 from .claude_request import Decision
@@ -95,6 +95,8 @@ _MEMBERS: Final = frozenset(_Answer.__struct_encode_fields__)
 
 def read(spec: HookSpec, result: HookResult) -> Verdict:
     """What the hook said. Of a background hook only what people may read: it comes too late to decide."""
+    if not (result.stdout or result.stderr or result.code) and result.ended is Ended.EXITED:
+        return SILENT
     verdict = _verdict(spec, result)
     return Verdict(messages=verdict.messages, trouble=verdict.trouble) if spec.background else verdict
 

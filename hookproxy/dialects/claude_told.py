@@ -33,7 +33,7 @@ def write(spec: HookSpec, occasion: Occasion) -> Document:
     elif occasion.event in _INQUIRIES:
         document |= _inquiry(occasion)
     else:
-        document |= {"hook_event_name": occasion.event.value} | _moment(occasion)
+        document |= {"hook_event_name": occasion.event} | _moment(occasion)
     env = {
         "CLAUDE_PROJECT_DIR": session.project_dir,
         "CLAUDECODE": "1",
@@ -49,7 +49,7 @@ def write(spec: HookSpec, occasion: Occasion) -> Document:
 def _call(occasion: Occasion) -> dict[str, object]:
     call: dict[str, object] = {
         "permission_mode": "default",
-        "hook_event_name": occasion.event.value,
+        "hook_event_name": occasion.event,
         "tool_name": occasion.tool_name,
         "tool_input": msgspec.Raw(occasion.arguments),
     }
@@ -73,7 +73,7 @@ def _inquiry(occasion: Occasion) -> dict[str, object]:
     inquiry = occasion.inquiry or Inquiry(occasion.message)
     told: dict[str, object] = {
         "permission_mode": "default",
-        "hook_event_name": occasion.event.value,
+        "hook_event_name": occasion.event,
         "mcp_server_name": _utf8(occasion.session.server),
     }
     if occasion.event is Event.ELICITATION:

@@ -10,7 +10,6 @@ import errno
 import os
 import signal
 from collections.abc import Mapping
-from itertools import chain
 from typing import Final
 
 from msgspec import Struct
@@ -22,6 +21,7 @@ from .shell import ways
 from .watch import watch_of
 
 _OURS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM})
+_AT_ONCE: Final = 4096  # bytes that fit into any new pipe, however small the system makes it (PIPE_BUF)
 _KEPT: Final = 256  # hooks; a configuration has a handful
 
 
@@ -31,8 +31,10 @@ class Prepared(Struct):
     spec: HookSpec
     inherited: Mapping[str, str]
     own: Mapping[str, str]
-    env: Mapping[str, str]
-    ways: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    variables: Mapping[str, str]
+    env: Mapping[bytes, bytes]
+    """The same as the system takes them."""
+    way: tuple[str, tuple[str, ...]] | None = None
     """The program and its arguments that could be started the last time, if there was one."""
 
 
@@ -75,7 +77,8 @@ def prepared(spec: HookSpec, document: Document, inherited: Mapping[str, str]) -
         env["PWD"] = spec.cwd  # a shell would say so, and not every hook is started by one
     if len(_kept) >= _KEPT:
         _kept.clear()
-    _kept[id(spec)] = kept = Prepared(spec, inherited, document.env, env)
+    raw = {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
+    _kept[id(spec)] = kept = Prepared(spec, inherited, document.env, env, raw)
     return kept
 
 
@@ -90,8 +93,10 @@ def start(hook: Prepared, document: bytes | bytearray = b"") -> tuple[int, list[
         for _ in range(3):
             fds += os.pipe()
         stdin, feed, out, stdout, err, stderr = fds
-        for ours in (feed, out, err):
-            os.set_blocking(ours, False)
+        os.set_blocking(out, False)
+        os.set_blocking(err, False)
+        if len(document) > _AT_ONCE:
+            os.set_blocking(feed, False)
         written = os.write(feed, document) if document else 0
         pid = _spawn(hook, (stdin, stdout, stderr))
     except (OSError, ValueError):
@@ -110,13 +115,18 @@ def start(hook: Prepared, document: bytes | bytearray = b"") -> tuple[int, list[
 
 
 def _spawn(hook: Prepared, standard: tuple[int, int, int]) -> int:
+    if hook.way is not None:
+        try:
+            return process.start_hook(*hook.way, hook.env, hook.spec.cwd, standard)
+        except OSError:
+            hook.way = None
     trouble: OSError = FileNotFoundError(errno.ENOENT, "no such command")
-    for way in chain(hook.ways, ways(hook.spec, hook.env)):
+    for way in ways(hook.spec, hook.variables):
         try:
             pid = process.start_hook(*way, hook.env, hook.spec.cwd, standard)
         except OSError as error:
             trouble = error
         else:
-            hook.ways = (way,)
+            hook.way = way
             return pid
     raise trouble

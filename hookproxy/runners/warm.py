@@ -207,4 +207,4 @@ def _words(hook: Prepared) -> Iterator[str]:
     except ValueError:  # an open quotation mark, as in a here-document
         words = hook.spec.shell.split()
     for word in words:
-        yield _VARIABLE.sub(lambda name: hook.env.get(name[1] or name[2], ""), word).rstrip(";&|)")
+        yield _VARIABLE.sub(lambda name: hook.variables.get(name[1] or name[2], ""), word).rstrip(";&|)")

@@ -16,6 +16,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from collections import deque
     from contextvars import Context
 
     from _typeshed import FileDescriptorLike
@@ -137,13 +138,16 @@ class DirectLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self.direct = DirectSelector()
         super().__init__(self.direct)
+        self._soon: deque[asyncio.Handle] = vars(self)["_ready"]  # asyncio's own queue
 
     def call_soon(
         self, callback: Callable[..., object], *args: object, context: Context | None = None
     ) -> asyncio.Handle:
-        """As asyncio's; a wait that serves direct callbacks ends with this."""
+        """As asyncio's, in one step instead of four; a wait that serves direct callbacks ends with this."""
         self.direct.stirred = True
-        return super().call_soon(callback, *args, context=context)
+        handle = asyncio.Handle(callback, args, self, context)
+        self._soon.append(handle)
+        return handle
 
     def call_at(
         self, when: float, callback: Callable[..., object], *args: object, context: Context | None = None
