@@ -143,6 +143,21 @@ class Trial(Struct, frozen=True):
         comments = self.seen.comments
         return comments is not None and bool(comments.withheld) and self.decision in ("allow", "asked-allow")
 
+    @property
+    def because(self) -> tuple[str, str]:
+        """Who decided, in words, and why; empty where nobody had anything to say."""
+        judged = self.judged
+        if isinstance(judged, Refuse):
+            rule = judged.ground is Ground.RULE
+            by = f"the permission rule {judged.by}" if rule else f"the {judged.event} hook {judged.by}"
+            return by, f"it {judged.reason}" if judged.ground in _TROUBLES else judged.reason
+        if judged is None:
+            return "", ""
+        if judged.question is not None:
+            settled = {"asked-deny": ", and on_ask denies", "asked-allow": ", and on_ask allows"}.get(self.decision, "")
+            return f"{judged.question.by}{settled}", judged.question.reason
+        return ("a hook or rule, in the place of a person who was to be asked", "") if judged.asked else ("", "")
+
 
 class Trials:
     """Trials of one session, one after another: what its hooks keep is kept from one to the next."""

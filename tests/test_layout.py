@@ -87,6 +87,12 @@ FLOORS: Final = {
     "relay": 3,
     "proxy": 3,
     "lifetime": 3,
+    # calls without a server
+    "observed": 3,
+    "trial_desk": 3,
+    "trial": 3,
+    "absence": 3,
+    "replaying": 3,
     # for people
     "checks": 3,  # what `check` looks for
     "completions": 3,  # scripts with which shells complete command lines
@@ -177,6 +183,12 @@ BESIDE: Final = {
     "answering": {"groups", "moments"},
     "permissions": {"groups"},
     "hooks": {"aside", "groups", "permissions"},
+    # calls that are tried: by the way of a call, from a desk of their own
+    "observed": {"hooks"},
+    "trial_desk": {"asking", "case", "hooks", "moments"},
+    "trial": {"case", "groups", "intercept", "observed", "permissions", "trial_desk"},
+    "absence": {"observed", "trial"},
+    "replaying": {"trial"},
     # what is said before anything runs, by the rules by which it would
     "checks": {"groups"},
     "checks/commands": {"checks/words"},
@@ -185,6 +197,12 @@ BESIDE: Final = {
     # the entries of a configuration, where agents have it
     "wrapping/entry": {"wrapping/agents"},
     "cli/unwrap": {"cli/wrap"},  # which shows and writes in the same way
+    # one way of showing things, for all verbs that do
+    "cli/check": {"cli/page"},
+    "cli/replay": {"cli/page"},
+    "cli/try_": {"cli/try_json", "cli/try_text"},
+    "cli/try_json": {"cli/page", "cli/try_text"},
+    "cli/try_text": {"cli/page"},
     "__main__": {"cli"},
 }
 

@@ -20,6 +20,7 @@ VERBS = {
     "try": "hookproxy.cli.try_",
     "wrap": "hookproxy.cli.wrap",
     "unwrap": "hookproxy.cli.unwrap",
+    "replay": "hookproxy.cli.replay",
     "demo": "hookproxy.cli.demo",
     "schema": "hookproxy.cli.schema",
     "completion": "hookproxy.cli.completion",
@@ -36,6 +37,7 @@ hookproxy puts hooks in front of any MCP server.
   try         try a call on the hooks that are configured, without a server
   wrap        put hooks in front of the servers in an agent's configuration; without a file, list what is found
   unwrap      take them out again
+  replay      run recorded calls through changed hooks: what would be decided otherwise
   demo        show an agent, a server and three hooks at work
   schema      print the JSON Schema of hookproxy.toml, for editors
   completion  print a script with which bash, zsh or fish completes all this

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import difflib
 import json
 import re
 from typing import Final
@@ -18,6 +20,7 @@ MARGIN: Final = 11
 _LEAST: Final = 30  # columns that are left for what stands beside the labels, however narrow the terminal is
 
 
+_MOST_COMPARED: Final = 1_000_000  # bytes of what is compared line by line: more takes seconds, and nobody reads it
 _NO_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 
 
@@ -46,6 +49,31 @@ def put(console: Console, text: Text) -> None:
 def label(name: str) -> Text:
     """What stands before a text."""
     return Text(f"  {name}".ljust(MARGIN), "dim")
+
+
+def diff(console: Console, name: str, before: bytes, after: bytes) -> None:
+    """Two JSON values, compared line by line."""
+    lines = _compared(before, after)
+    put(console, Text.assemble((name, "bold"), "" if lines else ": unchanged"))
+    for one in lines:
+        row(console, Text("  "), one, {"-": "red", "+": "green"}.get(one[0], ""))
+    put(console, Text())
+
+
+def _compared(before: bytes, after: bytes) -> list[str]:
+    """The lines of a diff; none if there is no difference."""
+    old, new = _pretty(before), _pretty(after)
+    if old == new:
+        return []
+    if len(before) + len(after) > _MOST_COMPARED:
+        return [f"{len(before)} bytes before, {len(after)} after: too many to be compared here; --json has both"]
+    return list(difflib.unified_diff(old, new, "before", "after", lineterm=""))
+
+
+def _pretty(raw: bytes) -> list[str]:
+    with contextlib.suppress(ValueError, RecursionError):  # an answer that can be read in two ways
+        raw = msgspec.json.format(legible.normalise(raw, lenient=True), indent=2)
+    return raw.decode(errors="replace").split("\n")
 
 
 def visible(text: str, console: Console) -> str:

@@ -31,7 +31,7 @@ from ..model import HookSpec
 from ..observed import Run
 from ..trial import Attempt, Trial
 from .page import as_json, document
-from .try_text import Told, because
+from .try_text import Told
 
 VERSION: Final = 1
 """The number of the document's format."""
@@ -45,7 +45,7 @@ _RUN: Final = (
 def for_programs(told: Told) -> str:
     """The document."""
     trial, attempt = told.trial, told.attempt
-    by, reason = because(trial)
+    by, reason = trial.because
     return document(
         {
             "v": VERSION,

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
-import difflib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from msgspec import Struct
 from rich.text import Text
 
-from .. import legible, plain, wire
+from .. import plain, wire
 from ..absence import Absent
 from ..checks.notes import Files
-from ..decision import Ground, Refuse
 from ..dialects.base import Group
 from ..errors import CANNOT, FINDINGS
 from ..model import Ended, Event, HookResult, HookSpec, Verdict
 from ..observed import Run
 from ..settings import OnAsk, OnTrouble, Settings
 from ..trial import Attempt, Trial
-from .page import label, new_page, put, row, short, visible
+from .page import diff, label, new_page, put, row, short, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _MOST: Final = 10_000  # characters of one text: some screens full; `--json` has all
-_MOST_COMPARED: Final = 1_000_000  # bytes of what is compared line by line: more takes seconds, and nobody reads it
 _ALLOWED: Final = {"allow": "allowed", "asked-allow": "allowed", "": "nothing is decided"}
 _WANTS: Final = {
     "stop": "wants all other calls that wait for their hooks to be denied, too",
@@ -158,33 +153,9 @@ def _changes(page: Console, told: Told) -> None:
     trial, attempt = told.trial, told.attempt
     may_run = trial.decision in ("allow", "asked-allow", "asked")
     if may_run and told.event in (None, Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST):
-        _diff(page, "arguments", attempt.arguments, trial.proposed or attempt.arguments)
+        diff(page, "arguments", attempt.arguments, trial.proposed or attempt.arguments)
     if attempt.result is not None and trial.answer and trial.decision in ("allow", "asked-allow"):
-        _diff(page, "result", attempt.result, trial.answer)
-
-
-def _diff(page: Console, name: str, before: bytes, after: bytes) -> None:
-    lines = compared(before, after)
-    put(page, Text.assemble((name, "bold"), "" if lines else ": unchanged"))
-    for one in lines:
-        row(page, Text("  "), one, {"-": "red", "+": "green"}.get(one[0], ""))
-    put(page, Text())
-
-
-def compared(before: bytes, after: bytes) -> list[str]:
-    """The lines of a diff between two JSON values; none if they are the same."""
-    old, new = _pretty(before), _pretty(after)
-    if old == new:
-        return []
-    if len(before) + len(after) > _MOST_COMPARED:
-        return [f"{len(before)} bytes before, {len(after)} after: too many to be compared; --json has both"]
-    return [line if line.strip() else " " for line in difflib.unified_diff(old, new, "before", "after", lineterm="")]
-
-
-def _pretty(raw: bytes) -> list[str]:
-    with contextlib.suppress(ValueError, RecursionError):  # an answer that can be read in two ways
-        raw = msgspec.json.format(legible.normalise(raw, lenient=True), indent=2)
-    return raw.decode(errors="replace").split("\n")
+        diff(page, "result", attempt.result, trial.answer)
 
 
 def _decision(page: Console, told: Told) -> None:
@@ -205,33 +176,14 @@ def _because(told: Told) -> Iterator[tuple[str, str]]:
     elif not trial.concerned:
         yield "reason", "no hook and no rule is about this call: it passes as it came"
     elif told.event is None or told.event in (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST):
-        by, reason = because(trial)
+        by, reason = trial.because
         if by and told.event is not Event.PERMISSION_REQUEST:
             yield "by", by
         if reason:
             yield "reason", reason
     if trial.decision == "asked":
         yield "asked", trial.question
-        yield "else", _cannot_ask(told.settings)
-
-
-def because(trial: Trial) -> tuple[str, str]:
-    """Who decided, in words, and why; empty where nobody had anything to say."""
-    judged = trial.judged
-    if isinstance(judged, Refuse):
-        by = (
-            f"the permission rule {judged.by}"
-            if judged.ground is Ground.RULE
-            else f"the {judged.event} hook {judged.by}"
-        )
-        failed = judged.ground in (Ground.TROUBLE, Ground.FAILED_CLOSED)
-        return by, f"it {judged.reason}" if failed else judged.reason
-    if judged is None:
-        return "", ""
-    if judged.question is not None:
-        settled = {"asked-deny": ", and on_ask denies", "asked-allow": ", and on_ask allows"}.get(trial.decision, "")
-        return f"{judged.question.by}{settled}", judged.question.reason
-    return ("a hook or rule, in the place of a person who was to be asked", "") if judged.asked else ("", "")
+        yield "fallback", _cannot_ask(told.settings)
 
 
 def _cannot_ask(settings: Settings) -> str:

@@ -1,0 +1,36 @@
+"""What `try` tells programs: values as they were spelled, and null for what is not there."""
+
+from __future__ import annotations
+
+import json
+
+from hookproxy.cli.try_json import for_programs
+from hookproxy.cli.try_text import Told
+from hookproxy.decision import Proceed
+from hookproxy.hooks import Hearing
+from hookproxy.model import Ended, HookResult, Statement, Verdict
+from hookproxy.observed import Run, Seen
+from hookproxy.settings import Settings
+from hookproxy.trial import Attempt, Trial
+from tests.rig import hook
+
+
+def test_numbers_and_bytes_stay_as_they_were() -> None:
+    result = HookResult(Ended.EXITED, 0, b"\xff\x1b", b"", 1.23456)
+    run = Run(hook("x"), b"{}", {"A": "\udcff"}, ("B",), result, Statement(hook("x"), result, Verdict()))
+    seen = Seen(runs=[run], hearing=Hearing(Proceed(b'{"a":1.50}'), b"{}"))
+    attempt = Attempt("write", b'{"big":123456789012345678901234567890.0}')
+    text = for_programs(Told(attempt, None, "files", Settings(), (), Trial("asked", seen, question="Allow?"), ()))
+    assert text.isascii()
+    assert '"big": 123456789012345678901234567890.0' in text
+    assert '"a": 1.50' in text
+    read = json.loads(text)
+    (shown,) = read["hooks"]
+    assert (shown["stdout"], shown["variables"], shown["ms"]) == ("\\xff\x1b", {"A": "\\udcff"}, 1.235)
+    assert (read["result"], read["question"], read["decision"]) == ({"before": None, "after": None}, "Allow?", "asked")
+
+
+def test_a_run_that_was_ended_before_it_answered_has_what_it_got() -> None:
+    seen = Seen(runs=[Run(hook("x"), b"{}", {}, ())])
+    read = json.loads(for_programs(Told(Attempt("write"), None, "files", Settings(), (), Trial("allow", seen), ())))
+    assert (read["hooks"][0]["stdin"], read["hooks"][0]["ended"], read["hooks"][0]["verdict"]) == ("{}", None, None)

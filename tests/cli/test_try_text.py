@@ -1,0 +1,81 @@
+"""What `try` tells people of a trial: a word for each decision, and a line for each thing that a hook can say."""
+
+from __future__ import annotations
+
+import pytest
+
+from hookproxy.cli.try_text import Told, verdict
+from hookproxy.decision import Comments, Ground, Proceed, Question, Refuse
+from hookproxy.hooks import Hearing
+from hookproxy.model import Ended, Event, HookResult, Permission, Statement, Verdict
+from hookproxy.observed import Seen
+from hookproxy.settings import Settings
+from hookproxy.trial import Attempt, Trial
+from tests.rig import group, hook
+
+FAILED = Statement(hook(""), HookResult(Ended.EXITED, 1), Verdict(trouble="exited with status 1"))
+
+
+def told(decision: str, refuse: Refuse | None = None, comments: Comments | None = None) -> Told:
+    judged = refuse or Proceed(question=Question("the rule", "") if decision == "asked" else None)
+    seen = Seen(hearing=Hearing(judged, b"{}"), comments=comments)
+    return Told(Attempt("write"), None, "files", Settings(), (), Trial(decision, seen), ())
+
+
+@pytest.mark.parametrize(
+    ("trial", "status", "word"),
+    [
+        (told("allow"), 0, "allowed"),
+        (told("asked-allow"), 0, "allowed"),
+        (told(""), 0, "nothing is decided"),
+        (told("asked"), 1, "a person would be asked"),
+        (told("deny", Refuse("guard", "")), 1, "refused"),
+        (told("asked-deny"), 1, "refused"),
+        (told("deny", Refuse("guard", "", ground=Ground.RULE)), 1, "refused"),
+        (told("deny", Refuse("guard", "", ground=Ground.TROUBLE)), 2, "refused, for a hook failed"),
+        (told("deny", Refuse("guard", "", ground=Ground.FAILED_CLOSED)), 2, "refused, for a hook failed"),
+        (told("allow", comments=Comments(withheld=(FAILED,))), 2, "the result is withheld"),
+        (told("allow", comments=Comments(hidden_by="x")), 1, "allowed, but the result is refused"),
+        (told("allow", comments=Comments(failed=True)), 1, "allowed, but the result is refused"),
+        (told("allow", comments=Comments(noted=(FAILED,), feedback=("x",))), 0, "allowed"),
+    ],
+)
+def test_each_decision_has_its_status_and_its_words(trial: Told, status: int, word: str) -> None:
+    assert (trial.status, trial.word) == (status, word)
+
+
+def test_all_that_a_hook_can_say_has_its_line() -> None:
+    said = Verdict(
+        permission=Permission.DENY,
+        reason="no",
+        arguments=b'{"a":1}',
+        feedback=("for the model",),
+        replacement=b"[]",
+        messages=("for the person",),
+        stop=True,
+        hides=True,
+        retry=True,
+        allows=("Bash(ls:*)",),
+        trouble="exited with status 1",
+    )
+    assert list(verdict(said)) == [
+        "trouble: it exited with status 1",
+        "deny: no",
+        'rewrites the arguments: {"a":1}',
+        "rewrites the result: []",
+        "wants all other calls that wait for their hooks to be denied, too",
+        "hides the result from the model",
+        "has the call repeated",
+        "tells the model: for the model",
+        "tells the person: for the person",
+        "allows for the session: Bash(ls:*)",
+    ]
+    assert list(verdict(Verdict())) == []
+    assert list(verdict(Verdict(reason="because"))) == ["reason: because"]
+
+
+def test_a_hook_is_placed_by_the_file_that_it_stands_in() -> None:
+    here, elsewhere = hook("a", Event.PRE_TOOL_USE), hook("b")
+    one = Told(Attempt("write"), None, "files", Settings(), (group(here),), Trial("allow", Seen()), ())
+    assert one.place(here) == ("hooks.json", "PreToolUse")
+    assert one.place(elsewhere) == ("", "hooks.json: PreToolUse")
