@@ -194,8 +194,9 @@ BESIDE: Final = {
     "checks/commands": {"checks/words"},
     "cli/init": {"cli/schema"},  # it writes where the schema lies
     "cli/completion": {"cli/__init__"},  # all verbs, whichever there are
-    # the entries of a configuration, where agents have it
-    "wrapping/entry": {"wrapping/agents"},
+    # servers are found where agents have them, and edited by the words that stand before their own
+    "wrapping/finding": {"wrapping/agents"},
+    "wrapping/entry": {"wrapping/finding", "wrapping/words"},
     "cli/unwrap": {"cli/wrap"},  # which shows and writes in the same way
     # one way of showing things, for all verbs that do
     "cli/check": {"cli/page"},

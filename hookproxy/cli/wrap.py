@@ -22,7 +22,8 @@ from ..dialects import DIALECTS
 from ..errors import FINDINGS, UserError
 from ..wrapping import agents, files
 from ..wrapping.diff import unified
-from ..wrapping.entry import PROGRAM, Entry, Kind, Options
+from ..wrapping.finding import Entry, Kind
+from ..wrapping.words import PROGRAM, Options
 from .base import add_sources, here, parser, show, visible
 
 if TYPE_CHECKING:
@@ -38,11 +39,12 @@ def main(arguments: Sequence[str]) -> int:
     chosen = options().parse_args(list(arguments))
     if chosen.file is None:
         return _list(chosen)
-    cwd = here()
-    given = _options(chosen, cwd)
+    given, notes = _options(chosen, here())
     snapshot = files.read(chosen.file)
     found = wrapping.read(chosen.file, snapshot.text)
     plan = wrapping.wrap(found, chosen.server, launcher(), given)
+    for note in notes:
+        _tell(note)
     for entry in plan.unchanged:
         _tell(f"{chosen.file}: {entry.place} {_left_alone(entry)}")
     for entry in plan.changed:
@@ -74,14 +76,14 @@ def add_choice(to: argparse.ArgumentParser) -> None:
     to.add_argument("--dry-run", action="store_true", help="show the diff, and write nothing")
 
 
-def _options(chosen: argparse.Namespace, cwd: str) -> Options:
-    """What the wrapped servers are started with: absolute, since an agent starts them anywhere."""
+def _options(chosen: argparse.Namespace, cwd: str) -> tuple[Options, list[str]]:
+    """What the wrapped servers are started with, absolute, since an agent starts them anywhere; and what to say."""
     loaded = load(chosen.config, chosen.hooks, None, os.environ, cwd)  # else no server would start any more
     settings = loaded.settings
-    if not loaded.groups and not (settings.allow or settings.ask or settings.deny):
-        _tell("no hook is configured yet: wrapped servers run as they did, until there is one")
+    idle = not loaded.groups and not (settings.allow or settings.ask or settings.deny)
+    notes = ["no hook is configured yet: wrapped servers run as they did, until there is one"] if idle else []
     config = None if chosen.config is None else _absolute(chosen.config, cwd)
-    return Options(config=config, hooks=tuple(_hook_file(item, cwd) for item in chosen.hooks))
+    return Options(config=config, hooks=tuple(_hook_file(item, cwd) for item in chosen.hooks)), notes
 
 
 def _hook_file(item: str, cwd: str) -> str:
@@ -122,9 +124,9 @@ def _show(lines: list[str]) -> None:
     with console.capture() as shown:
         for line in lines:
             style = "bold" if line.startswith(("--- ", "+++ ")) else _STYLES.get(line[:1], "")
-            safe = line.removesuffix("\r").replace("\t", "    ") if console.is_terminal else line
-            console.print(Text(visible(safe, console.encoding) if console.is_terminal else line, style), soft_wrap=True)
-    show(shown.get())
+            text = visible(line.removesuffix("\r"), console.encoding) if console.is_terminal else line
+            console.print(Text(text, style), soft_wrap=True)
+    show(shown.get().encode(console.encoding, "backslashreplace").decode(console.encoding))
 
 
 def _tell(text: str) -> None:

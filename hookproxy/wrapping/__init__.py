@@ -12,13 +12,18 @@ from typing import Final
 from ..dialects.hookfile import suggestion
 from ..errors import ConfigError
 from . import entry as entries
-from .base import Edit, Mapping, Syntax, Tree, edited, plain
-from .entry import Entry, Kind, Options, Wrapping
+from . import words
+from .base import Edit, Mapping, Syntax, Tree, edited, plain, shown
+from .finding import Entry, Kind, servers
 from .jsonfile import JSON
 from .tomlfile import TOML
+from .words import Options, Wrapping
 from .yamlfile import YAML
 
 SYNTAXES: Final = (JSON, TOML, YAML)
+
+LONGEST: Final = 2**20
+"""Characters of TOML and YAML, whose readers take seconds for as much: what people write by hand has thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +51,28 @@ class Plan:
 def read(path: str, text: str) -> Configuration:
     """What a configuration holds, by the ending of its name: YAML, TOML or else JSON. Raises ConfigError."""
     syntax = next((one for one in SYNTAXES if path.endswith(one.endings)), JSON)
+    if syntax is not JSON and len(text) > LONGEST:
+        raise ConfigError(path, f"is longer than {LONGEST} characters, which no {syntax.name} of an agent is")
     tree = syntax.read(path, text)
-    return Configuration(path, text, syntax, tree, tuple(entries.entries(path, text, tree, syntax)))
+    return Configuration(path, text, syntax, tree, tuple(servers(path, text, tree, syntax)))
 
 
 def wrapping(entry: Entry) -> Wrapping | None:
     """How an entry is wrapped, if it is."""
-    return entries.wrapping(entry.argv)
+    return words.wrapping(entry.argv)
 
 
 def wrap(found: Configuration, names: Sequence[str], launcher: tuple[str, ...], options: Options) -> Plan:
     """Put hookproxy in front of the servers of these names, of all if none are given. Raises ConfigError."""
 
-    def words(entry: Entry) -> tuple[str, ...]:
+    def ours(entry: Entry) -> tuple[str, ...]:
         return entries.ours(entry, launcher, options)
 
     return _plan(
         found,
         names,
-        lambda entry: entries.wrap(found.text, found.syntax, entry, words(entry)),
-        lambda entry: (*words(entry), *entries.own(entry)),
+        lambda entry: entries.wrap(found.text, found.syntax, entry, ours(entry)),
+        lambda entry: (*ours(entry), *entries.own(entry)),
     )
 
 
@@ -103,7 +110,7 @@ def _chosen(found: Configuration, names: Sequence[str]) -> list[Entry]:
     known = {entry.name for entry in found.entries}
     for name in names:
         if name not in known:
-            hint = suggestion(name, known) or f"its servers: {', '.join(sorted(known))}"
+            hint = suggestion(name, known) or f"its servers: {', '.join(map(shown, sorted(known)))}"
             raise ConfigError(found.path, f"there is no server {name!r} in it", hint)
     chosen = [entry for entry in found.entries if not names or entry.name in names]
     for entry in chosen if names else ():

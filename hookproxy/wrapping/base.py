@@ -111,6 +111,11 @@ def plain(tree: Tree) -> object:
     return tree.value
 
 
+def shown(name: str) -> str:
+    """A name out of a file, with nothing that a terminal would obey."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in name)
+
+
 def line_at(text: str, place: int) -> int:
     """The number of the line, from 1."""
     return text.count("\n", 0, max(place, 0)) + 1

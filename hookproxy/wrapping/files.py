@@ -46,8 +46,10 @@ def read(path: str) -> Snapshot:
         real = os.path.realpath(path)
         # A pipe that nobody writes to would be waited for, and a terminal could become ours.
         number = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-        with open(number, "rb") as file:
-            raw, seen = _content(path, file.fileno())
+        try:
+            raw, seen = _content(path, number)
+        finally:
+            os.close(number)
     except FileNotFoundError:
         raise ConfigError(path, "there is no such file") from None
     except OSError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hookproxy import wrapping
-from hookproxy.wrapping.entry import Options
+from hookproxy.wrapping.words import Options
 
 LAUNCHER: Final = ("/opt/hooks/bin/hookproxy",)
 OPTIONS: Final = Options(config="/etc/hooks.toml")

@@ -18,7 +18,7 @@ LAYOUTS = [
     '{"mcpServers": {"a": {"args": [ ], "command": "npx"}}}',
     '{"mcpServers": {"a": {"args": [/* none */], "command": "npx"}}}',
     '{"mcpServers": {"a": {"command" : "n\\u0070x"  , "args": [ "-y" , "\\/x" ] , }, }, }',
-    '{\r\n\t"mcpServers": {\r\n\t\t"a": {\r\n\t\t\t"command": "npx",\r\n\t\t\t"args": [\r\n\t\t\t\t"-y"\r\n\t\t\t]}}}\r\n',
+    '{\r\n\t"mcpServers": {\r\n\t\t"a": {\r\n\t\t\t"command": "npx",\r\n\t\t\t"args": [\r\n\t\t\t\t"-y"]}}}\r\n',
     '\ufeff{"mcpServers": {"a": {"env": {"K": "v"}, "command": "npx", "cwd": "/", "type": "stdio"}}}\n\n',
     '// first\n{"mcpServers": {"a": {\n  // why\n  "command": "npx" // this one\n  // end\n}}} // last',
     '{"mcpServers": {"a": {\n  "command": "npx", // this one\n  /* and */ "args": [ // those\n    "x" // x\n  ]\n}}}',
@@ -37,7 +37,7 @@ def test_wrapping_can_be_undone_to_the_byte(text: str) -> None:
 
 
 def test_only_command_and_args_change_and_the_layout_is_that_of_the_file() -> None:
-    text = '{\n  "mcpServers": {\n    "a": {\n      "command": "npx", // why\n      "args": [\n        "-y"\n      ]\n    }\n  }\n}\n'
+    text = '{"mcpServers": {"a": {\n      "command": "npx", // why\n      "args": [\n        "-y"\n      ]\n}}}\n'
     assert wrapped("x.json", text) == text.replace('"npx"', '"/opt/hooks/bin/hookproxy"').replace(
         '        "-y"',
         "\n".join(f'        "{word}",' for word in ("run", "--name", "a", "--config", "/etc/hooks.toml", "--", "npx"))

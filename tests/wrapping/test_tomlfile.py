@@ -8,11 +8,11 @@ import pytest
 
 from hookproxy import wrapping
 from hookproxy.errors import ConfigError
-from tests.wrapping.roundtrip import argv, unwrapped, wrapped
+from tests.wrapping.roundtrip import LAUNCHER, OPTIONS, argv, unwrapped, wrapped
 
 LAYOUTS = [
     '[mcp_servers.a]\ncommand = "npx"\nargs = ["-y", "x"]\n',
-    '# top\nmodel = "m"  # here\n\n[mcp_servers.a] # why\ncommand = "npx" # this\n# end\n[mcp_servers.a.env]\nK = "v"\n',
+    '# top\nmodel = "m" # here\n\n[mcp_servers.a] # why\ncommand = "npx" # this\n# end\n[mcp_servers.a.env]\nK=1\n',
     '[mcp_servers.a]\ncommand = "npx"',
     '[mcp_servers.a]\r\n  command\t=\t"npx"\r\n\r\n[other]\r\nx = 1\r\n',
     "[mcp_servers.a]\nargs = []\ncommand = 'C:\\x'\n",
@@ -59,7 +59,7 @@ def test_what_others_change_later_survives() -> None:
 
 def test_a_name_that_needs_quotes_gets_them() -> None:
     new = wrapped("config.toml", '[mcp_servers."a\\"\\u0001\\u007f"]\ncommand = \'x\'\n')
-    assert argv("config.toml", new)['mcp_servers.a"\x01\x7f'][3] == 'a"\x01\x7f'
+    assert argv("config.toml", new)['mcp_servers.a"\\x01\\x7f'][3] == 'a"\x01\x7f'
 
 
 @pytest.mark.parametrize(
@@ -80,5 +80,5 @@ def test_a_name_that_needs_quotes_gets_them() -> None:
 )
 def test_what_cannot_be_wrapped_is_refused(text: str, what: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        wrapping.wrap(wrapping.read("config.toml", text), (), ("/bin/hookproxy",), wrapping.Options())
+        wrapping.wrap(wrapping.read("config.toml", text), (), LAUNCHER, OPTIONS)
     assert what in str(caught.value)

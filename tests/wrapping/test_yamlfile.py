@@ -7,17 +7,17 @@ import yaml
 
 from hookproxy import wrapping
 from hookproxy.errors import ConfigError
-from tests.wrapping.roundtrip import argv, unwrapped, wrapped
+from tests.wrapping.roundtrip import LAUNCHER, OPTIONS, argv, unwrapped, wrapped
 
 LAYOUTS = [
     "extensions:\n  a:\n    cmd: npx\n    args:\n      - -y\n      - x\n    enabled: true\n",
     "extensions:\n  a:\n    args:\n    - -y\n    - x\n    cmd: npx\n    type: stdio\n",
-    "# top\nGOOSE_MODEL: m # here\nextensions: # all\n  a: # why\n    cmd: npx # this\n    args: [] # none\n    envs: {}\n",
+    "# top\nGOOSE_MODEL: m # here\nextensions: # all\n  a: # why\n    cmd: npx # this\n    args: [] # none\n",
     "extensions:\n  a:\n    type: stdio\n    cmd: npx",
     "extensions:\n  a:\n    cmd: npx\n    args: [-y, 'x', \"z\"]\n    timeout: 300\n    enabled: false\n",
-    "extensions:\n  a:\n    cmd: npx\n    args: [\n      -y,\n      x,\n    ]\n  b: {cmd: y, args: [z]}\n  c: {cmd: y}\n",
+    "extensions:\n  a:\n    cmd: npx\n    args: [\n      -y,\n      x,\n    ]\n  b: {cmd: y, args: [z]}\n  c: {cmd: y}",
     "extensions:\r\n  a:\r\n    cmd: 'np''x'\r\n    args:\r\n      - x\r\n  dev:\r\n    type: builtin\r\n",
-    'extensions:\n  "a b":\n    "cmd": "n\\u0070x"\n    args:\n      # first\n      - "x" # x\n      # last\n\nother: 1\n',
+    'extensions:\n  "a b":\n    "cmd": "n\\u0070x"\n    args:\n      # first\n      - "x" # x\n      # last\n\nz: 1\n',
     "extensions:\n  a:\n    cmd: npx\n    args:\n\n      - '- -'\n",
     "extensions:\n  far:\n    type: sse\n    uri: https://x\n  a:\n    cmd: npx\n    args: ['ä🚀', '#', '- x']\n",
     "\ufeffextensions:\n  a:\n    cmd: npx\n",
@@ -57,7 +57,7 @@ def test_a_file_that_goose_wrote_anew_is_unwrapped_to_the_same_values(args: str)
 
 def test_a_name_that_needs_quotes_gets_them() -> None:
     new = wrapped("config.yaml", 'extensions:\n  "a\\"\\x01\\u2028\\U0001F511":\n    cmd: x\n')
-    assert argv("config.yaml", new)['extensions.a"\x01\u2028🔑'][3] == 'a"\x01\u2028🔑'
+    assert argv("config.yaml", new)['extensions.a"\\x01\\u2028🔑'][3] == 'a"\x01\u2028🔑'
 
 
 @pytest.mark.parametrize(
@@ -88,5 +88,5 @@ def test_a_name_that_needs_quotes_gets_them() -> None:
 )
 def test_what_cannot_be_wrapped_is_refused(text: str, what: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        wrapping.wrap(wrapping.read("config.yaml", text), (), ("/bin/hookproxy",), wrapping.Options())
+        wrapping.wrap(wrapping.read("config.yaml", text), (), LAUNCHER, OPTIONS)
     assert what in str(caught.value)

@@ -1,0 +1,57 @@
+"""`hookproxy unwrap`: every byte comes back, and what others changed since stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hookproxy.cli.unwrap import USAGE, main
+from hookproxy.errors import UserError
+from tests.cli.test_wrap import CODEX, configuration, run
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "config.toml"
+    path.write_text(CODEX)
+    path.chmod(0o600)
+    return path
+
+
+def test_every_byte_comes_back(file: Path) -> None:
+    assert run(file.parent, "wrap", str(file)).returncode == 0
+    assert file.read_text() != CODEX
+    done = run(file.parent, "unwrap", str(file))
+    assert done.returncode == 0
+    assert '+command = "npx" # why\n' in done.stdout
+    assert "unwrapped: mcp_servers.git" in done.stderr
+    assert file.read_text() == CODEX
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_is_not_wrapped_stays_as_it_is(file: Path) -> None:
+    done = run(file.parent, "unwrap", str(file))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == f"{file}: nothing to do\n"
+
+
+def test_a_dry_run_writes_nothing_and_one_server_is_one_server(tmp_path: Path) -> None:
+    file = tmp_path / "x.json"
+    file.write_text(configuration("git", "time"))
+    run(tmp_path, "wrap", "x.json")
+    wrapped = file.read_text()
+    assert "would be: mcpServers.time" in run(tmp_path, "unwrap", "x.json", "--server", "time", "--dry-run").stderr
+    assert file.read_text() == wrapped
+    assert run(tmp_path, "unwrap", "x.json", "--server", "time").returncode == 0
+    run(tmp_path, "unwrap", "x.json", "--server", "git")
+    assert file.read_text() == configuration("git", "time")
+
+
+def test_errors_say_what_and_where(file: Path) -> None:
+    done = run(file.parent, "unwrap", str(file), "--server", "gti")
+    assert done.returncode == 2
+    assert done.stderr == f"error: {file}: there is no server 'gti' in it\nhint: did you mean 'git'?\n"
+    with pytest.raises(UserError, match="required: FILE") as caught:
+        main([])
+    assert USAGE in caught.value.hint

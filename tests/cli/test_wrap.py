@@ -1,0 +1,228 @@
+"""`hookproxy wrap` as people get it: the real program, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from hookproxy.cli.wrap import USAGE, main
+from hookproxy.errors import UserError
+
+HOOKPROXY: Final = str(Path(sys.executable).with_name("hookproxy"))
+CODEX: Final = '# mine\n[mcp_servers.git]\ncommand = "npx" # why\nargs = ["git"]\n'
+ERRORS: Final = [
+    (["no.json"], "no.json: there is no such file"),
+    (["."], "is a folder, not a file"),
+    (["x.json", "--server", "gti"], "there is no server 'gti' in it\nhint: did you mean 'git'?"),
+    (["x.json", "--config", "no.toml"], "no.toml: there is no such file"),
+    (["x.json", "--hooks", "no.json"], "there is no such file"),
+    (["x.json", "more"], "unrecognized arguments: more"),
+    (["--dry-run"], f"no file is named\nhint: usage: {USAGE}"),
+    (["--config", "x"], "no file is named"),
+]
+
+
+def run(folder: Path, verb: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [HOOKPROXY, verb, *arguments],
+        cwd=folder,
+        env=os.environ | variables,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+
+
+def configuration(*names: str, **more: object) -> str:
+    servers = {name: {"command": "npx", "args": [name]} for name in names}
+    return json.dumps({"mcpServers": servers | more}, indent=2) + "\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "x.json").write_text(configuration("git", "time"))
+    (tmp_path / "hooks.toml").write_text('[[hooks.PreToolUse]]\ncommand = "true"\n')
+    return tmp_path
+
+
+def servers(file: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(file.read_text())["mcpServers"]
+    return found
+
+
+def test_it_shows_a_diff_and_writes_what_an_agent_can_start_from_anywhere(folder: Path) -> None:
+    before = (folder / "x.json").read_text()
+    done = run(folder, "wrap", "x.json", "--server", "git", "--config", "hooks.toml", "--hooks", "./h")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (folder / "x.json").read_text() == before
+    done = run(folder, "wrap", "x.json", "--server", "git", "--config", "hooks.toml")
+    assert done.returncode == 0
+    assert done.stdout.startswith("--- x.json\n+++ x.json\n@@ ")
+    assert '-      "command": "npx",\n' in done.stdout
+    assert done.stderr.startswith("x.json: wrapped: mcpServers.git; as it was before: ")
+    assert servers(folder / "x.json") == {
+        "git": {
+            "command": HOOKPROXY,
+            "args": ["run", "--name", "git", "--config", str(folder / "hooks.toml"), "--", "npx", "git"],
+        },
+        "time": {"command": "npx", "args": ["time"]},
+    }
+    assert (folder / "x.json.hookproxy-backup").read_text() == before
+
+
+def test_a_second_time_there_is_nothing_to_do(folder: Path) -> None:
+    run(folder, "wrap", "x.json", "--config", "hooks.toml")
+    text = (folder / "x.json").read_text()
+    inode = (folder / "x.json").stat().st_ino
+    done = run(folder, "wrap", "x.json")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "mcpServers.git is wrapped already: " in done.stderr
+    assert f"run --name git --config {folder}/hooks.toml\n" in done.stderr
+    assert done.stderr.endswith("x.json: nothing to do\n")
+    assert (folder / "x.json").read_text() == text
+    assert (folder / "x.json").stat().st_ino == inode
+
+
+def test_a_dry_run_writes_nothing(folder: Path) -> None:
+    before = (folder / "x.json").read_text()
+    done = run(folder, "wrap", "x.json", "--dry-run")
+    assert done.returncode == 0
+    assert '+      "command"' in done.stdout
+    assert "nothing was written" in done.stderr
+    assert (folder / "x.json").read_text() == before
+    assert sorted(os.listdir(folder)) == ["hooks.toml", "x.json"]
+
+
+def test_hook_files_are_made_absolute_and_keep_their_dialect(folder: Path) -> None:
+    hooks = {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "true"}]}]}}
+    (folder / "h.json").write_text(json.dumps(hooks))
+    assert run(folder, "wrap", "x.json", "--hooks", "claude=h.json", "--hooks", "./h.json").returncode == 0
+    args = servers(folder / "x.json")["git"]["args"]
+    assert args[3:7] == ["--hooks", f"claude={folder}/h.json", "--hooks", f"{folder}/h.json"]
+
+
+def test_without_any_hook_it_says_so(folder: Path) -> None:
+    assert "no hook is configured yet" in run(folder, "wrap", "x.json", "--dry-run").stderr
+    assert "no hook" not in run(folder, "wrap", "x.json", "--dry-run", "--config", "hooks.toml").stderr
+
+
+def test_remote_servers_are_left_alone_with_a_note(folder: Path) -> None:
+    far, both = {"url": "https://x"}, {"url": "https://y", "command": "z"}
+    (folder / "x.json").write_text(configuration("git", far=far, both=both))
+    done = run(folder, "wrap", "x.json")
+    assert done.returncode == 0
+    assert "mcpServers.far is left alone: it is reached at an address" in done.stderr
+    assert "mcpServers.both has an address, too" in done.stderr
+    assert servers(folder / "x.json")["far"] == far
+
+
+def test_the_module_is_named_where_there_is_no_script(folder: Path) -> None:
+    command = [sys.executable, "-m", "hookproxy", "wrap", "x.json"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=60)
+    (folder / "hookproxy").mkdir()  # what the agent happens to work in is not what was installed
+    (folder / "hookproxy" / "__main__.py").write_text("raise SystemExit(99)")
+    git = servers(folder / "x.json")["git"]
+    assert [git["command"], *git["args"][:4]] == [sys.executable, "-P", "-m", "hookproxy", "run"]
+    end = git["args"].index("--") + 1
+    started = subprocess.run(
+        [git["command"], *git["args"][:end], "true"], cwd=folder, stdin=subprocess.PIPE, timeout=60
+    )
+    assert started.returncode == 0
+
+
+@pytest.mark.parametrize(("arguments", "what"), ERRORS)
+def test_errors_say_what_and_where(folder: Path, arguments: list[str], what: str) -> None:
+    before = {name: (folder / name).read_bytes() for name in os.listdir(folder)}
+    done = run(folder, "wrap", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert what in done.stderr
+    assert {name: (folder / name).read_bytes() for name in os.listdir(folder)} == before
+
+
+def test_arguments_are_checked_before_anything_else() -> None:
+    with pytest.raises(UserError, match="expected one argument"):
+        main(["x.json", "--server"])
+
+
+def on_a_terminal(folder: Path, *arguments: str, **variables: str) -> str:
+    ours, terminal = pty.openpty()
+    env = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
+    env |= {"TERM": "xterm-256color", **variables}
+    shown = b""
+    with subprocess.Popen(
+        [HOOKPROXY, *arguments], cwd=folder, env=env, stdin=terminal, stdout=terminal, stderr=terminal
+    ):
+        os.close(terminal)
+        try:
+            while piece := os.read(ours, 65536):
+                shown += piece
+        except OSError:  # so Linux says that the other side has closed
+            pass
+        os.close(ours)
+    return shown.decode().replace("\r\n", "\n")
+
+
+def test_colours_are_for_terminals_and_nothing_in_a_file_reaches_one_raw(folder: Path) -> None:
+    (folder / "x.json").write_text('{"mcpServers": {"\u202eevil\x9b31m": {"command": "a\u202eb"}}}')
+    shown = on_a_terminal(folder, "wrap", "x.json", "--dry-run")
+    assert "\x1b[31m-{" in shown
+    assert "\u202e" not in shown
+    assert "\x9b" not in shown
+    assert "\\u202eevil\\x9b31m" in shown
+    plain = on_a_terminal(folder, "wrap", "x.json", "--dry-run", NO_COLOR="1")
+    assert "\x1b[3" not in plain
+    assert "\n-{" in plain
+
+
+def test_an_output_that_knows_ascii_alone_is_no_obstacle(folder: Path) -> None:
+    (folder / "x.json").write_text('{"mcpServers": {"ключ": {"command": "x"}}}', "utf-8")
+    done = run(folder, "wrap", "x.json", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert "\\u043a" in done.stdout
+
+
+# --- without a file ---
+
+
+def test_it_lists_what_is_there_and_what_is_wrapped(folder: Path, home: Path) -> None:
+    (folder / ".mcp.json").write_text(
+        configuration("git", far={"url": "https://x"}, off={"command": "x", "disabled": True})
+    )
+    (home / ".codex").mkdir()
+    (home / ".codex" / "config.toml").write_text(CODEX)
+    (home / ".gemini").mkdir()
+    (home / ".gemini" / "settings.json").write_text('{"theme": "dark"}')
+    assert run(folder, "wrap", str(home / ".codex" / "config.toml")).returncode == 0
+    done = run(folder, "wrap")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        f"{home}/.codex/config.toml  Codex\n"
+        f"  mcp_servers.git  wrapped: {HOOKPROXY} run --name git\n\n"
+        f"{folder}/.mcp.json  Claude Code\n"
+        "  mcpServers.git  not wrapped\n  mcpServers.far  remote\n  mcpServers.off  not wrapped, disabled\n\n"
+    )
+
+
+def test_where_there_is_nothing_it_says_so(folder: Path) -> None:
+    done = run(folder, "wrap")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "no agent's configuration with servers was found\n"
+
+
+def test_a_configuration_that_cannot_be_read_is_told_and_does_not_hide_the_others(folder: Path, home: Path) -> None:
+    (home / ".claude.json").write_text('{"mcpServers": {}, "mcpServers": {}}')
+    os.mkfifo(folder / "opencode.json")
+    (folder / ".mcp.json").write_text(configuration("git"))
+    done = run(folder, "wrap")
+    assert done.returncode == 1
+    assert "mcpServers.git" in done.stdout
+    assert ".claude.json:1: the key 'mcpServers' stands twice" in done.stderr
+    assert "opencode.json: is no ordinary file" in done.stderr
