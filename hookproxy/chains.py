@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -19,8 +18,7 @@ _DIGITS: Final = 9  # of the number of a file that has another name by now: no m
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-@dataclass(frozen=True, slots=True)
-class Tail:
+class Tail(msgspec.Struct, frozen=True):
     """What the end of a file says to the next line."""
 
     previous: str = ""

@@ -86,7 +86,7 @@ def load(config: str | None, hooks: Sequence[str], audit: str | None, environ: M
     path = _users_own(around) if config is None else around.find(config, cwd)
     settings, read = _read_config(path, around) if path else (Settings(), [])
     if audit is not None:
-        settings = replace(settings, audit_file=around.find(audit, cwd))
+        settings = replace(settings, audit_file=_audit_file(audit, cwd, around))
     if settings.audit_required and not settings.audit_file:
         raise ConfigError(path, "audit.required is true, but no file is named", "set audit.file, or use --audit FILE")
     for item in hooks:
@@ -117,6 +117,7 @@ def _users_own(around: _Surroundings) -> str:
 
 def _read_config(path: str, around: _Surroundings) -> tuple[Settings, list[_Read]]:
     from .config_models import DIALECT_OPTIONS, WARMTH, parse  # pydantic: 40 ms, for those who have this file only
+    from .config_patterns import check_patterns
 
     file = parse(path, _text(path))
     folder = os.path.dirname(path)
@@ -129,21 +130,8 @@ def _read_config(path: str, around: _Surroundings) -> tuple[Settings, list[_Read
         use = _Use(table.file, folder, where, dialect, table.tool_names, table.on_trouble, options, warmth)
         read.extend(_read_use(use, around))
     read.append((_own_group(file, path), ()))
-    _check_rules(file, path)
+    check_patterns(file, path)
     return _settings(file, folder, around), read
-
-
-def _check_rules(file: ConfigFile, path: str) -> None:
-    """Raise ConfigError for a permission rule that is none."""
-    from .rules import HINT, parsed
-
-    for key in ("allow", "ask", "deny"):
-        rules: list[str] = getattr(file.permissions, key)
-        for number, rule in enumerate(rules):
-            try:
-                parsed(rule)
-            except ValueError as problem:
-                raise ConfigError(f"{path}: permissions.{key}[{number}]", str(problem), HINT) from None
 
 
 def _settings(file: ConfigFile, folder: str, around: _Surroundings) -> Settings:
@@ -154,15 +142,27 @@ def _settings(file: ConfigFile, folder: str, around: _Surroundings) -> Settings:
         prompter=_prompter(file, folder),
         feedback=file.feedback,
         max_message_bytes=file.max_message_bytes,
-        audit_file=around.find(file.audit.file, folder) if file.audit.file else "",
+        audit_file=_audit_file(file.audit.file, folder, around),
         audit_required=file.audit.required,
         audit_digest=file.audit.arguments == "digest",
         audit_all_calls=file.audit.calls == "all",
+        audit_chain=file.audit.chain,
+        audit_shared=file.audit.shared,
+        audit_max_file_bytes=file.audit.max_file_bytes or 0,
+        audit_redact=tuple(file.audit.redact),
+        audit_redact_keys=tuple(file.audit.redact_keys),
+        otel=file.otel.enabled,
+        otel_endpoint=file.otel.endpoint or "",
         allow=tuple(file.permissions.allow),
         ask=tuple(file.permissions.ask),
         deny=tuple(file.permissions.deny),
         hide_denied=file.permissions.hide_denied,
     )
+
+
+def _audit_file(file: str | None, folder: str, around: _Surroundings) -> str:
+    """With a slash at its end, it stays a folder that may not be there yet."""
+    return (around.find(file, folder) + "/" * file.endswith("/")) if file else ""
 
 
 def _prompter(file: ConfigFile, folder: str) -> tuple[str, ...]:

@@ -8,16 +8,17 @@ from __future__ import annotations
 import tomllib
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
+from .config_audit import Audit, Otel
 from .config_errors import not_toml, wrong_key
+from .config_table import Path, Table
 from .model import Event
 from .settings import Delivery, OnAsk, OnTrouble, Settings, ToolNames
 
 LEAST_MESSAGE_BYTES: Final = 1024  # less would not hold an initialize request
 _DEFAULT: Final = Settings()
 
-_Path = Annotated[str, Field(min_length=1)]
 _Rule = Annotated[str, Field(min_length=1)]
 # TOML has no enums: a string that names a member will do.
 _OnTrouble = Annotated[OnTrouble, Field(strict=False)]
@@ -26,16 +27,10 @@ _Delivery = Annotated[Delivery, Field(strict=False)]
 _ToolNames = Annotated[ToolNames, Field(strict=False)]
 
 
-class Table(BaseModel):
-    """A table of the file: no keys but the named, and no values but of their type."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
 class Use(Table):
     """A hook file of another system, as it is."""
 
-    file: _Path = Field(
+    file: Path = Field(
         description="The hook file. A folder means its *.json files, and a glob pattern those that match. "
         "A relative path starts from the folder of hookproxy.toml, `~` from the home folder."
     )
@@ -46,7 +41,7 @@ class Use(Table):
         "Not given: what its dialect is used to.",
     )
     on_trouble: _OnTrouble | None = Field(None, description="As the top-level key, for the hooks of this file.")
-    agent: _Path | None = Field(
+    agent: Path | None = Field(
         None, description="docker-agent: the agent in the file whose hooks are meant; not given: root."
     )
     await_post: bool | None = Field(
@@ -162,22 +157,6 @@ class OwnHooks(Table):
         return hooks
 
 
-class Audit(Table):
-    """The audit log: one line of JSON for each call."""
-
-    file: _Path | None = Field(
-        None,
-        description="Where lines are appended. A relative path starts from the folder of hookproxy.toml.",
-    )
-    required: bool = Field(False, description="Refuse a call whose line cannot be written.")
-    arguments: Literal["full", "digest"] = Field(
-        "full", description='"full": the call\'s arguments; "digest": their SHA-256 instead.'
-    )
-    calls: Literal["judged", "all"] = Field(
-        "judged", description='"judged": calls that a hook concerns; "all": the others, too.'
-    )
-
-
 class Permissions(Table):
     """Permission rules, as `Tool` or `Tool(what)`: globs over a tool's names. Deny beats ask beats allow."""
 
@@ -194,7 +173,7 @@ class Permissions(Table):
 class Prompter(Table):
     """`on_ask_fallback = { command = ["./ask"] }`: a program that asks the person, by a dialog or a chat message."""
 
-    command: Annotated[list[_Path], Field(min_length=1)] = Field(
+    command: Annotated[list[Path], Field(min_length=1)] = Field(
         description="The program and its arguments; a relative path starts from the folder of hookproxy.toml. It reads "
         "the question as JSON (server, tool, arguments, reason, asked_by) and exits with 0 for yes, 2 for no."
     )
@@ -234,6 +213,7 @@ class ConfigFile(Table):
         Permissions(), description="Permission rules, judged on the final arguments, after every rewrite."
     )
     audit: Audit = Field(Audit(), description="The audit log.")
+    otel: Otel = Field(Otel(), description="Spans and metrics for an OpenTelemetry collector.")
 
 
 def parse(path: str, text: str) -> ConfigFile:

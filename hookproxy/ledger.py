@@ -11,7 +11,6 @@ import fcntl
 import os
 import select
 import stat
-from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
@@ -19,17 +18,20 @@ import msgspec
 
 from .chains import Tail, line_hash, predecessor, rotations, tail_of
 
-PATIENCE: Final = 0.25
-"""Seconds that are waited for the lock, once: a turn takes 0.1 ms, and calls wait with us. After that, no more."""
+PATIENCE: Final = 1.0
+"""Seconds that are waited for the lock, once: a turn takes 0.1 ms, but who has it may get no processor meanwhile."""
+
+IMPATIENCE: Final = 0.005
+"""Seconds that are waited from then on until it is free again: all calls wait with us."""
 
 _NAP: Final = 0.0005  # seconds between two looks at the lock: some turns
 _FLAGS: Final = os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_CHAINED: Final = 160  # bytes that a chain adds to a line
 _OWN: Final = 0o600  # arguments may hold secrets: for their owner alone
 _SHARED: Final = 0o660  # for the group of the folder
 
 
-@dataclass(frozen=True, slots=True)
-class Ways:
+class Ways(msgspec.Struct, frozen=True):
     """How a file is kept."""
 
     chain: bool = False
@@ -98,7 +100,7 @@ class Ledger:
 
     def _write(self, line: bytes) -> None:
         size = os.fstat(self._fd).st_size if self._regular else 0
-        if self._ways.limit and size > 0 and size + len(line) > self._ways.limit and self._rotate():
+        if size > 0 and self._is_full(size + len(line)) and self._rotate():
             size = 0
         if self._ways.chain:
             line = self._chained(line, size)
@@ -109,6 +111,9 @@ class Ledger:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if self._ways.chain:
             self._tail, self._size = Tail(line_hash(line[:-1])), size + written
+
+    def _is_full(self, size: int) -> bool:
+        return 0 < self._ways.limit < size + _CHAINED * self._ways.chain
 
     def _ends_amid(self, size: int) -> bool:
         """The file's last line has no end."""
@@ -202,7 +207,7 @@ class Ledger:
     def _lock(self) -> None:
         """Wait for our turn, and open what is to be written then. Raises OSError."""
         path = f"{self._path}.lock"
-        until = monotonic() + (0 if self._impatient else PATIENCE)
+        until = monotonic() + (IMPATIENCE if self._impatient else PATIENCE)
         while True:
             if self._lock_fd < 0:
                 if not self._ways.shared:

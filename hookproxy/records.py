@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import BinaryIO, Final
 
@@ -20,8 +20,7 @@ LONGEST: Final = 160 * 1024 * 1024
 _PIECE: Final = 1024 * 1024  # bytes read at a time: enough that few lines come in pieces
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """One line of a file as it stands there."""
 
     number: int
@@ -116,8 +115,7 @@ class NoteRecord(msgspec.Struct, frozen=True):
         return moment(self.time)
 
 
-@dataclass(frozen=True, slots=True)
-class NoRecord:
+class NoRecord(msgspec.Struct, frozen=True):
     """A line that cannot be read as a record, and why."""
 
     line: int
@@ -165,13 +163,19 @@ def open_file(path: str) -> BinaryIO:
         raise UserError(f"{path!r}: is not a path: a NUL character is in it") from None
 
 
+@contextmanager
+def unreadable(path: str) -> Iterator[None]:
+    """Makes of a failure to read the file an error that names it: raises UserError for OSError."""
+    try:
+        yield
+    except OSError as problem:
+        raise UserError(f"{path}: cannot be read: {problem.strerror}") from None
+
+
 def read(path: str) -> Iterator[Entry]:
     """The records of an audit file, in its order, one in memory at a time. Raises UserError if it cannot be read."""
-    with open_file(path) as file:
-        try:
-            yield from entries(file)
-        except OSError as problem:
-            raise UserError(f"{path}: cannot be read: {problem.strerror}") from None
+    with open_file(path) as file, unreadable(path):
+        yield from entries(file)
 
 
 def entries(file: BinaryIO) -> Iterator[Entry]:

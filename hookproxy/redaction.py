@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from . import legible, wire
 
@@ -16,8 +17,7 @@ LONGEST: Final = 64 * 1024
 """Characters of the longest text that is searched: a pattern's work may grow with the square. Longer ones go whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class Redaction:
+class Redaction(msgspec.Struct, frozen=True):
     """What is secret: texts that a pattern finds, and values whose member has one of these names."""
 
     patterns: tuple[re.Pattern[str], ...]

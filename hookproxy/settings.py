@@ -66,6 +66,10 @@ class Settings(Struct, frozen=True):
     """Regular expressions that find secrets in texts."""
     audit_redact_keys: tuple[str, ...] = ()
     """Names of members whose values are secret."""
+    otel: bool = False
+    """Spans and metrics of judged calls go to a collector."""
+    otel_endpoint: str = ""
+    """Where it is; empty: where its own variables say."""
     allow: tuple[str, ...] = ()
     """Permission rules as written; `rules` reads them."""
     ask: tuple[str, ...] = ()

@@ -61,6 +61,9 @@ FLOORS: Final = {
     # the edges: files, processes, descriptors
     "config_errors": 2,
     "config_models": 2,
+    "config_table": 2,
+    "config_audit": 2,
+    "config_patterns": 2,
     "config": 2,
     "audit": 2,
     "chains": 2,
@@ -94,6 +97,7 @@ FLOORS: Final = {
     "absence": 3,
     "replaying": 3,
     # for people
+    "reading": 3,  # what `audit` shows
     "checks": 3,  # what `check` looks for
     "completions": 3,  # scripts with which shells complete command lines
     "wrapping": 3,  # what `wrap` and `unwrap` do to a configuration
@@ -157,8 +161,10 @@ BESIDE: Final = {
     "seals": {"calls"},
     "forwarding": {"answers", "calls", "questions", "seals"},
     # the models are a module of their own so that pydantic is imported only where hookproxy.toml is read
-    "config": {"config_models"},
-    "config_models": {"config_errors"},
+    "config": {"config_models", "config_patterns"},
+    "config_patterns": {"config_models"},
+    "config_models": {"config_audit", "config_errors", "config_table"},
+    "config_audit": {"config_table"},
     # only process starts processes
     "runners": {"process"},
     "runners/command": {"runners/running", "runners/shell", "runners/watch"},

@@ -1,6 +1,7 @@
 """A process that appends lines to an audit file until it is ended: `writer.py FILE NAME CHAIN SHARED LIMIT`.
 
-It says on standard output the number of each line that was written, so that a test knows what must be there.
+It says on standard output the number of a line that was written, and with it each before: a test knows what must be
+there. A line that could not be written, because others had the lock for too long, is written with the next one.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def main() -> None:
         problem = audit.write(Record(name, "files", "write", b"%d" % number, b'{"x":"%b"}' % (b"y" * size)))
         if not problem:
             os.write(1, b"%d\n" % number)
-            number += 1
+        number += 1
 
 
 if __name__ == "__main__":

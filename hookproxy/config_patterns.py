@@ -1,0 +1,42 @@
+"""Permission rules and regular expressions of hookproxy.toml that are none stop start-up (law 3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .errors import ConfigError
+
+if TYPE_CHECKING:
+    from .config_models import ConfigFile
+
+
+def check_patterns(file: ConfigFile, path: str) -> None:
+    """Raise ConfigError for the first rule or pattern of the file that cannot be read."""
+    _rules(file, path)
+    _secrets(file, path)
+
+
+def _rules(file: ConfigFile, path: str) -> None:
+    """Raise ConfigError for a permission rule that is none."""
+    from .rules import HINT, parsed
+
+    for key in ("allow", "ask", "deny"):
+        rules: list[str] = getattr(file.permissions, key)
+        for number, rule in enumerate(rules):
+            try:
+                parsed(rule)
+            except ValueError as problem:
+                raise ConfigError(f"{path}: permissions.{key}[{number}]", str(problem), HINT) from None
+
+
+def _secrets(file: ConfigFile, path: str) -> None:
+    """Raise ConfigError for a pattern of secrets that is none: it would leave them in the audit."""
+    from .redaction import pattern
+
+    for number, text in enumerate(file.audit.redact):
+        try:
+            pattern(text)
+        except ValueError as problem:
+            raise ConfigError(
+                f"{path}: audit.redact[{number}]", str(problem), "a literal string: 'sk-[a-z]+'"
+            ) from None
