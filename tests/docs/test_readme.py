@@ -211,8 +211,10 @@ def test_what_hooks_are_said_to_read_is_what_they_read(project: Path) -> None:
 
 def test_the_usage_is_that_of_the_program() -> None:
     assert f"`{USAGE}`" in section("Command line")
+    assert "](docs/reference.md)" in TEXT
+    reference = (ROOT / "docs" / "reference.md").read_text("utf-8")
     for verb in VERBS:
-        assert f"hookproxy {verb}" in TEXT
+        assert f"\n### hookproxy {verb}\n\n`hookproxy {verb}" in reference
 
 
 def test_the_map_shows_every_module() -> None:
