@@ -68,7 +68,7 @@ class Audit:
         if self.path:  # else nothing of this is imported
             self._ledger = _ledger(settings, self.path)
             self._redaction = _redaction(settings)
-            self._writer = {"user": _user(), "host": os.uname().nodename, "pid": os.getpid()}
+            self._writer = {"user": user(), "host": os.uname().nodename, "pid": os.getpid()}
 
     def trouble(self) -> str:
         """Empty if a line can be written now, as far as can be known; else why not."""
@@ -167,7 +167,7 @@ def place(file: str) -> str:
     """The path of the audit file for the account we run as: of a folder, `USER.jsonl` in it; empty as given."""
     if file and (file.endswith("/") or os.path.isdir(file)):
         file = os.path.join(file, f"{_PER_USER}.jsonl")
-    return file.replace(_PER_USER, _user().replace("/", "_")) if _PER_USER in file else file
+    return file.replace(_PER_USER, user().replace("/", "_")) if _PER_USER in file else file
 
 
 def _ledger(settings: Settings, path: str) -> Ledger:
@@ -274,7 +274,7 @@ def _in_a_word(verdict: Verdict) -> str:
     return "comment" if verdict.feedback else "none"
 
 
-def _user() -> str:
+def user() -> str:
     """The name of the account we run as; its number where it has no name."""
     import pwd  # only where an audit is kept
 

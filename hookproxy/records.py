@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -18,6 +18,13 @@ LONGEST: Final = 160 * 1024 * 1024
 """Bytes of the longest line that is read: the arguments of the longest message by default, twice, and some more."""
 
 _PIECE: Final = 1024 * 1024  # bytes read at a time: enough that few lines come in pieces
+
+
+class Readable(Protocol):
+    """What can be read piece by piece, to its end."""
+
+    def read(self, size: int, /) -> bytes | None:
+        """Some bytes; none: it has ended."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -178,12 +185,12 @@ def read(path: str) -> Iterator[Entry]:
         yield from entries(file)
 
 
-def entries(file: BinaryIO) -> Iterator[Entry]:
+def entries(file: Readable) -> Iterator[Entry]:
     """The records of an open file from where it stands; empty lines are none. Raises OSError."""
     return (entry(line) for line in lines(file) if line.raw.strip())
 
 
-def lines(file: BinaryIO, longest: int = LONGEST) -> Iterator[Line]:
+def lines(file: Readable, longest: int = LONGEST) -> Iterator[Line]:
     """The lines of an open file, split at `\\n` only; of one over `longest` bytes no more is kept. Raises OSError."""
     number, begun, too_long = 1, bytearray(), False
     while piece := file.read(_PIECE):

@@ -27,15 +27,16 @@ def test_each_verb_says_what_its_command_line_takes(name: str) -> None:
 @pytest.mark.parametrize("name", VERBS)
 def test_each_value_of_an_option_is_of_a_known_kind(name: str) -> None:
     """A FILE that is called otherwise would not be completed: name it FILE, FOLDER or [DIALECT=]FILE."""
-    (one,) = [each for each in verbs() if each.name == name]
-    for value in [*(option.value for option in one.options), *one.places]:
-        assert value.takes is not Takes.OTHER or "file" not in value.label
+    (whole,) = [each for each in verbs() if each.name == name]
+    for one in (whole, *whole.parts):
+        for value in [*(option.value for option in one.options), *one.places]:
+            assert value.takes is not Takes.OTHER or "file" not in value.label
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_script_knows_every_verb_option_and_dialect(shell: str) -> None:
     script = SHELLS[shell](list(verbs()), list(DIALECTS))
-    for one in verbs():
+    for one in [each for verb in verbs() for each in (verb, *verb.parts)]:
         assert one.name in script
         for option in one.options:
             for flag in option.flags:

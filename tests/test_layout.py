@@ -210,6 +210,8 @@ BESIDE: Final = {
     "cli/try_": {"cli/try_json", "cli/try_text"},
     "cli/try_json": {"cli/page", "cli/try_text"},
     "cli/try_text": {"cli/page"},
+    # what `audit` shows: of sums, charts
+    "reading/charts": {"reading/sums"},
     "__main__": {"cli"},
 }
 

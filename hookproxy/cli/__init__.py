@@ -2,7 +2,8 @@
 
 `run` starts the server before anything heavy is imported, so this module and `base` load nothing but `os` and `sys`
 until something is to be said. A verb is a module with `main(arguments)` that gives an exit status, and `options()`, the
-argparse parser of its command line: `completion` and the reference are made from that.
+argparse parser of its command line; where a word may follow it, `parts()` has the parser for each such word.
+`completion` and the reference are made from those.
 """
 
 import sys
@@ -20,6 +21,7 @@ VERBS = {
     "try": "hookproxy.cli.try_",
     "wrap": "hookproxy.cli.wrap",
     "unwrap": "hookproxy.cli.unwrap",
+    "audit": "hookproxy.cli.audit",
     "replay": "hookproxy.cli.replay",
     "demo": "hookproxy.cli.demo",
     "schema": "hookproxy.cli.schema",
@@ -37,6 +39,7 @@ hookproxy puts hooks in front of any MCP server.
   try         try a call on the hooks that are configured, without a server
   wrap        put hooks in front of the servers in an agent's configuration; without a file, list what is found
   unwrap      take them out again
+  audit       show the calls of an audit file; `audit stats`: summed up; `audit verify`: whether it is as it was written
   replay      run recorded calls through changed hooks: what would be decided otherwise
   demo        show an agent, a server and three hooks at work
   schema      print the JSON Schema of hookproxy.toml, for editors

@@ -34,6 +34,8 @@ def options() -> ArgumentParser:
 
 def verbs() -> Iterator[Verb]:
     """Each verb as shells must know it, by the parser of its own module."""
-    for name, module in VERBS.items():
-        made: Callable[[], ArgumentParser] = import_module(module).options
-        yield verb(name, made())
+    for name, path in VERBS.items():
+        module = import_module(path)
+        options: Callable[[], ArgumentParser] = module.options
+        parts: Callable[[], dict[str, ArgumentParser]] = getattr(module, "parts", dict)
+        yield verb(name, options(), parts())

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS, Action, ArgumentParser
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import Final
 
 
@@ -65,10 +66,12 @@ class Verb:
     places: tuple[Value, ...]
     command: bool
     """After two dashes comes a command line of the user's."""
+    parts: tuple[Verb, ...] = ()
+    """Words that may follow the verb and make it another."""
 
 
-def verb(name: str, parser: ArgumentParser) -> Verb:
-    """The verb whose command line this parser reads."""
+def verb(name: str, parser: ArgumentParser, parts: Mapping[str, ArgumentParser] = MappingProxyType({})) -> Verb:
+    """The verb whose command line this parser reads, and with the words that may follow it, these."""
     actions = [action for action in parser._actions if action.help != SUPPRESS]  # argparse has no public list of them
     return Verb(
         name,
@@ -76,6 +79,7 @@ def verb(name: str, parser: ArgumentParser) -> Verb:
         tuple(_options(actions)),
         tuple(_value(action) for action in actions if not action.option_strings),
         "-- COMMAND" in (parser.usage or ""),
+        tuple(verb(part, each) for part, each in parts.items()),
     )
 
 

@@ -24,6 +24,8 @@ _hookproxy() {
         _hookproxy_words @VERBS@
     elif ((dashes)); then
         _hookproxy_after $((${#words[@]} - 1 - dashes))
+    elif ((${#words[@]} > 3)) && declare -F "_hookproxy_verb_${verb}_${words[2]}" >/dev/null; then
+        "_hookproxy_verb_${verb}_${words[2]}"
     elif declare -F "_hookproxy_verb_$verb" >/dev/null; then
         "_hookproxy_verb_$verb"
     fi
@@ -74,11 +76,13 @@ def script(verbs: Sequence[Verb], dialects: Sequence[str]) -> str:
     names = " ".join(quote(word) for word in [*(verb.name for verb in verbs), "--help", "--version"])
     sources = " ".join(f"{name}=" for name in dialects)
     head = _HEAD.replace("@VERBS@", names).replace("@DIALECTS@", sources)
-    return head + "".join(_function(verb) for verb in verbs) + _TAIL
+    return head + "".join(function for verb in verbs for function in _functions(verb, verb.name)) + _TAIL
 
 
-def _function(verb: Verb) -> str:
-    return "\n".join([f"\n_hookproxy_verb_{verb.name}() {{", *_cases(verb), "}\n"])
+def _functions(verb: Verb, name: str) -> Iterator[str]:
+    yield "\n".join([f"\n_hookproxy_verb_{name}() {{", *_cases(verb), "}\n"])
+    for part in verb.parts:
+        yield from _functions(part, f"{name}_{part.name}")
 
 
 def _cases(verb: Verb) -> Iterator[str]:
@@ -92,6 +96,10 @@ def _cases(verb: Verb) -> Iterator[str]:
     yield f"    if [[ $word == -* ]]; then _hookproxy_words {flags}{' --' if verb.command else ''}; return; fi"
     for place in verb.places:
         yield f"    {_offered(place)}"
+    if verb.parts:
+        words = " ".join(quote(part.name) for part in verb.parts)
+        yield f"    if ((${{#words[@]}} == 3)); then _hookproxy_words {words}; fi"
+    yield "    :"  # no function is empty, nor ends as its last test did
 
 
 def _offered(value: Value) -> str:

@@ -9,9 +9,17 @@ from .base import Option, Takes, Value, Verb
 _HEAD = """\
 # Completes hookproxy in fish:  hookproxy completion fish | source
 
-function __hookproxy_verb # VERB: it is the one, and the server's command line has not begun
+function __hookproxy_verb # VERB [OTHER...]: it is the one, none of the others follows, and no server's command line
     set -l words (commandline -opc)
     test (count $words) -ge 2; and test $words[2] = $argv[1]; and not contains -- -- $words
+    and begin
+        test (count $words) -eq 2; or not contains -- $words[3] $argv[2..-1]
+    end
+end
+
+function __hookproxy_part # VERB WORD: they are the first two
+    set -l words (commandline -opc)
+    test (count $words) -ge 3; and test $words[2] = $argv[1]; and test $words[3] = $argv[2]
 end
 
 function __hookproxy_none
@@ -54,7 +62,18 @@ def script(verbs: Sequence[Verb], dialects: Sequence[str]) -> str:
 
 def _verb(verb: Verb) -> Iterator[str]:
     yield f"complete -c hookproxy -n __hookproxy_none -a {verb.name} -d {_quoted(verb.about)}"
-    start = f"complete -c hookproxy -n {_quoted(f'__hookproxy_verb {verb.name}')}"
+    parts = [part.name for part in verb.parts]
+    yield from _taken(verb, f"__hookproxy_verb {' '.join([verb.name, *parts])}")
+    if parts:
+        only = f"__hookproxy_verb {verb.name}; and test (count (commandline -opc)) -eq 2"
+        yield f"complete -c hookproxy -n {_quoted(only)} -a {_quoted(' '.join(parts))}"
+    for part in verb.parts:
+        yield from _taken(part, f"__hookproxy_part {verb.name} {part.name}")
+
+
+def _taken(verb: Verb, where: str) -> Iterator[str]:
+    """Options and places, where the command line has begun so."""
+    start = f"complete -c hookproxy -n {_quoted(where)}"
     for option in verb.options:
         yield f"{start} {_option(option)}"
     for place in verb.places:

@@ -52,12 +52,28 @@ def script(verbs: Sequence[Verb], dialects: Sequence[str]) -> str:
 
 
 def _case(verb: Verb) -> str:
-    lines = [
-        f"                {verb.name})",
-        f"                    _arguments -S {' '.join(_specs(verb))}",
-        " " * 20 + ";;\n",
-    ]
-    return "\n".join(lines)
+    lines = [f"{verb.name})", *(f"    {line}" for line in _body(verb)), "    ;;"]
+    return "".join(f"{' ' * 16}{line}\n" for line in lines)
+
+
+def _body(verb: Verb) -> Iterator[str]:
+    """What completes the words after a verb."""
+    own = f"_arguments -S {' '.join(_specs(verb))}"
+    if not verb.parts:
+        yield own
+        return
+    yield "case $((CURRENT > 2)):$words[2] in"
+    for part in verb.parts:
+        yield f"    1:{part.name})"
+        yield "        shift words"
+        yield "        ((CURRENT--))"
+        yield f"        _arguments -S {' '.join(_specs(part))}"
+        yield "        ;;"
+    yield "    *)"
+    yield f"        if ((CURRENT == 2)); then compadd -- {' '.join(part.name for part in verb.parts)}; fi"
+    yield f"        {own}"
+    yield "        ;;"
+    yield "esac"
 
 
 def _specs(verb: Verb) -> Iterator[str]:

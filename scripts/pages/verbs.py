@@ -1,6 +1,7 @@
 """The reference of the command line, from the parsers that read it."""
 
 import argparse
+from collections.abc import Iterator
 from importlib import import_module
 
 from tables import row
@@ -10,7 +11,14 @@ from hookproxy.cli import VERBS
 
 def verbs() -> str:
     """A section for each verb: its usage, what it does, its options."""
-    return "\n\n".join(_section(name, import_module(module).options()) for name, module in VERBS.items())
+    return "\n\n".join(_section(name, parser) for verb, path in VERBS.items() for name, parser in _parsers(verb, path))
+
+
+def _parsers(verb: str, path: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    module = import_module(path)
+    yield verb, module.options()
+    for part, parser in getattr(module, "parts", dict)().items():
+        yield f"{verb} {part}", parser
 
 
 def _section(name: str, parser: argparse.ArgumentParser) -> str:

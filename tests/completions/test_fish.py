@@ -39,6 +39,11 @@ def offered(folder: Path, typed: str) -> set[str]:
         ("hookproxy run --hooks claude=.claude/s", {"claude=.claude/settings.json"}),
         ("hookproxy run --hooks .claude/s", {".claude/settings.json"}),
         ("hookproxy init gu", {"guard"}),
+        ("hookproxy audit st", {"stats"}),
+        ("hookproxy audit hookp", {"hookproxy.toml"}),
+        ("hookproxy audit --fol", {"--follow"}),
+        ("hookproxy audit verify --hea", {"--head"}),
+        ("hookproxy audit stats hookp", {"hookproxy.toml"}),
         ("hookproxy completion f", {"fish"}),
     ],
 )
@@ -46,7 +51,7 @@ def test_it_offers_what_there_is(tmp_path: Path, typed: str, some: set[str]) -> 
     assert offered(tmp_path, typed) == some
 
 
-@pytest.mark.parametrize("typed", ["hookproxy init --conf", "hookproxy run -- cat --conf", "hookproxy nonsense --conf"])
+@pytest.mark.parametrize("typed", ["hookproxy init --conf", "hookproxy audit stats --fol", "hookproxy run -- cat --conf", "hookproxy nonsense --conf"])
 def test_it_offers_nothing_else(tmp_path: Path, typed: str) -> None:
     assert offered(tmp_path, typed) == set()
 

@@ -44,6 +44,12 @@ def zsh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
         ("hookproxy run -- cat hookp", "hookproxy run -- cat hookproxy.toml "),
         ("hookproxy init gu", "hookproxy init guard "),
         ("hookproxy init --folder dee", "hookproxy init --folder deep/"),
+        ("hookproxy audit st", "hookproxy audit stats "),
+        ("hookproxy audit hookp", "hookproxy audit hookproxy.toml "),
+        ("hookproxy audit --fol", "hookproxy audit --follow "),
+        ("hookproxy audit stats --fol", "hookproxy audit stats --fol"),
+        ("hookproxy audit verify --hea", "hookproxy audit verify --head "),
+        ("hookproxy audit stats hookp", "hookproxy audit stats hookproxy.toml "),
         ("hookproxy completion f", "hookproxy completion fish "),
     ],
 )

@@ -1,4 +1,4 @@
-"""docs/troubleshooting.md: each heading is the exact text of a message, and what stands below it brings the message up."""
+"""docs/troubleshooting.md: each heading is the exact text of a message, which what stands below it brings up."""
 
 from __future__ import annotations
 

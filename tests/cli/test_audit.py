@@ -1,0 +1,257 @@
+"""`hookproxy audit` as people, pipes and programs get it: the real program in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from hookproxy.audit import Audit, Record
+from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Session, Statement, Verdict
+from hookproxy.settings import Settings
+
+AUDIT: Final = [sys.executable, "-m", "hookproxy", "audit"]
+PATIENCE: Final = 20  # seconds until a test gives up on what should come at once
+EVIL: Final = "\x1b]0;owned\x07\x9b2J\u202e"
+
+
+def environment(home: Path) -> dict[str, str]:
+    known = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
+    return known | {"HOME": str(home), "XDG_CONFIG_HOME": str(home)}
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*AUDIT, *arguments],
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=PATIENCE,
+    )
+
+
+def record(number: int, tool: str = "write", decision: str = "allow") -> Record:
+    one = Record("session", "files", tool, b"%d" % number, b'{"n":%d}' % number, agent="Lean 1")
+    spec = HookSpec("claude", "hooks.json: 0", Event.PRE_TOOL_USE, "guard", argv=("guard.sh",))
+    verdict = Verdict(Permission.DENY, "not this") if decision == "deny" else Verdict()
+    one.statements = [Statement(spec, HookResult(Ended.EXITED, ms=2.0), verdict)]
+    one.decision, one.result = decision, "refused" if decision == "deny" else "ok"
+    one.reason = "not this" if decision == "deny" else ""
+    return one
+
+
+@pytest.fixture
+def audit(tmp_path: Path) -> Iterator[Audit]:
+    """Three calls and a note, chained."""
+    one = Audit(Settings(audit_file=str(tmp_path / "audit.jsonl"), audit_chain=True))
+    for number, (tool, decision) in enumerate((("write", "allow"), ("read", "deny"), (f"x{EVIL}", "allow"))):
+        assert one.write(record(number, tool, decision)) == ""
+    one.note(Session("session", "files", "/", "/"), "dropped an answer")
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def folder(audit: Audit) -> Path:
+    return Path(audit.path).parent
+
+
+# --- the calls ---
+
+
+def test_calls_are_rows_with_what_was_said_of_them(folder: Path) -> None:
+    done = run(folder, "audit.jsonl")
+    assert (done.returncode, done.stderr) == (0, "")
+    head, first, _, second, _, said, *rest = done.stdout.splitlines()
+    assert head.split() == ["TIME", "DECISION", "RESULT", "MS", "TOOL"]
+    assert first.split()[2:] == ["allow", "ok", "0", "files/write"]
+    assert second.split()[2:] == ["deny", "refused", "0", "files/read"]
+    assert said == "    deny: guard.sh: not this"
+    assert rest[-1].endswith("files: dropped an answer")
+
+
+def test_nothing_reaches_the_terminal_raw(folder: Path) -> None:
+    for arguments in ((), ("--json",), ("stats",), ("stats", "--json"), ("verify",)):
+        verb = [word for word in arguments if not word.startswith("-")]
+        done = run(folder, *verb, "audit.jsonl", *(word for word in arguments if word.startswith("-")))
+        assert done.returncode == 0
+        assert all(one.isprintable() or one == "\n" for one in done.stdout), arguments
+
+
+def test_as_json_each_record_is_its_line(folder: Path) -> None:
+    done = run(folder, "audit.jsonl", "--json")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert lines == [json.loads(line) for line in (folder / "audit.jsonl").read_bytes().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("look", "ids"),
+    [
+        (["--tool", "r*"], [1]),
+        (["--tool", "mcp__files__*"], [0, 1, 2]),
+        (["--decision", "deny"], [1]),
+        (["--since", "1h", "--decision", "allow"], [0, 2]),
+        (["--since", "2999-01-01"], []),
+        (["--session", "other"], []),
+    ],
+)
+def test_what_is_looked_for_is_shown(folder: Path, look: list[str], ids: list[int]) -> None:
+    done = run(folder, "audit.jsonl", "--json", *look)
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == ids
+    assert ("no such record" in done.stderr) == (not ids)
+
+
+def test_a_line_that_is_no_record_is_told_and_found(folder: Path) -> None:
+    path = folder / "audit.jsonl"
+    path.write_bytes(b"nonsense\x1b[2J\n" + path.read_bytes() + b'{"tool":"half')
+    done = run(folder, "audit.jsonl", "--json")
+    assert (done.returncode, len(done.stdout.splitlines())) == (1, 4)
+    first, last = done.stderr.splitlines()
+    assert first == "hookproxy: audit.jsonl:1: not JSON"
+    assert "audit.jsonl:6: it is unfinished" in last
+    path.write_bytes(path.read_bytes().split(b"\n", 1)[1])
+    assert run(folder, "audit.jsonl").returncode == 0, "an unfinished last line is no finding"
+
+
+def test_the_configurations_file_is_read_where_none_is_named(folder: Path) -> None:
+    (folder / "hookproxy").mkdir()
+    own = folder / "hookproxy" / "hookproxy.toml"
+    own.write_text('[audit]\nfile = "../audit.jsonl"\n')
+    assert "files/read" in run(folder).stdout
+    own.write_text("")
+    done = run(folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: no audit file is named\nhint: hookproxy audit FILE")
+    other = folder / "other.toml"
+    other.write_text('[audit]\nfile = "{user}/"\n')
+    (folder / "audit.jsonl").rename(folder / "audit.jsonl.1")
+    done = run(folder, "--config", "other.toml")
+    assert done.returncode == 2
+    assert "there is no such file" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing"], "missing: there is no such file"),
+        (["."], ".: is a folder"),
+        (["--decision", "refuse", "x"], "no call is decided so"),
+        (["--since", "soon", "x"], "is no time"),
+        (["--nonsense"], "unrecognized arguments"),
+        (["verify", "--head", "abc", "x"], "is no head"),
+        (["--config", "missing.toml"], "there is no such file"),
+    ],
+)
+def test_what_cannot_be_done_is_an_error_with_a_hint(tmp_path: Path, arguments: list[str], message: str) -> None:
+    done = run(tmp_path, *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr
+
+
+# --- as they come ---
+
+
+@contextmanager
+def following(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    command = [*AUDIT, "audit.jsonl", "--follow", *arguments]
+    one = subprocess.Popen(
+        command, cwd=folder, env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
+    )
+    try:
+        yield one
+    finally:
+        one.kill()
+        one.communicate()
+
+
+def next_of(one: subprocess.Popen[str]) -> dict[str, Any]:
+    assert one.stdout is not None
+    record: dict[str, Any] = json.loads(one.stdout.readline())
+    return record
+
+
+def test_records_are_shown_as_they_come_also_over_rotation(folder: Path, audit: Audit) -> None:
+    with following(folder, "--json", "--tool", "w*") as one:
+        assert next_of(one)["id"] == 0
+        audit.write(record(7))
+        assert next_of(one)["id"] == 7
+        (folder / "audit.jsonl").rename(folder / "audit.jsonl.1")
+        audit.write(record(8))
+        assert next_of(one)["id"] == 8
+        one.send_signal(signal.SIGINT)
+        assert one.wait(PATIENCE) == 130
+
+
+def test_following_ends_when_nobody_reads(folder: Path) -> None:
+    with following(folder, "--json") as one:
+        next_of(one)
+        assert one.stdout is not None
+        one.stdout.close()
+        assert one.wait(PATIENCE) == 141
+        assert one.stderr is not None
+        assert one.stderr.read() == ""
+
+
+# --- sums ---
+
+
+def test_sums_are_charts_and_json(folder: Path) -> None:
+    done = run(folder, "stats", "audit.jsonl", "--tool", "[rw]*")
+    assert done.stdout.startswith("2 calls, 1 refused, 0 rewritten")
+    assert "guard.sh (PreToolUse)  1 refusal" in done.stdout
+    sums = json.loads(run(folder, "stats", "audit.jsonl", "--json").stdout)
+    assert (sums["all"]["calls"], sums["tools"]["files/read"]["refused"]) == (3, 1)
+    assert sums["hooks"]["guard.sh (PreToolUse)"]["ms"] == 6.0
+
+
+# --- verification ---
+
+
+def test_a_file_as_it_was_written_is_told_so_with_its_head(folder: Path) -> None:
+    done = run(folder, "verify", "audit.jsonl")
+    assert (done.returncode, done.stderr) == (0, "")
+    first, head = done.stdout.splitlines()
+    assert first == "audit.jsonl: 4 chained lines are as they were written"
+    (word, sum_) = head.split()
+    assert (word, len(sum_)) == ("head", 64)
+    assert run(folder, "verify", "audit.jsonl", "--head", sum_).returncode == 0
+    path = folder / "audit.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:2]))
+    assert run(folder, "verify", "audit.jsonl").returncode == 0
+    done = run(folder, "verify", "audit.jsonl", "--head", sum_)
+    assert (done.returncode, done.stdout.splitlines()[-1][:15]) == (1, "head: not there")
+
+
+def test_a_changed_line_is_named(folder: Path) -> None:
+    path = folder / "audit.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"n":1', b'"n":9'))
+    done = run(folder, "verify", "audit.jsonl")
+    assert done.returncode == 1
+    assert done.stdout.startswith("audit.jsonl:3: the line before it is not the one it was written after")
+    found = json.loads(run(folder, "verify", "audit.jsonl", "--json").stdout)
+    assert found["files"][0]["broken"]["line"] == 3
+
+
+def test_a_torn_last_line_is_no_finding(folder: Path) -> None:
+    path = folder / "audit.jsonl"
+    path.write_bytes(path.read_bytes()[:-20])
+    done = run(folder, "verify", "audit.jsonl")
+    assert done.returncode == 0
+    assert "1 torn" in done.stdout
+    assert "the last line is unfinished" in done.stdout
+
+
+def test_a_file_without_a_chain_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "audit.jsonl").write_text('{"tool":"x"}\n')
+    done = run(tmp_path, "verify", "audit.jsonl")
+    assert (done.returncode, "not chained" in done.stdout) == (1, True)
