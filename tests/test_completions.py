@@ -36,7 +36,7 @@ def test_each_value_of_an_option_is_of_a_known_kind(name: str) -> None:
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_script_knows_every_verb_option_and_dialect(shell: str) -> None:
     script = SHELLS[shell](list(verbs()), list(DIALECTS))
-    for one in [each for verb in verbs() for each in (verb, *verb.parts)]:
+    for one in [each for whole in verbs() for each in (whole, *whole.parts)]:
         assert one.name in script
         for option in one.options:
             for flag in option.flags:

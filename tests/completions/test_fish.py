@@ -51,7 +51,15 @@ def test_it_offers_what_there_is(tmp_path: Path, typed: str, some: set[str]) -> 
     assert offered(tmp_path, typed) == some
 
 
-@pytest.mark.parametrize("typed", ["hookproxy init --conf", "hookproxy audit stats --fol", "hookproxy run -- cat --conf", "hookproxy nonsense --conf"])
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "hookproxy init --conf",
+        "hookproxy audit stats --fol",
+        "hookproxy run -- cat --conf",
+        "hookproxy nonsense --conf",
+    ],
+)
 def test_it_offers_nothing_else(tmp_path: Path, typed: str) -> None:
     assert offered(tmp_path, typed) == set()
 

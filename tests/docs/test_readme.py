@@ -23,7 +23,8 @@ from pydantic import BaseModel
 from hookproxy.cli import VERBS
 from hookproxy.cli.run import USAGE
 from hookproxy.config import load
-from hookproxy.config_models import Audit, ConfigFile, OwnHook, Permissions, Use, parse
+from hookproxy.config_audit import Audit
+from hookproxy.config_models import ConfigFile, OwnHook, Permissions, Use, parse
 from hookproxy.dialects import DIALECTS, claude, claude_answer
 from hookproxy.model import Event
 
