@@ -110,6 +110,6 @@ def _variables(spec: HookSpec, document: Document, inherited: Mapping[str, str])
     """What is set for a hook, as it gets it: fitted to what a process can be given. Only processes get any."""
     if not (spec.argv or spec.shell):
         return {}
-    env = prepared(spec, document, inherited).env
+    env = prepared(spec, document, inherited).variables
     named = {*document.env, *dict(spec.env), *(env.keys() - inherited.keys()), *(("PWD",) if spec.cwd else ())}
     return {name: env[name] for name in sorted(named)}
