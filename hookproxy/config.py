@@ -33,6 +33,8 @@ class Loaded(Struct, frozen=True):
     settings: Settings
     groups: tuple[Group, ...]
     notes: tuple[str, ...]
+    path: str = ""
+    """Our own file that was read; empty: none."""
 
 
 class _Surroundings(Struct, frozen=True):
@@ -95,6 +97,7 @@ def load(config: str | None, hooks: Sequence[str], audit: str | None, environ: M
         settings,
         groups=tuple(group for group, _ in read if group.hooks),
         notes=tuple(note for _, notes in read for note in notes),
+        path=path,
     )
 
 

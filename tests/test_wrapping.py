@@ -8,7 +8,7 @@ import pytest
 
 from hookproxy import wrapping
 from hookproxy.errors import ConfigError
-from tests.wrapping.roundtrip import LAUNCHER, OPTIONS, argv, unwrapped
+from tests.wrapping.roundtrip import OPTIONS, argv, launcher, unwrapped
 
 TEXT = json.dumps({
     "mcpServers": {
@@ -21,7 +21,7 @@ TEXT = json.dumps({
 
 
 def plan(text: str = TEXT, *names: str) -> wrapping.Plan:
-    return wrapping.wrap(wrapping.read("x.json", text), names, LAUNCHER, OPTIONS)
+    return wrapping.wrap(wrapping.read("x.json", text), names, launcher, OPTIONS)
 
 
 def test_all_that_is_started_is_wrapped_and_the_rest_is_told() -> None:
@@ -96,4 +96,4 @@ def test_toml_and_yaml_that_would_take_for_ever_are_not_read() -> None:
 )
 def test_a_plan_that_would_change_anything_else_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"config\.yaml:2: is laid out in a way that cannot be edited safely"):
-        wrapping.wrap(wrapping.read("config.yaml", text), (), LAUNCHER, OPTIONS)
+        wrapping.wrap(wrapping.read("config.yaml", text), (), launcher, OPTIONS)

@@ -22,7 +22,7 @@ from ..dialects import DIALECTS
 from ..errors import FINDINGS, UserError
 from ..wrapping import agents, files
 from ..wrapping.diff import unified
-from ..wrapping.finding import Entry, Kind
+from ..wrapping.finding import Entry, Kind, NoServers
 from ..wrapping.words import PROGRAM, Options
 from .base import add_sources, here, parser, show, visible
 
@@ -42,11 +42,13 @@ def main(arguments: Sequence[str]) -> int:
     given, notes = _options(chosen, here())
     snapshot = files.read(chosen.file)
     found = wrapping.read(chosen.file, snapshot.text)
-    plan = wrapping.wrap(found, chosen.server, launcher(), given)
+    plan = wrapping.wrap(found, chosen.server, _launcher(), given)
     for note in notes:
         _tell(note)
     for entry in plan.unchanged:
         _tell(f"{chosen.file}: {entry.place} {_left_alone(entry)}")
+    if not {".cache", "Caches"}.isdisjoint(sys.executable.split("/")):  # that of `uvx`, say
+        _tell(f"{sys.executable} is in a cache: when that is emptied, wrapped servers no longer start")
     for entry in plan.changed:
         if entry.also_remote:
             _tell(f"{chosen.file}: {entry.place} has an address, too: an agent that uses it passes no hook")
@@ -83,7 +85,8 @@ def _options(chosen: argparse.Namespace, cwd: str) -> tuple[Options, list[str]]:
     idle = not loaded.groups and not (settings.allow or settings.ask or settings.deny)
     notes = ["no hook is configured yet: wrapped servers run as they did, until there is one"] if idle else []
     config = None if chosen.config is None else _absolute(chosen.config, cwd)
-    return Options(config=config, hooks=tuple(_hook_file(item, cwd) for item in chosen.hooks)), notes
+    hooks = tuple(_hook_file(item, cwd) for item in chosen.hooks)
+    return Options(config=config, hooks=hooks, fallback=loaded.path or None), notes
 
 
 def _hook_file(item: str, cwd: str) -> str:
@@ -96,12 +99,28 @@ def _absolute(path: str, cwd: str) -> str:
     return os.path.normpath(os.path.join(cwd, os.path.expanduser(path)))
 
 
-def launcher() -> tuple[str, ...]:
-    """The words that start this hookproxy from anywhere: the script that runs, or the module."""
+def _launcher() -> wrapping.Launcher:
+    """The words that start this hookproxy from anywhere: the script that runs, or else the module.
+
+    Raises UserError if there is nothing to start from elsewhere.
+    """
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        distribution(PROGRAM)
+    except PackageNotFoundError:
+        hint = "install it first, for example with pipx or uv tool install"
+        raise UserError("this hookproxy is not installed: an agent could not start it", hint) from None
     script = os.path.abspath(sys.argv[0])
-    if os.path.basename(script) == PROGRAM and os.path.isfile(script) and os.access(script, os.X_OK):
-        return (script,)
-    return (sys.executable, "-P", "-m", PROGRAM)  # -P: never a folder of that name where the agent happens to be
+    usable = os.path.basename(script) == PROGRAM and os.path.isfile(script) and os.access(script, os.X_OK)
+    module = ("-P", "-m", PROGRAM)  # -P: never a folder of that name where the agent happens to be
+
+    def launcher(entry: Entry) -> tuple[str, ...]:
+        if entry.for_python:  # -E: PYTHONPATH and the like are for the server, and reach it
+            return (sys.executable, "-E", *module)
+        return (script,) if usable else (sys.executable, *module)
+
+    return launcher
 
 
 def carry_out(snapshot: files.Snapshot, plan: wrapping.Plan, dry_run: bool, done: str) -> None:
@@ -158,9 +177,9 @@ def _list(chosen: argparse.Namespace) -> int:
             continue
         try:
             found = wrapping.read(place.path, files.read(place.path).text)
+        except NoServers:
+            continue
         except UserError as error:
-            if _holds_no_servers(error):
-                continue
             _tell(str(error))
             status = FINDINGS
             continue
@@ -177,11 +196,6 @@ def _is_there(path: str) -> bool:
         return not stat.S_ISDIR(os.stat(path).st_mode)
     except OSError as error:
         return not isinstance(error, FileNotFoundError | NotADirectoryError)
-
-
-def _holds_no_servers(error: UserError) -> bool:
-    """True for settings of an agent in which no servers are configured."""
-    return "holds no servers" in error.message
 
 
 def _show_configuration(place: agents.Place, found: wrapping.Configuration) -> None:

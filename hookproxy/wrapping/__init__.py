@@ -5,7 +5,7 @@ What comes out is read again before anybody writes it: it must start what it sho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +24,10 @@ SYNTAXES: Final = (JSON, TOML, YAML)
 
 LONGEST: Final = 2**20
 """Characters of TOML and YAML, whose readers take seconds for as much: what people write by hand has thousands."""
+
+
+Launcher = Callable[[Entry], tuple[str, ...]]
+"""The words that start hookproxy where this entry is started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +66,11 @@ def wrapping(entry: Entry) -> Wrapping | None:
     return words.wrapping(entry.argv)
 
 
-def wrap(found: Configuration, names: Sequence[str], launcher: tuple[str, ...], options: Options) -> Plan:
+def wrap(found: Configuration, names: Sequence[str], launcher: Launcher, options: Options) -> Plan:
     """Put hookproxy in front of the servers of these names, of all if none are given. Raises ConfigError."""
 
     def ours(entry: Entry) -> tuple[str, ...]:
-        return entries.ours(entry, launcher, options)
+        return entries.ours(entry, launcher(entry), options)
 
     return _plan(
         found,
@@ -138,9 +142,8 @@ def _check_name(path: str, entry: Entry) -> None:
 
 def _check(found: Configuration, plan: Plan, expected: dict[str, tuple[str, ...]]) -> None:
     """Raise ConfigError unless the new text differs from the old one in what it should, and in nothing else."""
-    line = found.entries[0].line
     refused = ConfigError(
-        f"{found.path}:{plan.changed[0].line if plan.changed else line}",
+        f"{found.path}:{plan.changed[0].line}",
         "is laid out in a way that cannot be edited safely",
         "nothing was changed; write the command and its arguments plainly, or edit them by hand",
     )
@@ -153,12 +156,11 @@ def _check(found: Configuration, plan: Plan, expected: dict[str, tuple[str, ...]
     for old, new in zip(found.entries, after.entries, strict=True):
         if old.place != new.place or new.argv != expected.get(old.place, old.argv):
             raise refused
-    places = set(expected)
-    if _rest(found, places) != _rest(after, places):
+    if _rest(found, expected.keys()) != _rest(after, expected.keys()):
         raise refused
 
 
-def _rest(found: Configuration, changed: set[str]) -> object:
+def _rest(found: Configuration, changed: Container[str]) -> object:
     """All that the file says, but for what starts these servers."""
     cut = {}
     for entry in found.entries:

@@ -6,7 +6,7 @@ edit touches keeps every byte (law 2).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ..errors import ConfigError
@@ -165,6 +165,16 @@ def _spelled(one: str) -> str:
     if one.isprintable():
         return one
     return f"\\u{ord(one):04x}" if ord(one) < 0x10000 else f"\\U{ord(one):08x}"
+
+
+def in_brackets(text: str, start: int, end: int, items: Sequence[Tree], last: int) -> Listing:
+    """The list that a pair of brackets holds; `last` is the end of the last item's comma, or of the item itself."""
+    starts = tuple(item.start for item in items)
+    first = starts[0] if starts else start + 1
+    before = text[start + 1 : first]
+    joint = f",{before}" if "\n" in before and not before.strip() else ", "  # a comment there stays alone
+    emptied = Edit(first, last, "") if items else None
+    return Listing(start, end, tuple(items), starts, first, "", joint, emptied)
 
 
 def twin(path: str, line: int, key: str) -> ConfigError:

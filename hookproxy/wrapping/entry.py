@@ -33,12 +33,12 @@ def ours(entry: Entry, launcher: tuple[str, ...], options: Options) -> tuple[str
     old = wrapping(entry.argv)
     if old is None:
         empty = entry.listing is not None and not entry.listing.items
-        name, chosen = _name(entry.name, empty), options
+        name, chosen = _name(entry.name, empty), replace(options, config=options.config or options.fallback)
     else:
         name = old.options.name or _name(entry.name, one_word=True)
         chosen = replace(
             old.options,
-            config=old.options.config if options.config is None else options.config,
+            config=options.config or old.options.config or options.fallback,
             hooks=options.hooks or old.options.hooks,
         )
         if chosen == old.options and name == chosen.name and launcher == old.launcher:

@@ -8,10 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from ..errors import ConfigError
 from .agents import NAMES, REMOTE, SHAPES
 from .base import Leaf, Listing, Mapping, Member, Shape, Syntax, Tree, line_at, plain, shown
+
+_ENVIRONMENT: Final = ("env", "environment", "envs")
+
+
+class NoServers(ConfigError):
+    """A file that is no agent's configuration, or one's settings in which nothing about servers is said."""
 
 
 class Kind(StrEnum):
@@ -42,6 +49,8 @@ class Entry:
     command: Member | None = None
     args: Member | None = None
     args_key: str = "args"
+    for_python: bool = False
+    """Its environment has variables that Python reads: ours, too, where that is not prevented."""
 
     @property
     def listing(self) -> Listing | None:
@@ -71,7 +80,7 @@ def servers(path: str, text: str, tree: Mapping, syntax: Syntax) -> list[Entry]:
                 if not last_resort or isinstance(member.value, Mapping)  # Gemini CLI has settings of that name
             ]
     if not known:
-        raise ConfigError(path, "holds no servers in any way that is known here", f"known: {NAMES}")
+        raise NoServers(path, "holds no servers in any way that is known here", f"known: {NAMES}")
     return found
 
 
@@ -112,8 +121,27 @@ def _entry(path: str, text: str, place: str, member: Member, shape: Shape) -> En
             raise ConfigError(where, f"{place}.{args.key} must be a list of strings")
         words += more
     return Entry(
-        member.key, place, line, Kind.STARTED, disabled, remote, words, server, command, args, args_key=shape.args
+        member.key,
+        place,
+        line,
+        Kind.STARTED,
+        disabled,
+        remote,
+        words,
+        server,
+        command,
+        args,
+        args_key=shape.args,
+        for_python=_for_python(member.value) or _for_python(server),
     )
+
+
+def _for_python(server: Tree) -> bool:
+    """True if a variable of the server's environment is one that Python reads."""
+    found = (
+        [member.value for member in server.members if member.key in _ENVIRONMENT] if isinstance(server, Mapping) else []
+    )
+    return any(name.startswith("PYTHON") for tree in found if isinstance(value := plain(tree), dict) for name in value)
 
 
 def _words(tree: Tree) -> tuple[str, ...] | None:

@@ -11,7 +11,7 @@ import re
 from typing import Final, NoReturn
 
 from ..errors import ConfigError
-from .base import Edit, Leaf, Listing, Mapping, Member, Syntax, Tree, line_at, twin
+from .base import Edit, Leaf, Listing, Mapping, Member, Syntax, Tree, in_brackets, line_at, twin
 
 DEEPEST: Final = 200
 """Objects and lists inside each other: agents need about five, and Python's stack bears this many of ours."""
@@ -97,12 +97,7 @@ class _Reader:
         while not self.text.startswith("]", start):
             items.append(self.value(start))
             last, start = self.separator(items[-1].end, "]")
-        starts = tuple(item.start for item in items)
-        first = starts[0] if starts else at + 1
-        before = self.text[at + 1 : first]
-        joint = f",{before}" if "\n" in before and not before.strip() else ", "
-        emptied = Edit(first, last, "") if items else None
-        return Listing(at, start + 1, tuple(items), starts, first, "", joint, emptied)
+        return in_brackets(self.text, at, start + 1, items, last)
 
     def separator(self, at: int, closing: str) -> tuple[int, int]:
         """The end of the comma after a value, if it has one, and where it goes on."""

@@ -24,6 +24,7 @@ from .base import (
     Syntax,
     Tree,
     end_of_line,
+    in_brackets,
     line_at,
     line_break,
     quoted,
@@ -87,12 +88,7 @@ def _listing(path: str, text: str, start: int, end: int, values: list[object]) -
             last, place = place + 1, _skip(text, place + 1)
     if len(items) != len(values) or place != end - 1:
         raise ConfigError(f"{path}:{line_at(text, start)}", "this array is written in a way that is not understood")
-    starts = tuple(item.start for item in items)
-    first = starts[0] if starts else start + 1
-    before = text[start + 1 : first]
-    joint = f",{before}" if "\n" in before and not before.strip() else ", "
-    emptied = Edit(first, last, "") if items else None
-    return Listing(start, end, tuple(items), starts, first, "", joint, emptied)
+    return in_brackets(text, start, end, items, last)
 
 
 def _skip(text: str, at: int) -> int:

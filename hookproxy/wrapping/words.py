@@ -23,6 +23,8 @@ class Options:
     config: str | None = None
     hooks: tuple[str, ...] = ()
     rest: tuple[str, ...] = ()
+    fallback: str | None = None
+    """The `config` of an entry that would have none."""
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from .base import (
     Syntax,
     Tree,
     end_of_line,
+    in_brackets,
     line_at,
     line_break,
     quoted,
@@ -113,17 +114,11 @@ class _Reader:
         """`[a, b]`."""
         start, end = self.start(node), self.end(node)
         items = self.items(node, values)
-        starts = tuple(item.start for item in items)
-        first = starts[0] if starts else start + 1
-        before = self.text[start + 1 : first]
-        joint = f",{before}" if "\n" in before and not before.strip() else ", "
-        if not items:
-            return Listing(start, end, (), (), first, "", joint)
-        last = items[-1].end
+        last = items[-1].end if items else start + 1
         rest = self.text[last : end - 1]
-        if rest.lstrip().startswith(","):
+        if items and rest.lstrip().startswith(","):
             last += rest.index(",") + 1
-        return Listing(start, end, items, starts, first, "", joint, Edit(first, last, ""))
+        return in_brackets(self.text, start, end, items, last)
 
     def block(self, key: yaml.Node, node: yaml.SequenceNode, values: list[object]) -> Listing:
         """A line with a dash for each item."""

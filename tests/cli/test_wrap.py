@@ -137,6 +137,32 @@ def test_the_module_is_named_where_there_is_no_script(folder: Path) -> None:
     assert started.returncode == 0
 
 
+def test_variables_for_a_server_in_python_do_not_reach_our_own(folder: Path) -> None:
+    (folder / "anyio.py").write_text("raise SystemExit(99)")
+    script = "import sys; sys.exit(7 if sys.path.count(sys.argv[1]) else 8)"
+    server = {"command": sys.executable, "args": ["-c", script, str(folder)], "env": {"PYTHONPATH": str(folder)}}
+    (folder / "x.json").write_text(json.dumps({"mcpServers": {"a": server}}))
+    assert run(folder, "wrap", "x.json").returncode == 0
+    entry = servers(folder / "x.json")["a"]
+    assert [entry["command"], *entry["args"][:4]] == [sys.executable, "-E", "-P", "-m", "hookproxy"]
+    argv = [entry["command"], *entry["args"]]
+    started = subprocess.run(argv, env=os.environ | entry["env"], cwd="/", stdin=subprocess.PIPE, timeout=60)
+    assert started.returncode == 7
+    run(folder, "unwrap", "x.json")
+    assert (folder / "x.json").read_text() == json.dumps({"mcpServers": {"a": server}})
+
+
+def test_the_users_own_configuration_is_named_since_an_agent_may_start_servers_elsewhere(
+    folder: Path, home: Path
+) -> None:
+    own = home / ".config" / "hookproxy" / "hookproxy.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text('[[hooks.PreToolUse]]\ncommand = "true"\n')
+    done = run(folder, "wrap", "x.json")
+    assert "no hook" not in done.stderr
+    assert servers(folder / "x.json")["git"]["args"][3:5] == ["--config", str(own)]
+
+
 @pytest.mark.parametrize(("arguments", "what"), ERRORS)
 def test_errors_say_what_and_where(folder: Path, arguments: list[str], what: str) -> None:
     before = {name: (folder / name).read_bytes() for name in os.listdir(folder)}

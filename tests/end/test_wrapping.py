@@ -6,7 +6,7 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -178,44 +178,40 @@ def json_with_comments(text: str) -> Any:  # noqa: ANN401  # any JSON
     return json.loads(re.sub(r"^\s*//.*$|,(?=\s*[}\]])", "", text, flags=re.MULTILINE))
 
 
-def split(server: Mapping[str, Any]) -> Sequence[str]:
-    return [server["command"], *server["args"]]
-
-
 Read = Callable[[str], Sequence[str]]
 
+
+def of(*path: str, reader: Callable[[str], Any] = json.loads) -> Read:
+    """Reads the command line of the server at the end of these keys."""
+
+    def read(text: str) -> Sequence[str]:
+        found = reader(text)
+        for key in path:
+            found = found[key]
+        command = found.get("command") or found.get("cmd") or found.get("path")
+        return [*command] if isinstance(command, list) else [command, *found["args"]]
+
+    return read
+
+
 FORMATS: Final[dict[str, tuple[str, str, Read]]] = {
-    "Claude Desktop": ("claude_desktop_config.json", MCP_SERVERS, lambda text: split(json.loads(text)["mcpServers"]["my-server"])),
-    "Claude Code": (".claude.json", CLAUDE_CODE, lambda text: split(json.loads(text)["mcpServers"]["my-server"])),
+    "Claude Desktop": ("claude_desktop_config.json", MCP_SERVERS, of("mcpServers", "my-server")),
+    "Claude Code": (".claude.json", CLAUDE_CODE, of("mcpServers", "my-server")),
     "Claude Code, one project": (
         ".claude.json",
         CLAUDE_CODE,
-        lambda text: split(json.loads(text)["projects"]["/home/me/project"]["mcpServers"]["my-server"]),
+        of("projects", "/home/me/project", "mcpServers", "my-server"),
     ),
-    "Gemini CLI": ("settings.json", MCP_SERVERS, lambda text: split(json.loads(text)["mcpServers"]["my-server"])),
-    "Copilot CLI": ("mcp-config.json", COPILOT, lambda text: split(json.loads(text)["mcpServers"]["my-server"])),
-    "Cline": ("cline_mcp_settings.json", CLINE, lambda text: split(json.loads(text)["mcpServers"]["my-server"])),
-    "VS Code": ("mcp.json", VS_CODE, lambda text: split(json_with_comments(text)["servers"]["my-server"])),
-    "Zed": ("settings.json", ZED, lambda text: split(json_with_comments(text)["context_servers"]["my-server"])),
-    "Zed, once": (
-        "settings.json",
-        ZED_ONCE,
-        lambda text: [
-            (command := json.loads(text)["context_servers"]["my-server"]["command"])["path"],
-            *command["args"],
-        ],
-    ),
-    "opencode": ("opencode.json", OPENCODE, lambda text: json.loads(text)["mcp"]["my-server"]["command"]),
-    "Codex": ("config.toml", CODEX, lambda text: split(tomllib.loads(text)["mcp_servers"]["my-server"])),
-    "goose": (
-        "config.yaml",
-        GOOSE,
-        lambda text: [
-            (server := yaml.safe_load(text)["extensions"]["my-server"])["cmd"],
-            *server["args"],
-        ],
-    ),
-}  # fmt: skip
+    "Gemini CLI": ("settings.json", MCP_SERVERS, of("mcpServers", "my-server")),
+    "Copilot CLI": ("mcp-config.json", COPILOT, of("mcpServers", "my-server")),
+    "Cline": ("cline_mcp_settings.json", CLINE, of("mcpServers", "my-server")),
+    "VS Code": ("mcp.json", VS_CODE, of("servers", "my-server", reader=json_with_comments)),
+    "Zed": ("settings.json", ZED, of("context_servers", "my-server", reader=json_with_comments)),
+    "Zed, once": ("settings.json", ZED_ONCE, of("context_servers", "my-server", "command")),
+    "opencode": ("opencode.json", OPENCODE, of("mcp", "my-server")),
+    "Codex": ("config.toml", CODEX, of("mcp_servers", "my-server", reader=tomllib.loads)),
+    "goose": ("config.yaml", GOOSE, of("extensions", "my-server", reader=yaml.safe_load)),
+}
 
 
 def filled(template: str, command: Sequence[str]) -> str:
@@ -274,7 +270,7 @@ async def test_three_real_servers_are_wrapped_at_once(scene: Scene) -> None:
     file = scene.file(".mcp.json", text)
     guard = scene.file("hookproxy.toml", '[permissions]\ndeny = ["mcp__time__convert_time"]\n')
     assert scene.complete([HOOKPROXY, "wrap", file, "--config", guard], within=3 * PATIENCE).returncode == 0
-    wrapped = {name: split(server) for name, server in json.loads(written(file))["mcpServers"].items()}
+    wrapped = {name: of("mcpServers", name)(written(file)) for name in servers}
     refused, reason = await said(scene, wrapped["time"], "convert_time")
     assert refused
     assert "mcp__time__convert_time" in reason

@@ -12,7 +12,7 @@ from hookproxy import wrapping
 from hookproxy.errors import ConfigError
 from hookproxy.wrapping.base import Mapping, plain
 from hookproxy.wrapping.jsonfile import read
-from tests.wrapping.roundtrip import LAUNCHER, OPTIONS, unwrapped
+from tests.wrapping.roundtrip import OPTIONS, launcher, unwrapped
 
 BLANKS: Final = st.sampled_from(["", " ", "\n", "\r\n\t", " // c,]}\n", '/* "{[ */', "\n    "])
 WORDS: Final = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
@@ -55,9 +55,9 @@ def test_what_was_wrapped_is_unwrapped_to_the_byte(data: st.DataObject, servers:
     text = data.draw(spelled(dict(items)))
     found = wrapping.read("x.json", text)
     assert plain(found.tree) == plain(read("x.json", json.dumps(dict(items))))
-    once = wrapping.wrap(found, (), LAUNCHER, OPTIONS)
+    once = wrapping.wrap(found, (), launcher, OPTIONS)
     again = wrapping.read("x.json", once.text)
-    assert wrapping.wrap(again, (), LAUNCHER, OPTIONS).text == once.text
+    assert wrapping.wrap(again, (), launcher, OPTIONS).text == once.text
     lost = [
         name
         for name, server in servers.items()

@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import Final
 
 from hookproxy import wrapping
+from hookproxy.wrapping.finding import Entry
 from hookproxy.wrapping.words import Options
 
 LAUNCHER: Final = ("/opt/hooks/bin/hookproxy",)
 OPTIONS: Final = Options(config="/etc/hooks.toml")
 
 
-def wrapped(name: str, text: str, options: Options = OPTIONS, launcher: tuple[str, ...] = LAUNCHER) -> str:
+def launcher(_entry: Entry) -> tuple[str, ...]:
+    return LAUNCHER
+
+
+def wrapped(name: str, text: str, options: Options = OPTIONS) -> str:
     """The text with everything wrapped; a second time changes nothing, and unwrapping gives back the first."""
     once = wrapping.wrap(wrapping.read(name, text), (), launcher, options)
     found = wrapping.read(name, once.text)

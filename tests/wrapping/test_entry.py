@@ -21,7 +21,7 @@ def text_of(*words: str, **members: object) -> str:
 
 
 def again(text: str, options: Options = NOTHING, launcher: tuple[str, ...] = LAUNCHER) -> tuple[str, ...]:
-    plan = wrapping.wrap(wrapping.read("x.json", text), (), launcher, options)
+    plan = wrapping.wrap(wrapping.read("x.json", text), (), lambda _entry: launcher, options)
     return argv("x.json", plan.text)["mcpServers.git"]
 
 
@@ -64,10 +64,20 @@ def test_words_of_ours_are_replaced_in_every_syntax(name: str) -> None:
         "x.json": '{"mcp": {"git": {"command": ["x"]}}}',
     }[name]
     one = wrapped(name, text)
-    other = wrapping.wrap(wrapping.read(name, one), (), ("python3", "-m", "hookproxy"), Options(hooks=("/h",))).text
+    other = wrapping.wrap(
+        wrapping.read(name, one), (), lambda _: ("python3", "-m", "hookproxy"), Options(hooks=("/h",))
+    ).text
     assert other != one
     assert unwrapped(name, other) == text
 
 
 def test_an_entry_wrapped_by_hand_gets_its_name() -> None:
     assert again(text_of("hookproxy", "run", "--", "npx")) == (*LAUNCHER, "run", "--name=git", "--", "npx")
+
+
+def test_a_configuration_to_fall_back_on_is_for_entries_that_name_none() -> None:
+    users = Options(fallback="/home/me/hookproxy.toml")
+    assert again(text_of(*COMMAND), users)[4:6] == ("--config", "/home/me/hookproxy.toml")
+    assert again(text_of(*COMMAND), Options(config="/c", fallback="/d"))[4:6] == ("--config", "/c")
+    own_config = (*LAUNCHER, "run", "--name", "git", "--config", "/c", "--", *COMMAND)
+    assert again(text_of(*own_config), users) == own_config

@@ -63,3 +63,19 @@ def test_servers_are_found_wherever_agents_have_them() -> None:
 def test_an_entry_that_is_not_understood_is_an_error_and_not_passed_over(server: object, what: str) -> None:
     with pytest.raises(ConfigError, match=what):
         wrapping.read("x.json", json.dumps({"mcpServers": {"a": server}}))
+
+
+@pytest.mark.parametrize(
+    ("server", "for_python"),
+    [
+        ({"command": "x", "env": {"PYTHONPATH": "/src"}}, True),
+        ({"command": ["x"], "environment": {"PYTHONHOME": "/p"}}, True),
+        ({"command": {"path": "x", "env": {"PYTHONPATH": ""}}}, True),
+        ({"command": "x", "env": {"PATH": "/bin", "pythonpath": "/src"}}, False),
+        ({"command": "x", "env": ["PYTHONPATH"]}, False),
+        ({"command": "x"}, False),
+    ],
+)
+def test_variables_that_python_reads_are_seen(server: object, for_python: bool) -> None:
+    entry = wrapping.read("x.json", json.dumps({"servers": {"a": server}})).entries[0]
+    assert entry.for_python is for_python

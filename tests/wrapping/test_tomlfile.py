@@ -8,7 +8,7 @@ import pytest
 
 from hookproxy import wrapping
 from hookproxy.errors import ConfigError
-from tests.wrapping.roundtrip import LAUNCHER, OPTIONS, argv, unwrapped, wrapped
+from tests.wrapping.roundtrip import OPTIONS, argv, launcher, unwrapped, wrapped
 
 LAYOUTS = [
     '[mcp_servers.a]\ncommand = "npx"\nargs = ["-y", "x"]\n',
@@ -80,5 +80,5 @@ def test_a_name_that_needs_quotes_gets_them() -> None:
 )
 def test_what_cannot_be_wrapped_is_refused(text: str, what: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        wrapping.wrap(wrapping.read("config.toml", text), (), LAUNCHER, OPTIONS)
+        wrapping.wrap(wrapping.read("config.toml", text), (), launcher, OPTIONS)
     assert what in str(caught.value)

@@ -7,7 +7,7 @@ import yaml
 
 from hookproxy import wrapping
 from hookproxy.errors import ConfigError
-from tests.wrapping.roundtrip import LAUNCHER, OPTIONS, argv, unwrapped, wrapped
+from tests.wrapping.roundtrip import OPTIONS, argv, launcher, unwrapped, wrapped
 
 LAYOUTS = [
     "extensions:\n  a:\n    cmd: npx\n    args:\n      - -y\n      - x\n    enabled: true\n",
@@ -88,5 +88,5 @@ def test_a_name_that_needs_quotes_gets_them() -> None:
 )
 def test_what_cannot_be_wrapped_is_refused(text: str, what: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        wrapping.wrap(wrapping.read("config.yaml", text), (), LAUNCHER, OPTIONS)
+        wrapping.wrap(wrapping.read("config.yaml", text), (), launcher, OPTIONS)
     assert what in str(caught.value)
