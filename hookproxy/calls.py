@@ -214,11 +214,8 @@ def read(members: Members) -> Request:
     return Request(raw_id, id_key(raw_id), tool, bytes(params["name"]), arguments, said, params)
 
 
-def usual(line: bytes) -> Request | None:
-    """The same of a line, where that is certain at a glance; None: to be read member by member."""
-    call = glance.usual_call(line)
-    if call is None:
-        return None
+def usual(call: glance.UsualCall) -> Request | None:
+    """The same of a call that a glance has read; None: the line is to be read member by member."""
     raw_id, name = bytes(call.id), bytes(call.params.name)
     tool = wire.text(name)
     if not tool or "\0" in tool or not (raw_id.isdigit() or raw_id[:1] == b'"'):

@@ -76,12 +76,6 @@ def unjudged_calls(block: bytes, judged: Mapping[bytes, bool]) -> list[bytes] | 
 
     `judged` knows tools by their names as spelled in JSON.
     """
-    if block.find(b"\n") == len(block) - 1:
-        only = usual_call(block)
-        if only is None or judged.get(bytes(only.params.name), True):
-            return None
-        raw_id = bytes(only.id)
-        return [raw_id] if raw_id.isdigit() and len(raw_id) <= EXACT_DIGITS else None
     if not (block.isascii() and is_framed(block)) or b"\r" in block:
         return None
     try:
@@ -91,12 +85,20 @@ def unjudged_calls(block: bytes, judged: Mapping[bytes, bool]) -> list[bytes] | 
     size = 0
     ids: list[bytes] = []
     for call in found:
-        raw_id = bytes(call.id)
-        if judged.get(bytes(call.params.name), True) or not raw_id.isdigit() or len(raw_id) > EXACT_DIGITS:
+        raw_id = unjudged(call, judged)
+        if raw_id is None:
             return None
         ids.append(raw_id)
         size += _least_size(call)
     return ids if size == len(block) and len(found) == block.count(b"\n") else None
+
+
+def unjudged(call: UsualCall, judged: Mapping[bytes, bool]) -> bytes | None:
+    """The id of a call that is not to be judged, if it is a number that has one spelling; else None."""
+    raw_id = bytes(call.id)
+    if judged.get(bytes(call.params.name), True) or not raw_id.isdigit() or len(raw_id) > EXACT_DIGITS:
+        return None
+    return raw_id
 
 
 def usual_call(line: bytes) -> UsualCall | None:

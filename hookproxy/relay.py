@@ -82,14 +82,16 @@ class Relay:
         block = self._agent_lines.feed(piece)
         if self._agent_lines.lost:
             self._refuse_lost()
-        if block and not self._board.glance_from_agent(block):
-            self._agent_block(block)
-        elif block and self._strict:
+        if block.find(b"\n") == len(block) - 1:
+            self._agent_block([block] if block else [])
+        elif not self._board.glance_from_agent(block):
+            self._agent_block(_lines(block))
+        elif self._strict:
             self.server.write(block)
 
-    def _agent_block(self, block: bytes) -> None:
+    def _agent_block(self, lines: list[bytes]) -> None:
         passing: list[bytes] = []
-        for line in _lines(block):
+        for line in lines:
             effect = self._board.from_agent(line)
             if self._board.greeting.opened and not self._opened:
                 self._opened = True
@@ -143,14 +145,14 @@ class Relay:
             if self._board.glance_from_server(block):
                 self.agent.write(block)
             else:
-                self._server_block(block)
+                self._server_block([block] if block.find(b"\n") == len(block) - 1 else _lines(block))
             self.on_passed()
         if self._server_lines.begun >= PIECEWISE and self._board.may_pass_in_pieces(self._server_lines.head):
             self._begin_passage()
 
-    def _server_block(self, block: bytes) -> None:
+    def _server_block(self, lines: list[bytes]) -> None:
         passing: list[bytes] = []
-        for line in _lines(block):
+        for line in lines:
             effect = self._board.from_server(line)
             if effect is PASS:
                 passing.append(line)
@@ -235,6 +237,4 @@ def _nothing() -> None:
 
 def _lines(block: bytes) -> list[bytes]:
     """Its lines, each with its `\\n`; the block ends with one."""
-    if block.find(b"\n") == len(block) - 1:
-        return [block]
     return [line + b"\n" for line in block[:-1].split(b"\n")]

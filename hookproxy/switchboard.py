@@ -41,11 +41,26 @@ class Switchboard:
 
     def from_agent(self, line: bytes) -> FromAgent:
         """Where a line from the agent goes. A line that is no concern of hooks is PASS."""
+        call = glance.usual_call(line)
+        if call is not None:
+            if self._passes(call):
+                return PASS
+            if self._judged is not None and (request := calls.usual(call)) is not None:
+                return self._requested(request, line)
+        return self.read_from_agent(line)
+
+    def _passes(self, call: glance.UsualCall) -> bool:
+        """True if the call is noted, and nobody has to look closer."""
+        raw_id = glance.unjudged(call, self._judged_names)
+        if raw_id is None or raw_id in self.calls or not (self.greeting.opened or self._judged is None):
+            return False
+        return self.requests.note_all([raw_id])
+
+    def read_from_agent(self, line: bytes) -> FromAgent:
+        """The same as `from_agent`, member by member."""
         if self._judged is None:
             self._watch(line)
             return PASS
-        if (request := calls.usual(line)) is not None:
-            return self._requested(request, line)
         try:
             if not line.isascii():
                 wire.check_text(line)
@@ -61,6 +76,9 @@ class Switchboard:
 
     def glance_from_agent(self, block: bytes) -> bool:
         """True if all these lines pass, and are noted; False if they must be read one by one."""
+        if block.find(b"\n") == len(block) - 1:
+            call = glance.usual_call(block)
+            return call is not None and self._passes(call)
         if not self.greeting.opened and self._judged is not None:
             return False
         ids = glance.unjudged_calls(block, self._judged_names)

@@ -95,7 +95,7 @@ def start(hook: Prepared, document: bytes | bytearray = b"") -> tuple[int, list[
         stdin, feed, out, stdout, err, stderr = fds
         os.set_blocking(out, False)
         os.set_blocking(err, False)
-        if len(document) > _AT_ONCE:
+        if not 0 < len(document) <= _AT_ONCE:  # more is to be written later
             os.set_blocking(feed, False)
         written = os.write(feed, document) if document else 0
         pid = _spawn(hook, (stdin, stdout, stderr))

@@ -6,8 +6,9 @@ from typing import Final
 
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
-from hookproxy.effects import PASS
+from hookproxy.effects import PASS, StartCall
 from hookproxy.inflight import Kind
 from hookproxy.switchboard import Switchboard
 from tests.random.documents import documents
@@ -93,7 +94,7 @@ def check(block: bytes) -> None:
         return
     assert calls_seen(block) == []
     for line in block.split(b"\n")[:-1]:
-        assert reading.from_agent(line + b"\n") is PASS
+        assert reading.read_from_agent(line + b"\n") is PASS
     assert glancing.requests == reading.requests
     assert glancing.calls == reading.calls == {}
     assert glancing.greeting.opened == reading.greeting.opened
@@ -105,6 +106,24 @@ def check(block: bytes) -> None:
 @example((call(1, "safe", "{}", '{"a":1,"a":2}') + "\n").encode())
 def test_what_passes_at_a_glance_passes_the_full_reading(block: bytes) -> None:
     check(block)
+
+
+@given(blocks())
+@example((call(1, "danger", '{"a":[{"b":1}]}', '{"progressToken":1}') + "\n").encode())
+@example((call(1, "danger", '{"a":1,"a":2}') + "\n").encode())
+@example((call(1, "danger", '{"a":{"b":1,"b":2}}', '{"a":1,"a":2}') + "\n").encode())
+@example((call(900, "danger", "{}") + "\n").encode())
+def test_a_usual_call_is_taken_as_the_full_reading_takes_it(block: bytes) -> None:
+    at_once, closely = primed(), primed()
+    for line in block.split(b"\n")[:-1]:
+        one, other = at_once.from_agent(line + b"\n"), closely.read_from_agent(line + b"\n")
+        assert type(one) is type(other)
+        if isinstance(one, StartCall) and isinstance(other, StartCall):
+            assert asdict(one.call) == asdict(other.call)
+        else:
+            assert one == other
+    assert at_once.requests == closely.requests
+    assert at_once.calls.keys() == closely.calls.keys()
 
 
 @given(st.lists(st.builds(call, st.integers(1, 39), st.sampled_from(("safe", "other")), arguments()), min_size=1))
