@@ -24,6 +24,7 @@ KINDS: Final = {
     "append",  # is added to NAME
     "run",  # commands after "$ ", which succeed, and what they print
     "fails",  # the same, but the last one fails
+    "calls",  # what an agent does: SERVER TOOL ARGUMENTS
 }
 
 _FENCED: Final = re.compile(
