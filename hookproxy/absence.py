@@ -67,7 +67,7 @@ def _why(case: _Case) -> str:
     if case.spec.event not in case.trials.events:
         return _of_another(case)
     if case.trial.unreadable:
-        return "the call cannot be read in one way only, and was refused before"
+        return "the call was refused before any hook was asked"
     return _not_matching(case) or (_not_run(case, case.asked) if case.asked else _not_asked(case))
 
 

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from . import effects, wire
+from . import effects, feedback, wire
 from .audit import Record
 from .calls import CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from .case import occasion_of
@@ -25,7 +25,6 @@ from .groups import Groups
 from .intercept import intercept
 from .model import Event, Occasion, Session
 from .observed import Observed, Seen
-from .permissions import Permissions
 from .settings import Settings
 from .switchboard import Switchboard
 from .trial_desk import TrialDesk
@@ -176,7 +175,7 @@ class Trials:
         )
         self.hooks = Observed(self.groups, plan.settings, session.server, environ)
         self.session = session
-        self._all = Permissions(Groups(groups, session.server), plan.settings)
+        self._all = Groups(groups, session.server)
 
     async def __aenter__(self) -> Self:
         """What hooks keep ends with the block, however that ends."""
@@ -185,11 +184,18 @@ class Trials:
     async def __aexit__(self, *_problem: object) -> None:
         await self.hooks.runners.aclose()
 
+    def _concerned(self, tool: str) -> bool:
+        """As a run would have it, which asks hooks for all events."""
+        return self.settings.audit_all_calls or self._all.concerns(tool) or self.hooks.permissions.concern(tool)
+
     async def call(self, attempt: Attempt) -> Trial:
         """Try a call. On cancel its hooks are ended with their whole process groups. Raises UserError."""
-        board = Switchboard(lambda tool: self.settings.audit_all_calls or self._all.concern(tool))
+        board = Switchboard(self._concerned)
         seen = self.hooks.seen = Seen()
-        effect = board.from_agent(attempt.line)
+        line = attempt.line
+        if len(line) > self.settings.max_message_bytes:
+            return Trial("deny", seen, unreadable=feedback.too_long(len(line), self.settings.max_message_bytes))
+        effect = board.from_agent(line)
         if isinstance(effect, effects.Refused):
             return Trial("deny", seen, unreadable=effect.why)
         if not isinstance(effect, effects.StartCall):

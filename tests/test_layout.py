@@ -192,7 +192,7 @@ BESIDE: Final = {
     # calls that are tried: by the way of a call, from a desk of their own
     "observed": {"hooks"},
     "trial_desk": {"asking", "case", "hooks", "moments"},
-    "trial": {"case", "groups", "intercept", "observed", "permissions", "trial_desk"},
+    "trial": {"case", "groups", "intercept", "observed", "trial_desk"},
     "absence": {"observed", "trial"},
     "replaying": {"trial"},
     # what is said before anything runs, by the rules by which it would
@@ -206,8 +206,8 @@ BESIDE: Final = {
     "cli/unwrap": {"cli/wrap"},  # which shows and writes in the same way
     # one way of showing things, for all verbs that do
     "cli/check": {"cli/page"},
-    "cli/replay": {"cli/page"},
-    "cli/try_": {"cli/try_json", "cli/try_text"},
+    "cli/replay": {"cli/page", "cli/stage"},
+    "cli/try_": {"cli/stage", "cli/try_json", "cli/try_text"},
     "cli/try_json": {"cli/page", "cli/try_text"},
     "cli/try_text": {"cli/page"},
     # what `audit` shows: of sums, charts

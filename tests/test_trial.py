@@ -172,6 +172,12 @@ async def test_a_call_that_could_be_read_in_two_ways_is_refused_before_any_hook(
         assert trial.seen.runs == []
 
 
+async def test_a_call_that_is_too_long_to_be_judged_is_refused_as_in_a_run() -> None:
+    trial = await tried(group(hook("exit 0")), settings=Settings(max_message_bytes=100))
+    assert (trial.decision, trial.seen.runs) == ("deny", [])
+    assert "100" in trial.unreadable
+
+
 async def test_what_no_hook_is_about_passes_unread() -> None:
     trial = await tried(group(hook("exit 2", matcher="other")), result=RESULT)
     assert (trial.decision, trial.concerned, trial.answer) == ("allow", False, RESULT)

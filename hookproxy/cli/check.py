@@ -41,7 +41,7 @@ from ..errors import FINDINGS
 from ..model import Event
 from ..settings import Settings
 from .base import add_sources, here, parser, show
-from .page import MARGIN, count, put, row, short, visible
+from .page import count, label, put, row, short, visible
 
 if TYPE_CHECKING:
     import argparse
@@ -130,8 +130,8 @@ def _text(report: Report, cwd: str) -> str:
         for file, told in _of_files(report).items():
             if file:
                 put(console, Text(visible(short(file, cwd), console), "bold"))
-            for one, label in told:
-                row(console, label, one.text)
+            for one, before in told:
+                row(console, before, one.text)
             put(console, Text())
         _rules(console, report.settings)
         put(console, Text(_sum(report), "bold"))
@@ -145,11 +145,10 @@ def _rules(console: Console, settings: Settings) -> None:
         return
     put(console, Text("permission rules", "bold"))
     for kind, rules in kinds.items():
-        label = Text(f"  {kind}".ljust(MARGIN), "dim")
         for rule in rules:
-            row(console, label, rule)
+            row(console, label(kind), rule)
     if settings.deny and not settings.hide_denied:
-        row(console, Text("  listed".ljust(MARGIN), "dim"), "tools that are denied stay in tools/list")
+        row(console, label("listed"), "tools that are denied stay in tools/list")
     put(console, Text())
 
 
@@ -158,10 +157,10 @@ def _block(console: Console, entry: Entry, cwd: str) -> None:
     head = Text(visible(short(place, cwd), console), "bold")
     put(console, Text.assemble(head, "  ", visible(entry.key, console)))
     for name, text in _rows(entry):
-        row(console, Text(f"  {name}".ljust(MARGIN), "dim"), text)
-    for label, found in ((_WARNING, entry.findings), (_NOTE, entry.remarks)):
+        row(console, label(name), text)
+    for before, found in ((_WARNING, entry.findings), (_NOTE, entry.remarks)):
         for one in found:
-            row(console, label, one.text.removeprefix(f"{entry.key} "))
+            row(console, before, one.text.removeprefix(f"{entry.key} "))
     put(console, Text())
 
 
@@ -204,10 +203,10 @@ def _of_files(report: Report) -> dict[str, list[tuple[Finding, Text]]]:
     """What is said about files and not about hooks, with its label."""
     told = {one for entry in report.entries for one in (*entry.findings, *entry.remarks)}
     by_file: dict[str, list[tuple[Finding, Text]]] = {}
-    for label, found in ((_WARNING, report.findings), (_NOTE, report.remarks)):
+    for before, found in ((_WARNING, report.findings), (_NOTE, report.remarks)):
         for one in found:
             if one not in told:
-                by_file.setdefault(one.file, []).append((one, label))
+                by_file.setdefault(one.file, []).append((one, before))
     return by_file
 
 

@@ -14,9 +14,7 @@ from rich.text import Text
 
 from .. import legible, wire
 
-MARGIN: Final = 11
-"""Columns of a label and the blanks around it."""
-
+_MARGIN: Final = 11  # columns of a label and the blanks around it
 _LEAST: Final = 30  # columns that are left for what stands beside the labels, however narrow the terminal is
 
 
@@ -48,7 +46,7 @@ def put(console: Console, text: Text) -> None:
 
 def label(name: str) -> Text:
     """What stands before a text."""
-    return Text(f"  {name}".ljust(MARGIN), "dim")
+    return Text.assemble((f"  {name}".ljust(_MARGIN), "dim"))
 
 
 def diff(console: Console, name: str, before: bytes, after: bytes) -> None:

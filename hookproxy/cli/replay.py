@@ -30,9 +30,9 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import anyio
 from msgspec import to_builtins
 from rich.text import Text
 
@@ -40,16 +40,16 @@ from ..config import Loaded, load
 from ..errors import CANNOT, FINDINGS, UserError
 from ..records import CallRecord, Entry, moment, read
 from ..replaying import Difference, Judged, Replay, Unread
-from ..transports.direct import new_loop
 from ..trial import AFTER
 from .base import add_sources, here, parser, show
 from .page import as_json, count, diff, document, label, new_page, put, row, visible
+from .stage import hooks_at_work, run
 
 if TYPE_CHECKING:
     import argparse
 
 USAGE: Final = (
-    "hookproxy replay AUDIT [--tool PATTERN]... [--since TIME] [--config FILE] [--hooks [DIALECT=]FILE]... [--json]"
+    "hookproxy replay AUDIT [--tool GLOB]... [--since WHEN] [--config FILE] [--hooks [DIALECT=]FILE]... [--json]"
 )
 VERSION: Final = 1
 """The number of the JSON document's format."""
@@ -69,12 +69,17 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"hookproxy: {note}\n")
     entries = _chosen(read(os.path.join(cwd, chosen.audit)), chosen.tool, since)
     writer = _ForPrograms() if chosen.json else _ForPeople()
-    return anyio.run(_replayed, loaded, entries, writer, cwd, backend_options={"loop_factory": new_loop})
+    return run(partial(_replayed, loaded, entries, writer, cwd))
 
 
 async def _replayed(loaded: Loaded, entries: Iterable[Entry], writer: _ForPeople | _ForPrograms, cwd: str) -> int:
     async with Replay(loaded, os.environ, cwd) as replay:
-        async for found in replay.over(entries):
+        finding = replay.over(entries)
+        while True:
+            with hooks_at_work():
+                found = await anext(finding, None)
+            if found is None:
+                break
             writer.add(found)
     tally = replay.tally
     nothing = not tally.replayed and bool(tally.digests or tally.unread)
@@ -112,8 +117,8 @@ def options() -> argparse.ArgumentParser:
         "Exit status: 0 no difference, 1 some, 2 could not do it.",
     )
     taken.add_argument("audit", metavar="AUDIT", help="an audit file, which holds the arguments in full")
-    taken.add_argument("--tool", metavar="PATTERN", action="append", default=[], help="only these tools, as write_*")
-    taken.add_argument("--since", metavar="TIME", help="only calls since then: 2026-11-21, 2026-11-21T08:00, 7d, 2h")
+    taken.add_argument("--tool", metavar="GLOB", action="append", default=[], help="only these tools, as write_*")
+    taken.add_argument("--since", metavar="WHEN", help="only calls since then: 2026-11-21, 2026-11-21T08:00, 7d, 2h")
     add_sources(taken)
     taken.add_argument("--json", action="store_true", help="one JSON document, for programs")
     return taken

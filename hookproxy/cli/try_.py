@@ -12,18 +12,17 @@ import os
 import sys
 import uuid
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
-
-import anyio
 
 from .. import wire
 from ..absence import absent
 from ..config import Loaded, load
 from ..errors import UserError
 from ..model import Event, Session
-from ..transports.direct import new_loop
 from ..trial import BESIDE, OF_NO_TOOL, Attempt, Trials, plan
 from .base import add_sources, here, parser, show
+from .stage import hooks_at_work, run
 from .try_json import for_programs
 from .try_text import Told, for_people
 
@@ -53,9 +52,9 @@ def main(arguments: Sequence[str]) -> int:
     loaded = load(chosen.config, chosen.hooks, None, os.environ, cwd)
     for note in loaded.notes:
         sys.stderr.write(f"hookproxy: {note}\n")
-    told = anyio.run(
-        _tried, loaded, attempt, event, _session(chosen.name, cwd), backend_options={"loop_factory": new_loop}
-    )
+    session = _session(chosen.name, cwd)
+    with hooks_at_work():
+        told = run(partial(_tried, loaded, attempt, event, session))
     show(for_programs(told) if chosen.json else for_people(told, cwd))
     return told.status
 

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
-import struct
 import subprocess
 import sys
-import termios
-from fcntl import ioctl
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +14,7 @@ import pytest
 
 from hookproxy.cli.check import USAGE, main
 from hookproxy.errors import UserError
+from tests import terminal
 
 CHECK: Final = [sys.executable, "-m", "hookproxy", "check"]
 LONG: Final = "./gone.sh --with 'an argument' --and another --so that --the line --is long --enough to --be wrapped"
@@ -43,19 +40,7 @@ def check(folder: Path, *arguments: str, **variables: str) -> subprocess.Complet
 
 def on_a_terminal(folder: Path, columns: int, *arguments: str, **variables: str) -> str:
     """What a terminal of this width gets."""
-    ours, terminal = pty.openpty()
-    ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    shown = b""
-    env = environment(TERM="xterm-256color", **variables)
-    with subprocess.Popen([*CHECK, *arguments], cwd=folder, env=env, stdin=terminal, stdout=terminal):
-        os.close(terminal)
-        try:
-            while piece := os.read(ours, 65536):
-                shown += piece
-        except OSError:  # so Linux says that the other side has closed
-            pass
-        os.close(ours)
-    return shown.decode().replace("\r\n", "\n")
+    return terminal.shown([*CHECK, *arguments], folder, environment(**variables), columns)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`hookproxy replay` as people and programs get it: a real run's audit, replayed on changed hooks of five systems."""
+"""`hookproxy replay` as people and programs get it: a real run's audit, replayed on changed hooks of six systems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ import pytest
 
 from hookproxy.cli.replay import USAGE, main
 from hookproxy.errors import UserError
+from tests.shapes import DENIALS, SHAPES, config, hooks_file
 
+LITTLE: Final = 180_000_000  # bytes: less than the long record has
 HOOKPROXY: Final = [sys.executable, "-m", "hookproxy"]
 SERVER: Final = str(Path(__file__).parents[1] / "docs" / "tiny_server.py")
 CALL: Final[dict[str, Any]] = {
@@ -28,26 +30,6 @@ CALL: Final[dict[str, Any]] = {
     "arguments": {"path": "a"},
     "decision": "allow",
     "result": "ok",
-}
-FILES: Final = {
-    "claude": {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "COMMAND"}]}]}},
-    "claw": {"hooks": {"PreToolUse": ["COMMAND"]}},
-    "copilot": {"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "COMMAND"}]}},
-    "docker-agent": {
-        "agents": {
-            "root": {
-                "hooks": {"pre_tool_use": [{"matcher": "*", "hooks": [{"type": "command", "command": "COMMAND"}]}]}
-            }
-        }
-    },
-    "lime": {"hooks": {"PreToolUse": ["COMMAND"]}},
-}
-DENIALS: Final = {
-    "claude": "echo no >&2; exit 2",
-    "claw": "echo no; exit 2",
-    "copilot": """printf '{"permissionDecision": "deny", "permissionDecisionReason": "no"}'""",
-    "docker-agent": "echo no >&2; exit 2",
-    "lime": """printf '{"hookSpecificOutput": {"permissionDecision": "deny", "permissionDecisionReason": "no"}}'""",
 }
 
 
@@ -82,17 +64,6 @@ def document(folder: Path, *arguments: str, status: int) -> dict[str, Any]:
 def audit(folder: Path, *calls: dict[str, Any] | str) -> None:
     lines = [call if isinstance(call, str) else json.dumps(call) for call in calls]
     (folder / "audit.jsonl").write_text("\n".join(lines) + "\n")
-
-
-def hooks_file(folder: Path, dialect: str, command: str) -> str:
-    text = json.dumps(FILES[dialect]).replace('"COMMAND"', json.dumps(command))
-    (folder / f"{dialect}.json").write_text(text)
-    return f"--hooks={dialect}={dialect}.json"
-
-
-def config(folder: Path, text: str) -> str:
-    (folder / "hookproxy.toml").write_text(text)
-    return "--config=hookproxy.toml"
 
 
 @pytest.fixture
@@ -179,10 +150,10 @@ def test_programs_get_each_difference_with_who_says_so(recorded: Path) -> None:
     assert (read["replayed"], read["differing"]) == (3, 3)
 
 
-@pytest.mark.parametrize("dialect", FILES)
+@pytest.mark.parametrize("dialect", SHAPES)
 def test_hooks_of_each_system_judge_what_was_recorded(tmp_path: Path, dialect: str) -> None:
     audit(tmp_path, CALL)
-    assert replay(tmp_path, hooks_file(tmp_path, dialect, "true")).returncode == 0
+    assert replay(tmp_path, hooks_file(tmp_path, dialect, "echo {}")).returncode == 0
     read = document(tmp_path, hooks_file(tmp_path, dialect, DENIALS[dialect]), status=1)
     (one,) = read["differences"]
     assert (one["after"]["decision"], one["after"]["reason"]) == ("deny", "no")
@@ -254,18 +225,18 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
 
 
 def test_a_long_record_is_replayed_in_little_memory(tmp_path: Path) -> None:
-    line = json.dumps(CALL | {"arguments": {"text": "x" * 1_000_000}}) + "\n"
+    long = CALL | {"arguments": {"text": "x" * 2_000_000}}
     with (tmp_path / "audit.jsonl").open("w") as file:
-        for _ in range(300):
-            file.write(line)
+        for number in range(100):
+            file.write(json.dumps(long | {"tool": "read" if number % 20 else "write"}) + "\n")
 
     def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_DATA, (200_000_000, 200_000_000))
+        resource.setrlimit(resource.RLIMIT_DATA, (LITTLE, LITTLE))
 
     rules = config(tmp_path, '[permissions]\ndeny = ["write"]\n')
-    ended = ran(tmp_path, "replay", "audit.jsonl", rules, preexec=limit)
+    ended = ran(tmp_path, "replay", "audit.jsonl", "--tool=write", rules, preexec=limit)
     assert (ended.returncode, ended.stderr) == (1, "")
-    assert ended.stdout.endswith("300 calls replayed, 300 would be decided otherwise\n")
+    assert ended.stdout.endswith("5 calls replayed, 5 would be decided otherwise\n")
 
 
 @pytest.mark.parametrize(

@@ -14,43 +14,10 @@ import pytest
 
 from hookproxy.cli.try_ import USAGE, main
 from hookproxy.errors import UserError
+from tests import terminal
+from tests.shapes import COMMENTS, DENIALS, SHAPES, config, hooks_file
 
 TRY: Final = [sys.executable, "-m", "hookproxy", "try"]
-SHAPES: Final[dict[str, Any]] = {
-    "claude": lambda event, command: {"hooks": {event: [{"hooks": [{"type": "command", "command": command}]}]}},
-    "claw": lambda event, command: {"hooks": {event: [command]}},
-    "code-assist": lambda event, command: {"hooks": {event: [{"command": command, "timeout": 9000, "name": "one"}]}},
-    "copilot": lambda event, command: {
-        "version": 1,
-        "hooks": {event[0].lower() + event[1:]: [{"type": "command", "bash": command}]},
-    },
-    "docker-agent": lambda event, command: {
-        "agents": {
-            "root": {
-                "hooks": {
-                    {"PreToolUse": "pre_tool_use", "PostToolUse": "post_tool_use"}[event]: [
-                        {"matcher": "*", "hooks": [{"type": "command", "command": command}]}
-                    ]
-                }
-            }
-        }
-    },
-    "lime": lambda event, command: {"hooks": {event: [command]}},
-}
-DENIALS: Final = {
-    "claude": "echo no >&2; exit 2",
-    "claw": "echo no; exit 2",
-    "code-assist": """printf '{"decision": "deny", "reason": "no"}'""",
-    "copilot": """printf '{"permissionDecision": "deny", "permissionDecisionReason": "no"}'""",
-    "docker-agent": "echo no >&2; exit 2",
-    "lime": """printf '{"hookSpecificOutput": {"permissionDecision": "deny", "permissionDecisionReason": "no"}}'""",
-}
-COMMENTS: Final = {
-    "claude": """printf '{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"seen"}}'""",
-    "claw": "echo seen",
-    "code-assist": """printf '{"additional_context": "seen"}'""",
-    "lime": """printf '{"hookSpecificOutput": {"additionalContext": "seen"}}'""",
-}
 RESULT: Final = '{"content": [{"type": "text", "text": "done"}]}'
 
 
@@ -74,16 +41,6 @@ def document(folder: Path, *arguments: str, status: int = 0) -> dict[str, Any]:
     read: dict[str, Any] = json.loads(ended.stdout)
     assert read["status"] == status
     return read
-
-
-def hooks_file(folder: Path, dialect: str, command: str, event: str = "PreToolUse") -> str:
-    (folder / f"{dialect}.json").write_text(json.dumps(SHAPES[dialect](event, command)))
-    return f"--hooks={dialect}={dialect}.json"
-
-
-def config(folder: Path, text: str) -> str:
-    (folder / "hookproxy.toml").write_text(text)
-    return "--config=hookproxy.toml"
 
 
 # --- hook files of other systems ---
@@ -216,6 +173,22 @@ def test_what_a_hook_prints_without_end_is_shown_in_part(tmp_path: Path) -> None
     assert len(document(tmp_path, "sh", hooks)["hooks"][0]["stdout"]) == 300_000
 
 
+def test_a_terminal_gets_the_same_in_lines_that_fit_it_and_colour_says_no_more_than_words(rewriting: Path) -> None:
+    argv = [*TRY, "write", '{"a":1.0}', "--hooks", "settings.json"]
+    env = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "CLAUDECODE")}
+    env |= {"CLAUDE_CODE_SESSION_ID": "the session"}
+    coloured = terminal.shown(argv, rewriting, env, 80)
+    assert max(map(len, terminal.plain(coloured).splitlines())) <= 80
+    assert "write of server: \x1b[32mallowed\x1b[0m\n" in coloured
+    assert '\x1b[31m-  "a": 1.0\x1b[0m' in coloured
+    uncoloured = terminal.shown(argv, rewriting, env | {"NO_COLOR": "1"}, 80)
+    assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", uncoloured)
+    piped = attempt(rewriting, *argv[4:], CLAUDE_CODE_SESSION_ID="the session").stdout
+    timeless = [re.sub(r"[\d.]+ms|\s", "", text.replace(" ms", "ms")) for text in (terminal.plain(coloured), piped)]
+    assert timeless[0] == timeless[1]
+    assert "\x1b" not in piped
+
+
 # --- exit status ---
 
 FAILING: Final = '[[hooks.PreToolUse]]\ncommand = "exit 9"\n'
@@ -344,6 +317,15 @@ def test_help_names_every_option_and_that_hooks_run_for_real(tmp_path: Path) -> 
     told = " ".join(ended.stdout.split())
     assert " ".join(USAGE.split()) in told
     assert "Hooks run for real" in told
+
+
+def test_what_a_python_hook_prints_is_not_taken_for_the_document(tmp_path: Path) -> None:
+    (tmp_path / "guards.py").write_text("def look(call):\n    print('noise')\n    return {}\n")
+    ended = attempt(
+        tmp_path, "sh", "--json", config(tmp_path, "[[hooks.PreToolUse]]\ntype = 'python'\ncall = 'guards:look'\n")
+    )
+    assert (ended.returncode, ended.stderr) == (0, "noise\n")
+    assert json.loads(ended.stdout)["hooks"][0]["variables"] == {}
 
 
 def test_nothing_that_hooks_started_is_left(tmp_path: Path) -> None:
