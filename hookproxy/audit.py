@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct, field
 
-from . import legible, wire
+from . import account, legible, wire
+from .calls import Call
 from .model import Ended, Permission, Session, Statement, Verdict
 from .settings import Settings
 
 if TYPE_CHECKING:
     from .ledger import Ledger
     from .redaction import Redaction
+    from .telemetry import Collector, Span
 
 VERSION: Final = 1
 """The format's number: `v` in each line."""
 
 _WAITING_LIMIT: Final = 1024 * 1024  # bytes kept while the file cannot be written: a full disk must not fill memory
 _STDERR: Final = 10_000  # bytes of what a hook that failed left behind, such as a traceback
-_PER_USER: Final = "{user}"
-_NAMES: Final = frozenset({"time", "session", "server", "tool", "event", "dialect", "decision", "result", "verdict"})
+_NAMES: Final = frozenset(
+    {
+        *("time", "session", "server", "tool", "event", "dialect", "decision", "result", "changed", "verdict"),
+        *("ended", "outcome", "arguments_sha256", "rewritten_sha256"),
+    }
+)
 """Members of a line that only name something: no secret stands in them, and what they name is to be found by them."""
 
 
@@ -52,23 +57,26 @@ class Record(Struct):
     repeats: int = 0
     """How often the call was made again because a hook said so."""
     ms: float = 0.0
+    span: Span | None = None
+    """What of it goes to a collector, until it is written."""
 
 
 class Audit:
     """The audit file, opened when the first line is due; without a file nothing happens."""
 
     def __init__(self, settings: Settings) -> None:
-        self.path = place(settings.audit_file)
+        self.path = account.place(settings.audit_file)
         self.required = settings.audit_required
         self._digest = settings.audit_digest
         self._waiting: list[bytes] = []
         self._size = 0  # bytes that wait
         self._lost = 0  # lines that there was no room for
         self._stuck = False  # readers know that the file cannot be rotated
+        self._collector = _collector(settings) if settings.otel else None
         if self.path:  # else nothing of this is imported
             self._ledger = _ledger(settings, self.path)
             self._redaction = _redaction(settings)
-            self._writer = {"user": user(), "host": os.uname().nodename, "pid": os.getpid()}
+            self._writer = account.writer()
 
     def trouble(self) -> str:
         """Empty if a line can be written now, as far as can be known; else why not."""
@@ -83,8 +91,18 @@ class Audit:
             return f"{self.path}: {problem.strerror}"
         return ""
 
+    def begin(self, record: Record, call: Call) -> tuple[tuple[str, str], ...]:
+        """A call has come. Gives the variables by which its hooks go on with its trace, if it has one."""
+        if self._collector is None:
+            return ()
+        record.span = self._collector.begin(record, call)
+        return record.span.env
+
     def write(self, record: Record) -> str:
         """Append the record's line; gives why it could not be written, or nothing. The line is tried again later."""
+        if record.span is not None:
+            record.span.end(record)
+            record.span = None
         return self._add(self._members(record)) if self.path else ""
 
     def note(self, session: Session, text: str) -> str:
@@ -113,6 +131,8 @@ class Audit:
             if self._waiting:
                 self.trouble()
             self._ledger.close()
+        if self._collector is not None:
+            self._collector.close()
 
     def _flush(self) -> None:
         """Write what waits, each line in one write, so that many writers of a file do not mix. Raises OSError."""
@@ -163,13 +183,6 @@ class Audit:
         }
 
 
-def place(file: str) -> str:
-    """The path of the audit file for the account we run as: of a folder, `USER.jsonl` in it; empty as given."""
-    if file and (file.endswith("/") or os.path.isdir(file)):
-        file = os.path.join(file, f"{_PER_USER}.jsonl")
-    return file.replace(_PER_USER, user().replace("/", "_")) if _PER_USER in file else file
-
-
 def _ledger(settings: Settings, path: str) -> Ledger:
     from .ledger import Ledger, Ways
 
@@ -182,6 +195,12 @@ def _ledger(settings: Settings, path: str) -> Ledger:
             limit=settings.audit_max_file_bytes,
         ),
     )
+
+
+def _collector(settings: Settings) -> Collector:
+    from .telemetry import Collector
+
+    return Collector(settings.otel_endpoint, account.writer(), lambda one: _in_a_word(one.verdict))
 
 
 def _redaction(settings: Settings) -> Redaction | None:
@@ -272,13 +291,3 @@ def _in_a_word(verdict: Verdict) -> str:
     if verdict.replacement is not None:
         return "replace"
     return "comment" if verdict.feedback else "none"
-
-
-def user() -> str:
-    """The name of the account we run as; its number where it has no name."""
-    import pwd  # only where an audit is kept
-
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())

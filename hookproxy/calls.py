@@ -84,6 +84,8 @@ class Call(Struct, eq=False):
     """`params.inputResponses`, as spelled, where the call goes on after somebody asked for input."""
     state: str = ""
     """`params.requestState` of such a call."""
+    trace: tuple[tuple[str, str], ...] = ()
+    """Variables by which hooks go on with its trace; none: it has none."""
 
 
 class Request(Struct, frozen=True):

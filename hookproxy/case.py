@@ -118,6 +118,7 @@ def occasion_of(call: Call, desk: Desk) -> Occasion:
         annotations=listed.annotations if listed else b"",
         request_id=call.key.decode(errors="replace"),
         at=time(),
+        trace=call.trace,
     )
 
 

@@ -1,4 +1,4 @@
-"""Permission rules and regular expressions of hookproxy.toml that are none stop start-up (law 3)."""
+"""What hookproxy.toml names and cannot be used stops start-up: rules, patterns, what is not installed (law 3)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ def check_patterns(file: ConfigFile, path: str) -> None:
     """Raise ConfigError for the first rule or pattern of the file that cannot be read."""
     _rules(file, path)
     _secrets(file, path)
+    _telemetry(file, path)
 
 
 def _rules(file: ConfigFile, path: str) -> None:
@@ -40,3 +41,19 @@ def _secrets(file: ConfigFile, path: str) -> None:
             raise ConfigError(
                 f"{path}: audit.redact[{number}]", str(problem), "a literal string: 'sk-[a-z]+'"
             ) from None
+
+
+def _telemetry(file: ConfigFile, path: str) -> None:
+    """Raise ConfigError if it is wanted and not installed."""
+    if not file.otel.enabled:
+        return
+    from importlib.util import find_spec
+
+    for module in ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"):
+        try:
+            there = find_spec(module) is not None
+        except ModuleNotFoundError:  # not even what it is a part of
+            there = False
+        if not there:
+            hint = "python3 -m pip install 'hookproxy[otel]'"
+            raise ConfigError(f"{path}: otel.enabled", f"{module} is not installed", hint)

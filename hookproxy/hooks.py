@@ -202,6 +202,8 @@ class Hooks:
     ) -> Statement:
         places = self._places_aside if spec.background else self._places
         document = group.dialect.write(spec, occasion)
+        if occasion.trace:
+            document = replace(document, env={**document.env, **dict(occasion.trace)})
         environment = self._environments[group.dialect.name]
         try:
             places.acquire_nowait()  # nearly always: to ask whether to wait costs a tenth of a small hook

@@ -27,6 +27,7 @@ async def intercept(call: Call, desk: Desk) -> None:
     begun = perf_counter()
     record = Record(desk.session.id, desk.session.server, call.tool, call.id, call.arguments, desk.agent())
     record.result = "cancelled"
+    call.trace = desk.audit.begin(record, call)
     answer: bytes | None = None
     try:
         answer = await _judged(call, desk, record)

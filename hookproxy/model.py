@@ -262,6 +262,8 @@ class Occasion(Struct, frozen=True):
     """The JSON-RPC id of the call, as text."""
     at: float = 0.0
     """Seconds since 1970 when it came about."""
+    trace: tuple[tuple[str, str], ...] = ()
+    """Variables by which hooks go on with the call's trace; none: it has none."""
 
 
 class Document(Struct, frozen=True):

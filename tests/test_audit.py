@@ -6,6 +6,10 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +18,7 @@ from msgspec.structs import replace
 
 from hookproxy.audit import Audit, Record
 from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Session, Statement, Verdict
+from hookproxy.reading.verifying import verify
 from hookproxy.settings import Settings
 
 SESSION = Session("session", "files", "/", "/")
@@ -244,3 +249,133 @@ def test_no_name_of_a_tool_breaks_a_line(file: Path, tool: str) -> None:
     audit.close()
     (line,) = written(file)
     assert line["tool"] == tool
+
+
+# --- chains, secrets, other accounts ---
+
+
+def test_lines_are_chained_where_that_is_configured(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file), audit_chain=True))
+    for _ in range(3):
+        assert audit.write(record()) == ""
+    audit.close()
+    lines = file.read_bytes().splitlines()
+    assert [line["previous"] for line in written(file)] == ["", *(hashlib.sha256(one).hexdigest() for one in lines[:2])]
+
+
+def test_secrets_are_not_written_wherever_they_stand(file: Path) -> None:
+    audit = Audit(
+        Settings(audit_file=str(file), audit_redact=("s3cret",), audit_redact_keys=("api_key", "session", "tool"))
+    )
+    one = record(b'{"text":"a s3cret","deep":[{"apiKey":{"x":"hidden"}}],"esc":"s\\u0033cret"}'.replace(b"\\\\", b"\\"))
+    verdict = Verdict(Permission.DENY, "s3cret", feedback=("s3cret",), messages=("s3cret",))
+    failed = replace(statement(verdict), result=HookResult(Ended.FAILED, stderr=b"a s3cret"))
+    one.statements = [replace(failed, spec=replace(failed.spec, argv=("curl", "s3cret")))]
+    one.final, one.reason, one.agent = b'{"api-key":7,"n":1e400}', "s3cret", "s3cret"
+    assert audit.write(one) == ""
+    assert audit.note(SESSION, "a s3cret") == ""
+    audit.close()
+    assert b"s3cret" not in file.read_bytes()
+    assert b"hidden" not in file.read_bytes()
+    call, note = written(file)
+    assert call["arguments"]["deep"] == [{"apiKey": "[redacted]"}]
+    assert b'"rewritten":{"api-key":"[redacted]","n":1e400}' in file.read_bytes()
+    assert call["hooks"][0]["command"] == "curl [redacted]"
+    assert (call["session"], call["tool"], note["note"]) == ("session", "write", "a [redacted]")
+
+
+def test_digests_are_of_what_was_sent_also_where_secrets_are_not_written(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file), audit_digest=True, audit_redact=("1",)))
+    audit.write(record())
+    audit.close()
+    assert written(file)[0]["arguments_sha256"] == hashlib.sha256(b'{"a":1.0}').hexdigest()
+
+
+def test_who_holds_the_lock_cannot_let_calls_go_unrecorded_in_silence(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file), audit_chain=True, audit_required=True))
+    assert audit.trouble() == ""
+    with open(f"{file}.lock", "rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert "holds the lock" in audit.trouble()
+        assert "holds the lock" in audit.write(record(b'{"a":1}'))
+    assert audit.write(record(b'{"a":2}')) == "", "it is free again"
+    audit.close()
+    assert [line["arguments"]["a"] for line in written(file)] == [1, 2]
+
+
+def test_what_waits_at_the_end_is_written_then(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file), audit_chain=True))
+    assert audit.trouble() == ""
+    with open(f"{file}.lock", "rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert audit.write(record()) != ""
+    audit.close()
+    assert len(written(file)) == 1
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may rename all")
+def test_a_file_over_its_limit_that_cannot_be_renamed_says_so_once(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file), audit_max_file_bytes=100))
+    audit.write(record())
+    file.parent.chmod(0o500)
+    try:
+        for _ in range(3):
+            assert audit.write(record()) == ""
+    finally:
+        file.parent.chmod(0o700)
+        audit.close()
+    assert [line.get("note", "")[:24] for line in written(file)] == ["", "", "the file is over its limi", "", ""]
+
+
+def test_each_account_writes_its_own_file(tmp_path: Path) -> None:
+    audit = Audit(Settings(audit_file=f"{tmp_path}/{{user}}/audit.jsonl"))
+    assert audit.write(record()) == ""
+    audit.close()
+    (line,) = written(Path(audit.path))
+    assert Path(audit.path) == tmp_path / line["user"] / "audit.jsonl"
+    (tmp_path / "other").symlink_to("elsewhere")
+    linked = tmp_path / f"{line['user']}.jsonl"
+    linked.symlink_to(tmp_path / "target")
+    audit = Audit(Settings(audit_file=str(tmp_path)))
+    assert "symbolic links" in audit.write(record())
+    audit.close()
+    assert not (tmp_path / "target").exists()
+
+
+AS_OTHER: str = """
+import os, sys
+from hookproxy import chains, ledger
+from hookproxy.audit import Audit, Record
+from hookproxy.settings import Settings
+path, uid = sys.argv[1], int(sys.argv[2])
+chains.line_hash(b"")
+os.setgroups([54321])
+os.setgid(uid)
+os.setuid(uid)
+os.umask(0o077)
+audit = Audit(Settings(audit_file=path, audit_shared=True, audit_chain=True, audit_max_file_bytes=1500))
+for _ in range(3):
+    if problem := audit.write(Record("session", "files", "write", b"7", b"{}")):
+        sys.exit(problem)
+"""
+"""All that it imports is there before it becomes another account, which may not read where we lie."""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become others")
+def test_several_accounts_write_one_chained_file() -> None:
+    folder = Path(tempfile.mkdtemp())  # the folder of a test is closed to others
+    try:
+        os.chown(folder, 0, 54321)
+        folder.chmod(0o2770)
+        path = folder / "audit.jsonl"
+        for uid in (0, 12345, 12346, 12345):
+            subprocess.run([sys.executable, "-c", AS_OTHER, str(path), str(uid)], check=True, timeout=30)
+        files = [*sorted(folder.glob("audit.jsonl.[0-9]")), path]
+        lines = [line for one in files for line in written(one)]
+        assert [line["user"] for line in lines] == ["root"] * 3 + ["12345"] * 3 + ["12346"] * 3 + ["12345"] * 3
+        assert {one.stat().st_mode & 0o777 for one in folder.iterdir()} == {0o660}
+        assert {one.stat().st_gid for one in folder.iterdir()} == {54321}
+        assert [one.broken for one in verify(str(path))] == [None] * len(files)
+        assert len(files) > 1
+    finally:
+        shutil.rmtree(folder)

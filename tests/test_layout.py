@@ -67,7 +67,9 @@ FLOORS: Final = {
     "config": 2,
     "audit": 2,
     "chains": 2,
+    "account": 2,
     "ledger": 2,
+    "telemetry": 2,
     "records": 2,
     "process": 2,
     "runners": 2,
@@ -115,7 +117,7 @@ BESIDE: Final = {
     "plain": {"legible"},
     "redaction": {"legible"},
     # the audit: what stands in a line, and how lines get into a file
-    "audit": {"ledger"},
+    "audit": {"account", "ledger", "telemetry"},
     "ledger": {"chains"},
     # permission rules: of texts, of command lines, and all of one configuration
     "commandline": {"matching"},

@@ -254,7 +254,7 @@ def _path(chosen: argparse.Namespace) -> str:
     """The file that is meant. Raises UserError where none is named."""
     if chosen.file is not None:
         return str(chosen.file)
-    from ..audit import place
+    from ..account import place
     from ..config import load
 
     settings = load(chosen.config, [], None, os.environ, here()).settings
@@ -264,7 +264,7 @@ def _path(chosen: argparse.Namespace) -> str:
 
 
 def _own() -> tuple[str, str]:
-    from ..audit import user
+    from ..account import user
 
     return user(), os.uname().nodename
 

@@ -20,10 +20,10 @@ import pytest
 from mcp import Client, StdioServerParameters
 from pydantic import BaseModel
 
-from hookproxy.cli import VERBS
+from hookproxy.cli import VERBS, audit
 from hookproxy.cli.run import USAGE
 from hookproxy.config import load
-from hookproxy.config_audit import Audit
+from hookproxy.config_audit import Audit, Otel
 from hookproxy.config_models import ConfigFile, OwnHook, Permissions, Use, parse
 from hookproxy.dialects import DIALECTS, claude, claude_answer
 from hookproxy.model import Event
@@ -178,7 +178,7 @@ def test_every_key_of_the_configuration_is_shown() -> None:
     def keys(model: type[BaseModel]) -> list[str]:
         return [field.alias or name for name, field in model.model_fields.items()]
 
-    for key in [*keys(ConfigFile), *keys(Use), *keys(OwnHook), *keys(Permissions), *keys(Audit)]:
+    for key in [*keys(ConfigFile), *keys(Use), *keys(OwnHook), *keys(Permissions), *keys(Audit), *keys(Otel)]:
         assert re.search(rf"\b{key}\b", text), key
 
 
@@ -216,6 +216,7 @@ def test_the_usage_is_that_of_the_program() -> None:
     reference = (ROOT / "docs" / "reference.md").read_text("utf-8")
     for verb in VERBS:
         assert f"\n### hookproxy {verb}\n\n`hookproxy {verb}" in reference
+    assert f"`{audit.USAGE}`" in section("Command line")
 
 
 def test_the_map_shows_every_module() -> None:
