@@ -6,8 +6,9 @@ What comes out is read again before anybody writes it: it must start what it sho
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ..dialects.hookfile import suggestion
 from ..errors import ConfigError
@@ -30,8 +31,7 @@ Launcher = Callable[[Entry], tuple[str, ...]]
 """The words that start hookproxy where this entry is started."""
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(Struct, frozen=True):
     """An agent's configuration as it is."""
 
     path: str
@@ -41,8 +41,7 @@ class Configuration:
     entries: tuple[Entry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """What is to be changed, and the text after it."""
 
     text: str

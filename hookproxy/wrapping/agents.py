@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from .base import Shape
 
@@ -38,8 +39,7 @@ _CODE: Final = ("Code", "Code - Insiders", "VSCodium")
 _CLINE: Final = "globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A file in which an agent may keep servers."""
 
     agent: str

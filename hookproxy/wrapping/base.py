@@ -7,13 +7,13 @@ edit touches keeps every byte (law 2).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..errors import ConfigError
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """The characters from `start` to `end` become `text`."""
 
     start: int
@@ -21,8 +21,7 @@ class Edit:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(Struct, frozen=True):
     """A value that is not looked into."""
 
     start: int
@@ -30,8 +29,7 @@ class Leaf:
     value: object
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """A list of values, and how one puts more of them in front."""
 
     start: int
@@ -49,8 +47,7 @@ class Listing:
     """Leaves no item; None where there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """A key and its value."""
 
     key: str
@@ -60,8 +57,7 @@ class Member:
     value: Tree
 
 
-@dataclass(frozen=True, slots=True)
-class Mapping:
+class Mapping(Struct, frozen=True):
     """An object, a table, a mapping."""
 
     start: int
@@ -76,8 +72,7 @@ class Mapping:
 Tree = Leaf | Listing | Mapping
 
 
-@dataclass(frozen=True, slots=True)
-class Syntax:
+class Syntax(Struct, frozen=True):
     """How one kind of file spells trees: JSON with comments, TOML, YAML."""
 
     name: str
@@ -92,8 +87,7 @@ class Syntax:
     """From a text, out of a mapping: this member. Undoes `add` exactly."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """Where a file keeps its servers, and how it calls what starts one."""
 
     path: tuple[str, ...]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
+
+from msgspec import Struct
 
 from .base import Edit, edited
 
@@ -13,8 +14,7 @@ AROUND: Final = 3
 """Lines that are shown before and after a change, as everywhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
+class _Change(Struct, frozen=True):
     """The lines from `first` up to `end`, counted from 0, and what they become."""
 
     first: int

@@ -12,7 +12,8 @@ name is given in one word, `--name=git`, which means the same to `run`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from .base import Edit, Listing, Syntax
 from .finding import Entry

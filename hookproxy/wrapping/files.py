@@ -10,8 +10,9 @@ import contextlib
 import os
 import secrets
 import stat
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ..errors import ConfigError, UserError
 
@@ -25,8 +26,7 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXE
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """A file as it was read."""
 
     path: str

@@ -6,9 +6,10 @@ An entry that is not understood is an error, never passed over: its server would
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from ..errors import ConfigError
 from .agents import NAMES, REMOTE, SHAPES
@@ -30,8 +31,7 @@ class Kind(StrEnum):
     """The agent's own, or an extension's: there is no command in the file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One server in a configuration, and where the parts stand that wrapping edits."""
 
     name: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 PROGRAM: Final = "hookproxy"
 
@@ -14,8 +15,7 @@ _PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*t?")
 _TAKE_VALUE: Final = ("--config", "--hooks", "--name", "--audit")
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """What stands between `run` and the server's command."""
 
     name: tuple[str, ...] = ()
@@ -34,8 +34,7 @@ class Options:
         return (*self.name, *config, *hooks, *self.rest)
 
 
-@dataclass(frozen=True, slots=True)
-class Wrapping:
+class Wrapping(Struct, frozen=True):
     """The words that stand before a wrapped server's own."""
 
     launcher: tuple[str, ...]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import dialects
 import keys
+import modules
 import schema
 import tables
 import verbs
@@ -20,7 +21,9 @@ MARKS = re.compile(r"(?<=<!-- made: )(\S+)( -->\n)(.*?)(?=<!-- end -->)", re.DOT
 
 PARTS: dict[str, Callable[[], str]] = {
     "dialects": tables.tables,
+    "summary": verbs.summary,
     "verbs": verbs.verbs,
+    "modules": modules.modules,
     "keys": keys.keys,
     **dialects.parts(),
 }

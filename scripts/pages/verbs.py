@@ -9,6 +9,13 @@ from tables import row
 from hookproxy.cli import VERBS
 
 
+def summary() -> str:
+    """A line for each verb."""
+    rows = [(name, parser) for verb, path in VERBS.items() for name, parser in _parsers(verb, path)]
+    lines = [row(f"`hookproxy {name}`", (parser.description or "").partition(". ")[0]) for name, parser in rows]
+    return "\n".join([row("", "what it does"), row("---", "---"), *lines])
+
+
 def verbs() -> str:
     """A section for each verb: its usage, what it does, its options."""
     return "\n\n".join(_section(name, parser) for verb, path in VERBS.items() for name, parser in _parsers(verb, path))

@@ -20,7 +20,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from pydantic import BaseModel
 
-from hookproxy.cli import VERBS, audit
+from hookproxy.cli import VERBS
 from hookproxy.cli.run import USAGE
 from hookproxy.config import load
 from hookproxy.config_audit import Audit, Otel
@@ -32,7 +32,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 TEXT: Final = (ROOT / "README.md").read_text("utf-8")
 CLAUDES: Final = (ROOT / "docs" / "dialects" / "claude.md").read_text("utf-8")
 LONGEST: Final = 200  # lines beside tables: what people read to the end
-KINDS: Final = {"picture", "install", "entry", "file", "run", "map"}
+KINDS: Final = {"picture", "install", "entry", "file", "run"}
 """The kinds of blocks; each has its test here."""
 
 _FENCED: Final = re.compile(
@@ -216,20 +216,10 @@ def test_the_usage_is_that_of_the_program() -> None:
     reference = (ROOT / "docs" / "reference.md").read_text("utf-8")
     for verb in VERBS:
         assert f"\n### hookproxy {verb}\n\n`hookproxy {verb}" in reference
-    assert f"`{audit.USAGE}`" in section("Command line")
-
-
-def test_the_map_shows_every_module() -> None:
-    shown = set(re.findall(r"\b([a-z_]+(?:/|\.py))(?=\s)", the("map").text))
-    package = ROOT / "hookproxy"
-    there = {path.name for path in package.glob("*.py")} - {"__init__.py"}
-    there |= {f"{path.parent.name}/" for path in package.glob("*/*.py")}
-    assert shown == there
 
 
 def test_the_files_that_it_names_are_there() -> None:
     for name in ("scripts/bench", "scripts/run", "scripts/test"):
         assert name in TEXT
         assert os.access(ROOT / name, os.X_OK)
-    for name in ("configs", "tests/test_layout.py", "tests/dialects", "hookproxy/dialects/base.py"):
-        assert (ROOT / name).exists()
+    assert (ROOT / "configs").exists()
