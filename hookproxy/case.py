@@ -113,7 +113,7 @@ def occasion_of(call: Call, desk: Desk) -> Occasion:
         session=desk.session,
         tool=call.tool,
         tool_name=desk.hooks.groups.first_name(call.tool),
-        tool_use_id=_told_id(call) or f"call_{call.key.decode(errors='replace')}",
+        tool_use_id=(call.meta and _told_id(call)) or f"call_{call.key.decode(errors='replace')}",
         arguments=call.arguments,
         annotations=listed.annotations if listed else b"",
         request_id=call.key.decode(errors="replace"),

@@ -40,6 +40,16 @@ class InFlight(dict[bytes, Kind]):
         """No two requests have the same key: each answer ends its own."""
         return not self._doubles
 
+    @property
+    def telling(self) -> bool:
+        """Some answer may tell us of the server: of itself, or of its tools."""
+        return any(kind is Kind.INITIALIZE or kind is Kind.TOOLS_LIST for kind in self.values())
+
+    @property
+    def ending(self) -> bool:
+        """Some request will be answered before the server ends it."""
+        return any(kind is not Kind.ENDLESS for kind in self.values())
+
     def note(self, key: bytes, kind: Kind) -> None:
         """A request goes to the server."""
         if key in self:

@@ -101,9 +101,10 @@ class Relay:
             elif isinstance(effect, Send):
                 passing.append(effect.line)
             else:
-                self._send(self.server, passing)
+                if passing:
+                    self._send(self.server, passing)
                 self._perform(effect, line)
-        if self._strict:
+        if passing and self._strict:
             self._send(self.server, passing)
 
     def _refuse_lost(self) -> None:
@@ -157,9 +158,11 @@ class Relay:
             if effect is PASS:
                 passing.append(line)
             else:
-                self._send(self.agent, passing)
+                if passing:
+                    self._send(self.agent, passing)
                 self._perform(effect, line)
-        self._send(self.agent, passing)
+        if passing:
+            self._send(self.agent, passing)
 
     @property
     def passing(self) -> bool:
@@ -180,7 +183,8 @@ class Relay:
             self._passage = None
             self._end_passage(passage)
             self.on_passed()
-            self._send(self.agent, self._kept_back)
+            if self._kept_back:
+                self._send(self.agent, self._kept_back)
         return rest
 
     def _end_passage(self, passage: Passage) -> None:
@@ -226,9 +230,8 @@ class Relay:
         return feedback.too_long(lost.size, self._limit).encode() + b"\n"
 
     def _send(self, channel: Channel, lines: list[bytes]) -> None:
-        if lines:
-            channel.write(lines[0] if len(lines) == 1 else b"".join(lines))
-            lines.clear()
+        channel.write(lines[0] if len(lines) == 1 else b"".join(lines))
+        lines.clear()
 
 
 def _nothing() -> None:

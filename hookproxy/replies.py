@@ -85,7 +85,8 @@ def _read_head(line: bytes) -> Reply | None:
 
 def _read_closely(line: bytes) -> Reply | None:
     try:
-        wire.check_text(line)
+        if not line.isascii():
+            wire.check_text(line)
         return _read_compact(line) or _read_members(wire.fields(line))
     except wire.TooDeep:
         reply = _scan(line)

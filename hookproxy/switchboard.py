@@ -76,9 +76,6 @@ class Switchboard:
 
     def glance_from_agent(self, block: bytes) -> bool:
         """True if all these lines pass, and are noted; False if they must be read one by one."""
-        if block.find(b"\n") == len(block) - 1:
-            call = glance.usual_call(block)
-            return call is not None and self._passes(call)
         if not self.greeting.opened and self._judged is not None:
             return False
         ids = glance.unjudged_calls(block, self._judged_names)
@@ -228,16 +225,12 @@ class Switchboard:
     @property
     def watching(self) -> bool:
         """An answer that must be seen whole may come: a long line is assembled, not passed on in pieces."""
-        return bool(self.calls or self.tasks) or any(
-            kind is Kind.INITIALIZE or kind is Kind.TOOLS_LIST for kind in self.requests.values()
-        )
+        return bool(self.calls or self.tasks) or self.requests.telling
 
     @property
     def pending(self) -> bool:
         """The server still owes an answer to the agent."""
-        return any(call.phase is Phase.FORWARDED for call in self.calls.values()) or any(
-            kind is not Kind.ENDLESS for kind in self.requests.values()
-        )
+        return self.requests.ending or any(call.phase is Phase.FORWARDED for call in self.calls.values())
 
     def glance_from_server(self, block: bytes) -> bool:
         """True if all these lines pass, and answers among them are noted; False if they must be read one by one."""
@@ -257,7 +250,7 @@ class Switchboard:
             reply = replies.read(body, closely=bool(self.calls or self.tasks))
         except (wire.Unreadable, wire.TwinKeys):
             return effects.Noise()
-        if told := self.tasks.told(body, self.calls, reply):
+        if (reply is None or not reply.plain) and (told := self.tasks.told(body, self.calls, reply)):
             return told
         if reply is None:
             return (self.elicitations and self.elicitations.asked(body)) or PASS

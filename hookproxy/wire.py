@@ -243,12 +243,6 @@ def without_member(raw: bytes, name: str) -> bytes:
     return splice(raw, [removal(raw, spans, name)]) if name in spans else raw
 
 
-def with_item(array: bytes, item: bytes) -> bytes:
-    """The array with one more item at its end. Raises Unreadable."""
-    end = array.rindex(b"]")
-    return array[:end].rstrip() + (b"," if items(array) else b"") + item + array[end:]
-
-
 def one_line(line: bytes) -> bytes:
     """The same message without any byte that some reader takes for a line end (a trailing `\\r\\n` is fine).
 

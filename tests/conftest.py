@@ -1,4 +1,4 @@
-"""What every test gets: one event loop, and an empty home folder, so that no configuration leaks in."""
+"""What every test gets: one event loop, an empty home folder, so that no configuration leaks in, the same examples."""
 
 from __future__ import annotations
 
@@ -6,11 +6,21 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 _LEAKS = (
     "CLAUDE_PROJECT_DIR",
     "PYTHONUNBUFFERED",
 )  # of whoever runs the tests: they would change what is tested
+
+settings.register_profile(
+    "steady",
+    derandomize=True,  # the same in every run
+    deadline=None,  # the machine may be busy with other tests
+    max_examples=100,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+)
+settings.load_profile("steady")
 
 
 @pytest.fixture

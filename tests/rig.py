@@ -40,7 +40,7 @@ from hookproxy.transports import open_channel
 from hookproxy.transports.direct import new_loop
 
 DIRECT: Final = ("asyncio", {"loop_factory": new_loop})
-PATIENCE: Final = 10.0  # seconds until a test gives up on what should come at once
+PATIENCE: Final = 30.0  # seconds until a test gives up on what should come at once: other tests run beside it
 SESSION: Final = Session(id="session", server="files", cwd="/", project_dir="/")
 
 Json = dict[str, Any]

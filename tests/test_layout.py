@@ -122,9 +122,9 @@ BESIDE: Final = {
     # permission rules: of texts, of command lines, and all of one configuration
     "commandline": {"matching"},
     "rules": {"commandline", "matching"},
-    # hookfile, kinds, printed: what all hook files and all hooks' answers have in common
+    # hookfile, kinds, told, printed: what all hook files, all hooks' documents and their answers have in common
     "dialects": {
-        *("dialects/hookfile", "dialects/identities", "dialects/kinds", "dialects/printed"),
+        *("dialects/hookfile", "dialects/identities", "dialects/kinds", "dialects/printed", "dialects/told"),
         *("matching", "legible", "plain"),
     },
     # one dialect in several files: reading files, telling, reading answers

@@ -149,20 +149,6 @@ def test_removing_a_member_takes_its_comma_along_and_nothing_else(raw: bytes, na
     assert wire.without_member(raw, name) == expected
 
 
-@pytest.mark.parametrize(
-    ("raw", "expected"),
-    [
-        (b"[]", b'["x"]'),
-        (b"[ ]", b'["x"]'),
-        (b"[1]", b'[1,"x"]'),
-        (b"[1, [2] ]", b'[1, [2],"x"]'),
-        (b'["]"]', b'["]","x"]'),
-    ],
-)
-def test_an_item_is_added_at_the_end(raw: bytes, expected: bytes) -> None:
-    assert wire.with_item(raw, b'"x"') == expected
-
-
 def test_items_of_what_is_no_array_are_unreadable() -> None:
     for raw in (b"{}", b"[1,]", b"1", b"", b"[" * 100_000 + b"]" * 100_000, b"[\xff"):
         with pytest.raises(Unreadable):

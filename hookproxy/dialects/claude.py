@@ -82,19 +82,9 @@ def read_hooks(file: HookFile) -> HookList:
         return HookList((), (f"{file.path}: disableAllHooks is true, so none of its hooks runs",))
     if "hooks" not in settings.members:
         return HookList((), (f"{file.path}: there are no hooks in it",))
-    found = [HookList(())]
     table = settings.table("hooks")
-    for name in table.members:
-        groups = table.tables(name)
-        if name in CLAUDE.events:
-            found += [_group(file, CLAUDE.events[name], group) for group in groups]
-        elif name not in _ELSEWHERE:
-            raise table.wrong(name, "is no event", hookfile.suggestion(name, [*CLAUDE.events, *_ELSEWHERE]))
-        elif groups:
-            note = f"{file.path}: hooks.{name} cannot fire behind MCP: {_ELSEWHERE[name]}"
-            found.append(HookList((), (note,)))
-    return HookList(
-        tuple(hook for one in found for hook in one.hooks), tuple(note for one in found for note in one.notes)
+    return hookfile.each_event(
+        table, CLAUDE, table.tables, lambda name, group: _group(file, CLAUDE.events[name], group)
     )
 
 

@@ -94,11 +94,10 @@ _MEMBERS: Final = frozenset(_Answer.__struct_encode_fields__)
 
 
 def read(spec: HookSpec, result: HookResult) -> Verdict:
-    """What the hook said. Of a background hook only what people may read: it comes too late to decide."""
+    """What the hook said."""
     if not (result.stdout or result.stderr or result.code) and result.ended is Ended.EXITED:
         return SILENT
-    verdict = _verdict(spec, result)
-    return Verdict(messages=verdict.messages, trouble=verdict.trouble) if spec.background else verdict
+    return printed.aside(spec, _verdict(spec, result))
 
 
 def _verdict(spec: HookSpec, result: HookResult) -> Verdict:

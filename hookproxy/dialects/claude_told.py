@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 import msgspec
 
-from ..model import Document, Event, HookSpec, Inquiry, Occasion, Outcome
+from ..model import Document, Event, HookSpec, Inquiry, Occasion, Outcome, Session
+from . import told
 
 TOOL_EVENTS: Final = (
     Event.PRE_TOOL_USE,
@@ -17,42 +20,64 @@ TOOL_EVENTS: Final = (
 """The events about a call, for which alone `if` is."""
 
 _INQUIRIES: Final = (Event.ELICITATION, Event.ELICITATION_RESULT)
-_ENCODER: Final = msgspec.json.Encoder()
+_KEPT: Final = 256  # tools of which what is the same for each call is kept: more than a server has
 
 
 def write(spec: HookSpec, occasion: Occasion) -> Document:
     """The document on standard input, in the order of Claude Code's own, and the variables."""
     session = occasion.session
-    document: dict[str, object] = {
-        "session_id": _utf8(session.id),
-        "transcript_path": "",  # required, and there is none to show
-        "cwd": _utf8(session.cwd),
-    }
+    env = _variables(session)
+    if occasion.event is Event.PRE_TOOL_USE:
+        head, tail = _around(session, occasion.tool_name, occasion.annotations)
+        use_id = msgspec.json.encode(occasion.tool_use_id)
+        return Document(b"".join((head, occasion.arguments, b',"tool_use_id":', use_id, b",", tail)), env)
     if occasion.event in TOOL_EVENTS:
-        document |= _call(occasion)
+        said = _call(occasion)
     elif occasion.event in _INQUIRIES:
-        document |= _inquiry(occasion)
+        said = _inquiry(occasion)
     else:
-        document |= {"hook_event_name": occasion.event} | _moment(occasion)
-    env = {
+        said = {"hook_event_name": occasion.event} | _moment(occasion)
+    return Document(told.line(_session(session) | said), env)
+
+
+@lru_cache(maxsize=_KEPT)
+def _variables(session: Session) -> Mapping[str, str]:
+    return {
         "CLAUDE_PROJECT_DIR": session.project_dir,
         "CLAUDECODE": "1",
         "CLAUDE_CODE_CHILD_SESSION": "1",
         "CLAUDE_CODE_SESSION_ID": session.id,
     }
-    document_line = bytearray()
-    _ENCODER.encode_into(document, document_line)  # not through bytes: a result may be large, and is copied once
-    document_line += b"\n"
-    return Document(stdin=document_line, env=env)
+
+
+def _session(session: Session) -> dict[str, object]:
+    return {
+        "session_id": told.utf8(session.id),
+        "transcript_path": "",  # required, and there is none to show
+        "cwd": told.utf8(session.cwd),
+    }
+
+
+@lru_cache(maxsize=_KEPT)
+def _around(session: Session, tool_name: str, annotations: bytes) -> tuple[bytes, bytes]:
+    """What stands before a call's arguments and after its id: the same for each call of a tool, and made once."""
+    before = _session(session) | _named(Event.PRE_TOOL_USE, tool_name)
+    after = {"mcp_server": {"name": told.utf8(session.server)}}
+    head, tail = told.line(before | {"tool_input": 0}), told.line(after | _annotated(annotations))
+    return bytes(head[: -len(b"0}\n")]), bytes(tail[1:])
+
+
+def _named(event: Event, tool_name: str) -> dict[str, object]:
+    return {"permission_mode": "default", "hook_event_name": event, "tool_name": tool_name}
+
+
+def _annotated(annotations: bytes) -> dict[str, object]:
+    return {"annotations": msgspec.Raw(annotations)} if annotations else {}
 
 
 def _call(occasion: Occasion) -> dict[str, object]:
-    call: dict[str, object] = {
-        "permission_mode": "default",
-        "hook_event_name": occasion.event,
-        "tool_name": occasion.tool_name,
-        "tool_input": msgspec.Raw(occasion.arguments),
-    }
+    call = _named(occasion.event, occasion.tool_name)
+    call["tool_input"] = msgspec.Raw(occasion.arguments)
     outcome = occasion.outcome or Outcome()
     if occasion.event is Event.POST_TOOL_USE:
         call["tool_response"] = msgspec.Raw(outcome.content)
@@ -62,42 +87,35 @@ def _call(occasion: Occasion) -> dict[str, object]:
         call |= {"error": outcome.error, "is_interrupt": outcome.interrupted}
     if occasion.event in (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE):
         call["duration_ms"] = outcome.duration_ms
-    call["mcp_server"] = {"name": _utf8(occasion.session.server)}
-    if occasion.annotations:
-        call["annotations"] = msgspec.Raw(occasion.annotations)
-    return call
+    call["mcp_server"] = {"name": told.utf8(occasion.session.server)}
+    return call | _annotated(occasion.annotations)
 
 
 def _inquiry(occasion: Occasion) -> dict[str, object]:
     """The server's question, or the answer to it. That the agent could not ask counts as nobody's choice: `cancel`."""
     inquiry = occasion.inquiry or Inquiry(occasion.message)
-    told: dict[str, object] = {
+    members: dict[str, object] = {
         "permission_mode": "default",
         "hook_event_name": occasion.event,
-        "mcp_server_name": _utf8(occasion.session.server),
+        "mcp_server_name": told.utf8(occasion.session.server),
     }
     if occasion.event is Event.ELICITATION:
-        told["message"] = inquiry.message
+        members["message"] = inquiry.message
     else:
-        told["action"] = "cancel" if occasion.occasioned_by == "error" else occasion.occasioned_by
+        members["action"] = "cancel" if occasion.occasioned_by == "error" else occasion.occasioned_by
         if inquiry.content is not None:
-            told["content"] = msgspec.Raw(inquiry.content)
-    told["mode"] = inquiry.mode
+            members["content"] = msgspec.Raw(inquiry.content)
+    members["mode"] = inquiry.mode
     if inquiry.elicitation_id:
-        told["elicitation_id"] = inquiry.elicitation_id
+        members["elicitation_id"] = inquiry.elicitation_id
     if occasion.event is Event.ELICITATION and inquiry.url:
-        told["url"] = inquiry.url
+        members["url"] = inquiry.url
     if occasion.event is Event.ELICITATION and inquiry.schema:
-        told["requested_schema"] = msgspec.Raw(inquiry.schema)
-    return told
+        members["requested_schema"] = msgspec.Raw(inquiry.schema)
+    return members
 
 
 def _moment(occasion: Occasion) -> dict[str, object]:
     if occasion.event is Event.NOTIFICATION:
-        return {"message": _utf8(occasion.message), "notification_type": occasion.occasioned_by}
+        return {"message": told.utf8(occasion.message), "notification_type": occasion.occasioned_by}
     return {"source" if occasion.event is Event.SESSION_START else "reason": occasion.occasioned_by}
-
-
-def _utf8(text: str) -> str:
-    """Text that came from the operating system, where it may be no UTF-8."""
-    return text.encode(errors="replace").decode()

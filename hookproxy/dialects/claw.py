@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from .. import plain
 from ..model import Document, Event, HookSpec, Occasion, Order, Outcome
 from ..settings import ToolNames
-from . import claw_answer, hookfile
+from . import claw_answer, hookfile, told
 from .base import Dialect, HookFile, HookList
 from .hookfile import Table
 from .identities import IDENTITIES
@@ -76,9 +76,7 @@ def _read_hooks(form: _Form, file: HookFile) -> HookList:
             raise table.wrong(name, "is no event", _known(form, name))
         items = _items(table, name)
         found += [_item(form, file, name, items, key) for key in items.members]
-    return HookList(
-        tuple(hook for one in found for hook in one.hooks), tuple(note for one in found for note in one.notes)
-    )
+    return hookfile.joined(found)
 
 
 def _known(form: _Form, name: str) -> str:
@@ -197,9 +195,6 @@ def fits(members: Mapping[str, object]) -> bool:
     )
 
 
-_ENCODER: Final = msgspec.json.Encoder()
-
-
 def write(spec: HookSpec, occasion: Occasion) -> Document:
     """The document on standard input and the variables; the tool's input stands there in all three ways."""
     arguments = occasion.arguments.decode()
@@ -222,10 +217,7 @@ def write(spec: HookSpec, occasion: Occasion) -> Document:
     }
     if output is not None:
         env["HOOK_TOOL_OUTPUT"] = output
-    line = bytearray()
-    _ENCODER.encode_into(document, line)  # not through bytes: a result may be large, and is copied once
-    line += b"\n"
-    return Document(stdin=line, env=env)
+    return Document(stdin=told.line(document), env=env)
 
 
 CLAW: Final = Dialect(

@@ -14,7 +14,7 @@ import msgspec
 from .. import plain
 from ..model import Document, Event, HookSpec, Occasion, Order, Outcome
 from ..settings import ToolNames
-from . import code_assist_answer, hookfile
+from . import code_assist_answer, hookfile, told
 from .base import Dialect, HookFile, HookList
 from .hookfile import Table
 
@@ -49,20 +49,10 @@ def read_hooks(file: HookFile) -> HookList:
     settings = hookfile.read_json(file.path, file.text)
     if "hooks" not in settings.members:
         return HookList((), (f"{file.path}: there are no hooks in it",))
-    hooks: list[HookSpec] = []
-    notes: list[str] = []
     table = settings.table("hooks")
-    for name in table.members:
-        entries = table.tables(name)
-        if name in CODE_ASSIST.events:
-            for entry in entries:
-                hooks.append(_hook(file, CODE_ASSIST.events[name], entry))
-                notes += [f"{hooks[-1].source}: {remark}" for remark in _remarks(entry, hooks[-1])]
-        elif name not in _ELSEWHERE:
-            raise table.wrong(name, "is no event", hookfile.suggestion(name, [*CODE_ASSIST.events, *_ELSEWHERE]))
-        elif entries:
-            notes.append(f"{file.path}: hooks.{name} cannot fire behind MCP: {_ELSEWHERE[name]}")
-    return HookList(tuple(hooks), tuple(notes))
+    return hookfile.each_event(
+        table, CODE_ASSIST, table.tables, lambda name, entry: _entry(file, CODE_ASSIST.events[name], entry)
+    )
 
 
 def fits(members: Mapping[str, object]) -> bool:
@@ -77,6 +67,12 @@ def fits(members: Mapping[str, object]) -> bool:
         and all(isinstance(entries, list) for entries in events.values())
         and all(isinstance(entry, dict) and "command" in entry and _OF_OTHERS.isdisjoint(entry) for entry in entries)
     )
+
+
+def _entry(file: HookFile, event: Event, entry: Table) -> HookList:
+    """One entry: its hook, and notes on what is not as its author may think."""
+    hook = _hook(file, event, entry)
+    return HookList((hook,), tuple(f"{hook.source}: {remark}" for remark in _remarks(entry, hook)))
 
 
 def _hook(file: HookFile, event: Event, entry: Table) -> HookSpec:
@@ -130,9 +126,6 @@ def _unknown(entry: Table) -> dict[str, str]:
     return hints
 
 
-_ENCODER: Final = msgspec.json.Encoder()
-
-
 def write(spec: HookSpec, occasion: Occasion) -> Document:
     """The nine members that every hook is told, in the document's order; null where one does not apply.
 
@@ -144,24 +137,16 @@ def write(spec: HookSpec, occasion: Occasion) -> Document:
     has_input = about_call and event is not Event.POST_TOOL_USE_FAILURE
     document: dict[str, object] = {
         "hook_event": event.value,
-        "tool_name": _utf8(occasion.tool_name) if about_call else None,
+        "tool_name": told.utf8(occasion.tool_name) if about_call else None,
         "tool_input": msgspec.Raw(occasion.arguments) if has_input else None,
-        "tool_use_id": _utf8(occasion.tool_use_id) if about_call else None,
-        "tool_output": _utf8(plain.text(occasion.outcome or Outcome())) if called else None,
+        "tool_use_id": told.utf8(occasion.tool_use_id) if about_call else None,
+        "tool_output": told.utf8(plain.text(occasion.outcome or Outcome())) if called else None,
         "user_prompt": None,
-        "session_id": _utf8(session.id),
+        "session_id": told.utf8(session.id),
         "agent_id": None,
-        "cwd": _utf8(session.cwd),
+        "cwd": told.utf8(session.cwd),
     }
-    line = bytearray()
-    _ENCODER.encode_into(document, line)  # not through bytes: a result may be large, and is copied once
-    line += b"\n"
-    return Document(stdin=line, env={})
-
-
-def _utf8(text: str) -> str:
-    """Text that came from the operating system or out of JSON, where it may be no UTF-8."""
-    return text if text.isascii() else text.encode(errors="replace").decode()
+    return Document(stdin=told.line(document), env={})
 
 
 CODE_ASSIST: Final = Dialect(

@@ -94,9 +94,8 @@ _PARTS: Final[printed.Parts] = {"decision": _DENYING, "reason": printed.TEXT}
 
 
 def read(spec: HookSpec, result: HookResult) -> Verdict:
-    """What the hook said. Of a background hook only what people may read: it comes too late to decide."""
-    verdict = _verdict(spec, result)
-    return Verdict(messages=verdict.messages, trouble=verdict.trouble) if spec.background else verdict
+    """What the hook said."""
+    return printed.aside(spec, _verdict(spec, result))
 
 
 def _verdict(spec: HookSpec, result: HookResult) -> Verdict:

@@ -71,21 +71,9 @@ def _read_hooks(newer: bool, file: HookFile) -> HookList:
     if "hooks" not in document.members:
         return HookList((), (f"{file.path}: there are no hooks in it", *notes))
     dialect = COPILOT_CURRENT if newer else COPILOT
-    found = [HookList((), tuple(notes))]
     table = document.table("hooks")
-    for name in table.members:
-        entries = table.tables(name)
-        if name in dialect.events:
-            found += [_entry(newer, file, name, entry) for entry in entries]
-        elif name not in dialect.unavailable:
-            known = [*dialect.events, *dialect.unavailable]
-            raise table.wrong(name, "is no event", hookfile.suggestion(name, known))
-        elif entries:
-            reason = dialect.unavailable[name]
-            found.append(HookList((), (f"{file.path}: hooks.{name} cannot fire behind MCP: {reason}",)))
-    return HookList(
-        tuple(hook for one in found for hook in one.hooks), tuple(note for one in found for note in one.notes)
-    )
+    found = hookfile.each_event(table, dialect, table.tables, lambda name, entry: _entry(newer, file, name, entry))
+    return HookList(found.hooks, (*notes, *found.notes))
 
 
 def fits(members: Mapping[str, object]) -> bool:

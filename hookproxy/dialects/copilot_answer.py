@@ -117,7 +117,7 @@ def read(spec: HookSpec, result: HookResult) -> Verdict:
         verdict = replace(
             verdict, messages=(f"printed an answer that {spec.event} hooks have in copilot@current only",)
         )
-    return _aside(spec, verdict)
+    return printed.aside(spec, verdict)
 
 
 def read_current(spec: HookSpec, result: HookResult) -> Verdict:
@@ -125,19 +125,14 @@ def read_current(spec: HookSpec, result: HookResult) -> Verdict:
     result = replace(result, stdout=_without_progress(result.stdout))
     exited = result.ended is Ended.EXITED
     if exited and result.code == SPEAKS and spec.event is Event.PRE_TOOL_USE:
-        return _aside(spec, _refused_call(result))
+        return printed.aside(spec, _refused_call(result))
     if exited and result.code == SPEAKS and spec.event is Event.POST_TOOL_USE_FAILURE:
-        return _aside(spec, _recovery(result))
+        return printed.aside(spec, _recovery(result))
     verdict = _verdict(spec, result, _CURRENT_ANSWERS)
     errored = result.ended in (Ended.SIGNALLED, Ended.NOT_STARTED, Ended.FAILED) or (exited and result.code)
     if errored and spec.event is Event.PRE_TOOL_USE:
         verdict = replace(verdict, trouble=f"{ERRORED}: {verdict.trouble}", fails_closed=True)
-    return _aside(spec, verdict)
-
-
-def _aside(spec: HookSpec, verdict: Verdict) -> Verdict:
-    """Of a background hook only what people may read: it comes too late to decide."""
-    return Verdict(messages=verdict.messages, trouble=verdict.trouble) if spec.background else verdict
+    return printed.aside(spec, verdict)
 
 
 _Answers = Mapping[Event, Callable[[HookResult], Verdict]]

@@ -9,12 +9,10 @@ import msgspec
 
 from .. import plain
 from ..model import Document, Event, HookSpec, Occasion, Outcome
+from . import told
 
 OBJECT: Final = "toolArgs is an object"
 """The trait of hooks whose file says `tool_args = "object"`."""
-
-
-_ENCODER: Final = msgspec.json.Encoder()
 
 
 def write(spec: HookSpec, occasion: Occasion) -> Document:
@@ -22,25 +20,22 @@ def write(spec: HookSpec, occasion: Occasion) -> Document:
 
     A name in PascalCase means the format of VS Code: snake_case, times as text, arguments as JSON.
     """
-    line = bytearray()
     members = _snake_case(spec, occasion) if spec.event_name[:1].isupper() else _camel_case(spec, occasion)
-    _ENCODER.encode_into(members, line)
-    line += b"\n"
-    session_id = _utf8(occasion.session.id)
-    return Document(stdin=line, env={"COPILOT_CLI": "1", "COPILOT_AGENT_SESSION_ID": session_id})
+    session_id = told.utf8(occasion.session.id)
+    return Document(stdin=told.line(members), env={"COPILOT_CLI": "1", "COPILOT_AGENT_SESSION_ID": session_id})
 
 
 def _camel_case(spec: HookSpec, occasion: Occasion) -> dict[str, object]:
     session = occasion.session
     members: dict[str, object] = {
-        "sessionId": _utf8(session.id),
+        "sessionId": told.utf8(session.id),
         "timestamp": _milliseconds(occasion),
-        "cwd": _utf8(session.cwd),
+        "cwd": told.utf8(session.cwd),
     }
     arguments: object = msgspec.Raw(occasion.arguments)
     if OBJECT not in spec.traits:
         arguments = occasion.arguments.decode(errors="replace")
-    call = {"toolName": _utf8(occasion.tool_name), "toolArgs": arguments}
+    call = {"toolName": told.utf8(occasion.tool_name), "toolArgs": arguments}
     outcome = occasion.outcome or Outcome()
     match occasion.event:
         case Event.PRE_TOOL_USE:
@@ -66,11 +61,11 @@ def _snake_case(spec: HookSpec, occasion: Occasion) -> dict[str, object]:
     session = occasion.session
     members: dict[str, object] = {
         "hook_event_name": spec.event_name,
-        "session_id": _utf8(session.id),
+        "session_id": told.utf8(session.id),
         "timestamp": _iso_8601(_milliseconds(occasion)),
-        "cwd": _utf8(session.cwd),
+        "cwd": told.utf8(session.cwd),
     }
-    call = {"tool_name": _utf8(occasion.tool_name), "tool_input": msgspec.Raw(occasion.arguments)}
+    call = {"tool_name": told.utf8(occasion.tool_name), "tool_input": msgspec.Raw(occasion.arguments)}
     outcome = occasion.outcome or Outcome()
     match occasion.event:
         case Event.PRE_TOOL_USE:
@@ -99,7 +94,7 @@ def _session_event(occasion: Occasion) -> dict[str, object]:
 
 
 def _notification(occasion: Occasion) -> dict[str, object]:
-    members: dict[str, object] = {"message": _utf8(occasion.message)}
+    members: dict[str, object] = {"message": told.utf8(occasion.message)}
     if occasion.occasioned_by == "permission_prompt":
         members["title"] = "Permission needed"
     return members | {"notification_type": occasion.occasioned_by}
@@ -107,7 +102,7 @@ def _notification(occasion: Occasion) -> dict[str, object]:
 
 def _error(occasion: Occasion) -> dict[str, object]:
     name = "McpError" if occasion.occasioned_by == "tool_execution" else "Error"
-    return {"message": _utf8(occasion.message), "name": name}
+    return {"message": told.utf8(occasion.message), "name": name}
 
 
 def _recoverable(occasion: Occasion) -> dict[str, object]:
@@ -126,8 +121,3 @@ def _milliseconds(occasion: Occasion) -> int:
 def _iso_8601(milliseconds: int) -> str:
     seconds, rest = divmod(milliseconds, 1000)
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest:03}Z"
-
-
-def _utf8(text: str) -> str:
-    """Text that came from the operating system, where it may be no UTF-8."""
-    return text.encode(errors="replace").decode()

@@ -18,6 +18,7 @@ from ..model import Document, Event, HookSpec, Occasion, Order, Outcome
 from ..settings import ToolNames
 from . import docker_agent_answer as answer
 from . import docker_agent_file as agent_file
+from . import told
 from .base import Dialect, Effect
 
 _BEFORE: Final = (Event.PRE_TOOL_USE,)
@@ -118,7 +119,7 @@ def fits(members: Mapping[str, object]) -> bool:
 
 def write(spec: HookSpec, occasion: Occasion) -> Document:
     """The document on standard input, in the order of the documented one; no variables."""
-    return _line(_told(spec, occasion))
+    return Document(stdin=told.line(_members(spec, occasion)), env={})
 
 
 def write_current(spec: HookSpec, occasion: Occasion) -> Document:
@@ -129,55 +130,40 @@ def write_current(spec: HookSpec, occasion: Occasion) -> Document:
         more["agent_name"] = _agent_name(spec)
     if name in _GUARDED:
         more["tool_category"] = "mcp"
-    told = _told(spec, occasion, more)
+    members = _members(spec, occasion, more)
     if occasion.event is Event.POST_TOOL_USE_FAILURE and name == "post_tool_use":
-        told["tool_error"] = True  # absent otherwise, as Go leaves out what is false
+        members["tool_error"] = True  # absent otherwise, as Go leaves out what is false
     if occasion.event is Event.SESSION_END:
-        told["reason"] = "stream_ended"
-    return _line(told)
+        members["reason"] = "stream_ended"
+    return Document(stdin=told.line(members), env={})
 
 
-def _told(spec: HookSpec, occasion: Occasion, more: Mapping[str, object] | None = None) -> dict[str, object]:
+def _members(spec: HookSpec, occasion: Occasion, more: Mapping[str, object] | None = None) -> dict[str, object]:
     session = occasion.session
-    told: dict[str, object] = {
-        "session_id": _utf8(session.id),
-        "cwd": _utf8(session.cwd),
+    members: dict[str, object] = {
+        "session_id": told.utf8(session.id),
+        "cwd": told.utf8(session.cwd),
         "hook_event_name": answer.event_name(spec),
         **(more or {}),
     }
     if occasion.event in _TOOL_EVENTS:
-        told |= {
+        members |= {
             "tool_name": occasion.tool_name,
             "tool_use_id": occasion.tool_use_id,
             "tool_input": msgspec.Raw(occasion.arguments),
         }
     if occasion.event in _AFTER:
-        told["tool_response"] = plain.text(occasion.outcome or Outcome())
+        members["tool_response"] = plain.text(occasion.outcome or Outcome())
     if occasion.event is Event.SESSION_START:
-        told["source"] = occasion.occasioned_by
+        members["source"] = occasion.occasioned_by
     if occasion.event is Event.SESSION_END:
-        told["reason"] = occasion.occasioned_by
-    return told
-
-
-_ENCODER: Final = msgspec.json.Encoder()
-
-
-def _line(told: dict[str, object]) -> Document:
-    line = bytearray()
-    _ENCODER.encode_into(told, line)  # not through bytes: a result may be large, and is copied once
-    line += b"\n"
-    return Document(stdin=line, env={})
+        members["reason"] = occasion.occasioned_by
+    return members
 
 
 def _agent_name(spec: HookSpec) -> str:
     marks = [mark for mark in spec.traits if mark.startswith(agent_file.AGENT)]
-    return _utf8(marks[0].removeprefix(agent_file.AGENT)) if marks else "root"
-
-
-def _utf8(text: str) -> str:
-    """Text that came from the operating system, where it may be no UTF-8."""
-    return text.encode(errors="replace").decode()
+    return told.utf8(marks[0].removeprefix(agent_file.AGENT)) if marks else "root"
 
 
 def _events(edition: agent_file.Edition) -> dict[str, Event]:

@@ -126,11 +126,10 @@ def event_name(spec: HookSpec) -> str:
 
 
 def read(edition: Edition, spec: HookSpec, result: HookResult) -> Verdict:
-    """What the hook said. Of a background hook only what people may read: it comes too late to decide."""
+    """What the hook said."""
     verdict = _verdict(edition, spec, result)
-    if spec.background:
-        return Verdict(messages=verdict.messages, trouble=verdict.trouble)
-    return replace(verdict, fails_closed=bool(verdict.trouble) and event_name(spec) in edition.closed)
+    closed = bool(verdict.trouble) and event_name(spec) in edition.closed
+    return printed.aside(spec, replace(verdict, fails_closed=closed))
 
 
 def _verdict(edition: Edition, spec: HookSpec, result: HookResult) -> Verdict:

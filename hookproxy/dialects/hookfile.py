@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from ..errors import ConfigError
 from ..model import Event
+from .base import Dialect, HookList
 
 SESSION_END_TIMEOUT: Final = 1.5
 """Seconds, as in Claude Code: the agent has gone by then, and waits for nobody."""
@@ -188,6 +189,35 @@ def read_yaml(path: str, text: str) -> Table:
 
 
 T = TypeVar("T")
+
+
+def joined(lists: Iterable[HookList]) -> HookList:
+    """The hooks of all of them, and the notes of all, in their order."""
+    found = list(lists)
+    return HookList(
+        tuple(hook for one in found for hook in one.hooks), tuple(note for one in found for note in one.notes)
+    )
+
+
+def each_event(
+    table: Table, dialect: Dialect, entries: Callable[[str], Sequence[T]], read: Callable[[str, T], HookList]
+) -> HookList:
+    """What the table holds whose keys are the dialect's events: `entries` are an event's, `read` reads one of them.
+
+    An event that cannot occur here gets a note, if it has entries. Raises ConfigError for a key that is no event.
+    """
+    found: list[HookList] = []
+    for name in table.members:
+        if name not in dialect.events and name not in dialect.unavailable:
+            known = [*dialect.events, *dialect.unavailable]
+            raise table.wrong(name, "is no event", suggestion(name, known))
+        listed = entries(name)
+        if name in dialect.events:
+            found += [read(name, entry) for entry in listed]
+        elif listed:
+            reason = dialect.unavailable[name]
+            found.append(HookList((), (f"{table.where}: {table.place(name)} cannot fire behind MCP: {reason}",)))
+    return joined(found)
 
 
 def compiled(table: Table, key: str, compile_text: Callable[[str], T]) -> T:

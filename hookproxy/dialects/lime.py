@@ -7,9 +7,10 @@ from typing import Final
 
 import msgspec
 
+from .. import wire
 from ..model import Document, Event, HookSpec, Occasion, Order, Outcome
 from ..settings import ToolNames
-from . import hookfile, lime_answer
+from . import hookfile, lime_answer, told
 from .base import Dialect, HookFile, HookList
 from .hookfile import Table
 from .identities import IDENTITIES
@@ -47,18 +48,13 @@ def read_hooks(file: HookFile) -> HookList:
     settings = hookfile.read_document(file.path, file.text)
     if "hooks" not in settings.members:
         return HookList((), (f"{file.path}: there are no hooks in it",))
-    hooks: list[HookSpec] = []
-    notes: list[str] = []
     table = settings.table("hooks")
-    for name in table.members:
-        if name not in LIME.events and name not in _ELSEWHERE:
-            raise table.wrong(name, "is no event", hookfile.suggestion(name, [*LIME.events, *_ELSEWHERE]))
-        commands = _commands(table, name)
-        if name in LIME.events:
-            hooks += [_hook(file, f"hooks.{name}[{at}]", name, command) for at, command in enumerate(commands)]
-        elif commands:
-            notes.append(f"{file.path}: hooks.{name} cannot fire behind MCP: {_ELSEWHERE[name]}")
-    return HookList(tuple(hooks), tuple(notes))
+    return hookfile.each_event(
+        table,
+        LIME,
+        lambda name: list(enumerate(_commands(table, name))),
+        lambda name, command: HookList((_hook(file, f"hooks.{name}[{command[0]}]", name, command[1]),)),
+    )
 
 
 def fits(members: Mapping[str, object]) -> bool:
@@ -98,19 +94,16 @@ def _hook(file: HookFile, place: str, name: str, command: str) -> HookSpec:
     )
 
 
-_ENCODER: Final = msgspec.json.Encoder()
-
-
 def write(spec: HookSpec, occasion: Occasion) -> Document:
     """The document on standard input, and the variables with the same."""
     event, session = occasion.event.value, occasion.session
-    document: dict[str, object] = {"event": event, "hook_event_name": event, "session_id": _utf8(session.id)}
+    document: dict[str, object] = {"event": event, "hook_event_name": event, "session_id": told.utf8(session.id)}
     if occasion.request_id:
-        document["request_id"] = _utf8(occasion.request_id)
-    document["cwd"] = _utf8(session.cwd)
+        document["request_id"] = told.utf8(occasion.request_id)
+    document["cwd"] = told.utf8(session.cwd)
     env = {"HOOK_EVENT": event}
     if occasion.event in _ABOUT_CALLS:
-        document |= {"tool_name": _utf8(occasion.tool_name), "tool_input": msgspec.Raw(occasion.arguments)}
+        document |= {"tool_name": told.utf8(occasion.tool_name), "tool_input": msgspec.Raw(occasion.arguments)}
         env |= {"HOOK_TOOL_NAME": occasion.tool_name, "HOOK_TOOL_INPUT": occasion.arguments.decode(errors="replace")}
     if occasion.event in _AFTER:
         failed = occasion.event is Event.POST_TOOL_USE_FAILURE
@@ -118,22 +111,19 @@ def write(spec: HookSpec, occasion: Occasion) -> Document:
         document |= {"tool_output": msgspec.Raw(output), "is_error": failed}
         env |= {"HOOK_TOOL_OUTPUT": output.decode(errors="replace"), "HOOK_TOOL_IS_ERROR": "1" if failed else "0"}
     document |= _circumstances(occasion)
-    document_line = bytearray()
-    _ENCODER.encode_into(document, document_line)  # not through bytes: a result may be large, and is copied once
-    document_line += b"\n"
-    return Document(stdin=document_line, env=env)
+    return Document(stdin=told.line(document), env=env)
 
 
 def _output(outcome: Outcome, failed: bool) -> bytes:
     """What the tool gave, as JSON: its content blocks, or the failure in words where there was no result."""
     if failed and not outcome.has_result:
-        return _ENCODER.encode(_utf8(outcome.error))
+        return wire.encode(told.utf8(outcome.error))
     return outcome.content
 
 
 def _circumstances(occasion: Occasion) -> dict[str, object]:
     """What is known of an occasion beside the call, in Claude Code's words: the document has none for it."""
-    by, message = _utf8(occasion.occasioned_by), _utf8(occasion.message)
+    by, message = told.utf8(occasion.occasioned_by), told.utf8(occasion.message)
     match occasion.event:
         case Event.SESSION_START:
             return {"source": by}
@@ -145,11 +135,6 @@ def _circumstances(occasion: Occasion) -> dict[str, object]:
             return {"notification_type": by, "message": message}
         case _:
             return {}
-
-
-def _utf8(text: str) -> str:
-    """Text that came from the operating system or out of JSON, where it may be no UTF-8."""
-    return text.encode(errors="replace").decode()
 
 
 LIME: Final = Dialect(

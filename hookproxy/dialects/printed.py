@@ -123,6 +123,11 @@ def salvaged(result: HookResult, parts: Parts) -> HookResult:
     return replace(result, stdout=json.dumps(found).encode())
 
 
+def aside(spec: HookSpec, verdict: Verdict) -> Verdict:
+    """Of a background hook only what people may read: it comes too late to decide."""
+    return Verdict(messages=verdict.messages, trouble=verdict.trouble) if spec.background else verdict
+
+
 def standing(verdict: Verdict, nonsense: str) -> Verdict:
     """What holds of an answer that cannot be read whole, by the verdict on what was `salvaged`.
 

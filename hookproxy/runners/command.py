@@ -10,6 +10,7 @@ import errno
 import os
 import signal
 from collections.abc import Mapping
+from time import monotonic
 from typing import Final
 
 from msgspec import Struct
@@ -49,11 +50,11 @@ async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> Hoo
     On cancel the group gets KILL at once, and the cancellation goes on when the hook is reaped.
     """
     watch = watch_of(asyncio.get_running_loop())
-    begun = watch.loop.time()
+    begun = monotonic()
     try:
         pid, fds, written = start(prepared(spec, document, env), document.stdin)
     except (OSError, ValueError) as error:
-        return not_started(spec, error, (watch.loop.time() - begun) * 1000)
+        return not_started(spec, error, (monotonic() - begun) * 1000)
     running = Running(watch, pid, fds, memoryview(document.stdin)[written:], spec.timeout)
     await running.end()
     return running.result(begun)

@@ -11,6 +11,7 @@ import signal
 from enum import Enum
 from functools import partial
 from math import inf
+from time import monotonic
 from typing import Final
 
 import anyio
@@ -90,8 +91,8 @@ class Running:
         self._outputs = (_Output(out), _Output(err))
         self._stage = _Stage.QUICK
         self._code: int | None = None
-        self._over: asyncio.Future[None] = watch.loop.create_future()
-        now = watch.loop.time()
+        self._over: asyncio.Future[None] = asyncio.Future(loop=watch.loop)
+        now = monotonic()
         self._deadline = now + timeout
         self.due = now + _QUICK
         watch.add(self._exit, self._exited)
@@ -107,15 +108,15 @@ class Running:
             await self._over
         except asyncio.CancelledError:
             if self._code is None:
-                self._over = self._watch.loop.create_future()
-                self._kill(self._watch.loop.time())
+                self._over = asyncio.Future(loop=self._watch.loop)
+                self._kill(monotonic())
                 with anyio.CancelScope(shield=True):
                     await self._over
             raise
 
     def result(self, begun: float) -> HookResult:
         """What came of it, when it is over; `begun` is when it was decided to run it, on the loop's clock."""
-        ms = (self._watch.loop.time() - begun) * 1000
+        ms = (monotonic() - begun) * 1000
         out, err = self._outputs
         ended, code = self._ending()
         return HookResult(ended, code, b"".join(out.pieces), b"".join(err.pieces), ms, out.cut or err.cut)

@@ -15,6 +15,7 @@ import re
 import shlex
 import signal
 from collections.abc import Iterator, Mapping
+from time import monotonic
 from typing import Final
 
 import anyio
@@ -156,7 +157,7 @@ class _Spare:
 
     async def run(self, document: bytes | bytearray) -> HookResult:
         """Give it the document, and see it through as any hook. On cancel as `command.run`."""
-        begun = self._watch.loop.time()
+        begun = monotonic()
         written = 0
         with contextlib.suppress(BlockingIOError, BrokenPipeError):  # which come again where the rest is written
             written = os.write(self._fds[0], document)

@@ -9,6 +9,7 @@ import os
 import select
 from collections.abc import Callable
 from math import inf
+from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from ..process import settle
@@ -24,7 +25,7 @@ class Run(Protocol):
     """What has a next step at a certain time."""
 
     due: float
-    """Seconds of the loop's clock."""
+    """Seconds of `monotonic`, which is the loop's clock."""
 
     def overdue(self, now: float) -> None:
         """Take the next step, and set `due` to the time of the one after it."""
@@ -105,7 +106,7 @@ class Watch:
 
     def _tick(self) -> None:
         self._timer = None
-        now = self.loop.time()
+        now = monotonic()
         for run in [run for run in self._runs if run.due <= now]:
             run.overdue(now)
         due = min((run.due for run in self._runs), default=inf)

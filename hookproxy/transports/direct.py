@@ -159,7 +159,7 @@ class DirectLoop(asyncio.SelectorEventLoop):
 
 def promise() -> Promise[Any]:
     """One in the running loop: it costs a third of an event of anyio's."""
-    return asyncio.get_running_loop().create_future()
+    return Promise(loop=asyncio.get_running_loop())  # two steps less than the loop's create_future
 
 
 def new_loop() -> asyncio.AbstractEventLoop:

@@ -1,55 +1,27 @@
 """What a Claude Code hook says: the table of cases/claude.toml, and that reading is total."""
 
 import json
-import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from hookproxy.dialects.claude_answer import read
 from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Verdict
+from tests.dialects.tables import result, table, verdict
 
-CASES = tomllib.loads((Path(__file__).parent / "cases" / "claude.toml").read_text(encoding="utf-8"))
+CASES = table("claude")
 
 
 def spec(event: Event, background: bool = False) -> HookSpec:
     return HookSpec("claude", "s.json", event, "guard.sh", shell="guard.sh", timeout=30, background=background)
 
 
-def result(case: dict[str, Any]) -> HookResult:
-    return HookResult(
-        Ended[case.get("ended", "EXITED")],
-        code=case.get("code", 0),
-        stdout=case.get("stdout", "").encode(),
-        stderr=case.get("stderr", "").encode(),
-        cut=case.get("cut", False),
-        detail=case.get("detail", ""),
-    )
-
-
-def verdict(wanted: dict[str, Any]) -> Verdict:
-    return Verdict(
-        permission=Permission[wanted["permission"]] if "permission" in wanted else None,
-        reason=wanted.get("reason", ""),
-        arguments=wanted["arguments"].encode() if "arguments" in wanted else None,
-        feedback=tuple(wanted.get("feedback", ())),
-        replacement=wanted["replacement"].encode() if "replacement" in wanted else None,
-        messages=tuple(wanted.get("messages", ())),
-        stop=wanted.get("stop", False),
-        allows=tuple(wanted.get("allows", ())),
-        action=wanted.get("action", ""),
-        content=wanted["content"].encode() if "content" in wanted else None,
-        trouble=wanted.get("trouble", ""),
-    )
-
-
 @pytest.mark.parametrize("case", CASES["result"], ids=lambda case: f"{case['event']}: {case['says']}")
 def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
     heard = read(spec(Event(case["event"]), case.get("background", False)), result(case))
-    assert heard == verdict(case.get("verdict", {}))
+    assert heard == verdict(case)
 
 
 def test_every_row_of_the_table_names_its_source() -> None:
@@ -58,7 +30,6 @@ def test_every_row_of_the_table_names_its_source() -> None:
     assert len({(row["event"], row["says"]) for row in rows}) == len(rows)
 
 
-@pytest.mark.parametrize("event", list(Event))
 @given(
     code=st.integers(-70, 300),
     ended=st.sampled_from(Ended),
@@ -66,16 +37,16 @@ def test_every_row_of_the_table_names_its_source() -> None:
     stderr=st.binary(),
     cut=st.booleans(),
 )
-def test_reading_is_total_for_any_bytes(
-    event: Event, code: int, ended: Ended, stdout: bytes, stderr: bytes, cut: bool
-) -> None:
-    heard = read(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
-    assert heard.trouble == heard.trouble.strip()
-    if ended is Ended.EXITED and code == 2 and event is Event.PRE_TOOL_USE:
-        assert heard.permission is Permission.DENY
-    if ended is not Ended.EXITED:
-        assert heard.trouble
-        assert heard.permission is None
+def test_reading_is_total_for_any_bytes(code: int, ended: Ended, stdout: bytes, stderr: bytes, cut: bool) -> None:
+    for event in Event:
+        note(event)
+        heard = read(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
+        assert heard.trouble == heard.trouble.strip()
+        if ended is Ended.EXITED and code == 2 and event is Event.PRE_TOOL_USE:
+            assert heard.permission is Permission.DENY
+        if ended is not Ended.EXITED:
+            assert heard.trouble
+            assert heard.permission is None
 
 
 KEYS = st.sampled_from([
@@ -90,18 +61,19 @@ VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KE
 LONG = st.just("x" * 10_001)
 
 
-@pytest.mark.parametrize("event", list(Event))
 @given(answer=st.dictionaries(KEYS, VALUES | LONG), code=st.sampled_from([0, 1, 2]))
-def test_reading_is_total_for_answers_of_any_shape(event: Event, answer: dict[str, Any], code: int) -> None:
-    heard = read(spec(event), HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
-    if heard.content is not None:
-        assert isinstance(json.loads(heard.content), dict)
-        assert heard.action == "accept"
-    if heard.arguments is not None:
-        assert isinstance(json.loads(heard.arguments), dict)
-        assert heard.permission is not Permission.DENY
-    assert all(len(text) < 10_100 for text in (heard.reason, *heard.feedback, *heard.messages))
-    assert len(heard.trouble) < 500
+def test_reading_is_total_for_answers_of_any_shape(answer: dict[str, Any], code: int) -> None:
+    for event in Event:
+        note(event)
+        heard = read(spec(event), HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
+        if heard.content is not None:
+            assert isinstance(json.loads(heard.content), dict)
+            assert heard.action == "accept"
+        if heard.arguments is not None:
+            assert isinstance(json.loads(heard.arguments), dict)
+            assert heard.permission is not Permission.DENY
+        assert all(len(text) < 10_100 for text in (heard.reason, *heard.feedback, *heard.messages))
+        assert len(heard.trouble) < 500
 
 
 @pytest.mark.parametrize(

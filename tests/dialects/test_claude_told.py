@@ -1,9 +1,7 @@
 """What Claude Code's hooks are told: the table of cases/claude.toml, and what is written how."""
 
 import json
-import tomllib
 import tracemalloc
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +9,9 @@ from msgspec.structs import replace
 
 from hookproxy.dialects.claude import CLAUDE
 from hookproxy.model import Event, HookSpec, Inquiry, Occasion, Outcome, Session
+from tests.dialects.tables import table
 
-CASES = tomllib.loads((Path(__file__).parent / "cases" / "claude.toml").read_text(encoding="utf-8"))
+CASES = table("claude")
 
 SESSION = Session(id="s1", server="github", cwd="/repo", project_dir="/repo")
 CALL = Occasion(

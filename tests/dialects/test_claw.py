@@ -1,10 +1,8 @@
 """claw-code's settings files, and what its hooks are told (the table of cases/claw.toml)."""
 
 import json
-import tomllib
 import tracemalloc
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,8 +17,9 @@ from hookproxy.dialects.identities import foreign_to
 from hookproxy.errors import ConfigError
 from hookproxy.model import Event, HookSpec, Occasion, Order, Outcome, Session
 from hookproxy.settings import ToolNames
+from tests.dialects.tables import table
 
-CASES = tomllib.loads((Path(__file__).parent / "cases" / "claw.toml").read_text(encoding="utf-8"))
+CASES = table("claw")
 BOTH = pytest.mark.parametrize("dialect", [CLAW, CLAW_CURRENT], ids=lambda dialect: dialect.name)
 
 SESSION = Session(id="s1", server="shell", cwd="/repo", project_dir="/repo")
@@ -321,7 +320,7 @@ LEAVES = st.none() | st.booleans() | st.floats() | st.sampled_from(["command", "
 
 
 @BOTH
-@given(st.text() | st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner)))
+@given(st.text() | st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=20))
 def test_any_other_file_is_read_or_refused_and_never_an_accident(dialect: Dialect, settings: object) -> None:
     with suppress(ConfigError):
         assert all(hook.shell for hook in load(settings, dialect).hooks)

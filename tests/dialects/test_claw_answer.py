@@ -1,20 +1,19 @@
 """What a claw-code hook says: the table of cases/claw.toml, and that reading is total."""
 
 import json
-import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from hookproxy.dialects import DIALECTS
 from hookproxy.dialects.base import Dialect
 from hookproxy.dialects.claw import CLAW, CLAW_CURRENT
 from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Verdict
+from tests.dialects.tables import result, table, verdict
 
-CASES = tomllib.loads((Path(__file__).parent / "cases" / "claw.toml").read_text(encoding="utf-8"))
+CASES = table("claw")
 BOTH = pytest.mark.parametrize("dialect", [CLAW, CLAW_CURRENT], ids=lambda dialect: dialect.name)
 
 
@@ -25,32 +24,11 @@ def spec(dialect: Dialect, event: Event, event_name: str = "") -> HookSpec:
     )
 
 
-def verdict(wanted: dict[str, Any]) -> Verdict:
-    return Verdict(
-        permission=Permission[wanted["permission"]] if "permission" in wanted else None,
-        reason=wanted.get("reason", ""),
-        arguments=wanted["arguments"].encode() if "arguments" in wanted else None,
-        feedback=tuple(wanted.get("feedback", ())),
-        messages=tuple(wanted.get("messages", ())),
-        stop=wanted.get("stop", False),
-        fails_closed=wanted.get("fails_closed", False),
-        trouble=wanted.get("trouble", ""),
-    )
-
-
 @pytest.mark.parametrize("case", CASES["result"], ids=lambda case: f"{case['dialect']}: {case['says']}")
 def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
-    result = HookResult(
-        Ended[case.get("ended", "EXITED")],
-        code=case.get("code", 0),
-        stdout=case.get("stdout", "").encode(),
-        stderr=case.get("stderr", "").encode(),
-        cut=case.get("cut", False),
-        detail=case.get("detail", ""),
-    )
     dialect = DIALECTS[case["dialect"]]
-    heard = dialect.read(spec(dialect, Event(case["event"]), case.get("event_name", "")), result)
-    assert heard == verdict(case.get("verdict", {}))
+    heard = dialect.read(spec(dialect, Event(case["event"]), case.get("event_name", "")), result(case))
+    assert heard == verdict(case)
 
 
 def test_every_row_of_the_table_names_its_source() -> None:
@@ -60,7 +38,6 @@ def test_every_row_of_the_table_names_its_source() -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("event", [Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE])
 @given(
     result=st.builds(
         HookResult,
@@ -71,17 +48,19 @@ def test_every_row_of_the_table_names_its_source() -> None:
         cut=st.booleans(),
     )
 )
-def test_reading_is_total_for_any_bytes(dialect: Dialect, event: Event, result: HookResult) -> None:
-    heard = dialect.read(spec(dialect, event), result)
-    assert heard.trouble == heard.trouble.strip()
-    if result.ended is Ended.EXITED and result.code == 2:
-        assert heard.permission is Permission.DENY
-    if result.ended is not Ended.EXITED or result.code not in (0, 2):
-        assert heard.trouble
-        assert heard.permission is not Permission.ALLOW
-        assert heard.fails_closed is (dialect is CLAW_CURRENT and event is Event.PRE_TOOL_USE)
-    if event is not Event.PRE_TOOL_USE and heard.permission is Permission.DENY:
-        assert heard.feedback
+def test_reading_is_total_for_any_bytes(dialect: Dialect, result: HookResult) -> None:
+    for event in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE):
+        note(event)
+        heard = dialect.read(spec(dialect, event), result)
+        assert heard.trouble == heard.trouble.strip()
+        if result.ended is Ended.EXITED and result.code == 2:
+            assert heard.permission is Permission.DENY
+        if result.ended is not Ended.EXITED or result.code not in (0, 2):
+            assert heard.trouble
+            assert heard.permission is not Permission.ALLOW
+            assert heard.fails_closed is (dialect is CLAW_CURRENT and event is Event.PRE_TOOL_USE)
+        if event is not Event.PRE_TOOL_USE and heard.permission is Permission.DENY:
+            assert heard.feedback
 
 
 KEYS = st.sampled_from([
@@ -93,19 +72,20 @@ LEAVES = WORDS | st.none() | st.booleans() | st.integers() | st.floats()
 VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=10)
 
 
-@pytest.mark.parametrize("event", [Event.PRE_TOOL_USE, Event.POST_TOOL_USE])
 @given(answer=st.dictionaries(KEYS, VALUES), code=st.sampled_from([0, 1, 2]))
-def test_reading_is_total_for_answers_of_any_shape(event: Event, answer: dict[str, Any], code: int) -> None:
-    printed = json.dumps(answer).encode()
-    heard = CLAW_CURRENT.read(spec(CLAW_CURRENT, event), HookResult(Ended.EXITED, code, printed))
-    if heard.arguments is not None:
-        assert isinstance(json.loads(heard.arguments), dict)
-        assert heard.permission is not Permission.DENY
-        assert not heard.trouble
-    if answer.get("continue") is False or answer.get("decision") == "block":
-        assert heard.permission is Permission.DENY or "NaN" in str(printed) or "Infinity" in str(printed)
-    assert all(len(text) < 10_200 for text in (heard.reason, *heard.feedback, *heard.messages))
-    assert len(heard.trouble) < 500
+def test_reading_is_total_for_answers_of_any_shape(answer: dict[str, Any], code: int) -> None:
+    for event in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE):
+        note(event)
+        printed = json.dumps(answer).encode()
+        heard = CLAW_CURRENT.read(spec(CLAW_CURRENT, event), HookResult(Ended.EXITED, code, printed))
+        if heard.arguments is not None:
+            assert isinstance(json.loads(heard.arguments), dict)
+            assert heard.permission is not Permission.DENY
+            assert not heard.trouble
+        if answer.get("continue") is False or answer.get("decision") == "block":
+            assert heard.permission is Permission.DENY or "NaN" in str(printed) or "Infinity" in str(printed)
+        assert all(len(text) < 10_200 for text in (heard.reason, *heard.feedback, *heard.messages))
+        assert len(heard.trouble) < 500
 
 
 HURTING = {

@@ -1,11 +1,9 @@
 """code-assist's settings files, and what its hooks are told (the table of cases/code_assist.toml)."""
 
 import json
-import tomllib
 import tracemalloc
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,8 +17,9 @@ from hookproxy.dialects.code_assist import CODE_ASSIST
 from hookproxy.errors import ConfigError
 from hookproxy.model import Event, HookSpec, Occasion, Order, Outcome, Session
 from hookproxy.settings import ToolNames
+from tests.dialects.tables import table
 
-CASES = tomllib.loads((Path(__file__).parent / "cases" / "code_assist.toml").read_text(encoding="utf-8"))
+CASES = table("code_assist")
 
 SESSION = Session(id="sess_xyz789", server="shell", cwd="/home/user/project", project_dir="/home/user/project")
 CALL = Occasion(
@@ -348,7 +347,7 @@ KEYS = st.sampled_from(["hooks", "PreToolUse", "Stop", "command", "timeout", "na
 LEAVES = st.none() | st.booleans() | st.floats() | st.integers() | st.sampled_from(["command", "x", ""])
 
 
-@given(st.text() | st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner)))
+@given(st.text() | st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=20))
 def test_any_other_file_is_read_or_refused_and_never_an_accident(settings: object) -> None:
     with suppress(ConfigError):
         assert all(hook.shell and hook.timeout > 0 for hook in load(settings).hooks)
@@ -398,7 +397,11 @@ def test_a_file_of_another_shape_is_not_taken_for_its_own(members: dict[str, obj
     assert not CODE_ASSIST.fits(members)
 
 
-@given(st.dictionaries(KEYS, st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner))))
+@given(
+    st.dictionaries(
+        KEYS, st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=20)
+    )
+)
 def test_fitting_is_total(members: dict[str, object]) -> None:
     assert CODE_ASSIST.fits(members) in (True, False)
 

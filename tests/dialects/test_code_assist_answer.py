@@ -1,50 +1,23 @@
 """What a code-assist hook says: the table of cases/code_assist.toml, and that reading is total."""
 
 import json
-import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from hookproxy.dialects.code_assist import CODE_ASSIST
 from hookproxy.dialects.code_assist_answer import FIELDS, read
 from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Verdict
+from tests.dialects.tables import result, table, verdict
 
-CASES = tomllib.loads((Path(__file__).parent / "cases" / "code_assist.toml").read_text(encoding="utf-8"))
+CASES = table("code_assist")
 EVENTS = list(CODE_ASSIST.events.values())
 
 
 def spec(event: Event, background: bool = False) -> HookSpec:
     return HookSpec("code-assist", "s.json", event, "guard", shell="guard.sh", timeout=3, background=background)
-
-
-def result(case: dict[str, Any]) -> HookResult:
-    return HookResult(
-        Ended[case.get("ended", "EXITED")],
-        code=case.get("code", 0),
-        stdout=case.get("stdout", "").encode(),
-        stderr=case.get("stderr", "").encode(),
-        cut=case.get("cut", False),
-        detail=case.get("detail", ""),
-    )
-
-
-def verdict(wanted: dict[str, Any]) -> Verdict:
-    return Verdict(
-        permission=Permission[wanted["permission"]] if "permission" in wanted else None,
-        reason=wanted.get("reason", ""),
-        arguments=wanted["arguments"].encode() if "arguments" in wanted else None,
-        feedback=tuple(wanted.get("feedback", ())),
-        replacement=wanted["replacement"].encode() if "replacement" in wanted else None,
-        messages=tuple(wanted.get("messages", ())),
-        hides=wanted.get("hides", False),
-        retry=wanted.get("retry", False),
-        allows=tuple(wanted.get("allows", ())),
-        trouble=wanted.get("trouble", ""),
-    )
 
 
 def heard(answer: object, event: Event = Event.PRE_TOOL_USE, code: int = 0) -> Verdict:
@@ -54,7 +27,7 @@ def heard(answer: object, event: Event = Event.PRE_TOOL_USE, code: int = 0) -> V
 @pytest.mark.parametrize("case", CASES["result"], ids=lambda case: f"{case['event']}: {case['says']}")
 def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
     said = read(spec(Event(case["event"]), case.get("background", False)), result(case))
-    assert said == verdict(case.get("verdict", {}))
+    assert said == verdict(case)
 
 
 def test_every_row_of_the_table_names_its_source() -> None:
@@ -74,7 +47,6 @@ def test_every_member_that_the_document_names_is_in_the_table() -> None:
     assert all(f'"{name}"' in printed for name in FIELDS)
 
 
-@pytest.mark.parametrize("event", EVENTS)
 @given(
     code=st.integers(-70, 300),
     ended=st.sampled_from(Ended),
@@ -82,16 +54,16 @@ def test_every_member_that_the_document_names_is_in_the_table() -> None:
     stderr=st.binary(),
     cut=st.booleans(),
 )
-def test_reading_is_total_for_any_bytes(
-    event: Event, code: int, ended: Ended, stdout: bytes, stderr: bytes, cut: bool
-) -> None:
-    said = read(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
-    assert said.trouble == said.trouble.strip()
-    if ended is not Ended.EXITED or code not in (0, 2):
-        assert said == Verdict(trouble=said.trouble)
-        assert said.trouble
-    elif code == 2 and event in (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST):
-        assert said.permission is Permission.DENY
+def test_reading_is_total_for_any_bytes(code: int, ended: Ended, stdout: bytes, stderr: bytes, cut: bool) -> None:
+    for event in EVENTS:
+        note(event)
+        said = read(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
+        assert said.trouble == said.trouble.strip()
+        if ended is not Ended.EXITED or code not in (0, 2):
+            assert said == Verdict(trouble=said.trouble)
+            assert said.trouble
+        elif code == 2 and event in (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST):
+            assert said.permission is Permission.DENY
 
 
 LEAVES = (

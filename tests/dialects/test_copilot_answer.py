@@ -1,20 +1,19 @@
 """What a Copilot CLI hook says, in both editions: the results of cases/copilot.toml, and that reading is total."""
 
 import json
-import tomllib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from hookproxy.dialects.copilot import COPILOT, COPILOT_CURRENT, EVENTS
 from hookproxy.dialects.copilot_answer import read, read_current
 from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Verdict
+from tests.dialects.tables import result, table, verdict
 
-CASES = tomllib.loads((Path(__file__).parent / "cases" / "copilot.toml").read_text(encoding="utf-8"))
+CASES = table("copilot")
 READERS = {COPILOT.name: read, COPILOT_CURRENT.name: read_current}
 ROWS = [(name, case) for case in CASES["result"] for name in READERS if case.get("dialect", name) == name]
 HEARD = sorted(set(EVENTS.values()))
@@ -29,34 +28,9 @@ def spec(event: Event, background: bool = False) -> HookSpec:
     return HookSpec("copilot", "h.json", event, "guard.sh", argv=("x",), timeout=30, background=background)
 
 
-def result(case: dict[str, Any]) -> HookResult:
-    return HookResult(
-        Ended[case.get("ended", "EXITED")],
-        code=case.get("code", 0),
-        stdout=case.get("stdout", "").encode(),
-        stderr=case.get("stderr", "").encode(),
-        cut=case.get("cut", False),
-        detail=case.get("detail", ""),
-    )
-
-
-def verdict(wanted: dict[str, Any]) -> Verdict:
-    return Verdict(
-        permission=Permission[wanted["permission"]] if "permission" in wanted else None,
-        reason=wanted.get("reason", ""),
-        arguments=wanted["arguments"].encode() if "arguments" in wanted else None,
-        feedback=tuple(wanted.get("feedback", ())),
-        replacement=wanted["replacement"].encode() if "replacement" in wanted else None,
-        messages=tuple(wanted.get("messages", ())),
-        stop=wanted.get("stop", False),
-        fails_closed=wanted.get("fails_closed", False),
-        trouble=wanted.get("trouble", ""),
-    )
-
-
 @pytest.mark.parametrize(("name", "case"), ROWS, ids=lambda one: one if isinstance(one, str) else one["says"])
 def test_a_result_is_read_as_the_table_says(name: str, case: dict[str, Any]) -> None:
-    assert READERS[name](spec(Event(case["event"])), result(case)) == verdict(case.get("verdict", {}))
+    assert READERS[name](spec(Event(case["event"])), result(case)) == verdict(case)
 
 
 def test_every_row_of_the_table_names_its_source() -> None:
@@ -85,21 +59,22 @@ RESULTS = st.builds(
 
 
 @either
-@pytest.mark.parametrize("event", HEARD)
 @given(result=RESULTS)
-def test_reading_is_total_for_any_bytes(reader: Read, event: Event, result: HookResult) -> None:
-    heard = reader(spec(event), result)
-    exited = result.ended is Ended.EXITED
-    assert heard.trouble == heard.trouble.strip()
-    if not exited:
-        assert heard.trouble
-        assert heard.permission is None
-    if exited and result.code == 2 and event is Event.PERMISSION_REQUEST:
-        assert heard.permission is Permission.DENY
-    if reader is read:
-        assert not heard.fails_closed
-    elif event is Event.PRE_TOOL_USE and (result.ended in CRASHED or (exited and result.code)):
-        assert heard.fails_closed or heard.permission is Permission.DENY
+def test_reading_is_total_for_any_bytes(reader: Read, result: HookResult) -> None:
+    for event in HEARD:
+        note(event)
+        heard = reader(spec(event), result)
+        exited = result.ended is Ended.EXITED
+        assert heard.trouble == heard.trouble.strip()
+        if not exited:
+            assert heard.trouble
+            assert heard.permission is None
+        if exited and result.code == 2 and event is Event.PERMISSION_REQUEST:
+            assert heard.permission is Permission.DENY
+        if reader is read:
+            assert not heard.fails_closed
+        elif event is Event.PRE_TOOL_USE and (result.ended in CRASHED or (exited and result.code)):
+            assert heard.fails_closed or heard.permission is Permission.DENY
 
 
 KEYS = st.sampled_from([
@@ -113,18 +88,17 @@ LONG = st.just("x" * 10_001)
 
 
 @either
-@pytest.mark.parametrize("event", HEARD)
 @given(answer=st.dictionaries(KEYS, VALUES | LONG), code=st.sampled_from([0, 1, 2]))
-def test_reading_is_total_for_answers_of_any_shape(
-    reader: Read, event: Event, answer: dict[str, Any], code: int
-) -> None:
-    heard = reader(spec(event), HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
-    if heard.arguments is not None:
-        assert isinstance(json.loads(heard.arguments), dict)
-        assert heard.permission is not Permission.DENY
-    assert heard.replacement is None or isinstance(json.loads(heard.replacement), str)
-    assert all(len(text) < 10_100 for text in (heard.reason, *heard.feedback, *heard.messages))
-    assert len(heard.trouble) < 500
+def test_reading_is_total_for_answers_of_any_shape(reader: Read, answer: dict[str, Any], code: int) -> None:
+    for event in HEARD:
+        note(event)
+        heard = reader(spec(event), HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
+        if heard.arguments is not None:
+            assert isinstance(json.loads(heard.arguments), dict)
+            assert heard.permission is not Permission.DENY
+        assert heard.replacement is None or isinstance(json.loads(heard.replacement), str)
+        assert all(len(text) < 10_100 for text in (heard.reason, *heard.feedback, *heard.messages))
+        assert len(heard.trouble) < 500
 
 
 HURTING = {

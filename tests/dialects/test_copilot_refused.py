@@ -237,7 +237,10 @@ LEAVES = st.none() | st.booleans() | st.floats() | st.sampled_from([1, "command"
 
 
 @BOTH
-@given(st.text() | st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS | st.text(), inner)))
+@given(
+    st.text()
+    | st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS | st.text(), inner), max_leaves=20)
+)
 def test_any_other_file_is_read_or_refused_and_never_an_accident(dialect: Dialect, document: object) -> None:
     with suppress(ConfigError):
         assert all(hook.argv for hook in load(document, dialect).hooks)

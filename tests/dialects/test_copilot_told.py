@@ -1,9 +1,7 @@
 """What Copilot CLI's hooks are told: the occasions of cases/copilot.toml, in both spellings."""
 
 import json
-import tomllib
 import tracemalloc
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +10,9 @@ from msgspec.structs import replace
 from hookproxy.dialects.copilot import COPILOT, EVENTS
 from hookproxy.dialects.copilot_told import OBJECT, write
 from hookproxy.model import Event, HookSpec, Occasion, Outcome, Session
+from tests.dialects.tables import table
 
-CASES = tomllib.loads((Path(__file__).parent / "cases" / "copilot.toml").read_text(encoding="utf-8"))
+CASES = table("copilot")
 
 SESSION = Session(id="s1", server="github", cwd="/repo", project_dir="/repo")
 CALL = Occasion(

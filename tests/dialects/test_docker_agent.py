@@ -1,9 +1,7 @@
 """What Docker Agent's hooks are told (the table of cases/docker_agent.toml), and the two dialects as values."""
 
 import json
-import tomllib
 import tracemalloc
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +12,9 @@ from hookproxy.dialects.base import Dialect
 from hookproxy.dialects.docker_agent import DOCKER_AGENT, DOCKER_AGENT_CURRENT
 from hookproxy.model import Event, HookSpec, Occasion, Order, Outcome, Session
 from hookproxy.settings import ToolNames
+from tests.dialects.tables import table
 
-CASES = tomllib.loads((Path(__file__).parent / "cases" / "docker_agent.toml").read_text(encoding="utf-8"))
+CASES = table("docker_agent")
 BOTH = pytest.mark.parametrize("dialect", [DOCKER_AGENT, DOCKER_AGENT_CURRENT], ids=lambda dialect: dialect.name)
 
 SESSION = Session(id="abc123", server="tools", cwd="/path/to/project", project_dir="/path/to/project")

@@ -1,22 +1,20 @@
 """What a Docker Agent hook says: the table of cases/docker_agent.toml, and that reading is total."""
 
 import json
-import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from hookproxy.dialects import DIALECTS
 from hookproxy.dialects.base import Dialect
 from hookproxy.dialects.docker_agent import DOCKER_AGENT, DOCKER_AGENT_CURRENT
 from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Verdict
+from tests.dialects.tables import result, table, verdict
 
-CASES = tomllib.loads((Path(__file__).parent / "cases" / "docker_agent.toml").read_text(encoding="utf-8"))
+CASES = table("docker_agent")
 BOTH = pytest.mark.parametrize("dialect", [DOCKER_AGENT, DOCKER_AGENT_CURRENT], ids=lambda dialect: dialect.name)
-EVENTS = pytest.mark.parametrize("event", list(Event))
 
 
 def spec(
@@ -39,36 +37,13 @@ def read(dialect: Dialect, event: Event, stdout: bytes, code: int = 0, stderr: b
     return dialect.read(spec(dialect, event), HookResult(Ended.EXITED, code, stdout, stderr))
 
 
-def verdict(wanted: dict[str, Any]) -> Verdict:
-    return Verdict(
-        permission=Permission[wanted["permission"]] if "permission" in wanted else None,
-        reason=wanted.get("reason", ""),
-        arguments=wanted["arguments"].encode() if "arguments" in wanted else None,
-        merges=wanted.get("merges", False),
-        feedback=tuple(wanted.get("feedback", ())),
-        replacement=wanted["replacement"].encode() if "replacement" in wanted else None,
-        messages=tuple(wanted.get("messages", ())),
-        stop=wanted.get("stop", False),
-        fails_closed=wanted.get("fails_closed", False),
-        trouble=wanted.get("trouble", ""),
-    )
-
-
 @pytest.mark.parametrize(
     "case", CASES["result"], ids=lambda case: f"{case['dialect']}: {case['event']}: {case['says']}"
 )
 def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
     dialect = DIALECTS[case["dialect"]]
     asked = spec(dialect, Event(case["event"]), case.get("event_name", ""), case.get("traits", ()))
-    result = HookResult(
-        Ended[case.get("ended", "EXITED")],
-        code=case.get("code", 0),
-        stdout=case.get("stdout", "").encode(),
-        stderr=case.get("stderr", "").encode(),
-        cut=case.get("cut", False),
-        detail=case.get("detail", ""),
-    )
-    assert dialect.read(asked, result) == verdict(case.get("verdict", {}))
+    assert dialect.read(asked, result(case)) == verdict(case)
 
 
 def test_every_row_of_the_table_names_its_source() -> None:
@@ -89,7 +64,6 @@ def test_a_hook_in_the_background_only_tells_people(dialect: Dialect) -> None:
 
 
 @BOTH
-@EVENTS
 @given(
     result=st.builds(
         HookResult,
@@ -101,15 +75,17 @@ def test_a_hook_in_the_background_only_tells_people(dialect: Dialect) -> None:
     ),
     strict=st.booleans(),
 )
-def test_reading_is_total_for_any_bytes(dialect: Dialect, event: Event, result: HookResult, strict: bool) -> None:
-    asked = spec(dialect, event, traits=("strict",) if strict else ())
-    heard = dialect.read(asked, result)
-    assert heard.trouble == heard.trouble.strip()
-    if result.ended is not Ended.EXITED or result.code not in (0, 2):
-        assert heard == Verdict(trouble=heard.trouble, fails_closed=heard.fails_closed)
-        assert heard.trouble
-    elif result.code == 2 and event is Event.PRE_TOOL_USE:
-        assert heard.permission is Permission.DENY
+def test_reading_is_total_for_any_bytes(dialect: Dialect, result: HookResult, strict: bool) -> None:
+    for event in Event:
+        note(event)
+        asked = spec(dialect, event, traits=("strict",) if strict else ())
+        heard = dialect.read(asked, result)
+        assert heard.trouble == heard.trouble.strip()
+        if result.ended is not Ended.EXITED or result.code not in (0, 2):
+            assert heard == Verdict(trouble=heard.trouble, fails_closed=heard.fails_closed)
+            assert heard.trouble
+        elif result.code == 2 and event is Event.PRE_TOOL_USE:
+            assert heard.permission is Permission.DENY
 
 
 KEYS = st.sampled_from([
@@ -124,20 +100,21 @@ LONG = st.just("x" * 10_001)
 
 
 @BOTH
-@EVENTS
 @given(answer=st.dictionaries(KEYS, VALUES | LONG), code=st.sampled_from([0, 1, 2]), strict=st.booleans())
 def test_reading_is_total_for_answers_of_any_shape(
-    dialect: Dialect, event: Event, answer: dict[str, Any], code: int, strict: bool
+    dialect: Dialect, answer: dict[str, Any], code: int, strict: bool
 ) -> None:
-    asked = spec(dialect, event, traits=("strict",) if strict else ())
-    heard = dialect.read(asked, HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
-    if heard.arguments is not None:
-        assert isinstance(json.loads(heard.arguments), dict)
-        assert heard.permission is not Permission.DENY
-    if heard.replacement is not None:
-        assert isinstance(json.loads(heard.replacement), str)
-    assert all(len(text) < 10_100 for text in (heard.reason, *heard.feedback, *heard.messages))
-    assert len(heard.trouble) < 500
+    for event in Event:
+        note(event)
+        asked = spec(dialect, event, traits=("strict",) if strict else ())
+        heard = dialect.read(asked, HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
+        if heard.arguments is not None:
+            assert isinstance(json.loads(heard.arguments), dict)
+            assert heard.permission is not Permission.DENY
+        if heard.replacement is not None:
+            assert isinstance(json.loads(heard.replacement), str)
+        assert all(len(text) < 10_100 for text in (heard.reason, *heard.feedback, *heard.messages))
+        assert len(heard.trouble) < 500
 
 
 @BOTH

@@ -13,45 +13,13 @@ from hookproxy.dialects.base import Dialect, HookFile, HookList
 from hookproxy.dialects.docker_agent import DOCKER_AGENT, DOCKER_AGENT_CURRENT
 from hookproxy.errors import ConfigError
 from hookproxy.model import Event, HookSpec
+from tests.dialects.tables import sample
 
 BOTH = pytest.mark.parametrize("dialect", [DOCKER_AGENT, DOCKER_AGENT_CURRENT], ids=lambda dialect: dialect.name)
 AFTER_FAILURE = Event.POST_TOOL_USE_FAILURE
 ENVIRON = {"HOME": "/home/me", "PROFILE": "dev", "SUB": "sub"}
 
-PAGE = """\
-agents:
-  root:
-    model: openai/gpt-4o
-    description: An agent with hooks
-    instruction: You are a helpful assistant.
-    hooks:
-      # Run before specific tools
-      pre_tool_use:
-        - matcher: "shell|edit_file"
-          hooks:
-            - type: command
-              command: "./scripts/validate-command.sh"
-              timeout: 30
-      # Run after all tool calls
-      post_tool_use:
-        - matcher: "*"
-          hooks:
-            - type: command
-              command: "./scripts/log-tool-call.sh"
-      # Run when session starts
-      session_start:
-        - type: command
-          command: "./scripts/setup-env.sh"
-      # Run when session ends
-      session_end:
-        - type: command
-          command: "./scripts/cleanup.sh"
-      # Run when agent is waiting for user input
-      on_user_input:
-        - type: command
-          command: "./scripts/notify.sh"
-"""
-"""The page's configuration; its indentation, lost where the text was taken from, is restored."""
+PAGE = sample("docker_agent.yaml")
 
 TIMEOUT = """\
 hooks:
@@ -576,7 +544,7 @@ YAML = st.lists(st.sampled_from([*"ab: -[]{}&*!<>|\n\"'#%?,", "hooks:", "\n  ", 
 @given(
     st.text()
     | YAML.map("".join)
-    | st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner)).map(json.dumps)
+    | st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=20).map(json.dumps)
 )
 def test_any_other_file_is_read_or_refused_and_never_an_accident(dialect: Dialect, text: str) -> None:
     for path in ("/a.yaml", "/a.json"):

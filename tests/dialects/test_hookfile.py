@@ -7,9 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hookproxy.dialects.base import HookList
+from hookproxy.dialects.claude import CLAUDE
 from hookproxy.dialects.hookfile import (
     Table,
     compiled,
+    each_event,
     label,
     label_of,
     located,
@@ -200,3 +203,37 @@ def test_any_text_is_read_or_refused_and_never_an_accident(text: str) -> None:
 def test_a_timeout_of_no_sense_is_an_error_and_no_accident(timeout: object) -> None:
     with pytest.raises(ConfigError):
         Table("/a.json", "", {"timeout": timeout}).seconds("timeout", 5)
+
+
+def notes_of_events(events: dict[str, object]) -> tuple[str, ...]:
+    """The notes of reading a table of claude's events, in which each entry gets a note with its place."""
+    hooks = Table("/f", "hooks", events)
+    found = each_event(hooks, CLAUDE, hooks.tables, lambda name, entry: HookList((), (f"{name} {entry.path}",)))
+    assert not found.hooks
+    return found.notes
+
+
+def test_events_are_read_in_the_files_order_and_those_that_cannot_occur_get_a_note() -> None:
+    assert notes_of_events({"SessionEnd": [{}], "Stop": [{}, {}], "PreToolUse": [{}, {}]}) == (
+        "SessionEnd hooks.SessionEnd[0]",
+        "/f: hooks.Stop cannot fire behind MCP: an MCP server is not told of turns, tasks and subagents",
+        "PreToolUse hooks.PreToolUse[0]",
+        "PreToolUse hooks.PreToolUse[1]",
+    )
+
+
+def test_an_event_without_entries_is_no_matter() -> None:
+    assert notes_of_events({"Stop": [], "PreToolUse": []}) == ()
+
+
+@pytest.mark.parametrize("value", [[], "x"])
+def test_a_key_that_is_no_event_is_an_error_whatever_is_under_it(value: object) -> None:
+    with pytest.raises(ConfigError) as problem:
+        notes_of_events({"PreToolUze": value})
+    assert refusal(problem) == ("/f: hooks.PreToolUze is no event", "did you mean 'PreToolUse'?")
+
+
+def test_what_is_under_an_event_that_cannot_occur_is_a_list_all_the_same() -> None:
+    with pytest.raises(ConfigError) as problem:
+        notes_of_events({"Stop": "x"})
+    assert problem.value.message == "/f: hooks.Stop must be a list, not a string"

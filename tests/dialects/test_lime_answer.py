@@ -1,48 +1,23 @@
 """What a Lime hook says: the table of cases/lime.toml, and that reading is total."""
 
 import json
-import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from hookproxy.dialects.lime import LIME
 from hookproxy.dialects.lime_answer import FIELDS, read
 from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Verdict
+from tests.dialects.tables import result, table, verdict
 
-CASES = tomllib.loads((Path(__file__).parent / "cases" / "lime.toml").read_text(encoding="utf-8"))
+CASES = table("lime")
 DECIDING = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
 
 
 def spec(event: Event, background: bool = False) -> HookSpec:
     return HookSpec("lime", "s.json", event, "guard.sh", shell="guard.sh", timeout=60, background=background)
-
-
-def result(case: dict[str, Any]) -> HookResult:
-    return HookResult(
-        Ended[case.get("ended", "EXITED")],
-        code=case.get("code", 0),
-        stdout=case.get("stdout", "").encode(),
-        stderr=case.get("stderr", "").encode(),
-        cut=case.get("cut", False),
-        detail=case.get("detail", ""),
-    )
-
-
-def verdict(wanted: dict[str, Any]) -> Verdict:
-    return Verdict(
-        permission=Permission[wanted["permission"]] if "permission" in wanted else None,
-        reason=wanted.get("reason", ""),
-        arguments=wanted["arguments"].encode() if "arguments" in wanted else None,
-        feedback=tuple(wanted.get("feedback", ())),
-        messages=tuple(wanted.get("messages", ())),
-        stop=wanted.get("stop", False),
-        allows=tuple(wanted.get("allows", ())),
-        trouble=wanted.get("trouble", ""),
-    )
 
 
 def heard(stdout: bytes | dict[str, Any], event: Event = Event.PRE_TOOL_USE, code: int = 0) -> Verdict:
@@ -53,7 +28,7 @@ def heard(stdout: bytes | dict[str, Any], event: Event = Event.PRE_TOOL_USE, cod
 @pytest.mark.parametrize("case", CASES["result"], ids=lambda case: f"{case['event']}: {case['says']}")
 def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
     said = read(spec(Event(case["event"]), case.get("background", False)), result(case))
-    assert said == verdict(case.get("verdict", {}))
+    assert said == verdict(case)
 
 
 def test_every_row_of_the_table_names_its_source() -> None:
@@ -68,7 +43,6 @@ def test_every_event_and_every_field_of_the_page_has_a_row() -> None:
     assert all(f'"{field.rpartition(".")[2]}"' in answers for field in FIELDS)
 
 
-@pytest.mark.parametrize("event", list(Event))
 @given(
     code=st.integers(-70, 300),
     ended=st.sampled_from(Ended),
@@ -76,16 +50,16 @@ def test_every_event_and_every_field_of_the_page_has_a_row() -> None:
     stderr=st.binary(),
     cut=st.booleans(),
 )
-def test_reading_is_total_for_any_bytes(
-    event: Event, code: int, ended: Ended, stdout: bytes, stderr: bytes, cut: bool
-) -> None:
-    said = read(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
-    assert said.trouble == said.trouble.strip()
-    if ended is Ended.EXITED and code == 2 and event in DECIDING:
-        assert said.permission is Permission.DENY
-    elif ended is not Ended.EXITED or code:
-        assert said.trouble
-        assert said.permission is None
+def test_reading_is_total_for_any_bytes(code: int, ended: Ended, stdout: bytes, stderr: bytes, cut: bool) -> None:
+    for event in Event:
+        note(event)
+        said = read(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
+        assert said.trouble == said.trouble.strip()
+        if ended is Ended.EXITED and code == 2 and event in DECIDING:
+            assert said.permission is Permission.DENY
+        elif ended is not Ended.EXITED or code:
+            assert said.trouble
+            assert said.permission is None
 
 
 KEYS = st.sampled_from([
@@ -97,23 +71,24 @@ VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KE
 LONG = st.just("x" * 10_001)
 
 
-@pytest.mark.parametrize("event", list(Event))
 @given(answer=st.dictionaries(KEYS, VALUES | LONG), code=st.sampled_from([0, 1, 2]))
-def test_reading_is_total_for_answers_of_any_shape(event: Event, answer: dict[str, Any], code: int) -> None:
-    said = heard(answer, event, code)
-    if said.arguments is not None:
-        assert isinstance(json.loads(said.arguments), dict)
-        assert (event, said.permission) != (event, Permission.DENY)
-        assert event is Event.PRE_TOOL_USE
-    if said.stop and event in DECIDING:
-        assert said.permission is Permission.DENY
-    if event not in DECIDING:
-        assert (said.permission, said.allows) == (None, ())
-    if said.trouble:
-        assert said.permission is not Permission.ALLOW
-        assert said.allows == ()
-    assert all(len(text) < 10_100 for text in (said.reason, *said.feedback, *said.messages, *said.allows))
-    assert len(said.trouble) < 500
+def test_reading_is_total_for_answers_of_any_shape(answer: dict[str, Any], code: int) -> None:
+    for event in Event:
+        note(event)
+        said = heard(answer, event, code)
+        if said.arguments is not None:
+            assert isinstance(json.loads(said.arguments), dict)
+            assert (event, said.permission) != (event, Permission.DENY)
+            assert event is Event.PRE_TOOL_USE
+        if said.stop and event in DECIDING:
+            assert said.permission is Permission.DENY
+        if event not in DECIDING:
+            assert (said.permission, said.allows) == (None, ())
+        if said.trouble:
+            assert said.permission is not Permission.ALLOW
+            assert said.allows == ()
+        assert all(len(text) < 10_100 for text in (said.reason, *said.feedback, *said.messages, *said.allows))
+        assert len(said.trouble) < 500
 
 
 @pytest.mark.parametrize(

@@ -135,3 +135,9 @@ def test_a_denial_stands_and_consent_does_not() -> None:
         assert printed.standing(verdict, "N") == replace(verdict, messages=(*verdict.messages, "N"))
     for verdict in (Verdict(), Verdict(Permission.ALLOW, "R"), Verdict(Permission.ASK), Verdict(messages=("M",))):
         assert printed.standing(verdict, "N") == Verdict(trouble="N")
+
+
+def test_of_a_background_hook_only_people_hear() -> None:
+    said = Verdict(Permission.DENY, "R", feedback=("F",), messages=("M",), stop=True, fails_closed=True, trouble="T")
+    assert printed.aside(SPEC, said) == said
+    assert printed.aside(replace(SPEC, background=True), said) == Verdict(messages=("M",), trouble="T")

@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 HOOKPROXY: Final = str(Path(sys.executable).with_name("hookproxy"))
 SERVER: Final = (sys.executable, "-S", "-E", str(Path(__file__).with_name("server.py")))
-PATIENCE: Final = 10.0  # seconds until a test gives up on what should come at once
+PATIENCE: Final = 30.0  # seconds until a test gives up on what should come at once: other tests run beside it
 STATELESS: Final = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -431,3 +431,10 @@ def specific(event: str, **members: object) -> Json:
 def text_of(answer: Json) -> str:
     """All text of a result."""
     return "\n".join(block["text"] for block in answer["result"]["content"] if block["type"] == "text")
+
+
+def refused(answer: Json) -> str:
+    """What the model reads of a refused call, which is a failed result and nothing else."""
+    assert answer["result"].keys() == {"content", "isError"}
+    assert answer["result"]["isError"] is True
+    return text_of(answer)

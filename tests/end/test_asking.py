@@ -730,7 +730,7 @@ async def test_a_proxy_behind_a_proxy_asks_and_gets_its_answer(scene: Scene, era
         "judges": scene.hooks(PreToolUse="true"),
     }[outer]
     person = Person(*[says(ONCE)] * 3)
-    with anyio.fail_after(PATIENCE / 2):
+    with anyio.fail_after(PATIENCE):
         async with connected(scene, era, person, options, server=inner) as client:
             assert said(await client.call_tool("write", {"path": "a"})) == "wrote a"
     assert len(person.asked) == (2 if outer == "asks" else 1)

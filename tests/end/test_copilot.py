@@ -13,7 +13,7 @@ from typing import Final
 import anyio
 import pytest
 
-from tests.end.agent import PATIENCE, SERVER, Agent, Json, Scene, call, request, text_of
+from tests.end.agent import PATIENCE, SERVER, Agent, Json, Scene, call, refused, request, text_of
 
 BOTH = pytest.mark.parametrize("dialect", ["copilot", "copilot@current"])
 
@@ -169,11 +169,6 @@ def entry(one: str | Json) -> Json:
 @pytest.fixture
 def repository(scene: Scene) -> Repository:
     return Repository(scene)
-
-
-def refused(answer: Json) -> str:
-    assert answer["result"]["isError"] is True
-    return text_of(answer)
 
 
 def fails_with(text: str) -> Json:

@@ -9,42 +9,10 @@ from typing import Final
 
 import pytest
 
-from tests.end.agent import HOOKPROXY, PATIENCE, Agent, Json, Scene, call, request, text_of
+from tests.dialects.tables import sample
+from tests.end.agent import HOOKPROXY, PATIENCE, Agent, Json, Scene, call, refused, request, text_of
 
-PAGE: Final = """\
-agents:
-  root:
-    model: openai/gpt-4o
-    description: An agent with hooks
-    instruction: You are a helpful assistant.
-    hooks:
-      # Run before specific tools
-      pre_tool_use:
-        - matcher: "shell|edit_file"
-          hooks:
-            - type: command
-              command: "./scripts/validate-command.sh"
-              timeout: 30
-      # Run after all tool calls
-      post_tool_use:
-        - matcher: "*"
-          hooks:
-            - type: command
-              command: "./scripts/log-tool-call.sh"
-      # Run when session starts
-      session_start:
-        - type: command
-          command: "./scripts/setup-env.sh"
-      # Run when session ends
-      session_end:
-        - type: command
-          command: "./scripts/cleanup.sh"
-      # Run when agent is waiting for user input
-      on_user_input:
-        - type: command
-          command: "./scripts/notify.sh"
-"""
-"""The page's configuration; its indentation, lost where the text was taken from, is restored."""
+PAGE: Final = sample("docker_agent.yaml")
 
 VALIDATE: Final = r"""#!/bin/bash
 # scripts/validate-command.sh
@@ -119,13 +87,6 @@ async def begun(scene: Scene, *options: str) -> Agent:
     agent = scene.run("--name=lean", *options)
     await agent.greet()
     return agent
-
-
-def refused(answer: Json) -> str:
-    """What the model reads of a refused call, which is a failed result and nothing else."""
-    assert answer["result"].keys() == {"content", "isError"}
-    assert answer["result"]["isError"] is True
-    return text_of(answer)
 
 
 def answer(**specific: object) -> Json:

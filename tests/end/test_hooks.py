@@ -25,6 +25,7 @@ from tests.end.agent import (
     ends,
     group,
     line_of,
+    refused,
     request,
     specific,
     stateless_call,
@@ -47,13 +48,6 @@ async def begun(scene: Scene, *options: str, server: Sequence[str] = SERVER) -> 
     agent = scene.run(NAME, *options, server=server)
     await agent.greet()
     return agent
-
-
-def refused(answer: Json) -> str:
-    """What the model reads of a refused call, which is a failed result and nothing else."""
-    assert answer["result"].keys() == {"content", "isError"}
-    assert answer["result"]["isError"] is True
-    return text_of(answer)
 
 
 # --- blocking ---

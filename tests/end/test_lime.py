@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.end.agent import Agent, Json, Scene, call, cancel, request, text_of
+from tests.dialects.tables import sample
+from tests.end.agent import Agent, Json, Scene, call, cancel, refused, request, text_of
 
 # The scripts of the page as they stand there; the line breaks and the indentation that its text had lost are back.
 
@@ -33,23 +34,7 @@ cat <<'EOF'
 EOF
 """
 
-SETTINGS = """{
-  "hooks": {
-    "PreToolUse": ["./scripts/before_tool.sh"],
-    "PostToolUse": ["./scripts/log_tool.sh"],
-    "PostToolUseFailure": ["./scripts/alert.sh"],
-    "SessionStart": ["echo session started"],
-    "SessionEnd": ["./scripts/cleanup.sh"],
-    "UserPromptSubmit": [],
-    "Stop": [],
-    "PreCompact": [],
-    "PostCompact": ["./scripts/notify.sh"],
-    "PermissionRequest": [],
-    "PermissionDenied": ["./scripts/audit.sh"],
-    "Notification": []
-  }
-}
-"""
+SETTINGS = sample("lime.json")
 
 PROTOCOL = """{ "systemMessage": "Suppressed by audit hook.", "reason": "Hook policy", "hookSpecificOutput": {
     "permissionDecision": "deny", "permissionDecisionReason": "git push to main is restricted",
@@ -84,11 +69,6 @@ async def begun(scene: Scene, *options: str) -> Agent:
     agent = scene.run(*options)
     await agent.greet()
     return agent
-
-
-def refused(answer: Json) -> str:
-    assert answer["result"]["isError"] is True
-    return text_of(answer)
 
 
 def audit_log(scene: Scene) -> Path:

@@ -98,10 +98,6 @@ def objects(twins: bool = False, splitting: bool = False) -> st.SearchStrategy[b
     return _objects(_values(splitting), twins)
 
 
-def arrays() -> st.SearchStrategy[bytes]:
-    return _arrays(_values())
-
-
 @st.composite
 def documents(draw: st.DrawFn, twins: bool = False) -> bytes:
     """JSON values of any kind, perhaps between blanks; with `twins`, an object somewhere has one key twice."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hookproxy import legible, wire
 from hookproxy.wire import TwinKeys, Unreadable
-from tests.random.documents import Pairs, arrays, blanks, documents, members_of, objects, read, spelled, texts
+from tests.random.documents import Pairs, blanks, documents, members_of, objects, read, spelled, texts
 
 
 @given(objects())
@@ -91,14 +91,6 @@ def test_removing_a_member_leaves_all_others_as_they_are_spelled(raw: bytes, dat
     removed = len(raw) - len(edited)
     assert any(raw[:at] + raw[at + removed :] == edited for at in range(len(raw)))
     assert wire.without_member(edited, name) == edited
-
-
-@given(arrays(), documents())
-def test_an_item_is_added_after_all_others(raw: bytes, item: bytes) -> None:
-    assume(b"\\ud8" not in raw.lower() and b"\\udc" not in raw.lower())
-    edited = wire.with_item(raw, item.strip())
-    assert read(edited) == [*read(raw), read(item)]
-    assert edited.startswith(raw[: raw.rindex(b"]")].rstrip())
 
 
 @given(documents())
