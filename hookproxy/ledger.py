@@ -11,6 +11,7 @@ import fcntl
 import os
 import select
 import stat
+from contextlib import suppress
 from time import monotonic
 from typing import Final
 
@@ -25,7 +26,7 @@ IMPATIENCE: Final = 0.005
 """Seconds that are waited from then on until it is free again: all calls wait with us."""
 
 _NAP: Final = 0.0005  # seconds between two looks at the lock: some turns
-_FLAGS: Final = os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_FLAGS: Final = os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _CHAINED: Final = 160  # bytes that a chain adds to a line
 _OWN: Final = 0o600  # arguments may hold secrets: for their owner alone
 _SHARED: Final = 0o660  # for the group of the folder
@@ -184,12 +185,13 @@ class Ledger:
         ways = self._ways
         flags |= _FLAGS | (0 if ways.follows else os.O_NOFOLLOW)
         try:
-            fd, fresh = os.open(path, flags | os.O_EXCL, _SHARED if ways.shared else _OWN), True
-        except FileExistsError:
             fd, fresh = os.open(path, flags), False
+        except FileNotFoundError:  # only then: Linux has rules of its own for O_CREAT in folders of many
+            fd, fresh = os.open(path, flags | os.O_CREAT, _SHARED if ways.shared else _OWN), True
         try:
             if fresh and ways.shared:
-                os.fchmod(fd, _SHARED)  # whatever the umask says
+                with suppress(PermissionError):  # somebody else has made it in the same moment
+                    os.fchmod(fd, _SHARED)  # whatever the umask says
             self._check(os.fstat(fd))
         except OSError:
             os.close(fd)

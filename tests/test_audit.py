@@ -324,7 +324,7 @@ def test_a_file_over_its_limit_that_cannot_be_renamed_says_so_once(file: Path) -
     finally:
         file.parent.chmod(0o700)
         audit.close()
-    assert [line.get("note", "")[:24] for line in written(file)] == ["", "", "the file is over its limi", "", ""]
+    assert [line.get("note", "")[:24] for line in written(file)] == ["", "", "the file is over its lim", "", ""]
 
 
 def test_each_account_writes_its_own_file(tmp_path: Path) -> None:

@@ -317,6 +317,12 @@ def test_the_command_lines_audit_file_wins_and_starts_from_the_working_directory
     assert (found.settings.audit_file, found.settings.audit_required) == (str(cwd / "b.jsonl"), True)
 
 
+def test_the_audit_of_each_account_may_lie_in_a_folder_that_is_not_there_yet(cwd: Path) -> None:
+    write(cwd / "hookproxy.toml", '[audit]\nfile = "logs/"')
+    assert loaded(cwd, config="hookproxy.toml").settings.audit_file == str(cwd / "logs") + "/"
+    assert loaded(cwd, audit="{user}/a.jsonl").settings.audit_file == str(cwd / "{user}" / "a.jsonl")
+
+
 def test_a_required_audit_needs_a_file(cwd: Path) -> None:
     error = refusal(cwd, "[audit]\nrequired = true\n")
     assert "audit.required is true, but no file is named" in error.message

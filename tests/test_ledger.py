@@ -57,7 +57,7 @@ def test_sixteen_writers_that_are_killed_at_any_moment_lose_no_line(file: Path, 
 
     def start(name: str) -> subprocess.Popen[bytes]:
         options = [name, str(chain), str(shared), "300000"]
-        return subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return subprocess.Popen([*command, *options], bufsize=0, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
     writers = {f"w{number}": start(f"w{number}") for number in range(16)}
     said: dict[str, list[int]] = {name: [] for name in writers}

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fcntl import ioctl
 from pathlib import Path
 from typing import Any, Final
 
@@ -156,6 +161,34 @@ def test_what_cannot_be_done_is_an_error_with_a_hint(tmp_path: Path, arguments: 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: ")
     assert message in done.stderr
+
+
+def on_a_terminal(folder: Path, *arguments: str, **variables: str) -> str:
+    """What a terminal of 80 columns gets."""
+    ours, terminal = pty.openpty()
+    ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 80, 0, 0))
+    env = environment(folder) | {"TERM": "xterm-256color"} | variables
+    shown = b""
+    with subprocess.Popen([*AUDIT, *arguments], cwd=folder, env=env, stdin=terminal, stdout=terminal):
+        os.close(terminal)
+        try:
+            while piece := os.read(ours, 65536):
+                shown += piece
+        except OSError:  # so Linux says that the other side has closed
+            pass
+        os.close(ours)
+    return shown.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("verb", [[], ["stats"]])
+def test_colour_is_for_terminals_whose_people_want_it_and_says_nothing_alone(folder: Path, verb: list[str]) -> None:
+    coloured = on_a_terminal(folder, *verb, "audit.jsonl")
+    plain = on_a_terminal(folder, *verb, "audit.jsonl", NO_COLOR="1")
+    assert "\x1b[" in coloured
+    assert "\x1b" not in plain
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
+    assert max(map(len, plain.splitlines())) <= 80
+    assert all(one.isprintable() or one == "\n" for one in plain)
 
 
 # --- as they come ---

@@ -1,0 +1,73 @@
+"""Sixteen real proxies on one audit file, killed while they work: what they recorded is all there, in one chain."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from subprocess import PIPE
+from typing import Final
+
+from hookproxy.chains import is_whole
+
+PROXIES: Final = 16
+CALLS: Final = 30
+SERVER: Final = Path(__file__).parents[1] / "docs" / "tiny_server.py"
+CONFIG: Final = """
+[audit]
+file = "audit.jsonl"
+calls = "all"
+required = true
+chain = true
+shared = true
+max_file_bytes = 65536
+redact_keys = ["password"]
+"""
+
+
+def test_sixteen_proxies_that_are_killed_keep_one_chain(tmp_path: Path) -> None:
+    (tmp_path / "hookproxy.toml").write_text(CONFIG)
+    hookproxy = [sys.executable, "-m", "hookproxy"]
+    command = [*hookproxy, "run", "--config", str(tmp_path / "hookproxy.toml"), "--", sys.executable, str(SERVER)]
+    proxies = [
+        subprocess.Popen(command, bufsize=0, cwd=tmp_path, stdin=PIPE, stdout=PIPE, stderr=PIPE) for _ in range(PROXIES)
+    ]
+    answered: list[set[tuple[int, int]]] = [set() for _ in proxies]
+    try:
+        for number, one in enumerate(proxies):
+            assert one.stdin is not None
+            one.stdin.write(b"".join(call(number, each) for each in range(CALLS)))
+            one.stdin.flush()
+        for number, one in enumerate(proxies):
+            assert one.stdout is not None
+            for _ in range(1 + number):
+                answered[number].add((number, json.loads(one.stdout.readline())["id"]))
+            one.kill()  # some have done all their calls by now, others few
+    finally:
+        for one in proxies:
+            one.kill()
+    for number, one in enumerate(proxies):
+        output, _ = one.communicate()
+        for line in output.splitlines(keepends=True):
+            if line.endswith(b"\n"):
+                answered[number].add((number, json.loads(line)["id"]))
+    files = [each for each in tmp_path.glob("audit.jsonl*") if each.suffix != ".lock"]
+    lines = [line for each in files for line in each.read_bytes().split(b"\n") if line]
+    found = [json.loads(line) for line in lines if is_whole(line)]
+    recorded = [(one["arguments"]["proxy"], one["id"]) for one in found if "tool" in one]
+    assert len(recorded) == len(set(recorded)), "each once"
+    assert set().union(*answered) <= set(recorded), "no answer without its line"
+    assert {one["arguments"]["password"] for one in found} == {"[redacted]"}
+    checked = subprocess.run(
+        [*hookproxy, "audit", "verify", str(tmp_path / "audit.jsonl")], capture_output=True, encoding="utf-8"
+    )
+    assert checked.returncode == 0, checked.stdout
+    assert len(files) > 1
+    assert checked.stdout.count("are as they were written") == len(files)
+
+
+def call(proxy: int, number: int) -> bytes:
+    arguments = {"proxy": proxy, "text": "x" * 300, "password": "hunter2"}
+    params = {"name": "echo", "arguments": arguments}
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}).encode() + b"\n"
