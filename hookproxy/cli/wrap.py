@@ -128,6 +128,8 @@ def carry_out(snapshot: files.Snapshot, plan: wrapping.Plan, dry_run: bool, done
     if not plan.edits:
         _tell(f"{snapshot.path}: nothing to do")
         return
+    if os.path.islink(snapshot.path):
+        _tell(f"{snapshot.path} is a link to {snapshot.real}")
     _show(unified(snapshot.path, snapshot.text, plan.edits))
     names = ", ".join(entry.place for entry in plan.changed)
     if dry_run:
@@ -140,12 +142,15 @@ def carry_out(snapshot: files.Snapshot, plan: wrapping.Plan, dry_run: bool, done
 def _show(lines: list[str]) -> None:
     """A diff: as it is, or on a terminal in colours and with nothing that a terminal would obey."""
     console = Console(highlight=False)
+    if not console.is_terminal:
+        text = "\n".join((*lines, ""))
+        show(text.encode(console.encoding, "backslashreplace").decode(console.encoding))
+        return
     with console.capture() as shown:
         for line in lines:
             style = "bold" if line.startswith(("--- ", "+++ ")) else _STYLES.get(line[:1], "")
-            text = visible(line.removesuffix("\r"), console.encoding) if console.is_terminal else line
-            console.print(Text(text, style), soft_wrap=True)
-    show(shown.get().encode(console.encoding, "backslashreplace").decode(console.encoding))
+            console.print(Text(visible(line.removesuffix("\r"), console.encoding), style), soft_wrap=True)
+    show(shown.get())
 
 
 def _tell(text: str) -> None:

@@ -14,7 +14,7 @@ from ..dialects.hookfile import suggestion
 from ..errors import ConfigError
 from . import entry as entries
 from . import words
-from .base import Edit, Mapping, Syntax, Tree, edited, plain, shown
+from .base import Edit, Mapping, Syntax, Tree, edited, plain, shown, where
 from .finding import Entry, Kind, servers
 from .jsonfile import JSON
 from .tomlfile import TOML
@@ -96,7 +96,7 @@ def _plan(
     unchanged: list[Entry] = []
     for entry in chosen:
         if entry.kind is Kind.STARTED:
-            _check_name(found.path, entry)
+            _check_name(found, entry)
         mine = edit(entry) if entry.kind is Kind.STARTED else []
         edits += mine
         (changed if mine else unchanged).append(entry)
@@ -118,7 +118,7 @@ def _chosen(found: Configuration, names: Sequence[str]) -> list[Entry]:
     chosen = [entry for entry in found.entries if not names or entry.name in names]
     for entry in chosen if names else ():
         if entry.kind is not Kind.STARTED:
-            raise ConfigError(f"{found.path}:{entry.line}", f"{entry.place} {why_not(entry)}")
+            raise ConfigError(where(found.path, found.text, entry.start), f"{entry.place} {why_not(entry)}")
     return chosen
 
 
@@ -129,20 +129,21 @@ def why_not(entry: Entry) -> str:
     return "has no command: the agent or an extension starts it"
 
 
-def _check_name(path: str, entry: Entry) -> None:
+def _check_name(found: Configuration, entry: Entry) -> None:
     """Raise ConfigError for a name that no command line can carry."""
     try:
         carried = "\0" not in entry.name and entry.name.encode() is not None
     except UnicodeEncodeError:
         carried = False
     if not carried:
-        raise ConfigError(f"{path}:{entry.line}", f"no command line can carry the name {entry.name!r}", "rename it")
+        place = where(found.path, found.text, entry.start)
+        raise ConfigError(place, f"no command line can carry the name {entry.name!r}", "rename it")
 
 
 def _check(found: Configuration, plan: Plan, expected: dict[str, tuple[str, ...]]) -> None:
     """Raise ConfigError unless the new text differs from the old one in what it should, and in nothing else."""
     refused = ConfigError(
-        f"{found.path}:{plan.changed[0].line}",
+        where(found.path, found.text, plan.changed[0].start),
         "is laid out in a way that cannot be edited safely",
         "nothing was changed; write the command and its arguments plainly, or edit them by hand",
     )

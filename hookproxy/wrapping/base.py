@@ -115,6 +115,11 @@ def line_at(text: str, place: int) -> int:
     return text.count("\n", 0, max(place, 0)) + 1
 
 
+def where(path: str, text: str, place: int) -> str:
+    """The file, and the line if it is known, for errors."""
+    return f"{path}:{line_at(text, place)}" if place >= 0 else path
+
+
 def edited(text: str, edits: Iterable[Edit]) -> str:
     """The text after all edits, which do not overlap."""
     parts, done = [], 0

@@ -58,7 +58,9 @@ def _changes(text: str, old: list[str], edits: Sequence[Edit]) -> Iterator[_Chan
             end += 1
         end = min(end + 1, len(old))  # a line break that goes joins two lines
         if groups and line < groups[-1][1]:
-            groups[-1] = (groups[-1][0], max(end, groups[-1][1]), [*groups[-1][2], edit])
+            first, before, inside = groups[-1]
+            inside.append(edit)
+            groups[-1] = (first, max(end, before), inside)
         else:
             groups.append((line, end, [edit]))
     for first, end, inside in groups:

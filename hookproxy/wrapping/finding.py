@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ..errors import ConfigError
 from .agents import NAMES, REMOTE, SHAPES
-from .base import Leaf, Listing, Mapping, Member, Shape, Syntax, Tree, line_at, plain, shown
+from .base import Leaf, Listing, Mapping, Member, Shape, Syntax, Tree, plain, shown, where
 
 _ENVIRONMENT: Final = ("env", "environment", "envs")
 
@@ -37,7 +37,8 @@ class Entry(Struct, frozen=True):
     name: str
     place: str
     """The keys to it, for people and terminals: `mcpServers.git`."""
-    line: int
+    start: int
+    """Where its name stands in the text; less than 0 where that is not known."""
     kind: Kind
     disabled: bool = False
     also_remote: bool = False
@@ -98,10 +99,12 @@ def _at(tree: Tree, path: tuple[str, ...], keys: tuple[str, ...]) -> Iterator[tu
 
 def _entry(path: str, text: str, place: str, member: Member, shape: Shape) -> Entry:
     server = member.value
-    line = line_at(text, member.start)
-    where = f"{path}:{line}" if member.start >= 0 else path
+
+    def wrong(message: str) -> ConfigError:
+        return ConfigError(where(path, text, member.start), message)
+
     if not isinstance(server, Mapping):
-        raise ConfigError(where, f"{place} must hold a server: a command and its arguments, or an address")
+        raise wrong(f"{place} must hold a server: a command and its arguments, or an address")
     values = {each.key: plain(each.value) for each in server.members}
     disabled = values.get("disabled") is True or values.get("enabled") is False
     remote = any(values.get(key) for key in REMOTE)
@@ -111,19 +114,19 @@ def _entry(path: str, text: str, place: str, member: Member, shape: Shape) -> En
         command = server.get("path")
     if command is None or not plain(command.value):
         kind = Kind.REMOTE if remote else Kind.OTHER
-        return Entry(member.key, place, line, kind, disabled)
+        return Entry(member.key, place, member.start, kind, disabled)
     args = None if isinstance(command.value, Listing) else server.get(shape.args)
     words = _words(command.value)
     if not words:
-        raise ConfigError(where, f"{place}.{command.key} must be a string, or a list of strings")
+        raise wrong(f"{place}.{command.key} must be a string, or a list of strings")
     if args is not None:
         if not isinstance(args.value, Listing) or (more := _words(args.value)) is None:
-            raise ConfigError(where, f"{place}.{args.key} must be a list of strings")
+            raise wrong(f"{place}.{args.key} must be a list of strings")
         words += more
     return Entry(
         member.key,
         place,
-        line,
+        member.start,
         Kind.STARTED,
         disabled,
         remote,

@@ -17,6 +17,7 @@ DEEPEST: Final = 200
 """Objects and lists inside each other: agents need about five, and Python's stack bears this many of ours."""
 
 _BLANK: Final = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+|/\*.*?\*/)*+", re.DOTALL)
+_BEGIN_BLANK: Final = frozenset(" \t\r\n/")
 _STRING: Final = re.compile(r'"(?:[^"\\\x00-\x1f]++|\\.)*+"')
 _WORD: Final = re.compile(r"[\w+.-]+")
 _COMMA: Final = ","
@@ -35,6 +36,8 @@ class _Reader:
 
     def blank(self, at: int) -> int:
         """The next place that is neither blank nor comment."""
+        if self.text[at : at + 1] not in _BEGIN_BLANK:
+            return at
         found = _BLANK.match(self.text, at)
         end = found.end() if found else at
         if self.text.startswith("/*", end):
@@ -69,8 +72,9 @@ class _Reader:
         found = _STRING.match(self.text, at)
         if not found:
             self.wrong(at, "a string that does not end, or holds a control character")
+        spelled = found[0]
         try:
-            return Leaf(at, found.end(), json.loads(found[0]))
+            return Leaf(at, found.end(), json.loads(spelled) if "\\" in spelled else spelled[1:-1])
         except ValueError:
             self.wrong(at, "a string with an escape that there is not")
 

