@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel
 
-from hookproxy.config_models import Audit, ConfigFile, OwnHook, OwnHooks, Permissions, Use, parse
+from hookproxy.config_audit import Audit
+from hookproxy.config_models import ConfigFile, OwnHook, OwnHooks, Permissions, Use, parse
 from hookproxy.dialects import own
 from hookproxy.dialects.own import OWN
 from hookproxy.settings import Settings

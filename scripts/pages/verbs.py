@@ -13,7 +13,8 @@ def summary() -> str:
     """A line for each verb."""
     rows = [(name, parser) for verb, path in VERBS.items() for name, parser in _parsers(verb, path)]
     lines = [
-        row(f"`hookproxy {name}`", (parser.description or "").partition(". ")[0].removesuffix(".")) for name, parser in rows
+        row(f"`hookproxy {name}`", (parser.description or "").partition(". ")[0].removesuffix("."))
+        for name, parser in rows
     ]
     return "\n".join([row("", "what it does"), row("---", "---"), *lines])
 
