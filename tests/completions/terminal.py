@@ -7,6 +7,7 @@ import pty
 import select
 import subprocess
 import sys
+import tty
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,6 +52,7 @@ def terminal(shell: list[str], folder: Path) -> Iterator[Terminal]:
     told = folder.parent / f"{folder.name}-told"
     os.mkfifo(told)
     ours, theirs = pty.openpty()
+    tty.setraw(theirs)  # else the system itself obeys keys, such as Control-U, that come before the shell looks at them
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     env = {"HOME": str(folder), "PATH": path, "TERM": "dumb", "LC_ALL": "C.UTF-8", "told": str(told)}
     with subprocess.Popen(
