@@ -44,11 +44,15 @@ class Record(Struct):
     """As the agent sent them, normalised."""
     agent: str = ""
     """Name and version as the agent gave them."""
+    alias: str = ""
+    """What hooks call the tool, where that is not its name."""
     statements: list[Statement] = field(default_factory=list)
     final: bytes = b""
     """The rewritten arguments, where a hook rewrote them."""
     decision: str = ""
     """`allow`, `deny`, `asked-allow`, `asked-deny`; nothing if the call was cancelled before."""
+    by: str = ""
+    """Who refused it: a hook's label, a permission rule, a limit's key."""
     reason: str = ""
     """Why it was refused, or what else should be known."""
     result: str = "ok"
@@ -168,6 +172,7 @@ class Audit:
             "session": record.session,
             "server": record.server,
             "tool": record.tool,
+            **({"alias": record.alias} if record.alias else {}),
             "id": msgspec.Raw(record.id),
             **arguments,
             **rewritten,
@@ -175,6 +180,7 @@ class Audit:
             "changed": changed,
             **({"repeats": record.repeats} if record.repeats else {}),
             "decision": record.decision,
+            **({"by": record.by} if record.by else {}),
             "reason": record.reason,
             "result": record.result,
             "ms": round(record.ms, 3),

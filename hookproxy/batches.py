@@ -82,7 +82,9 @@ def _forbidden(board: Board, batch: list[tuple[Members, bytes]]) -> str:
 def from_server(board: Board, line: bytes) -> FromServer:
     """A batch passes, unless it answers a judged call: nobody asked for a batch."""
     try:
-        found = [replies.read(bytes(item), closely=len(board.calls) > 0) for item in wire.items(line)]
+        found = [
+            replies.read(bytes(item), closely=bool(board.calls or board.requests.errands)) for item in wire.items(line)
+        ]
     except (wire.Unreadable, wire.TwinKeys):
         return effects.Noise()
     if board.tasks.told_in_batch(line, board.calls):

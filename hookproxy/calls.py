@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from . import glance, legible, wire
+from .aliases import Alias
 from .model import Tool
 from .replies import Members, Said
 
@@ -86,6 +87,11 @@ class Call(Struct, eq=False):
     """`params.requestState` of such a call."""
     trace: tuple[tuple[str, str], ...] = ()
     """Variables by which hooks go on with its trace; none: it has none."""
+
+    def stop(self) -> None:
+        """No server gets the call any more, if none has it; its answer is still to leave."""
+        if self.phase is Phase.HELD:
+            self.phase = Phase.STOPPED
 
 
 class Request(Struct, frozen=True):
@@ -230,13 +236,18 @@ def meta(raw: bytes) -> Members:
     return {} if raw in (b"", b"null") else wire.fields(raw)
 
 
-def to_judge(request: Request, line: bytes, listed: Tool | None) -> Call:
-    """The call as its hooks see it. Raises Unreadable, TwinKeys if its arguments can be read in two ways."""
+def to_judge(request: Request, line: bytes, listed: Tool | None, alias: Alias | None = None) -> Call:
+    """The call as its hooks see it. Raises Unreadable, TwinKeys if its arguments can be read in two ways.
+
+    `alias` has the names by which hooks know it, where those are others: under them, too, no two may be one.
+    """
     raw = b"{}" if request.arguments in (b"", b"null") else request.arguments
     if raw[:1] != b"{":
         raise wire.Unreadable("its arguments are no object")
     arguments, names = legible.normalised_object(raw)
     _check_names(names, listed)
+    if alias is not None:
+        alias.for_call(arguments)
     members = meta(request.meta)
     stateless = PROTOCOL_VERSION_KEY in members
     inputs = bytes(request.params.get("inputResponses", b"")) if stateless else b""

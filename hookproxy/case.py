@@ -108,13 +108,16 @@ def refusal(call: Call, refuse: Refuse) -> bytes:
 def occasion_of(call: Call, desk: Desk) -> Occasion:
     """The moment before a call, as its hooks are told."""
     listed = desk.tool(call.tool)
+    groups = desk.hooks.groups
+    alias = groups.alias(call.tool, call.arguments) if groups.aliases else None
     return Occasion(
         event=Event.PRE_TOOL_USE,
         session=desk.session,
         tool=call.tool,
-        tool_name=desk.hooks.groups.first_name(call.tool),
+        tool_name=groups.first_name(call.tool),
         tool_use_id=(call.meta and _told_id(call)) or f"call_{call.key.decode(errors='replace')}",
-        arguments=call.arguments,
+        arguments=call.arguments if alias is None else alias.told(call.arguments),
+        alias=alias,
         annotations=listed.annotations if listed else b"",
         request_id=call.key.decode(errors="replace"),
         at=time(),

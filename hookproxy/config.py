@@ -134,10 +134,13 @@ def _read_config(path: str, around: _Surroundings) -> tuple[Settings, list[_Read
         read.extend(_read_use(use, around))
     read.append((_own_group(file, path), ()))
     check_patterns(file, path)
-    return _settings(file, folder, around), read
+    return _settings(file, path, around), read
 
 
-def _settings(file: ConfigFile, folder: str, around: _Surroundings) -> Settings:
+def _settings(file: ConfigFile, path: str, around: _Surroundings) -> Settings:
+    from . import config_tools
+
+    folder = os.path.dirname(path)
     return Settings(
         on_trouble=file.on_trouble,
         on_ask=file.on_ask,
@@ -160,6 +163,8 @@ def _settings(file: ConfigFile, folder: str, around: _Surroundings) -> Settings:
         ask=tuple(file.permissions.ask),
         deny=tuple(file.permissions.deny),
         hide_denied=file.permissions.hide_denied,
+        aliases=config_tools.aliases(file, path),
+        limits=config_tools.limits(file, path),
     )
 
 

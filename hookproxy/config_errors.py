@@ -57,10 +57,10 @@ def _keys_beside(at: Sequence[str | int], whole: type[BaseModel]) -> list[str]:
     """The known keys of the table that has an unknown one."""
     table = whole
     for part in at[:-1]:
-        if isinstance(part, str):
+        if isinstance(part, str) and part in table.model_fields:  # else it is the name of a tool, whose table is next
             annotation = table.model_fields[part].annotation
             inner = [each for each in (annotation, *get_args(annotation)) if isinstance(each, type)]
-            table = next(each for each in inner if issubclass(each, BaseModel))
+            table = next((each for each in inner if issubclass(each, BaseModel)), table)
     return [field.alias or name for name, field in table.model_fields.items()]
 
 

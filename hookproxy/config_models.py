@@ -8,7 +8,7 @@ from __future__ import annotations
 import tomllib
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from .config_audit import Audit, Otel
 from .config_errors import not_toml, wrong_key
@@ -17,9 +17,11 @@ from .model import Event
 from .settings import Delivery, OnAsk, OnTrouble, Settings, ToolNames
 
 LEAST_MESSAGE_BYTES: Final = 1024  # less would not hold an initialize request
+MOST_CALLS: Final = 100_000  # of a limit: the time of each is kept, in 32 bytes
 _DEFAULT: Final = Settings()
 
 _Rule = Annotated[str, Field(min_length=1)]
+_Name = Annotated[str, Field(min_length=1)]
 # TOML has no enums: a string that names a member will do.
 _OnTrouble = Annotated[OnTrouble, Field(strict=False)]
 _OnAsk = Annotated[OnAsk, Field(strict=False)]
@@ -170,6 +172,34 @@ class Permissions(Table):
     )
 
 
+class ToolTable(Table):
+    """`[tools.X]`: what hooks know the server's tool X by, in each dialect."""
+
+    known_as: Annotated[str, Field(pattern=r"^[^\s()]+$")] | None = Field(
+        None,
+        alias="as",
+        description="The name that hooks see and rules may use, so that guards for it work unchanged; the tool's own "
+        "names still match.",
+    )
+    arguments: dict[_Name, _Name] = Field(
+        {},
+        description="The server's name of an argument by the name that hooks see; others stay. A rewrite is mapped "
+        "back.",
+    )
+
+
+class LimitTable(Table):
+    """`[[limits]]`: so many calls in a time, and no more. Each run of hookproxy counts its own."""
+
+    tool: _Rule = Field(description="A glob over a tool's names; all tools that match are counted together.")
+    calls: Annotated[int, Field(ge=1, le=MOST_CALLS)] = Field(
+        description="How many calls may be forwarded; what hooks or rules refuse does not count."
+    )
+    per: Literal["second", "minute", "hour", "day", "session"] = Field(
+        description='In which time, wherever that begins; "session" is one run.'
+    )
+
+
 class Prompter(Table):
     """`on_ask_fallback = { command = ["./ask"] }`: a program that asks the person, by a dialog or a chat message."""
 
@@ -177,6 +207,11 @@ class Prompter(Table):
         description="The program and its arguments; a relative path starts from the folder of hookproxy.toml. It reads "
         "the question as JSON (server, tool, arguments, reason, asked_by) and exits with 0 for yes, 2 for no."
     )
+
+
+def _as_list(value: object) -> object:
+    """One word stands for a list of it."""
+    return [value] if isinstance(value, str) else value
 
 
 class ConfigFile(Table):
@@ -214,6 +249,13 @@ class ConfigFile(Table):
     )
     audit: Audit = Field(Audit(), description="The audit log.")
     otel: Otel = Field(Otel(), description="Spans and metrics for an OpenTelemetry collector.")
+    preset: Annotated[list[str], BeforeValidator(_as_list)] = Field(
+        [],
+        description="A widely used server, or several, whose tools hooks are to know by Claude Code's names: "
+        '"filesystem", "git", "fetch", "desktop-commander", "playwright". `[tools.X]` counts before it.',
+    )
+    tools: dict[_Name, ToolTable] = Field({}, description="What hooks know single tools by: one table for each.")
+    limits: list[LimitTable] = Field([], description="How many calls are allowed; a refused one says when to retry.")
 
 
 def parse(path: str, text: str) -> ConfigFile:

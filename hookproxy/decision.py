@@ -19,6 +19,7 @@ class Ground(Enum):
     ASK_UNAVAILABLE = "ask unavailable"  # a person must confirm, and cannot be asked
     DECLINED = "declined"  # a person was asked, and did not say yes
     RULE = "rule"  # a permission rule says so
+    LIMIT = "limit"  # there were as many such calls as are allowed
 
 
 class Question(Struct, frozen=True):
@@ -46,7 +47,7 @@ class Refuse(Struct, frozen=True):
     """The decision to block a call."""
 
     by: str
-    """The hook's label; the permission rule as written; for the grounds of questions, who asks, in words."""
+    """The hook's label; the permission rule as written; the limit's key; for questions, who asks, in words."""
     reason: str
     """What the hook gave as its reason; for the grounds of trouble, what went wrong with it."""
     asked: bool = False
@@ -57,6 +58,8 @@ class Refuse(Struct, frozen=True):
     """Texts for the model from all hooks that spoke, to go with the refusal."""
     event: Event = Event.PRE_TOOL_USE
     """The occasion at which the hook refused."""
+    retry_after: int = 0
+    """With the ground LIMIT: seconds after which it may be tried again; 0: not in this session."""
 
 
 Decision = Proceed | Refuse

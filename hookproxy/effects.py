@@ -11,6 +11,7 @@ from . import wire
 from .calls import Call
 from .inquiries import OpenQuestion
 from .model import Inquiry
+from .replies import Said
 
 
 class Passing(Enum):
@@ -98,6 +99,15 @@ class PersonAnswered(Struct, frozen=True):
     """As spelled; empty: there is none."""
 
 
+class ErrandAnswered(Struct, frozen=True):
+    """The answer to a tool call of ours; it is not forwarded."""
+
+    key: bytes
+    """Of our call's id."""
+    said: Said | None
+    """What it says; None: it can be read in two ways."""
+
+
 class InitializeAnswered(Struct, frozen=True):
     """The result of `initialize`: SessionStart hooks may add to its instructions."""
 
@@ -117,7 +127,18 @@ class Dropped(Struct, frozen=True):
 
 
 FromAgent = Passing | Send | StartCall | CancelCall | Refused | Opened | Replied | PersonAnswered
-FromServer = Passing | StartCall | Answered | InitializeAnswered | ToolsListed | Asked | Withdrawn | Noise | Dropped
+FromServer = (
+    Passing
+    | StartCall
+    | Answered
+    | InitializeAnswered
+    | ToolsListed
+    | Asked
+    | Withdrawn
+    | ErrandAnswered
+    | Noise
+    | Dropped
+)
 
 
 def as_one_line(line: bytes) -> Passing | Send:

@@ -208,10 +208,8 @@ def input_required(id_lexeme: bytes, message: str, seal: str) -> bytes:
 
 def log_entry(text: str) -> bytes:
     """A log message for the person; the server must have declared logging."""
-    return (
-        b'{"jsonrpc":"2.0","method":"notifications/message","params":'
-        b'{"level":"info","logger":"hookproxy","data":%b}}\n' % answers.string(text[:_LONGEST])
-    )
+    params = b'{"level":"info","logger":"hookproxy","data":%b}' % answers.string(text[:_LONGEST])
+    return b'{"jsonrpc":"2.0","method":"notifications/message","params":%b}\n' % params
 
 
 def _with_result(line: bytes, edit: Callable[[bytes], bytes]) -> bytes:
@@ -235,7 +233,7 @@ def _broken(id_lexeme: bytes, text: str) -> bytes:
     return answers.error(id_lexeme, answers.INTERNAL, text)
 
 
-def _refused(refuse: Refuse) -> str:
+def _refused(refuse: Refuse) -> str:  # noqa: C901  # one case for each ground
     hook, reason = f"the {refuse.event} hook {refuse.by}", refuse.reason
     match refuse.ground:
         case Ground.DENIED:
@@ -255,9 +253,12 @@ def _refused(refuse: Refuse) -> str:
         case Ground.DECLINED:
             rule = "The user was asked and did not allow it. Do not try it again, unless the user says so."
         case Ground.RULE:
-            return (
-                f"Blocked by the permission rule {refuse.by} of hookproxy.toml{_because(reason)} The tool was not run."
-            )
+            rule = f"the permission rule {refuse.by} of hookproxy.toml"
+            return f"Blocked by {rule}{_because(reason)} The tool was not run."
+        case Ground.LIMIT:
+            time = f"{refuse.retry_after} second{'s' * (refuse.retry_after != 1)}"
+            wait = f"Try again in {time}." if refuse.retry_after else "Do not try again in this session."
+            return f"Blocked by {refuse.by} of hookproxy.toml: {reason}. The tool was not run. {wait}"
         case _:
             assert_never(refuse.ground)
     return f"Blocked: {refuse.by} requires confirmation by the user{_because(reason)} {rule}"

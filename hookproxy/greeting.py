@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import msgspec
 
 from . import calls, wire
 from .replies import Members
-
-if TYPE_CHECKING:
-    import msgspec
 
 _FIRST_WITH_ELICITATION: Final = "2025-06-18"  # versions are dates, which sort as texts do
 
@@ -27,6 +26,7 @@ class Greeting:
         self._offers_form = False
         self._initialized = False
         self._version = ""
+        self._meta: Members = {}
 
     @property
     def may_ask(self) -> bool:
@@ -47,11 +47,29 @@ class Greeting:
         """The agent has ended the handshake."""
         self._initialized = True
 
+    @property
+    def own_meta(self) -> Members | None:
+        """What `params._meta` of a request of ours to the server has to hold; None: none can be made yet.
+
+        In the stateless era: what the agent's last judged call said of protocol and agent. We can do nothing for the
+        server, whatever the agent can.
+        """
+        if self._meta:
+            return {**self._meta, calls.CAPABILITIES_KEY: msgspec.Raw(b"{}")}
+        return {} if self._initialized and self._version else None
+
+    def speaks(self, meta: Members) -> None:
+        """`params._meta` of a request that counts: in which era, and as whom, the agent speaks now."""
+        stateless = calls.PROTOCOL_VERSION_KEY in meta
+        carried = (calls.PROTOCOL_VERSION_KEY, calls.CLIENT_INFO_KEY)
+        self._meta = {key: meta[key] for key in carried if key in meta} if stateless else {}
+
     def request(self, meta: Members) -> None:
         """`params._meta` of any other request."""
         if not self.opened and calls.PROTOCOL_VERSION_KEY in meta:
             self.opened = True
             self.agent = calls.introduced(meta.get(calls.CLIENT_INFO_KEY))
+            self.speaks(meta)
 
     def heard(self, members: Members, method: bytes, initializes: bool) -> None:
         """Any request but a tool call; one without readable params belongs to neither era."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Final, TypeVar
 
@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from . import matching
+from .aliases import Alias
 from .dialects.base import Group
 from .model import Event, HookSpec, Occasion
 from .settings import ToolNames
@@ -46,6 +47,8 @@ class Chosen(Struct, frozen=True):
     tool_name: str
     conditional: bool = False
     """Some of them have an `if`."""
+    also: tuple[str, ...] = ()
+    """Where the name is an alias: the other names by which an `if` may mean the tool."""
 
     def shown(self, occasion: Occasion) -> Occasion:
         """The occasion as this group sees it."""
@@ -60,16 +63,20 @@ class Chosen(Struct, frozen=True):
         """The hooks whose `if` does not leave this occasion out."""
         if not self.conditional:
             return self.hooks
+        names = (occasion.tool_name, *self.also)
         return [
-            one for one in self.hooks if not one.only_if or _rule(one.only_if)(occasion.tool_name, occasion.arguments)
+            one
+            for one in self.hooks
+            if not one.only_if or any(_rule(one.only_if)(name, occasion.arguments) for name in names)
         ]
 
 
 class Groups:
-    """All hook groups of one run, for the server of this name."""
+    """All hook groups of one run, for the server of this name, some of whose tools they know by another."""
 
-    def __init__(self, groups: Sequence[Group], server: str) -> None:
+    def __init__(self, groups: Sequence[Group], server: str, aliases: Iterable[Alias] = ()) -> None:
         self._groups = groups
+        self.aliases = {one.tool: one for one in aliases}
         self._server = re.sub(r"[^A-Za-z0-9_-]", "_", server)  # as Claude Code composes a tool's name
         self._events = frozenset(spec.event for group in groups for spec in group.hooks)
         self._asks_each = any(spec.unasked for group in groups for spec in group.hooks)
@@ -92,6 +99,17 @@ class Groups:
     def hears(self, event: Event) -> bool:
         """True if some hook is configured for this event at all."""
         return event in self._events
+
+    def asks_server(self, event: Event) -> bool:
+        """True if some hook for this event is a tool of the server."""
+        return any(spec.event is event and spec.type == "mcp_tool" for group in self._groups for spec in group.hooks)
+
+    def out_of_reach(self, server: str) -> Iterator[str]:
+        """A sentence for each hook that is a tool of another server than that behind us."""
+        for spec in (spec for group in self._groups for spec in group.hooks):
+            if spec.server and spec.server != server:
+                reach = f"the only server in reach is {server!r} (--name)"
+                yield f"{spec.source} asks the server {spec.server!r}, which cannot be asked: {reach}"
 
     @property
     def hears_elicitations(self) -> bool:
@@ -140,17 +158,34 @@ class Groups:
     def first_name(self, tool: str) -> str:
         """The name under which the first group that is asked before a call sees its tool."""
         chosen = self.choose(Event.PRE_TOOL_USE, tool)
-        return chosen[0].tool_name if chosen else tool
+        return chosen[0].tool_name if chosen else self._familiar(tool) or tool
 
-    def names(self, tool: str) -> tuple[str, str]:
-        """All names of a tool."""
+    def own_names(self, tool: str) -> tuple[str, str]:
+        """The names that a tool has from its server."""
         return (tool, f"mcp__{self._server}__{tool}")
+
+    def names(self, tool: str) -> tuple[str, ...]:
+        """All names of a tool: its own, and its alias."""
+        alias = self._familiar(tool)
+        return (*self.own_names(tool), alias) if alias else self.own_names(tool)
+
+    def _familiar(self, tool: str) -> str:
+        """The tool's alias; empty: it has none."""
+        return self.aliases[tool].name if tool in self.aliases else ""
+
+    def alias(self, tool: str, arguments: bytes) -> Alias | None:
+        """The names that hold for a call of this tool; None: the server's. Raises as `Alias.for_call`."""
+        found = self.aliases.get(tool)
+        return None if found is None else found.for_call(arguments)
 
     def choose(self, event: Event, tool: str) -> tuple[Chosen, ...]:
         """The groups with hooks for this event and tool."""
         known = self._chosen.get((event, tool))
         if known is None:
-            known = tuple(self._matching(event, lambda group: self._tried(group, tool)))
+            chosen = self._matching(event, lambda group: self._tried(group, tool))
+            if self._familiar(tool):
+                chosen = (replace(one, also=self._tried(one.group, tool)[1:]) for one in chosen)
+            known = tuple(chosen)
             _remember(self._chosen, (event, tool), known)
         return known
 
@@ -175,10 +210,11 @@ class Groups:
 
     def _tried(self, group: Group, tool: str) -> tuple[str, ...]:
         """What a group's matchers are tried on; the first is the name that its hooks see."""
-        bare, composed = self.names(tool)
+        bare, composed, *alias = self.names(tool)
         if group.match_all_names:
-            return (bare, composed)
-        return (composed,) if group.tool_names is ToolNames.MCP else (bare,)
+            return (*alias, bare, composed)
+        # the group's own name as well: that somebody gives a tool another must take no guard away
+        return (*alias, composed if group.tool_names is ToolNames.MCP else bare)
 
     def _matching(self, event: Event, tried: Callable[[Group], tuple[str, ...]]) -> Iterator[Chosen]:
         """Each group's hooks that match, but a hook that stands twice in one dialect only once."""
@@ -187,7 +223,7 @@ class Groups:
             names = tried(group)
             hooks: list[HookSpec] = []
             for spec in group.hooks:
-                identity = (group.dialect.name, group.on_trouble, names[0], *spec.identity)
+                identity = (group.dialect.name, group.on_trouble, names, *spec.identity)
                 if spec.event is event and identity not in seen and any(map(spec.matches, names)):
                     seen.add(identity)
                     hooks.append(spec)

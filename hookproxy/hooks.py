@@ -12,7 +12,7 @@ import anyio.to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
-from . import legible, policy, schema, wire
+from . import aliases, legible, policy, schema, wire
 from .aside import Aside, Report
 from .decision import Comments, Decision, Proceed, Refuse
 from .dialects.base import Group
@@ -21,6 +21,7 @@ from .groups import Chosen, Groups
 from .model import SILENT, Ended, Event, HookResult, HookSpec, Occasion, Order, Statement, Tool, Verdict
 from .permissions import Permissions
 from .runners import Runners
+from .runners.base import CallTool, no_server
 from .settings import Settings
 
 _AT_ONCE: Final = 128  # hooks running at a time: more only wait for each other
@@ -40,7 +41,7 @@ class Hooks:
     """All hooks of one run, for the server of this name."""
 
     def __init__(self, groups: Sequence[Group], settings: Settings, server: str, environ: Mapping[str, str]) -> None:
-        self.groups = Groups(groups, server)
+        self.groups = Groups(groups, server, settings.aliases)
         self.permissions = Permissions(self.groups, settings)
         self.environ = environ
         self._settings = settings
@@ -50,16 +51,23 @@ class Hooks:
         self._environments = {group.dialect.name: _environment(group, environ) for group in groups}
         self._report: Report = lambda _statement: None
         self.aside = Aside(self._run_aside)
-        self.runners = Runners((spec for group in groups for spec in group.hooks), self._say)
+        self.runners = Runners((spec for group in groups for spec in group.hooks), self._say, self._call_tool)
+        self._server: CallTool = no_server
 
     def _say(self, spec: HookSpec, text: str) -> None:
         self._report(Statement(spec, HookResult(Ended.EXITED), Verdict(messages=(text,))))
 
-    def begin(self, tasks: anyio.abc.TaskGroup, report: Report, tell: Callable[[], None]) -> None:
+    async def _call_tool(self, server: str, tool: str, arguments: bytes) -> bytes:
+        return await self._server(server, tool, arguments)
+
+    def begin(
+        self, tasks: anyio.abc.TaskGroup, report: Report, tell: Callable[[], None], call_tool: CallTool = no_server
+    ) -> None:
         """Hooks that nobody waits for run in `tasks` and end with it; `tell` is called when one has ended.
 
-        `report` gets each statement when it is made.
+        `report` gets each statement when it is made. Hooks that are tools are called by `call_tool`.
         """
+        self._server = call_tool
         self._report = report
         self.aside.begin(tasks, report, tell)
 
@@ -235,13 +243,15 @@ async def _fitting(verdict: Verdict, occasion: Occasion, listed: Tool | None) ->
             arguments = _merged(occasion.arguments, arguments)
         if not legible.normalise(arguments).startswith(b"{"):
             raise wire.Unreadable("they are no object")
+        sent = aliases.sent(occasion.alias, arguments)
     except ValueError as unreadable:
         trouble = f"rewrote the arguments so that they cannot be read: {unreadable}"
         return replace(verdict, arguments=None, trouble=trouble)
     if listed is None or not listed.input_schema:
         return replace(verdict, arguments=arguments, merges=False) if verdict.merges else verdict
     # in a thread: the validator takes 70 ms to import, and a schema may be written to take long
-    problem = await anyio.to_thread.run_sync(schema.misfit, listed.input_schema, arguments)
+    names = {own: name for name, own in occasion.alias.arguments.items()} if occasion.alias else {}
+    problem = await anyio.to_thread.run_sync(schema.misfit, listed.input_schema, sent, names)
     if not problem:
         return replace(verdict, arguments=arguments, merges=False)
     trouble = f"rewrote the arguments so that they do not fit the tool: {problem}"

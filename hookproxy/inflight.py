@@ -34,21 +34,34 @@ class InFlight(dict[bytes, Kind]):
         super().__init__()
         self._doubles: dict[bytes, int] = {}  # `7` and `"7"` have one key; more than one of them is counted here
         self._lapsed: dict[bytes, bool] = {}  # cancelled, not answered yet; True: a late answer passes
+        self.errands: set[bytes] = set()
+        """Tool calls of our own that are not answered."""
 
     @property
     def simple(self) -> bool:
-        """No two requests have the same key: each answer ends its own."""
-        return not self._doubles
+        """No two requests have the same key, and none is ours: each answer ends the agent's own."""
+        return not (self._doubles or self.errands)
 
     @property
     def telling(self) -> bool:
-        """Some answer may tell us of the server: of itself, or of its tools."""
+        """An answer may come that tells of the session or of its tools."""
         return any(kind is Kind.INITIALIZE or kind is Kind.TOOLS_LIST for kind in self.values())
 
     @property
-    def ending(self) -> bool:
-        """Some request will be answered before the server ends it."""
+    def owed(self) -> bool:
+        """An answer to the agent is still to come."""
         return any(kind is not Kind.ENDLESS for kind in self.values())
+
+    def settle_errand(self, key: bytes) -> bool:
+        """A tool call of our own is answered; False: there is none."""
+        found = key in self.errands
+        self.errands.discard(key)
+        return found
+
+    def give_up(self, key: bytes) -> None:
+        """Nobody waits for this errand any more; its late answer is nobody's."""
+        self.errands.discard(key)
+        self.lapse(key, late_answer_passes=False)
 
     def note(self, key: bytes, kind: Kind) -> None:
         """A request goes to the server."""
@@ -110,10 +123,11 @@ class InFlight(dict[bytes, Kind]):
         return key in self._lapsed
 
     def barred(self, key: bytes) -> bool:
-        """The answer to a cancelled judged call may still come with this key, and must not pass as another's."""
-        return self._lapsed.get(key) is False
+        """The answer to an errand or a cancelled judged call may come with this key, and must not pass as another's."""
+        return self._lapsed.get(key) is False or key in self.errands
 
-    @property
-    def any_barred(self) -> bool:
-        """There is any such key."""
-        return False in self._lapsed.values()
+    def welcome(self, key: bytes | None) -> bool:
+        """An answer with this key passes; None: whichever key it has, for JavaScript servers write the id last."""
+        if key is None:
+            return bool(self) and not (self.errands or False in self._lapsed.values())
+        return key in self and not self.barred(key)

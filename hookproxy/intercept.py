@@ -9,7 +9,20 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from . import answers, commenting, elicitations, feedback, forwarding, inquiries, legible, outcomes, policy, questions
+from . import (
+    aliases,
+    answers,
+    commenting,
+    elicitations,
+    feedback,
+    forwarding,
+    inquiries,
+    legible,
+    outcomes,
+    policy,
+    questions,
+)
+from .aliases import Alias
 from .audit import Record
 from .calls import Call
 from .case import Case, Desk, Ending, occasion_of, refusal
@@ -54,13 +67,15 @@ async def _judged(call: Call, desk: Desk, record: Record) -> bytes | None:
         return _unrecorded(call, desk, record, problem)
     words = await desk.words()
     case = Case(call, desk, record, occasion_of(call, desk))
+    alias = case.occasion.alias
+    record.alias = "" if alias is None else alias.name
     case.waiting = desk.seals.open(call.state, call.tool, call.arguments) if call.state else None
     if call.inputs:
         _tell_answers(case)
     if case.waiting is not None:
         return await _resumed(case, replace(case.waiting, feedback=(*words, *case.waiting.feedback)))
     hearing = await desk.hooks.before(case.occasion, desk.tool(call.tool), record.statements)
-    decision = hearing.decision
+    decision = hearing.decision if alias is None else _as_sent(hearing.decision, alias)
     if hearing.arguments is not case.occasion.arguments:
         case.occasion = replace(case.occasion, arguments=hearing.arguments)
     if words:
@@ -71,6 +86,13 @@ async def _judged(call: Call, desk: Desk, record: Record) -> bytes | None:
             return settled
         decision = settled
     return await _decided(case, decision)
+
+
+def _as_sent(decision: Decision, alias: Alias) -> Decision:
+    """The decision with rewritten arguments under the server's names."""
+    if isinstance(decision, Proceed) and decision.arguments is not None:
+        return replace(decision, arguments=alias.sent(decision.arguments))
+    return decision
 
 
 def _tell_answers(case: Case) -> None:
@@ -93,7 +115,8 @@ async def _settled(case: Case, proceed: Proceed) -> Decision | bytes:
     decision = policy.unasked(proceed, desk.settings, can_ask or desk.asking.has_prompter)
     if question is None or not isinstance(decision, Proceed) or decision.question is None:
         return decision
-    message = questions.text(desk.session.server, call.tool, case.occasion.arguments, question)
+    arguments = aliases.sent(case.occasion.alias, case.occasion.arguments)
+    message = questions.text(desk.session.server, call.tool, arguments, question)
     asking = replace(case.occasion, occasioned_by="permission_prompt", message=message)
     for event in (Event.NOTIFICATION, Event.USER_INPUT):
         desk.occur(replace(asking, event=event))
@@ -101,7 +124,7 @@ async def _settled(case: Case, proceed: Proceed) -> Decision | bytes:
         waiting = Round(call.tool, call.arguments, proceed.arguments, proceed.feedback, question)
         case.record.decision, case.record.result, case.record.reason = "asked", "pending", question.reason
         return feedback.input_required(call.id, message, desk.seals.seal(waiting))
-    asked = questions.document(desk.session.server, call.tool, case.occasion.arguments, question)
+    asked = questions.document(desk.session.server, call.tool, arguments, question)
     desk.let_go(call)  # a person may take long, and the answer comes the way of all that the agent says
     return _answered(case, proceed, await desk.asking.ask(call, message, asked))
 
@@ -120,7 +143,8 @@ async def _resumed(case: Case, waiting: Round) -> bytes | None:
     proceed = Proceed(waiting.rewritten, waiting.feedback, waiting.question, waiting.asked)
     decision: Decision = proceed
     if waiting.rewritten is not None:
-        case.occasion = replace(case.occasion, arguments=legible.normalise(waiting.rewritten))
+        rewritten = aliases.told(case.occasion.alias, legible.normalise(waiting.rewritten))
+        case.occasion = replace(case.occasion, arguments=rewritten)
     if waiting.question:
         consent = questions.consent(answers.peek(case.call.inputs, questions.MEMBER))
         decision = _answered(case, proceed, consent)
@@ -130,15 +154,23 @@ async def _resumed(case: Case, waiting: Round) -> bytes | None:
 async def _decided(case: Case, decision: Decision) -> bytes | None:
     """Carry the decision out; gives the call's answer, None where there is to be none."""
     call, desk, record = case.call, case.desk, case.record
+    if isinstance(decision, Proceed) and desk.hooks.permissions.limits is not None and not _is_under_way(case):
+        decision = desk.hooks.permissions.counted(decision, call.tool)
     asked = "asked-" if decision.asked else ""
     if isinstance(decision, Proceed):
         record.decision, record.final = f"{asked}allow", decision.arguments or b""
         return await _forwarded(case, decision)
     record.decision, record.result, record.reason = f"{asked}deny", "refused", decision.reason
+    record.by = decision.by
     desk.occur(replace(case.occasion, event=Event.PERMISSION_DENIED, message=decision.reason))
     if decision.stop:
         desk.stop_others(call, decision)
     return refusal(call, decision)
+
+
+def _is_under_way(case: Case) -> bool:
+    """The server has had an earlier round of this call, which has been counted."""
+    return case.waiting is not None and case.waiting.question is None
 
 
 async def _forwarded(case: Case, decision: Proceed) -> bytes | None:

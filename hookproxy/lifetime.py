@@ -110,7 +110,11 @@ class Lifetime:
                 await self._let_hooks_decide()
             if not (self._server_ended or self._exited.is_set()):  # else they are told that it is gone
                 proxy.end_held(lambda call: feedback.ended_early(call.id))
-            farewell.start_soon(self._end_session)
+            if proxy.hooks.groups.asks_server(Event.SESSION_END) and not self._hurried:
+                await self._end_session()  # which some of its hooks can do only as long as the server listens
+            else:
+                farewell.start_soon(self._end_session)
+            proxy.errands.close()
             proxy.relay.server.end_output()
             proxy.relay.on_passed = proxy.changes.tell  # now somebody waits for the last answer
             await proxy.changes.until(lambda: self._hurried or self._agent_gone or not proxy.board.pending)

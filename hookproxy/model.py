@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from .aliases import Alias
 from .settings import OnTrouble
 
 
@@ -63,7 +64,7 @@ _FOR_PEOPLE = frozenset({"dialect", "source", "label", "matcher", "matches"})
 
 
 class HookSpec(Struct, frozen=True):
-    """One configured hook, as its dialect read it from its file. Of `argv`, `shell`, `call` and `url` one is set."""
+    """One configured hook, as its dialect read it. Of `argv`, `shell`, `call`, `url` and `tool` one is set."""
 
     dialect: str
     source: str
@@ -102,6 +103,11 @@ class HookSpec(Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()
     """Of type `http`: sent with it; `$NAME` and `${NAME}` stand for variables that `allowed_env_vars` names."""
     allowed_env_vars: tuple[str, ...] = ()
+    server: str = ""
+    """Of type `mcp_tool`: whose tool is called, by the name that the agent's configuration gives it."""
+    tool: str = ""
+    input: bytes = b"{}"
+    """Of type `mcp_tool`: the tool's arguments; `${a.b}` in a text stands for a member of the document."""
     concurrent: bool = False
     """Of type `worker`: it is given further documents before it has answered, and tells them apart by `id`."""
     warm_max_age: float = 600.0
@@ -120,7 +126,13 @@ class HookSpec(Struct, frozen=True):
     @property
     def runs(self) -> str:
         """What runs, for people; an address without its query, which may hold a secret."""
-        return self.shell or " ".join(self.argv) or self.call or self.url.partition("?")[0]
+        return (
+            self.shell
+            or " ".join(self.argv)
+            or self.call
+            or (self.tool and f"{self.server}/{self.tool}")
+            or self.url.partition("?")[0]
+        )
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -247,7 +259,9 @@ class Occasion(Struct, frozen=True):
     """The tool's name as the asked group sees it."""
     tool_use_id: str = ""
     arguments: bytes = b"{}"
-    """A JSON object as hooks may read it: normalised (design section 5)."""
+    """A JSON object as hooks may read it: normalised (design section 5), under the names that hooks know."""
+    alias: Alias | None = None
+    """Where hooks know the tool or its arguments by other names: which ones; `arguments` are under these."""
     annotations: bytes = b""
     """The tool's `annotations` from a tools/list that passed; empty: not known."""
     outcome: Outcome | None = None

@@ -40,7 +40,7 @@ def read(call: Call) -> Reading:
     if call.said is None:
         raise wire.Unreadable("readers would take it differently")
     if call.said.error is not None:
-        return Reading(True, True, Outcome(error=_error_text(call.said.error)))
+        return Reading(True, True, Outcome(error=error_text(call.said.error)))
     members = call.said.result or {}
     if any(key not in _READ and wire.taken_for(key) in _FOLDED for key in members):
         raise wire.Unreadable("a member of its result differs in case only from one that counts")
@@ -52,12 +52,12 @@ def read(call: Call) -> Reading:
         return Reading(False, needs_input=needs_input, questions=tuple(elicitations.in_result(members)))
     content = legible.legible(bytes(members["content"])) if "content" in members else b"[]"
     failed = "isError" in members and bytes(members["isError"]) == b"true"
-    error = (_joined_text(content) or "The tool reported an error without a text.") if failed else ""
+    error = (joined_text(content) or "The tool reported an error without a text.") if failed else ""
     structured = bytes(members["structuredContent"]) if "structuredContent" in members else b""
     return Reading(True, failed, Outcome(content=content, structured=structured, has_result=True, error=error))
 
 
-def _error_text(error: msgspec.Raw) -> str:
+def error_text(error: msgspec.Raw) -> str:
     """A JSON-RPC error as Claude Code words it for hooks."""
     try:
         members = wire.fields(error)
@@ -67,7 +67,7 @@ def _error_text(error: msgspec.Raw) -> str:
     return f"MCP error {bytes(members.get('code', b'')).decode(errors='replace')}: {message}"
 
 
-def _joined_text(content: bytes) -> str:
+def joined_text(content: bytes) -> str:
     """All text of content blocks, a line end between each two."""
     try:
         texts = [wire.text(bytes(wire.fields(bytes(block)).get("text", b""))) for block in wire.items(content)]

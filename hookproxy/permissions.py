@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from . import matching
+from . import aliases, matching
 from .decision import Decision, Ground, Proceed, Question, Refuse
 from .groups import Groups
 from .model import Occasion, Permission, Verdict
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from .rules import Rules
+    from .limits import Limits, Reached
+    from .rules import Rules, Ruling
 
 _RULES: Final = 1024  # permission rules that hooks may add to a session: a table must not grow for ever
 
@@ -24,22 +25,32 @@ class Permissions:
 
     def __init__(self, groups: Groups, settings: Settings) -> None:
         self.rules = _rules(settings)
+        self.limits = _limits(settings)
         self._groups = groups
         self._allowed: dict[str, Callable[[str, bytes], bool]] = {}
         self._allowed_tools: set[str] = set()
 
+    def __bool__(self) -> bool:
+        """Some rule or limit is configured."""
+        return self.rules is not None or self.limits is not None
+
     def ruled(self, proceed: Proceed, occasion: Occasion) -> Decision:
-        """What the configuration's permission rules make of a call that hooks let go, on its final arguments."""
-        ruling = (
-            self.rules.judge(self._groups.names(occasion.tool), occasion.arguments) if self.rules is not None else None
-        )
+        """What the configuration's rules and limits make of a call that hooks let go, on its final arguments."""
+        ruling = _judged(self.rules, self._groups, occasion) if self.rules is not None else None
+        if ruling is not None and ruling.permission is Permission.DENY:
+            return Refuse(ruling.rule, "", ground=Ground.RULE, feedback=proceed.feedback)
+        if self.limits is not None and (reached := self.limits.reached(self._groups.names(occasion.tool))):
+            return _over(reached, proceed)
         if ruling is None:
             return proceed
-        if ruling.permission is Permission.DENY:
-            return Refuse(ruling.rule, "", ground=Ground.RULE, feedback=proceed.feedback)
         if ruling.permission is Permission.ASK:
             return replace(proceed, question=proceed.question or Question(ruling.by, ""))
         return replace(proceed, question=None, asked=proceed.asked or proceed.question is not None)
+
+    def counted(self, proceed: Proceed, tool: str) -> Decision:
+        """Count a call of this tool that is about to be forwarded, against all limits that are about it."""
+        reached = self.limits.spend(self._groups.names(tool)) if self.limits is not None else None
+        return proceed if reached is None else _over(reached, proceed)
 
     def allow(self, occasion: Occasion) -> bool:
         """A person, or a rule that a hook added, has allowed the call for this session."""
@@ -49,8 +60,11 @@ class Permissions:
         return any(rule(name, occasion.arguments) for rule in self._allowed.values() for name in names)
 
     def concern(self, tool: str) -> bool:
-        """True if any hook or rule is to see calls of this tool."""
-        return self._groups.concerns(tool) or (self.rules is not None and self.rules.concerns(self._groups.names(tool)))
+        """True if any hook, rule or limit is to see calls of this tool."""
+        return self._groups.concerns(tool) or (bool(self) and self._are_about(self._groups.names(tool)))
+
+    def _are_about(self, names: Sequence[str]) -> bool:
+        return bool((self.rules and self.rules.concerns(names)) or (self.limits and self.limits.concern(names)))
 
     def hide(self, tool: str) -> bool:
         """True if the tool is not to be listed: a rule denies each of its calls."""
@@ -73,6 +87,37 @@ class Permissions:
             return replace(verdict, trouble=verdict.trouble or f"gave more than {_RULES} permission rules")
         self._allowed.update(rules)
         return verdict
+
+
+def _judged(rules: Rules, groups: Groups, occasion: Occasion) -> Ruling | None:
+    """What is ruled on a call; where hooks know it otherwise, its alias is judged by their arguments' names as well."""
+    if occasion.alias is None:
+        return rules.judge(groups.names(occasion.tool), occasion.arguments)
+    own = rules.judge(groups.own_names(occasion.tool), aliases.sent(occasion.alias, occasion.arguments))
+    familiar = rules.judge([occasion.alias.name], occasion.arguments) if occasion.alias.name else None
+    ruled = [one for one in (own, familiar) if one is not None]
+    return max(ruled, key=lambda one: one.permission, default=None)
+
+
+def _over(reached: Reached, proceed: Proceed) -> Refuse:
+    limit = reached.limit
+    return Refuse(
+        limit.by,
+        f"no more than {limit.calls} {'call' if limit.calls == 1 else 'calls'} of {limit.tool} per {limit.per}",
+        asked=proceed.asked,
+        ground=Ground.LIMIT,
+        feedback=proceed.feedback,
+        retry_after=reached.retry_after,
+    )
+
+
+def _limits(settings: Settings) -> Limits | None:
+    """The configuration's limits; None where it has none."""
+    if not settings.limits:
+        return None
+    from .limits import Limits  # with `rules` 5 ms
+
+    return Limits(settings.limits)
 
 
 def _rules(settings: Settings) -> Rules | None:

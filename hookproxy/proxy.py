@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
@@ -12,7 +11,7 @@ import anyio
 import anyio.abc
 from msgspec.structs import replace
 
-from . import calls, effects, feedback, wire
+from . import calls, effects, feedback, forwarding, wire
 from .answering import Answering
 from .asking import Asking
 from .audit import Audit, Record
@@ -23,6 +22,7 @@ from .clerks import Clerk, Clerks
 from .decision import Refuse
 from .effects import Elicited, FromAgent, FromServer
 from .elicitations import Elicitations
+from .errands import Errands
 from .following import Following
 from .held import Held
 from .hooks import Hooks
@@ -64,9 +64,9 @@ class Proxy:
         self.audit = audit
         self.say = say
         groups = hooks.groups
-        strict = bool(groups or hooks.permissions.rules or settings.audit_all_calls)  # the agent's lines must be read
+        strict = bool(groups or hooks.permissions or settings.audit_all_calls)  # the agent's lines must be read
         elicitations = Elicitations(groups.answers_elicitations) if groups.hears_elicitations else None
-        self.board = Switchboard(self._concerns if strict else None, elicitations)
+        self.board = Switchboard(self._concerns if strict else None, elicitations, groups.aliases)
         self.relay = Relay(agent, server, self.board, settings.max_message_bytes, strict, self._perform)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._clerks: Clerks  # from `open` on
@@ -84,13 +84,14 @@ class Proxy:
         self.moments = Moments(around)
         self.asking = Asking(around, self.board.greeting, settings.prompter)
         self.answering = Answering(around, self.moments, elicitations, settings, self.relay.to_server)
+        self.errands = Errands(session.server, self.board, self.relay.to_server)
         self._following = Following(self, self.board, self.changes, self.relay.to_agent, self._start)
 
     def open(self, tasks: anyio.abc.TaskGroup) -> None:
         """Calls live in `tasks` from now on."""
         self._tasks = tasks
         self._clerks = Clerks(tasks, self._see_through)
-        self.hooks.begin(tasks, self.moments.report, self.changes.tell)
+        self.hooks.begin(tasks, self.moments.report, self.changes.tell, self.errands.call)
         self.relay.on_passed = self.passed.tell
 
     def _concerns(self, tool: str) -> bool:
@@ -116,6 +117,8 @@ class Proxy:
                 self.answering.perform(effect, line)
             case effects.PersonAnswered():
                 self.asking.answered(effect)
+            case effects.ErrandAnswered():
+                self.errands.answered(effect)
             case effects.InitializeAnswered():
                 self.moments.introduce(line, self.board.greeting)
             case effects.ToolsListed():
@@ -205,14 +208,7 @@ class Proxy:
         await self._running[call].told()
         if call.phase is Phase.CANCELLED:
             return Ending.INTERRUPTED
-        return (call.sent_id and self._renamed(call)) or call.answer or Ending.LOST
-
-    def _renamed(self, call: Call) -> bytes:
-        """The answer to a repeated call, under the agent's id; as it is where readers could take that differently."""
-        with contextlib.suppress(ValueError):
-            return wire.with_member(call.answer, "id", call.id)
-        call.said = None  # so that it is withheld
-        return call.answer
+        return (call.sent_id and forwarding.renamed(call)) or call.answer or Ending.LOST
 
     def answer(self, call: Call, line: bytes) -> None:
         """As in Desk."""
@@ -240,13 +236,14 @@ class Proxy:
     def _end(self, last_words: Callable[[Call], bytes], running: Sequence[Call]) -> None:
         for call in running:
             self._last_words[call] = last_words(call)
-            self.board.stop(call)  # its task may be about to run on, past the hook that it waited for
+            call.stop()  # its task may be about to run on, past the hook that it waited for
             self._running[call].cancel()
 
     def lose_server(self, how: str) -> None:
         """The server is gone: calls that it has are lost, and calls that it should have got are."""
         self.server_lost = how
         self.answering.end()
+        self.errands.lose()
         self.end_held(self.lost)
         for call, clerk in self._running.items():
             clerk.tell(call)

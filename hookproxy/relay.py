@@ -189,13 +189,14 @@ class Relay:
 
     def _end_passage(self, passage: Passage) -> None:
         """Let the line's end go, unless it makes the line the answer to a call that was not there when it began."""
-        if any(id_key(raw_id) in self._board.calls for raw_id in ids_in(passage.last)):
+        ids = map(id_key, ids_in(passage.last))
+        if any(key in self._board.calls or key in self._board.requests.errands for key in ids):
             self.agent.write(b"!\n")  # no JSON, so that nobody takes the line for anything
             self._perform(Dropped("the end of a message that would have answered a call before its hooks"), b"")
             return
         self.agent.write(passage.waiting)
         if passage.id is not None:
-            self._board.answered_in_pieces(passage.id)
+            self._board.requests.settle(id_key(passage.id))  # nobody had to see it
 
     def _server_tail(self) -> None:
         """What stands after the last line end: passed on as it is if it is JSON."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 
-def misfit(input_schema: bytes, arguments: bytes) -> str:
+def misfit(input_schema: bytes, arguments: bytes, names: Mapping[str, str] | None = None) -> str:
     """Why the arguments do not fit the schema, naming the field; empty if they do, or if the schema is not usable.
 
-    Nothing is fetched: a reference out of the schema counts as not usable.
+    `names`: what the reader calls an argument that the schema calls otherwise. Nothing is fetched: a reference out of
+    the schema counts as not usable.
     """
     import jsonschema  # 70 ms: only runs in which a hook rewrites a listed call pay them
     import referencing
@@ -24,8 +27,17 @@ def misfit(input_schema: bytes, arguments: bytes) -> str:
         return ""
     if problem is None:
         return ""
-    field = ".".join(map(str, problem.absolute_path))
-    return f"{field}: {problem.message}" if field else str(problem.message)
+    names = names or {}
+    first, *rest = problem.absolute_path or [""]
+    field = ".".join(map(str, [names.get(first, first), *rest]))
+    return f"{field}: {problem.message}" if field else _renamed(str(problem.message), names)
+
+
+def _renamed(message: str, names: Mapping[str, str]) -> str:
+    """A sentence about the whole of the arguments, in which their names stand as Python spells them."""
+    if not names:
+        return message
+    return re.sub("|".join(re.escape(repr(name)) for name in names), lambda found: repr(names[found[0][1:-1]]), message)
 
 
 _NAMED: Final = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from .aliases import Alias
+
 
 class OnTrouble(StrEnum):
     """What follows when a hook crashes, hangs, cannot start or answers nonsense."""
@@ -36,6 +38,27 @@ class ToolNames(StrEnum):
 
     MCP = "mcp"  # mcp__SERVER__TOOL
     BARE = "bare"  # TOOL
+
+
+class Per(StrEnum):
+    """The time in which a limit allows so many calls."""
+
+    SECOND = "second"
+    MINUTE = "minute"
+    HOUR = "hour"
+    DAY = "day"
+    SESSION = "session"  # one run of the proxy
+
+
+class Limit(Struct, frozen=True):
+    """So many calls of these tools, all together, and no more; each run of the proxy counts its own."""
+
+    tool: str
+    """A glob over a tool's names, as a permission rule without parentheses."""
+    calls: int
+    per: Per
+    by: str
+    """The key that says so, for people: `limits[0]`."""
 
 
 class Settings(Struct, frozen=True):
@@ -76,3 +99,6 @@ class Settings(Struct, frozen=True):
     deny: tuple[str, ...] = ()
     hide_denied: bool = True
     """Tools of which every call is denied are not listed."""
+    aliases: tuple[Alias, ...] = ()
+    """What hooks call tools and arguments; one for a tool."""
+    limits: tuple[Limit, ...] = ()

@@ -7,9 +7,10 @@ Rule 2: the answer to a judged call leaves through `finish` only.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from . import batches, calls, effects, glance, listings, replies, wire
+from .aliases import Alias
 from .calls import Call, Phase, id_key
 from .effects import PASS, FromAgent, FromServer, as_one_line
 from .elicitations import Elicitations
@@ -24,11 +25,17 @@ class Switchboard:
     """The table of requests in flight.
 
     `judged` says whether hooks concern a tool; None: there are no hooks, and nothing is judged or refused.
-    `elicitations` is given where hooks hear of them.
+    `elicitations` is given where hooks hear of them, `aliases` where they know tools by other names.
     """
 
-    def __init__(self, judged: Callable[[str], bool] | None, elicitations: Elicitations | None = None) -> None:
+    def __init__(
+        self,
+        judged: Callable[[str], bool] | None,
+        elicitations: Elicitations | None = None,
+        aliases: Mapping[str, Alias] | None = None,
+    ) -> None:
         self._judged = judged
+        self._aliases = aliases or {}
         self.elicitations = elicitations
         self.calls: dict[bytes, Call] = {}
         """Judged calls, by the key of their id, until their answer has left."""
@@ -41,8 +48,7 @@ class Switchboard:
 
     def from_agent(self, line: bytes) -> FromAgent:
         """Where a line from the agent goes. A line that is no concern of hooks is PASS."""
-        call = glance.usual_call(line)
-        if call is not None:
+        if (call := glance.usual_call(line)) is not None:
             if self._passes(call):
                 return PASS
             if self._judged is not None and (request := calls.usual(call)) is not None:
@@ -92,7 +98,7 @@ class Switchboard:
                     self._judged_names.note(bytes(wire.fields(bytes(members["params"])).get("name", b"")), False)
 
     def is_taken(self, key: bytes) -> bool:
-        """A judged call has this id, or had it and may still be answered: no other request may have it now."""
+        """A judged call or an errand has this id, or had it and may still be answered: no other request may have it."""
         return key in self.calls or self.requests.barred(key)
 
     def _frame(self, line: bytes, members: Members) -> FromAgent:
@@ -134,11 +140,10 @@ class Switchboard:
             self.greeting.heard(members, method, kind is Kind.INITIALIZE)
 
     def _call(self, line: bytes, members: Members) -> FromAgent:
-        raw_id = calls.own_id(members)
         try:
             request = calls.read(members)
         except (wire.Unreadable, wire.TwinKeys) as problem:
-            return effects.Refused(f"The tool call cannot be judged: {problem}.", raw_id)
+            return effects.Refused(f"The tool call cannot be judged: {problem}.", calls.own_id(members))
         return self._requested(request, line)
 
     def _requested(self, request: calls.Request, line: bytes) -> FromAgent:
@@ -153,10 +158,11 @@ class Switchboard:
                 return PASS
             if self.requests.lapsed(key):
                 return effects.Refused("Its id is that of a cancelled request, which may be answered.", request.id)
-            call = calls.to_judge(request, line, self.tools.get(request.tool))
+            call = calls.to_judge(request, line, self.tools.get(request.tool), self._aliases.get(request.tool))
         except (wire.Unreadable, wire.TwinKeys) as problem:
             return effects.Refused(f"The tool call cannot be judged: {problem}.", request.id)
         self.calls[key] = call
+        self.greeting.speaks(call.meta)
         return effects.StartCall(call)
 
     def _is_judged(self, request: calls.Request) -> bool:
@@ -213,11 +219,6 @@ class Switchboard:
         self.calls[call.sent_key] = call
         return True
 
-    def stop(self, call: Call) -> None:
-        """No server gets the call any more, if none has it; its answer is still to leave."""
-        if call.phase is Phase.HELD:
-            call.phase = Phase.STOPPED
-
     def _forget(self, call: Call) -> None:
         del self.calls[call.key]
         self.calls.pop(call.sent_key, None)
@@ -230,7 +231,7 @@ class Switchboard:
     @property
     def pending(self) -> bool:
         """The server still owes an answer to the agent."""
-        return self.requests.ending or any(call.phase is Phase.FORWARDED for call in self.calls.values())
+        return self.requests.owed or any(call.phase is Phase.FORWARDED for call in self.calls.values())
 
     def glance_from_server(self, block: bytes) -> bool:
         """True if all these lines pass, and answers among them are noted; False if they must be read one by one."""
@@ -247,7 +248,7 @@ class Switchboard:
         if body[:1] != b"{":
             return batches.from_server(self, line)
         try:
-            reply = replies.read(body, closely=bool(self.calls or self.tasks))
+            reply = replies.read(body, closely=bool(self.calls or self.requests.errands or self.tasks))
         except (wire.Unreadable, wire.TwinKeys):
             return effects.Noise()
         if (reply is None or not reply.plain) and (told := self.tasks.told(body, self.calls, reply)):
@@ -255,7 +256,7 @@ class Switchboard:
         if reply is None:
             return (self.elicitations and self.elicitations.asked(body)) or PASS
         key = id_key(reply.id)
-        if not reply.sure and key not in self.calls:
+        if not reply.sure and not self.is_taken(key):
             return effects.Dropped("a message that may be an answer or not, while judged calls wait for theirs")
         return self._answer(line, key, reply.said)
 
@@ -268,8 +269,7 @@ class Switchboard:
             self.tasks.expect(call)
             return effects.Answered(call)
         if self.requests.barred(key):
-            self.requests.late(key)
-            return effects.Dropped(f"the late answer to a cancelled judged call: {key.decode(errors='replace')}")
+            return self._barred(key, said)
         kind = self.requests.settle(key)
         if kind is None:
             if self._judged is None or key == b"null" or self.requests.late(key):  # null: to what it could not read
@@ -282,6 +282,12 @@ class Switchboard:
             return effects.ToolsListed()
         return PASS
 
+    def _barred(self, key: bytes, said: Said | None) -> FromServer:
+        if self.requests.settle_errand(key):
+            return effects.ErrandAnswered(key, said)
+        self.requests.late(key)
+        return effects.Dropped(f"the late answer to a cancelled judged call: {key.decode(errors='replace')}")
+
     def may_pass_in_pieces(self, head: bytes) -> bool:
         """True if nobody has to see the line whole that begins so: it is no judged call's answer, late or second."""
         if self.watching or head[:1] != b"{":
@@ -291,10 +297,4 @@ class Switchboard:
             return False  # it may be a question
         if self._judged is None or glance.answers_none(head):
             return True
-        if raw_id is None:  # JavaScript servers write the id last
-            return bool(self.requests) and not self.requests.any_barred
-        return id_key(raw_id) in self.requests and not self.requests.barred(id_key(raw_id))
-
-    def answered_in_pieces(self, raw_id: bytes) -> None:
-        """A long answer that nobody had to see has passed."""
-        self.requests.settle(id_key(raw_id))
+        return self.requests.welcome(None if raw_id is None else id_key(raw_id))

@@ -379,3 +379,15 @@ def test_several_accounts_write_one_chained_file() -> None:
         assert len(files) > 1
     finally:
         shutil.rmtree(folder)
+
+
+def test_an_alias_and_who_refused_are_told_where_there_are_any(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file)))
+    one = record()
+    audit.write(one)
+    one.alias, one.by = "Write", "limits[0]"
+    audit.write(one)
+    audit.close()
+    plain, line = written(file)
+    assert not {"alias", "by"} & plain.keys()
+    assert (line["tool"], line["alias"], line["by"]) == ("write", "Write", "limits[0]")

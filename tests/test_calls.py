@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 from hookproxy import calls, wire
+from hookproxy.aliases import Alias
 from hookproxy.calls import Call, Phase
 from hookproxy.listings import listed_tools
 from hookproxy.model import Tool
@@ -140,3 +141,11 @@ def test_an_agent_is_known_by_name_and_version(info: bytes, said: str) -> None:
 def test_meta_that_cannot_be_read_makes_a_call_that_cannot_be_judged(meta: bytes) -> None:
     with pytest.raises((Unreadable, TwinKeys)):
         judged(LINE.replace(b'"name"', b'"_meta":%b,"name"' % meta))
+
+
+def test_arguments_that_are_one_to_hooks_under_other_names_cannot_be_judged() -> None:
+    alias = Alias("danger", "Bash", {"command": "a"})
+    request = calls.read(wire.fields(LINE.replace(b'{"a":1}', b'{"a":1,"command":2}')))
+    with pytest.raises(Unreadable, match="'a' and 'command' are one to its hooks"):
+        calls.to_judge(request, LINE, None, alias)
+    assert calls.to_judge(calls.read(wire.fields(LINE)), LINE, None, alias).arguments == b'{"a":1}'

@@ -74,6 +74,21 @@ REFUSALS = [
         "Blocked by the PermissionRequest hook approve.sh: never",
     ),
     (
+        Refuse("limits[0]", "no more than 30 calls of search_* per minute", ground=Ground.LIMIT, retry_after=42),
+        "Blocked by limits[0] of hookproxy.toml: no more than 30 calls of search_* per minute. The tool was not run. "
+        "Try again in 42 seconds.",
+    ),
+    (
+        Refuse("limits[1]", "no more than 1 call of x per second", ground=Ground.LIMIT, retry_after=1),
+        "Blocked by limits[1] of hookproxy.toml: no more than 1 call of x per second. The tool was not run. "
+        "Try again in 1 second.",
+    ),
+    (
+        Refuse("limits[0]", "no more than 1 call of x per session", ground=Ground.LIMIT),
+        "Blocked by limits[0] of hookproxy.toml: no more than 1 call of x per session. The tool was not run. "
+        "Do not try again in this session.",
+    ),
+    (
         Refuse("Bash(git push:*)", "", ground=Ground.RULE),
         "Blocked by the permission rule Bash(git push:*) of hookproxy.toml. The tool was not run.",
     ),

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from hookproxy.aliases import Alias
 from hookproxy.dialects import DIALECTS
 from hookproxy.dialects.base import Group
 from hookproxy.groups import Groups
 from hookproxy.model import Event, Occasion
 from hookproxy.settings import OnTrouble, ToolNames
+from hookproxy.wire import Unreadable
 from tests.rig import SESSION, frank, frank_group, group, hook
 
 PRE, POST = Event.PRE_TOOL_USE, Event.POST_TOOL_USE
@@ -130,3 +132,68 @@ def test_a_hook_of_two_files_runs_once_only_where_both_ask_the_same_of_it() -> N
     assert len(groups(one, one).choose(PRE, "write")) == 1
     assert len(groups(one, replace(one, on_trouble=OnTrouble.DENY)).choose(PRE, "write")) == 2
     assert len(groups(one, replace(one, tool_names=ToolNames.MCP)).choose(PRE, "write")) == 2
+
+
+BASH = Alias("run", "Bash", {"command": "cmd"})
+
+
+@pytest.mark.parametrize("names", list(ToolNames))
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_hooks_of_each_system_see_an_alias_and_match_it(dialect: str, names: ToolNames) -> None:
+    one = replace(group(hook("true", matcher="Bash")), dialect=DIALECTS[dialect], tool_names=names)
+    asked = Groups([one], "my files", [BASH])
+    assert [chosen.tool_name for chosen in asked.choose(PRE, "run")] == ["Bash"]
+    assert asked.first_name("run") == "Bash"
+    assert (asked.concerns("run"), asked.concerns("Run"), asked.concerns("Bash"), asked.concerns("other")) == (
+        True,
+        False,
+        names is ToolNames.BARE,  # a tool that is called so
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "both", "matcher", "matches"),
+    [
+        (ToolNames.MCP, False, "mcp__my_files__run", True),
+        (ToolNames.MCP, False, "run", False),
+        (ToolNames.BARE, False, "run", True),
+        (ToolNames.BARE, False, "mcp__my_files__run", False),
+        (ToolNames.BARE, True, "run", True),
+        (ToolNames.BARE, True, "Bash", True),
+        (ToolNames.BARE, True, "mcp__my_files__run", True),
+    ],
+)
+def test_an_alias_takes_no_guard_away_and_is_what_it_sees(
+    names: ToolNames, both: bool, matcher: str, matches: bool
+) -> None:
+    one = replace(group(hook("true", matcher=matcher)), tool_names=names, match_all_names=both)
+    asked = Groups([one], "my files", [BASH])
+    assert [chosen.tool_name for chosen in asked.choose(PRE, "run")] == (["Bash"] if matches else [])
+
+
+@pytest.mark.parametrize(
+    ("rule", "applies"),
+    [
+        ("Bash(rm *)", True),
+        ("Bash(ls *)", False),
+        ("run(rm *)", True),
+        ("mcp__my_files__run(rm *)", False),
+        ("Edit", False),
+    ],
+)
+def test_an_if_may_call_the_tool_by_its_alias_or_its_name(rule: str, applies: bool) -> None:
+    asked = Groups([group(replace(hook("true"), only_if=rule))], "my files", [BASH])
+    (chosen,) = asked.choose(PRE, "run")
+    what = Occasion(PRE, SESSION, tool="run", tool_name="Bash", arguments=b'{"command":"rm x"}')
+    assert bool(chosen.applying(what)) is applies
+
+
+def test_the_names_of_a_call_are_those_of_its_alias() -> None:
+    asked = Groups([], "my files", [BASH, Alias("quiet", "", {"path": "p"})])
+    assert asked.names("run") == ("run", "mcp__my_files__run", "Bash")
+    assert asked.names("quiet") == ("quiet", "mcp__my_files__quiet")
+    assert asked.alias("run", b'{"cmd":1}') is BASH
+    assert asked.alias("other", b"{}") is None
+    with pytest.raises(Unreadable):
+        asked.alias("run", b'{"cmd":1,"command":2}')

@@ -69,11 +69,12 @@ def test_answers_are_settled_together_or_none() -> None:
 
 def test_a_late_answer_passes_once_where_nobody_judged_the_request() -> None:
     requests = InFlight()
+    requests.note(b"9", Kind.OTHER)
     assert not requests.late(b"1")
     requests.lapse(b"1", late_answer_passes=True)
     assert requests.lapsed(b"1")
     assert not requests.barred(b"1")
-    assert not requests.any_barred
+    assert requests.welcome(None)
     assert requests.late(b"1")
     assert not requests.late(b"1")
     assert not requests.lapsed(b"1")
@@ -82,13 +83,14 @@ def test_a_late_answer_passes_once_where_nobody_judged_the_request() -> None:
 @pytest.mark.parametrize("order", [(True, False), (False, True), (False, False)])
 def test_what_a_judged_call_bars_stays_barred_whatever_else_has_the_key(order: tuple[bool, bool]) -> None:
     requests = InFlight()
+    requests.note(b"9", Kind.OTHER)
     for passes in order:
         requests.lapse(b"1", late_answer_passes=passes)
     assert requests.barred(b"1")
-    assert requests.any_barred
+    assert not requests.welcome(None)
     assert not requests.late(b"1")
     assert not requests.barred(b"1")
-    assert not requests.any_barred
+    assert requests.welcome(None)
 
 
 def test_what_is_remembered_of_cancelled_requests_is_bounded_and_barred_keys_go_last() -> None:

@@ -28,6 +28,7 @@ FLOORS: Final = {
     "errors": 0,
     "hooks_api": 0,  # for hooks: it knows nobody, and nobody here needs it
     "wire": 0,
+    "aliases": 0,
     # the core: pure and synchronous
     "legible": 1,
     "redaction": 1,
@@ -35,6 +36,8 @@ FLOORS: Final = {
     "matching": 1,
     "commandline": 1,
     "rules": 1,
+    "limits": 1,
+    "presets": 1,
     "schema": 1,
     "places": 1,
     "glance": 1,
@@ -64,6 +67,7 @@ FLOORS: Final = {
     "config_table": 2,
     "config_audit": 2,
     "config_patterns": 2,
+    "config_tools": 2,
     "config": 2,
     "audit": 2,
     "chains": 2,
@@ -80,6 +84,7 @@ FLOORS: Final = {
     "aside": 3,
     "held": 3,
     "asking": 3,
+    "errands": 3,
     "case": 3,
     "changes": 3,
     "clerks": 3,
@@ -110,7 +115,9 @@ FLOORS: Final = {
 
 BESIDE: Final = {
     # the nouns, in three parts
-    "model": {"settings"},
+    "model": {"aliases", "settings"},
+    "settings": {"aliases"},
+    "aliases": {"wire"},
     "decision": {"model"},
     # reading for hooks, before matching and judging
     "matching": {"legible"},
@@ -122,6 +129,7 @@ BESIDE: Final = {
     # permission rules: of texts, of command lines, and all of one configuration
     "commandline": {"matching"},
     "rules": {"commandline", "matching"},
+    "limits": {"matching", "rules"},  # whose tools are named as a rule names them
     # hookfile, kinds, told, printed: what all hook files, all hooks' documents and their answers have in common
     "dialects": {
         *("dialects/hookfile", "dialects/identities", "dialects/kinds", "dialects/printed", "dialects/told"),
@@ -132,7 +140,7 @@ BESIDE: Final = {
     "dialects/claude_answer": {"dialects/claude_request"},
     "dialects/claw": {"dialects/claw_answer"},
     "dialects/code_assist": {"dialects/code_assist_answer"},
-    "dialects/copilot": {"dialects/copilot_answer", "dialects/copilot_told"},
+    "dialects/copilot": {"dialects/copilot_answer", "dialects/copilot_kind", "dialects/copilot_told"},
     "dialects/lime": {"dialects/lime_answer"},
     # one dialect in three parts, the last of which has a module for matchers
     "dialects/docker_agent": {"dialects/docker_agent_answer", "dialects/docker_agent_file"},
@@ -144,7 +152,7 @@ BESIDE: Final = {
     "replies": {"glance"},
     "calls": {"glance", "legible", "replies"},
     "listings": {"legible", "replies"},
-    "effects": {"calls", "inquiries"},
+    "effects": {"calls", "inquiries", "replies"},
     "inflight": {"glance"},
     "greeting": {"calls", "replies"},
     "outcomes": {"calls", "effects", "elicitations", "legible"},
@@ -163,23 +171,39 @@ BESIDE: Final = {
     "seals": {"calls"},
     "forwarding": {"answers", "calls", "questions", "seals"},
     # the models are a module of their own so that pydantic is imported only where hookproxy.toml is read
-    "config": {"config_models", "config_patterns"},
+    "config": {"config_models", "config_patterns", "config_tools"},
     "config_patterns": {"config_models"},
     "config_models": {"config_audit", "config_errors", "config_table"},
     "config_audit": {"config_table"},
+    "config_tools": {"config_models"},
     # only process starts processes
     "runners": {"process"},
     "runners/command": {"runners/running", "runners/shell", "runners/watch"},
     "runners/running": {"runners/watch"},
     "runners/child": {"runners/watch"},
-    "runners/python": {"runners/threads"},
+    "runners/http": {"runners/connection", "runners/watch"},
+    "runners/mcp_tool": {"runners/watch"},
+    "runners/python": {"runners/threads", "runners/watch"},
+    "runners/threads": {"runners/watch"},
     "runners/warm": {"runners/command", "runners/running", "runners/watch"},
     "runners/worker": {"runners/child", "runners/command", "runners/watch"},
     "transports/pipe": {"transports/direct"},
     # the way of one call, from the outside in
     "lifetime": {"proxy"},
     "proxy": {
-        *("answering", "asking", "case", "changes", "clerks", "following", "held", "hooks", "intercept", "moments"),
+        *(
+            "answering",
+            "asking",
+            "case",
+            "changes",
+            "clerks",
+            "errands",
+            "following",
+            "held",
+            "hooks",
+            "intercept",
+            "moments",
+        ),
         "relay",
     },
     "following": {"case", "changes", "commenting"},

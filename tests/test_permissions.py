@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from hookproxy.aliases import Alias
 from hookproxy.decision import Ground, Proceed, Question, Refuse
 from hookproxy.groups import Groups
 from hookproxy.model import Event, Occasion, Permission, Verdict
 from hookproxy.permissions import Permissions
-from hookproxy.settings import Settings
+from hookproxy.settings import Limit, Per, Settings
 from tests.rig import SESSION
 
 
@@ -72,3 +73,80 @@ def test_a_tool_cannot_pose_as_one_of_another_server() -> None:
     assert not one.allow(posing)
     own = Proceed(question=Question("the hook", "why"))
     assert one.ruled(own, posing) == own
+
+
+BASH = Alias("run", "Bash", {"command": "cmd"})
+
+
+def aliased(arguments: bytes) -> Occasion:
+    alias = BASH.for_call(arguments)
+    return Occasion(Event.PRE_TOOL_USE, SESSION, tool="run", arguments=alias.told(arguments), alias=alias)
+
+
+def of_bash(**rules: Any) -> Permissions:  # noqa: ANN401  # as above
+    return Permissions(Groups((), "my files", [BASH]), Settings(**rules))
+
+
+@pytest.mark.parametrize("rule", ["Bash(rm *)", "run(rm *)", "mcp__my_files__run(rm *)", "Bash", "run", "*(rm *)"])
+def test_a_call_is_denied_by_either_name_of_its_tool(rule: str) -> None:
+    one = of_bash(deny=(rule,))
+    assert one.concern("run")
+    assert one.hide("run") is ("(" not in rule)
+    assert one.ruled(Proceed(), aliased(b'{"cmd":"rm -rf x"}')) == Refuse(rule, "", ground=Ground.RULE)
+    if "(" in rule:
+        assert one.ruled(Proceed(), aliased(b'{"cmd":"ls"}')) == Proceed()
+
+
+def test_of_two_names_the_stricter_rule_counts() -> None:
+    what = aliased(b'{"cmd":"rm x"}')
+    assert isinstance(of_bash(deny=("Bash(rm *)",), allow=("run",)).ruled(Proceed(), what), Refuse)
+    assert isinstance(of_bash(deny=("run",), allow=("Bash",)).ruled(Proceed(), what), Refuse)
+    asked = of_bash(ask=("run(rm *)",), allow=("Bash",)).ruled(Proceed(), what)
+    assert isinstance(asked, Proceed)
+    assert asked.question is not None
+
+
+def test_a_path_rule_is_about_the_familiar_argument() -> None:
+    edit = Alias("change", "Edit", {"file_path": "target"})
+    one = Permissions(Groups((), "my files", [edit]), Settings(deny=("Edit(/etc/**)",)))
+
+    def ruled(arguments: bytes) -> object:
+        told = Occasion(Event.PRE_TOOL_USE, SESSION, tool="change", arguments=edit.told(arguments), alias=edit)
+        return one.ruled(Proceed(), told)
+
+    assert isinstance(ruled(b'{"target":"/etc/passwd","text":"x"}'), Refuse)
+    assert ruled(b'{"target":"/home/x","text":"about /etc/passwd"}') == Proceed()
+
+
+def test_a_rule_of_a_hook_for_the_alias_covers_the_call() -> None:
+    one = of_bash()
+    one.add(Verdict(allows=("Bash(ls *)",)))
+    assert one.allow(aliased(b'{"cmd":"ls -l"}'))
+    assert not one.allow(aliased(b'{"cmd":"rm x"}'))
+
+
+def limited(calls: int = 1, **rules: Any) -> Permissions:  # noqa: ANN401  # as above
+    limits = (Limit("Bash", calls, Per.SESSION, "limits[0]"),)
+    return Permissions(Groups((), "my files", [BASH]), Settings(limits=limits, **rules))
+
+
+def test_a_limit_concerns_a_tool_by_its_alias_and_refuses_by_its_key() -> None:
+    one = limited()
+    assert one
+    assert not permissions()
+    assert (one.concern("run"), one.concern("other"), one.hide("run")) == (True, False, False)
+    what, proceed = aliased(b'{"cmd":"ls"}'), Proceed(feedback=("a",))
+    assert one.ruled(proceed, what) is proceed
+    assert one.counted(proceed, "run") is proceed
+    over = Refuse("limits[0]", "no more than 1 call of Bash per session", ground=Ground.LIMIT, feedback=("a",))
+    assert one.ruled(proceed, what) == one.counted(proceed, "run") == over
+    assert one.counted(proceed, "other") is proceed
+
+
+def test_a_deny_rule_is_told_before_a_limit_and_an_allow_rule_lifts_none() -> None:
+    one = limited(deny=("Bash(rm *)",), allow=("Bash",))
+    one.counted(Proceed(), "run")
+    denied, over = one.ruled(Proceed(), aliased(b'{"cmd":"rm x"}')), one.ruled(Proceed(), aliased(b'{"cmd":"ls"}'))
+    assert isinstance(denied, Refuse)
+    assert isinstance(over, Refuse)
+    assert (denied.ground, over.ground) == (Ground.RULE, Ground.LIMIT)

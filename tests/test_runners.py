@@ -18,7 +18,7 @@ import sys
 from hookproxy.model import Event, HookSpec
 from hookproxy.runners import Runners
 Runners([HookSpec("claude", "f: k", Event.PRE_TOOL_USE, "x", type=kind, **more) for kind, more in KINDS], print)
-print(*sorted(name for name in sys.modules if name.startswith("hookproxy.runners.") or name == "httpx2"))
+print(*sorted(name for name in sys.modules if name.startswith("hookproxy.runners.") or name == "h11"))
 """
 
 
@@ -35,7 +35,7 @@ def test_only_what_is_configured_is_imported(kinds: list[object], there: set[str
     code = IMPORTED.replace("KINDS", repr(kinds))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     found = {name.rpartition(".")[2] for name in done.stdout.split()}
-    assert found & {"worker", "warm", "python", "http", "httpx2"} == there
+    assert found & {"worker", "warm", "python", "http", "h11"} == there
 
 
 async def test_a_command_needs_nothing_that_is_kept() -> None:

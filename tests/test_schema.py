@@ -78,3 +78,11 @@ def test_no_schema_of_a_server_is_a_crash(schema: bytes) -> None:
 def test_no_arguments_are_a_crash(arguments: bytes) -> None:
     schema = b'{"properties":{"n":{"multipleOf":0.01}}}'
     assert isinstance(misfit(schema, arguments), str)
+
+
+def test_a_misfit_names_the_field_as_its_reader_knows_it() -> None:
+    names = {"path": "file_path", "o": "options"}
+    assert misfit(SCHEMA, b'{"path":7}', names) == "file_path: 7 is not of type 'string'"
+    assert misfit(SCHEMA, b"{}", names) == "'file_path' is a required property"
+    assert misfit(SCHEMA, b'{"path":"x","o":{"n":"1"}}', names) == "options.n: '1' is not of type 'integer'"
+    assert misfit(SCHEMA, b'{"path":"x"}', names) == ""

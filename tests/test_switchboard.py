@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from hookproxy.aliases import Alias
 from hookproxy.calls import Call, Phase
 from hookproxy.effects import (
     PASS,
@@ -421,3 +422,16 @@ def test_names_of_tools_do_not_fill_the_memory(board: Switchboard) -> None:
         board.from_server(b'{"id":8,"result":{}}\n')
     assert len(board._judged_names) <= 4096
     assert board.requests == {}
+
+
+def test_a_call_that_hooks_under_other_names_would_read_otherwise_is_refused() -> None:
+    alias = Alias("danger", "Bash", {"command": "cmd"})
+    board = Switchboard(lambda tool: tool == "danger", None, {"danger": alias})
+    twins = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"danger","arguments":%b}}\n'
+    refused = board.from_agent(twins % b'{"cmd":"rm","command":"ls"}')
+    assert isinstance(refused, Refused)
+    assert "its arguments 'cmd' and 'command' are one to its hooks" in refused.why
+    assert not board.calls
+    started = board.from_agent(twins % b'{"cmd":"rm"}')
+    assert isinstance(started, StartCall)
+    assert started.call.arguments == b'{"cmd":"rm"}'

@@ -3,8 +3,9 @@
 A *finding* is what does not do what its author wrote: an entry that never runs or fires, a matcher that matches no
 tool, a script that cannot start, a timeout in another unit, a login shell, a file without a hook. Whatever start-up
 notes is one, too. A *remark* is what may well be meant, because it depends on what is not known here: that a hook named
-twice runs once; that profiles are not read, for they may set nothing that it needs; that an agent runs a file's hooks
-by itself, for another agent may be the one to connect. Where we run inside that very agent, this is a finding.
+twice runs once; that profiles are not read, for they may set nothing that it needs; that a tool's server must be the
+one behind us; that an agent runs a file's hooks by itself, for another agent may be the one to connect. Where we run
+inside that very agent, this is a finding.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ..config import Loaded
 from ..dialects import DIALECTS
 from ..dialects.base import Dialect, Group
 from ..model import HookSpec
-from . import choices, commands
+from . import choices, commands, tools
 from .base import Entry, Finding, Hook, Report
 from .notes import Files, concerns, event_of, finding
 
@@ -52,14 +53,20 @@ def inspect(loaded: Loaded, environ: Mapping[str, str]) -> Report:
     )
     of_files = [*(note for note, entry in left.items() if not entry), *_of_files(loaded, _twice, environ)]
     settings = loaded.settings
-    rules = settings.allow or settings.ask or settings.deny
+    rules = settings.allow or settings.ask or settings.deny or settings.limits
     if not (loaded.groups or loaded.notes or rules or settings.audit_file):
         of_files.append(Finding("", None, "", "no hook is configured: name hook files with --hooks or --config"))
     return Report(
         loaded.settings,
         tuple(entries),
         _each_once([*(note for entry in entries for note in entry.findings), *of_files]),
-        _each_once([*(note for entry in entries for note in entry.remarks), *_of_files(loaded, _remarks, environ)]),
+        _each_once(
+            [
+                *(note for entry in entries for note in entry.remarks),
+                *_of_files(loaded, _remarks, environ),
+                *tools.remarks(settings),
+            ]
+        ),
     )
 
 
@@ -109,8 +116,16 @@ def _entry(hook: Hook, place: Finding, noted: list[Finding]) -> Entry:
         fires=True,
         awaited=choices.is_awaited(hook),
         findings=(*noted, *(replace(place, text=text) for text in found)),
-        remarks=(place,) if place.text else (),
+        remarks=tuple(replace(place, text=text) for text in (place.text, _reach(spec)) if text),
     )
+
+
+def _reach(spec: HookSpec) -> str:
+    """Whom a hook that is a tool needs behind us; empty: it is none."""
+    if not spec.server:
+        return ""
+    needs = f"behind hookproxy, started with --name {shlex.quote(spec.server)}"
+    return f"the tool is called where its server {spec.server!r} is the one {needs}; no other can be asked"
 
 
 def _spelled(spec: HookSpec, dialect: Dialect, key: str) -> str:

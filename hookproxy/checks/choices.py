@@ -80,7 +80,7 @@ def never_matching(hook: Hook) -> Iterator[str]:
     servers = [name for name in names if matching.is_server(name) and not matches(f"{name}__tool")]
     for server in servers:
         yield f"matcher {written!r} never matches {server}'s tools: write {server}__.*"
-    if servers or hook.group.match_all_names:
+    if servers or hook.group.match_all_names or any(map(matches, _aliases(hook))):
         return
     if hook.group.tool_names is ToolNames.BARE:
         parts = [part.lstrip("^(") for part in written.split("|")]
@@ -93,11 +93,16 @@ def never_matching(hook: Hook) -> Iterator[str]:
             yield f"matcher {written!r} never matches: {_SEES_MCP}"
 
 
+def _aliases(hook: Hook) -> list[str]:
+    """The familiar names that tools have here."""
+    return [one.name for one in hook.settings.aliases if one.name]
+
+
 def never_meant(hook: Hook) -> Iterator[str]:
     """A sentence about an `if` whose tool can be none here."""
     rule = hook.spec.only_if
     name = rule.partition("(")[0].strip()
-    if not name or "*" in name:
+    if not name or "*" in name or name in _aliases(hook):
         return
     if hook.group.tool_names is ToolNames.BARE:
         if name.startswith("mcp__"):

@@ -6,7 +6,9 @@ It reads what `run` would read. Exit status: 0 clean; 1 findings (`checks` says 
 
     v         1
     settings  the keys of hookproxy.toml that concern every call; those of its tables as `audit_file` and so on, the
-              permission rules as the lists `allow`, `ask` and `deny`
+              permission rules as the lists `allow`, `ask` and `deny`; `aliases`, objects with tool, as (null: hooks
+              know the tool by its own names), arguments (the server's name by the hooks') and preset (null: none says
+              so); `limits`, objects with tool, calls, per, by
     hooks     one object for each hook, by file and line:
       file, line, key    where it is written; the file's absolute path; line null where it cannot be told
       dialect            null for a file in which no hook can fire
@@ -35,6 +37,7 @@ from rich.console import Console
 from rich.text import Text
 
 from .. import checks
+from ..aliases import Alias
 from ..checks.base import Entry, Finding, OnFailure, Report
 from ..config import load
 from ..errors import FINDINGS
@@ -90,12 +93,22 @@ def options() -> argparse.ArgumentParser:
 def _json(report: Report) -> str:
     document = {
         "v": VERSION,
-        "settings": asdict(report.settings),
+        "settings": _settings(report.settings),
         "hooks": [_members(entry) for entry in report.entries],
         "findings": [asdict(one) for one in report.findings],
         "remarks": [asdict(one) for one in report.remarks],
     }
     return json.dumps(document, indent=2) + "\n"  # ASCII: paths may hold what is no UTF-8
+
+
+def _settings(settings: Settings) -> dict[str, object]:
+    members = asdict(settings)
+    members["aliases"] = [
+        {"tool": one.tool, "as": one.name or None, "arguments": dict(one.arguments), "preset": one.preset or None}
+        for one in settings.aliases
+    ]
+    members["limits"] = [asdict(one) for one in settings.limits]
+    return members
 
 
 def _members(entry: Entry) -> dict[str, object]:
@@ -134,6 +147,7 @@ def _text(report: Report, cwd: str) -> str:
                 row(console, before, one.text)
             put(console, Text())
         _rules(console, report.settings)
+        _tools(console, report.settings)
         put(console, Text(_sum(report), "bold"))
     return shown.get()
 
@@ -150,6 +164,25 @@ def _rules(console: Console, settings: Settings) -> None:
     if settings.deny and not settings.hide_denied:
         row(console, label("listed"), "tools that are denied stay in tools/list")
     put(console, Text())
+
+
+def _tools(console: Console, settings: Settings) -> None:
+    """What hooks call tools, and how many calls are allowed."""
+    rows = [("alias", _alias(one)) for one in settings.aliases]
+    rows += [("limit", f"{one.tool}: {count(one.calls, 'call')} per {one.per}") for one in settings.limits]
+    if not rows:
+        return
+    put(console, Text("tools", "bold"))
+    for name, text in rows:
+        row(console, label(name), text)
+    put(console, Text())
+
+
+def _alias(one: Alias) -> str:
+    """The server's tool and arguments, each beside what hooks call it."""
+    renamed = ", ".join(f"{own} as {name}" for name, own in one.arguments.items())
+    seen = " ".join(part for part in (f"as {one.name}" if one.name else "", f"({renamed})" if renamed else "") if part)
+    return f"{one.tool} {seen}" + (f", by the preset {one.preset}" if one.preset else "")
 
 
 def _block(console: Console, entry: Entry, cwd: str) -> None:

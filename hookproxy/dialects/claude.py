@@ -15,6 +15,7 @@ from .base import Dialect, HookFile, HookList
 from .claude_told import TOOL_EVENTS
 from .hookfile import Table
 from .identities import IDENTITIES
+from .kinds import Kind
 
 TIMEOUT: Final = 600.0
 """Seconds that a command hook has where its entry does not say, as documented."""
@@ -54,12 +55,11 @@ _ELSEWHERE: Final = {
 _OTHER_TYPES: Final = {
     "prompt": "is impossible here: there is no model to ask",
     "agent": "is impossible here: there is no agent to start",
-    "mcp_tool": "is impossible here: the one MCP server in reach gets the agent's calls, and no others",
 }
 _GROUP_KEYS: Final = ("matcher", "hooks")
 _HOOK_KEYS: Final = (
     "type", "command", "args", "timeout", "if", "async", "asyncRewake", "once", "shell", "statusMessage",
-    "onFailure", "url", "headers", "allowedEnvVars",
+    "onFailure", "url", "headers", "allowedEnvVars", "server", "tool", "input",
 )  # fmt: skip
 _OF_PLUGINS: Final = re.compile(r"\$\{?(CLAUDE_PLUGIN_\w+|user_config\.\w+)")
 """What Claude Code fills in for the hooks of an installed plugin."""
@@ -107,7 +107,7 @@ def _group(file: HookFile, event: Event, group: Table) -> HookList:
     hooks: list[HookSpec] = []
     for entry in group.tables("hooks"):
         entry.require("type", 'write "type": "command"')
-        entry.choice("type", ("command", "http", *_OTHER_TYPES), "")
+        entry.choice("type", ("command", "http", "mcp_tool", *_OTHER_TYPES), "")
         impossible = _impossible(event, entry)
         if impossible:
             notes.append(f"{file.path}: {entry.path} does not run: {impossible}")
@@ -119,9 +119,9 @@ def _group(file: HookFile, event: Event, group: Table) -> HookList:
 
 def _hook(file: HookFile, event: Event, group: Table, entry: Table, matches: Callable[[str], bool]) -> HookSpec:
     entry.text("statusMessage")
-    post = kinds.post(entry, "allowedEnvVars") if entry.text("type") == "http" else None
-    command, words = ("", ()) if post else _command(file, entry)
-    places = _places(file)
+    kind = kinds.elsewhere(entry, "allowedEnvVars")
+    command, words = ("", ()) if kind else _command(file, entry)
+    kind = kind or Kind("command", hookfile.label_of(list(words)) if words else hookfile.label(command))
     on_failure = entry.choice("onFailure", ("block", "continue"), "continue")
     if "if" in entry.members:
         hookfile.compiled(entry, "if", matching.permission_rule)
@@ -129,21 +129,24 @@ def _hook(file: HookFile, event: Event, group: Table, entry: Table, matches: Cal
         dialect=CLAUDE.name,
         source=f"{file.path}: {entry.path}",
         event=event,
-        label=post.host if post else hookfile.label_of(list(words)) if words else hookfile.label(command),
+        label=kind.label,
         matcher=group.text("matcher"),
         matches=matches,
         argv=hookfile.located(words, file.project_dir),
         shell="" if words else command,
         cwd=file.project_dir,
-        env=() if post else tuple(places.items()),
+        env=tuple(_places(file).items()) if command else (),
         timeout=hookfile.timeout(entry, event, TIMEOUT),
         background=entry.flag("async") or entry.flag("asyncRewake"),
         fails_closed=on_failure == "block",
         only_if=entry.text("if"),
-        type=entry.text("type"),
-        url=post.url if post else "",
-        headers=post.headers if post else (),
-        allowed_env_vars=post.allowed_env_vars if post else (),
+        type=kind.type,
+        url=kind.post.url,
+        headers=kind.post.headers,
+        allowed_env_vars=kind.post.allowed_env_vars,
+        server=kind.server,
+        tool=kind.tool,
+        input=kind.input,
     )
 
 

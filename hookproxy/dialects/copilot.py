@@ -13,15 +13,14 @@ from msgspec.structs import replace
 from .. import matching
 from ..model import Event, HookSpec, Order
 from ..settings import ToolNames
-from . import copilot_answer, copilot_told, hookfile
+from . import copilot_answer, copilot_kind, copilot_told, hookfile
 from .base import Dialect, HookFile, HookList
+from .copilot_kind import CURRENT, NEWER_KEYS
 from .hookfile import Table
 from .identities import IDENTITIES
 
 TIMEOUT: Final = 30.0
 """Seconds: `timeoutSec`, "Default: 30"."""
-
-_CURRENT: Final = "copilot@current"
 
 _NO_PROMPT: Final = "prompts never pass through MCP"
 _NO_TURN: Final = "an MCP server is not told of turns and subagents"
@@ -41,12 +40,7 @@ _ELSEWHERE: Final = {
 }
 """The reference's other events in both spellings, and why they cannot occur behind MCP."""
 
-_PROMPT_IS_IMPOSSIBLE: Final = "type 'prompt' is impossible here: there is no prompt that it could be sent to"
 _HOOK_KEYS: Final = ("type", "bash", "powershell", "cwd", "env", "timeoutSec", "matcher")
-_NEWER_KEYS: Final = ("command", "exec", "args", "timeout")
-"""Of the current edition only."""
-_ONE_COMMAND: Final = ("bash", "powershell", "command")
-"""What `exec` excludes."""
 
 _TOOL_EVENTS: Final = (
     Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE, Event.PERMISSION_REQUEST,
@@ -89,32 +83,39 @@ def fits(members: Mapping[str, object]) -> bool:
 
 def _is_entry(entry: object) -> bool:
     """One flat object that says what it is: other systems have files of version 1 whose entries do not."""
-    return isinstance(entry, dict) and "hooks" not in entry and not entry.keys().isdisjoint(("type", *_ONE_COMMAND[:2]))
+    return (
+        isinstance(entry, dict) and "hooks" not in entry and not entry.keys().isdisjoint(("type", "bash", "powershell"))
+    )
 
 
 def _entry(newer: bool, file: HookFile, event_name: str, entry: Table) -> HookList:
     """One entry: the hook that runs, or a note why it does not, and notes on what else is not as it seems."""
     source = f"{file.path}: {entry.path}"
-    impossible = _of_other_type(newer, event_name, entry)
-    argv = () if impossible else _argv(newer, entry)
-    if not argv:
+    event = EVENTS[event_name]
+    impossible = copilot_kind.impossible(newer, event, entry)
+    post = copilot_kind.post(file.environ, event, entry)
+    argv = () if impossible or post.url else copilot_kind.argv(newer, entry)
+    if not argv and not post.url:
         reason = impossible or "it is for PowerShell only, which is not supported"
         return HookList((), (f"{source} does not run: {reason}",))
-    event = EVENTS[event_name]
     folder = _folder(file.project_dir, entry.text("cwd"))
-    env, unset = _env(entry, file.environ)
+    env, unset = _env(entry, file.environ) if argv else ([], [])
     matches, remarks = _matcher(newer, event_name, entry)
     hook = HookSpec(
-        dialect=_CURRENT if newer else COPILOT.name,
+        dialect=CURRENT if newer else COPILOT.name,
         source=source,
         event=event,
-        label=hookfile.label(argv[2]) if argv[:2] == ("bash", "-c") else hookfile.label_of(list(argv)),
+        label=post.host or (hookfile.label(argv[2]) if argv[:2] == ("bash", "-c") else hookfile.label_of(list(argv))),
         matcher=entry.text("matcher"),
         matches=matches,
         argv=hookfile.located(argv, folder),
         cwd=folder,
-        env=(("COPILOT_PROJECT_DIR", file.project_dir), *env),
+        env=(("COPILOT_PROJECT_DIR", file.project_dir), *env) if argv else (),
         timeout=entry.seconds("timeout" if newer and "timeoutSec" not in entry.members else "timeoutSec", TIMEOUT),
+        type="http" if post.url else "command",
+        url=post.url,
+        headers=post.headers,
+        allowed_env_vars=post.allowed_env_vars,
         event_name=event_name,
         traits=frozenset({copilot_told.OBJECT} if file.options.get("tool_args") == "object" else ()),
         unasked=event is Event.PERMISSION_REQUEST and file.options.get("fire_permission_request") == "always",
@@ -123,48 +124,6 @@ def _entry(newer: bool, file: HookFile, event_name: str, entry: Table) -> HookLi
         remarks.append(f"a timeout of {hook.timeout:g} seconds is longer than agents wait for a call")
     remarks += [f"env: ${name} is not set, and counts as empty" for name in unset]
     return HookList((hook,), (*_unknown_keys(newer, entry), *(f"{source}: {remark}" for remark in remarks)))
-
-
-def _of_other_type(newer: bool, event_name: str, entry: Table) -> str:
-    """Why an entry that is no command does not run; empty: it is a command."""
-    if not newer:
-        entry.require("type", 'write "type": "command"')
-    kind = entry.choice("type", ("command", "prompt", "http") if newer else ("command", "prompt"), "command")
-    if kind == "prompt":
-        entry.require("prompt")
-        entry.text("prompt")
-        elsewhere = "" if EVENTS[event_name] is Event.SESSION_START else ", and known to sessionStart only"
-        return _PROMPT_IS_IMPOSSIBLE + elsewhere
-    return "type 'http' is not supported yet" if kind == "http" else ""
-
-
-def _argv(newer: bool, entry: Table) -> tuple[str, ...]:
-    """The command; empty where there is one for PowerShell only. Raises ConfigError where there is none."""
-    if newer and "exec" in entry.members:
-        beside = next((key for key in _ONE_COMMAND if key in entry.members), "")
-        if beside:
-            raise entry.wrong(
-                "exec", f"stands beside {beside}", "one entry has either exec and args or a shell command"
-            )
-        return (_command(entry, "exec"), *(entry.texts("args") or ()))
-    if newer and "args" in entry.members:
-        raise entry.wrong("args", "is for exec, which is missing")
-    powershell = "powershell" in entry.members and _command(entry, "powershell")
-    for key in ("bash", "command") if newer else ("bash",):
-        if key in entry.members:
-            return ("bash", "-c", _command(entry, key))
-    if not powershell:
-        newer_key = next((key for key in _NEWER_KEYS if key in entry.members), "")
-        hint = f'{newer_key!r} is for dialect = "{_CURRENT}"' if newer_key and not newer else ""
-        raise entry.wrong("", "needs one of bash and powershell", hint or 'write "bash": "./guard.sh"')
-    return ()
-
-
-def _command(entry: Table, key: str) -> str:
-    command = entry.text(key)
-    if not command.strip():
-        raise entry.wrong(key, "is empty")
-    return command
 
 
 def _folder(project: str, cwd: str) -> str:
@@ -215,9 +174,9 @@ def _anchored(pattern: str) -> Callable[[str], bool]:
 
 def _unknown_keys(newer: bool, entry: Table) -> list[str]:
     """Keys of the other edition, and unknown ones that look like known ones; others are left alone."""
-    others = [] if newer else [key for key in _NEWER_KEYS if key in entry.members]
-    return _misspelt(entry, (*_HOOK_KEYS, *_NEWER_KEYS, "comment")) + [  # a comment is no command
-        f"{entry.where}: {entry.place(key)} is ignored: it is known to {_CURRENT} only" for key in others
+    others = [] if newer else [key for key in NEWER_KEYS if key in entry.members]
+    return _misspelt(entry, (*_HOOK_KEYS, *NEWER_KEYS, "comment")) + [  # a comment is no command
+        f"{entry.where}: {entry.place(key)} is ignored: it is known to {CURRENT} only" for key in others
     ]
 
 
@@ -256,7 +215,7 @@ COPILOT: Final = Dialect(
 
 COPILOT_CURRENT: Final = replace(
     COPILOT,
-    name=_CURRENT,
+    name=CURRENT,
     described_by="GitHub's hooks reference, docs.github.com/en/copilot/reference/hooks-reference, as of autumn 2026",
     unavailable={**_ELSEWHERE, "userPromptTransformed": _NO_PROMPT},
     fields=copilot_answer.CURRENT_FIELDS,

@@ -121,7 +121,10 @@ def read(spec: HookSpec, result: HookResult) -> Verdict:
 
 
 def read_current(spec: HookSpec, result: HookResult) -> Verdict:
-    """The same in the current edition, where failures of preToolUse hooks deny; "timeouts are always fail-open"."""
+    """The same in the current edition, where failures of preToolUse commands deny.
+
+    "Timeouts are always fail-open", and HTTP hooks are so too: their failure "falls through".
+    """
     result = replace(result, stdout=_without_progress(result.stdout))
     exited = result.ended is Ended.EXITED
     if exited and result.code == SPEAKS and spec.event is Event.PRE_TOOL_USE:
@@ -130,7 +133,7 @@ def read_current(spec: HookSpec, result: HookResult) -> Verdict:
         return printed.aside(spec, _recovery(result))
     verdict = _verdict(spec, result, _CURRENT_ANSWERS)
     errored = result.ended in (Ended.SIGNALLED, Ended.NOT_STARTED, Ended.FAILED) or (exited and result.code)
-    if errored and spec.event is Event.PRE_TOOL_USE:
+    if errored and spec.event is Event.PRE_TOOL_USE and spec.type != "http":
         verdict = replace(verdict, trouble=f"{ERRORED}: {verdict.trouble}", fails_closed=True)
     return printed.aside(spec, verdict)
 

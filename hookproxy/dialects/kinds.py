@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -62,7 +63,11 @@ class Post(Struct, frozen=True):
         """Whom people know it by."""
         from urllib.parse import urlsplit  # 3 ms, where there is such a hook
 
-        return urlsplit(self.url).hostname or ""
+        return (urlsplit(self.url).hostname or "") if self.url else ""
+
+
+NOWHERE: Final = Post("", (), ())
+"""Of a hook of another type."""
 
 
 class Kind(Struct, frozen=True):
@@ -73,7 +78,10 @@ class Kind(Struct, frozen=True):
     argv: tuple[str, ...] = ()
     shell: str = ""
     call: str = ""
-    post: Post = Post("", (), ())
+    post: Post = NOWHERE
+    server: str = ""
+    tool: str = ""
+    input: bytes = b"{}"
     concurrent: bool = False
     warm_max_age: float = 600.0
     warm_spares: int = 1
@@ -107,6 +115,31 @@ def kind_of(entry: Table, folder: str) -> Kind:
         warm_max_age=entry.seconds("warm_max_age", 600.0),
         warm_spares=_spares(entry),
     )
+
+
+def elsewhere(entry: Table, allowed_key: str) -> Kind | None:
+    """How the hook of an entry runs that is a web service or a tool of a server; None: it is another. As `post`."""
+    match entry.text("type"):
+        case "http":
+            address = post(entry, allowed_key)
+            return Kind("http", address.host, post=address)
+        case "mcp_tool":
+            return _mcp_tool(entry)
+        case _:
+            return None
+
+
+def _mcp_tool(entry: Table) -> Kind:
+    for key in ("server", "tool"):
+        entry.require(key, 'write "server": "NAME" and "tool": "NAME"')
+        if not entry.text(key):
+            raise entry.wrong(key, "is empty")
+    try:
+        given = json.dumps(entry.table("input").members).encode()
+    except (RecursionError, ValueError) as problem:
+        raise entry.wrong("input", f"cannot be written as JSON: {problem}") from None
+    tool = entry.text("tool")
+    return Kind("mcp_tool", tool, server=entry.text("server"), tool=tool, input=given)
 
 
 def warmed(

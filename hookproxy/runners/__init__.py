@@ -10,7 +10,7 @@ import anyio
 
 from ..model import HookSpec
 from . import command
-from .base import Keep, Kept, Runner, Say
+from .base import CallTool, Keep, Kept, Runner, Say, no_server
 
 RUNNERS: Final[dict[str, Runner]] = {"command": command.run}
 """What needs no more than an occasion."""
@@ -24,8 +24,8 @@ _END: Final = 2.0  # seconds for the end of all that is kept
 class Runners:
     """The runners that these hooks need, for one run of the proxy."""
 
-    def __init__(self, hooks: Iterable[HookSpec], say: Say) -> None:
-        """Raises ConfigError for a hook that cannot run."""
+    def __init__(self, hooks: Iterable[HookSpec], say: Say, call_tool: CallTool = no_server) -> None:
+        """Raises ConfigError for a hook that cannot run. `call_tool` calls tools of the server behind us."""
         hooks = list(hooks)
         self.by_type = dict(RUNNERS)
         self._kept: list[Kept] = []
@@ -35,6 +35,8 @@ class Runners:
                 kept = keep(of_kind, say)
                 self._kept.append(kept)
                 self.by_type[kind] = kept.run
+        if any(spec.type == "mcp_tool" for spec in hooks):
+            self.by_type["mcp_tool"] = import_module(".mcp_tool", __package__).through(call_tool)
 
     async def __aenter__(self) -> Self:
         """What is kept ends with the block, however that ends."""

@@ -19,6 +19,22 @@ Say = Callable[[HookSpec, str], None]
 """Tells people something about a hook, in one sentence without a full stop. Never blocks."""
 
 
+CallTool = Callable[[str, str, bytes], Coroutine[None, None, bytes]]
+"""Calls a tool of a server with these arguments, a JSON object, and gives the text of its answer. Raises NoAnswer.
+
+On cancel the server is told that nobody waits any more.
+"""
+
+
+class NoAnswer(Exception):
+    """A hook that was asked gave no answer; the message says why, to stand as `Verdict.trouble`."""
+
+
+async def no_server(_server: str, _tool: str, _arguments: bytes) -> bytes:
+    """The CallTool of whom no server stands behind. Raises NoAnswer."""
+    raise NoAnswer("cannot be asked: no server is connected")
+
+
 class Kept(Struct, frozen=True):
     """A runner that keeps something from one occasion to the next: processes, connections, threads."""
 

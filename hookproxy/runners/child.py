@@ -86,6 +86,10 @@ class Child:
         with anyio.move_on_after(patience):
             await asyncio.wait([self.gone])
         self.kill()
+        await self.reaped()
+
+    async def reaped(self) -> None:
+        """Wait until it is, also where we are being cancelled; it has been killed."""
         with anyio.move_on_after(process.REAP_LIMIT, shield=True):
             await asyncio.wait([self.gone])
 

@@ -11,18 +11,21 @@ import asyncio
 import ssl
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import SplitResult, urlsplit
 
-import anyio
-import httpx2
+import h11
 
 from ..dialects.kinds import VARIABLE
 from ..errors import ConfigError
 from ..model import Document, Ended, HookResult, HookSpec
 from ..process import OUTPUT_LIMIT
-from .base import Kept, Say
+from .base import Kept, NoAnswer, Say
+from .connection import Connection, connect
+from .watch import Limit, watch_of
 
 _IDLE: Final = 60.0  # seconds that a connection is kept: whether the other side has closed it is seen before its use
-_CONNECTING: Final = 0.4  # of the timeout, for a connection and for its handshake
+_RESTING: Final = 20  # connections that are kept for one address: as many as calls are often in flight
+_CONNECTING: Final = 0.4  # of the timeout, for a connection and its handshake
 _LONGEST_CONNECTING: Final = 10.0  # seconds
 _OURS: Final = {
     "Content-Type": "application/json",
@@ -30,51 +33,106 @@ _OURS: Final = {
     "Accept-Encoding": "identity",  # what is unpacked has no limit
     "User-Agent": "hookproxy",
 }
+_PROBLEMS: Final = (OSError, UnicodeError, h11.ProtocolError)
+"""What goes wrong outside: with the network, TLS, a name that none can have, an answer that is no HTTP."""
 
 
 def keep(hooks: list[HookSpec], _say: Say) -> Kept:
     """As `base.Keep`. Connects when the first document is to be posted."""
-    addresses = {spec.url: _address(spec) for spec in hooks}
-    context = ssl.create_default_context() if any(one.scheme == "https" for one in addresses.values()) else False
-    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=_IDLE)
-    transport = httpx2.AsyncHTTPTransport(verify=context, trust_env=False, limits=limits)
-    # verify=False is for plain HTTP alone: without it all authorities would be loaded, which takes 20 ms
+    addresses = [_address(spec) for spec in hooks]
+    context = _context() if any(one.scheme == "https" for one in addresses) else None  # it takes 20 ms to make
+    services = {id(spec): _Service(spec, one, context) for spec, one in zip(hooks, addresses, strict=True)}
 
     async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
         loop = asyncio.get_running_loop()
         begun = loop.time()
         ended, body, detail = Ended.FAILED, b"", ""
         try:
-            request = _request(spec, addresses[spec.url], document, env)
-            with anyio.fail_after(spec.timeout):
-                body = await _posted(transport, request)
+            with Limit(watch_of(loop), spec.timeout):
+                body = await services[id(spec)].post(bytes(document.stdin), env)
             ended = Ended.EXITED
         except TimeoutError:
             ended = Ended.TIMED_OUT
-        except _NoAnswer as problem:
+        except NoAnswer as problem:
             detail = str(problem)
-        except httpx2.HTTPError as problem:
+        except _PROBLEMS as problem:
             detail = f"could not be asked: {_reason(problem)}"
         return HookResult(ended, stdout=body, ms=(loop.time() - begun) * 1000, detail=detail)
 
-    return Kept(run, transport.aclose)
+    async def aclose() -> None:
+        for service in services.values():
+            service.close()
+        await asyncio.sleep(0)  # the loop closes them now
+
+    return Kept(run, aclose)
 
 
-class _NoAnswer(Exception):
-    """There is no answer; the message says why, to stand as `Verdict.trouble`."""
+def _context() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
 
 
-def _address(spec: HookSpec) -> httpx2.URL:
+class _Service:
+    """Where a hook's documents are posted, and the connections to it that rest."""
+
+    def __init__(self, spec: HookSpec, address: SplitResult, context: ssl.SSLContext | None) -> None:
+        self._spec = spec
+        self._address = address
+        self._target = f"{address.path or '/'}{f'?{address.query}' if address.query else ''}"
+        self._context = context if address.scheme == "https" else None
+        self._port = address.port or (443 if self._context else 80)
+        self._connecting = min(spec.timeout * _CONNECTING, _LONGEST_CONNECTING)
+        self._resting: list[Connection] = []
+        self._env: Mapping[str, str] | None = None
+        self._headers: list[tuple[str, str]] = []
+
+    async def post(self, document: bytes, env: Mapping[str, str]) -> bytes:
+        """The answer's body. Raises NoAnswer, and what stands in _PROBLEMS."""
+        if self._env is not env:  # nearly never: all hooks of a dialect inherit the same
+            headers = {"Host": self._address.netloc, **_headers(self._spec, env)}
+            self._headers, self._env = list(headers.items()), env
+        length = ("Content-Length", str(len(document)))
+        request = h11.Request(method="POST", target=self._target, headers=[*self._headers, length])
+        connection = self._rested() or await self._connected()
+        try:
+            return await _answer(connection, request, document)
+        finally:
+            if len(self._resting) < _RESTING and connection.rests():
+                self._resting.append(connection)
+            else:
+                connection.close()
+
+    def _rested(self) -> Connection | None:
+        while self._resting:
+            connection = self._resting.pop()
+            if connection.is_fit(_IDLE):
+                return connection
+            connection.close()
+        return None
+
+    async def _connected(self) -> Connection:
+        return await connect(self._address.hostname or "", self._port, self._context, self._connecting)
+
+    def close(self) -> None:
+        """Close all connections that rest."""
+        for connection in self._resting:
+            connection.close()
+        self._resting.clear()
+
+
+def _address(spec: HookSpec) -> SplitResult:
     """The address as it is connected to, which must be what the configuration was judged by. Raises ConfigError."""
-    address = httpx2.URL(spec.url)
-    loopback = address.host == "localhost" or address.host == "::1" or address.host.startswith("127.")
-    if address.userinfo or not (address.scheme == "https" or (address.scheme == "http" and loopback)):
+    address = urlsplit(spec.url)
+    host = address.hostname or ""
+    loopback = host in ("localhost", "::1") or (host.startswith("127.") and host.replace(".", "").isdigit())
+    if not host or "@" in address.netloc or not (address.scheme == "https" or (address.scheme == "http" and loopback)):
         raise ConfigError(spec.source, f"{spec.url!r} is no address of a hook", 'write "https://host/path"')
     return address
 
 
 def _headers(spec: HookSpec, env: Mapping[str, str]) -> dict[str, str]:
-    """The headers with their variables' values. Raises _NoAnswer where one has none that can be sent."""
+    """The headers with their variables' values. Raises NoAnswer where one has none that can be sent."""
     headers = dict(_OURS)
     for name, written in spec.headers:
         for found in VARIABLE.finditer(written):
@@ -82,7 +140,7 @@ def _headers(spec: HookSpec, env: Mapping[str, str]) -> dict[str, str]:
             value = env.get(variable, "")
             if not value or not value.isascii() or not value.isprintable():
                 why = "holds what no header can" if value else "is not set"
-                raise _NoAnswer(f"is not asked: the variable {variable}, which its header {name} needs, {why}")
+                raise NoAnswer(f"is not asked: the variable {variable}, which its header {name} needs, {why}")
         value = VARIABLE.sub(lambda found: env[found[1] or found[2]], written)
         for same in [one for one in headers if one.lower() == name.lower()]:
             del headers[same]
@@ -90,41 +148,24 @@ def _headers(spec: HookSpec, env: Mapping[str, str]) -> dict[str, str]:
     return headers
 
 
-def _request(spec: HookSpec, address: httpx2.URL, document: Document, env: Mapping[str, str]) -> httpx2.Request:
-    """Raises _NoAnswer. Its own limit for connecting ends before ours: a handshake that is cancelled is not closed."""
-    limits = {"timeout": {"connect": min(spec.timeout * _CONNECTING, _LONGEST_CONNECTING)}}
-    headers = _headers(spec, env)
-    return httpx2.Request("POST", address, headers=headers, content=bytes(document.stdin), extensions=limits)
+async def _answer(connection: Connection, request: h11.Request, document: bytes) -> bytes:
+    """The body of a good answer. Raises NoAnswer, and then the rest of the answer is not read."""
+    answer = await connection.ask(request, document)
+    if not 200 <= answer.status_code < 300:
+        redirects = ", and redirects are not followed" if 300 <= answer.status_code < 400 else ""
+        raise NoAnswer(f"answered with status {answer.status_code}{redirects}")
+    headers = {name: value.lower() for name, value in answer.headers}
+    if headers.get(b"content-encoding", b"identity") != b"identity":
+        raise NoAnswer("answered with a packed body, which was not asked for")
+    if headers.get(b"content-type", b"").startswith(b"text/html"):
+        raise NoAnswer("answered with a page for people: is the address the hook's?")
+    body = await connection.body(OUTPUT_LIMIT)
+    if body is None:
+        raise NoAnswer(f"answered with more than {OUTPUT_LIMIT} bytes")
+    return body
 
 
-async def _posted(transport: httpx2.AsyncHTTPTransport, request: httpx2.Request) -> bytes:
-    """The answer's body. Raises _NoAnswer and HTTPError."""
-    response = await transport.handle_async_request(request)
-    try:
-        return await _body(response)
-    finally:
-        with anyio.CancelScope(shield=True):
-            await response.aclose()
-
-
-async def _body(response: httpx2.Response) -> bytes:
-    if not 200 <= response.status_code < 300:
-        redirects = ", and redirects are not followed" if 300 <= response.status_code < 400 else ""
-        raise _NoAnswer(f"answered with status {response.status_code}{redirects}")
-    if response.headers.get("content-encoding", "identity") != "identity":
-        raise _NoAnswer("answered with a packed body, which was not asked for")
-    if response.headers.get("content-type", "").startswith("text/html"):
-        raise _NoAnswer("answered with a page for people: is the address the hook's?")
-    pieces, size = [], 0
-    async for piece in response.aiter_raw():
-        size += len(piece)
-        if size > OUTPUT_LIMIT:
-            raise _NoAnswer(f"answered with more than {OUTPUT_LIMIT} bytes")
-        pieces.append(piece)
-    return b"".join(pieces)
-
-
-def _reason(problem: httpx2.HTTPError) -> str:
+def _reason(problem: Exception) -> str:
     """In a few words; the deepest error says most."""
     deepest: BaseException = problem
     while (cause := deepest.__cause__ or deepest.__context__) is not None:

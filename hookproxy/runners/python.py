@@ -23,6 +23,7 @@ from ..errors import ConfigError
 from ..model import Document, Ended, HookResult, HookSpec
 from .base import Kept, Say
 from .threads import Threads, TooManyStuck
+from .watch import Limit, watch_of
 
 Function = Callable[[object], object]
 
@@ -204,18 +205,32 @@ class _Tasks:
         """What the coroutine gives. Raises TimeoutError, and what it raises. On cancel it is cancelled."""
         coroutine = function()
         assert inspect.iscoroutine(coroutine)
-        task: asyncio.Task[bytes] = asyncio.get_running_loop().create_task(coroutine)
+        loop = asyncio.get_running_loop()
+        over = loop.create_future()
+        task: asyncio.Task[bytes] = loop.create_task(coroutine)
+        task.add_done_callback(lambda _task: None if over.done() else over.set_result(None))
         try:
-            await asyncio.wait({task}, timeout=seconds)
-        finally:
-            if not task.done():
-                self._tasks.add(task)
-                task.add_done_callback(self._ended)
-                task.cancel()
-        if not task.done():
-            await asyncio.wait({task}, timeout=_GRACE)
-            raise TimeoutError
+            with Limit(watch_of(loop), seconds):
+                await over
+        except asyncio.CancelledError:
+            self._leave(task)
+            raise
+        except TimeoutError:
+            if self._leave(task):
+                await asyncio.wait({task}, timeout=_GRACE)
+            raise
+        if task.cancelled():  # not by us: to raise that here would look as if the call had been
+            raise _Raised("raised CancelledError")
         return task.result()
+
+    def _leave(self, task: asyncio.Task[bytes]) -> bool:
+        """Cancel what nobody waits for any more; False: it has just ended."""
+        if task.done():
+            self._ended(task)
+            return False
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task.cancel()
 
     def _ended(self, task: asyncio.Task[bytes]) -> None:
         self._tasks.discard(task)

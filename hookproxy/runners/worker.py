@@ -14,14 +14,13 @@ from typing import Final
 
 import anyio
 import msgspec
-from msgspec.structs import replace
 
 from .. import wire
 from ..model import Document, Ended, HookResult, HookSpec
 from . import command
 from .base import Kept, Say
 from .child import Child
-from .watch import watch_of
+from .watch import Limit, watch_of
 
 _FAREWELL: Final = 0.3  # seconds from the end of its input until it is killed: enough to write down what it knows
 _PAUSE: Final = 0.1  # seconds before a second start in vain, doubled for each one after that
@@ -57,7 +56,9 @@ class _Worker:
         self._asked: dict[str, asyncio.Future[bytes]] = {}
         self._given_up: set[str] = set()  # ids of a concurrent worker whose answers nobody waits for any more
         self._ids = count(1)
-        self._turn = anyio.Lock(fast_acquire=True)
+        self._loop = asyncio.get_running_loop()
+        self._watch = watch_of(self._loop)
+        self._turn = asyncio.Lock()
         self._vain = 0  # times in a row that it ended before it had answered anything
         self._not_before = 0.0  # on the loop's clock
         self._closed = False
@@ -67,71 +68,71 @@ class _Worker:
 
         A timeout ends the worker; so does a cancel, unless it tells its answers apart.
         """
-        loop = asyncio.get_running_loop()
-        begun = loop.time()
+        begun = self._loop.time()
         try:
-            with anyio.fail_after(self._spec.timeout):
-                result = await self._in_turn(document, env)
+            with Limit(self._watch, self._spec.timeout):
+                if self._spec.concurrent:
+                    return await self._ask(document, env, begun)
+                async with self._turn:
+                    return await self._ask(document, env, begun)
         except TimeoutError:
             if self._spec.concurrent:  # else it has been ended, unless another's document kept it busy
-                self._drop("was ended, for it took too long with another document")
-            result = HookResult(Ended.TIMED_OUT)
-        return replace(result, ms=(loop.time() - begun) * 1000)
+                await self._drop("was ended, for it took too long with another document")
+            return HookResult(Ended.TIMED_OUT, ms=self._since(begun))
 
-    async def _in_turn(self, document: Document, env: Mapping[str, str]) -> HookResult:
-        if self._spec.concurrent:
-            return await self._ask(document, env)
-        async with self._turn:
-            return await self._ask(document, env)
-
-    async def _ask(self, document: Document, env: Mapping[str, str]) -> HookResult:
+    async def _ask(self, document: Document, env: Mapping[str, str], begun: float) -> HookResult:
         try:
-            child = await self._living(document, env)
+            child = self._child or await self._living(document, env)
         except (OSError, ValueError) as error:
-            return command.not_started(self._spec, error)
+            return command.not_started(self._spec, error, self._since(begun))
         number = str(next(self._ids))
-        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._asked[number] = answer
+        self._asked[number] = answer = self._loop.create_future()
         try:
-            child.write(self._line(number, bytes(document.stdin)))
-            said = await answer
+            child.write(self._line(number, document.stdin))
+            said: bytes = await answer
         except _Failed as failure:
-            return HookResult(Ended.FAILED, stderr=child.said(), detail=str(failure))
+            return HookResult(Ended.FAILED, 0, b"", child.said(), self._since(begun), detail=str(failure))
         except asyncio.CancelledError:
-            self._abandon(child, number)
+            if not answer.cancelled():  # it has come just now; an exception in it must be looked at
+                answer.exception()
+            elif number in self._asked:  # else it has come since
+                await self._abandon(child, number)
             raise
         finally:
             self._asked.pop(number, None)
-        return HookResult(Ended.EXITED, 0, said, child.said())
+        return HookResult(Ended.EXITED, 0, said, child.said(), self._since(begun))
 
-    def _abandon(self, child: Child, number: str) -> None:
+    def _since(self, begun: float) -> float:
+        """Milliseconds."""
+        return (self._loop.time() - begun) * 1000
+
+    async def _abandon(self, child: Child, number: str) -> None:
         """Nobody waits for this answer any more; it must not be taken for the next."""
         self._asked.pop(number, None)
         if child is not self._child:
             return
         self._given_up.add(number)
         if not self._spec.concurrent or len(self._given_up) > _GIVEN_UP:
-            self._drop("was ended, for it had not answered when its call was over")
+            await self._drop("was ended, for it had not answered when its call was over")
 
     async def _living(self, document: Document, env: Mapping[str, str]) -> Child:
         """The process, started where there is none. Raises OSError or ValueError."""
         while self._child is None:
-            loop = asyncio.get_running_loop()
-            if (pause := self._not_before - loop.time()) > 0:
-                await anyio.sleep(pause)
+            if (pause := self._not_before - self._loop.time()) > 0:
+                await asyncio.sleep(pause)
                 continue
             if self._closed:
                 raise ValueError("the session has ended")
             self._given_up.clear()
             hook = command.prepared(self._spec, document, env)
             pid, fds, _ = command.start(hook)
-            self._child = Child(watch_of(loop), pid, fds, self._read, self._fail)
+            self._child = Child(self._watch, pid, fds, self._read, self._fail)
             self._children = [one for one in self._children if not one.gone.done()] + [self._child]
         return self._child
 
-    def _line(self, number: str, document: bytes) -> bytes:
+    def _line(self, number: str, document: bytes | bytearray) -> bytes:
         """The document on one line, whatever its reader takes for the end of one."""
-        line = wire.one_line(document.strip().replace(b"\n", b" "))
+        line = wire.one_line(bytes(document).strip().replace(b"\n", b" "))
         if self._spec.concurrent:
             line = b'{"id":"%b"%b%b' % (number.encode(), b"" if line[1:].strip() == b"}" else b",", line[1:])
         return line + b"\n"
@@ -154,7 +155,7 @@ class _Worker:
             for line in lines:
                 self._answered(line)
         except _Failed as failure:
-            self._drop(str(failure))
+            self._distrust(child, str(failure))
             return
         if lines:
             child.printed[:] = rest
@@ -173,6 +174,9 @@ class _Worker:
             self._given_up.discard(number)
             return
         waiting = self._asked.get(number)
+        if waiting is not None and waiting.cancelled():  # whoever asked is about to learn that
+            del self._asked[number]
+            return
         if waiting is None or waiting.done():
             raise _Failed("printed something that nobody had asked for")
         if self._spec.concurrent:
@@ -189,12 +193,17 @@ class _Worker:
         except (KeyError, ValueError):
             raise _Failed("answered without the id of its document") from None
 
-    def _drop(self, why: str) -> None:
+    async def _drop(self, why: str) -> None:
+        """End it, and wait for it: nobody waits for its answer any more, and others have trouble."""
+        if self._child is not None:
+            child = self._distrust(self._child, why)
+            await child.reaped()
+
+    def _distrust(self, child: Child, why: str) -> Child:
         """End it, for it cannot be trusted any more: whoever waits for it has trouble."""
-        child = self._child
-        if child is not None:
-            child.kill()
-            self._fail(child, why)
+        child.kill()
+        self._fail(child, why)
+        return child
 
     def _fail(self, child: Child, why: str) -> None:
         """It is dead: who waits for it has trouble, and it may be some time until it is started again."""
@@ -202,7 +211,7 @@ class _Worker:
             return
         self._child = None
         if self._vain:
-            self._not_before = asyncio.get_running_loop().time() + min(_PAUSE * 2 ** (self._vain - 1), _LONGEST_PAUSE)
+            self._not_before = self._loop.time() + min(_PAUSE * 2 ** (self._vain - 1), _LONGEST_PAUSE)
         self._vain = min(self._vain + 1, 10)
         if not self._awaited and not self._closed:
             self._say(f"the worker {why}; it is started again when it is needed")

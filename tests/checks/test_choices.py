@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from hookproxy import matching, policy
+from hookproxy.aliases import Alias
 from hookproxy.checks.base import Hook, OnFailure
 from hookproxy.checks.choices import is_awaited, never_matching, never_meant, odd_timeout, on_failure
 from hookproxy.decision import Refuse
@@ -200,3 +201,17 @@ def test_a_long_timeout_where_nobody_waits_or_that_nobody_wrote_is_left_alone() 
     assert list(odd_timeout(hook(replace(long, background=True)))) == []
     group = replace(CLAUDE, dialect=replace(CLAUDE.dialect, default_timeout=7200))
     assert list(odd_timeout(hook(long, group))) == []
+
+
+def test_a_matcher_and_a_rule_that_name_an_alias_are_left_alone() -> None:
+    aliased = Settings(aliases=(Alias("run", "Bash"), Alias("quiet", "", {"path": "p"})))
+    for matcher, rule, group in (
+        ("Bash|Edit", "Bash(rm *)", CLAUDE),
+        ("^Bash$", "Bash", CLAUDE),
+        ("Bash", "Bash", BARE),
+    ):
+        spec = replace(SPEC, matcher=matcher, matches=matching.claude(matcher), only_if=rule)
+        one = Hook(spec, group, aliased, {})
+        assert [*never_matching(one), *never_meant(one)] == []
+        if group is CLAUDE and matcher != "^Bash$":
+            assert len([*never_matching(hook(spec, group)), *never_meant(hook(spec, group))]) == 2

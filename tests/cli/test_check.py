@@ -363,3 +363,31 @@ def test_what_is_said_of_an_entry_that_never_runs_depends_on_what_is_known(clean
     write(clean, PreToolUse=[*idle, {"hooks": [{"type": "command", "command": "true"}]}])
     shown = check(clean, "--hooks", "claude=settings.json").stdout
     assert "\n  event    PreToolUse, but never asked\n" in shown
+
+
+def test_aliases_and_limits_are_shown_with_both_names(tmp_path: Path) -> None:
+    text = (
+        '[tools.run]\nas = "Bash"\narguments = { command = "cmd", timeout = "\\u001b[1m" }\n[tools.log]\n'
+        'arguments = { path = "repo" }\n[[limits]]\ntool = "B*"\ncalls = 1\nper = "day"\n'
+    )
+    (tmp_path / "hookproxy.toml").write_text(text)
+    ended = check(tmp_path, "--config", "hookproxy.toml")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout == (
+        "tools\n  alias    run as Bash (cmd as command, \\x1b[1m as timeout)\n  alias    log (repo as path)\n"
+        "  limit    B*: 1 call per day\n\nno hooks, no warnings\n"
+    )
+    settings = json.loads(check(tmp_path, "--config", "hookproxy.toml", "--json").stdout)["settings"]
+    assert settings["aliases"] == [
+        {"tool": "run", "as": "Bash", "arguments": {"command": "cmd", "timeout": "\x1b[1m"}, "preset": None},
+        {"tool": "log", "as": None, "arguments": {"path": "repo"}, "preset": None},
+    ]
+    assert settings["limits"] == [{"tool": "B*", "calls": 1, "per": "day", "by": "limits[0]"}]
+
+
+def test_what_a_preset_leaves_alone_is_told_and_is_no_finding(tmp_path: Path) -> None:
+    (tmp_path / "hookproxy.toml").write_text('preset = "playwright"\n[[hooks.PreToolUse]]\ncommand = "true"\n')
+    ended = check(tmp_path, "--config", "hookproxy.toml")
+    assert ended.returncode == 0
+    assert "note: preset playwright: hooks know these of @playwright/mcp by their own names alone: " in ended.stdout
+    assert "browser_navigate as WebFetch, by the preset playwright" in ended.stdout

@@ -13,6 +13,7 @@ OF_OTHER_TYPES = {
     part.name: part.default
     for part in fields(HookSpec)
     if part.name in {"call", "url", "headers", "allowed_env_vars", "concurrent", "warm_max_age", "warm_spares"}
+    or part.name in {"server", "tool", "input"}
 }
 """What only hooks have that are no plain commands."""
 
@@ -155,3 +156,16 @@ def test_the_dialect_is_described() -> None:
     }  # fmt: skip
     assert CLAUDE.answers
     assert all(name == event for name, event in CLAUDE.events.items())
+
+
+def test_a_tool_of_a_server_is_a_hook() -> None:
+    entry: dict[str, object] = {
+        "type": "mcp_tool",
+        "server": "policy",
+        "tool": "check",
+        "input": {"a": ["${tool_input.x}", 1.0]},
+    }
+    hook = one(entry)
+    assert (hook.type, hook.server, hook.tool, hook.label) == ("mcp_tool", "policy", "check", "check")
+    assert json.loads(hook.input) == {"a": ["${tool_input.x}", 1.0]}
+    assert (hook.timeout, hook.env, hook.runs) == (600.0, (), "policy/check")

@@ -70,7 +70,6 @@ def test_an_event_that_cannot_occur_is_told_of(event: str) -> None:
     [
         ({"type": "prompt", "prompt": "?"}, 0, "type 'prompt' is impossible here: there is no model to ask"),
         ({"type": "agent", "prompt": "?"}, 0, "type 'agent' is impossible here: there is no agent to start"),
-        ({"type": "mcp_tool", "server": "a", "tool": "b"}, 0, "type 'mcp_tool' is impossible here: the one MCP server"),
         ({"shell": "powershell"}, 0, "PowerShell is not supported"),
         ({"once": True}, 1, "`once` counts in skills only"),
         ({"asyncRewake": True}, 1, "`asyncRewake` cannot wake the agent"),
@@ -195,6 +194,10 @@ def test_a_group_that_cannot_be_used_is_refused_by_key(group: object, message: s
         ({"if": "Bash(a"}, "if 'Bash(a' cannot be used: 'Bash(a' is no permission rule", ""),
         ({"async": "yes"}, "async must be true or false, not a string", ""),
         ({"statusMessage": 5}, "statusMessage must be a string, not a number", ""),
+        ({"type": "mcp_tool", "tool": "b"}, "server is missing", '"server": "NAME"'),
+        ({"type": "mcp_tool", "server": "a", "tool": ""}, "tool is empty", ""),
+        ({"type": "mcp_tool", "server": ["a"], "tool": "b"}, "server must be a string, not a list", ""),
+        ({"type": "mcp_tool", "server": "a", "tool": "b", "input": "c"}, "input must be an object", ""),
     ],
 )
 def test_a_hook_that_cannot_be_used_is_refused_by_key(entry: dict[str, object], message: str, hint: str) -> None:

@@ -67,7 +67,6 @@ def test_a_prompt_hook_elsewhere_is_told_to_be_for_session_start() -> None:
     [
         (COPILOT, {"powershell": "g.ps1"}, 0, "hooks.preToolUse[0] does not run: it is for PowerShell only"),
         (COPILOT_CURRENT, {"powershell": "g.ps1"}, 0, "it is for PowerShell only"),
-        (COPILOT_CURRENT, {"type": "http", "url": "https://x"}, 0, "type 'http' is not supported yet"),
         (COPILOT, {"bash": "x", "timeoutSec": 7200}, 1, "a timeout of 7200 seconds is longer than agents wait"),
         (
             COPILOT,
@@ -218,6 +217,10 @@ def test_a_hook_that_cannot_be_used_is_refused_by_key(
         (COPILOT_CURRENT, {"exec": "x", "args": ["y", 2]}, ".args[1] must be a string, not a number", ""),
         (COPILOT_CURRENT, {"bash": "x", "args": ["y"]}, ".args is for exec, which is missing", ""),
         (COPILOT_CURRENT, {"command": ""}, ".command is empty", ""),
+        (COPILOT_CURRENT, {"type": "http"}, ".url is missing", ""),
+        (COPILOT_CURRENT, {"type": "http", "url": "http://x"}, ".url would show the document to the network", ""),
+        (COPILOT_CURRENT, {"type": "http", "url": "http://localhost/"}, ".url must begin with https://", "grant"),
+        (COPILOT_CURRENT, {"type": "http", "url": "https://x", "headers": {"A": "$B"}}, ".headers.A holds $B", ""),
         (COPILOT_CURRENT, {"bash": "x", "timeout": 5000000}, ".timeout looks like milliseconds", ""),
     ],
 )

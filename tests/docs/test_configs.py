@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -420,3 +422,74 @@ def test_warm_judges_each_call_by_a_process_of_its_own(project: Path) -> None:
     answers = ask_often(project, OWN, calls)
     assert [one.failed for one in answers] == [False, True, False, True]
     assert answers[1].texts[0].startswith("Blocked by the PreToolUse hook size: 20009 characters are too many")
+
+
+@in_copy_of("aliases")
+def test_aliases_let_a_guard_for_bash_judge_the_servers_own_shell(project: Path) -> None:
+    assert ask(project, OWN, "run_shell", line="git status", n=1).received == {"line": "git status", "n": 1}
+    forced = ask(project, OWN, "run_shell", line="git push --force")
+    assert forced.received == {"line": "git push --force-with-lease"}
+    refused = ask(project, OWN, "run_shell", line="git reset --hard")
+    assert refused.texts == [
+        "Blocked by the PreToolUse hook no-force.sh: a hard reset loses work: commit or stash it first"
+    ]
+    assert "the permission rule Bash(sudo:*)" in ask(project, OWN, "run_shell", line="sudo ls").texts[0]
+    assert "the permission rule Read(*.pem)" in ask(project, OWN, "read_text_file", path="key.pem").texts[0]
+
+
+@in_copy_of("aliases")
+def test_aliases_have_a_limit_after_which_the_model_is_told_when_to_go_on(project: Path) -> None:
+    answers = ask_often(project, OWN, [("run_shell", {"line": f"echo {number}"}) for number in range(21)])
+    assert [one.failed for one in answers] == [False] * 20 + [True]
+    assert "no more than 20 calls of Bash per minute" in answers[-1].texts[0]
+
+
+@pytest.fixture
+def freeze(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The service of configs/http on a free port, which its configuration is told; it knows this token."""
+    token = "a secret that the service knows"  # it is one of this test
+    monkeypatch.setenv("FREEZE_TOKEN", token)
+    command = [sys.executable, "freeze.py", "0", "deploy"]
+    with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, encoding="utf-8") as service:
+        assert service.stdout
+        file = project / "hookproxy.toml"
+        file.write_text(file.read_text("utf-8").replace(":8787/", f":{service.stdout.readline().strip()}/"))
+        yield token
+        service.kill()
+
+
+@in_copy_of("http")
+@pytest.mark.usefixtures("freeze")
+def test_http_refuses_frozen_tools_and_no_others(project: Path) -> None:
+    passed, refused, other = ask_often(project, OWN, [("read", {"n": 1}), ("deploy", {}), ("undeploy", {"n": 2})])
+    assert (passed.received, other.received) == ({"n": 1}, {"n": 2})
+    assert refused.texts == [
+        "Blocked by the PreToolUse hook freeze: deploy is frozen until the release is out: tell the user."
+    ]
+
+
+@in_copy_of("http")
+def test_http_refuses_where_the_service_does_not_know_who_asks(
+    project: Path, freeze: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FREEZE_TOKEN", freeze + "!")
+    answer, heard = ask_aloud(project, OWN, "read")
+    assert answer.failed
+    assert "answered with status 401" in answer.texts[0]
+    assert freeze not in "".join((*answer.texts, heard))
+
+
+@in_copy_of("http")
+@pytest.mark.parametrize(("token", "why"), [("x", "could not be asked: "), ("", "FREEZE_TOKEN")])
+def test_http_refuses_where_nobody_can_be_asked(
+    project: Path, monkeypatch: pytest.MonkeyPatch, token: str, why: str
+) -> None:
+    monkeypatch.setenv("FREEZE_TOKEN", token)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        file = project / "hookproxy.toml"
+        file.write_text(file.read_text("utf-8").replace(":8787/", f":{free.getsockname()[1]}/"))
+        answer, heard = ask_aloud(project, OWN, "read")
+    assert answer.failed
+    assert why in answer.texts[0]
+    assert why in heard

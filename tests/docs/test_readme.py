@@ -24,7 +24,7 @@ from hookproxy.cli import VERBS
 from hookproxy.cli.run import USAGE
 from hookproxy.config import load
 from hookproxy.config_audit import Audit, Otel
-from hookproxy.config_models import ConfigFile, OwnHook, Permissions, Use, parse
+from hookproxy.config_models import ConfigFile, LimitTable, OwnHook, Permissions, ToolTable, Use, parse
 from hookproxy.dialects import DIALECTS, claude, claude_answer
 from hookproxy.model import Event
 
@@ -178,7 +178,16 @@ def test_every_key_of_the_configuration_is_shown() -> None:
     def keys(model: type[BaseModel]) -> list[str]:
         return [field.alias or name for name, field in model.model_fields.items()]
 
-    for key in [*keys(ConfigFile), *keys(Use), *keys(OwnHook), *keys(Permissions), *keys(Audit), *keys(Otel)]:
+    for key in [
+        *keys(ConfigFile),
+        *keys(Use),
+        *keys(OwnHook),
+        *keys(Permissions),
+        *keys(ToolTable),
+        *keys(LimitTable),
+        *keys(Audit),
+        *keys(Otel),
+    ]:
         assert re.search(rf"\b{key}\b", text), key
 
 

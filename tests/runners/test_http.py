@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,6 +17,7 @@ from msgspec.structs import replace
 from hookproxy.errors import ConfigError
 from hookproxy.model import Document, Ended, Event, HookResult, HookSpec
 from hookproxy.runners import http
+from hookproxy.runners.watch import watch_of
 from hookproxy.transports.direct import new_loop
 
 pytestmark = pytest.mark.anyio
@@ -113,6 +116,8 @@ async def test_a_thousand_calls_use_few_connections_and_leave_none() -> None:
     async with serving() as server:
         hook = spec(server)
         kept = http.keep([hook], lambda _spec, _text: None)
+        watch_of(asyncio.get_running_loop())  # which is kept, and in the place of that of an earlier loop
+        gc.collect()
         before = len(os.listdir("/proc/self/fd"))
         for _ in range(500):
             assert (await kept.run(hook, Document(b"{}", {}), {})).stdout == b'{"a": 1}'

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import os
 import sys
@@ -16,6 +18,7 @@ from hookproxy.errors import ConfigError
 from hookproxy.model import Document, Ended, Event, HookResult, HookSpec
 from hookproxy.runners import python
 from hookproxy.runners.base import Kept
+from hookproxy.runners.watch import watch_of
 from hookproxy.transports.direct import new_loop
 
 pytestmark = pytest.mark.anyio
@@ -114,6 +117,11 @@ async def test_whatever_a_function_does_wrong_is_trouble(tmp_path: Path, kind: s
     if result.detail.startswith("raised "):
         assert b"guard.py" in result.stderr
         assert b"runners/python.py" not in result.stderr
+
+
+async def test_a_coroutine_that_cancels_itself_is_trouble_and_no_cancel_of_the_call(tmp_path: Path) -> None:
+    result = await call(tmp_path, "import asyncio\nasync def check(document): raise asyncio.CancelledError")
+    assert (result.ended, result.detail) == (Ended.FAILED, "raised CancelledError")
 
 
 async def test_a_function_that_blocks_is_given_up_and_counted(tmp_path: Path) -> None:
@@ -226,6 +234,8 @@ def test_two_folders_with_a_module_of_the_same_name_are_told_apart(tmp_path: Pat
 async def test_a_thousand_calls_leave_no_thread_and_no_descriptor(tmp_path: Path) -> None:
     (tmp_path / "guard.py").write_text("def check(d): return d")
     hook = spec(tmp_path)
+    watch_of(asyncio.get_running_loop())  # which is kept, and in the place of that of an earlier loop
+    gc.collect()
     threads, before = threading.active_count(), sorted(os.listdir("/proc/self/fd"))
     kept = keep(hook)
     async with anyio.create_task_group() as tasks:

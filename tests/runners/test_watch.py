@@ -9,7 +9,7 @@ from math import inf
 import anyio
 import pytest
 
-from hookproxy.runners.watch import Watch, watch_of
+from hookproxy.runners.watch import Limit, Watch, watch_of
 from hookproxy.transports.direct import new_loop
 
 pytestmark = pytest.mark.anyio
@@ -79,3 +79,31 @@ async def test_each_run_is_told_at_its_own_time_by_one_timer() -> None:
 async def test_a_loop_has_one_watch() -> None:
     loop = asyncio.get_running_loop()
     assert watch_of(loop) is watch_of(loop)
+
+
+async def test_a_limit_ends_what_takes_too_long_and_nothing_else() -> None:
+    watch = Watch(asyncio.get_running_loop())
+    with Limit(watch, 10):
+        await anyio.sleep(0.001)
+    with pytest.raises(TimeoutError), Limit(watch, 0.02):
+        await anyio.sleep(10)
+    with pytest.raises(ValueError, match="mine"), Limit(watch, 10):
+        raise ValueError("mine")
+    task = asyncio.current_task()
+    assert task
+    assert task.cancelling() == 0
+
+
+async def test_a_cancel_from_outside_passes_a_limit() -> None:
+    watch = Watch(asyncio.get_running_loop())
+    with anyio.move_on_after(0.02) as scope, Limit(watch, 10):
+        await anyio.sleep(10)
+    assert scope.cancelled_caught
+
+
+async def test_of_two_limits_the_nearer_one_counts() -> None:
+    watch = Watch(asyncio.get_running_loop())
+    with Limit(watch, 10):
+        with pytest.raises(TimeoutError), Limit(watch, 0.02):
+            await anyio.sleep(10)
+        await anyio.sleep(0.001)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
 
@@ -121,6 +122,21 @@ async def test_documents_of_a_plain_worker_come_one_after_another(bench: Bench) 
     assert answers == {n: {"n": n} for n in range(20)}
 
 
+async def test_a_cancel_of_a_concurrent_worker_ends_none_and_of_an_answered_one_forgets_nothing(bench: Bench) -> None:
+    bench.write(
+        "for line in sys.stdin: d = json.loads(line); say({'id': d['id'], 'pid': os.getpid()})", concurrent=True
+    )
+    first = await bench.answer({})
+    for _ in range(50):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(bench.ask, {})
+            await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+    assert await bench.answer({}) == first
+    gc.collect()
+    assert bench.said == []
+
+
 CONCURRENT = """
 waiting = []
 for line in sys.stdin:
@@ -215,6 +231,7 @@ async def test_a_timeout_ends_the_worker_and_its_late_answer_is_nobodys(bench: B
     )
     first = await bench.answer({"s": 0})
     assert (await bench.ask({"s": 60})).ended is Ended.TIMED_OUT
+    assert children() == ""  # it has been waited for
     assert (await bench.answer({"s": 0}))["pid"] != first["pid"]
 
 
@@ -231,6 +248,7 @@ async def test_a_cancel_ends_a_plain_worker(bench: Bench) -> None:
         tasks.start_soon(bench.ask, {"s": 1})
         await anyio.wait_all_tasks_blocked()
         tasks.cancel_scope.cancel()
+    assert children() == ""  # it has been waited for
     assert await bench.answer({"s": 0, "n": 2}) == {"s": 0, "n": 2}
 
 

@@ -1,0 +1,28 @@
+"""What `check` says of the names by which hooks know tools."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from hookproxy.aliases import Alias
+from hookproxy.checks.tools import remarks
+from hookproxy.presets import PRESETS
+from hookproxy.settings import Settings
+
+
+def said(*aliases: Alias) -> list[str]:
+    return [one.text for one in remarks(Settings(aliases=aliases))]
+
+
+def test_names_that_meet_are_told() -> None:
+    assert said(Alias("run", "Bash"), Alias("do", "Bash")) == []
+    (text,) = said(Alias("run", "write"), Alias("write", "Write"))
+    assert text == "hooks know run as write, which is another tool's own name: what is for one is for both"
+    assert said(Alias("write", "write")) == []
+
+
+def test_a_preset_tells_of_the_tools_that_it_leaves_alone() -> None:
+    texts = said(*(replace(one, preset="filesystem") for one in PRESETS["filesystem"].tools))
+    assert texts[0].startswith("preset filesystem: hooks know these of @modelcontextprotocol/server-filesystem by")
+    assert "read_multiple_files" in texts[0]
+    assert "oldText" in texts[1]

@@ -1,0 +1,78 @@
+"""Hooks of Claude Code's type `mcp_tool` in front of a real server: the server itself judges its calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.end.agent import SERVER, Scene, call, specific, stateless_call, text_of
+
+NAME = "--name=lean"
+
+
+def asks(scene: Scene, event: str, text: str, server: str = "lean", **more: object) -> str:
+    """`--hooks` with one that has the server's tool `reply` say this."""
+    given = {"result": {"content": [{"type": "text", "text": text}]}}
+    entry = {"type": "mcp_tool", "server": server, "tool": "reply", "input": given, **more}
+    return scene.hooks(**{event: [{"hooks": [entry]}]})
+
+
+def denial(reason: str) -> str:
+    return json.dumps(specific("PreToolUse", permissionDecision="deny", permissionDecisionReason=reason))
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
+@pytest.mark.parametrize("calls", [call, stateless_call])
+async def test_the_servers_own_tool_denies_a_call(scene: Scene, calls: Callable[..., Any]) -> None:
+    audit = scene.folder / "audit.jsonl"
+    agent = scene.run(NAME, f"--audit={audit}", asks(scene, "PreToolUse", denial("not ${tool_input.path}")))
+    if calls is call:
+        await agent.greet()
+    answer = await agent.ask(calls(1, "echo", path="/etc"))
+    assert text_of(answer) == "Blocked by the PreToolUse hook reply: not /etc"
+    assert [one["params"]["name"] for one in scene.calls_received()] == ["reply"]
+    assert agent.passed_by == []
+    (record,) = [json.loads(line) for line in lines_of(audit)]
+    (hook,) = record["hooks"]
+    assert (hook["command"], hook["verdict"], record["tool"]) == ("lean/reply", "deny", "echo")
+
+
+async def test_start_up_and_check_say_whom_it_cannot_ask(scene: Scene) -> None:
+    hooks = asks(scene, "PreToolUse", denial("no"), server="policy")
+    agent = scene.run(NAME, hooks)
+    await agent.greet()
+    assert text_of(await agent.ask(call(1, "echo"))) == "{}"
+    assert "asks the server 'policy', which cannot be asked: the only server in reach is 'lean' (--name)" in (
+        agent.said_aside()
+    )
+    checked = scene.complete([*agent.process.args[:1], "check", hooks])  # type: ignore[index]  # a list, as started
+    assert checked.returncode == 0
+    assert b"policy/reply" in checked.stdout
+    assert b"the tool is called where its server 'policy' is the one behind hookproxy" in checked.stdout
+
+
+async def test_at_the_end_of_the_session_the_server_still_listens(scene: Scene) -> None:
+    agent = scene.run(NAME, asks(scene, "SessionEnd", "bye"))
+    await agent.greet()
+    agent.end_input()
+    assert await agent.ended() == 0
+    assert [one["params"]["name"] for one in scene.calls_received()] == ["reply"]
+
+
+async def test_a_server_that_never_answers_holds_up_nothing_for_long(scene: Scene) -> None:
+    entry = {"type": "mcp_tool", "server": "lean", "tool": "hold", "timeout": 0.2}
+    hooks = scene.hooks(PreToolUse=[{"hooks": [entry]}], SessionEnd=[{"hooks": [entry]}])
+    agent = scene.run(NAME, hooks, server=SERVER)
+    await agent.greet()
+    assert text_of(await agent.ask(call(1, "echo"))) == "{}"
+    assert "timed out" in agent.said_aside()
+    agent.end_input()
+    assert await agent.ended() == 0
+    assert b'"notifications/cancelled"' in b"".join(scene.received())

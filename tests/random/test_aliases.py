@@ -1,0 +1,55 @@
+"""Whatever names are mapped and whatever a call holds: there and back is the same, and no value is lost or doubled."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from hookproxy import legible
+from hookproxy.aliases import Alias
+
+NAMES = st.sampled_from(["a", "b", "c", "d", "A", "cmd", "command", "Command", "é", 'q"', "x\0"])
+MAPS = st.dictionaries(NAMES, NAMES, max_size=4).filter(lambda names: len(set(names.values())) == len(names))
+VALUES = st.sampled_from(["1.0", "1e5", "-0", '"s"', '"\\u0000"', '{"cmd":{"a":1}}', "[1.50]", "null", "true"])
+
+
+@st.composite
+def spelled(draw: st.DrawFn) -> bytes:
+    members = draw(st.dictionaries(NAMES, VALUES, max_size=5))
+    return b"{%b}" % b",".join(
+        f"{json.dumps(name, ensure_ascii=False)}:{raw}".encode() for name, raw in members.items()
+    )
+
+
+@given(MAPS, spelled())
+def test_there_and_back_is_the_same_and_no_value_is_lost_or_doubled(names: dict[str, str], arguments: bytes) -> None:
+    alias = Alias("tool", "Tool", names)
+    try:
+        held = alias.for_call(arguments)
+    except ValueError:
+        assume(False)
+    told = held.told(arguments)
+    assert held.sent(told) == legible.normalise(arguments)
+    before, after = json.loads(arguments), json.loads(told)
+    assert list(before.values()) == list(after.values())
+    mapped = {*names, *names.values()}
+    assert {key: before[key] for key in before.keys() - mapped} == {key: after[key] for key in after.keys() - mapped}
+    own = {own: name for name, own in names.items()}
+    for key, value in before.items():
+        assert after[own.get(key, key) if own.get(key, key) not in held.given else key] == value
+
+
+@given(MAPS, spelled())
+def test_what_a_hook_says_is_sent_or_an_error_and_hooks_would_read_it_so_again(
+    names: dict[str, str], said: bytes
+) -> None:
+    alias = Alias("tool", "Tool", names)
+    try:
+        sent = alias.sent(said)
+    except ValueError:
+        assume(False)
+    assert alias.for_call(sent) is alias
+    assert alias.told(sent) == legible.normalise(said)
+    assert len(json.loads(sent)) == len(json.loads(said))
