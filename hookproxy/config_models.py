@@ -249,7 +249,7 @@ class ConfigFile(Table):
     )
     audit: Audit = Field(Audit(), description="The audit log.")
     otel: Otel = Field(Otel(), description="Spans and metrics for an OpenTelemetry collector.")
-    preset: Annotated[list[str], BeforeValidator(_as_list)] = Field(
+    preset: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str])] = Field(
         [],
         description="A widely used server, or several, whose tools hooks are to know by Claude Code's names: "
         '"filesystem", "git", "fetch", "desktop-commander", "playwright". `[tools.X]` counts before it.',
