@@ -85,6 +85,8 @@ class CallRecord(msgspec.Struct, frozen=True):
     decision: str = ""
     """`allow`, `deny`, `asked-allow`, `asked-deny`, `asked`; empty if the call ended before."""
     reason: str = ""
+    by: str = ""
+    """Who refused it: a hook's label, a permission rule, or the key of a limit."""
     result: str = ""
     """`ok`, `error`, `refused`, `cancelled`, `lost`, `pending`."""
     ms: float = 0.0

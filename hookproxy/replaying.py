@@ -63,6 +63,8 @@ class Tally(Struct):
     """Recorded with a digest of their arguments alone."""
     undecided: int = 0
     """Recorded as ended before they were decided."""
+    limited: int = 0
+    """Recorded as refused by a limit, which is about the times of calls: replayed, none is reached."""
     unread: int = 0
     """Lines that are no record of a call or a note, or cannot be judged."""
     troubled: int = 0
@@ -95,6 +97,9 @@ class Replay:
     async def _one(self, record: CallRecord) -> Difference | Unread | None:
         if record.v > audit.VERSION:
             return Unread(record.line, f"it has format {record.v}, and this hookproxy reads {audit.VERSION}")
+        if _is_limited(record):
+            self.tally.limited += 1
+            return None
         if record.decision not in _DECIDED:
             self.tally.undecided += 1
             return None
@@ -118,6 +123,10 @@ class Replay:
             return None
         self.tally.differing += 1
         return Difference(record, before, after)
+
+
+def _is_limited(record: CallRecord) -> bool:
+    return record.by.startswith("limits[") and not any(hook.outcome == "blocking" for hook in record.hooks)
 
 
 def _unread(entry: Entry) -> Unread | None:
@@ -174,7 +183,7 @@ class _Sessions:
 
     def __init__(self, loaded: Loaded, environ: Mapping[str, str], cwd: str) -> None:
         self._groups = tuple(map(_judging, loaded.groups))
-        self._plan = Plan(_EVENTS, replace(loaded.settings, audit_all_calls=False))
+        self._plan = Plan(_EVENTS, replace(loaded.settings, audit_all_calls=False, limits=()))
         self._environ = environ
         self._cwd = cwd
         self._open: OrderedDict[tuple[str, str], Trials] = OrderedDict()

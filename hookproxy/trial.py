@@ -14,9 +14,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from . import effects, feedback, wire
+from . import aliases, effects, feedback, wire
 from .audit import Record
-from .calls import CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
+from .calls import CAPABILITIES_KEY, PROTOCOL_VERSION_KEY, Call
 from .case import occasion_of
 from .decision import Decision, Ground, Proceed, Refuse
 from .dialects.base import Group
@@ -53,6 +53,9 @@ OF_NO_TOOL: Final = frozenset({Event.SESSION_START, Event.SESSION_END})
 _META: Final = {PROTOCOL_VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {"elicitation": {}}}
 """Of an agent that can ask: a call that needs a person's consent then ends with the question."""
 
+_BY: Final = {Ground.RULE: "the permission rule {0.by}", Ground.LIMIT: "{0.by} of hookproxy.toml"}
+"""Who refuses, where it is no hook."""
+
 _TROUBLES: Final = frozenset({Ground.TROUBLE, Ground.FAILED_CLOSED})
 
 
@@ -70,7 +73,7 @@ def plan(alone: Event | None, has_result: bool, settings: Settings) -> Plan:
     if alone is Event.PRE_TOOL_USE:
         return Plan(frozenset({alone}), settings)
     asks = ("*",) if alone is Event.PERMISSION_REQUEST else ()  # somebody must want to ask
-    return Plan(frozenset({alone}), replace(settings, deny=(), ask=asks, allow=()))
+    return Plan(frozenset({alone}), replace(settings, deny=(), ask=asks, allow=(), limits=()))
 
 
 class Attempt(Struct, frozen=True):
@@ -108,6 +111,8 @@ class Trial(Struct, frozen=True):
     """What the audit would have; None: nothing."""
     question: str = ""
     """What the person would be asked."""
+    proposed: bytes = b""
+    """The arguments that would run in place of the agent's, if a person allowed it where one is asked."""
     answer: bytes = b""
     """The `result` that the agent gets: a refusal, or the given one with what hooks say. Empty: none was given."""
 
@@ -120,12 +125,6 @@ class Trial(Struct, frozen=True):
     def rewritten(self) -> bytes:
         """The arguments that would run in place of the agent's, as a hook spelled them; empty: the agent's."""
         return self.record.final if self.record else b""
-
-    @property
-    def proposed(self) -> bytes:
-        """As `rewritten`, also where a person would be asked about them first."""
-        judged = self.judged
-        return self.rewritten or (judged.arguments if isinstance(judged, Proceed) else None) or b""
 
     @property
     def allowed(self) -> bool:
@@ -147,8 +146,7 @@ class Trial(Struct, frozen=True):
         """Who decided, in words, and why; empty where nobody had anything to say."""
         judged = self.judged
         if isinstance(judged, Refuse):
-            rule = judged.ground is Ground.RULE
-            by = f"the permission rule {judged.by}" if rule else f"the {judged.event} hook {judged.by}"
+            by = _BY.get(judged.ground, "the {0.event} hook {0.by}").format(judged)
             return by, f"it {judged.reason}" if judged.ground in _TROUBLES else judged.reason
         if judged is None:
             return "", ""
@@ -175,7 +173,7 @@ class Trials:
         )
         self.hooks = Observed(self.groups, plan.settings, session.server, environ)
         self.session = session
-        self._all = Groups(groups, session.server)
+        self._all = Groups(groups, session.server, plan.settings.aliases)
 
     async def __aenter__(self) -> Self:
         """What hooks keep ends with the block, however that ends."""
@@ -206,7 +204,21 @@ class Trials:
         assert record is not None, "every call that is seen through is recorded"
         if attempt.result is None:
             seen.after.clear()  # where there is no server, a call that is let go ends as if it were cancelled
-        return Trial(record.decision, seen, record=record, question=desk.question, answer=_result(desk.answered))
+        return Trial(
+            decision=record.decision,
+            seen=seen,
+            record=record,
+            question=desk.question,
+            proposed=record.final or self._proposed(call, seen),
+            answer=_result(desk.answered),
+        )
+
+    def _proposed(self, call: Call, seen: Seen) -> bytes:
+        """What hooks made of the arguments, under the server's names."""
+        judged = seen.hearing.decision if seen.hearing else None
+        if not isinstance(judged, Proceed) or judged.arguments is None:
+            return b""
+        return aliases.sent(self.hooks.groups.alias(call.tool, call.arguments), judged.arguments)
 
     async def beside(self, event: Event, attempt: Attempt) -> Trial:
         """Try an occasion of BESIDE: of the call, or of the session. Raises UserError."""

@@ -16,7 +16,7 @@ from hookproxy.config import Loaded
 from hookproxy.dialects.base import Group
 from hookproxy.model import Event
 from hookproxy.replaying import Difference, Judged, Replay, Unread, differ, was
-from hookproxy.settings import OnAsk, OnTrouble, Settings
+from hookproxy.settings import Limit, OnAsk, OnTrouble, Per, Settings
 from tests.rig import DIRECT, frank, frank_group, group, hook
 
 pytestmark = pytest.mark.anyio
@@ -162,6 +162,13 @@ async def test_what_cannot_be_replayed_is_counted_and_told() -> None:
 async def test_an_id_of_any_kind_is_no_obstacle(odd: object) -> None:
     _, replay = await replayed(CALL | {"id": odd}, groups=(group(hook("exit 0")),))
     assert replay.tally.replayed == 1
+
+
+async def test_limits_are_about_the_times_of_calls_and_are_left_out() -> None:
+    limits = (Limit("write", 1, Per.SESSION, "limits[0]"),)
+    refused = CALL | {"decision": "deny", "by": "limits[0]", "reason": "no more than 1 call of write per session"}
+    found, replay = await replayed(CALL, CALL, refused, settings=Settings(limits=limits))
+    assert (found, replay.tally.replayed, replay.tally.limited) == ([], 2, 1)
 
 
 async def test_a_hook_that_fails_is_counted() -> None:

@@ -11,9 +11,10 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
+from hookproxy.aliases import Alias
 from hookproxy.dialects.base import Group
 from hookproxy.model import Event
-from hookproxy.settings import OnAsk, OnTrouble, Settings
+from hookproxy.settings import Limit, OnAsk, OnTrouble, Per, Settings
 from hookproxy.trial import BESIDE, Attempt, Trial, Trials, plan
 from tests.rig import DIRECT, SESSION, frank, frank_group, group, hook
 
@@ -176,6 +177,25 @@ async def test_a_call_that_is_too_long_to_be_judged_is_refused_as_in_a_run() -> 
     trial = await tried(group(hook("exit 0")), settings=Settings(max_message_bytes=100))
     assert (trial.decision, trial.seen.runs) == ("deny", [])
     assert "100" in trial.unreadable
+
+
+async def test_names_that_hooks_know_are_the_servers_again_in_what_would_run() -> None:
+    settings = Settings(aliases=(Alias("write", "Write", {"file_path": "path"}),))
+    rewriting = frank_group(frank(PRE, arguments={"file_path": "b"}, permission="ask"))
+    trial = await tried(rewriting, settings=settings, arguments=b'{"path":"a"}')
+    told = json.loads(trial.seen.runs[0].stdin)
+    assert (told["tool"], told["arguments"]) == ("Write", {"file_path": "a"})
+    assert (trial.decision, json.loads(trial.proposed)) == ("asked", {"path": "b"})
+    only = await tried(group(hook("exit 2", matcher="Write")), settings=settings)
+    assert only.decision == "deny"
+
+
+async def test_a_limit_says_that_it_is_one() -> None:
+    settings = Settings(limits=(Limit("write", 1, Per.SESSION, "limits[0]"),))
+    async with Trials((), plan(None, False, settings), SESSION, os.environ) as trials:
+        decisions = [await trials.call(Attempt("write")) for _ in range(2)]
+    assert [one.decision for one in decisions] == ["allow", "deny"]
+    assert decisions[1].because[0] == "limits[0] of hookproxy.toml"
 
 
 async def test_what_no_hook_is_about_passes_unread() -> None:

@@ -44,7 +44,12 @@ from ..errors import FINDINGS
 from ..model import Event
 from ..settings import Settings
 from .base import add_sources, here, parser, show
-from .page import count, label, put, row, short, visible
+from .page import MARGIN as _MARGIN
+from .page import count as _count
+from .page import put as _print
+from .page import row as _row
+from .page import short as _short
+from .page import visible as _visible
 
 if TYPE_CHECKING:
     import argparse
@@ -142,13 +147,13 @@ def _text(report: Report, cwd: str) -> str:
             _block(console, entry, cwd)
         for file, told in _of_files(report).items():
             if file:
-                put(console, Text(visible(short(file, cwd), console), "bold"))
-            for one, before in told:
-                row(console, before, one.text)
-            put(console, Text())
+                _print(console, Text(_visible(_short(file, cwd), console), "bold"))
+            for one, label in told:
+                _row(console, label, one.text)
+            _print(console, Text())
         _rules(console, report.settings)
         _tools(console, report.settings)
-        put(console, Text(_sum(report), "bold"))
+        _print(console, Text(_sum(report), "bold"))
     return shown.get()
 
 
@@ -157,25 +162,26 @@ def _rules(console: Console, settings: Settings) -> None:
     kinds = {"deny": settings.deny, "ask": settings.ask, "allow": settings.allow}
     if not any(kinds.values()):
         return
-    put(console, Text("permission rules", "bold"))
+    _print(console, Text("permission rules", "bold"))
     for kind, rules in kinds.items():
+        label = Text(f"  {kind}".ljust(_MARGIN), "dim")
         for rule in rules:
-            row(console, label(kind), rule)
+            _row(console, label, rule)
     if settings.deny and not settings.hide_denied:
-        row(console, label("listed"), "tools that are denied stay in tools/list")
-    put(console, Text())
+        _row(console, Text("  listed".ljust(_MARGIN), "dim"), "tools that are denied stay in tools/list")
+    _print(console, Text())
 
 
 def _tools(console: Console, settings: Settings) -> None:
     """What hooks call tools, and how many calls are allowed."""
     rows = [("alias", _alias(one)) for one in settings.aliases]
-    rows += [("limit", f"{one.tool}: {count(one.calls, 'call')} per {one.per}") for one in settings.limits]
+    rows += [("limit", f"{one.tool}: {_count(one.calls, 'call')} per {one.per}") for one in settings.limits]
     if not rows:
         return
-    put(console, Text("tools", "bold"))
+    _print(console, Text("tools", "bold"))
     for name, text in rows:
-        row(console, label(name), text)
-    put(console, Text())
+        _row(console, Text(f"  {name}".ljust(_MARGIN), "dim"), text)
+    _print(console, Text())
 
 
 def _alias(one: Alias) -> str:
@@ -187,14 +193,14 @@ def _alias(one: Alias) -> str:
 
 def _block(console: Console, entry: Entry, cwd: str) -> None:
     place = f"{entry.file}:{entry.line}" if entry.line else entry.file
-    head = Text(visible(short(place, cwd), console), "bold")
-    put(console, Text.assemble(head, "  ", visible(entry.key, console)))
+    head = Text(_visible(_short(place, cwd), console), "bold")
+    _print(console, Text.assemble(head, "  ", _visible(entry.key, console)))
     for name, text in _rows(entry):
-        row(console, label(name), text)
-    for before, found in ((_WARNING, entry.findings), (_NOTE, entry.remarks)):
+        _row(console, Text(f"  {name}".ljust(_MARGIN), "dim"), text)
+    for label, found in ((_WARNING, entry.findings), (_NOTE, entry.remarks)):
         for one in found:
-            row(console, before, one.text.removeprefix(f"{entry.key} "))
-    put(console, Text())
+            _row(console, label, one.text.removeprefix(f"{entry.key} "))
+    _print(console, Text())
 
 
 def _rows(entry: Entry) -> Iterator[tuple[str, str]]:
@@ -236,10 +242,10 @@ def _of_files(report: Report) -> dict[str, list[tuple[Finding, Text]]]:
     """What is said about files and not about hooks, with its label."""
     told = {one for entry in report.entries for one in (*entry.findings, *entry.remarks)}
     by_file: dict[str, list[tuple[Finding, Text]]] = {}
-    for before, found in ((_WARNING, report.findings), (_NOTE, report.remarks)):
+    for label, found in ((_WARNING, report.findings), (_NOTE, report.remarks)):
         for one in found:
             if one not in told:
-                by_file.setdefault(one.file, []).append((one, before))
+                by_file.setdefault(one.file, []).append((one, label))
     return by_file
 
 
@@ -249,9 +255,9 @@ def _sum(report: Report) -> str:
     settings = report.settings
     rules = len(settings.deny) + len(settings.ask) + len(settings.allow)
     parts = [
-        count(hooks, "hook"),
+        _count(hooks, "hook"),
         f"{idle} that cannot run" if idle else "",
-        count(rules, "permission rule") if rules else "",
-        count(len(report.findings), "warning"),
+        _count(rules, "permission rule") if rules else "",
+        _count(len(report.findings), "warning"),
     ]
     return ", ".join(part for part in parts if part)

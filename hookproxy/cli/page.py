@@ -13,8 +13,11 @@ from rich.console import Console
 from rich.text import Text
 
 from .. import legible, wire
+from . import base
 
-_MARGIN: Final = 11  # columns of a label and the blanks around it
+MARGIN: Final = 11
+"""Columns of a label and the blanks around it."""
+
 _LEAST: Final = 30  # columns that are left for what stands beside the labels, however narrow the terminal is
 
 
@@ -46,7 +49,7 @@ def put(console: Console, text: Text) -> None:
 
 def label(name: str) -> Text:
     """What stands before a text."""
-    return Text.assemble((f"  {name}".ljust(_MARGIN), "dim"))
+    return Text.assemble((f"  {name}".ljust(MARGIN), "dim"))
 
 
 def diff(console: Console, name: str, before: bytes, after: bytes) -> None:
@@ -76,8 +79,7 @@ def _pretty(raw: bytes) -> list[str]:
 
 def visible(text: str, console: Console) -> str:
     """The text as this terminal can show it. A hook file may be anybody's: nothing in it reaches the terminal raw."""
-    safe = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
-    return safe.encode(console.encoding, "backslashreplace").decode(console.encoding)
+    return base.visible(text, console.encoding)
 
 
 def short(file: str, cwd: str) -> str:

@@ -16,6 +16,7 @@ recorded can be replayed.
     troubled     how many met a hook that failed
     digests      how many calls could not be replayed, for the record has a digest of their arguments alone
     undecided    … for they ended before they were decided
+    limited      … for a limit refused them, which is about the times of calls
     unread       … or lines, for they cannot be read, or not by this hookproxy
     unread_lines the first 1000 of these: line, why
     notes        what else is to be known
@@ -180,6 +181,7 @@ class _ForPeople:
             f"{tally.troubled} met a hook that failed" if tally.troubled else "",
             f"{tally.digests} recorded with a digest of the arguments alone" if tally.digests else "",
             f"{tally.undecided} recorded as never decided" if tally.undecided else "",
+            f"{tally.limited} recorded as refused by a limit" if tally.limited else "",
             f"{count(tally.unread, 'line')} not read" if tally.unread else "",
         ]
         with page.capture() as shown:

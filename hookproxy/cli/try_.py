@@ -39,6 +39,9 @@ _RESULTS: Final = {
 }
 """What a call comes to where nobody says."""
 
+_COMPOSED: Final = "TOOL is the name that the server has for it: to try mcp__git__git_commit, git_commit --name git"
+"""What people should know who give the name that hooks of some systems see."""
+
 _DECIDING: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST, *_RESULTS)
 _LONGEST: Final = 64 * 1024 * 1024  # bytes of a JSON text: the longest message that is judged, by default
 
@@ -52,6 +55,8 @@ def main(arguments: Sequence[str]) -> int:
     loaded = load(chosen.config, chosen.hooks, None, os.environ, cwd)
     for note in loaded.notes:
         sys.stderr.write(f"hookproxy: {note}\n")
+    if attempt.tool.startswith("mcp__"):
+        sys.stderr.write(f"hookproxy: {_COMPOSED}\n")
     session = _session(chosen.name, cwd)
     with hooks_at_work():
         told = run(partial(_tried, loaded, attempt, event, session))

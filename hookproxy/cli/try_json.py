@@ -45,7 +45,7 @@ _RUN: Final = (
 def for_programs(told: Told) -> str:
     """The document."""
     trial, attempt = told.trial, told.attempt
-    by, reason = trial.because
+    by, reason = told.because
     return document(
         {
             "v": VERSION,
@@ -54,7 +54,7 @@ def for_programs(told: Told) -> str:
             "by": by,
             "reason": trial.unreadable or reason,
             "failed": trial.failed,
-            "question": trial.question or None,
+            "question": told.question or None,
             "tool": attempt.tool,
             "server": told.server,
             "event": told.event,

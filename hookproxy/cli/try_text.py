@@ -11,6 +11,7 @@ from rich.text import Text
 from .. import plain, wire
 from ..absence import Absent
 from ..checks.notes import Files
+from ..decision import Proceed
 from ..dialects.base import Group
 from ..errors import CANNOT, FINDINGS
 from ..model import Ended, Event, HookResult, HookSpec, Verdict
@@ -66,6 +67,18 @@ class Told(Struct, frozen=True):
         if trial.decision == "asked":
             return "a person would be asked"
         return "refused" if trial.decision in ("deny", "asked-deny") else "allowed, but the result is refused"
+
+    @property
+    def because(self) -> tuple[str, str]:
+        """Who decided, in words, and why. Of a question that is tried alone, nobody but the trial wants to ask it."""
+        if self.event is Event.PERMISSION_REQUEST and isinstance(self.trial.judged, Proceed):
+            return "", ""
+        return self.trial.because
+
+    @property
+    def question(self) -> str:
+        """What a person would be asked."""
+        return "" if self.event is Event.PERMISSION_REQUEST else self.trial.question
 
     def place(self, spec: HookSpec) -> tuple[str, str]:
         """The file and the key of a hook."""
@@ -175,14 +188,14 @@ def _because(told: Told) -> Iterator[tuple[str, str]]:
         yield "reason", trial.unreadable
     elif not trial.concerned:
         yield "reason", "no hook and no rule is about this call: it passes as it came"
-    elif told.event is None or told.event in (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST):
-        by, reason = trial.because
-        if by and told.event is not Event.PERMISSION_REQUEST:
-            yield "by", by
-        if reason:
-            yield "reason", reason
+    by, reason = told.because
+    if by:
+        yield "by", by
+    if reason:
+        yield "reason", reason
+    if told.question:
+        yield "asked", told.question
     if trial.decision == "asked":
-        yield "asked", trial.question
         yield "fallback", _cannot_ask(told.settings)
 
 

@@ -106,6 +106,7 @@ def test_a_runs_own_record_replayed_on_the_same_hooks_has_no_difference(recorded
         "differing": 0,
         "digests": 0,
         "undecided": 0,
+        "limited": 0,
         "unread": 0,
         "troubled": 0,
         "unread_lines": [],

@@ -265,6 +265,22 @@ def test_one_event_alone_in_any_systems_spelling(tmp_path: Path) -> None:
     )
 
 
+def test_a_question_that_is_tried_alone_is_nobodys(tmp_path: Path) -> None:
+    options = ("sh", "--event", "PermissionRequest", hooks_file(tmp_path, "claude", "exit 0", "PermissionRequest"))
+    read = document(tmp_path, *options, status=1)
+    assert (read["decision"], read["by"], read["question"]) == ("asked", "", None)
+    answer = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "deny"}}}
+    hooks_file(tmp_path, "claude", f"echo '{json.dumps(answer)}'", "PermissionRequest")
+    read = document(tmp_path, *options, status=1)
+    assert (read["decision"], read["by"]) == ("asked-deny", "the PermissionRequest hook echo")
+
+
+def test_a_name_as_hooks_see_it_is_taken_for_the_servers_with_a_word_about_it(tmp_path: Path) -> None:
+    ended = attempt(tmp_path, "mcp__git__git_commit")
+    assert ended.returncode == 0
+    assert ended.stderr.startswith("hookproxy: TOOL is the name that the server has for it")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
