@@ -11,8 +11,6 @@ import pytest
 from tests.docs.pages import KINDS, ROOT, blocks, play
 
 PAGES: Final = sorted((ROOT / "docs").rglob("*.md"))
-ELSEWHERE: Final = {"troubleshooting": "test_troubleshooting.py", "first-day": "test_newcomer.py"}
-"""Pages that have their own tests."""
 
 
 def name(page: Path) -> str:
@@ -28,6 +26,6 @@ def test_each_block_says_how_it_is_tested(page: Path) -> None:
         assert block.kind != "example" or f"{block.text}```" in "".join(re.findall(r"(?s)<!-- made: .*?<!-- end", text))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.stem not in ELSEWHERE], ids=name)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "troubleshooting"], ids=name)
 def test_what_a_page_shows_is_what_happens(page: Path, tmp_path: Path) -> None:
     play(page.read_text("utf-8"), tmp_path)
