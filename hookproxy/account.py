@@ -24,7 +24,7 @@ def writer() -> dict[str, object]:
 
 
 def place(file: str) -> str:
-    """The path of the audit file for the account we run as: of a folder, `USER.jsonl` in it; empty as given."""
-    if file and (file.endswith("/") or os.path.isdir(file)):
+    """The path of the audit file for the account we run as: with a slash at its end, `USER.jsonl` in that folder."""
+    if file.endswith("/"):
         file = os.path.join(file, f"{_PER_USER}.jsonl")
     return file.replace(_PER_USER, user().replace("/", "_")) if _PER_USER in file else file

@@ -25,7 +25,7 @@ _WAITING_LIMIT: Final = 1024 * 1024  # bytes kept while the file cannot be writt
 _STDERR: Final = 10_000  # bytes of what a hook that failed left behind, such as a traceback
 _NAMES: Final = frozenset(
     {
-        *("time", "session", "server", "tool", "event", "dialect", "decision", "result", "changed", "verdict"),
+        *("time", "session", "server", "tool", "alias", "event", "dialect", "decision", "result", "changed", "verdict"),
         *("ended", "outcome", "arguments_sha256", "rewritten_sha256"),
     }
 )
@@ -92,7 +92,7 @@ class Audit:
             else:
                 self._ledger.ready()
         except OSError as problem:
-            return f"{self.path}: {problem.strerror}"
+            return f"{problem.filename or self.path}: {problem.strerror}"
         return ""
 
     def begin(self, record: Record, call: Call) -> tuple[tuple[str, str], ...]:

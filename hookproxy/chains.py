@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -15,6 +16,10 @@ import msgspec
 _PIECE: Final = 64 * 1024  # bytes read at first on the way back to the last whole line
 _WAY_BACK: Final = 160 * 1024 * 1024  # bytes: the longest line that readers take (`records.LONGEST`)
 _DIGITS: Final = 9  # of the number of a file that has another name by now: no more were ever given
+_FIRST: Final = 1024  # bytes in which a first line says what it continues: two hashes, and a name of 255 at most
+_CONTINUES: Final = re.compile(
+    rb'\{"previous":"[0-9a-f]{64}",(?:"torn":"[0-9a-f]{64}",)?"continues":"[^"]{1,600}\.([0-9]{1,9})"'
+)
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -42,6 +47,12 @@ def rotations(path: str) -> Iterator[int]:
         ending = each.removeprefix(f"{name}.")
         if ending != each and ending.isascii() and ending.isdecimal() and len(ending) <= _DIGITS:
             yield int(ending)
+
+
+def continued(fd: int) -> int:
+    """The number of the file that an open one continues, as its first line says; 0: it says nothing. Raises OSError."""
+    found = _CONTINUES.match(os.pread(fd, _FIRST, 0))
+    return int(found[1]) if found else 0
 
 
 def line_hash(line: bytes) -> str:

@@ -18,7 +18,7 @@ class Audit(Table):
     file: Path | None = Field(
         None,
         description="Where lines are appended. A relative path starts from the folder of hookproxy.toml. `{user}` in "
-        "it stands for the name of the account that hookproxy runs as; of a folder, USER.jsonl in it is meant.",
+        "it stands for the name of the account that hookproxy runs as; after a slash at its end, USER.jsonl is added.",
     )
     required: bool = Field(False, description="Refuse a call whose line cannot be written.")
     arguments: Literal["full", "digest"] = Field(

@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from .chains import Tail, line_hash, predecessor, rotations, tail_of
+from .chains import Tail, continued, line_hash, predecessor, rotations, tail_of
 
 PATIENCE: Final = 1.0
 """Seconds that are waited for the lock, once: a turn takes 0.1 ms, but who has it may get no processor meanwhile."""
@@ -145,8 +145,11 @@ class Ledger:
 
     def _rotate(self) -> bool:
         """Give the full file another name and begin a new one; False: we may not, and go on in it."""
+        last = max(rotations(self._path), default=0)
+        if self._ways.chain:
+            last = max(last, continued(self._fd))  # that file may have been put away, and its name is taken for ever
         try:
-            os.rename(self._path, f"{self._path}.{max(rotations(self._path), default=0) + 1}")
+            os.rename(self._path, f"{self._path}.{last + 1}")
         except OSError as problem:  # a folder that others own, such as /var/log
             self.stuck = f"{self._path} cannot be renamed: {problem.strerror}"
             return False
@@ -220,11 +223,10 @@ class Ledger:
                     break
                 os.close(self._lock_fd)  # somebody has removed it: whoever comes next takes another
                 self._lock_fd = -1
-            elif monotonic() >= until:
+            if monotonic() >= until:
                 self._impatient = True
-                raise OSError(errno.ETIMEDOUT, f"another process holds the lock {path}")
-            else:
-                select.select((), (), (), _NAP)  # there is nothing that would tell us
+                raise OSError(errno.ETIMEDOUT, "another process holds the lock", path)
+            select.select((), (), (), _NAP)  # there is nothing that would tell us
         self._impatient = False
         try:
             self._open()

@@ -70,6 +70,8 @@ class CallRecord(msgspec.Struct, frozen=True):
     session: str = ""
     server: str = ""
     tool: str = ""
+    alias: str = ""
+    """What hooks called the tool, where that is another name."""
     id: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
     """JSON, as the agent spelled it."""
     arguments: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
@@ -84,9 +86,9 @@ class CallRecord(msgspec.Struct, frozen=True):
     repeats: int = 0
     decision: str = ""
     """`allow`, `deny`, `asked-allow`, `asked-deny`, `asked`; empty if the call ended before."""
-    reason: str = ""
     by: str = ""
-    """Who refused it: a hook's label, a permission rule, or the key of a limit."""
+    """Who refused it: a hook's label, a permission rule, a limit's key."""
+    reason: str = ""
     result: str = ""
     """`ok`, `error`, `refused`, `cancelled`, `lost`, `pending`."""
     ms: float = 0.0

@@ -32,7 +32,7 @@ class Kept(Audit):
     """An audit that writes nothing, and keeps the record of the last call."""
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(replace(settings, audit_file="", audit_required=False))
+        super().__init__(replace(settings, audit_file="", audit_required=False, otel=False))
         self.record: Record | None = None
 
     def write(self, record: Record) -> str:

@@ -196,10 +196,8 @@ def test_trouble_names_the_file_and_the_reason(tmp_path: Path) -> None:
     audit = Audit(Settings(audit_file=str(taken / "audit.jsonl")))
     assert str(taken) in audit.trouble()
     assert str(taken) in audit.write(record())
-    (tmp_path / "folder.jsonl" / "inner").mkdir(parents=True)
-    folder = Audit(Settings(audit_file=str(tmp_path / "{user}")))
-    assert folder.trouble() == ""
-    folder.close()
+    folder = Audit(Settings(audit_file=str(tmp_path)))
+    assert "Is a directory" in folder.trouble()
 
 
 def test_a_line_that_cannot_be_written_comes_with_the_next_one(tmp_path: Path) -> None:
@@ -249,6 +247,18 @@ def test_no_name_of_a_tool_breaks_a_line(file: Path, tool: str) -> None:
     audit.close()
     (line,) = written(file)
     assert line["tool"] == tool
+
+
+def test_an_alias_and_who_refused_are_told_where_there_are_any(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file)))
+    one = record()
+    audit.write(one)
+    one.alias, one.by = "Write", "limits[0]"
+    audit.write(one)
+    audit.close()
+    plain, line = written(file)
+    assert not {"alias", "by"} & plain.keys()
+    assert (line["tool"], line["alias"], line["by"]) == ("write", "Write", "limits[0]")
 
 
 # --- chains, secrets, other accounts ---
@@ -336,7 +346,7 @@ def test_each_account_writes_its_own_file(tmp_path: Path) -> None:
     (tmp_path / "other").symlink_to("elsewhere")
     linked = tmp_path / f"{line['user']}.jsonl"
     linked.symlink_to(tmp_path / "target")
-    audit = Audit(Settings(audit_file=str(tmp_path)))
+    audit = Audit(Settings(audit_file=f"{tmp_path}/"))
     assert "symbolic links" in audit.write(record())
     audit.close()
     assert not (tmp_path / "target").exists()
@@ -379,15 +389,3 @@ def test_several_accounts_write_one_chained_file() -> None:
         assert len(files) > 1
     finally:
         shutil.rmtree(folder)
-
-
-def test_an_alias_and_who_refused_are_told_where_there_are_any(file: Path) -> None:
-    audit = Audit(Settings(audit_file=str(file)))
-    one = record()
-    audit.write(one)
-    one.alias, one.by = "Write", "limits[0]"
-    audit.write(one)
-    audit.close()
-    plain, line = written(file)
-    assert not {"alias", "by"} & plain.keys()
-    assert (line["tool"], line["alias"], line["by"]) == ("write", "Write", "limits[0]")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel
 
-from hookproxy.config_audit import Audit
+from hookproxy.config_audit import Audit, Otel
 from hookproxy.config_models import ConfigFile, OwnHook, OwnHooks, Permissions, Use, parse
 from hookproxy.dialects import own
 from hookproxy.dialects.own import OWN
 from hookproxy.settings import Settings
 
-TABLES = [ConfigFile, Use, OwnHooks, OwnHook, Permissions, Audit]
+TABLES = [ConfigFile, Use, OwnHooks, OwnHook, Permissions, Audit, Otel]
 
 
 @pytest.mark.parametrize("table", TABLES)

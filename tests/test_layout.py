@@ -173,9 +173,9 @@ BESIDE: Final = {
     # the models are a module of their own so that pydantic is imported only where hookproxy.toml is read
     "config": {"config_models", "config_patterns", "config_tools"},
     "config_patterns": {"config_models"},
+    "config_tools": {"config_models"},
     "config_models": {"config_audit", "config_errors", "config_table"},
     "config_audit": {"config_table"},
-    "config_tools": {"config_models"},
     # only process starts processes
     "runners": {"process"},
     "runners/command": {"runners/running", "runners/shell", "runners/watch"},
@@ -226,10 +226,6 @@ BESIDE: Final = {
     "checks/commands": {"checks/words"},
     "cli/init": {"cli/schema"},  # it writes where the schema lies
     "cli/completion": {"cli/__init__"},  # all verbs, whichever there are
-    # servers are found where agents have them, and edited by the words that stand before their own
-    "wrapping/finding": {"wrapping/agents"},
-    "wrapping/entry": {"wrapping/finding", "wrapping/words"},
-    "cli/unwrap": {"cli/wrap"},  # which shows and writes in the same way
     # one way of showing things, for all verbs that do
     "cli/check": {"cli/page"},
     "cli/replay": {"cli/page", "cli/stage"},
@@ -238,6 +234,10 @@ BESIDE: Final = {
     "cli/try_text": {"cli/page"},
     # what `audit` shows: of sums, charts
     "reading/charts": {"reading/sums"},
+    # servers are found where agents have them, and edited by the words that stand before their own
+    "wrapping/finding": {"wrapping/agents"},
+    "wrapping/entry": {"wrapping/finding", "wrapping/words"},
+    "cli/unwrap": {"cli/wrap"},  # which shows and writes in the same way
     "__main__": {"cli"},
 }
 

@@ -123,6 +123,21 @@ def test_a_chain_goes_on_in_the_next_file_which_names_the_one_before(file: Path)
     assert [each.broken for each in checked] == [None] * len(names)
 
 
+def test_a_name_is_not_given_twice_although_a_file_was_put_away(file: Path) -> None:
+    with ledger(file, chain=True, limit=300) as one:
+        for _ in range(7):
+            one.append(LINE)
+        older = files_of(file)[:-1]
+        for each in older:
+            each.rename(each.with_suffix(".kept"))
+        for _ in range(7):
+            one.append(LINE)
+    assert files_of(file)[0].name == f"audit.jsonl.{len(older) + 1}"
+    checked = verify(str(file))
+    assert [each.broken for each in checked] == [None] * len(files_of(file))
+    assert checked[0].continues == older[-1].name
+
+
 def test_a_writer_that_was_stopped_before_it_wrote_into_the_new_file_changes_nothing(file: Path) -> None:
     with ledger(file, chain=True) as one:
         one.append(LINE)

@@ -7,6 +7,7 @@ or a file is not as it was written; 2 where it cannot be read.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import select
@@ -31,8 +32,6 @@ VERIFY: Final = "hookproxy audit verify [FILE] [--head HASH] [--json] [--config 
 
 _NAP: Final = 200  # milliseconds between two looks at a file that is followed: at once, to a person
 _BATCH: Final = 64 * 1024  # characters that are written at a time
-_UNSEEN: Final = re.compile("[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
-"""What JSON may hold unescaped and a terminal obeys, or does not show."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -119,9 +118,15 @@ def _wait() -> None:
 
 
 def _safe(raw: bytes) -> str:
-    """The line as it is, but that what a terminal would obey is escaped: the same JSON."""
+    """The line as it is, but that what a terminal would obey, or not show, is escaped: the same JSON."""
     text = raw.decode(errors="replace")
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return text if text.isprintable() else "".join(map(_spelled, text))
+
+
+def _spelled(sign: str) -> str:
+    if sign.isprintable():
+        return sign
+    return " " if sign in "\t\r" else json.dumps(sign)[1:-1]  # outside of texts there is no other
 
 
 # --- sums ---
@@ -145,7 +150,8 @@ def _stats(arguments: Sequence[str]) -> int:
 def _document(value: object) -> str:
     import msgspec
 
-    return _safe(msgspec.json.format(msgspec.json.encode(value))) + "\n"
+    document = msgspec.json.format(msgspec.json.encode(value))
+    return "".join(f"{_safe(line)}\n" for line in document.split(b"\n"))
 
 
 # --- verification ---

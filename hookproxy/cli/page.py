@@ -78,7 +78,7 @@ def _pretty(raw: bytes) -> list[str]:
 
 
 def visible(text: str, console: Console) -> str:
-    """The text as this terminal can show it. A hook file may be anybody's: nothing in it reaches the terminal raw."""
+    """The text as this terminal can show it. A hook may be anybody's: nothing of it reaches the terminal raw."""
     return base.visible(text, console.encoding)
 
 

@@ -60,7 +60,7 @@ def _below(entry: CallRecord, own: tuple[str, str]) -> Iterator[tuple[str, str]]
             told = told or run.reason == entry.reason
             yield _said(run), "red" if run.verdict in ("deny", "trouble") else ""
     if entry.reason and not told:
-        yield entry.reason, ""
+        yield (f"{entry.by}: {entry.reason}" if entry.by else entry.reason), ""
     writer = (entry.user or own[0], entry.host or own[1])
     if writer != own:
         yield f"{writer[0]} on {writer[1]}" + (f", {entry.agent}" if entry.agent else ""), "dim"

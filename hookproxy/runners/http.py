@@ -27,6 +27,9 @@ _IDLE: Final = 60.0  # seconds that a connection is kept: whether the other side
 _RESTING: Final = 20  # connections that are kept for one address: as many as calls are often in flight
 _CONNECTING: Final = 0.4  # of the timeout, for a connection and its handshake
 _LONGEST_CONNECTING: Final = 10.0  # seconds
+_TRACE: Final = ("TRACEPARENT", "TRACESTATE")
+"""Variables by which commands go on with a call's trace: here, headers of the same names."""
+
 _OURS: Final = {
     "Content-Type": "application/json",
     "Accept": "application/json",
@@ -49,7 +52,7 @@ def keep(hooks: list[HookSpec], _say: Say) -> Kept:
         ended, body, detail = Ended.FAILED, b"", ""
         try:
             with Limit(watch_of(loop), spec.timeout):
-                body = await services[id(spec)].post(bytes(document.stdin), env)
+                body = await services[id(spec)].post(document, env)
             ended = Ended.EXITED
         except TimeoutError:
             ended = Ended.TIMED_OUT
@@ -87,16 +90,17 @@ class _Service:
         self._env: Mapping[str, str] | None = None
         self._headers: list[tuple[str, str]] = []
 
-    async def post(self, document: bytes, env: Mapping[str, str]) -> bytes:
+    async def post(self, document: Document, env: Mapping[str, str]) -> bytes:
         """The answer's body. Raises NoAnswer, and what stands in _PROBLEMS."""
         if self._env is not env:  # nearly never: all hooks of a dialect inherit the same
             headers = {"Host": self._address.netloc, **_headers(self._spec, env)}
             self._headers, self._env = list(headers.items()), env
-        length = ("Content-Length", str(len(document)))
-        request = h11.Request(method="POST", target=self._target, headers=[*self._headers, length])
+        length = ("Content-Length", str(len(document.stdin)))
+        trace = [(name, value) for name in _TRACE if (value := document.env.get(name))]
+        request = h11.Request(method="POST", target=self._target, headers=[*self._headers, *trace, length])
         connection = self._rested() or await self._connected()
         try:
-            return await _answer(connection, request, document)
+            return await _answer(connection, request, bytes(document.stdin))
         finally:
             if len(self._resting) < _RESTING and connection.rests():
                 self._resting.append(connection)

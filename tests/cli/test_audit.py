@@ -25,7 +25,7 @@ from hookproxy.settings import Settings
 
 AUDIT: Final = [sys.executable, "-m", "hookproxy", "audit"]
 PATIENCE: Final = 20  # seconds until a test gives up on what should come at once
-EVIL: Final = "\x1b]0;owned\x07\x9b2J\u202e"
+EVIL: Final = "\x1b]0;owned\x07\x9b2J\u202e\u2028\U000e0041"
 
 
 def environment(home: Path) -> dict[str, str]:

@@ -20,7 +20,11 @@ def test_numbers_and_bytes_stay_as_they_were() -> None:
     run = Run(hook("x"), b"{}", {"A": "\udcff"}, ("B",), result, Statement(hook("x"), result, Verdict()))
     seen = Seen(runs=[run], hearing=Hearing(Proceed(b'{"a":1.50}'), b"{}"))
     attempt = Attempt("write", b'{"big":123456789012345678901234567890.0}')
-    text = for_programs(Told(attempt, None, "files", Settings(), (), Trial("asked", seen, question="Allow?"), ()))
+    text = for_programs(
+        Told(
+            attempt, None, "files", Settings(), (), Trial("asked", seen, question="Allow?", proposed=b'{"a":1.50}'), ()
+        )
+    )
     assert text.isascii()
     assert '"big": 123456789012345678901234567890.0' in text
     assert '"a": 1.50' in text

@@ -48,6 +48,7 @@ def test_below_it_stands_what_it_was_about_and_who_said_what() -> None:
 
 def test_a_reason_that_no_hook_gave_stands_alone() -> None:
     assert rows(call(reason="a rule"))[1:] == ["    a rule"]
+    assert rows(call(reason="too many", by="limits[0]"))[1:] == ["    limits[0]: too many"]
 
 
 def test_other_writers_are_named() -> None:

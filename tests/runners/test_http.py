@@ -112,6 +112,17 @@ async def test_the_document_is_posted_and_the_body_is_the_answer(size: int) -> N
     assert "cookie" not in headers
 
 
+async def test_it_goes_on_with_the_calls_trace() -> None:
+    async with serving() as server:
+        env = {"TRACEPARENT": f"00-{'1' * 32}-{'2' * 16}-01", "TRACESTATE": "", "OTHER": "x"}
+        kept = http.keep([hook := spec(server)], lambda _spec, _text: None)
+        await kept.run(hook, Document(b"{}", env), {"TRACEPARENT": "inherited"})
+        await kept.aclose()
+        ((_, headers, _),) = server.requests
+    assert headers["traceparent"] == env["TRACEPARENT"]
+    assert not {"tracestate", "other"} & headers.keys()
+
+
 async def test_a_thousand_calls_use_few_connections_and_leave_none() -> None:
     async with serving() as server:
         hook = spec(server)
