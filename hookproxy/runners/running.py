@@ -15,6 +15,7 @@ from time import monotonic
 from typing import Final
 
 import anyio
+from msgspec import Struct
 
 from .. import process
 from ..model import Ended, HookResult
@@ -26,17 +27,14 @@ _QUICK: Final = 0.003
 _PIECE: Final = 65_536  # bytes: what a pipe holds
 
 
-class _Output:
+class _Output(Struct):
     """One of a hook's outputs, kept up to the limit."""
 
-    __slots__ = ("cut", "fd", "open", "pieces", "room")
-
-    def __init__(self, fd: int) -> None:
-        self.fd = fd
-        self.open = True
-        self.pieces: list[bytes] = []
-        self.room = process.OUTPUT_LIMIT
-        self.cut = False
+    fd: int
+    open: bool = True
+    pieces: list[bytes] = []
+    room: int = process.OUTPUT_LIMIT
+    cut: bool = False
 
     def read(self) -> bool:
         """Take what is there, and throw away what is over the limit; False: nothing is there now."""
@@ -98,8 +96,9 @@ class Running:
         watch.add(self._exit, self._exited)
         if unwritten:
             watch.add(self._input, self._write, WRITABLE)
-        else:
-            self._close_input()
+        else:  # nobody has watched it
+            os.close(self._input)
+            self._input = -1
         watch.begin(self)
 
     async def end(self) -> None:
@@ -179,9 +178,8 @@ class Running:
             self._close_input()
 
     def _close_input(self) -> None:
-        if self._input >= 0:
-            self._watch.close(self._input)
-            self._input = -1
+        self._watch.close(self._input)
+        self._input = -1
 
     def _finish(self) -> None:
         """Take what it has left in its pipes, close everything, reap."""
@@ -189,7 +187,8 @@ class Running:
             process.end_tree(self._pid, signal.SIGKILL)  # who of its group closed the output, but stayed
         self._code = process.reap(self._pid)
         self._watch.end(self)
-        self._close_input()
+        if self._input >= 0:
+            self._close_input()
         close = os.close if self._stage is _Stage.QUICK else self._watch.close  # nobody has watched them yet
         for output in self._outputs:
             if output.open:

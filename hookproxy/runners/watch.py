@@ -74,6 +74,7 @@ class Watch:
         direct: Direct | None = getattr(loop, "direct", None)
         self._descriptors = _Nested(loop) if direct is None else direct
         self._timer: asyncio.TimerHandle | None = None
+        self._next = inf  # when it is due
 
     def begin(self, run: Run) -> None:
         """From now on, tell `run` when it is overdue."""
@@ -99,14 +100,15 @@ class Watch:
 
     def wake(self, due: float) -> None:
         """Call overdue runs no later than `due`; also to be called where a run's `due` has come nearer."""
-        if self._timer is not None and self._timer.when() <= due:
+        if self._next <= due:
             return  # kept although its run may be over: in a burst of small hooks one timer serves several
         if self._timer is not None:
             self._timer.cancel()
+        self._next = due
         self._timer = self.loop.call_at(due, self._tick)
 
     def _tick(self) -> None:
-        self._timer = None
+        self._timer, self._next = None, inf
         now = monotonic()
         for run in [run for run in self._runs if run.due <= now]:
             run.overdue(now)
