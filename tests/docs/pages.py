@@ -64,8 +64,6 @@ def perform(block: Block, folder: Path) -> str:
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("w" if block.kind == "file" else "a", encoding="utf-8") as file:
                 file.write(block.text)
-            if block.text.startswith("#!"):
-                path.chmod(0o755)
         case "run" | "fails":
             commands = block.commands()
             printed = [type_in(*each, folder) for each in commands]
