@@ -11,8 +11,9 @@ from typing import Final
 import anyio
 from msgspec import Struct, field
 
-from . import calls, feedback, questions, wire
+from . import calls, feedback, policy, questions, wire
 from .calls import Call
+from .decision import Question
 from .effects import PersonAnswered
 from .greeting import Greeting, offers_form
 from .model import Document, Ended, Event, HookResult, HookSpec
@@ -20,6 +21,7 @@ from .moments import Surroundings
 from .questions import Consent
 from .runners import RUNNERS
 from .seals import LIFETIME
+from .settings import Settings
 
 _MOST: Final = 512  # questions open at a time: nobody answers so many, and each keeps its call
 _PROMPTERS: Final = 4  # at a time: a person reads one dialog after another
@@ -35,10 +37,10 @@ class _Waiting(Struct):
 class Asking:
     """Asks about calls; in the handshake era a question is a request of ours to the agent, kept while it is open."""
 
-    def __init__(self, around: Surroundings, greeting: Greeting, prompter: tuple[str, ...]) -> None:
+    def __init__(self, around: Surroundings, greeting: Greeting, settings: Settings) -> None:
         self._around = around
         self._greeting = greeting
-        self._prompter = prompter
+        self._settings = settings
         self._open: dict[bytes, _Waiting] = {}
         self._prompters = anyio.Semaphore(_PROMPTERS)
 
@@ -48,19 +50,23 @@ class Asking:
             return offers_form(call.meta.get(calls.CAPABILITIES_KEY))
         return self._greeting.may_ask
 
-    @property
-    def has_prompter(self) -> bool:
-        """The operator has a prompter for agents that cannot ask."""
-        return bool(self._prompter)
+    def has_prompter(self, question: Question | None) -> bool:
+        """The operator has a prompter for agents that cannot ask; for a managed question, the administrator."""
+        return bool(policy.governing(self._settings, question).prompter)
 
-    async def ask(self, call: Call, message: str, asked: Mapping[str, object]) -> Consent:
+    async def ask(self, call: Call, message: str, asked: Mapping[str, object], question: Question) -> Consent:
         """Ask, and wait as long as it takes: through the agent with `message`, else through the prompter with `asked`.
 
         On cancel the question is taken back, or the prompter ended with its whole process group.
         """
         if not self.may_ask(call):
             async with self._prompters:
-                return await prompt(self._prompter, asked, self._around.hooks.environ, self._around.say)
+                prompter = policy.governing(self._settings, question).prompter
+                if trouble := self._around.hooks.prompter_trouble(question.managed):
+                    self._around.say(f"the prompter {prompter[0]} {trouble}; so the call is denied")
+                    return Consent.NO
+                environ = self._around.hooks.environment(question.managed)
+                return await prompt(prompter, asked, environ, self._around.say)
         if len(self._open) >= _MOST:
             self._around.say(f"a call is denied, for {_MOST} questions wait for the person")
             return Consent.NO

@@ -256,6 +256,14 @@ class ConfigFile(Table):
     )
     tools: dict[_Name, ToolTable] = Field({}, description="What hooks know single tools by: one table for each.")
     limits: list[LimitTable] = Field([], description="How many calls are allowed; a refused one says when to retry.")
+    require_trust: bool = Field(
+        False,
+        description="true: hook files, and the scripts that they start, are used only as `hookproxy trust FILE` has "
+        "remembered them. Nothing lifts it where the user's own file or the administrator's says so.",
+    )
+    managed_only: bool = Field(
+        False, description="The administrator's file: true runs no hooks but those of the administrator's files."
+    )
 
 
 def parse(path: str, text: str) -> ConfigFile:

@@ -28,6 +28,8 @@ class Question(Struct, frozen=True):
     by: str
     """Who, in words: `the PreToolUse hook guard.sh`."""
     reason: str
+    managed: bool = False
+    """A managed hook or rule wants it: no hook, rule or setting of the user's answers for the person."""
 
 
 class Proceed(Struct, frozen=True):

@@ -223,7 +223,7 @@ class Groups:
             names = tried(group)
             hooks: list[HookSpec] = []
             for spec in group.hooks:
-                identity = (group.dialect.name, group.on_trouble, names, *spec.identity)
+                identity = (group.managed, group.dialect.name, group.on_trouble, names, *spec.identity)
                 if spec.event is event and identity not in seen and any(map(spec.matches, names)):
                     seen.add(identity)
                     hooks.append(spec)

@@ -1,32 +1,28 @@
-"""Runs the hooks that match an occasion in their dialect's order, groups one after another, and hears them out."""
+"""Asks the hooks that match an occasion, group by group, and says what is decided: the managed layer comes last."""
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING
 
-import anyio
-import anyio.abc
-import anyio.to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
-from . import aliases, legible, policy, schema, wire
-from .aside import Aside, Report
-from .decision import Comments, Decision, Proceed, Refuse
+from . import aliases, legible, policy
+from .aside import Report
+from .decision import Comments, Decision, Ground, Proceed, Question, Refuse
 from .dialects.base import Group
-from .dialects.identities import foreign_to
 from .groups import Chosen, Groups
-from .model import SILENT, Ended, Event, HookResult, HookSpec, Occasion, Order, Statement, Tool, Verdict
+from .model import SILENT, Event, Occasion, Statement, Tool, Verdict
 from .permissions import Permissions
-from .runners import Runners
 from .runners.base import CallTool, no_server
 from .settings import Settings
+from .turns import Turns
 
-_AT_ONCE: Final = 128  # hooks running at a time: more only wait for each other
-_DESCRIPTORS: Final = 8  # that starting a hook may take at a time: three pipes, its exit, and one for the folder
-_OTHERS: Final = 64  # descriptors that are left to all else
+if TYPE_CHECKING:
+    import anyio.abc
+
+    from .trust import Trust
 
 
 class Hearing(Struct, frozen=True):
@@ -40,25 +36,73 @@ class Hearing(Struct, frozen=True):
 class Hooks:
     """All hooks of one run, for the server of this name."""
 
-    def __init__(self, groups: Sequence[Group], settings: Settings, server: str, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        settings: Settings,
+        server: str,
+        environ: Mapping[str, str],
+        trust: Trust | None = None,
+    ) -> None:
         self.groups = Groups(groups, server, settings.aliases)
-        self.permissions = Permissions(self.groups, settings)
+        self._benches = _benches(groups, settings, server, self.groups)
         self.environ = environ
         self._settings = settings
-        places = _places()
-        self._places_aside = anyio.Semaphore(max(places // 4, 1), fast_acquire=True)
-        self._places = anyio.Semaphore(max(places - places // 4, 1), fast_acquire=True)
-        self._environments = {group.dialect.name: _environment(group, environ) for group in groups}
-        self._report: Report = lambda _statement: None
-        self.aside = Aside(self._run_aside)
-        self.runners = Runners((spec for group in groups for spec in group.hooks), self._say, self._call_tool)
-        self._server: CallTool = no_server
+        self._trust = trust
+        self._turns = self._new_turns(groups)
+        self.aside = self._turns.aside
+        self.runners = self._turns.runners
 
-    def _say(self, spec: HookSpec, text: str) -> None:
-        self._report(Statement(spec, HookResult(Ended.EXITED), Verdict(messages=(text,))))
+    def _new_turns(self, groups: Sequence[Group]) -> Turns:
+        return Turns(groups, self._settings, self.environ, self._trust, self._allowing)
 
-    async def _call_tool(self, server: str, tool: str, arguments: bytes) -> bytes:
-        return await self._server(server, tool, arguments)
+    # --- permission rules ---
+
+    @property
+    def has_rules(self) -> bool:
+        """Some permission rule or limit is configured."""
+        return any(self._benches)
+
+    @property
+    def has_limits(self) -> bool:
+        """Some limit on calls is configured."""
+        return any(bench.limits is not None for bench in self._benches)
+
+    def counted(self, decision: Decision, tool: str) -> Decision:
+        """Count a call of this tool that is about to be forwarded, against the limits of each layer."""
+        for bench in self._benches:
+            if isinstance(decision, Proceed):
+                decision = bench.counted(decision, tool)
+        return decision
+
+    def concern(self, tool: str) -> bool:
+        """True if any hook or rule is to see calls of this tool."""
+        return any(bench.concern(tool) for bench in self._benches)
+
+    def hide(self, tool: str) -> bool:
+        """True if the tool is not to be listed: a rule denies each of its calls."""
+        return any(bench.hide(tool) for bench in self._benches)
+
+    def allow_tool(self, tool: str, question: Question | None) -> None:
+        """A person, asked this, allows the tool for the session. Managed rules count it if they were what asked."""
+        for bench in self._benches:
+            if not bench.managed or (question is not None and question.managed):
+                bench.allow_tool(tool)
+
+    def _allowing(self, group: Group, verdict: Verdict) -> Verdict:
+        return self._benches[-1 if group.managed else 0].add(verdict)
+
+    def environment(self, managed: bool) -> Mapping[str, str]:
+        """What a prompter inherits."""
+        if not managed:
+            return self.environ
+        from .managed import SCREEN, environment
+
+        return environment(self.environ, SCREEN)
+
+    def prompter_trouble(self, managed: bool) -> str:
+        """Why the prompter must not run, in one sentence without a full stop; empty: it may."""
+        return self._trust.prompter_trouble() if self._trust and not managed else ""
 
     def begin(
         self, tasks: anyio.abc.TaskGroup, report: Report, tell: Callable[[], None], call_tool: CallTool = no_server
@@ -67,9 +111,7 @@ class Hooks:
 
         `report` gets each statement when it is made. Hooks that are tools are called by `call_tool`.
         """
-        self._server = call_tool
-        self._report = report
-        self.aside.begin(tasks, report, tell)
+        self._turns.begin(tasks, report, tell, call_tool)
 
     async def before(self, occasion: Occasion, listed: Tool | None, heard: list[Statement]) -> Hearing:
         """Ask the PreToolUse hooks: each group sees the arguments as rewritten so far, and a denial ends it.
@@ -77,10 +119,46 @@ class Hooks:
         `listed` is what is known of the tool: a rewrite that does not fit its schema is trouble. All that is said
         goes to `heard` at once. On cancel the hooks that run are ended with their whole process groups.
         """
-        proceed = Proceed()
-        for chosen in self.groups.choose(occasion.event, occasion.tool):
+        hearing = Hearing(Proceed(), occasion.arguments)
+        for bench in self._benches:
+            decision = hearing.decision
+            if isinstance(decision, Refuse):
+                break
+            if bench.managed:
+                occasion = replace(occasion, arguments=hearing.arguments)
+                hearing = await self._judged_by_managed(bench, decision, occasion, listed, heard)
+            else:
+                hearing = await self._judged(bench, decision, occasion, listed, heard)
+        return hearing
+
+    async def _judged_by_managed(
+        self, bench: Permissions, proceed: Proceed, occasion: Occasion, listed: Tool | None, heard: list[Statement]
+    ) -> Hearing:
+        """As `_judged`, of the arguments that are final, by the names that managed hooks know and no user's alias."""
+        outer = occasion.alias
+        try:
+            sent = aliases.sent(outer, occasion.arguments)
+            inner = bench.groups.alias(occasion.tool, sent)
+            if inner == outer:
+                return await self._judged(bench, proceed, occasion, listed, heard)
+            final = replace(occasion, alias=inner, arguments=aliases.told(inner, sent))
+            judged = await self._judged(bench, proceed, final, listed, heard)
+            if judged.arguments is final.arguments:
+                return Hearing(judged.decision, occasion.arguments)
+            back = aliases.told(outer, aliases.sent(inner, judged.arguments))
+        except ValueError as unreadable:  # names that two sides would take for different things
+            return Hearing(Refuse("the managed hooks", str(unreadable), ground=Ground.TROUBLE), occasion.arguments)
+        rewritten = isinstance(judged.decision, Proceed)
+        return Hearing(replace(judged.decision, arguments=back) if rewritten else judged.decision, back)
+
+    async def _judged(
+        self, bench: Permissions, proceed: Proceed, occasion: Occasion, listed: Tool | None, heard: list[Statement]
+    ) -> Hearing:
+        """What one layer makes of a call that the layer before it let go, with the question that is left of that."""
+        earlier, proceed = proceed.question, replace(proceed, question=None)
+        for chosen in bench.groups.choose(occasion.event, occasion.tool):
             occasion = chosen.shown(occasion)
-            said = await self._ask(chosen.group, chosen.applying(occasion), occasion, heard, listed)
+            said = await self._turns.ask(chosen.group, chosen.applying(occasion), occasion, heard, listed)
             if not any(one.verdict != SILENT for one in said):  # as of most calls, and it decides nothing
                 continue
             decision = policy.decide(said, self._settings, chosen.group.on_trouble)
@@ -91,11 +169,15 @@ class Hooks:
             if decision.arguments is not None:
                 rewritten = decision.arguments
                 occasion = replace(occasion, arguments=legible.normalise(rewritten))
-            proceed = Proceed(rewritten, feedback, proceed.question or decision.question)
-        ruled = self.permissions.ruled(proceed, occasion)
-        requests = self.groups.choose(Event.PERMISSION_REQUEST, occasion.tool)
-        if isinstance(ruled, Proceed) and (requests or ruled.question):
-            return await self._permitted(requests, ruled, occasion, listed, heard)
+            question = proceed.question or decision.question
+            proceed = replace(proceed, arguments=rewritten, feedback=feedback, question=question)
+        ruled = bench.ruled(proceed, occasion)
+        if isinstance(ruled, Refuse):
+            return Hearing(ruled, occasion.arguments)
+        ruled = replace(ruled, question=_both(earlier, ruled.question, bench.managed))
+        requests = bench.groups.choose(Event.PERMISSION_REQUEST, occasion.tool)
+        if requests or ruled.question:
+            return await self._permitted(bench, ruled, occasion, listed, heard)
         return Hearing(ruled, occasion.arguments)
 
     async def after(self, occasion: Occasion, heard: list[Statement]) -> Comments:
@@ -103,7 +185,7 @@ class Hooks:
         comments = Comments()
         for chosen in self.groups.choose(occasion.event, occasion.tool):
             occasion = chosen.shown(occasion)
-            said = await self._ask(chosen.group, chosen.applying(occasion), occasion, heard)
+            said = await self._turns.ask(chosen.group, chosen.applying(occasion), occasion, heard)
             comments = policy.merge_comments(comments, policy.comments(said, self._settings, chosen.group.on_trouble))
         return comments
 
@@ -121,11 +203,11 @@ class Hooks:
     async def asked(self, chosen: Chosen, occasion: Occasion) -> list[Statement]:
         """Ask one group's hooks; statements stand in the order in which the last one wins."""
         shown = chosen.shown(occasion)
-        return await self._ask(chosen.group, chosen.applying(shown), shown, [])
+        return await self._turns.ask(chosen.group, chosen.applying(shown), shown, [])
 
     async def _permitted(
         self,
-        requests: Sequence[Chosen],
+        bench: Permissions,
         proceed: Proceed,
         occasion: Occasion,
         listed: Tool | None,
@@ -134,10 +216,10 @@ class Hooks:
         """Ask the PermissionRequest hooks: all, if somebody wants a person to be asked, else those for each call."""
         question, yes = proceed.question, False
         request = replace(occasion, event=Event.PERMISSION_REQUEST, message=question.reason if question else "")
-        for chosen in requests:
+        for chosen in bench.groups.choose(Event.PERMISSION_REQUEST, occasion.tool):
             request, group = chosen.shown(request), chosen.group
             hooks = [spec for spec in chosen.applying(request) if question or spec.unasked]
-            said = await self._ask(group, hooks, request, heard, listed)
+            said = await self._turns.ask(group, hooks, request, heard, listed)
             answer = policy.permitted(said, self._settings, group.on_trouble, group.dialect.later_overrides)
             if isinstance(answer, Refuse):
                 return Hearing(replace(answer, feedback=proceed.feedback + answer.feedback), request.arguments)
@@ -146,132 +228,26 @@ class Hooks:
             if rewritten is not None:
                 proceed = replace(proceed, arguments=rewritten)
                 request = replace(request, arguments=legible.normalise(rewritten))
-        if question and (yes or self.permissions.allow(request)):
+        if question and (yes or bench.allow(request)):
             proceed = replace(proceed, question=None, asked=True)
         if request.arguments is occasion.arguments:
             return Hearing(proceed, request.arguments)
-        return Hearing(self.permissions.ruled(proceed, request), request.arguments)  # no rule has seen these
-
-    async def _ask(
-        self,
-        group: Group,
-        hooks: Sequence[HookSpec],
-        occasion: Occasion,
-        heard: list[Statement],
-        listed: Tool | None = None,
-    ) -> list[Statement]:
-        """Run hooks in their dialect's order. Statements stand in the order in which the last one wins."""
-        order = group.dialect.order
-        awaited = [spec for spec in hooks if not (spec.background and self.aside.start(group, spec, occasion))]
-        if len(awaited) > 1 and order in (Order.PARALLEL, Order.TOGETHER):
-            said = await self._ask_at_once(group, awaited, occasion, heard, listed)
-            return said if order is Order.PARALLEL else sorted(said, key=lambda one: awaited.index(one.spec))
-        said = []
-        for spec in awaited:
-            one = await self._run(group, spec, occasion, heard, listed)
-            said.append(one)
-            if order is Order.UNTIL_DENIED and policy.blocks(one, self._settings, group.on_trouble):
-                break
-            if order is Order.PIPELINE and one.verdict.arguments is not None:
-                occasion = replace(occasion, arguments=legible.normalise(one.verdict.arguments))
-        return said
-
-    async def _ask_at_once(
-        self,
-        group: Group,
-        hooks: Sequence[HookSpec],
-        occasion: Occasion,
-        heard: list[Statement],
-        listed: Tool | None,
-    ) -> list[Statement]:
-        """In the order in which they finish."""
-        said: list[Statement] = []
-
-        problems: list[OSError] = []
-
-        async def run(spec: HookSpec) -> None:
-            try:
-                said.append(await self._run(group, spec, occasion, heard, listed))
-            except OSError as problem:  # too few descriptors or processes; told when the others have ended
-                problems.append(problem)
-
-        async with anyio.create_task_group() as tasks:
-            for spec in hooks:
-                tasks.start_soon(run, spec)
-        if problems:
-            raise problems[0]
-        return said
-
-    async def _run_aside(self, group: Group, spec: HookSpec, occasion: Occasion) -> None:
-        await self._run(group, spec, occasion, [])
-
-    async def _run(
-        self, group: Group, spec: HookSpec, occasion: Occasion, heard: list[Statement], listed: Tool | None = None
-    ) -> Statement:
-        places = self._places_aside if spec.background else self._places
-        document = group.dialect.write(spec, occasion)
-        if occasion.trace:
-            document = replace(document, env={**document.env, **dict(occasion.trace)})
-        environment = self._environments[group.dialect.name]
-        try:
-            places.acquire_nowait()  # nearly always: to ask whether to wait costs a tenth of a small hook
-        except anyio.WouldBlock:
-            await places.acquire()
-        try:
-            result = await self.runners.by_type[spec.type](spec, document, environment)
-        except anyio.get_cancelled_exc_class():
-            heard.append(Statement(spec, HookResult(Ended.CANCELLED), SILENT))
-            raise
-        finally:
-            places.release()
-        verdict = group.dialect.read(spec, result)
-        if verdict.arguments is not None:
-            verdict = await _fitting(verdict, occasion, listed)
-        if verdict.allows and not spec.background:
-            verdict = self.permissions.add(verdict)
-        one = Statement(spec, result, verdict)
-        heard.append(one)
-        self._report(one)
-        return one
+        return Hearing(bench.ruled(proceed, request), request.arguments)  # no rule has seen these
 
 
-async def _fitting(verdict: Verdict, occasion: Occasion, listed: Tool | None) -> Verdict:
-    """The verdict with whole arguments; that they do not fit the tool's schema is trouble, and nothing is applied."""
-    arguments = verdict.arguments or b"{}"
-    try:
-        if verdict.merges:
-            arguments = _merged(occasion.arguments, arguments)
-        if not legible.normalise(arguments).startswith(b"{"):
-            raise wire.Unreadable("they are no object")
-        sent = aliases.sent(occasion.alias, arguments)
-    except ValueError as unreadable:
-        trouble = f"rewrote the arguments so that they cannot be read: {unreadable}"
-        return replace(verdict, arguments=None, trouble=trouble)
-    if listed is None or not listed.input_schema:
-        return replace(verdict, arguments=arguments, merges=False) if verdict.merges else verdict
-    # in a thread: the validator takes 70 ms to import, and a schema may be written to take long
-    names = {own: name for name, own in occasion.alias.arguments.items()} if occasion.alias else {}
-    problem = await anyio.to_thread.run_sync(schema.misfit, listed.input_schema, sent, names)
-    if not problem:
-        return replace(verdict, arguments=arguments, merges=False)
-    trouble = f"rewrote the arguments so that they do not fit the tool: {problem}"
-    return replace(verdict, arguments=None, trouble=trouble)
+def _benches(groups: Sequence[Group], settings: Settings, server: str, whole: Groups) -> tuple[Permissions, ...]:
+    """The layers that judge a call one after another: the managed one comes last, about what is final."""
+    if settings.managed is None and not any(group.managed for group in groups):
+        return (Permissions(whole, settings),)
+    ruling = settings.managed or Settings()
+    users = Groups([one for one in groups if not one.managed], server, settings.aliases)
+    managed = Groups([one for one in groups if one.managed], server, ruling.aliases)
+    return (Permissions(users, settings), Permissions(managed, ruling, managed=True))
 
 
-def _merged(arguments: bytes, changes: bytes) -> bytes:
-    """The object with the members of another over its own."""
-    for name, value in wire.fields(changes).items():
-        arguments = wire.with_member(arguments, name, bytes(value))
-    return arguments
-
-
-def _places() -> int:
-    """How many hooks may run at a time, so that none lacks a descriptor: a guard that cannot start guards nothing."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _AT_ONCE if limit == resource.RLIM_INFINITY else max(min(_AT_ONCE, (limit - _OTHERS) // _DESCRIPTORS), 1)
-
-
-def _environment(group: Group, environ: Mapping[str, str]) -> dict[str, str]:
-    """What a group's hooks inherit: our environment without what tells of other hook systems."""
-    foreign = foreign_to(group.dialect.variables)
-    return {name: value for name, value in environ.items() if name not in foreign}
+def _both(earlier: Question | None, question: Question | None, managed: bool) -> Question | None:
+    """What is left of the questions of two layers: a managed one stands for both."""
+    if question is None:
+        return earlier
+    reasons = [one.reason for one in (question, earlier) if one is not None and one.reason]
+    return replace(question, reason="\n".join(reasons), managed=managed)

@@ -112,7 +112,7 @@ async def _settled(case: Case, proceed: Proceed) -> Decision | bytes:
     """Have the person asked: gives the decision, or the answer to the call that asks for another round."""
     call, desk, question = case.call, case.desk, proceed.question
     can_ask = desk.asking.may_ask(call)
-    decision = policy.unasked(proceed, desk.settings, can_ask or desk.asking.has_prompter)
+    decision = policy.unasked(proceed, desk.settings, can_ask or desk.asking.has_prompter(question))
     if question is None or not isinstance(decision, Proceed) or decision.question is None:
         return decision
     arguments = aliases.sent(case.occasion.alias, case.occasion.arguments)
@@ -126,7 +126,7 @@ async def _settled(case: Case, proceed: Proceed) -> Decision | bytes:
         return feedback.input_required(call.id, message, desk.seals.seal(waiting))
     asked = questions.document(desk.session.server, call.tool, arguments, question)
     desk.let_go(call)  # a person may take long, and the answer comes the way of all that the agent says
-    return _answered(case, proceed, await desk.asking.ask(call, message, asked))
+    return _answered(case, proceed, await desk.asking.ask(call, message, asked, question))
 
 
 def _answered(case: Case, proceed: Proceed, consent: Consent) -> Decision:
@@ -134,7 +134,7 @@ def _answered(case: Case, proceed: Proceed, consent: Consent) -> Decision:
     if consent is Consent.NO:
         return policy.declined(proceed)
     if consent is Consent.SESSION:
-        case.desk.hooks.permissions.allow_tool(case.call.tool)
+        case.desk.hooks.allow_tool(case.call.tool, proceed.question)
     return replace(proceed, question=None, asked=True)
 
 
@@ -154,8 +154,8 @@ async def _resumed(case: Case, waiting: Round) -> bytes | None:
 async def _decided(case: Case, decision: Decision) -> bytes | None:
     """Carry the decision out; gives the call's answer, None where there is to be none."""
     call, desk, record = case.call, case.desk, case.record
-    if isinstance(decision, Proceed) and desk.hooks.permissions.limits is not None and not _is_under_way(case):
-        decision = desk.hooks.permissions.counted(decision, call.tool)
+    if isinstance(decision, Proceed) and desk.hooks.has_limits and not _is_under_way(case):
+        decision = desk.hooks.counted(decision, call.tool)
     asked = "asked-" if decision.asked else ""
     if isinstance(decision, Proceed):
         record.decision, record.final = f"{asked}allow", decision.arguments or b""

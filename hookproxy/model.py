@@ -126,13 +126,8 @@ class HookSpec(Struct, frozen=True):
     @property
     def runs(self) -> str:
         """What runs, for people; an address without its query, which may hold a secret."""
-        return (
-            self.shell
-            or " ".join(self.argv)
-            or self.call
-            or (self.tool and f"{self.server}/{self.tool}")
-            or self.url.partition("?")[0]
-        )
+        tool = self.tool and f"{self.server}/{self.tool}"
+        return self.shell or " ".join(self.argv) or self.call or tool or self.url.partition("?")[0]
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -190,6 +185,8 @@ class Verdict(Struct, frozen=True):
     """With `OnTrouble.DIALECT`, this trouble blocks, whatever the hook's own field says."""
     trouble: str = ""
     """What went wrong with the hook itself, in one sentence without a full stop; empty: nothing did."""
+    untrusted: bool = False
+    """The trouble is that its script is not what was trusted: it blocks, whatever is configured."""
 
 
 SILENT: Final = Verdict()

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from .decision import Comments
 from .dialects.base import Group
 from .hooks import Hearing, Hooks
-from .model import Document, HookResult, HookSpec, Occasion, Statement, Tool
+from .model import Document, HookResult, HookSpec, Occasion, Statement, Tool, Verdict
 from .runners.base import Runner
 from .runners.command import prepared
 from .settings import Settings
+from .turns import Turns
+
+if TYPE_CHECKING:
+    from .trust import Trust
 
 
 class Asked(Struct, frozen=True):
@@ -55,11 +60,45 @@ class Seen(Struct):
     """What people would be told about hooks beside what these said themselves."""
 
 
+class _Noted(Turns):
+    """Turns that tell who is asked, before they are."""
+
+    def __init__(  # those of Turns, and who is told
+        self,
+        groups: Sequence[Group],
+        settings: Settings,
+        environ: Mapping[str, str],
+        trust: Trust | None,
+        allowing: Callable[[Group, Verdict], Verdict],
+        note: Callable[[Asked], None],
+    ) -> None:
+        super().__init__(groups, settings, environ, trust, allowing)
+        self._note = note
+
+    async def ask(
+        self,
+        group: Group,
+        hooks: Sequence[HookSpec],
+        occasion: Occasion,
+        heard: list[Statement],
+        listed: Tool | None = None,
+    ) -> list[Statement]:
+        self._note(Asked(group, occasion, tuple(hooks)))
+        return await super().ask(group, hooks, occasion, heard, listed)
+
+
 class Observed(Hooks):
     """All hooks of one run; `seen` is filled in as they are asked."""
 
-    def __init__(self, groups: Sequence[Group], settings: Settings, server: str, environ: Mapping[str, str]) -> None:
-        super().__init__(groups, settings, server, environ)
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        settings: Settings,
+        server: str,
+        environ: Mapping[str, str],
+        trust: Trust | None = None,
+    ) -> None:
+        super().__init__(groups, settings, server, environ, trust)
         self.seen = Seen()
         for kind, run in self.runners.by_type.items():
             self.runners.by_type[kind] = self._watched(run)
@@ -84,16 +123,11 @@ class Observed(Hooks):
         self.seen.comments = await super().after(occasion, heard)
         return self.seen.comments
 
-    async def _ask(
-        self,
-        group: Group,
-        hooks: Sequence[HookSpec],
-        occasion: Occasion,
-        heard: list[Statement],
-        listed: Tool | None = None,
-    ) -> list[Statement]:
-        self.seen.asked.append(Asked(group, occasion, tuple(hooks)))
-        return await super()._ask(group, hooks, occasion, heard, listed)
+    def _new_turns(self, groups: Sequence[Group]) -> Turns:
+        return _Noted(groups, self._settings, self.environ, self._trust, self._allowing, self._asked)
+
+    def _asked(self, one: Asked) -> None:
+        self.seen.asked.append(one)
 
     def _watched(self, runner: Runner) -> Runner:
         async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:

@@ -21,12 +21,13 @@ _RULES: Final = 1024  # permission rules that hooks may add to a session: a tabl
 
 
 class Permissions:
-    """The permission rules of one run, for the tools of one server."""
+    """The hooks and permission rules of one layer, the user's or the managed one, for the tools of one server."""
 
-    def __init__(self, groups: Groups, settings: Settings) -> None:
+    def __init__(self, groups: Groups, settings: Settings, managed: bool = False) -> None:
         self.rules = _rules(settings)
         self.limits = _limits(settings)
-        self._groups = groups
+        self.groups = groups
+        self.managed = managed
         self._allowed: dict[str, Callable[[str, bytes], bool]] = {}
         self._allowed_tools: set[str] = set()
 
@@ -36,39 +37,40 @@ class Permissions:
 
     def ruled(self, proceed: Proceed, occasion: Occasion) -> Decision:
         """What the configuration's rules and limits make of a call that hooks let go, on its final arguments."""
-        ruling = _judged(self.rules, self._groups, occasion) if self.rules is not None else None
+        ruling = _judged(self.rules, self.groups, occasion) if self.rules is not None else None
         if ruling is not None and ruling.permission is Permission.DENY:
             return Refuse(ruling.rule, "", ground=Ground.RULE, feedback=proceed.feedback)
-        if self.limits is not None and (reached := self.limits.reached(self._groups.names(occasion.tool))):
+        if self.limits is not None and (reached := self.limits.reached(self.groups.names(occasion.tool))):
             return _over(reached, proceed)
         if ruling is None:
             return proceed
         if ruling.permission is Permission.ASK:
-            return replace(proceed, question=proceed.question or Question(ruling.by, ""))
+            by = f"the managed permission rule {ruling.rule}" if self.managed else ruling.by
+            return replace(proceed, question=proceed.question or Question(by, ""))
         return replace(proceed, question=None, asked=proceed.asked or proceed.question is not None)
 
     def counted(self, proceed: Proceed, tool: str) -> Decision:
         """Count a call of this tool that is about to be forwarded, against all limits that are about it."""
-        reached = self.limits.spend(self._groups.names(tool)) if self.limits is not None else None
+        reached = self.limits.spend(self.groups.names(tool)) if self.limits is not None else None
         return proceed if reached is None else _over(reached, proceed)
 
     def allow(self, occasion: Occasion) -> bool:
         """A person, or a rule that a hook added, has allowed the call for this session."""
         if occasion.tool in self._allowed_tools:
             return True
-        names = matching.allowed_as(self._groups.names(occasion.tool))
+        names = matching.allowed_as(self.groups.names(occasion.tool))
         return any(rule(name, occasion.arguments) for rule in self._allowed.values() for name in names)
 
     def concern(self, tool: str) -> bool:
         """True if any hook, rule or limit is to see calls of this tool."""
-        return self._groups.concerns(tool) or (bool(self) and self._are_about(self._groups.names(tool)))
+        return self.groups.concerns(tool) or (bool(self) and self._are_about(self.groups.names(tool)))
 
     def _are_about(self, names: Sequence[str]) -> bool:
         return bool((self.rules and self.rules.concerns(names)) or (self.limits and self.limits.concern(names)))
 
     def hide(self, tool: str) -> bool:
         """True if the tool is not to be listed: a rule denies each of its calls."""
-        return self.rules is not None and self.rules.hides(self._groups.names(tool))
+        return self.rules is not None and self.rules.hides(self.groups.names(tool))
 
     def allow_tool(self, tool: str) -> None:
         """A person allows this tool for the rest of the session, whatever its arguments."""

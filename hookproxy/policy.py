@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from .decision import Comments, Decision, Ground, Proceed, Question, Refuse
-from .model import HookSpec, Permission, Statement
+from .model import Permission, Statement
 from .settings import OnAsk, OnTrouble, Settings
 
 
@@ -66,9 +66,15 @@ def _with_last_reason(one: Statement, judges: Sequence[Statement]) -> Statement:
     return replace(one, verdict=replace(one.verdict, reason=reason))
 
 
+def governing(settings: Settings, question: Question | None) -> Settings:
+    """The settings that hold for a question: for one that is managed, those that nobody weakens."""
+    return settings.managed if question is not None and question.managed and settings.managed else settings
+
+
 def unasked(proceed: Proceed, settings: Settings, can_ask: bool) -> Decision:
     """What follows where no hook and no rule answers the question of a call: the call as it is if it can be asked."""
     question = proceed.question
+    settings = governing(settings, question)
     if question is None or (settings.on_ask is OnAsk.ELICIT and can_ask):
         return proceed
     if settings.on_ask is OnAsk.ELICIT:
@@ -99,7 +105,7 @@ def comments(statements: Sequence[Statement], settings: Settings, group_on_troub
     for one in judges:
         if not one.verdict.trouble:
             continue
-        rule = _rule(one.spec, settings, group_on_trouble)
+        rule = _rule(one, settings, group_on_trouble)
         if rule is OnTrouble.DENY or (rule is OnTrouble.DIALECT and one.spec.withholds):
             withheld.append(one)
         elif rule is OnTrouble.DIALECT and _fails_closed(one):
@@ -144,7 +150,7 @@ def _failed(judges: Sequence[Statement], settings: Settings, group_on_trouble: O
     for one in judges:
         if not one.verdict.trouble:
             continue
-        rule = _rule(one.spec, settings, group_on_trouble)
+        rule = _rule(one, settings, group_on_trouble)
         if rule is OnTrouble.DENY:
             return Refuse(one.spec.label, one.verdict.trouble, ground=Ground.TROUBLE, event=one.spec.event)
         if rule is OnTrouble.DIALECT and _fails_closed(one):
@@ -166,9 +172,11 @@ def _fails_closed(one: Statement) -> bool:
     return one.spec.fails_closed or one.verdict.fails_closed
 
 
-def _rule(spec: HookSpec, settings: Settings, group_on_trouble: OnTrouble | None) -> OnTrouble:
+def _rule(one: Statement, settings: Settings, group_on_trouble: OnTrouble | None) -> OnTrouble:
     """What follows trouble with this hook: its own choice over its group's over the configuration's."""
-    return spec.on_trouble or group_on_trouble or settings.on_trouble
+    if one.verdict.untrusted:
+        return OnTrouble.DENY
+    return one.spec.on_trouble or group_on_trouble or settings.on_trouble
 
 
 def _refuse(agreeing: Sequence[Statement], ground: Ground) -> Refuse:

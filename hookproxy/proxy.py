@@ -64,7 +64,7 @@ class Proxy:
         self.audit = audit
         self.say = say
         groups = hooks.groups
-        strict = bool(groups or hooks.permissions or settings.audit_all_calls)  # the agent's lines must be read
+        strict = bool(groups or hooks.has_rules or settings.audit_all_calls)  # the agent's lines must be read
         elicitations = Elicitations(groups.answers_elicitations) if groups.hears_elicitations else None
         self.board = Switchboard(self._concerns if strict else None, elicitations, groups.aliases)
         self.relay = Relay(agent, server, self.board, settings.max_message_bytes, strict, self._perform)
@@ -82,7 +82,7 @@ class Proxy:
         self.passed = Changes()  # lines from the server: told apart, because they are many
         around = Surroundings(hooks, session, audit, say, self.relay.to_agent, self._spawn, self.changes.tell)
         self.moments = Moments(around)
-        self.asking = Asking(around, self.board.greeting, settings.prompter)
+        self.asking = Asking(around, self.board.greeting, settings)
         self.answering = Answering(around, self.moments, elicitations, settings, self.relay.to_server)
         self.errands = Errands(session.server, self.board, self.relay.to_server)
         self._following = Following(self, self.board, self.changes, self.relay.to_agent, self._start)
@@ -98,7 +98,7 @@ class Proxy:
         """True if hooks are to see calls of this tool; what SessionStart said may wait for any call at all."""
         if self.settings.audit_all_calls or (self.moments.unsaid and not self.board.greeting.handshake):
             return True
-        return self.hooks.permissions.concern(tool)
+        return self.hooks.concern(tool)
 
     def _perform(self, effect: FromAgent | FromServer, line: bytes) -> None:  # noqa: C901  # one case for each
         match effect:
@@ -173,7 +173,7 @@ class Proxy:
     def _listing(self, line: bytes) -> bytes:
         if self.settings.feedback is Delivery.STRIP_OUTPUT_SCHEMA:
             line = feedback.without_output_schemas(line, self._concerns)
-        return feedback.without_tools(line, self.hooks.permissions.hide) if self.hooks.permissions.rules else line
+        return feedback.without_tools(line, self.hooks.hide) if self.hooks.has_rules else line
 
     # --- what a call needs (intercept.Desk) ---
 

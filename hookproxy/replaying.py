@@ -183,7 +183,9 @@ class _Sessions:
 
     def __init__(self, loaded: Loaded, environ: Mapping[str, str], cwd: str) -> None:
         self._groups = tuple(map(_judging, loaded.groups))
-        self._plan = Plan(_EVENTS, replace(loaded.settings, audit_all_calls=False, limits=()))
+        managed = loaded.settings.managed and replace(loaded.settings.managed, limits=())
+        self._plan = Plan(_EVENTS, replace(loaded.settings, audit_all_calls=False, limits=(), managed=managed))
+        self._trust = loaded.trust
         self._environ = environ
         self._cwd = cwd
         self._open: OrderedDict[tuple[str, str], Trials] = OrderedDict()
@@ -197,7 +199,7 @@ class _Sessions:
                 await oldest.hooks.runners.aclose()
             project = self._environ.get("CLAUDE_PROJECT_DIR") or self._cwd
             session = Session(id=str(uuid.uuid4()), server=record.server, cwd=self._cwd, project_dir=project)
-            self._open[key] = Trials(self._groups, self._plan, session, self._environ)
+            self._open[key] = Trials(self._groups, self._plan, session, self._environ, self._trust)
         self._open.move_to_end(key)
         return self._open[key]
 

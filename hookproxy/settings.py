@@ -102,3 +102,8 @@ class Settings(Struct, frozen=True):
     aliases: tuple[Alias, ...] = ()
     """What hooks call tools and arguments; one for a tool."""
     limits: tuple[Limit, ...] = ()
+    managed: Settings | None = None
+    """What holds for managed hooks and rules instead, and for the questions that they raise; None: nothing is managed.
+
+    Its permission rules are the managed ones, those beside it the user's.
+    """

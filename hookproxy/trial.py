@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from time import time
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import anyio
 import msgspec
@@ -28,6 +28,9 @@ from .observed import Observed, Seen
 from .settings import Settings
 from .switchboard import Switchboard
 from .trial_desk import TrialDesk
+
+if TYPE_CHECKING:
+    from .trust import Trust
 
 BEFORE: Final = frozenset(
     {Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST, Event.PERMISSION_DENIED, Event.NOTIFICATION, Event.USER_INPUT}
@@ -73,7 +76,9 @@ def plan(alone: Event | None, has_result: bool, settings: Settings) -> Plan:
     if alone is Event.PRE_TOOL_USE:
         return Plan(frozenset({alone}), settings)
     asks = ("*",) if alone is Event.PERMISSION_REQUEST else ()  # somebody must want to ask
-    return Plan(frozenset({alone}), replace(settings, deny=(), ask=asks, allow=(), limits=()))
+    managed = settings.managed and replace(settings.managed, deny=(), ask=(), allow=(), limits=())
+    lone = replace(settings, deny=(), ask=asks, allow=(), limits=(), managed=managed)
+    return Plan(frozenset({alone}), lone)
 
 
 class Attempt(Struct, frozen=True):
@@ -165,13 +170,14 @@ class Trials:
         plan: Plan,
         session: Session,
         environ: Mapping[str, str],
+        trust: Trust | None = None,
     ) -> None:
         """Raises ConfigError for a hook that cannot run."""
         self.events, self.settings = plan.events, plan.settings
         self.groups = tuple(
             replace(group, hooks=tuple(spec for spec in group.hooks if spec.event in plan.events)) for group in groups
         )
-        self.hooks = Observed(self.groups, plan.settings, session.server, environ)
+        self.hooks = Observed(self.groups, plan.settings, session.server, environ, trust)
         self.session = session
         self._all = Groups(groups, session.server, plan.settings.aliases)
 
@@ -184,7 +190,7 @@ class Trials:
 
     def _concerned(self, tool: str) -> bool:
         """As a run would have it, which asks hooks for all events."""
-        return self.settings.audit_all_calls or self._all.concerns(tool) or self.hooks.permissions.concern(tool)
+        return self.settings.audit_all_calls or self._all.concerns(tool) or self.hooks.concern(tool)
 
     async def call(self, attempt: Attempt) -> Trial:
         """Try a call. On cancel its hooks are ended with their whole process groups. Raises UserError."""

@@ -65,7 +65,7 @@ class TrialDesk:
         around = Surroundings(
             hooks, session, self.kept, self.say, lambda _line: None, lambda *_task: None, lambda: None
         )  # for questions that are never asked
-        self.asking = Asking(around, board.greeting, settings.prompter)
+        self.asking = Asking(around, board.greeting, settings)
         self.answered = b""
         """The line that the agent gets; empty: it gets none."""
         self.question = ""

@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.rooted import etc, nobody, private_etc
+
+__all__ = ["etc", "nobody", "private_etc"]
+
 _LEAKS = (
     "CLAUDE_PROJECT_DIR",
     "PYTHONUNBUFFERED",

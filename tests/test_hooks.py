@@ -359,7 +359,7 @@ async def test_a_rule_that_a_hook_added_answers_for_the_rest_of_the_session(tmp_
     other = await ask(asked, occasion(tool="delete"))
     assert isinstance(other, Proceed)
     assert other.question, "the rule is about another tool"
-    asked.permissions.allow_tool("delete")
+    asked.allow_tool("delete", None)
     assert await ask(asked, occasion(tool="delete")) == Proceed(asked=True)
     denied = hooks(frank_group(frank(PRE, permission="deny", reason="no"), frank(PRE, allows=["write"])))
     assert await ask(denied, occasion()) == Refuse("frank", "no"), "it never lifts a denial"
@@ -423,13 +423,13 @@ async def test_an_allow_rule_answers_what_hooks_ask_and_nothing_else() -> None:
 
 def test_rules_concern_and_hide_tools() -> None:
     asked = ruled(deny=("delete_*", "write(/etc/*)"), ask=("mcp__my_files__read",))
-    assert [asked.permissions.concern(tool) for tool in ("delete_x", "write", "read", "list")] == [
+    assert [asked.concern(tool) for tool in ("delete_x", "write", "read", "list")] == [
         True,
         True,
         True,
         False,
     ]
-    assert [asked.permissions.hide(tool) for tool in ("delete_x", "write", "read", "list")] == [
+    assert [asked.hide(tool) for tool in ("delete_x", "write", "read", "list")] == [
         True,
         False,
         False,

@@ -54,7 +54,7 @@ def inspect(loaded: Loaded, environ: Mapping[str, str]) -> Report:
     of_files = [*(note for note, entry in left.items() if not entry), *_of_files(loaded, _twice, environ)]
     settings = loaded.settings
     rules = settings.allow or settings.ask or settings.deny or settings.limits
-    if not (loaded.groups or loaded.notes or rules or settings.audit_file):
+    if not (loaded.groups or loaded.notes or rules or settings.audit_file or loaded.managed):
         of_files.append(Finding("", None, "", "no hook is configured: name hook files with --hooks or --config"))
     return Report(
         loaded.settings,
@@ -67,6 +67,7 @@ def inspect(loaded: Loaded, environ: Mapping[str, str]) -> Report:
                 *tools.remarks(settings),
             ]
         ),
+        loaded.managed,
     )
 
 
@@ -74,16 +75,26 @@ def _running(loaded: Loaded, environ: Mapping[str, str], files: Files, notes: Se
     """The hooks that are asked when their occasion comes."""
     first: dict[tuple[object, ...], str] = {}
     for group in loaded.groups:
+        inherited = _inherited(group, environ)
         for spec in group.hooks:
             key = spec.source.removeprefix(f"{group.source}: ")
             line = files.line(group.source, key)
             place = f"{group.source}:{line}" if line else spec.source
-            identity = (group.dialect.name, *spec.identity)
+            identity = (group.managed, group.dialect.name, *spec.identity)
             again = _again(place, first[identity]) if identity in first else ""
             first.setdefault(identity, place)
-            hook = Hook(spec, group, loaded.settings, environ)
+            hook = Hook(spec, group, loaded.settings, inherited)
             noted = [note for note in notes if concerns(note, group.source, key)]
             yield _entry(hook, Finding(group.source, line, key, again), noted)
+
+
+def _inherited(group: Group, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """The variables that decide which programs a group's hooks find."""
+    if not group.managed:
+        return environ
+    from ..managed import environment
+
+    return environment(environ)
 
 
 def _again(place: str, before: str) -> str:
@@ -117,6 +128,7 @@ def _entry(hook: Hook, place: Finding, noted: list[Finding]) -> Entry:
         awaited=choices.is_awaited(hook),
         findings=(*noted, *(replace(place, text=text) for text in found)),
         remarks=tuple(replace(place, text=text) for text in (place.text, _reach(spec)) if text),
+        managed=hook.group.managed,
     )
 
 

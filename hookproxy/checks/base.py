@@ -10,6 +10,7 @@ from msgspec import Struct
 from ..dialects.base import Group
 from ..model import HookSpec
 from ..settings import Settings
+from ..sources import Managed
 
 
 class OnFailure(StrEnum):
@@ -54,6 +55,8 @@ class Entry(Struct, frozen=True):
     """Something waits for what it says."""
     findings: tuple[Finding, ...] = ()
     remarks: tuple[Finding, ...] = ()
+    managed: bool = False
+    """The administrator's, which the user cannot switch off."""
 
 
 class Report(Struct, frozen=True):
@@ -66,6 +69,8 @@ class Report(Struct, frozen=True):
     """Each one once: those of entries, too."""
     remarks: tuple[Finding, ...]
     """What may be as it should: it depends on what is not known here."""
+    managed: Managed | None = None
+    """Nothing is, where there is none."""
 
 
 class Hook(Struct, frozen=True):

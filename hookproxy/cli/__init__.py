@@ -23,6 +23,7 @@ VERBS = {
     "unwrap": "hookproxy.cli.unwrap",
     "audit": "hookproxy.cli.audit",
     "replay": "hookproxy.cli.replay",
+    "trust": "hookproxy.cli.trust",
     "demo": "hookproxy.cli.demo",
     "schema": "hookproxy.cli.schema",
     "completion": "hookproxy.cli.completion",
@@ -41,6 +42,7 @@ hookproxy puts hooks in front of any MCP server.
   unwrap      take them out again
   audit       show the calls of an audit file; `audit stats`: summed up; `audit verify`: whether it is as it was written
   replay      run recorded calls through changed hooks: what would be decided otherwise
+  trust       show what changed in a hook file and its scripts, and remember it as trusted
   demo        show an agent, a server and three hooks at work
   schema      print the JSON Schema of hookproxy.toml, for editors
   completion  print a script with which bash, zsh or fish completes all this

@@ -9,6 +9,9 @@ It reads what `run` would read. Exit status: 0 clean; 1 findings (`checks` says 
               permission rules as the lists `allow`, `ask` and `deny`; `aliases`, objects with tool, as (null: hooks
               know the tool by its own names), arguments (the server's name by the hooks') and preset (null: none says
               so); `limits`, objects with tool, calls, per, by
+              `managed`: what holds for managed hooks and rules instead; null where nothing is managed
+    managed   null, or: files, the administrator's; settings, the keys of `settings` that they set, each with its place;
+              only, whether no other hooks run
     hooks     one object for each hook, by file and line:
       file, line, key    where it is written; the file's absolute path; line null where it cannot be told
       dialect            null for a file in which no hook can fire
@@ -20,6 +23,7 @@ It reads what `run` would read. Exit status: 0 clean; 1 findings (`checks` says 
                          model is told; "continue": nothing. Standard error tells in each case
       fires              whether it can be asked behind MCP; if not, the keys from matcher to awaited are null
       awaited            whether anybody waits for what it says
+      managed            whether it is the administrator's, which nobody else switches off
       findings, remarks  sentences about it
     findings  all of them, those of hooks too: file (empty: no file), line, key, text. None: exit status 0
     remarks   the same of what does not count
@@ -27,17 +31,16 @@ It reads what `run` would read. Exit status: 0 clean; 1 findings (`checks` says 
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import asdict
 from rich.console import Console
 from rich.text import Text
 
 from .. import checks
 from ..aliases import Alias
+from ..checks import document
 from ..checks.base import Entry, Finding, OnFailure, Report
 from ..config import load
 from ..errors import FINDINGS
@@ -55,8 +58,6 @@ if TYPE_CHECKING:
     import argparse
 
 USAGE: Final = "hookproxy check [--config FILE] [--hooks [DIALECT=]FILE]... [--json]"
-VERSION: Final = 1
-"""The number of the JSON document's format."""
 
 _WARNING: Final = Text.assemble("  ", ("warning:", "bold yellow"), " ")
 _NOTE: Final = Text.assemble("  ", ("note:", "cyan"), " ")
@@ -78,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
     chosen = options().parse_args(list(arguments))
     cwd = here()
     report = checks.inspect(load(chosen.config, chosen.hooks, None, os.environ, cwd), os.environ)
-    show(_json(report) if chosen.json else _text(report, cwd))
+    show(document.text(report) if chosen.json else _text(report, cwd))
     return FINDINGS if report.findings else 0
 
 
@@ -95,50 +96,6 @@ def options() -> argparse.ArgumentParser:
     return taken
 
 
-def _json(report: Report) -> str:
-    document = {
-        "v": VERSION,
-        "settings": _settings(report.settings),
-        "hooks": [_members(entry) for entry in report.entries],
-        "findings": [asdict(one) for one in report.findings],
-        "remarks": [asdict(one) for one in report.remarks],
-    }
-    return json.dumps(document, indent=2) + "\n"  # ASCII: paths may hold what is no UTF-8
-
-
-def _settings(settings: Settings) -> dict[str, object]:
-    members = asdict(settings)
-    members["aliases"] = [
-        {"tool": one.tool, "as": one.name or None, "arguments": dict(one.arguments), "preset": one.preset or None}
-        for one in settings.aliases
-    ]
-    members["limits"] = [asdict(one) for one in settings.limits]
-    return members
-
-
-def _members(entry: Entry) -> dict[str, object]:
-    runs: dict[str, object] = {
-        "matcher": entry.matcher,
-        "if": entry.only_if,
-        "command": entry.command,
-        "timeout": entry.timeout,
-        "on_failure": entry.on_failure,
-        "awaited": entry.awaited,
-    }
-    return {
-        "file": entry.file,
-        "line": entry.line,
-        "key": entry.key,
-        "dialect": entry.dialect or None,
-        "event": entry.event or None,
-        "event_name": entry.event_name,
-        **(runs if entry.fires else dict.fromkeys(runs)),
-        "fires": entry.fires,
-        "findings": [one.text for one in entry.findings],
-        "remarks": [one.text for one in entry.remarks],
-    }
-
-
 def _text(report: Report, cwd: str) -> str:
     """For people: a block for each hook, one for each file that something else is said about, and the sum."""
     console = Console(highlight=False)
@@ -151,18 +108,38 @@ def _text(report: Report, cwd: str) -> str:
             for one, label in told:
                 _row(console, label, one.text)
             _print(console, Text())
-        _rules(console, report.settings)
+        _rules(console, "permission rules", report.settings)
+        if report.settings.managed:
+            _rules(console, "managed permission rules", report.settings.managed)
+        _managed_settings(console, report)
         _tools(console, report.settings)
         _print(console, Text(_sum(report), "bold"))
     return shown.get()
 
 
-def _rules(console: Console, settings: Settings) -> None:
+def _managed_settings(console: Console, report: Report) -> None:
+    """What the administrator has set, with its place: nobody else weakens that."""
+    if report.managed is None:
+        return
+    _print(console, Text("managed: cannot be switched off, nor weakened", "bold"))
+    for file in report.managed.files:
+        _row(console, Text("  file".ljust(_MARGIN), "dim"), file)
+    if report.managed.only:
+        _row(console, Text("  only".ljust(_MARGIN), "dim"), "no hooks run but managed ones")
+    for name, place in report.managed.given.items():
+        if name not in ("allow", "ask", "deny", "aliases", "limits"):
+            _row(
+                console, Text("  setting".ljust(_MARGIN), "dim"), f"{name} = {getattr(report.settings, name)} ({place})"
+            )
+    _print(console, Text())
+
+
+def _rules(console: Console, heading: str, settings: Settings) -> None:
     """The permission rules, the strongest first."""
     kinds = {"deny": settings.deny, "ask": settings.ask, "allow": settings.allow}
     if not any(kinds.values()):
         return
-    _print(console, Text("permission rules", "bold"))
+    _print(console, Text(heading, "bold"))
     for kind, rules in kinds.items():
         label = Text(f"  {kind}".ljust(_MARGIN), "dim")
         for rule in rules:
@@ -208,6 +185,8 @@ def _rows(entry: Entry) -> Iterator[tuple[str, str]]:
     spelled = entry.event_name if entry.event in (entry.event_name, "") else f"{entry.event_name} ({entry.event})"
     if entry.dialect:
         yield "dialect", entry.dialect
+    if entry.managed:
+        yield "managed", "asked last, about the final arguments; cannot be switched off"
     yield "event", spelled + _fires(entry)
     if not entry.fires:
         return
@@ -253,7 +232,7 @@ def _sum(report: Report) -> str:
     hooks = sum(entry.fires for entry in report.entries)
     idle = len(report.entries) - hooks
     settings = report.settings
-    rules = len(settings.deny) + len(settings.ask) + len(settings.allow)
+    rules = sum(len(one.deny) + len(one.ask) + len(one.allow) for one in (settings, settings.managed) if one)
     parts = [
         _count(hooks, "hook"),
         f"{idle} that cannot run" if idle else "",

@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
 
 async def _tried(loaded: Loaded, attempt: Attempt, event: Event | None, session: Session) -> Told:
     planned = plan(event, attempt.result is not None, loaded.settings)
-    async with Trials(loaded.groups, planned, session, os.environ) as trials:
+    async with Trials(loaded.groups, planned, session, os.environ, loaded.trust) as trials:
         if event is None or event in _DECIDING:
             trial = await trials.call(attempt)
         else:

@@ -106,3 +106,5 @@ class Group(Struct, frozen=True):
     """This file's choice, over the configuration's."""
     match_all_names: bool = False
     """Our own hooks: a matcher is tried on the bare name and on mcp__SERVER__TOOL."""
+    managed: bool = False
+    """The administrator's: asked last, about the final arguments, and in an environment that the user cannot spoil."""

@@ -38,6 +38,11 @@ class Runners:
         if any(spec.type == "mcp_tool" for spec in hooks):
             self.by_type["mcp_tool"] = import_module(".mcp_tool", __package__).through(call_tool)
 
+    def renew(self, spec: HookSpec) -> None:
+        """The hook's files have been written: what was started from them before is not used any more."""
+        for kept in self._kept:
+            kept.renew(spec)
+
     async def __aenter__(self) -> Self:
         """What is kept ends with the block, however that ends."""
         return self

@@ -41,6 +41,8 @@ class Kept(Struct, frozen=True):
     run: Runner
     aclose: Callable[[], Coroutine[None, None, None]]
     """Ends all that is kept; afterwards nothing runs any more. Takes a second at most."""
+    renew: Callable[[HookSpec], None] = lambda _spec: None
+    """What is kept for this hook is not used any more: its files have been written since."""
 
 
 Keep = Callable[[list[HookSpec], Say], Kept]

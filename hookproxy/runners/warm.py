@@ -31,8 +31,11 @@ from .watch import Watch, watch_of
 _SOON: Final = 0.001  # seconds from the end of a run to the start of the next process: the call goes on first
 _VARIABLE: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
 
-_Stamp = tuple[tuple[str, int, int, int], ...]
-"""The files that make a hook what it is, each with its time, size and number."""
+_Stamp = tuple[tuple[str, int, int, int, int], ...]
+"""The files that make a hook what it is, each with its times, size and number.
+
+The time at which its entry changed is one of them: whoever writes a file and puts the old text back cannot hide that.
+"""
 
 
 def keep(_hooks: list[HookSpec], say: Say) -> Kept:
@@ -194,7 +197,7 @@ def _stamp(hook: Prepared) -> _Stamp:
             state = os.stat(os.path.join(spec.cwd, file))
         except (OSError, ValueError):
             continue
-        found.append((file, state.st_mtime_ns, state.st_size, state.st_ino))
+        found.append((file, state.st_mtime_ns, state.st_ctime_ns, state.st_size, state.st_ino))
     return tuple(found)
 
 

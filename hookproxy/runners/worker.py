@@ -42,7 +42,11 @@ def keep(_hooks: list[HookSpec], say: Say) -> Kept:
             for worker in workers.values():
                 tasks.start_soon(worker.aclose)
 
-    return Kept(run, aclose)
+    def renew(spec: HookSpec) -> None:
+        if worker := workers.get(id(spec)):
+            worker.renew()
+
+    return Kept(run, aclose, renew)
 
 
 class _Worker:
@@ -218,6 +222,11 @@ class _Worker:
         for waiting in self._asked.values():
             if not waiting.done():
                 waiting.set_exception(_Failed(why))
+
+    def renew(self) -> None:
+        """End it: the next document starts another one."""
+        if self._child is not None:
+            self._distrust(self._child, "was ended, for its script has been written since it started")
 
     async def aclose(self) -> None:
         """End its input, wait a little, kill it."""

@@ -273,7 +273,8 @@ def document(folder: Path, *arguments: str) -> dict[str, Any]:
 
 def test_programs_get_one_document_whose_keys_stay(project: Path) -> None:
     read = document(project, "--config", "hookproxy.toml")
-    assert list(read) == ["v", "settings", "hooks", "findings", "remarks"]
+    assert list(read) == ["v", "settings", "managed", "hooks", "findings", "remarks"]
+    assert (read["managed"], read["settings"]["managed"]) == (None, None)
     assert read["v"] == 1
     assert {"on_trouble", "on_ask", "feedback", "max_message_bytes", "audit_file"} <= set(read["settings"])
     assert read["settings"]["on_trouble"] == "dialect"
@@ -292,6 +293,7 @@ def test_programs_get_one_document_whose_keys_stay(project: Path) -> None:
         "on_failure": "block",
         "awaited": True,
         "fires": True,
+        "managed": False,
         "findings": [f"there is no file {project}/gone.sh"],
         "remarks": [],
     }
@@ -308,6 +310,7 @@ def test_programs_get_one_document_whose_keys_stay(project: Path) -> None:
         "dialect": "claude",
         "event_name": "Stop",
         "fires": False,
+        "managed": False,
         "findings": [reason],
         "remarks": [],
     }

@@ -1,0 +1,182 @@
+"""`hookproxy trust FILE`: shows what has changed in a hook file and the scripts it starts, and remembers their hashes.
+
+It never asks: whoever is not sure adds `--dry-run`. Exit status: 0 done; 1 `--dry-run` found something to trust, or
+`--list` something that is not as it was trusted; 2 it could not be done.
+
+The store is a file of the user's: an agent that may write there can trust what it likes. See `hookproxy.trust`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from .. import trust
+from ..config import users_layer
+from ..errors import FINDINGS, UserError
+from ..sources import Seen, Surroundings
+from ..trust import Covered
+from ..truststore import LONGEST_TEXT, Entry, changing, read_store, store_path
+from .base import here, parser, show
+
+if TYPE_CHECKING:
+    import argparse
+
+USAGE: Final = "hookproxy trust [--dry-run] [DIALECT=]FILE... | --list | --forget FILE..."
+_INSIDE: Final = "what these files themselves load and run, from their own folders too"
+_INDENT: Final = "    "  # of what stands in a file
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do what the options say; gives the exit status."""
+    chosen = options().parse_args(list(arguments))
+    around = Surroundings(os.environ, here())
+    store = store_path(around.environ, around.home)
+    if chosen.list:
+        return _list(store)
+    if not chosen.files:
+        raise UserError("no file is named", f"usage: {USAGE}")
+    if chosen.forget:
+        return _forget(store, chosen.files, around)
+    found = _covered(chosen.files, around)
+    if chosen.dry_run:
+        return FINDINGS if _show(found, read_store(store), around, remembered=False)[1] else 0
+    with changing(store) as entries:
+        seen, _ = _show(found, entries, around, remembered=True)
+        _remember(entries, found, seen, around)
+    return 0
+
+
+def _remember(entries: dict[str, Entry], found: Covered, seen: Mapping[str, Seen], around: Surroundings) -> None:
+    """Put what was shown into the store; what these files lead to no more goes out of it."""
+    names = set(found.files.values())
+    for path, entry in list(entries.items()):
+        gone = path in found.files or entry.hooks
+        if path not in seen and gone and not names.isdisjoint(entry.of):
+            left = tuple(one for one in entry.of if one not in names)
+            del entries[path]
+            show(f"forgotten  {visible(path)}\n")
+            if left and path not in found.files:
+                entries[path] = replace(entry, of=left)
+    for path, name in found.files.items():
+        if path in seen:
+            before = entries[path].of if path in entries else ()
+            of = tuple(dict.fromkeys((*before, name)))
+            entries[path] = Entry(trust.digest(seen[path]), _text(seen[path]), of, path in around.seen)
+
+
+def options() -> argparse.ArgumentParser:
+    """What its command line takes."""
+    taken = parser(
+        "trust",
+        USAGE,
+        "Show what has changed in a hook file, or a hookproxy.toml with the hook files that it names, and in the "
+        "scripts that they start; and remember all of it as trusted, for require_trust.",
+    )
+    taken.add_argument("files", metavar="[DIALECT=]FILE", nargs="*", help="a hookproxy.toml, or a hook file as it is")
+    how = taken.add_mutually_exclusive_group()
+    how.add_argument("--dry-run", action="store_true", help="show what would be trusted, and remember nothing")
+    how.add_argument("--list", action="store_true", help="show all that is trusted, and what has changed since")
+    how.add_argument("--forget", action="store_true", help="trust FILE no more, nor what only it starts")
+    return taken
+
+
+def _covered(files: Sequence[str], around: Surroundings) -> Covered:
+    """What these files come to. A name that ends in .toml is a file of ours, unless a dialect stands before it."""
+    whole = Covered()
+    for item in files:
+        ours = item.endswith(".toml") and "=" not in os.path.basename(item)
+        layer = users_layer(around.find(item, around.cwd) if ours else "", () if ours else (item,), None, around)
+        one = trust.covered(layer, layer.groups, around)
+        for path, name in one.files.items():
+            whole.files.setdefault(path, name)
+        whole.unknown += [text for text in one.unknown if text not in whole.unknown]
+    return whole
+
+
+def _show(
+    found: Covered, entries: Mapping[str, Entry], around: Surroundings, *, remembered: bool
+) -> tuple[dict[str, Seen], int]:
+    """Print each file with what is new in it; gives the files as they were read, and how many are not trusted."""
+    read: dict[str, Seen] = {}
+    news = 0
+    for path in found.files:
+        seen = around.seen.get(path) or trust.read(path)
+        if seen is None:
+            show(f"missing    {visible(path)}\n")
+            continue
+        read[path] = seen
+        entry = entries.get(path)
+        if entry is not None and entry.sha256 == trust.digest(seen):
+            show(f"unchanged  {visible(path)}\n")
+            continue
+        news += 1
+        show(f"{'changed' if entry else 'new':9}  {visible(path)}\n")
+        show("".join(f"{_INDENT}{visible(line)}\n" for line in _difference(entry, seen)))
+    for text in (*found.unknown, _INSIDE):
+        show(f"not covered: {visible(text)}\n")
+    show(f"{len(read)} files trusted\n" if remembered else f"{news} of {len(read)} files would be trusted anew\n")
+    return read, news
+
+
+def _difference(entry: Entry | None, seen: Seen) -> Iterator[str]:
+    from difflib import unified_diff
+
+    text = _text(seen)
+    if entry is None:
+        yield f"{len(seen.raw)} bytes, sha256 {trust.digest(seen)}"
+    elif text is None or entry.text is None:
+        yield f"no text to compare: {len(seen.raw)} bytes, sha256 {trust.digest(seen)}, before {entry.sha256}"
+    else:
+        lines = unified_diff(entry.text.splitlines(), text.splitlines(), "as trusted", "as it is", lineterm="")
+        yield from [*lines] or ["only the ends of its lines differ"]
+
+
+def _text(seen: Seen) -> str | None:
+    try:
+        text = seen.raw.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if len(text) <= LONGEST_TEXT else None
+
+
+def _list(store: str) -> int:
+    found = 0
+    for path, entry in sorted(read_store(store).items()):
+        try:
+            seen = trust.read(path)
+            state = "missing" if seen is None else "trusted" if trust.digest(seen) == entry.sha256 else "changed"
+        except UserError:
+            state = "unusable"
+        found += state != "trusted"
+        show(f"{state:9}  {visible(path)}\n")
+    return FINDINGS if found else 0
+
+
+def _forget(store: str, files: Sequence[str], around: Surroundings) -> int:
+    wanted = {around.find(item, around.cwd): item for item in files}
+    with changing(store) as entries:
+        for path, item in wanted.items():
+            names = {name for name in (path, item, *_names(entries, path)) if name}
+            gone = [one for one, entry in entries.items() if one == path or (entry.of and names.issuperset(entry.of))]
+            if not gone:
+                raise UserError(f"{item}: is not trusted", "hookproxy trust --list shows what is")
+            for one in gone:
+                del entries[one]
+                show(f"forgotten  {visible(one)}\n")
+            for one, entry in entries.items():
+                entries[one] = replace(entry, of=tuple(name for name in entry.of if name not in names))
+    return 0
+
+
+def _names(entries: Mapping[str, Entry], path: str) -> list[str]:
+    """How the file at this path was called when it was trusted, with its dialect."""
+    return [name for entry in entries.values() for name in entry.of if name == path or name.endswith(f"={path}")]
+
+
+def visible(text: str) -> str:
+    """The text with nothing in it that a terminal would obey: a hook file may be anybody's."""
+    return "".join(one if one.isprintable() or one == "\t" else one.encode("unicode_escape").decode() for one in text)

@@ -1,0 +1,153 @@
+"""The administrator's files behind a real `hookproxy run`, in an /etc of its own, for root and for who is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.end.agent import HOOKPROXY, SERVER, Agent, Scene, call, text_of
+from tests.rooted import AS_ROOT, NOBODY, inside, safe_folder, startable, write
+
+pytestmark = [AS_ROOT, pytest.mark.anyio]
+
+GUARD = """#!/bin/sh
+# denies what has `secret` in its arguments, as the managed hook sees them
+grep -q secret && { echo 'managed: no secrets' >&2; exit 2; }
+exit 0
+"""
+MANAGED = """
+on_trouble = "deny"
+on_ask = "deny"
+[permissions]
+deny = ["die"]
+[[hooks.PreToolUse]]
+command = "./guard.sh"
+"""
+
+
+class Box:
+    """A private /etc, a folder that nobody else writes, and the program behind it."""
+
+    def __init__(self, scene: Scene, etc: Path, user: int) -> None:
+        self.scene, self.etc, self.user = scene, etc, user
+        self.server = (startable(user), *SERVER[1:])
+        write(etc / "hookproxy" / "guard.sh", GUARD, 0o755)
+        write(etc / "hookproxy" / "managed.toml", MANAGED)
+        scene.log.touch()
+        scene.log.chmod(0o666)
+
+    def run(self, *options: str, **environ: str) -> Agent:
+        words = [HOOKPROXY, "run", *options, "--", *self.server]
+        return self.scene.start(inside(self.etc, *words, user=self.user), {"HOME": "/", **environ})
+
+    def complete(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        command: Sequence[str] = inside(self.etc, HOOKPROXY, *words, user=self.user)
+        env = {**self.scene.env, "HOME": "/", **environ}
+        return subprocess.run(command, env=env, cwd="/", capture_output=True, text=True, timeout=30)
+
+
+@pytest.fixture
+async def scene(home: Path) -> AsyncIterator[Scene]:
+    """In a folder that everybody can enter."""
+    folder = safe_folder()
+    folder.chmod(0o777)
+    scene = Scene(folder, home)
+    try:
+        yield scene
+        await scene.close()
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(params=["root", "nobody"])
+def box(scene: Scene, private_etc: Path, request: pytest.FixtureRequest) -> Box:
+    user = request.getfixturevalue("nobody") if request.param == "nobody" else 0
+    return Box(scene, private_etc, user)
+
+
+def users(box: Box, text: str) -> str:
+    path = write(box.scene.folder / "users.toml", text)
+    return f"--config={path}"
+
+
+async def test_a_managed_hook_refuses_what_a_users_hook_has_rewritten_after_it_was_harmless(box: Box) -> None:
+    answer = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "updatedInput": {"text": "secret"}}}
+    path = write(box.scene.folder / "answer.json", json.dumps(answer))
+    config = users(box, f'[[hooks.PreToolUse]]\nargv = ["cat", "{path}"]\n')
+    agent = box.run(config)
+    await agent.greet()
+    assert "managed: no secrets" in text_of(await agent.ask(call(1, "echo", text="harmless")))
+    assert box.scene.calls_received() == []
+
+
+async def test_a_managed_rule_holds_whatever_the_user_allows(box: Box) -> None:
+    agent = box.run(users(box, 'on_trouble = "allow"\non_ask = "allow"\n[permissions]\nallow = ["*"]\n'))
+    await agent.greet()
+    answer = await agent.ask(call(1, "die"))
+    assert answer["result"]["isError"]
+    assert box.scene.calls_received() == []
+    said = agent.said_aside()
+    assert "users.toml: on_trouble is not used: /etc/hookproxy/managed.toml: on_trouble holds" in said
+    assert "users.toml: on_ask is not used: /etc/hookproxy/managed.toml: on_ask holds" in said
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {
+            **{"HOME": "/nowhere", "XDG_CONFIG_HOME": "/nowhere", "XDG_CONFIG_DIRS": "/nowhere"},
+            **{"HOOKPROXY_MANAGED": "/nowhere", "HOOKPROXY_CONFIG": "/dev/null", "CLAUDE_PROJECT_DIR": "/nowhere"},
+        },
+        {"PATH": "/nowhere"},
+        {"BASH_ENV": "/nowhere", "ENV": "/nowhere", "LD_LIBRARY_PATH": "/nowhere", "GREP_OPTIONS": "-v"},
+    ],
+)
+async def test_no_environment_and_no_option_switches_it_off(box: Box, environ: dict[str, str]) -> None:
+    path = environ.pop("PATH", None)
+    prefix = ["env", f"PATH={path}"] if path else []
+    words = inside(
+        box.etc, *prefix, HOOKPROXY, "run", "--config=/dev/null", "--name=other", "--", *box.server, user=box.user
+    )
+    agent = box.scene.start(words, {"HOME": "/", **environ})
+    await agent.greet()
+    assert "managed: no secrets" in text_of(await agent.ask(call(1, "echo", text="secret")))
+    assert "error" not in await agent.ask(call(2, "echo", text="harmless"))
+
+
+async def test_check_shows_what_is_managed(box: Box) -> None:
+    ended = box.complete("check", "--json")
+    report = json.loads(ended.stdout)
+    assert report["managed"]["files"] == ["/etc/hookproxy/managed.toml"]
+    assert report["managed"]["settings"]["on_trouble"] == "/etc/hookproxy/managed.toml: on_trouble"
+    assert report["settings"]["managed"]["deny"] == ["die"]
+    assert [hook["managed"] for hook in report["hooks"]] == [True]
+    shown = box.complete("check").stdout
+    assert "  managed  asked last, about the final arguments; cannot be switched off\n" in shown
+    assert "managed permission rules\n  deny     die\n" in shown
+    assert "  setting  on_ask = deny (/etc/hookproxy/managed.toml: on_ask)\n" in shown
+
+
+async def test_a_file_that_is_not_roots_stops_the_start_and_names_the_fix(box: Box) -> None:
+    script = box.etc / "hookproxy" / "guard.sh"
+    os.chown(script, NOBODY, NOBODY)
+    ended = box.complete("run", "--", box.server[0], "-c", "input()")
+    assert ended.returncode == 2
+    assert "belongs to user 65534 and not to root" in ended.stderr
+    assert ended.stderr.endswith("hint: chown root: /etc/hookproxy/guard.sh\n")
+
+
+async def test_what_the_administrator_requires_to_be_trusted_is_looked_at(box: Box) -> None:
+    write(box.etc / "hookproxy" / "managed.d" / "trust.toml", "require_trust = true\n")
+    assert box.complete("check").returncode == 0  # what is managed is root's: that is trust enough
+    config = users(box, "require_trust = false\n")
+    ended = box.complete("check", config)
+    assert (ended.returncode, "users.toml: is not trusted yet" in ended.stderr) == (2, True)
+    state = box.scene.folder / "state"
+    assert box.complete("trust", config.partition("=")[2], XDG_STATE_HOME=str(state)).returncode == 0
+    assert box.complete("check", config, XDG_STATE_HOME=str(state)).returncode == 0
