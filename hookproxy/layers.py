@@ -19,7 +19,8 @@ from .settings import OnAsk, OnTrouble, Settings
 from .sources import Layer, Managed
 
 _RULES: Final = ("deny", "ask", "allow", "limits")
-_LISTS: Final = (*_RULES, "aliases")
+_REDACTED: Final = ("audit_redact", "audit_redact_keys")
+_LISTS: Final = (*_RULES, *_REDACTED, "aliases")
 """Settings that do not take each other's place."""
 _TROUBLE: Final = (OnTrouble.ALLOW, OnTrouble.DIALECT, OnTrouble.DENY)
 _STRICTNESS: Final[dict[str, tuple[object, ...]]] = {
@@ -27,6 +28,7 @@ _STRICTNESS: Final[dict[str, tuple[object, ...]]] = {
     "on_ask": (OnAsk.ALLOW, OnAsk.ELICIT, OnAsk.DENY),
     "audit_required": (False, True),
     "audit_all_calls": (False, True),
+    "audit_chain": (False, True),
     "hide_denied": (False, True),
 }
 """Of these settings the values from the laxest to the strictest: to be stricter than what is managed weakens none."""
@@ -59,7 +61,7 @@ def _ruling(managed: Sequence[Layer]) -> Layer:
     whole = Layer(next(one.source for one in reversed(managed)))
     for one in managed:
         values = {name: getattr(one.settings, name) for name in one.given if name not in _LISTS}
-        rules = {name: getattr(whole.settings, name) + getattr(one.settings, name) for name in _RULES}
+        rules = {name: getattr(whole.settings, name) + getattr(one.settings, name) for name in (*_RULES, *_REDACTED)}
         rules["aliases"] = _aliases(whole.settings, one.settings)
         whole = replace(
             whole,
@@ -112,6 +114,12 @@ def _held(given: Layer, ruling: Layer) -> tuple[Settings, list[str]]:
     """The user's settings with those that are managed in their place; a sentence for each attempt to weaken one."""
     values: dict[str, object] = {"aliases": _aliases(given.settings, ruling.settings)}
     notes: list[str] = []
+    for name in _REDACTED:
+        own = getattr(given.settings, name)
+        if own and "audit_file" in ruling.given:  # a pattern that fits everything would empty the administrator's audit
+            notes.append(_told(given.given[name], ruling.given[name]))
+            own = ()
+        values[name] = own + getattr(ruling.settings, name)
     for name in (one for one in Settings.__struct_fields__ if one in ruling.given and one not in _LISTS):
         wanted, held = getattr(given.settings, name), getattr(ruling.settings, name)
         if name not in given.given:

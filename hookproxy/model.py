@@ -155,8 +155,7 @@ class Verdict(Struct, frozen=True):
     """What one hook said, in no dialect's words."""
 
     permission: Permission | None = None
-    """Before a call and at PermissionRequest: what it wants for the call; None: nothing said. After a call, DENY
-    marks the result as an error."""
+    """What it wants for the call; None: nothing said. After a call, DENY marks the result as an error."""
     reason: str = ""
     """Why, for the model (deny) or the person (ask)."""
     arguments: bytes | None = None
@@ -185,8 +184,7 @@ class Verdict(Struct, frozen=True):
     """With `OnTrouble.DIALECT`, this trouble blocks, whatever the hook's own field says."""
     trouble: str = ""
     """What went wrong with the hook itself, in one sentence without a full stop; empty: nothing did."""
-    untrusted: bool = False
-    """The trouble is that its script is not what was trusted: it blocks, whatever is configured."""
+    untrusted: bool = False  # the trouble is that its script is not what was trusted: it blocks, whatever is configured
 
 
 SILENT: Final = Verdict()

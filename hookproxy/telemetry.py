@@ -73,6 +73,7 @@ class Collector:
         base = endpoint.rstrip("/")
         spans = OTLPSpanExporter(f"{base}/v1/traces" if base else None)
         figures = OTLPMetricExporter(f"{base}/v1/metrics" if base else None)
+        self._exporters = (spans, figures)
         self._tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
         self._tracers.add_span_processor(BatchSpanProcessor(spans, max_queue_size=QUEUE))
         reader = PeriodicExportingMetricReader(figures)
@@ -116,6 +117,8 @@ class Collector:
             end.start()
         for end in ends:
             end.join(max(until - monotonic(), 0))
+        for exporter in self._exporters:
+            exporter.shutdown()  # a collector that does not answer is not tried again
 
 
 class Span:

@@ -127,7 +127,7 @@ class Turns:
         self, group: Group, spec: HookSpec, occasion: Occasion, heard: list[Statement], listed: Tool | None = None
     ) -> Statement:
         places = self._places_aside if spec.background else self._places
-        document = _document(group, spec, occasion)
+        document = _traced(group.dialect.write(spec, occasion), occasion)
         environment = self._environments[_environment_key(group)]
         try:
             places.acquire_nowait()  # nearly always: to ask whether to wait costs a tenth of a small hook
@@ -160,8 +160,8 @@ class Turns:
         return one
 
 
-def _document(group: Group, spec: HookSpec, occasion: Occasion) -> Document:
-    document = group.dialect.write(spec, occasion)
+def _traced(document: Document, occasion: Occasion) -> Document:
+    """The document with the variables by which a hook continues the agent's trace."""
     return replace(document, env={**document.env, **dict(occasion.trace)}) if occasion.trace else document
 
 

@@ -164,3 +164,29 @@ def test_a_stricter_hook_stays_as_it_is() -> None:
     strict = replace(MINE, on_trouble=D, hooks=(replace(hook("x"), on_trouble=D),))
     _, groups, notes, _ = joined(replace(layer("user"), groups=(strict,)), [layer("etc", on_trouble=OnTrouble.DIALECT)])
     assert (groups, notes) == ((strict,), ())
+
+
+@pytest.mark.parametrize(
+    ("wanted", "as_managed"),
+    [
+        ({"audit_redact": (".*",)}, {"audit_redact": ("sk-.*",)}),
+        ({"audit_redact_keys": ("command",)}, {"audit_redact_keys": ()}),
+        ({"audit_digest": True}, {"audit_digest": False}),
+        ({"audit_max_file_bytes": 1}, {"audit_max_file_bytes": 0}),
+    ],
+)
+def test_who_names_the_audit_says_all_about_it(wanted: dict[str, object], as_managed: dict[str, object]) -> None:
+    settings, notes = held(wanted, {"audit_file": "/var/log/a.jsonl", "audit_redact": ("sk-.*",)})
+    assert {name: getattr(settings, name) for name in as_managed} == as_managed
+    (name,) = wanted
+    assert [note.partition(" is not used")[0] for note in notes] == [f"user: {KEYS[name]}"]
+
+
+def test_what_both_want_redacted_is_in_a_file_of_the_users_own() -> None:
+    settings, notes = held({"audit_file": "a.jsonl", "audit_redact": ("a",)}, {"audit_redact": ("b",)})
+    assert (settings.audit_redact, notes) == (("a", "b"), ())
+
+
+def test_a_managed_collector_gets_its_spans_whatever_address_the_user_names() -> None:
+    settings, notes = held({"otel_endpoint": "http://127.0.0.1:1"}, {"otel": True})
+    assert (settings.otel, settings.otel_endpoint, len(notes)) == (True, "", 1)
