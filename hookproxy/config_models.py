@@ -77,7 +77,7 @@ DIALECT_OPTIONS: Final = {"agent", "await_post", "fire_permission_request", "max
 
 
 class OwnHook(Table):
-    """A hook of our own; `dialects.own` reads it. One of `command`, `argv`, `call` and `url` says what runs."""
+    """A hook of our own. One of `command`, `argv`, `call` and `url` says what runs."""
 
     name: str | None = Field(None, description="What people and the model know it by; not given: the command's name.")
     matcher: str | None = Field(

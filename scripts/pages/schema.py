@@ -19,6 +19,8 @@ def schema() -> str:
     made = ConfigFile.model_json_schema(by_alias=True, schema_generator=_Untitled)
     for table in [made, *made["$defs"].values()]:
         del table["title"]
+        if "properties" not in table:
+            table.pop("description", None)  # of an enum, which is for readers of the code
         for key in table.get("properties", {}).values():
             if "null" in [one.get("type") for one in key.get("anyOf", ())]:
                 (only,) = [one for one in key.pop("anyOf") if one.get("type") != "null"]
