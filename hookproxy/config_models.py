@@ -77,7 +77,7 @@ DIALECT_OPTIONS: Final = {"agent", "await_post", "fire_permission_request", "max
 
 
 class OwnHook(Table):
-    """A hook of our own; `dialects.own` reads it. One of `command`, `argv`, `call` and `url` says what runs."""
+    """A hook of our own. One of `command`, `argv`, `call` and `url` says what runs."""
 
     name: str | None = Field(None, description="What people and the model know it by; not given: the command's name.")
     matcher: str | None = Field(
@@ -249,7 +249,7 @@ class ConfigFile(Table):
     )
     audit: Audit = Field(Audit(), description="The audit log.")
     otel: Otel = Field(Otel(), description="Spans and metrics for an OpenTelemetry collector.")
-    preset: Annotated[list[str], BeforeValidator(_as_list)] = Field(
+    preset: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str])] = Field(
         [],
         description="A widely used server, or several, whose tools hooks are to know by Claude Code's names: "
         '"filesystem", "git", "fetch", "desktop-commander", "playwright". `[tools.X]` counts before it.',

@@ -114,6 +114,7 @@ FLOORS: Final = {
     # for people
     "reading": 3,  # what `audit` shows
     "checks": 3,  # what `check` looks for
+    "completions": 3,  # scripts with which shells complete command lines
     "wrapping": 3,  # what `wrap` and `unwrap` do to a configuration
     "demo": 3,  # what the verb of that name shows
     "cli": 4,
@@ -241,6 +242,8 @@ BESIDE: Final = {
     # what is said before anything runs, by the rules by which it would
     "checks": {"groups"},
     "checks/commands": {"checks/words"},
+    "cli/init": {"cli/schema"},  # it writes where the schema lies
+    "cli/completion": {"cli/__init__"},  # all verbs, whichever there are
     # one way of showing things, for all verbs that do
     "cli/check": {"cli/page"},
     "cli/replay": {"cli/page", "cli/stage"},

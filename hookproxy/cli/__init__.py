@@ -1,8 +1,9 @@
 """Finds the verb that the command line names, and turns errors into text: the only place that does.
 
 `run` starts the server before anything heavy is imported, so this module and `base` load nothing but `os` and `sys`
-until something is to be said. A verb is a module with `main(arguments)` that gives an exit status; argparse
-belongs into the verbs.
+until something is to be said. A verb is a module with `main(arguments)` that gives an exit status, and `options()`, the
+argparse parser of its command line; where a word may follow it, `parts()` has the parser for each such word.
+`completion` and the reference are made from those.
 """
 
 import sys
@@ -15,14 +16,17 @@ if TYPE_CHECKING:
 
 VERBS = {
     "run": "hookproxy.cli.run",
+    "init": "hookproxy.cli.init",
     "check": "hookproxy.cli.check",
-    "audit": "hookproxy.cli.audit",
-    "trust": "hookproxy.cli.trust",
-    "demo": "hookproxy.cli.demo",
     "try": "hookproxy.cli.try_",
-    "replay": "hookproxy.cli.replay",
     "wrap": "hookproxy.cli.wrap",
     "unwrap": "hookproxy.cli.unwrap",
+    "audit": "hookproxy.cli.audit",
+    "replay": "hookproxy.cli.replay",
+    "trust": "hookproxy.cli.trust",
+    "demo": "hookproxy.cli.demo",
+    "schema": "hookproxy.cli.schema",
+    "completion": "hookproxy.cli.completion",
 }
 
 USAGE = """\
@@ -30,15 +34,18 @@ usage: hookproxy VERB [OPTION...]
 
 hookproxy puts hooks in front of any MCP server.
 
-  run     start a server behind hooks: hookproxy run [OPTION...] -- COMMAND [ARG...]
-  check   show every hook that is configured, and what about it cannot work
-  audit   show the calls of an audit file; `audit stats`: summed up; `audit verify`: whether it is as it was written
-  trust   show what changed in a hook file and its scripts, and remember it as trusted
-  demo    show an agent, a server and three hooks at work
-  try     try a call on the hooks that are configured, without a server
-  replay  run recorded calls through changed hooks: what would be decided otherwise
-  wrap    put hooks in front of the servers in an agent's configuration; without a file, list what is found
-  unwrap  take them out again
+  run         start a server behind hooks: hookproxy run [OPTION...] -- COMMAND [ARG...]
+  init        write a small configuration that works, with its hook
+  check       show every hook that is configured, and what about it cannot work
+  try         try a call on the hooks that are configured, without a server
+  wrap        put hooks in front of the servers in an agent's configuration; without a file, list what is found
+  unwrap      take them out again
+  audit       show the calls of an audit file; `audit stats`: summed up; `audit verify`: whether it is as it was written
+  replay      run recorded calls through changed hooks: what would be decided otherwise
+  trust       show what changed in a hook file and its scripts, and remember it as trusted
+  demo        show an agent, a server and three hooks at work
+  schema      print the JSON Schema of hookproxy.toml, for editors
+  completion  print a script with which bash, zsh or fish completes all this
 
   hookproxy VERB --help   the options of a verb
   hookproxy --version     this version

@@ -48,11 +48,7 @@ def main(arguments: Sequence[str]) -> int:
 def _list(arguments: Sequence[str]) -> int:
     from ..reading import base, files, table
 
-    options = _options("audit", USAGE, "Show the calls of an audit file. See also: audit stats, audit verify.")
-    _add_looks(options)
-    options.add_argument("--follow", action="store_true", help="go on as lines come, until interrupted")
-    options.add_argument("--json", action="store_true", help="each record as its line of JSON")
-    chosen = options.parse_args(list(arguments))
+    chosen = options().parse_args(list(arguments))
     wanted, path = _wanted(chosen), _path(chosen)
     lines = files.follow(path, _wait) if chosen.follow else files.read_all(path)
     told, screen, own = _Told(), base.screen(), _own()
@@ -140,10 +136,7 @@ def _stats(arguments: Sequence[str]) -> int:
     from ..reading import base, charts, files
     from ..reading.sums import Sums
 
-    options = _options("audit stats", STATS, "Show calls, refusals, rewrites and the time of hooks.")
-    _add_looks(options)
-    options.add_argument("--json", action="store_true", help="one JSON document, for programs")
-    chosen = options.parse_args(list(arguments))
+    chosen = parts()["stats"].parse_args(list(arguments))
     wanted, told, sums = _wanted(chosen), _Told(), Sums()
     found = (told.record(name, line) for name, line in files.read_all(_path(chosen)))
     sums.add(one for one in found if one is not None and wanted.fits(one))
@@ -168,15 +161,7 @@ def _verify(arguments: Sequence[str]) -> int:
     from ..reading import base
     from ..reading.verifying import verify
 
-    options = _options(
-        "audit verify",
-        VERIFY,
-        "Check that the lines of a chained audit file are those that were written. Lines removed from its end are not "
-        "seen: note the head that is printed, and give it with --head later.",
-    )
-    options.add_argument("--head", default="", metavar="HASH", help="a head that was printed before: it must be there")
-    options.add_argument("--json", action="store_true", help="one JSON document, for programs")
-    chosen = options.parse_args(list(arguments))
+    chosen = parts()["verify"].parse_args(list(arguments))
     head = chosen.head.lower()
     if head and not re.fullmatch("[0-9a-f]{64}", head):
         raise UserError(f"--head {chosen.head!r}: is no head", "the 64 signs that `hookproxy audit verify` prints")
@@ -221,20 +206,43 @@ def _missing(checked: Sequence[Checked]) -> str:
 # --- what all have in common ---
 
 
-def _options(verb: str, usage: str, description: str) -> argparse.ArgumentParser:
-    options = parser(verb, usage, description)
-    options.add_argument("file", nargs="?", metavar="FILE", help="an audit file (default: the configuration's)")
-    options.add_argument("--config", metavar="FILE", help="our own file (default: ~/.config/hookproxy/hookproxy.toml)")
-    return options
+def options() -> argparse.ArgumentParser:
+    """What its command line takes, where it is neither `stats` nor `verify`."""
+    taken = _options("audit", USAGE, "Show the calls of an audit file. See also: audit stats, audit verify.")
+    _add_looks(taken)
+    taken.add_argument("--follow", action="store_true", help="go on as lines come, until interrupted")
+    taken.add_argument("--json", action="store_true", help="each record as its line of JSON")
+    return taken
 
 
-def _add_looks(options: argparse.ArgumentParser) -> None:
-    options.add_argument(
-        "--tool", default="", metavar="GLOB", help="of these tools: a name, or a pattern such as 'git_*'"
+def parts() -> dict[str, argparse.ArgumentParser]:
+    """What its command line takes after `stats` and `verify`."""
+    stats = _options("audit stats", STATS, "Show calls, refusals, rewrites and the time of hooks.")
+    _add_looks(stats)
+    verify = _options(
+        "audit verify",
+        VERIFY,
+        "Check that the lines of a chained audit file are those that were written. Lines removed from its end are not "
+        "seen: note the head that is printed, and give it with --head later.",
     )
-    options.add_argument("--decision", default="", metavar="D", help="allow, deny, asked-allow, asked-deny or '*deny'")
-    options.add_argument("--since", default="", metavar="WHEN", help="2026-11-01, 2026-11-01T10:30, or 90m, 2h, 7d ago")
-    options.add_argument("--session", default="", metavar="S", help="of this session; the beginning of its id will do")
+    verify.add_argument("--head", default="", metavar="HASH", help="a head that was printed before: it must be there")
+    for taken in (stats, verify):
+        taken.add_argument("--json", action="store_true", help="one JSON document, for programs")
+    return {"stats": stats, "verify": verify}
+
+
+def _options(verb: str, usage: str, description: str) -> argparse.ArgumentParser:
+    taken = parser(verb, usage, description)
+    taken.add_argument("file", nargs="?", metavar="FILE", help="an audit file (default: the configuration's)")
+    taken.add_argument("--config", metavar="FILE", help="our own file (default: ~/.config/hookproxy/hookproxy.toml)")
+    return taken
+
+
+def _add_looks(to: argparse.ArgumentParser) -> None:
+    to.add_argument("--tool", default="", metavar="GLOB", help="of these tools: a name, or a pattern such as 'git_*'")
+    to.add_argument("--decision", default="", metavar="D", help="allow, deny, asked-allow, asked-deny or '*deny'")
+    to.add_argument("--since", default="", metavar="WHEN", help="2026-11-01, 2026-11-01T10:30, or 90m, 2h, 7d ago")
+    to.add_argument("--session", default="", metavar="S", help="of this session; the beginning of its id will do")
 
 
 def _wanted(chosen: argparse.Namespace) -> Wanted:

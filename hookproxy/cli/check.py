@@ -76,23 +76,24 @@ _GOES_ON: Final[dict[str, str]] = {
 
 def main(arguments: Sequence[str]) -> int:
     """Print what is configured and what was found; gives the exit status."""
-    chosen = _parse(arguments)
+    chosen = options().parse_args(list(arguments))
     cwd = here()
     report = checks.inspect(load(chosen.config, chosen.hooks, None, os.environ, cwd), os.environ)
     show(document.text(report) if chosen.json else _text(report, cwd))
     return FINDINGS if report.findings else 0
 
 
-def _parse(arguments: Sequence[str]) -> argparse.Namespace:
-    options = parser(
+def options() -> argparse.ArgumentParser:
+    """What its command line takes."""
+    taken = parser(
         "check",
         USAGE,
         "Show every hook that is configured, and what about it cannot work. "
         "Exit status: 0 clean, 1 findings, 2 `run` would not start.",
     )
-    add_sources(options)
-    options.add_argument("--json", action="store_true", help="one JSON document, for programs")
-    return options.parse_args(list(arguments))
+    add_sources(taken)
+    taken.add_argument("--json", action="store_true", help="one JSON document, for programs")
+    return taken
 
 
 def _text(report: Report, cwd: str) -> str:

@@ -25,6 +25,8 @@ from ..demo.base import FOLDER, Received
 from .base import parser
 
 if TYPE_CHECKING:
+    import argparse
+
     from mcp import StdioServerParameters, types
 
 LONGEST: Final = 30.0  # seconds: the demo takes two; what hangs longer than this would hang for ever
@@ -112,7 +114,7 @@ class Call(Struct, frozen=True):
 
 def main(arguments: Sequence[str]) -> int:
     """Play the demo and show it."""
-    parser("demo", "hookproxy demo", "Show an agent, a server and three hooks at work.").parse_args(list(arguments))
+    options().parse_args(list(arguments))
     with TemporaryDirectory(prefix="hookproxy-demo-") as folder:
         calls = anyio.run(_play, Path(folder))
     console = Console(highlight=False)
@@ -120,6 +122,11 @@ def main(arguments: Sequence[str]) -> int:
     for number, call in enumerate(calls, 1):
         _show(console, number, call)
     return 0
+
+
+def options() -> argparse.ArgumentParser:
+    """What its command line takes."""
+    return parser("demo", "hookproxy demo", "Show an agent, a server and three hooks at work.")
 
 
 async def _play(folder: Path) -> list[Call]:

@@ -62,7 +62,7 @@ _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w":
 
 def main(arguments: Sequence[str]) -> int:
     """Replay, and print what would be decided otherwise; gives the exit status."""
-    chosen = _parse(arguments)
+    chosen = options().parse_args(list(arguments))
     since = _since(chosen.since) if chosen.since is not None else None
     cwd = here()
     loaded = load(chosen.config, chosen.hooks, None, os.environ, cwd)
@@ -107,8 +107,9 @@ def _notes(loaded: Loaded) -> list[str]:
 # --- what is to be replayed ---
 
 
-def _parse(arguments: Sequence[str]) -> argparse.Namespace:
-    options = parser(
+def options() -> argparse.ArgumentParser:
+    """What its command line takes."""
+    taken = parser(
         "replay",
         USAGE,
         "Run recorded calls through the hooks and rules that are configured now, and list every decision that would "
@@ -116,12 +117,12 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         "is forwarded, asked or audited. Hooks after a call are not run, for no result is recorded. "
         "Exit status: 0 no difference, 1 some, 2 could not do it.",
     )
-    options.add_argument("audit", metavar="AUDIT", help="an audit file, which holds the arguments in full")
-    options.add_argument("--tool", metavar="GLOB", action="append", default=[], help="only these tools, as write_*")
-    options.add_argument("--since", metavar="WHEN", help="only calls since then: 2026-11-21, 2026-11-21T08:00, 7d, 2h")
-    add_sources(options)
-    options.add_argument("--json", action="store_true", help="one JSON document, for programs")
-    return options.parse_args(list(arguments))
+    taken.add_argument("audit", metavar="AUDIT", help="an audit file, which holds the arguments in full")
+    taken.add_argument("--tool", metavar="GLOB", action="append", default=[], help="only these tools, as write_*")
+    taken.add_argument("--since", metavar="WHEN", help="only calls since then: 2026-11-21, 2026-11-21T08:00, 7d, 2h")
+    add_sources(taken)
+    taken.add_argument("--json", action="store_true", help="one JSON document, for programs")
+    return taken
 
 
 def _since(text: str) -> datetime:

@@ -133,16 +133,21 @@ async def _serve(
 
 
 def _parse(arguments: "Sequence[str]") -> "argparse.Namespace":
-    options = parser(
+    return options().parse_args(list(arguments))
+
+
+def options() -> "argparse.ArgumentParser":
+    """What its command line takes before the two dashes."""
+    taken = parser(
         "run",
         USAGE,
         "Start an MCP server behind hooks, in its place: the agent starts this instead of COMMAND.",
         f"the server's command line comes last, after two dashes: {USAGE}",  # which is forgotten easily
     )
-    add_sources(options)
-    options.add_argument("--name", help="the server's name as hooks see it (default: derived from COMMAND)")
-    options.add_argument("--audit", metavar="FILE", help="append one JSON line per judged call to FILE")
-    return options.parse_args(list(arguments))
+    add_sources(taken)
+    taken.add_argument("--name", help="the server's name as hooks see it (default: derived from COMMAND)")
+    taken.add_argument("--audit", metavar="FILE", help="append one JSON line per judged call to FILE")
+    return taken
 
 
 def _speaker() -> "Callable[[str], None]":

@@ -32,7 +32,7 @@ _INDENT: Final = "    "  # of what stands in a file
 
 def main(arguments: Sequence[str]) -> int:
     """Do what the options say; gives the exit status."""
-    chosen = _parse(arguments)
+    chosen = options().parse_args(list(arguments))
     around = Surroundings(os.environ, here())
     store = store_path(around.environ, around.home)
     if chosen.list:
@@ -68,19 +68,20 @@ def _remember(entries: dict[str, Entry], found: Covered, seen: Mapping[str, Seen
             entries[path] = Entry(trust.digest(seen[path]), _text(seen[path]), of, path in around.seen)
 
 
-def _parse(arguments: Sequence[str]) -> argparse.Namespace:
-    options = parser(
+def options() -> argparse.ArgumentParser:
+    """What its command line takes."""
+    taken = parser(
         "trust",
         USAGE,
         "Show what has changed in a hook file, or a hookproxy.toml with the hook files that it names, and in the "
         "scripts that they start; and remember all of it as trusted, for require_trust.",
     )
-    options.add_argument("files", metavar="[DIALECT=]FILE", nargs="*", help="a hookproxy.toml, or a hook file as it is")
-    how = options.add_mutually_exclusive_group()
+    taken.add_argument("files", metavar="[DIALECT=]FILE", nargs="*", help="a hookproxy.toml, or a hook file as it is")
+    how = taken.add_mutually_exclusive_group()
     how.add_argument("--dry-run", action="store_true", help="show what would be trusted, and remember nothing")
     how.add_argument("--list", action="store_true", help="show all that is trusted, and what has changed since")
     how.add_argument("--forget", action="store_true", help="trust FILE no more, nor what only it starts")
-    return options.parse_args(list(arguments))
+    return taken
 
 
 def _covered(files: Sequence[str], around: Surroundings) -> Covered:

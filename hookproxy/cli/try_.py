@@ -48,7 +48,7 @@ _LONGEST: Final = 64 * 1024 * 1024  # bytes of a JSON text: the longest message 
 
 def main(arguments: Sequence[str]) -> int:
     """Try it, and print what came of it; gives the exit status."""
-    chosen = _parse(arguments)
+    chosen = options().parse_args(list(arguments))
     event = _event(chosen.event)
     attempt = _attempt(chosen, event)
     cwd = here()
@@ -83,23 +83,24 @@ def _session(server: str, cwd: str) -> Session:
 # --- what is to be tried ---
 
 
-def _parse(arguments: Sequence[str]) -> argparse.Namespace:
-    options = parser(
+def options() -> argparse.ArgumentParser:
+    """What its command line takes."""
+    taken = parser(
         "try",
         USAGE,
         "Try a call on the hooks and rules that are configured, without a server. Hooks run for real; nothing is "
         "forwarded, asked or audited. Exit status: 0 allowed, 1 refused or a person would be asked, 2 trouble.",
     )
-    options.add_argument("tool", metavar="TOOL", nargs="?", help="the tool's name, as the server knows it")
-    options.add_argument(
+    taken.add_argument("tool", metavar="TOOL", nargs="?", help="the tool's name, as the server knows it")
+    taken.add_argument(
         "arguments", metavar="ARGUMENTS", nargs="?", default="{}", help="a JSON object; - reads it, @FILE has it"
     )
-    options.add_argument("--event", help="this occasion alone, such as PostToolUse (default: the whole call)")
-    options.add_argument("--result", help="the CallToolResult that it comes to, as ARGUMENTS")
-    add_sources(options)
-    options.add_argument("--name", metavar="SERVER", default="server", help="the server's name as hooks see it")
-    options.add_argument("--json", action="store_true", help="one JSON document, for programs")
-    return options.parse_args(list(arguments))
+    taken.add_argument("--event", help="this occasion alone, such as PostToolUse (default: the whole call)")
+    taken.add_argument("--result", help="the CallToolResult that it comes to, as ARGUMENTS")
+    add_sources(taken)
+    taken.add_argument("--name", metavar="SERVER", default="server", help="the server's name as hooks see it")
+    taken.add_argument("--json", action="store_true", help="one JSON document, for programs")
+    return taken
 
 
 def _event(name: str | None) -> Event | None:

@@ -7,27 +7,35 @@ could not be done, and nothing was changed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from .. import wrapping
 from ..wrapping import files
 from .base import parser
 from .wrap import add_choice, carry_out
 
+if TYPE_CHECKING:
+    import argparse
+
 USAGE: Final = "hookproxy unwrap FILE [--server NAME]... [--dry-run]"
 
 
 def main(arguments: Sequence[str]) -> int:
     """Unwrap the servers of a file; gives the exit status."""
-    options = parser(
-        "unwrap",
-        USAGE,
-        "Take hookproxy out of an agent's configuration again, and show the diff. What others changed since stays.",
-    )
-    options.add_argument("file", metavar="FILE", help="an agent's configuration: JSON, TOML or YAML")
-    add_choice(options)
-    chosen = options.parse_args(list(arguments))
+    chosen = options().parse_args(list(arguments))
     snapshot = files.read(chosen.file)
     plan = wrapping.unwrap(wrapping.read(chosen.file, snapshot.text), chosen.server)
     carry_out(snapshot, plan, chosen.dry_run, "unwrapped")
     return 0
+
+
+def options() -> argparse.ArgumentParser:
+    """What its command line takes."""
+    taken = parser(
+        "unwrap",
+        USAGE,
+        "Take hookproxy out of an agent's configuration again, and show the diff. What others changed since stays.",
+    )
+    taken.add_argument("file", metavar="FILE", help="an agent's configuration: JSON, TOML or YAML")
+    add_choice(taken)
+    return taken

@@ -36,13 +36,13 @@ _STYLES: Final = {"+": "green", "-": "red", "@": "cyan"}
 
 def main(arguments: Sequence[str]) -> int:
     """Wrap the servers of a file, or list the files that are there; gives the exit status."""
-    chosen = _parse(arguments)
+    chosen = options().parse_args(list(arguments))
     if chosen.file is None:
         return _list(chosen)
-    options, notes = _options(chosen, here())
+    given, notes = _options(chosen, here())
     snapshot = files.read(chosen.file)
     found = wrapping.read(chosen.file, snapshot.text)
-    plan = wrapping.wrap(found, chosen.server, _launcher(), options)
+    plan = wrapping.wrap(found, chosen.server, _launcher(), given)
     for note in notes:
         _tell(note)
     for entry in plan.unchanged:
@@ -56,17 +56,18 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _parse(arguments: Sequence[str]) -> argparse.Namespace:
-    options = parser(
+def options() -> argparse.ArgumentParser:
+    """What its command line takes."""
+    taken = parser(
         "wrap",
         USAGE,
         "Put hookproxy in front of the servers that an agent's configuration starts, and show the diff. "
         "Without FILE: list the configurations on this machine, and what is wrapped in each.",
     )
-    options.add_argument("file", metavar="FILE", nargs="?", help="an agent's configuration: JSON, TOML or YAML")
-    add_choice(options)
-    add_sources(options)
-    return options.parse_args(list(arguments))
+    taken.add_argument("file", metavar="FILE", nargs="?", help="an agent's configuration: JSON, TOML or YAML")
+    add_choice(taken)
+    add_sources(taken)
+    return taken
 
 
 def add_choice(to: argparse.ArgumentParser) -> None:

@@ -128,7 +128,7 @@ def test_guard_refuses_paths_of_secrets_and_of_the_system(project: Path, argumen
 
 @in_copy_of("guard")
 def test_guard_refuses_where_its_script_is_missing(project: Path) -> None:
-    (project / ".claude/hooks/guard.sh").unlink()
+    (project / "hooks/guard.sh").unlink()
     answer, heard = ask_aloud(project, CLAUDE, "execute", command="ls")
     assert answer.failed
     assert "set to block when it fails" in answer.texts[0]

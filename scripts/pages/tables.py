@@ -1,21 +1,8 @@
-#!/usr/bin/env python3
-"""Prints README's tables of the dialects, side by side; with --write, puts them between the marks in README.md.
-
-Run it with the environment's Python: .venv/bin/python scripts/tables --write
-"""
-
-import re
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+"""README's table of the dialects, side by side."""
 
 from hookproxy.dialects import DIALECTS
 from hookproxy.dialects.base import Dialect, Effect
 from hookproxy.model import Event
-
-README = Path(__file__).resolve().parents[1] / "README.md"
-MARKS = re.compile(r"(?<=<!-- dialects -->\n)(.*?)(?=\n<!-- end -->)", re.DOTALL)
 
 OCCASIONS = {
     Event.PRE_TOOL_USE: "before a call",
@@ -35,6 +22,7 @@ OCCASIONS = {
 
 
 def row(*cells: str) -> str:
+    """A line of a Markdown table."""
     return f"| {' | '.join(cells)} |"
 
 
@@ -50,15 +38,9 @@ def said(dialect: Dialect, effect: Effect) -> str:
 
 
 def tables() -> str:
+    """The table: a column for each dialect, its newest edition aside."""
     shown = [dialect for name, dialect in DIALECTS.items() if "@" not in name]
     head = [row("", *(f"`{dialect.name}`" for dialect in shown)), row(*["---"] * (len(shown) + 1))]
     events = [row(text, *(spelled(dialect, event) for dialect in shown)) for event, text in OCCASIONS.items()]
     effects = [row(f"**{effect}**", *(said(dialect, effect) for dialect in shown)) for effect in Effect]
     return "\n".join([*head, *events, *effects])
-
-
-if __name__ == "__main__":
-    if sys.argv[1:] == ["--write"]:
-        README.write_text(MARKS.sub(lambda _: tables(), README.read_text("utf-8")), "utf-8")
-    else:
-        print(tables())

@@ -1,0 +1,60 @@
+"""Makes what follows from the code, and tells what is not current: `scripts/docs [--write]`.
+
+A page may have hand-written text around its made parts, which stand between `<!-- made: NAME -->` and `<!-- end -->`.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import dialects
+import keys
+import modules
+import schema
+import tables
+import verbs
+
+ROOT = Path(__file__).resolve().parents[2]
+
+MARKS = re.compile(r"(?<=<!-- made: )(\S+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
+
+PARTS: dict[str, Callable[[], str]] = {
+    "dialects": tables.tables,
+    "summary": verbs.summary,
+    "verbs": verbs.verbs,
+    "modules": modules.modules,
+    "keys": keys.keys,
+    **dialects.parts(),
+}
+"""What stands between marks, by its name."""
+
+WHOLE: dict[str, Callable[[], str]] = {"hookproxy/hookproxy.schema.json": schema.schema}
+"""Files without a word by hand."""
+
+
+def pages() -> Iterator[tuple[Path, str]]:
+    """Each file that has something made in it, and its text as it should be."""
+    for name, make in WHOLE.items():
+        yield ROOT / name, make()
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        text = path.read_text("utf-8")
+        yield path, MARKS.sub(lambda part: f"{part[1]}{part[2]}{PARTS[part[1]]()}\n", text)
+
+
+def main(arguments: list[str]) -> int:
+    """0: all is current; 1: something was not."""
+    status = 0
+    for path, text in pages():
+        if path.exists() and path.read_text("utf-8") == text:
+            continue
+        if arguments == ["--write"]:
+            path.write_text(text, "utf-8")
+        else:
+            print(f"{path.relative_to(ROOT)} is not current: scripts/docs --write")
+            status = 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,147 @@
+"""What a page of docs/dialects says by construction: a dialect's data, and what its own functions write and read."""
+
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from tables import OCCASIONS, row
+
+from hookproxy.config_models import Use
+from hookproxy.dialects import DIALECTS
+from hookproxy.dialects.base import Dialect
+from hookproxy.model import Ended, Event, HookResult, HookSpec, Occasion, Order, Outcome, Permission, Session, Verdict
+
+ORDERS = {
+    Order.PARALLEL: "All hooks that match run at once; of several rewrites the last to arrive wins.",
+    Order.TOGETHER: "All hooks that match run at once; of several rewrites the last in the file wins.",
+    Order.SERIAL: "Hooks that match run one after another, in the order of the file.",
+    Order.UNTIL_DENIED: "Hooks that match run one after another, in the order of the file, until one denies.",
+    Order.PIPELINE: "Hooks that match run one after another, and each sees the arguments as rewritten so far.",
+}
+TROUBLE = "What follows from trouble: [when a hook fails](../concepts.md#when-a-hook-fails)."
+CALLS = (Event.PRE_TOOL_USE, Event.POST_TOOL_USE)
+RUNS = {
+    "exit status 0, `text` on standard output": HookResult(Ended.EXITED, 0, b"text\n"),
+    "exit status 1, `why` on standard error": HookResult(Ended.EXITED, 1, b"", b"why\n"),
+    "exit status 2, `why` on standard error": HookResult(Ended.EXITED, 2, b"", b"why\n"),
+    "exit status 3, `why` on standard error": HookResult(Ended.EXITED, 3, b"", b"why\n"),
+    "exit status 0, half of a JSON object": HookResult(Ended.EXITED, 0, b'{"a": \n}'),
+    "killed by signal 9": HookResult(Ended.SIGNALLED, 9),
+    "its time is up": HookResult(Ended.TIMED_OUT),
+}
+SESSION = Session("5f1c9a", "files", "/home/you/project", "/home/you/project")
+AFTER = Outcome(b'[{"type":"text","text":"hello"}]', True, duration_ms=3)
+
+
+def parts() -> dict[str, Callable[[], str]]:
+    """The made part of each dialect's page, by the dialect's name."""
+    return {name: partial(_page, name) for name in DIALECTS}
+
+
+def _page(name: str) -> str:
+    dialect = DIALECTS[name]
+    return "\n\n".join(
+        [
+            f"`--hooks {name}=FILE` follows {dialect.described_by}. {ORDERS[dialect.order]} "
+            f"A hook has {dialect.default_timeout:g} seconds where its file does not say.",
+            "\n".join(_files(dialect)),
+            f"### When its hooks are asked\n\n{_events(dialect)}",
+            f"### What a hook reads\n\n{_documents(dialect)}",
+            f"### What a hook says\n\n{_runs(dialect)}\n\n{TROUBLE}\n\n{_answers(dialect)}",
+        ]
+    )
+
+
+def _files(dialect: Dialect) -> Iterator[str]:
+    yield f"- Files end in {_list(dialect.suffixes)}" + (
+        f"; in {_list(dialect.folders)}, they belong to the project above." if dialect.folders else "."
+    )
+    spelled = "mcp__SERVER__TOOL" if dialect.tool_names == "mcp" else "TOOL"
+    yield f"- Tools are called `{spelled}` where `tool_names` does not say."
+    for key in dialect.options:
+        yield f"- `{key}` in `[[use]]`: {(Use.model_fields[key].description or '').partition(': ')[2]}"
+    if dialect.agents:
+        yield f"- Agents that run such hooks themselves, and would run them twice: {_list(dialect.agents)}."
+    if not dialect.steady:
+        yield "- What it gives hooks as variables depends on the call, so `warm` is not for them."
+
+
+def _list(words: tuple[str, ...]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def _events(dialect: Dialect) -> str:
+    rows = [row(f"`{name}`", OCCASIONS[event]) for name, event in dialect.events.items()]
+    rows += [row(f"`{name}`", f"never: {reason}") for name, reason in dialect.unavailable.items()]
+    return "\n".join([row("event", "here"), row("---", "---"), *rows])
+
+
+def _documents(dialect: Dialect) -> str:
+    """What a hook gets before and after one call, as the dialect writes it."""
+    blocks = []
+    for event in CALLS:
+        spec = _spec(dialect, event)
+        told = dialect.write(spec, _occasion(dialect, event))
+        env = "".join(f"{name}={value}\n" for name, value in sorted(told.env.items()))
+        document = json.dumps(json.loads(told.stdin), indent=2, ensure_ascii=False)
+        blocks.append(f"`{spec.event_name}`, on standard input:\n\n<!-- block: example -->\n```json\n{document}\n```")
+        if env:
+            blocks.append(f"… and as variables:\n\n<!-- block: example -->\n```text\n{env}```")
+    return "\n\n".join(blocks)
+
+
+def _spec(dialect: Dialect, event: Event) -> HookSpec:
+    names = [name for name, each in dialect.events.items() if each is event]
+    plain = [name for name in names if name.replace("_", "").lower() == event.value.lower()]
+    return HookSpec(
+        dialect=dialect.name,
+        source="",
+        event=event,
+        label="guard",
+        shell="./guard",
+        timeout=dialect.default_timeout,
+        event_name=plain[0],
+    )
+
+
+def _occasion(dialect: Dialect, event: Event) -> Occasion:
+    return Occasion(
+        event,
+        SESSION,
+        "read_file",
+        "mcp__files__read_file" if dialect.tool_names == "mcp" else "read_file",
+        "toolu_01",
+        b'{"path":"notes.txt"}',
+        outcome=AFTER if event is Event.POST_TOOL_USE else None,
+        request_id="7",
+        at=1.8e9,
+    )
+
+
+def _runs(dialect: Dialect) -> str:
+    rows = [
+        row(text, *(_told(event, dialect.read(_spec(dialect, event), result)) for event in CALLS))
+        for text, result in RUNS.items()
+    ]
+    return "\n".join([row("the hook", "before a call", "after a call"), row(*["---"] * 3), *rows])
+
+
+def _told(event: Event, verdict: Verdict) -> str:
+    """A verdict in words."""
+    said = []
+    if verdict.trouble:
+        closed = verdict.fails_closed or (verdict.permission is Permission.DENY and event is Event.PRE_TOOL_USE)
+        said.append("trouble, which refuses the call" if closed else "trouble: `on_trouble`")
+    elif verdict.permission is Permission.DENY and event is Event.PRE_TOOL_USE:
+        said.append(f"the call is refused: “{verdict.reason}”")
+    if verdict.permission is Permission.DENY and event is Event.POST_TOOL_USE:
+        said.append("the result is marked as an error")
+    said += [f"the model reads “{' '.join(text.split())}”" for text in verdict.feedback]
+    return "; ".join(said) or "nothing"
+
+
+def _answers(dialect: Dialect) -> str:
+    if not dialect.fields:
+        return "No JSON: what it prints is text."
+    rows = [row(f"`{name}`", str(effect)) for name, effect in dialect.fields.items()]
+    return "\n".join([row("in its JSON", "effect"), row("---", "---"), *rows])

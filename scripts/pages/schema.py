@@ -1,0 +1,30 @@
+"""The JSON Schema of hookproxy.toml, from the configuration's models."""
+
+import json
+
+from pydantic.json_schema import GenerateJsonSchema
+
+from hookproxy.config_models import ConfigFile
+
+
+class _Untitled(GenerateJsonSchema):
+    """Without titles, which only repeat the keys."""
+
+    def field_title_should_be_set(self, schema: object) -> bool:
+        return False
+
+
+def schema() -> str:
+    """The schema as text. TOML has no null: a key is left out."""
+    made = ConfigFile.model_json_schema(by_alias=True, schema_generator=_Untitled)
+    for table in [made, *made["$defs"].values()]:
+        del table["title"]
+        if "properties" not in table:
+            table.pop("description", None)  # of an enum, which is for readers of the code
+        for key in table.get("properties", {}).values():
+            if "null" in [one.get("type") for one in key.get("anyOf", ())]:
+                (only,) = [one for one in key.pop("anyOf") if one.get("type") != "null"]
+                del key["default"]
+                key.update(only | key)
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "hookproxy.toml"}
+    return json.dumps(head | made, indent=2, ensure_ascii=False) + "\n"

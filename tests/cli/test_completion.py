@@ -1,0 +1,23 @@
+"""`hookproxy completion` as a shell's start-up file gets it."""
+
+from __future__ import annotations
+
+import pytest
+
+from hookproxy.cli.completion import main, verbs
+from hookproxy.completions import SHELLS
+from hookproxy.dialects import DIALECTS
+from hookproxy.errors import UserError
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_it_prints_the_script_of_the_shell(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([shell]) == 0
+    assert capsys.readouterr() == (SHELLS[shell](list(verbs()), list(DIALECTS)), "")
+
+
+@pytest.mark.parametrize("arguments", [[], ["tcsh"], ["bash", "zsh"]])
+def test_another_shell_is_an_error_with_a_hint(arguments: list[str]) -> None:
+    with pytest.raises(UserError) as raised:
+        main(arguments)
+    assert raised.value.hint == "usage: hookproxy completion bash|zsh|fish"

@@ -1,0 +1,58 @@
+"""`hookproxy schema`: what it prints is what is shipped, and what hookproxy.toml may hold."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from hookproxy.cli.schema import SCHEMA, main
+
+CONFIGS = sorted((Path(__file__).resolve().parents[2] / "configs").glob("*/hookproxy.toml"))
+
+
+def test_it_prints_the_schema_or_where_it_lies(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert capsys.readouterr() == (SCHEMA.read_text("utf-8"), "")
+    assert main(["--path"]) == 0
+    assert capsys.readouterr() == (f"{SCHEMA}\n", "")
+
+
+def errors(text: str) -> list[str]:
+    """What an editor would mark."""
+    schema = json.loads(SCHEMA.read_text("utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    found = jsonschema.Draft202012Validator(schema).iter_errors(tomllib.loads(text))
+    return [error.message for error in found]
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.parent.name)
+def test_every_configuration_of_ours_fits_and_names_the_schema(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert errors(text) == []
+    directive, _, _ = text.partition("\n")
+    assert (path.parent / directive.removeprefix("#:schema ")).resolve() == SCHEMA
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "on_truble = 'deny'",
+        "on_trouble = 'perhaps'",
+        "[[hooks.PreTool]]",
+        "[audit]\nfile = 1",
+        "[[use]]\ndialect = 'lime'",
+    ],
+)
+def test_what_would_stop_start_up_is_marked(text: str) -> None:
+    assert errors(text)
+
+
+def test_keys_are_described() -> None:
+    schema = json.loads(SCHEMA.read_text("utf-8"))
+    for table in [schema, *schema["$defs"].values()]:
+        for name, key in table.get("properties", {}).items():
+            assert key.get("description"), name
