@@ -39,7 +39,6 @@ from rich.console import Console
 from rich.text import Text
 
 from .. import checks
-from ..aliases import Alias
 from ..checks import document
 from ..checks.base import Entry, Finding, OnFailure, Report
 from ..config import load
@@ -49,6 +48,7 @@ from ..settings import Settings
 from .base import add_sources, here, parser, show
 from .page import MARGIN as _MARGIN
 from .page import count as _count
+from .page import known_as
 from .page import put as _print
 from .page import row as _row
 from .page import short as _short
@@ -151,7 +151,7 @@ def _rules(console: Console, heading: str, settings: Settings) -> None:
 
 def _tools(console: Console, settings: Settings) -> None:
     """What hooks call tools, and how many calls are allowed."""
-    rows = [("alias", _alias(one)) for one in settings.aliases]
+    rows = [("alias", f"{one.tool} {known_as(one)}") for one in settings.aliases]
     rows += [("limit", f"{one.tool}: {_count(one.calls, 'call')} per {one.per}") for one in settings.limits]
     if not rows:
         return
@@ -159,13 +159,6 @@ def _tools(console: Console, settings: Settings) -> None:
     for name, text in rows:
         _row(console, Text(f"  {name}".ljust(_MARGIN), "dim"), text)
     _print(console, Text())
-
-
-def _alias(one: Alias) -> str:
-    """The server's tool and arguments, each beside what hooks call it."""
-    renamed = ", ".join(f"{own} as {name}" for name, own in one.arguments.items())
-    seen = " ".join(part for part in (f"as {one.name}" if one.name else "", f"({renamed})" if renamed else "") if part)
-    return f"{one.tool} {seen}" + (f", by the preset {one.preset}" if one.preset else "")
 
 
 def _block(console: Console, entry: Entry, cwd: str) -> None:
