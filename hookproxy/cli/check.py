@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
@@ -41,8 +42,9 @@ from rich.text import Text
 from .. import checks
 from ..checks import document
 from ..checks.base import Entry, Finding, OnFailure, Report
-from ..config import load
+from ..config import Loaded, load
 from ..errors import FINDINGS
+from ..hooks import Hooks
 from ..model import Event
 from ..settings import Settings
 from .base import add_sources, here, parser, show
@@ -53,6 +55,7 @@ from .page import put as _print
 from .page import row as _row
 from .page import short as _short
 from .page import visible as _visible
+from .stage import hooks_at_work, run
 
 if TYPE_CHECKING:
     import argparse
@@ -66,6 +69,9 @@ _CONSEQUENCES: Final = {
     OnFailure.WITHHOLD: "the result is withheld",
     OnFailure.TELL: "the result passes, and the model is told that it was not judged",
 }
+_HERE: Final = ("python", "http")
+"""The types of hooks that run in our own process: whether they can is known before anything runs."""
+
 _GOES_ON: Final[dict[str, str]] = {
     Event.PRE_TOOL_USE: "the call goes on",
     Event.POST_TOOL_USE: "the result passes",
@@ -74,11 +80,20 @@ _GOES_ON: Final[dict[str, str]] = {
 }
 
 
+async def _find(loaded: Loaded) -> None:
+    """Find what hooks are made of, as `run` does. Raises ConfigError for what is not there."""
+    await Hooks(loaded.groups, loaded.settings, "", os.environ, loaded.trust).runners.aclose()
+
+
 def main(arguments: Sequence[str]) -> int:
     """Print what is configured and what was found; gives the exit status."""
     chosen = options().parse_args(list(arguments))
     cwd = here()
-    report = checks.inspect(load(chosen.config, chosen.hooks, None, os.environ, cwd), os.environ)
+    loaded = load(chosen.config, chosen.hooks, None, os.environ, cwd)
+    if any(spec.type in _HERE for group in loaded.groups for spec in group.hooks):
+        with hooks_at_work():
+            run(partial(_find, loaded))
+    report = checks.inspect(loaded, os.environ)
     show(document.text(report) if chosen.json else _text(report, cwd))
     return FINDINGS if report.findings else 0
 
