@@ -42,13 +42,18 @@ class Box:
         scene.log.touch()
         scene.log.chmod(0o666)
 
+    @property
+    def _quiet(self) -> dict[str, str]:
+        """Nobody may not write what was covered, and would say so."""
+        return {"COVERAGE_PROCESS_CONFIG": ""} if self.user else {}
+
     def run(self, *options: str, **environ: str) -> Agent:
         words = [HOOKPROXY, "run", *options, "--", *self.server]
-        return self.scene.start(inside(self.etc, *words, user=self.user), {"HOME": "/", **environ})
+        return self.scene.start(inside(self.etc, *words, user=self.user), {"HOME": "/", **self._quiet, **environ})
 
     def complete(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
         command: Sequence[str] = inside(self.etc, HOOKPROXY, *words, user=self.user)
-        env = {**self.scene.env, "HOME": "/", **environ}
+        env = {**self.scene.env, "HOME": "/", **self._quiet, **environ}
         return subprocess.run(command, env=env, cwd="/", capture_output=True, text=True, timeout=30)
 
 
