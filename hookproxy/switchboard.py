@@ -94,7 +94,7 @@ class Switchboard:
             if "id" in members and "method" in members:
                 method = calls.method(members)
                 self.note(members, method)
-                if method == calls.METHOD:
+                if method == calls.METHOD and "params" in members:
                     self._judged_names.note(bytes(wire.fields(bytes(members["params"])).get("name", b"")), False)
 
     def is_taken(self, key: bytes) -> bool:
