@@ -136,7 +136,8 @@ class Ledger:
         before = predecessor(self._path)
         if not before:
             return tail
-        fd = os.open(before, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        links = 0 if self._ways.follows else os.O_NOFOLLOW  # of a file that was a link, the link has the number
+        fd = os.open(before, os.O_RDONLY | links | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             previous = tail_of(fd, os.fstat(fd).st_size).previous
         finally:

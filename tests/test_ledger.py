@@ -284,6 +284,17 @@ def test_a_link_of_ones_own_is_followed(tmp_path: Path) -> None:
     assert (tmp_path / "elsewhere").read_bytes() == LINE * 2
 
 
+def test_a_chain_goes_on_after_the_rotation_of_a_link_of_ones_own(tmp_path: Path) -> None:
+    link, file = tmp_path / "audit.jsonl", tmp_path / "file"
+    file.touch()
+    link.symlink_to(file)
+    with ledger(link, chain=True, limit=400) as one:
+        for _ in range(20):
+            one.append(LINE)
+    assert len(lines_of(link)) == 20
+    assert all(found.chained and not found.broken for found in verify(str(link)))
+
+
 def test_a_shared_file_with_a_second_name_is_not_written(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_bytes(b"")
