@@ -339,6 +339,17 @@ def test_a_file_that_is_moved_away_is_begun_anew(file: Path) -> None:
     assert file.read_bytes() == LINE
 
 
+def test_no_file_is_lost_where_somebody_has_used_up_the_numbers(file: Path) -> None:
+    with ledger(file, chain=True, limit=400) as one:
+        for _ in range(6):
+            one.append(LINE)
+        file.with_name(f"{file.name}.999999999").touch()
+        for _ in range(20):
+            one.append(LINE)
+        assert "last number" in one.stuck
+    assert len(lines_of(file)) == 26
+
+
 @pytest.mark.skipif(os.getuid() == 0, reason="root may rename all")
 def test_a_file_that_cannot_be_renamed_is_written_on(file: Path) -> None:
     with ledger(file, limit=20) as one:
