@@ -131,7 +131,7 @@ class _Checking:
         except (ValueError, RecursionError):
             self._break(line.number, "what it says of the line before cannot be read")
             return
-        if link.previous is None and not found.chained and not self._pieces:
+        if link.previous is None and not link.torn and not found.chained:  # also behind half a line of that time
             found.unchained += 1
         elif problem := self._misfit(link):
             self._break(line.number if link.torn or not self._pieces else self._pieces_from, problem)

@@ -123,6 +123,16 @@ def test_lines_from_before_the_chain_are_counted(tmp_path: Path) -> None:
     assert (checked.lines, checked.unchained, checked.broken) == (5, 3, None)
 
 
+def test_half_a_line_from_before_the_chain_breaks_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    append(path, 2, chain=False)
+    path.write_bytes(path.read_bytes() + b'{"tool":"wr')
+    append(path, 2, chain=False)
+    append(path, 2)
+    (checked,) = verify(str(path))
+    assert (checked.broken, checked.unchained, checked.chained, checked.torn) == (None, 4, 2, 1)
+
+
 def test_a_line_of_who_does_not_chain_is_found(file: Path) -> None:
     append(file, 1, chain=False)
     found = broken(file)
