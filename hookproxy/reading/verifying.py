@@ -80,16 +80,21 @@ def verify(path: str, sought: str = "") -> list[Checked]:
 
 def _before(file: Checked) -> str:
     """The file that this one continues; empty: there is none, or it is not here."""
-    name = os.path.basename(file.path)
-    own = _ROTATED.search(name)
-    base = _ROTATED.sub("", name)
-    named = _ROTATED.search(file.continues)
-    if named is None or file.continues != base + named[0]:  # whoever can write lines must not choose what we read
-        return ""
-    if own and int(own[0][1:]) <= int(named[0][1:]):
-        return ""
+    if not _may_continue(os.path.basename(file.path), file.continues):
+        return ""  # whoever can write lines must not choose what we read
     path = os.path.join(os.path.dirname(file.path), file.continues)
     return path if os.path.lexists(path) else ""
+
+
+def _may_continue(name: str, before: str) -> bool:
+    """`before` is NAME.N, or where the name itself is BASE.M also BASE.N with a smaller N: there are no circles."""
+    named = _ROTATED.search(before)
+    if named is None:
+        return False
+    base, own = before[: named.start()], _ROTATED.search(name)
+    if own is not None and base == name[: own.start()]:
+        return int(own[0][1:]) > int(named[0][1:])
+    return base == name
 
 
 def check(path: str, sought: str = "") -> Checked:

@@ -155,6 +155,17 @@ def test_files_are_checked_from_the_first_to_the_last(tmp_path: Path) -> None:
     assert verify(str(path))[1].broken is not None
 
 
+def test_a_name_that_ends_as_those_of_older_files_do_hides_none_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "audit.2026"
+    append(path, 20, limit=400)
+    files = verify(str(path))
+    assert len(files) > 3
+    assert not any(one.broken for one in files)
+    older = path.with_name("audit.2026.2")
+    older.write_bytes(older.read_bytes().replace(b"write", b"wrote"))
+    assert [Path(one.path).name for one in verify(str(path)) if one.broken] == ["audit.2026.2"]
+
+
 def test_a_file_before_that_is_gone_is_not_missed_in_silence(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     append(path, 6, limit=400)
