@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from ..chains import is_whole, line_hash, torn_hash
+from ..chains import is_whole, line_hash, predecessor, torn_hash
 from ..records import Line, lines, open_file, unreadable
 
 _ROTATED: Final = re.compile(r"\.[0-9]{1,9}\Z")
@@ -70,9 +70,13 @@ def verify(path: str, sought: str = "") -> list[Checked]:
     Raises UserError for the file itself if it cannot be read, or for one before it.
     """
     files = [check(path, sought)]
+    if not files[0].lines and not files[0].broken:  # its writer was stopped when it had begun a new file
+        with unreadable(path):
+            files[0].continues = os.path.basename(predecessor(path))
     while before := _before(files[0]):
         older = check(before, sought)
-        if older.broken is None and older.head != files[0].first and files[0].broken is None:
+        fits = older.head == files[0].first or not files[0].lines
+        if older.broken is None and files[0].broken is None and not fits:
             files[0].broken = Break(1, f"what it calls the line before is not the last line of {before}")
         files.insert(0, older)
     return files

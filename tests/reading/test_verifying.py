@@ -166,6 +166,16 @@ def test_a_name_that_ends_as_those_of_older_files_do_hides_none_of_them(tmp_path
     assert [Path(one.path).name for one in verify(str(path)) if one.broken] == ["audit.2026.2"]
 
 
+def test_the_files_before_one_that_has_just_begun_are_checked(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    append(path, 20, limit=400)
+    path.write_bytes(b"")
+    older = path.with_name("audit.jsonl.2")
+    assert [one.broken for one in verify(str(path)) if one.broken] == []
+    older.write_bytes(older.read_bytes().replace(b"write", b"wrote"))
+    assert [Path(one.path).name for one in verify(str(path)) if one.broken] == ["audit.jsonl.2"]
+
+
 def test_a_file_before_that_is_gone_is_not_missed_in_silence(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     append(path, 6, limit=400)
