@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Final
+from collections.abc import Callable
+from typing import BinaryIO, Final
 
 import msgspec
 
 from ..chains import is_whole, line_hash, predecessor, torn_hash
-from ..records import Line, lines, open_file, unreadable
+from ..records import Line, lines, open_file, open_older, unreadable
 
 _ROTATED: Final = re.compile(r"\.[0-9]{1,9}\Z")
 
@@ -74,7 +75,7 @@ def verify(path: str, sought: str = "") -> list[Checked]:
         with unreadable(path):
             files[0].continues = os.path.basename(predecessor(path))
     while before := _before(files[0]):
-        older = check(before, sought)
+        older = check(before, sought, open_older)
         fits = older.head == files[0].first or not files[0].lines
         if older.broken is None and files[0].broken is None and not fits:
             files[0].broken = Break(1, f"what it calls the line before is not the last line of {before}")
@@ -101,10 +102,10 @@ def _may_continue(name: str, before: str) -> bool:
     return base == name
 
 
-def check(path: str, sought: str = "") -> Checked:
-    """Check one file. Raises UserError if it cannot be read."""
+def check(path: str, sought: str = "", opened: Callable[[str], BinaryIO] = open_file) -> Checked:
+    """Check one file, as `opened` gives it. Raises UserError if it cannot be read."""
     checking = _Checking(path, sought)
-    with open_file(path) as file, unreadable(path):
+    with opened(path) as file, unreadable(path):
         for line in lines(file):
             if line.raw:
                 checking.take(line)
