@@ -205,6 +205,7 @@ def test_a_failure_has_a_type(receiver: Receiver, result: str, error: bytes | No
         {"traceparent": PARENT, "tracestate": "a=\x1b[2J\0,b"},
         {"traceparent": PARENT, "tracestate": {"a": "b"}},
         {"traceparent": "x" * 100_000, "tracestate": "y" * 100_000},
+        {"traceparent": PARENT, "tracestate": ",".join(f"k{number}={'v' * 200}" for number in range(31))},
     ],
 )
 def test_whatever_the_agent_says_hooks_get_a_trace_that_can_be_one(receiver: Receiver, meta: dict[str, object]) -> None:
