@@ -27,6 +27,7 @@ class Greeting:
         self._initialized = False
         self._version = ""
         self._meta: Members = {}
+        self._calls = False
 
     @property
     def may_ask(self) -> bool:
@@ -52,17 +53,23 @@ class Greeting:
         """What `params._meta` of a request of ours to the server has to hold; None: none can be made yet.
 
         In the stateless era: what the agent's last judged call said of protocol and agent. We can do nothing for the
-        server, whatever the agent can.
+        server, whatever the agent can. An agent that calls before its handshake is over shall not be rid of its guard:
+        a server that takes its call takes ours.
         """
         if self._meta:
             return {**self._meta, calls.CAPABILITIES_KEY: msgspec.Raw(b"{}")}
-        return {} if self._initialized and self._version else None
+        return {} if self._calls or (self._initialized and self._version) else None
 
     def speaks(self, meta: Members) -> None:
         """`params._meta` of a request that counts: in which era, and as whom, the agent speaks now."""
         stateless = calls.PROTOCOL_VERSION_KEY in meta
         carried = (calls.PROTOCOL_VERSION_KEY, calls.CLIENT_INFO_KEY)
         self._meta = {key: meta[key] for key in carried if key in meta} if stateless else {}
+
+    def judged(self, meta: Members) -> None:
+        """`params._meta` of a tool call that is judged."""
+        self._calls = True
+        self.speaks(meta)
 
     def request(self, meta: Members) -> None:
         """`params._meta` of any other request."""

@@ -162,7 +162,7 @@ class Switchboard:
         except (wire.Unreadable, wire.TwinKeys) as problem:
             return effects.Refused(f"The tool call cannot be judged: {problem}.", request.id)
         self.calls[key] = call
-        self.greeting.speaks(call.meta)
+        self.greeting.judged(call.meta)
         return effects.StartCall(call)
 
     def _is_judged(self, request: calls.Request) -> bool:

@@ -158,14 +158,22 @@ async def test_trouble_blocks_where_the_configuration_says_so() -> None:
         await nothing_more(one)
 
 
-async def test_before_the_handshake_is_over_there_is_nobody_to_ask() -> None:
+@pytest.mark.parametrize("greets", [False, True])
+async def test_an_agent_that_calls_before_its_handshake_is_over_is_not_rid_of_its_guard(greets: bool) -> None:
     async with rig(group(asks())) as one:
+        if greets:
+            await greet(one, initialized=False)
         await one.agent.send(call(1))
-        assert await one.server.line() == call(1)
+        await one.server.send(says(await one.server.message(), DENIES))
+        assert (await one.agent.message())["result"]["isError"]
+        await nothing_more(one)
+
+
+async def test_before_the_handshake_is_over_and_without_a_call_there_is_nobody_to_ask() -> None:
+    async with rig(group(asks(Event.SESSION_START))) as one:
+        await greet(one)
         assert "the server is not connected yet" in one.said[-1]
-        await greet(one, initialized=False)
-        await one.agent.send(call(2))
-        assert await one.server.line() == call(2)
+        assert await one.finish() == (b"", b"")
 
 
 async def test_another_server_cannot_be_asked() -> None:
