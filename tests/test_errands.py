@@ -94,6 +94,19 @@ async def test_in_the_stateless_era_the_errand_speaks_as_the_agent_does_and_offe
         assert await one.server.line() == asked
 
 
+async def test_an_errand_speaks_as_its_own_call_and_not_as_one_that_came_meanwhile() -> None:
+    def asked(number: int, version: str) -> bytes:
+        meta = {**MODERN, "io.modelcontextprotocol/protocolVersion": version}
+        params = {"name": "write", "arguments": {}, "_meta": meta}
+        return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}).encode() + b"\n"
+
+    async with rig(group(asks())) as one:
+        await one.agent.send(asked(1, "2026-07-28") + asked(2, "nonsense") + call(3))
+        said = [(await one.server.message())["params"].get("_meta", {}) for _ in range(3)]
+    versions = [meta.get("io.modelcontextprotocol/protocolVersion", "") for meta in said]
+    assert sorted(versions) == ["", "2026-07-28", "nonsense"]
+
+
 async def test_after_a_call_the_tool_may_comment_on_its_result() -> None:
     comment = {"hookSpecificOutput": {"hookEventName": "PostToolUse", "additionalContext": "well done"}}
     async with rig(group(asks(Event.POST_TOOL_USE, input=b'{"all":"${tool_response}"}'))) as one:
