@@ -82,7 +82,8 @@ class Errands:
     def lose(self) -> None:
         """The server is gone: nothing more is answered."""
         self.close()
-        for errand in self._open.values():
+        for key, errand in self._open.items():
+            self._board.requests.give_up(key)  # a process that it left behind may answer yet
             errand.over.set()
 
 

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from hookproxy.calls import OURS
+from hookproxy.effects import Dropped
 from hookproxy.model import Event, HookSpec
 from hookproxy.settings import OnTrouble, Settings
 from tests.rig import DIRECT, PATIENCE, Rig, group, hook, rig
@@ -231,13 +232,14 @@ async def test_a_server_that_ends_leaves_no_errand_waiting() -> None:
     async with rig(group(asks())) as one:
         await greet(one)
         await one.agent.send(call(1))
-        await one.server.message()
+        errand = await one.server.message()
         one.server.end()
         with anyio.fail_after(PATIENCE):
             await one.server_ended.wait()
             one.proxy.lose_server("exited with status 1")
             said = await one.agent.message()
         assert said["error"]["message"].startswith("The MCP server ended before it answered this call")
+        assert isinstance(one.proxy.board.from_server(says(errand, DENIES)), Dropped), "of whom it left behind"
 
 
 async def test_an_answer_of_many_bytes_is_seen_whole_and_goes_nowhere() -> None:
