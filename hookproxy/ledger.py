@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from .chains import Tail, continued, line_hash, predecessor, rotations, tail_of
+from .chains import LAST, Tail, continued, line_hash, predecessor, rotations, tail_of
 
 PATIENCE: Final = 1.0
 """Seconds that are waited for the lock, once: a turn takes 0.1 ms, but who has it may get no processor meanwhile."""
@@ -136,7 +136,8 @@ class Ledger:
         before = predecessor(self._path)
         if not before:
             return tail
-        fd = os.open(before, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        links = 0 if self._ways.follows else os.O_NOFOLLOW  # of a file that was a link, the link has the number
+        fd = os.open(before, os.O_RDONLY | links | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             previous = tail_of(fd, os.fstat(fd).st_size).previous
         finally:
@@ -148,6 +149,9 @@ class Ledger:
         last = max(rotations(self._path), default=0)
         if self._ways.chain:
             last = max(last, continued(self._fd))  # that file may have been put away, and its name is taken for ever
+        if last >= LAST:  # whoever may create files here can make one with that number
+            self.stuck = f"{self._path}.{last} has the last number that there is"
+            return False
         try:
             os.rename(self._path, f"{self._path}.{last + 1}")
         except OSError as problem:  # a folder that others own, such as /var/log
