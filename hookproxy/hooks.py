@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -183,10 +184,12 @@ class Hooks:
     async def after(self, occasion: Occasion, heard: list[Statement]) -> Comments:
         """Ask the PostToolUse or PostToolUseFailure hooks of all groups; else as `before`."""
         comments = Comments()
-        for chosen in self.groups.choose(occasion.event, occasion.tool):
-            occasion = chosen.shown(occasion)
-            said = await self._turns.ask(chosen.group, chosen.applying(occasion), occasion, heard)
-            comments = policy.merge_comments(comments, policy.comments(said, self._settings, chosen.group.on_trouble))
+        for bench in self._benches:
+            known = _known_to(bench, occasion)
+            for chosen in bench.groups.choose(occasion.event, occasion.tool):
+                known, rule = chosen.shown(known), chosen.group.on_trouble
+                said = await self._turns.ask(chosen.group, chosen.applying(known), known, heard)
+                comments = policy.merge_comments(comments, policy.comments(said, self._settings, rule))
         return comments
 
     async def at(self, occasion: Occasion, only_told: bool = False) -> list[Statement]:
@@ -195,9 +198,11 @@ class Hooks:
         `only_told`: those that may answer a question of the server are asked elsewhere.
         """
         heard: list[Statement] = []
-        for chosen in self.groups.at(occasion):
-            if not (only_told and chosen.answers):
-                heard += await self.asked(chosen, occasion)
+        for bench in self._benches:
+            known = _known_to(bench, occasion)
+            for chosen in bench.groups.at(occasion):
+                if not (only_told and chosen.answers):
+                    heard += await self.asked(chosen, known)
         return heard
 
     async def asked(self, chosen: Chosen, occasion: Occasion) -> list[Statement]:
@@ -243,6 +248,17 @@ def _benches(groups: Sequence[Group], settings: Settings, server: str, whole: Gr
     users = Groups([one for one in groups if not one.managed], server, settings.aliases)
     managed = Groups([one for one in groups if one.managed], server, ruling.aliases)
     return (Permissions(users, settings), Permissions(managed, ruling, managed=True))
+
+
+def _known_to(bench: Permissions, occasion: Occasion) -> Occasion:
+    """The occasion by the names that this layer's hooks know: no user's alias holds for managed ones."""
+    if not bench.managed or not (occasion.alias or bench.groups.aliases):
+        return occasion
+    alias = None
+    with suppress(ValueError):  # what two sides would take for different things goes by the server's names
+        occasion = replace(occasion, arguments=aliases.sent(occasion.alias, occasion.arguments), alias=None)
+        alias = bench.groups.alias(occasion.tool, occasion.arguments)
+    return replace(occasion, alias=alias, arguments=aliases.told(alias, occasion.arguments))
 
 
 def _both(earlier: Question | None, question: Question | None, managed: bool) -> Question | None:

@@ -16,6 +16,7 @@ from hookproxy.decision import Ground, Proceed, Refuse
 from hookproxy.dialects.base import Group
 from hookproxy.hooks import Hooks
 from hookproxy.model import Event, Occasion
+from hookproxy.outcomes import NO_OUTCOME
 from hookproxy.policy import governing, unasked
 from hookproxy.settings import OnAsk, OnTrouble, Settings
 from tests.rig import SESSION, frank, frank_group, hook
@@ -198,6 +199,20 @@ async def test_an_alias_of_the_users_hides_nothing_from_managed_hooks_and_rules(
     decision = await decided(of(rewriting, users=users), call)
     assert isinstance(decision, Proceed)
     assert json.loads(decision.arguments or b"") == {"command": "/tmp/x"}  # as its caller knows it, who maps it back
+
+
+async def test_an_alias_of_the_users_hides_nothing_from_managed_hooks_after_a_call(tmp_path: Path) -> None:
+    alias = Alias("write", "Harmless", {"command": "path"})
+    event = Event.POST_TOOL_USE
+    seen = replace(frank(event, noting(tmp_path, event)), matches=lambda name: name == "write")
+    hooks = of(frank_group(seen), managed(seen), users=Settings(aliases=(alias,)))
+    call = replace(CALL, event=event, alias=alias, tool_name="Harmless", arguments=b'{"command":"/etc/passwd"}')
+    call = replace(call, outcome=NO_OUTCOME)
+    with anyio.fail_after(10):
+        await hooks.after(call, [])
+        await hooks.at(call)
+    users, theirs = {"command": "/etc/passwd"}, {"path": "/etc/passwd"}
+    assert told(tmp_path, event) == [users, theirs, users, theirs]
 
 
 def test_rules_of_both_layers_concern_and_hide_tools() -> None:
