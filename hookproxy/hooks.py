@@ -13,6 +13,7 @@ from . import aliases, legible, policy
 from .aside import Report
 from .decision import Comments, Decision, Ground, Proceed, Question, Refuse
 from .dialects.base import Group
+from .errors import ConfigError
 from .groups import Chosen, Groups
 from .model import SILENT, Event, Occasion, Statement, Tool, Verdict
 from .permissions import Permissions
@@ -45,8 +46,10 @@ class Hooks:
         environ: Mapping[str, str],
         trust: Trust | None = None,
     ) -> None:
+        """Raises ConfigError for a hook that would lead past what is managed."""
         self.groups = Groups(groups, server, settings.aliases)
         self._benches = _benches(groups, settings, server, self.groups)
+        _check_errands(groups, self._benches[-1])
         self.environ = environ
         self._settings = settings
         self._trust = trust
@@ -248,6 +251,14 @@ def _benches(groups: Sequence[Group], settings: Settings, server: str, whole: Gr
     users = Groups([one for one in groups if not one.managed], server, settings.aliases)
     managed = Groups([one for one in groups if one.managed], server, ruling.aliases)
     return (Permissions(users, settings), Permissions(managed, ruling, managed=True))
+
+
+def _check_errands(groups: Sequence[Group], last: Permissions) -> None:
+    """Nobody judges the call that a hook is: no user's hook is one that the administrator wants judged."""
+    for spec in (spec for group in groups if not group.managed for spec in group.hooks if spec.type == "mcp_tool"):
+        if last.managed and last.concern(spec.tool):
+            why = f"calls the tool {spec.tool}, whose calls managed hooks or rules judge, and nobody judges a hook's"
+            raise ConfigError(spec.source, why, "ask a command or a worker instead")
 
 
 def _known_to(bench: Permissions, occasion: Occasion) -> Occasion:

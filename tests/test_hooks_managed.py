@@ -14,12 +14,13 @@ from msgspec.structs import replace
 from hookproxy.aliases import Alias
 from hookproxy.decision import Ground, Proceed, Refuse
 from hookproxy.dialects.base import Group
+from hookproxy.errors import ConfigError
 from hookproxy.hooks import Hooks
 from hookproxy.model import Event, Occasion
 from hookproxy.outcomes import NO_OUTCOME
 from hookproxy.policy import governing, unasked
 from hookproxy.settings import OnAsk, OnTrouble, Settings
-from tests.rig import SESSION, frank, frank_group, hook
+from tests.rig import SESSION, frank, frank_group, group, hook
 
 pytestmark = pytest.mark.anyio
 
@@ -213,6 +214,17 @@ async def test_an_alias_of_the_users_hides_nothing_from_managed_hooks_after_a_ca
         await hooks.at(call)
     users, theirs = {"command": "/etc/passwd"}, {"path": "/etc/passwd"}
     assert told(tmp_path, event) == [users, theirs, users, theirs]
+
+
+def test_no_hook_of_the_users_is_a_call_that_the_administrator_wants_judged() -> None:
+    errand = replace(hook(""), shell="", type="mcp_tool", server="files", tool="die")
+    users = replace(group(errand), source="mine")
+    with pytest.raises(ConfigError, match="calls the tool die, whose calls managed hooks or rules judge"):
+        of(users, ask=("d*",))
+    with pytest.raises(ConfigError, match="calls the tool die"):
+        of(users, managed(frank(PRE)))
+    of(users, deny=("other",))
+    of(replace(users, managed=True), deny=("die",))  # the administrator's own may be one
 
 
 def test_rules_of_both_layers_concern_and_hide_tools() -> None:
