@@ -20,6 +20,7 @@ from hashlib import sha256
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from . import scripts
 from .dialects.base import Group
@@ -178,7 +179,7 @@ class Mark(Struct, frozen=True):
     trouble: str = ""
     """Why the hook must not run, in one sentence without a full stop."""
     touched: bool = False
-    """Some file was written or replaced since the last time, with the same content: what runs already may be older."""
+    """Some file was written or replaced since this hook's last time, with the same content: what runs may be older."""
 
 
 class Trust:
@@ -188,23 +189,25 @@ class Trust:
         self._store = store
         self._known = known
         self._found = found
+        self._last = {id_: tuple(known[path] for path in paths) for id_, paths in found.of_hooks.items()}
 
     def mark(self, spec: HookSpec) -> Mark:
         """Look at the hook's files, and hash again those that are not the same as before."""
-        return self._mark(self._found.of_hooks.get(id(spec), ()))
+        one = self._mark(self._found.of_hooks.get(id(spec), ()))
+        if one.trouble:
+            return one
+        before, self._last[id(spec)] = self._last.get(id(spec)), one.stamps
+        return replace(one, touched=before is not None and before != one.stamps)
 
     def prompter_trouble(self) -> str:
         """Why the user's prompter must not run, in one sentence without a full stop; empty: it may."""
         return self._mark(self._found.prompter).trouble
 
     def _mark(self, paths: Sequence[str]) -> Mark:
-        touched = False
         for path in paths:
-            if _stamp(path) != self._known[path]:
-                if trouble := self._again(path):
-                    return Mark((), trouble)
-                touched = True
-        return Mark(tuple(self._known[path] for path in paths), touched=touched)
+            if _stamp(path) != self._known[path] and (trouble := self._again(path)):
+                return Mark((), trouble)
+        return Mark(tuple(self._known[path] for path in paths))
 
     def trouble_since(self, mark: Mark, spec: HookSpec) -> str:
         """Why what a hook said that began at this mark does not count; empty: its files are the same."""

@@ -245,6 +245,17 @@ def test_the_same_text_written_anew_is_trusted_and_known_to_be_touched(project: 
     assert watched.mark(spec).touched
 
 
+def test_each_hook_of_a_script_that_was_touched_is_told(project: Project) -> None:
+    again = '[[hooks.PostToolUse]]\ncommand = "./guard.sh"\n'
+    project.write("hookproxy.toml", project.config.read_text() + again)
+    project.trust()
+    loaded = project.load()
+    assert loaded.trust
+    before, after = loaded.groups[0].hooks
+    project.guard.write_bytes(project.guard.read_bytes())
+    assert [loaded.trust.mark(spec).touched for spec in (before, after, before, after)] == [True, True, False, False]
+
+
 def test_a_script_that_is_swapped_for_the_moment_of_the_start_and_back_is_found_out(project: Project) -> None:
     watched, spec = project.running()
     mark = watched.mark(spec)
