@@ -45,6 +45,8 @@ class Covered(Struct):
     """By the hook's identity as an object: its files."""
     prompter: tuple[str, ...] = ()
     """The files of the program that asks the person."""
+    absent: list[str] = field(default_factory=list)
+    """Where nothing may appear: PATH leads there first. They stand among the files of the hooks that they concern."""
     unknown: list[str] = field(default_factory=list)
     """What is run besides and cannot be covered, in a few words each."""
 
@@ -54,7 +56,8 @@ def covered(layer: Layer, groups: Sequence[Group], around: Surroundings) -> Cove
 
     As far as can be told. What is managed is root's, and left out.
     """
-    found, environ = Covered(), around.environ
+    found, environ = Covered(), dict(around.environ)
+    environ["CLAUDE_PROJECT_DIR"] = environ.get("CLAUDE_PROJECT_DIR") or around.cwd  # as hooks get it
     if layer.source:
         found.files[layer.source] = layer.source
         prompter = scripts.of_command(layer.settings.prompter, os.path.dirname(layer.source), environ)
@@ -79,7 +82,9 @@ def _add(found: Covered, name: str, files: scripts.Files) -> list[str]:
         found.files.setdefault(path, name)
     found.unknown += files.unknown
     found.unknown += [f"{path}, which belongs to the system" for path in files.programs if path not in paths]
-    return paths
+    absent = [path for path in files.absent if not _is_systems(f"{os.path.dirname(path)}/")]
+    found.absent += absent
+    return [*paths, *absent]
 
 
 def _is_systems(path: str) -> bool:
@@ -140,6 +145,7 @@ def trusted(groups: Sequence[Group], given: Layer, around: Surroundings) -> Trus
         known[path] = seen.stamp if seen else None
         if problem := _problem(path, seen, entries):
             problems.append((problem, name))
+    known = {path: _stamp(path) for path in found.absent} | known
     problems += _missing(found, entries)
     if problems:
         names = " ".join(dict.fromkeys(name for _, name in problems))
@@ -215,7 +221,7 @@ class Trust:
         return "" if now == mark.stamps else "had a file of its own changed while it ran, so that what ran is not known"
 
     def _again(self, path: str) -> str:
-        hint = f"hookproxy trust {self._found.files[path]} shows what it is now"
+        hint = f"hookproxy trust {self._found.files.get(path, 'FILE')} shows what it is now"
         try:
             seen = read(path)
             problem = _problem(path, seen, read_store(self._store))

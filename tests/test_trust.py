@@ -278,6 +278,22 @@ def test_a_script_that_appears_where_there_was_none_is_trouble(project: Project)
     assert "guard.sh is not trusted yet" in watched.mark(spec).trouble
 
 
+def test_a_program_that_appears_earlier_in_path_is_trouble(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{project.folder}/bin:{os.environ['PATH']}")
+    project.guard.write_text("#!/usr/bin/env sh\n")
+    watched, spec = project.running()
+    assert not watched.mark(spec).trouble
+    project.write("bin/sh", "#!/bin/sh\nexit 0\n", 0o755)
+    assert "bin/sh is not trusted yet" in watched.mark(spec).trouble
+
+
+def test_the_project_folder_is_where_hooks_find_it(project: Project) -> None:
+    project.write("hookproxy.toml", project.config.read_text().replace("./", "$CLAUDE_PROJECT_DIR/"))
+    watched, spec = project.running()
+    project.write("guard.sh", "#!/bin/sh\necho softer\n", 0o755)
+    assert watched.mark(spec).trouble
+
+
 def test_a_link_to_a_program_of_the_system_takes_no_scripts_place(project: Project) -> None:
     watched, spec = project.running()
     project.guard.unlink()
