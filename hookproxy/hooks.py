@@ -49,7 +49,7 @@ class Hooks:
         """Raises ConfigError for a hook that would lead past what is managed."""
         self.groups = Groups(groups, server, settings.aliases)
         self._benches = _benches(groups, settings, server, self.groups)
-        _check_errands(groups, self._benches[-1])
+        check_errands(groups, settings)
         self.environ = environ
         self._settings = settings
         self._trust = trust
@@ -253,9 +253,13 @@ def _benches(groups: Sequence[Group], settings: Settings, server: str, whole: Gr
     return (Permissions(users, settings), Permissions(managed, ruling, managed=True))
 
 
-def _check_errands(groups: Sequence[Group], last: Permissions) -> None:
-    """Nobody judges the call that a hook is: no user's hook is one that the administrator wants judged."""
+def check_errands(groups: Sequence[Group], settings: Settings) -> None:
+    """Nobody judges the call that a hook is: no user's hook is one that the administrator wants judged.
+
+    Raises ConfigError.
+    """
     for spec in (spec for group in groups if not group.managed for spec in group.hooks if spec.type == "mcp_tool"):
+        last = _benches(groups, settings, spec.server, Groups(groups, spec.server, settings.aliases))[-1]
         if last.managed and last.concern(spec.tool):
             why = f"calls the tool {spec.tool}, whose calls managed hooks or rules judge, and nobody judges a hook's"
             raise ConfigError(spec.source, why, "ask a command or a worker instead")

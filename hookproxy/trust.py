@@ -197,6 +197,11 @@ class Trust:
         self._found = found
         self._last = {id_: tuple(known[path] for path in paths) for id_, paths in found.of_hooks.items()}
 
+    @property
+    def covered(self) -> Covered:
+        """What it watches."""
+        return self._found
+
     def mark(self, spec: HookSpec) -> Mark:
         """Look at the hook's files, and hash again those that are not the same as before."""
         one = self._mark(self._found.of_hooks.get(id(spec), ()))
