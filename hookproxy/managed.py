@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
@@ -31,6 +32,8 @@ _OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 _MOST_LINKS: Final = 40  # on the way to a file, as the system itself follows
 _FOLDER: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # no pipe to wait for
+
+_OF_SERVER: Final = re.compile(r"mcp__[^*.\[(]")  # and not a pattern in its place
 
 ReadLayer = Callable[[str, Surroundings], Layer]
 """What one file of ours configures, as `config.layer`."""
@@ -229,9 +232,15 @@ def _check_program(path: str, source: str) -> None:
 
 
 def _of_names(layer: Layer) -> Iterator[str]:
-    """A sentence for each rule that hangs on the server's name, which whoever starts it chooses."""
-    text = "hangs on the server's name, which --name changes: write the tool's own name"
-    for kind in ("deny", "ask"):
-        for number, rule in enumerate(getattr(layer.settings, kind)):
-            if rule.startswith("mcp__") and not rule.startswith("mcp__*__"):
-                yield f"{layer.source}: permissions.{kind}[{number}] {rule!r} {text}"
+    """A sentence for each rule, limit and matcher that hangs on the server's name, which whoever starts it chooses."""
+    settings = layer.settings
+    named = [
+        (f"{layer.source}: permissions.{kind}[{number}]", rule)
+        for kind in ("deny", "ask", "allow")
+        for number, rule in enumerate(getattr(settings, kind))
+    ]
+    named += [(f"{layer.source}: {limit.by}", limit.tool) for limit in settings.limits]
+    named += [(f"{spec.source}: its matcher", spec.matcher) for group in layer.groups for spec in group.hooks]
+    for place, text in named:
+        if _OF_SERVER.search(text):
+            yield f"{place} {text!r} hangs on the server's name, which --name changes: write the tool's own name"

@@ -239,6 +239,19 @@ def test_a_rule_that_hangs_on_the_servers_name_is_noted(etc: Path) -> None:
     )
 
 
+def test_so_is_whatever_else_hangs_on_it(etc: Path) -> None:
+    limit = '[[limits]]\ntool = "mcp__git__*"\ncalls = 1\nper = "day"\n'
+    hook = '[[hooks.PreToolUse]]\ncommand = "true"\nmatcher = '
+    rules = '[permissions]\nallow = ["mcp__git__read"]\n'
+    write(etc / "managed.toml", f'{rules}{limit}{hook}"Bash|mcp__git__.*"\n{hook}"mcp__.*__drop|drop"\n')
+    places = [note.partition(" hangs on the server's name")[0] for note in loaded().notes]
+    assert places == [
+        f"{etc}/managed.toml: permissions.allow[0] 'mcp__git__read'",
+        f"{etc}/managed.toml: limits[0] 'mcp__git__*'",
+        f"{etc}/managed.toml: hooks.PreToolUse[0]: its matcher 'Bash|mcp__git__.*'",
+    ]
+
+
 def test_an_audit_file_on_the_command_line_does_not_take_the_managed_ones_place(etc: Path) -> None:
     write(etc / "managed.toml", '[audit]\nfile = "/var/log/hookproxy.jsonl"\nrequired = true\n')
     found = load(None, (), "/dev/null", os.environ, "/")
