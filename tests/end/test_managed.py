@@ -124,6 +124,13 @@ async def test_no_environment_and_no_option_switches_it_off(box: Box, environ: d
     assert "error" not in await agent.ask(call(2, "echo", text="harmless"))
 
 
+async def test_whose_rule_it_is_the_refusal_says(box: Box) -> None:
+    agent = box.run()
+    await agent.greet()
+    said = text_of(await agent.ask(call(1, "die")))
+    assert said == "Blocked by the permission rule die of what is managed. The tool was not run."
+
+
 async def test_check_shows_what_is_managed(box: Box) -> None:
     ended = box.complete("check", "--json")
     report = json.loads(ended.stdout)
