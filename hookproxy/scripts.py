@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct, field
 
+from .imports import MODULES, imported, modules
 from .model import HookSpec
 from .process import find_program
 
@@ -28,7 +30,6 @@ _BEFORE: Final = frozenset(
 )
 """Words before a command that are none, or that run what follows."""
 
-_MODULES: Final = (".py", ".pyc", ".so", ".pyd")
 _SOURCES: Final = (".", "source")
 _GOES: Final = ("cd", "pushd")
 _CODE: Final = re.compile(r"-[a-zA-Z]*[ce]|--eval|--print|-p")
@@ -38,6 +39,7 @@ _FIRST_LINE: Final = 256  # bytes of a script in which the system looks for its 
 _MOST_PLACES: Final = 16  # folders that a line may go to: each word is looked for in all of them
 _WRITES: Final = ("tee",)  # its words are files that it writes
 _NUMBER: Final = re.compile(r"[\d.]+[smhd]?")
+_ALONE: Final = re.compile(r"-[a-zA-Z]*[IP][a-zA-Z]*")  # Python looks for no module beside its script
 _DEEPEST: Final = 4  # shells within shells
 
 
@@ -50,6 +52,8 @@ class Files(Struct):
     """Other files that are there."""
     absent: list[str] = field(default_factory=list)
     """Where PATH has no such program yet: one that appears there would be run in another's place."""
+    imports: dict[str, frozenset[str]] = field(default_factory=dict)
+    """The folders in which Python scripts find modules first, with the names that they, or Python itself, import."""
     unknown: list[str] = field(default_factory=list)
     """What else it runs, in a few words."""
 
@@ -105,6 +109,8 @@ class _Around:
             self._modules(folder, part)
             folder = os.path.join(folder, part)
             self._modules(folder, "__init__")
+        for path in list(self.files.programs):
+            self._beside(path, self._cwd)
         self.files.unknown.append(f"what {name} imports")
 
     def _modules(self, folder: str, name: str) -> None:
@@ -113,7 +119,7 @@ class _Around:
             files = sorted(os.listdir(folder))
         except OSError:
             return
-        found = [file for file in files if file.partition(".")[0] == name and file.endswith(_MODULES)]
+        found = [file for file in files if file.partition(".")[0] == name and file.endswith(MODULES)]
         self.files.programs += [os.path.normpath(os.path.join(folder, file)) for file in found]
 
     def line(self, line: str, depth: int) -> None:
@@ -175,9 +181,9 @@ class _Around:
         interpreter, *words = _first_line(path).split() or [""]
         if os.path.basename(interpreter) == "env":
             self._program(interpreter)
-            self.command(words, 0)
+            self.command([*words, path], 0)
         elif interpreter:
-            self.command([interpreter, *words], 0)
+            self.command([interpreter, *words, path], 0)
 
     def _script(self, name: str, words: list[str], depth: int) -> list[str]:
         """What an interpreter runs; gives the words that are left."""
@@ -194,8 +200,23 @@ class _Around:
                 return words[at + 2 :]
             if not _is_option(word):
                 self._run(word)
+                if name.startswith("py") and not any(_ALONE.fullmatch(option) for option in words[:at]):
+                    for place in self._places:
+                        script = os.path.realpath(os.path.join(place, word))
+                        self._beside(script, os.path.dirname(script))
                 return words[at + 1 :]
         return words
+
+    def _beside(self, script: str, folder: str) -> None:
+        """The modules in the folder that the script imports, as far as its text and theirs tell."""
+        names = self.files.imports.get(folder, sys.stdlib_module_names) | imported(script)
+        found: set[str] = set()
+        while new := set(modules(folder, names)) - found:
+            found |= new
+            names = names.union(*map(imported, new))
+        if found or os.path.isfile(script):
+            self.files.imports[folder] = names
+            self.files.named += sorted(found - {script})
 
     def _run(self, word: str) -> None:
         if "$" in word or "`" in word:

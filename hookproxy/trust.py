@@ -3,8 +3,9 @@
 A file is opened once: what is hashed is what was read from that descriptor. Before each run of a hook its files are
 looked at, and hashed again where they are not the same any more; after the run they must still be what they were, or
 what it said is trouble that blocks. So a file that is swapped for the moment of the start, and back, is found out, for
-nobody sets back the time at which a file's entry changed. What is left: a folder or a link on the way to it that is
-swapped and back while a hook starts; what scripts import or run by themselves; programs that belong to the system; and
+nobody sets back the time at which a file's entry changed. What is left: a folder or a link on the way to it, or a new
+module beside it, that is there only while a hook starts; what scripts run by themselves, or load otherwise than by
+Python's import from their own folder, compiled modules in `__pycache__` too; programs that belong to the system; and
 the store itself, which whoever may write in the state folder can write, an agent with a file tool too. Where agents may
 write there, guards belong into the administrator's files.
 """
@@ -25,6 +26,7 @@ from msgspec.structs import replace
 from . import scripts
 from .dialects.base import Group
 from .errors import ConfigError
+from .imports import modules
 from .model import HookSpec
 from .sources import Layer, Seen, Stamp, Surroundings, stamp_of
 from .truststore import Entry, read_store, store_path
@@ -47,6 +49,8 @@ class Covered(Struct):
     """The files of the program that asks the person."""
     absent: list[str] = field(default_factory=list)
     """Where nothing may appear: PATH leads there first. They stand among the files of the hooks that they concern."""
+    imports: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Folders in which no other module may appear, as of `scripts.Files`. They, too, stand among the files of hooks."""
     unknown: list[str] = field(default_factory=list)
     """What is run besides and cannot be covered, in a few words each."""
 
@@ -84,7 +88,9 @@ def _add(found: Covered, name: str, files: scripts.Files) -> list[str]:
     found.unknown += [f"{path}, which belongs to the system" for path in files.programs if path not in paths]
     absent = [path for path in files.absent if not _is_systems(f"{os.path.dirname(path)}/")]
     found.absent += absent
-    return [*paths, *absent]
+    for folder, names in files.imports.items():
+        found.imports[folder] = found.imports.get(folder, frozenset()) | names
+    return [*paths, *absent, *files.imports]
 
 
 def _is_systems(path: str) -> bool:
@@ -130,6 +136,11 @@ def _stamp(path: str) -> Stamp | None:
         return None
 
 
+def _listed(paths: Sequence[str]) -> Stamp:
+    """What tells these files from others by their names."""
+    return (int.from_bytes(sha256("\0".join(paths).encode(errors="surrogateescape")).digest(), "big"), 0, 0, 0, 0)
+
+
 # --- at start-up ---
 
 
@@ -146,6 +157,8 @@ def trusted(groups: Sequence[Group], given: Layer, around: Surroundings) -> Trus
         if problem := _problem(path, seen, entries):
             problems.append((problem, name))
     known = {path: _stamp(path) for path in found.absent} | known
+    for folder, imported in found.imports.items():
+        known[folder] = _listed([path for path in modules(folder, imported) if path in found.files])
     problems += _missing(found, entries)
     if problems:
         names = " ".join(dict.fromkeys(name for _, name in problems))
@@ -216,26 +229,35 @@ class Trust:
 
     def _mark(self, paths: Sequence[str]) -> Mark:
         for path in paths:
-            if _stamp(path) != self._known[path] and (trouble := self._again(path)):
+            if self._stamp(path) != self._known[path] and (trouble := self._again(path)):
                 return Mark((), trouble)
         return Mark(tuple(self._known[path] for path in paths))
 
     def trouble_since(self, mark: Mark, spec: HookSpec) -> str:
         """Why what a hook said that began at this mark does not count; empty: its files are the same."""
-        now = tuple(map(_stamp, self._found.of_hooks.get(id(spec), ())))
+        now = tuple(map(self._stamp, self._found.of_hooks.get(id(spec), ())))
         return "" if now == mark.stamps else "had a file of its own changed while it ran, so that what ran is not known"
 
     def _again(self, path: str) -> str:
         hint = f"hookproxy trust {self._found.files.get(path, 'FILE')} shows what it is now"
+        beside = modules(path, self._found.imports[path]) if path in self._found.imports else None
         try:
-            seen = read(path)
-            problem = _problem(path, seen, read_store(self._store))
+            entries, seen = read_store(self._store), None
+            if beside is None:
+                seen = read(path)
+                problem = _problem(path, seen, entries)
+            else:
+                problem = next(filter(None, (_problem(one, read(one), entries) for one in beside)), "")
         except ConfigError as error:
             return f"is not run, for {error.message}"
         if problem:
             return f"is not run, for {problem.replace(': ', ' ', 1)}: {hint}"
-        self._known[path] = seen.stamp if seen else None
+        self._known[path] = _listed(beside) if beside is not None else seen.stamp if seen else None
         return ""
+
+    def _stamp(self, path: str) -> Stamp | None:
+        names = self._found.imports.get(path)
+        return _stamp(path) if names is None else _listed(modules(path, names))
 
     @contextmanager
     def importing(self) -> Iterator[None]:
@@ -250,5 +272,5 @@ class Trust:
         finally:
             sys.pycache_prefix, sys.dont_write_bytecode = before
         for path, stamp in self._known.items():
-            if _stamp(path) != stamp and (trouble := self._again(path)):
+            if self._stamp(path) != stamp and (trouble := self._again(path)):
                 raise ConfigError(path, trouble)

@@ -72,6 +72,7 @@ FLOORS: Final = {
     "hookfiles": 2,
     "layers": 2,
     "managed": 2,
+    "imports": 2,
     "scripts": 2,
     "sources": 2,
     "trust": 2,
@@ -187,8 +188,8 @@ BESIDE: Final = {
     # each imported only where the administrator has a folder, or trust is required
     "layers": {"sources"},
     "managed": {"scripts", "sources"},
-    "trust": {"scripts", "sources", "truststore"},
-    "scripts": {"process"},
+    "trust": {"imports", "scripts", "sources", "truststore"},
+    "scripts": {"imports", "process"},
     "config_tools": {"config_models"},
     "config_models": {"config_audit", "config_errors", "config_table"},
     "config_audit": {"config_table"},

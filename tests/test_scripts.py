@@ -129,6 +129,18 @@ def test_a_function_is_in_its_module_and_its_packages(cwd: Path) -> None:
     assert files.unknown == ["what pack.inner imports"]
 
 
+def test_modules_beside_a_script_or_function_that_it_imports_are_its_files(cwd: Path) -> None:
+    (cwd / "guard.py").write_text("import rules\n")
+    (cwd / "rules.py").write_text("from more import x\n")
+    for name in ("more.py", "json.py", "nothing.py"):
+        (cwd / name).write_text("")
+    for files in (of(cwd, "python3 -B guard.py"), of(cwd, "cd hooks; python3 ../guard.py")):
+        assert here(cwd, files.named) == ["json.py", "more.py", "rules.py"]
+    assert here(cwd, of(cwd, "python3 -I guard.py").named) == []
+    function = scripts.of_hook(replace(hook(""), type="python", call="guard:check", cwd=str(cwd)), ENVIRON)
+    assert here(cwd, function.named) == ["json.py", "more.py", "rules.py"]
+
+
 @pytest.mark.parametrize("name", ["inner.cpython-311.so", "inner.pyc", "inner/__init__.py"])
 def test_what_python_would_take_for_a_module_instead_is_one_of_its_files(cwd: Path, name: str) -> None:
     for path in (cwd / "inner.py", cwd / name, cwd / "inner.txt", cwd / "inner2.py"):

@@ -287,6 +287,32 @@ def test_a_program_that_appears_earlier_in_path_is_trouble(project: Project, mon
     assert "bin/sh is not trusted yet" in watched.mark(spec).trouble
 
 
+@pytest.mark.parametrize("name", ["json.py", "rules/__init__.py", "helper.py"])
+def test_a_module_that_appears_beside_a_script_and_would_be_imported_is_trouble(project: Project, name: str) -> None:
+    project.write("guards/guard.py", "import rules.deep\nimport json, other\n")
+    project.write("guards/other.py", "from helper import x\n")
+    project.write("hookproxy.toml", project.config.read_text().replace("./guard.sh", "python3 guards/guard.py"))
+    watched, spec = project.running()
+    project.write("guards/mine.py", "")
+    project.write("guards/__pycache__/other.cpython-311.pyc", "")
+    mark = watched.mark(spec)
+    assert (mark.trouble, watched.trouble_since(mark, spec)) == ("", "")
+    project.write(f"guards/{name}", "")
+    assert f"{name} is not trusted yet" in watched.mark(spec).trouble
+    assert f"{name}: is not trusted yet" in project.refusal().message
+    project.trust()
+    assert not watched.mark(spec).trouble
+
+
+def test_a_module_beside_a_script_is_trusted_with_it(project: Project) -> None:
+    rules = project.write("guards/rules.py", "LIST = 1\n")
+    project.write("guards/guard.py", "import rules\n")
+    project.write("hookproxy.toml", project.config.read_text().replace("./guard.sh", "python3 guards/guard.py"))
+    watched, spec = project.running()
+    rules.write_text("LIST = 2\n")
+    assert "rules.py has changed since it was trusted" in watched.mark(spec).trouble
+
+
 def test_the_project_folder_is_where_hooks_find_it(project: Project) -> None:
     project.write("hookproxy.toml", project.config.read_text().replace("./", "$CLAUDE_PROJECT_DIR/"))
     watched, spec = project.running()
