@@ -181,7 +181,7 @@ BESIDE: Final = {
     # the models are a module of their own so that pydantic is imported only where hookproxy.toml is read
     "config": {
         *("config_errors", "config_models", "config_patterns", "config_tools", "hookfiles", "layers", "managed"),
-        *("sources", "trust"),
+        *("sources", "trust", "truststore"),
     },
     "config_patterns": {"config_models"},
     "hookfiles": {"sources"},

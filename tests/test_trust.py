@@ -278,6 +278,17 @@ def test_a_script_that_appears_where_there_was_none_is_trouble(project: Project)
     assert "guard.sh is not trusted yet" in watched.mark(spec).trouble
 
 
+def test_that_trust_is_required_is_not_lifted_by_taking_it_out_of_a_trusted_file(project: Project) -> None:
+    project.trust()
+    lax = project.config.read_text().replace(REQUIRED, "")
+    for text in (lax, f"require_trust = false\n{lax}", ""):
+        project.write("hookproxy.toml", text)
+        assert "has changed since it was trusted" in project.refusal().message
+    project.write("hookproxy.toml", lax)
+    project.trust()
+    assert project.load().trust is None  # a person has seen that
+
+
 def test_a_program_that_appears_earlier_in_path_is_trouble(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{project.folder}/bin:{os.environ['PATH']}")
     project.guard.write_text("#!/usr/bin/env sh\n")
