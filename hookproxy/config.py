@@ -19,7 +19,7 @@ from .dialects.own import OWN, own_hook
 from .errors import ConfigError, UserError
 from .hookfiles import Read, Use, dialect_named, read_use, short_form
 from .settings import OnTrouble, Settings
-from .sources import Layer, Managed, Surroundings
+from .sources import Layer, Managed, Surroundings, store_path
 
 if TYPE_CHECKING:
     from .config_models import ConfigFile
@@ -130,12 +130,14 @@ def _managed(environ: Mapping[str, str]) -> Sequence[Layer]:
 
 def _trust_was_required(path: str, around: Surroundings) -> bool:
     """The file said so when it was trusted: to take that out of it needs as much trust as any other change."""
-    from .truststore import read_store, store_path
-
     try:
         store = store_path(around.environ, around.home)
     except UserError:  # nothing has been trusted where there is no place to remember it
         return False
+    if not os.path.lexists(store):
+        return False
+    from .truststore import read_store
+
     entry = read_store(store).get(path)
     return entry is not None and entry.text is not None and _trust_is_required(path, entry.text)
 

@@ -28,8 +28,8 @@ from .dialects.base import Group
 from .errors import ConfigError
 from .imports import modules
 from .model import HookSpec
-from .sources import Layer, Seen, Stamp, Surroundings, stamp_of
-from .truststore import Entry, read_store, store_path
+from .sources import Layer, Seen, Stamp, Surroundings, stamp_of, store_path
+from .truststore import Entry, read_store
 
 LONGEST: Final = 64 * 1024 * 1024  # bytes of a file that is hashed: more than any script, and most programs
 _OPEN: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # a pipe is not waited for

@@ -36,16 +36,6 @@ class Entry(Struct, frozen=True):
     """It is a hook file, or one of ours: where it is not read any more, guards are missing."""
 
 
-def store_path(environ: Mapping[str, str], home: str) -> str:
-    """Where the store is. Raises UserError where there is no home folder."""
-    folder = environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(folder):  # a relative one is to be ignored, says the XDG specification
-        if not home:
-            raise UserError("there is no place to remember what is trusted", "set HOME or XDG_STATE_HOME")
-        folder = os.path.join(home, ".local", "state")
-    return os.path.join(folder, "hookproxy", "trust.json")
-
-
 def read_store(path: str) -> dict[str, Entry]:
     """What is trusted, by path; nothing where there is no store. Raises ConfigError for one that others may write."""
     try:
