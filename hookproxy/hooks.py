@@ -102,7 +102,7 @@ class Hooks:
             return self.environ
         from .managed import SCREEN, environment
 
-        return environment(self.environ, SCREEN)
+        return environment(self.environ, SCREEN, at_home=True)
 
     def prompter_trouble(self, managed: bool) -> str:
         """Why the prompter must not run, in one sentence without a full stop; empty: it may."""

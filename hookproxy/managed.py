@@ -27,6 +27,7 @@ PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SCREEN: Final = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
 """Variables without which no prompter finds the person."""
 
+_NO_HOME: Final = "/nonexistent"  # as Debian calls it; nobody but root could make it
 _ROOT: Final = 0  # the user who owns what nobody else may change
 _OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 _MOST_LINKS: Final = 40  # on the way to a file, as the system itself follows
@@ -43,15 +44,17 @@ def layers(folder: str, layer: ReadLayer, environ: Mapping[str, str]) -> Sequenc
     """What `managed.toml` and `managed.d/*.toml`, by name, in the folder configure. Raises ConfigError."""
     if not _is_there(folder):
         return ()
-    clean = environment(environ)
+    clean = environment(environ, at_home=True)
     around = Surroundings(clean, folder, read)
     return [_checked(layer(path, around), clean) for path in _files(folder)]
 
 
-def environment(environ: Mapping[str, str], allowed: Sequence[str] = ()) -> dict[str, str]:
+def environment(environ: Mapping[str, str], allowed: Sequence[str] = (), *, at_home: bool = False) -> dict[str, str]:
     """What managed hooks inherit: nothing of the user's, for any variable may make a program do something else.
 
-    `allowed` are names of variables that the administrator wants from the user.
+    So may what lies in the user's home folder: Python starts with usercustomize.py, git with .gitconfig. `at_home`:
+    the folder is told, for files and for the program that finds the person's screen. `allowed` are names of variables
+    that the administrator wants from the user.
     """
     import pwd
 
@@ -61,7 +64,14 @@ def environment(environ: Mapping[str, str], allowed: Sequence[str] = ()) -> dict
     except KeyError:  # an account without a name
         name, home = str(os.getuid()), "/"
     kept = {key: value for key, value in environ.items() if key in allowed}
-    return {**kept, "PATH": PATH, "HOME": home, "USER": name, "LOGNAME": name, "LANG": "C.UTF-8"}
+    return {
+        **kept,
+        "PATH": PATH,
+        "HOME": home if at_home else _NO_HOME,
+        "USER": name,
+        "LOGNAME": name,
+        "LANG": "C.UTF-8",
+    }
 
 
 def _files(folder: str) -> Iterator[str]:

@@ -184,7 +184,7 @@ async def test_a_managed_hook_runs_in_a_clean_environment(tmp_path: Path) -> Non
     assert await decided(hooks) == Proceed()
     variables = dict(line.split("=", 1) for line in seen.read_text().splitlines())
     assert str(tmp_path) not in variables["PATH"]
-    assert variables["HOME"] != str(tmp_path)
+    assert variables["HOME"] == "/nonexistent"
     assert "LD_EVIL" not in variables
 
 

@@ -229,6 +229,8 @@ def test_managed_hooks_inherit_nothing_that_changes_what_programs_do(etc: Path) 
     assert set(clean) == {"PATH", "HOME", "USER", "LOGNAME", "LANG", "TOKEN"}
     assert clean["TOKEN"] == "secret"
     assert "evil" not in clean.values()
+    assert not os.path.lexists(clean["HOME"])  # whatever lies at home is the user's, too
+    assert managed.environment({}, at_home=True)["HOME"] == os.path.expanduser(f"~{clean['USER']}")
 
 
 def test_a_rule_that_hangs_on_the_servers_name_is_noted(etc: Path) -> None:
