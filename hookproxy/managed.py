@@ -220,14 +220,16 @@ def _check_owner(path: str, state: os.stat_result) -> None:
 
 def _checked(layer: Layer, environ: Mapping[str, str]) -> Layer:
     """The layer, if all programs and scripts that its hooks are certain to start are root's. Raises ConfigError."""
-    for group in layer.groups:
-        for spec in group.hooks:
-            for program in of_hook(spec, environ).programs:
-                _check_program(program, spec.source)
+    notes: list[str] = []
+    for spec in (spec for group in layer.groups for spec in group.hooks):
+        files = of_hook(spec, environ)
+        for program in files.programs:
+            _check_program(program, spec.source)
+        notes += [f"{spec.source} starts {one}: nobody looks whether that is root's" for one in files.composed]
     if layer.settings.prompter:
         program = find(layer.settings.prompter[0], os.path.dirname(layer.source), environ)
         _check_program(program, f"{layer.source}: on_ask_fallback")
-    return replace(layer, notes=(*layer.notes, *_of_names(layer)))
+    return replace(layer, notes=(*layer.notes, *notes, *_of_names(layer)))
 
 
 def _check_program(path: str, source: str) -> None:

@@ -54,6 +54,8 @@ class Files(Struct):
     """Where PATH has no such program yet: one that appears there would be run in another's place."""
     imports: dict[str, frozenset[str]] = field(default_factory=dict)
     """The folders in which Python scripts find modules first, with the names that they, or Python itself, import."""
+    composed: list[str] = field(default_factory=list)
+    """Those of `unknown` that are a program whose name stands nowhere."""
     unknown: list[str] = field(default_factory=list)
     """What else it runs, in a few words."""
 
@@ -220,7 +222,8 @@ class _Around:
 
     def _run(self, word: str) -> None:
         if "$" in word or "`" in word:
-            self.files.unknown.append(f"{word}, which the shell puts together")
+            self.files.composed.append(f"{word}, which the shell puts together")
+            self.files.unknown.append(self.files.composed[-1])
             return
         for place in self._places:
             self._program(os.path.normpath(os.path.join(place, word)))

@@ -217,6 +217,14 @@ def test_a_script_that_somebody_else_can_change_stops_start_up(etc: Path, how: s
     assert error.hint == f"chmod go-w {script}"
 
 
+def test_a_program_whose_name_only_the_shell_knows_is_noted(etc: Path) -> None:
+    write(etc / "managed.toml", "[[hooks.PreToolUse]]\ncommand = '\"$CLAUDE_PROJECT_DIR\"/guard.sh'\n")
+    (note,) = loaded().notes
+    assert note.endswith(
+        "$CLAUDE_PROJECT_DIR/guard.sh, which the shell puts together: nobody looks whether that is root's"
+    )
+
+
 def test_a_program_of_somebody_else_as_prompter_stops_start_up(etc: Path) -> None:
     write(etc / "ask", "#!/bin/sh\n", 0o777)
     write(etc / "managed.toml", 'on_ask_fallback = { command = ["./ask"] }')
