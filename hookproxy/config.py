@@ -81,8 +81,8 @@ def load(config: str | None, hooks: Sequence[str], audit: str | None, environ: M
     given = users_layer(own if config is None else around.find(config, cwd), hooks, audit, around)
     if own and config is not None and not given.require_trust:
         given = replace(given, require_trust=_trust_is_required(own, Surroundings({}, "").text(own)))
-    if given.source and not given.require_trust:
-        given = replace(given, require_trust=_trust_was_required(given.source, around))
+    if not given.require_trust and any(_trust_was_required(path, around) for path in {given.source, own} - {""}):
+        given = replace(given, require_trust=True)
     managed = _managed(environ)
     if managed:
         from .layers import joined

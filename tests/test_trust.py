@@ -284,7 +284,13 @@ def test_that_trust_is_required_is_not_lifted_by_taking_it_out_of_a_trusted_file
     for text in (lax, f"require_trust = false\n{lax}", ""):
         project.write("hookproxy.toml", text)
         assert "has changed since it was trusted" in project.refusal().message
+    own = Path(os.environ["HOME"]) / ".config" / "hookproxy" / "hookproxy.toml"
+    project.write(str(own), REQUIRED)
+    project.trust(str(own))
+    own.write_text("")
     project.write("hookproxy.toml", lax)
+    assert "has changed since it was trusted" in project.refusal().message
+    own.unlink()
     project.trust()
     assert project.load().trust is None  # a person has seen that
 
