@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import resource
 import select
 import stat
 from contextlib import suppress
@@ -27,6 +28,7 @@ IMPATIENCE: Final = 0.005
 
 _NAP: Final = 0.0005  # seconds between two looks at the lock: some turns
 _FLAGS: Final = os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_ROOM: Final = 1024 * 1024  # bytes that a file must be allowed to grow: more than nearly all lines have
 _CHAINED: Final = 160  # bytes that a chain adds to a line
 _OWN: Final = 0o600  # arguments may hold secrets: for their owner alone
 _SHARED: Final = 0o660  # for the group of the folder
@@ -77,6 +79,17 @@ class Ledger:
             self._unlock()
         else:
             self._open()
+        if self._regular:
+            self._check_room()
+
+    def _check_room(self) -> None:
+        """Else the first call of each process would run, and only then be found to leave no line."""
+        limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+        if limit != resource.RLIM_INFINITY and os.fstat(self._fd).st_size + _ROOM > limit:
+            raise OSError(errno.EFBIG, f"may not grow over {limit} bytes: ulimit -f says so")
+        space = os.fstatvfs(self._fd)
+        if space.f_blocks and not (space.f_bavail if os.geteuid() else space.f_bfree):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def append(self, line: bytes) -> None:
         """Append a line with its end, a JSON object. Raises OSError; a part of it may be in the file then."""

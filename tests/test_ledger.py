@@ -180,6 +180,21 @@ def test_a_line_that_only_lacks_its_end_is_a_line(file: Path) -> None:
     assert (checked.lines, checked.torn, checked.broken) == (2, 0, None)
 
 
+def test_a_file_that_may_not_grow_is_not_ready_for_a_line(tmp_path: Path) -> None:
+    program = """
+import resource, sys
+from hookproxy.ledger import Ledger, Ways
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+try:
+    Ledger(sys.argv[1], Ways()).ready()
+except OSError as problem:
+    print(problem.strerror)
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "audit.jsonl")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    assert ended.stdout == "may not grow over 4096 bytes: ulimit -f says so\n"
+
+
 def test_a_full_disk_leaves_no_line_out_of_the_chain(tmp_path: Path) -> None:
     import resource
 
