@@ -70,7 +70,9 @@ def read_use(use: Use, around: Surroundings) -> Iterator[Read]:
         dialect = use.dialect or _recognised(path, text)
         for option in use.options:
             if option not in dialect.options:
-                raise ConfigError(f"{use.place}.{option}", f"is for {_takers(option)} only, not for {dialect.name}")
+                raise ConfigError(
+                    f"{use.place}.{option}", f"is for {_takers(option)} only, not for {dialect.name}", "leave it out"
+                )
         project = _project_dir(path, dialect, around)
         found = dialect.read_hooks(HookFile(path, text, project, use.options, around.environ))
         nothing = () if found.hooks else (f"{path}: no hook in it can fire here",)
@@ -111,8 +113,10 @@ def _recognised(path: str, text: str) -> Dialect:
     fitting = [dialect for dialect in DIALECTS.values() if dialect.fits(members)]
     if len(fitting) == 1:
         return fitting[0]
-    hint = 'name its dialect: --hooks DIALECT=FILE, or dialect = "…" in [[use]]'
+    likely = fitting[0].name if fitting else "claude"
+    hint = f'name its dialect: --hooks {likely}={path}, or dialect = "{likely}" in [[use]]'
     if not fitting:
+        hint += f"; known: {', '.join(DIALECTS)}"
         raise ConfigError(path, "cannot tell whose hook file this is", hint)
     names = " and ".join(dialect.name for dialect in fitting)
     raise ConfigError(path, f"may be a hook file of {names}: its shape fits both", hint)

@@ -82,7 +82,10 @@ def test_a_full_disk_is_told() -> None:
         command = [sys.executable, "-m", "hookproxy", "--help"]
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, timeout=30, check=False)
     assert ended.returncode == 2
-    assert ended.stderr == b"error: cannot write to standard output: No space left on device\n"
+    assert ended.stderr == (
+        b"error: cannot write to standard output: No space left on device\n"
+        b"hint: what was to be read here is not complete: send it where there is room for it\n"
+    )
 
 
 def test_closed_standard_streams_are_no_defect() -> None:
@@ -116,10 +119,10 @@ def test_an_error_of_the_user_is_found_in_the_groups_of_tasks(verb: Path, capsys
     verb.write_text(
         "from hookproxy.errors import UserError\n"
         "def main(arguments):\n"
-        "    raise ExceptionGroup('tasks', [ExceptionGroup('tasks', [UserError('broken')])])\n"
+        "    raise ExceptionGroup('tasks', [ExceptionGroup('tasks', [UserError('broken', 'mend it')])])\n"
     )
-    assert cli.main(["run"]) == UserError("").status
-    assert capsys.readouterr().err == "error: broken\n"
+    assert cli.main(["run"]) == UserError("", "").status
+    assert capsys.readouterr().err == "error: broken\nhint: mend it\n"
 
 
 @pytest.mark.parametrize(

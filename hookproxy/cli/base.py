@@ -22,7 +22,8 @@ def show(text: str) -> None:
         from ..errors import UserError
 
         discard_output()
-        raise UserError(f"cannot write to standard output: {error.strerror}") from error
+        hint = "what was to be read here is not complete: send it where there is room for it"
+        raise UserError(f"cannot write to standard output: {error.strerror}", hint) from error
 
 
 def visible(text: str, encoding: str) -> str:
