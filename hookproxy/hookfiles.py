@@ -44,14 +44,14 @@ Read = tuple[Group, tuple[str, ...]]
 """A hook file's hooks, and what start-up should say about it."""
 
 
-def short_form(item: str, cwd: str) -> Use:
+def short_form(item: str, cwd: str, by: str = "--hooks") -> Use:
     """What `--hooks DIALECT=FILE` or `--hooks FILE` asks for."""
     name, equals, file = item.partition("=")
     if not equals or (name not in DIALECTS and ("/" in name or os.path.lexists(os.path.join(cwd, item)))):
         name, file = "", item  # an equals sign in the file's own name
-    place = f"--hooks {item}"
+    place = f"{by} {item}"
     if not file:
-        raise UserError(f"{place}: no file is named", "--hooks DIALECT=FILE, or --hooks FILE")
+        raise UserError(f"{place}: no file is named", f"{by} DIALECT=FILE, or {by} FILE")
     return Use(file, cwd, place, dialect_named(name, place) if name else None)
 
 

@@ -35,6 +35,8 @@ def main(arguments: Sequence[str]) -> int:
     chosen = options().parse_args(list(arguments))
     around = Surroundings(os.environ, here())
     store = store_path(around.environ, around.home)
+    if chosen.list and chosen.files:
+        raise UserError("--list takes no file", f"hookproxy trust --dry-run {' '.join(chosen.files)}")
     if chosen.list:
         return _list(store)
     if not chosen.files:
@@ -89,7 +91,9 @@ def _covered(files: Sequence[str], around: Surroundings) -> Covered:
     whole = Covered()
     for item in files:
         ours = item.endswith(".toml") and "=" not in os.path.basename(item)
-        layer = users_layer(around.find(item, around.cwd) if ours else "", () if ours else (item,), None, around)
+        layer = users_layer(
+            around.find(item, around.cwd) if ours else "", () if ours else (item,), None, around, "hookproxy trust"
+        )
         one = trust.covered(layer, layer.groups, around)
         for path, name in one.files.items():
             whole.files.setdefault(path, name)
