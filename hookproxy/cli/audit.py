@@ -196,7 +196,9 @@ def _verdict(one: Checked) -> Iterator[str]:
         yield f"  the {one.lines} lines before are as they were written" if one.lines else "  nothing before it is sure"
         return
     if not one.chained:
-        yield f"{one.path}: not chained: none of its {one.lines} lines names the one before"
+        what = f"none of its {one.lines} lines names the one before" if one.lines else "there is no line in it"
+        yield f"{one.path}: not chained: {what}"
+        yield "  with chain = true in [audit], each line that is written from then on does"
         return
     yield f"{one.path}: {one.chained} chained lines are as they were written"
     if one.unchained:

@@ -8,7 +8,9 @@ The store is a file of the user's: an agent that may write there can trust what 
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -148,8 +150,11 @@ def _text(seen: Seen) -> str | None:
 
 
 def _list(store: str) -> int:
-    found = 0
-    for path, entry in sorted(read_store(store).items()):
+    found, entries = 0, read_store(store)
+    if not entries:
+        with contextlib.suppress(OSError, AttributeError):  # nobody reads, or it was closed before we started
+            sys.stderr.write("hookproxy: nothing is trusted yet\n")
+    for path, entry in sorted(entries.items()):
         try:
             seen = trust.read(path)
             state = "missing" if seen is None else "trusted" if trust.digest(seen) == entry.sha256 else "changed"

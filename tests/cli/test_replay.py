@@ -194,6 +194,7 @@ def test_what_is_no_record_is_named_and_the_rest_is_replayed(tmp_path: Path) -> 
         "  not read line 1: not JSON\n"
         "  not read line 2: it has format 9, and this hookproxy reads 1\n"
         "  not read line 5: not JSON\n"
+        "  note     no hook and no rule is configured: --config FILE or --hooks FILE names some\n"
         "1 call replayed, none would be decided otherwise, 3 lines not read\n"
     )
     read = document(tmp_path, status=0)
