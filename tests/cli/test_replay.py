@@ -118,6 +118,14 @@ def test_a_runs_own_record_replayed_on_the_same_hooks_has_no_difference(recorded
     assert len((recorded / "audit.jsonl").read_text().splitlines()) == 3, "nothing is audited"
 
 
+def test_a_closed_standard_error_is_no_obstacle(recorded: Path) -> None:
+    changed = config(recorded, '[[hooks.PreToolUse]]\ncommand = "cat; echo no >&2; exit 2"\n')
+    command = f"exec {' '.join(HOOKPROXY)} replay audit.jsonl {changed} 2>&-"
+    ended = subprocess.run(command, shell=True, cwd=recorded, stdout=subprocess.PIPE, encoding="utf-8", timeout=60)
+    assert ended.returncode == 1
+    assert ended.stdout.endswith("\n3 calls replayed, 2 would be decided otherwise\n")
+
+
 def test_changed_hooks_show_each_call_that_would_be_decided_otherwise(recorded: Path) -> None:
     old = f"{recorded}/hookproxy.toml: hooks.PreToolUse"
     ended = replay(recorded, config(recorded, '[permissions]\ndeny = ["plain"]\n'))
