@@ -245,7 +245,7 @@ BESIDE: Final = {
     "cli/init": {"cli/schema"},  # it writes where the schema lies
     "cli/completion": {"cli/__init__"},  # all verbs, whichever there are
     # one way of showing things, for all verbs that do
-    "cli/check": {"cli/page"},
+    "cli/check": {"cli/page", "cli/stage"},
     "cli/replay": {"cli/page", "cli/stage"},
     "cli/try_": {"cli/stage", "cli/try_json", "cli/try_text"},
     "cli/try_json": {"cli/page", "cli/try_text"},

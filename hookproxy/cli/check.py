@@ -33,26 +33,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.text import Text
 
 from .. import checks
-from ..aliases import Alias
 from ..checks import document
 from ..checks.base import Entry, Finding, OnFailure, Report
-from ..config import load
+from ..config import Loaded, load
 from ..errors import FINDINGS
+from ..hooks import Hooks
 from ..model import Event
 from ..settings import Settings
 from .base import add_sources, here, parser, show
 from .page import MARGIN as _MARGIN
 from .page import count as _count
+from .page import known_as
 from .page import put as _print
 from .page import row as _row
 from .page import short as _short
 from .page import visible as _visible
+from .stage import hooks_at_work, run
 
 if TYPE_CHECKING:
     import argparse
@@ -66,6 +69,9 @@ _CONSEQUENCES: Final = {
     OnFailure.WITHHOLD: "the result is withheld",
     OnFailure.TELL: "the result passes, and the model is told that it was not judged",
 }
+_HERE: Final = ("python", "http")
+"""The types of hooks that run in our own process: whether they can is known before anything runs."""
+
 _GOES_ON: Final[dict[str, str]] = {
     Event.PRE_TOOL_USE: "the call goes on",
     Event.POST_TOOL_USE: "the result passes",
@@ -74,11 +80,20 @@ _GOES_ON: Final[dict[str, str]] = {
 }
 
 
+async def _find(loaded: Loaded) -> None:
+    """Find what hooks are made of, as `run` does. Raises ConfigError for what is not there."""
+    await Hooks(loaded.groups, loaded.settings, "", os.environ, loaded.trust).runners.aclose()
+
+
 def main(arguments: Sequence[str]) -> int:
     """Print what is configured and what was found; gives the exit status."""
     chosen = options().parse_args(list(arguments))
     cwd = here()
-    report = checks.inspect(load(chosen.config, chosen.hooks, None, os.environ, cwd), os.environ)
+    loaded = load(chosen.config, chosen.hooks, None, os.environ, cwd)
+    if any(spec.type in _HERE for group in loaded.groups for spec in group.hooks):
+        with hooks_at_work():
+            run(partial(_find, loaded))
+    report = checks.inspect(loaded, os.environ)
     show(document.text(report) if chosen.json else _text(report, cwd))
     return FINDINGS if report.findings else 0
 
@@ -151,7 +166,7 @@ def _rules(console: Console, heading: str, settings: Settings) -> None:
 
 def _tools(console: Console, settings: Settings) -> None:
     """What hooks call tools, and how many calls are allowed."""
-    rows = [("alias", _alias(one)) for one in settings.aliases]
+    rows = [("alias", f"{one.tool} {known_as(one)}") for one in settings.aliases]
     rows += [("limit", f"{one.tool}: {_count(one.calls, 'call')} per {one.per}") for one in settings.limits]
     if not rows:
         return
@@ -159,13 +174,6 @@ def _tools(console: Console, settings: Settings) -> None:
     for name, text in rows:
         _row(console, Text(f"  {name}".ljust(_MARGIN), "dim"), text)
     _print(console, Text())
-
-
-def _alias(one: Alias) -> str:
-    """The server's tool and arguments, each beside what hooks call it."""
-    renamed = ", ".join(f"{own} as {name}" for name, own in one.arguments.items())
-    seen = " ".join(part for part in (f"as {one.name}" if one.name else "", f"({renamed})" if renamed else "") if part)
-    return f"{one.tool} {seen}" + (f", by the preset {one.preset}" if one.preset else "")
 
 
 def _block(console: Console, entry: Entry, cwd: str) -> None:

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from .. import legible, wire
+from ..aliases import Alias
 from . import base
 
 MARGIN: Final = 11
@@ -85,6 +86,15 @@ def visible(text: str, console: Console) -> str:
 def short(file: str, cwd: str) -> str:
     """The path from the working directory, where it is below."""
     return file.removeprefix(cwd.rstrip("/") + "/")
+
+
+def known_as(alias: Alias) -> str:
+    """What hooks call a tool and its arguments, each of these beside the server's own name for it."""
+    renamed = ", ".join(f"{own} as {name}" for name, own in alias.arguments.items())
+    seen = " ".join(
+        part for part in (f"as {alias.name}" if alias.name else "", f"({renamed})" if renamed else "") if part
+    )
+    return seen + (f", by the preset {alias.preset}" if alias.preset else "")
 
 
 def count(number: int, word: str) -> str:

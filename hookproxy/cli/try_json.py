@@ -10,6 +10,7 @@ A key is never taken away or given another meaning without another `v`; new ones
     failed     whether it is not allowed because a hook failed
     question   what the person would be asked; null
     tool, server, event   what was tried; event null for the whole call, as far as a result was given
+    alias      what hooks call it: as (null: what the server does), arguments: by the hooks' name the server's; null
     arguments  before, after: as given, and as they would run; after null where the call is refused
     result     before, after: as given, and as the agent gets it, a refusal included; null where there is none
     hooks      one object for each run, in the order in which they began, then one for each hook that was not run:
@@ -58,6 +59,7 @@ def for_programs(told: Told) -> str:
             "tool": attempt.tool,
             "server": told.server,
             "event": told.event,
+            "alias": told.alias and {"as": told.alias.name or None, "arguments": dict(told.alias.arguments)},
             "arguments": {"before": as_json(attempt.arguments), "after": as_json(_after(trial, attempt))},
             "result": {"before": as_json(attempt.result), "after": as_json(trial.answer)},
             "hooks": [

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from .. import plain, wire
 from ..absence import Absent
+from ..aliases import Alias
 from ..checks.notes import Files
 from ..decision import Proceed
 from ..dialects.base import Group
@@ -18,7 +19,7 @@ from ..model import Ended, Event, HookResult, HookSpec, Verdict
 from ..observed import Run
 from ..settings import OnAsk, OnTrouble, Settings
 from ..trial import Attempt, Trial
-from .page import diff, label, new_page, put, row, short, visible
+from .page import diff, known_as, label, new_page, put, row, short, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,6 +75,11 @@ class Told(Struct, frozen=True):
         if self.event is Event.PERMISSION_REQUEST and isinstance(self.trial.judged, Proceed):
             return "", ""
         return self.trial.because
+
+    @property
+    def alias(self) -> Alias | None:
+        """What hooks call the tool; None: what the server does."""
+        return next((one for one in self.settings.aliases if one.tool == self.attempt.tool), None)
 
     @property
     def question(self) -> str:
@@ -175,6 +181,8 @@ def _decision(page: Console, told: Told) -> None:
     trial = told.trial
     of = f"{told.attempt.tool} of {told.server}"
     put(page, Text.assemble(visible(of, page), ": ", (told.word, _STYLES[told.status])))
+    if told.alias:
+        row(page, label("to hooks"), known_as(told.alias))
     for name, said in (*_because(told), *_told(trial)):
         row(page, label(name), _line(said))
     for one in trial.seen.remarks:

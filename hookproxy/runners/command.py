@@ -6,6 +6,7 @@ Law: however a run ends (by itself, by timeout, by cancel), its process is reape
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
 import signal
@@ -23,6 +24,8 @@ from .watch import watch_of
 
 _OURS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM})
 _AT_ONCE: Final = 4096  # bytes that fit into any new pipe, however small the system makes it (PIPE_BUF)
+_WIDE: Final = 65_536  # bytes: what a pipe holds as it is made
+_WIDEST: Final = 1_048_576  # bytes: the most that the system gives to everybody; 10 MB then take a tenth of the turns
 _KEPT: Final = 256  # hooks; a configuration has a handful
 
 
@@ -98,6 +101,8 @@ def start(hook: Prepared, document: bytes | bytearray = b"") -> tuple[int, list[
         os.set_blocking(err, False)
         if not 0 < len(document) <= _AT_ONCE:  # more is to be written later
             os.set_blocking(feed, False)
+        if len(document) > _WIDE:
+            _widen(feed)
         written = os.write(feed, document) if document else 0
         pid = _spawn(hook, (stdin, stdout, stderr))
     except (OSError, ValueError):
@@ -113,6 +118,14 @@ def start(hook: Prepared, document: bytes | bytearray = b"") -> tuple[int, list[
         process.close_all(fds)
         raise
     return pid, fds, written
+
+
+def _widen(pipe: int) -> None:
+    """Let the pipe hold more, if the system has it: each filling costs two switches between us and the hook."""
+    import fcntl  # for those whose tools answer so much
+
+    with contextlib.suppress(OSError, AttributeError):  # the user's pipes hold too much already; no Linux
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _WIDEST)
 
 
 def _spawn(hook: Prepared, standard: tuple[int, int, int]) -> int:

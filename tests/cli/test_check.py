@@ -394,3 +394,19 @@ def test_what_a_preset_leaves_alone_is_told_and_is_no_finding(tmp_path: Path) ->
     assert ended.returncode == 0
     assert "note: preset playwright: hooks know these of @playwright/mcp by their own names alone: " in ended.stdout
     assert "browser_navigate as WebFetch, by the preset playwright" in ended.stdout
+
+
+def test_a_function_that_cannot_be_found_stops_check_as_it_stops_run(tmp_path: Path) -> None:
+    (tmp_path / "hookproxy.toml").write_text('[[hooks.PreToolUse]]\ntype = "python"\ncall = "guards:judge"\n')
+    checked = check(tmp_path, "--config", "hookproxy.toml")
+    run = [*CHECK[:-1], "run", "--config", "hookproxy.toml", "--", "cat"]
+    ran = subprocess.run(
+        run, cwd=tmp_path, env=environment(), capture_output=True, encoding="utf-8", timeout=30, input=""
+    )
+    assert (checked.returncode, checked.stdout) == (ran.returncode, ran.stdout) == (2, "")
+    assert checked.stderr == ran.stderr
+    assert "guards" in checked.stderr
+    (tmp_path / "guards.py").write_text("print('loud')\ndef judge(document):\n    return None\n")
+    found = check(tmp_path, "--config", "hookproxy.toml", "--json")
+    assert (found.returncode, found.stderr) == (0, "loud\n")
+    assert json.loads(found.stdout)["hooks"][0]["key"] == "hooks.PreToolUse[0]"

@@ -147,7 +147,7 @@ def test_programs_get_one_document_whose_keys_stay(rewriting: Path) -> None:
     read = document(rewriting, "write", '{"a":1.0}', "--hooks", "settings.json")
     assert list(read) == [
         *("v", "status", "decision", "by", "reason", "failed", "question", "tool", "server", "event"),
-        *("arguments", "result", "hooks", "remarks"),
+        *("alias", "arguments", "result", "hooks", "remarks"),
     ]
     assert [list(hook) for hook in read["hooks"]] == [list(read["hooks"][0])] * 2
     assert list(read["hooks"][0]) == [
@@ -355,3 +355,17 @@ def test_nothing_that_hooks_started_is_left(tmp_path: Path) -> None:
     document(tmp_path, "sh", "--config=hookproxy.toml")
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_both_names_of_an_aliased_tool_are_shown(tmp_path: Path) -> None:
+    (tmp_path / "hookproxy.toml").write_text(
+        '[tools.execute_command]\nas = "Bash"\narguments = { command = "cmd" }\n'
+        '[[hooks.PreToolUse]]\nmatcher = "Bash"\ncommand = "cat >&2; exit 2"\n'
+    )
+    call = ("execute_command", '{"cmd":"ls"}', "--config", "hookproxy.toml")
+    shown = attempt(tmp_path, *call).stdout
+    assert '"tool_name":"Bash","tool_input":{"command":"ls"}' in shown
+    assert "execute_command of server: refused\n  to hooks as Bash (cmd as command)\n" in shown
+    read = document(tmp_path, *call, status=1)
+    assert (read["tool"], read["alias"]) == ("execute_command", {"as": "Bash", "arguments": {"command": "cmd"}})
+    assert document(tmp_path, "other", *call[2:])["alias"] is None
