@@ -169,11 +169,10 @@ def why_not_started(error: OSError | ValueError, word: str, cwd: str = "") -> st
 def _remedy(error: OSError | ValueError, word: str) -> str:
     """What helps where a command cannot be started."""
     if isinstance(error, FileNotFoundError):
-        there = "/" in word and os.path.exists(word)
-        return "mend that line" if there else "install it, or write its whole path: an agent's PATH may not be yours"
-    if os.path.isdir(word):
-        return "that is a folder: name a program"
-    return f"chmod +x {word}, or name the program that runs it" if os.path.exists(word) else "name a program"
+        return "mend that line" if "/" in word and os.path.exists(word) else "install it, or write its whole path"
+    if isinstance(error, PermissionError):
+        return "that is a folder" if os.path.isdir(word) else f"chmod +x {word}, or name the program that runs it"
+    return "that is what is to be changed"
 
 
 def close_all(descriptors: Sequence[int]) -> None:
