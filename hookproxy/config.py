@@ -101,8 +101,8 @@ def load(config: str | None, hooks: Sequence[str], audit: str | None, environ: M
     return loaded
 
 
-def users_layer(path: str, hooks: Sequence[str], audit: str | None, around: Surroundings) -> Layer:
-    """What the file at `path`, if it is not empty, and the command line configure."""
+def users_layer(path: str, hooks: Sequence[str], audit: str | None, around: Surroundings, by: str = "--hooks") -> Layer:
+    """What the file at `path`, if it is not empty, and the command line configure; `by` names the hooks' files."""
     found = layer(path, around) if path else Layer("")
     if found.only:
         hint = f"it is for {os.path.join(MANAGED, 'managed.toml')}"
@@ -110,7 +110,7 @@ def users_layer(path: str, hooks: Sequence[str], audit: str | None, around: Surr
     if audit is not None:
         settings = replace(found.settings, audit_file=_audit_file(audit, around.cwd, around))
         found = replace(found, settings=settings, given={**found.given, "audit_file": f"--audit {audit}"})
-    read = [one for item in hooks for one in read_use(short_form(item, around.cwd), around)]
+    read = [one for item in hooks for one in read_use(short_form(item, around.cwd, by), around)]
     named = {group.source: f"{group.dialect.name}={group.source}" for group, _ in read}
     return replace(_with(found, read), by_option=named)
 

@@ -24,7 +24,7 @@ def not_toml(path: str, text: str, message: str) -> ConfigError:
     reason, _, place = message.partition(" (at ")
     line = re.search(r"line (\d+)", place)
     number = int(line[1]) if line else text.count("\n") + 1  # else it says "at end of document"
-    hint = "strings stand in quotes" if reason == "Invalid value" else ""
+    hint = "strings stand in quotes" if reason == "Invalid value" else f"mend line {number}"
     return ConfigError(f"{path}:{number}", f"not TOML: {_lower(reason)}", hint)
 
 
@@ -40,9 +40,31 @@ def wrong_key(path: str, text: str, error: ErrorDetails, whole: type[BaseModel])
     if kind == "list_type" and isinstance(error["input"], dict):
         return ConfigError(where, f"{key}: there may be several of this table", f"write [[{key}]]")
     if kind == "missing":
-        return ConfigError(where, f"{key} is missing")
-    message = error["msg"].removeprefix("Input ")
-    return ConfigError(where, f"{key}: {_lower(message)}")
+        return ConfigError(where, f"{key} is missing", f"write {at[-1]} = …, as `hookproxy schema` has it")
+    message = error["msg"].removeprefix("Input ").replace("should be a valid ", "should be a ")
+    return ConfigError(where, f"{key}: {_lower(message)}", _example(str(at[-1]), error))
+
+
+_EXAMPLES: Final = {
+    "list_type": '["…"]',
+    "string_type": '"…"',
+    "bool_type": "true, or false",
+    "bool_parsing": "true, or false",
+    "int_type": "a number without quotes",
+    "int_parsing": "a number without quotes",
+    "float_type": "a number without quotes",
+    "dict_type": '{ name = "…" }',
+}
+"""What may stand behind the equals sign, by the kind of error."""
+
+
+def _example(key: str, error: ErrorDetails) -> str:
+    """What could be written instead."""
+    if error["type"] == "literal_error":
+        return f"write {key} = {error['ctx']['expected'].partition(' or ')[0].partition(', ')[0]}"
+    if error["type"] in _EXAMPLES:
+        return f"write {key} = {_EXAMPLES[error['type']]}"
+    return f"hookproxy schema tells what {key} may be"
 
 
 def _hint(word: str, known: list[str]) -> str:

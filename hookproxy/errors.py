@@ -14,20 +14,35 @@ NOT_FOUND: Final = 127  # exit status of shells for a command that is not there
 
 
 class UserError(Exception):
-    """Something the user can mend. `cli` prints it as `error: …` and `hint: …` and exits with `status`."""
+    """Something the user can mend. `cli` prints it as `error: …` and `hint: …` and exits with `status`.
 
-    def __init__(self, message: str, hint: str = "", status: int = CANNOT) -> None:
+    The hint is what to do next, and works as it stands; there always is one.
+    """
+
+    def __init__(self, message: str, hint: str, status: int = CANNOT) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.status = status
 
     def __str__(self) -> str:
-        return f"error: {self.message}" + (f"\nhint: {self.hint}" if self.hint else "")
+        return f"error: {self.message}\nhint: {self.hint}"
 
 
 class ConfigError(UserError):
     """A configuration or hook file that cannot be used; the message starts with the file, and the line or key."""
 
-    def __init__(self, where: str, message: str, hint: str = "") -> None:
+    def __init__(self, where: str, message: str, hint: str) -> None:
         super().__init__(f"{where}: {message}", hint)
+
+
+def look(path: str, why: OSError) -> str:
+    """The hint about a file that cannot be read or written: how to see what is wrong with it."""
+    from errno import EDQUOT, ENOENT, ENOSPC
+    from shlex import quote
+
+    if why.errno in (ENOSPC, EDQUOT):
+        return f"make room: df {quote(path)} shows how much there is"
+    if why.errno == ENOENT:
+        return "name a file that is there; a relative path starts from the working directory"
+    return f"ls -ld {quote(path)} shows what it is, and whose"

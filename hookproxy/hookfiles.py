@@ -44,14 +44,14 @@ Read = tuple[Group, tuple[str, ...]]
 """A hook file's hooks, and what start-up should say about it."""
 
 
-def short_form(item: str, cwd: str) -> Use:
+def short_form(item: str, cwd: str, by: str = "--hooks") -> Use:
     """What `--hooks DIALECT=FILE` or `--hooks FILE` asks for."""
     name, equals, file = item.partition("=")
     if not equals or (name not in DIALECTS and ("/" in name or os.path.lexists(os.path.join(cwd, item)))):
         name, file = "", item  # an equals sign in the file's own name
-    place = f"--hooks {item}"
+    place = f"{by} {item}"
     if not file:
-        raise UserError(f"{place}: no file is named", "--hooks DIALECT=FILE, or --hooks FILE")
+        raise UserError(f"{place}: no file is named", f"{by} DIALECT=FILE, or {by} FILE")
     return Use(file, cwd, place, dialect_named(name, place) if name else None)
 
 
@@ -70,7 +70,9 @@ def read_use(use: Use, around: Surroundings) -> Iterator[Read]:
         dialect = use.dialect or _recognised(path, text)
         for option in use.options:
             if option not in dialect.options:
-                raise ConfigError(f"{use.place}.{option}", f"is for {_takers(option)} only, not for {dialect.name}")
+                raise ConfigError(
+                    f"{use.place}.{option}", f"is for {_takers(option)} only, not for {dialect.name}", "leave it out"
+                )
         project = _project_dir(path, dialect, around)
         found = dialect.read_hooks(HookFile(path, text, project, use.options, around.environ))
         nothing = () if found.hooks else (f"{path}: no hook in it can fire here",)
@@ -111,8 +113,10 @@ def _recognised(path: str, text: str) -> Dialect:
     fitting = [dialect for dialect in DIALECTS.values() if dialect.fits(members)]
     if len(fitting) == 1:
         return fitting[0]
-    hint = 'name its dialect: --hooks DIALECT=FILE, or dialect = "…" in [[use]]'
+    likely = fitting[0].name if fitting else "claude"
+    hint = f'name its dialect: --hooks {likely}={path}, or dialect = "{likely}" in [[use]]'
     if not fitting:
+        hint += f"; known: {', '.join(DIALECTS)}"
         raise ConfigError(path, "cannot tell whose hook file this is", hint)
     names = " and ".join(dialect.name for dialect in fitting)
     raise ConfigError(path, f"may be a hook file of {names}: its shape fits both", hint)

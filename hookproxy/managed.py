@@ -17,7 +17,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .errors import ConfigError
+from .errors import ConfigError, look
 from .scripts import find, of_hook
 from .sources import Layer, Seen, Surroundings, stamp_of
 
@@ -240,7 +240,9 @@ def _check_program(path: str, source: str) -> None:
     except ConfigError as problem:
         raise ConfigError(source, f"starts {path}, and {problem.message}", problem.hint) from None
     except OSError as error:
-        raise ConfigError(source, f"starts {path}, which cannot be looked at: {error.strerror}") from None
+        raise ConfigError(
+            source, f"starts {path}, which cannot be looked at: {error.strerror}", look(path, error)
+        ) from None
 
 
 def _of_names(layer: Layer) -> Iterator[str]:

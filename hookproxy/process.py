@@ -60,7 +60,7 @@ def start_server(argv: Sequence[str], started: Callable[[int], None] = lambda _p
     except (OSError, ValueError) as error:
         close_all((stdin, to_server, from_server, stdout))
         status = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
-        hint = f"the server's command line is: {' '.join(argv)}"
+        hint = f"{_remedy(error, argv[0])}; the server's command line is: {' '.join(argv)}"
         raise UserError(f"cannot start the server: {why_not_started(error, argv[0])}", hint, status) from None
     close_all((stdin, stdout))
     return Server(pid, to_server, from_server)
@@ -164,6 +164,15 @@ def why_not_started(error: OSError | ValueError, word: str, cwd: str = "") -> st
     if error.errno == errno.E2BIG:
         return f"its arguments and environment are longer than the system allows: {word}"
     return f"{os.strerror(error.errno or 0)}: {word}"
+
+
+def _remedy(error: OSError | ValueError, word: str) -> str:
+    """What helps where a command cannot be started."""
+    if isinstance(error, FileNotFoundError):
+        return "mend that line" if "/" in word and os.path.exists(word) else "install it, or write its whole path"
+    if isinstance(error, PermissionError):
+        return "that is a folder" if os.path.isdir(word) else f"chmod +x {word}, or name the program that runs it"
+    return "that is what is to be changed"
 
 
 def close_all(descriptors: Sequence[int]) -> None:

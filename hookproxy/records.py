@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from . import wire
-from .errors import UserError
+from .errors import UserError, look
 
 LONGEST: Final = 160 * 1024 * 1024
 """Bytes of the longest line that is read: the arguments of the longest message by default, twice, and some more."""
@@ -170,9 +170,9 @@ def open_file(path: str, flags: int = 0) -> BinaryIO:
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file", "an audit begins with the first judged call") from None
     except OSError as problem:
-        raise UserError(f"{path}: cannot be read: {problem.strerror}") from None
+        raise UserError(f"{path}: cannot be read: {problem.strerror}", look(path, problem)) from None
     except ValueError:
-        raise UserError(f"{path!r}: is not a path: a NUL character is in it") from None
+        raise UserError(f"{path!r}: is not a path: a NUL character is in it", "take it out") from None
 
 
 def open_older(path: str) -> BinaryIO:
@@ -202,7 +202,7 @@ def unreadable(path: str) -> Iterator[None]:
     except BrokenPipeError:  # nobody reads what we print: that is not the file's fault
         raise
     except OSError as problem:
-        raise UserError(f"{path}: cannot be read: {problem.strerror}") from None
+        raise UserError(f"{path}: cannot be read: {problem.strerror}", look(path, problem)) from None
 
 
 def read(path: str) -> Iterator[Entry]:

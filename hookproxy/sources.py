@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct, field
 
 from .dialects.base import Group
-from .errors import ConfigError, UserError
+from .errors import ConfigError, UserError, look
 from .settings import Settings
 
 Stamp = tuple[int, int, int, int, int]
@@ -78,13 +78,13 @@ class Surroundings(Struct, frozen=True):
         try:
             self.seen[path] = seen = self.read(path)
         except FileNotFoundError:
-            raise ConfigError(path, "there is no such file", hint) from None
+            raise ConfigError(path, "there is no such file", hint or "hookproxy init writes a hookproxy.toml") from None
         except IsADirectoryError:
-            raise ConfigError(path, "is a folder, not a file", hint) from None
+            raise ConfigError(path, "is a folder, not a file", hint or "name the file in it") from None
         except OSError as error:
-            raise ConfigError(path, f"cannot be read: {error.strerror}", hint) from None
+            raise ConfigError(path, f"cannot be read: {error.strerror}", hint or look(path, error)) from None
         except ValueError:
-            raise ConfigError(repr(path), "is not a path: a NUL character is in it", hint) from None
+            raise ConfigError(repr(path), "is not a path: a NUL character is in it", hint or "take it out") from None
         return seen.raw
 
 

@@ -256,7 +256,7 @@ class Trials:
             except OSError as caught:
                 problem = caught
         if problem is not None:  # too few descriptors or processes: no fault of a hook, and no decision
-            raise UserError(f"hooks could not be run: {problem.strerror}")
+            raise UserError(f"hooks could not be run: {problem.strerror}", "ulimit -a shows what is allowed here")
         self.hooks.seen.remarks += desk.remarks
         return desk
 

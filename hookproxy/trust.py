@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from . import scripts
 from .dialects.base import Group
-from .errors import ConfigError
+from .errors import ConfigError, look
 from .imports import modules
 from .model import HookSpec
 from .sources import Layer, Seen, Stamp, Surroundings, stamp_of, store_path
@@ -110,17 +110,17 @@ def read(path: str) -> Seen | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise ConfigError(path, f"cannot be read, and so not be trusted: {error.strerror}") from None
+        raise ConfigError(path, f"cannot be read, and so not be trusted: {error.strerror}", look(path, error)) from None
     before = os.fstat(opened)
     if not stat.S_ISREG(before.st_mode):
         os.close(opened)
-        raise ConfigError(path, "is no regular file, and cannot be trusted")
+        raise ConfigError(path, "is no regular file, and cannot be trusted", "put a file in its place")
     with os.fdopen(opened, "rb") as file:
         raw = file.read(LONGEST + 1)
         if len(raw) > LONGEST:
-            raise ConfigError(path, f"is longer than {LONGEST} bytes, and cannot be trusted")
+            raise ConfigError(path, f"is longer than {LONGEST} bytes, and cannot be trusted", "name a shorter one")
         if stamp_of(os.fstat(opened)) != stamp_of(before):
-            raise ConfigError(path, "is being written, and cannot be trusted")
+            raise ConfigError(path, "is being written, and cannot be trusted", "try again when it is complete")
         return Seen(raw, stamp_of(before))
 
 
@@ -273,4 +273,4 @@ class Trust:
             sys.pycache_prefix, sys.dont_write_bytecode = before
         for path, stamp in self._known.items():
             if self._stamp(path) != stamp and (trouble := self._again(path)):
-                raise ConfigError(path, trouble)
+                raise ConfigError(path, trouble, "try again: it has been changed just now")

@@ -55,6 +55,34 @@ def test_the_installed_command_is_the_module() -> None:
         (["rnu"], "there is no verb 'rnu'", "did you mean 'run'?"),
         (["npx", "server"], "there is no verb 'npx'", "hookproxy run -- npx"),
         (["--config", "x.toml", "run"], "'--config' stands before the verb", "come after it"),
+        (["--verison"], "there is no option '--verison'", "did you mean '--version'?"),
+        (["version"], "there is no verb 'version'", "did you mean '--version'?"),
+        (["check", "--confg", "x"], "unrecognized arguments: --confg x", "did you mean '--config'?"),
+        (["check", "--hoks=x"], "unrecognized arguments: --hoks=x", "did you mean '--hooks'?"),
+        (["check", "--config"], "argument --config: expected one argument", "usage: hookproxy check"),
+        (["check", "--config", ""], "argument --config: is empty", "usage: hookproxy check"),
+        (["check", "x"], "unrecognized arguments: x", "usage: hookproxy check"),
+        (["run", "--confg", "x", "--", "true"], "unrecognized arguments: --confg x", "did you mean '--config'?"),
+        (["run", "--name", "", "--", "true"], "argument --name: is empty", "hookproxy run [--config FILE]"),
+        (["run", "--audit", "", "--", "true"], "argument --audit: is empty", "hookproxy run [--config FILE]"),
+        (["try", "sh", "--name="], "argument --name: is empty", "usage: hookproxy try"),
+        (["trust", "--list", "x"], "--list takes no file", "hookproxy trust --dry-run x"),
+        (["trust", ""], "argument [DIALECT=]FILE: is empty", "usage: hookproxy trust"),
+        (["trust", "cluade=x"], "hookproxy trust cluade=x: there is no dialect 'cluade'", "did you mean 'claude'?"),
+        (["trust", "/gone.json"], "/gone.json: there is no such file", "hookproxy trust /gone.json names it"),
+        (["wrap", ""], "argument FILE: is empty", "hookproxy wrap [FILE]"),
+        (["unwrap", ""], "argument FILE: is empty", "hookproxy unwrap FILE"),
+        (["replay", ""], "argument AUDIT: is empty", "hookproxy replay AUDIT"),
+        (["replay", "x", "--since", ""], "argument --since: is empty", "usage: hookproxy replay"),
+        (["replay", "x", "--tool", ""], "argument --tool: is empty", "usage: hookproxy replay"),
+        (["audit", ""], "argument FILE: is empty", "usage: hookproxy audit"),
+        (["audit", "stat"], "stat: there is no such file", "did you mean `hookproxy audit stats`?"),
+        (["audit", "verfy", "x"], "verfy: there is no such file", "did you mean `hookproxy audit verify`?"),
+        (["audit", "x", "--since", ""], "argument --since: is empty", "usage: hookproxy audit"),
+        (["audit", "x", "--decision", ""], "argument --decision: is empty", "usage: hookproxy audit"),
+        (["audit", "x", "--tool", ""], "argument --tool: is empty", "usage: hookproxy audit"),
+        (["audit", "x", "--session", ""], "argument --session: is empty", "usage: hookproxy audit"),
+        (["audit", "verify", "x", "--head", ""], "argument --head: is empty", "usage: hookproxy audit verify"),
         (["--", "npx"], "'--' stands before the verb", "come after it"),
     ],
 )
@@ -82,7 +110,10 @@ def test_a_full_disk_is_told() -> None:
         command = [sys.executable, "-m", "hookproxy", "--help"]
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, timeout=30, check=False)
     assert ended.returncode == 2
-    assert ended.stderr == b"error: cannot write to standard output: No space left on device\n"
+    assert ended.stderr == (
+        b"error: cannot write to standard output: No space left on device\n"
+        b"hint: what was to be read here is not complete: send it where there is room for it\n"
+    )
 
 
 def test_closed_standard_streams_are_no_defect() -> None:
@@ -116,10 +147,10 @@ def test_an_error_of_the_user_is_found_in_the_groups_of_tasks(verb: Path, capsys
     verb.write_text(
         "from hookproxy.errors import UserError\n"
         "def main(arguments):\n"
-        "    raise ExceptionGroup('tasks', [ExceptionGroup('tasks', [UserError('broken')])])\n"
+        "    raise ExceptionGroup('tasks', [ExceptionGroup('tasks', [UserError('broken', 'mend it')])])\n"
     )
-    assert cli.main(["run"]) == UserError("").status
-    assert capsys.readouterr().err == "error: broken\n"
+    assert cli.main(["run"]) == UserError("", "").status
+    assert capsys.readouterr().err == "error: broken\nhint: mend it\n"
 
 
 @pytest.mark.parametrize(

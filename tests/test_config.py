@@ -225,7 +225,7 @@ def test_a_file_that_begins_with_a_byte_order_mark_is_read(cwd: Path) -> None:
         ("", "no file is named", "DIALECT=FILE"),
         ("claud=a.json", "there is no dialect 'claud'", "did you mean 'claude'?"),
         ("xyz=a.json", "there is no dialect 'xyz'", "known: claude"),
-        ("unknown.json", "cannot tell whose hook file this is", "name its dialect: --hooks DIALECT=FILE"),
+        ("unknown.json", "cannot tell whose hook file this is", "name its dialect: --hooks claude={cwd}/unknown.json"),
         ("list.json", "must hold one JSON object", ""),
         ("broken.json", "not JSON", ""),
         ("latin.json", "/latin.json:2: is not UTF-8", "save it as UTF-8"),
@@ -241,7 +241,7 @@ def test_what_hooks_names_and_cannot_be_used_is_told(cwd: Path, item: str, messa
     with pytest.raises(UserError) as caught:
         loaded(cwd, hooks=[item])
     assert message.format(cwd=cwd) in caught.value.message
-    assert hint in caught.value.hint
+    assert hint.format(cwd=cwd) in caught.value.hint
     assert caught.value.status == 2
 
 
@@ -338,21 +338,21 @@ def test_a_required_audit_needs_a_file(cwd: Path) -> None:
         ('on_truble = "deny"', 1, "on_truble: unknown key", "did you mean 'on_trouble'?"),
         ("\n[permission]\ndeny = []", 2, "permission: unknown key", "did you mean 'permissions'?"),
         ("[permissions]\nask = []\ndenny = []", 3, "permissions.denny: unknown key", "did you mean 'deny'?"),
-        ('[permissions]\ndeny = "x"', 2, "permissions.deny: should be a valid list", ""),
+        ('[permissions]\ndeny = "x"', 2, "permissions.deny: should be a list", ""),
         ('[permissions]\ndeny = ["a", ""]', 2, "permissions.deny[1]: ", ""),
-        ('[permissions]\nhide_denied = "no"', 2, "permissions.hide_denied: should be a valid boolean", ""),
+        ('[permissions]\nhide_denied = "no"', 2, "permissions.hide_denied: should be a boolean", ""),
         ("[tool.x]\nas = 'Bash'", 1, "tool: unknown key", "did you mean 'tools'?"),
         ("[tools.x]\nas = 'Bash'\nargs = {}", 3, "tools.x.args: unknown key", "known here: as, arguments"),
         ("[tools.arguments]\nas = ''", 2, "tools.arguments.as: ", ""),
         ("[tools.x]\nas = 'Bash(rm)'", 2, "tools.x.as: ", ""),
-        ("[tools.x.arguments]\ncommand = 1", 2, "tools.x.arguments.command: should be a valid string", ""),
+        ("[tools.x.arguments]\ncommand = 1", 2, "tools.x.arguments.command: should be a string", ""),
         ("[tools.x.arguments]\ncommand = ''", 2, "tools.x.arguments.command: ", ""),
         ("[[limits]]\ntool = 'x'\nper = 'minute'", 1, "limits[0].calls is missing", ""),
         ("[[limits]]\ntool = 'x'\nper = 'week'\ncalls = 1", 3, "limits[0].per: ", ""),
         ("[[limits]]\ntool = 'x'\nper = 'day'\ncalls = 0", 4, "limits[0].calls: ", ""),
         ("[[limits]]\ntool = 'x'\nper = 'day'\ncalls = true", 4, "limits[0].calls: ", ""),
         ("[limits]\ntool = 'x'", 1, "limits: there may be several of this table", "write [[limits]]"),
-        ("preset = 7", 1, "preset: should be a valid list", ""),
+        ("preset = 7", 1, "preset: should be a list", ""),
         (
             '[[use]]\nfile = "a"\n[[use]]\nfile = "b"\ndialct = "c"',
             5,
@@ -376,16 +376,16 @@ def test_a_required_audit_needs_a_file(cwd: Path) -> None:
             "there may be several of this table",
             "write [[hooks.PreToolUse]]",
         ),
-        ('[[hooks.PreToolUse]]\ncommand = "x"\ntimeout = "5"', 3, "timeout: should be a valid number", ""),
-        ('[[hooks.PreToolUse]]\ncommand = "x"\nasync = 1', 3, "[0].async: should be a valid boolean", ""),
+        ('[[hooks.PreToolUse]]\ncommand = "x"\ntimeout = "5"', 3, "timeout: should be a number", ""),
+        ('[[hooks.PreToolUse]]\ncommand = "x"\nasync = 1', 3, "[0].async: should be a boolean", ""),
         ("on_ask = 'maybe'", 1, "on_ask: should be 'elicit', 'deny' or 'allow'", ""),
         ("feedback = true", 1, "feedback: should be 'auto', 'text' or 'strip-output-schema'", ""),
-        ('max_message_bytes = "64 MiB"', 1, "max_message_bytes: should be a valid integer", ""),
+        ('max_message_bytes = "64 MiB"', 1, "max_message_bytes: should be a integer", ""),
         ("max_message_bytes = 1023", 1, "max_message_bytes: should be greater than or equal to 1024", ""),
-        ("max_message_bytes = true", 1, "max_message_bytes: should be a valid integer", ""),
+        ("max_message_bytes = true", 1, "max_message_bytes: should be a integer", ""),
         ('[audit]\nfile = "a"\narguments = "none"', 3, "audit.arguments: should be 'full' or 'digest'", ""),
         ('[audit]\nfile = ""', 2, "audit.file: ", ""),
-        ('audit.required = "yes"', 1, "audit.required: should be a valid boolean", ""),
+        ('audit.required = "yes"', 1, "audit.required: should be a boolean", ""),
         ('on_ask = "deny"\non_ask = deny', 2, "not TOML: invalid value", "strings stand in quotes"),
         ('on_ask = "deny"\n\non_ask = "deny"', 3, "not TOML: cannot overwrite a value", ""),
         ("[audit]\nfile = '''", 2, "not TOML: ", ""),
@@ -488,7 +488,7 @@ def test_a_shape_that_fits_two_dialects_is_an_error_that_names_both(cwd: Path) -
     with pytest.raises(ConfigError) as caught:
         loaded(cwd, hooks=["hooks.json"])
     assert "may be a hook file of claw and lime: its shape fits both" in caught.value.message
-    assert caught.value.hint.startswith("name its dialect: --hooks DIALECT=FILE")
+    assert caught.value.hint.startswith("name its dialect: --hooks claw=")
     for name in ("claw", "lime", "claw@current"):
         (group,) = loaded(cwd, hooks=[f"{name}=hooks.json"]).groups
         assert (group.dialect.name, {spec.dialect for spec in group.hooks}) == (name, {name})

@@ -93,13 +93,13 @@ def _no_verb(verb: str) -> Exception:
 
     if not verb:
         return UserError("no verb given", "see hookproxy --help")
-    if verb.startswith("-"):
+    close = get_close_matches(verb, (*VERBS, "--version", "--help"), n=1)
+    if verb.startswith("-") and not close:
         return UserError(
             f"{verb!r} stands before the verb", "options come after it: hookproxy run [OPTION...] -- COMMAND"
         )
-    close = get_close_matches(verb, VERBS, n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"to start a server behind hooks: hookproxy run -- {verb} …"
-    return UserError(f"there is no verb {verb!r}", hint)
+    return UserError(f"there is no {'option' if verb.startswith('-') else 'verb'} {verb!r}", hint)
 
 
 def _innermost(error: BaseException) -> BaseException:

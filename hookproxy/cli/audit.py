@@ -12,7 +12,7 @@ import os
 import re
 import select
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..errors import FINDINGS, UserError
@@ -39,7 +39,17 @@ def main(arguments: Sequence[str]) -> int:
     verbs: dict[str, Callable[[Sequence[str]], int]] = {"stats": _stats, "verify": _verify}
     if arguments and arguments[0] in verbs:
         return verbs[arguments[0]](arguments[1:])
+    if arguments and not os.path.lexists(arguments[0]):
+        _check_verb(arguments[0], verbs)
     return _list(arguments)
+
+
+def _check_verb(word: str, verbs: Iterable[str]) -> None:
+    """Raise UserError for a misspelled verb: else it would be taken for a file that is not there."""
+    from difflib import get_close_matches
+
+    if near := get_close_matches(word, verbs, n=1):
+        raise UserError(f"{word}: there is no such file", f"did you mean `hookproxy audit {near[0]}`?")
 
 
 # --- the calls ---
@@ -162,7 +172,7 @@ def _verify(arguments: Sequence[str]) -> int:
     from ..reading.verifying import verify
 
     chosen = parts()["verify"].parse_args(list(arguments))
-    head = chosen.head.lower()
+    head = (chosen.head or "").lower()
     if head and not re.fullmatch("[0-9a-f]{64}", head):
         raise UserError(f"--head {chosen.head!r}: is no head", "the 64 signs that `hookproxy audit verify` prints")
     checked = verify(_path(chosen), head)
@@ -190,7 +200,9 @@ def _verdict(one: Checked) -> Iterator[str]:
         yield f"{one.path}: no line has been written to it yet"
         return
     if not one.chained:
-        yield f"{one.path}: not chained: none of its {one.lines} lines names the one before"
+        what = f"none of its {one.lines} lines names the one before" if one.lines else "there is no line in it"
+        yield f"{one.path}: not chained: {what}"
+        yield "  with chain = true in [audit], each line that is written from then on does"
         return
     yield f"{one.path}: {one.chained} chained lines are as they were written"
     if one.unchained:
@@ -229,7 +241,7 @@ def parts() -> dict[str, argparse.ArgumentParser]:
         "Check that the lines of a chained audit file are those that were written. Lines removed from its end are not "
         "seen: note the head that is printed, and give it with --head later.",
     )
-    verify.add_argument("--head", default="", metavar="HASH", help="a head that was printed before: it must be there")
+    verify.add_argument("--head", metavar="HASH", help="a head that was printed before: it must be there")
     for taken in (stats, verify):
         taken.add_argument("--json", action="store_true", help="one JSON document, for programs")
     return {"stats": stats, "verify": verify}
@@ -243,20 +255,20 @@ def _options(verb: str, usage: str, description: str) -> argparse.ArgumentParser
 
 
 def _add_looks(to: argparse.ArgumentParser) -> None:
-    to.add_argument("--tool", default="", metavar="GLOB", help="of these tools: a name, or a pattern such as 'git_*'")
-    to.add_argument("--decision", default="", metavar="D", help="allow, deny, asked-allow, asked-deny or '*deny'")
-    to.add_argument("--since", default="", metavar="WHEN", help="2026-11-01, 2026-11-01T10:30, or 90m, 2h, 7d ago")
-    to.add_argument("--session", default="", metavar="S", help="of this session; the beginning of its id will do")
+    to.add_argument("--tool", metavar="GLOB", help="of these tools: a name, or a pattern such as 'git_*'")
+    to.add_argument("--decision", metavar="D", help="allow, deny, asked-allow, asked-deny or '*deny'")
+    to.add_argument("--since", metavar="WHEN", help="2026-11-01, 2026-11-01T10:30, or 90m, 2h, 7d ago")
+    to.add_argument("--session", metavar="S", help="of this session; the beginning of its id will do")
 
 
 def _wanted(chosen: argparse.Namespace) -> Wanted:
     from ..reading import wanted
 
     return wanted.Wanted(
-        tool=chosen.tool,
+        tool=chosen.tool or "",
         decision=wanted.decision(chosen.decision) if chosen.decision else "",
         since=wanted.since(chosen.since, wanted.now()) if chosen.since else None,
-        session=chosen.session,
+        session=chosen.session or "",
     )
 
 

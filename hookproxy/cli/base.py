@@ -22,7 +22,8 @@ def show(text: str) -> None:
         from ..errors import UserError
 
         discard_output()
-        raise UserError(f"cannot write to standard output: {error.strerror}") from error
+        hint = "what was to be read here is not complete: send it where there is room for it"
+        raise UserError(f"cannot write to standard output: {error.strerror}", hint) from error
 
 
 def visible(text: str, encoding: str) -> str:
@@ -48,16 +49,28 @@ def discard_output() -> None:
 
 def parser(verb: str, usage: str, description: str, hint: str = "") -> "ArgumentParser":
     """For the options of a verb; what is wrong with them becomes a UserError with the hint, or with the usage."""
-    from argparse import ArgumentParser
+    from argparse import ArgumentParser, ArgumentTypeError
 
     from ..errors import UserError
 
+    def filled(text: str) -> str:
+        """Every text, as it is: an empty one is a variable of the shell that is not set."""
+        if not text:
+            raise ArgumentTypeError("is empty")
+        return text
+
     class Parser(ArgumentParser):
         def error(self, message: str) -> "NoReturn":
-            """As an error of ours."""
-            raise UserError(message, hint or f"usage: {usage}")
+            """As an error of ours; a misspelled option comes with the one that was meant."""
+            from ..dialects.hookfile import suggestion
 
-    return Parser(prog=f"hookproxy {verb}", usage=usage, description=description, allow_abbrev=False)
+            wrong = next((word for word in message.split() if word.startswith("--")), "")
+            near = suggestion(wrong.partition("=")[0], self._option_string_actions) if "unrecognized" in message else ""
+            raise UserError(message, near or hint or f"usage: {usage}")
+
+    taken = Parser(prog=f"hookproxy {verb}", usage=usage, description=description, allow_abbrev=False)
+    taken.register("type", None, filled)
+    return taken
 
 
 def add_sources(to: "ArgumentParser") -> None:

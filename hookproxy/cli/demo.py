@@ -22,7 +22,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from ..demo.base import FOLDER, Received
-from .base import parser
+from .base import parser, show
 
 if TYPE_CHECKING:
     import argparse
@@ -118,9 +118,11 @@ def main(arguments: Sequence[str]) -> int:
     with TemporaryDirectory(prefix="hookproxy-demo-") as folder:
         calls = anyio.run(_play, Path(folder))
     console = Console(highlight=False)
-    console.print(_introduction())
-    for number, call in enumerate(calls, 1):
-        _show(console, number, call)
+    with console.capture() as captured:
+        console.print(_introduction())
+        for number, call in enumerate(calls, 1):
+            _show(console, number, call)
+    show(captured.get())  # rich itself would end us with 1 where nobody reads
     return 0
 
 

@@ -94,11 +94,11 @@ async def _replayed(loaded: Loaded, entries: Iterable[Entry], writer: _ForPeople
 def _notes(loaded: Loaded) -> list[str]:
     """What a replay leaves out."""
     specs = [spec for group in loaded.groups for spec in group.hooks]
-    notes = (
-        ["hooks after a call were not asked, for no result is recorded"]
-        if any(spec.event in AFTER for spec in specs)
-        else []
-    )
+    settings, notes = loaded.settings, []
+    if not (specs or settings.allow or settings.ask or settings.deny or settings.limits):
+        notes.append("no hook and no rule is configured: --config FILE or --hooks FILE names some")
+    if any(spec.event in AFTER for spec in specs):
+        notes.append("hooks after a call were not asked, for no result is recorded")
     if any(spec.background and spec.event not in AFTER for spec in specs):
         notes.append("hooks that nobody waits for were not run, for they decide nothing")
     return notes

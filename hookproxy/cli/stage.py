@@ -25,6 +25,7 @@ _ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 
 def run(act: Callable[[], Awaitable[_Result]]) -> _Result:
     """What `act` comes to. Whatever ends us, but KILL, ends its hooks first."""
+    process.settle()  # else a file that `act` opens takes the place of a standard stream that is closed
     return anyio.run(_ended_by_signals, act, backend_options={"loop_factory": new_loop})
 
 

@@ -8,7 +8,9 @@ The store is a file of the user's: an agent that may write there can trust what 
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -35,6 +37,8 @@ def main(arguments: Sequence[str]) -> int:
     chosen = options().parse_args(list(arguments))
     around = Surroundings(os.environ, here())
     store = store_path(around.environ, around.home)
+    if chosen.list and chosen.files:
+        raise UserError("--list takes no file", f"hookproxy trust --dry-run {' '.join(chosen.files)}")
     if chosen.list:
         return _list(store)
     if not chosen.files:
@@ -89,7 +93,9 @@ def _covered(files: Sequence[str], around: Surroundings) -> Covered:
     whole = Covered()
     for item in files:
         ours = item.endswith(".toml") and "=" not in os.path.basename(item)
-        layer = users_layer(around.find(item, around.cwd) if ours else "", () if ours else (item,), None, around)
+        layer = users_layer(
+            around.find(item, around.cwd) if ours else "", () if ours else (item,), None, around, "hookproxy trust"
+        )
         one = trust.covered(layer, layer.groups, around)
         for path, name in one.files.items():
             whole.files.setdefault(path, name)
@@ -144,8 +150,11 @@ def _text(seen: Seen) -> str | None:
 
 
 def _list(store: str) -> int:
-    found = 0
-    for path, entry in sorted(read_store(store).items()):
+    found, entries = 0, read_store(store)
+    if not entries:
+        with contextlib.suppress(OSError, AttributeError):  # nobody reads, or it was closed before we started
+            sys.stderr.write("hookproxy: nothing is trusted yet\n")
+    for path, entry in sorted(entries.items()):
         try:
             seen = trust.read(path)
             state = "missing" if seen is None else "trusted" if trust.digest(seen) == entry.sha256 else "changed"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from .. import wire
 from ..absence import absent
 from ..config import Loaded, load
-from ..errors import UserError
+from ..errors import UserError, look
 from ..model import Event, Session
 from ..trial import BESIDE, OF_NO_TOOL, Attempt, Trials, plan
 from .base import add_sources, here, parser, show
@@ -122,7 +122,7 @@ def _attempt(chosen: argparse.Namespace, event: Event | None) -> Attempt:
         raise UserError("no tool is named", f"usage: {USAGE}")
     tool = chosen.tool or ""
     if not _is_text(tool):
-        raise UserError(f"the tool's name {tool!r} is not UTF-8")
+        raise UserError(f"the tool's name {tool!r} is not UTF-8", "write it in UTF-8, as an agent does")
     if "-" == chosen.arguments == chosen.result:
         raise UserError(
             "standard input cannot be both the arguments and the result", "put one of them into a file: @FILE"
@@ -174,7 +174,7 @@ def _why(problem: ValueError | RecursionError) -> str:
         case UnicodeDecodeError():
             return f"not UTF-8 at byte {problem.start}"
         case json.JSONDecodeError():
-            return f"not JSON: {problem.msg} at character {problem.pos}"
+            return f"not JSON: {problem.msg} at character {problem.pos + 1}"
         case ValueError():
             return "a number too long to be read"
         case RecursionError():
@@ -185,12 +185,15 @@ def _read(name: str, given: str) -> bytes:
     if given != "-" and not given.startswith("@"):
         return os.fsencode(given).strip()
     where = "standard input" if given == "-" else given[1:]
+    if not where:
+        raise UserError(f"{name}: no file is named", "@FILE reads it from FILE, - from standard input")
     try:
         with open(0 if given == "-" else where, "rb", closefd=given != "-") as file:
             raw = file.read(_LONGEST + 1)
     except (OSError, ValueError) as problem:
-        why = problem.strerror if isinstance(problem, OSError) else problem
-        raise UserError(f"{name}: {where} cannot be read: {why}") from None
+        if isinstance(problem, OSError):
+            raise UserError(f"{name}: {where} cannot be read: {problem.strerror}", look(where, problem)) from None
+        raise UserError(f"{name}: {where} cannot be read: {problem}", "name a file that can be there") from None
     if len(raw) > _LONGEST:
-        raise UserError(f"{name}: {where} is longer than {_LONGEST} bytes")
+        raise UserError(f"{name}: {where} is longer than {_LONGEST} bytes", "no agent could send that: make it shorter")
     return raw.removeprefix(b"\xef\xbb\xbf").strip()

@@ -155,7 +155,7 @@ def _command(file: HookFile, entry: Table) -> tuple[str, tuple[str, ...]]:
     entry.require("command")
     command, args, places = entry.text("command"), entry.texts("args"), _places(file)
     if not command.strip():
-        raise entry.wrong("command", "is empty")
+        raise entry.wrong("command", "is empty", "name a command, or leave the entry out")
     return command, () if args is None else tuple(_substituted(word, places) for word in (command, *args))
 
 

@@ -117,7 +117,7 @@ def _hooks(form: _Form, file: HookFile, name: str, table: Table, key: str, match
     """The hooks that one command is: one for each occasion of its event."""
     command = table.text(key)
     if not command.strip():
-        raise table.wrong(key, "is empty")
+        raise table.wrong(key, "is empty", "name a command, or leave it out")
     place = table.path if key == "command" else table.place(key)
     return tuple(
         HookSpec(

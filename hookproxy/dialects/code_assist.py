@@ -104,7 +104,7 @@ def _timeout(entry: Table) -> float:
     except OverflowError:  # an integer that no float can hold
         seconds = math.inf
     if not 0 < seconds < math.inf:
-        raise entry.wrong("timeout", "must be more than 0 milliseconds, and an end must come")
+        raise entry.wrong("timeout", "must be more than 0 milliseconds, and an end must come", 'write "timeout": 5000')
     return seconds
 
 

@@ -145,7 +145,9 @@ def _env(entry: Table, environ: Mapping[str, str]) -> tuple[list[tuple[str, str]
     variables = []
     for key in table.members:
         if not key or "=" in key or "\0" in key:
-            raise table.wrong(repr(key), "is no name that a variable can have")
+            raise table.wrong(
+                repr(key), "is no name that a variable can have", "write a name without = and without NUL"
+            )
         variables.append((key, _VARIABLE.sub(value_of, table.text(key))))
     return variables, sorted(set(unset))
 

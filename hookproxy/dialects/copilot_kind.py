@@ -65,7 +65,7 @@ def argv(newer: bool, entry: Table) -> tuple[str, ...]:
             )
         return (_command(entry, "exec"), *(entry.texts("args") or ()))
     if newer and "args" in entry.members:
-        raise entry.wrong("args", "is for exec, which is missing")
+        raise entry.wrong("args", "is for exec, which is missing", "name the program in exec, or leave args out")
     powershell = "powershell" in entry.members and _command(entry, "powershell")
     for key in ("bash", "command") if newer else ("bash",):
         if key in entry.members:
@@ -80,5 +80,5 @@ def argv(newer: bool, entry: Table) -> tuple[str, ...]:
 def _command(entry: Table, key: str) -> str:
     command = entry.text(key)
     if not command.strip():
-        raise entry.wrong(key, "is empty")
+        raise entry.wrong(key, "is empty", "name a command, or leave the entry out")
     return command

@@ -147,14 +147,22 @@ class _Reading(Struct):
         elif name in edition.lists:
             for entry in self._entries(table, name):
                 if "type" not in entry.members and "hooks" in entry.members:
-                    raise entry.wrong("hooks", f"has no place here: {name} takes hooks without matcher and group")
+                    raise entry.wrong(
+                        "hooks",
+                        f"has no place here: {name} takes hooks without matcher and group",
+                        "write the hooks right below the event",
+                    )
                 self._hook(name, entry, lambda _tool: True, frozenset())
         elif name in edition.unavailable:
             if self._entries(table, name):
                 self.note(f"{table.place(name)} cannot fire behind MCP: {edition.unavailable[name]}")
         else:
             newer = f"{_NEWER}" if name in edition.elsewhere else ""
-            raise table.wrong(name, "is no event", newer or hookfile.suggestion(name, edition.names))
+            raise table.wrong(
+                name,
+                "is no event",
+                newer or hookfile.suggestion(name, edition.names) or f"known: {', '.join(edition.names)}",
+            )
 
     def _entries(self, table: Table, name: str) -> list[Table]:
         if self.edition.newer and isinstance(table.members[name], dict):
@@ -167,7 +175,7 @@ class _Reading(Struct):
         self._strangers(group, _GROUP_KEYS, _NEWER_GROUP_KEYS)
         preempts = self.edition.newer and group.flag("preempt_yolo")
         if preempts and name != "pre_tool_use":
-            raise group.wrong("preempt_yolo", "is for pre_tool_use only")
+            raise group.wrong("preempt_yolo", "is for pre_tool_use only", "leave it out")
         for entry in self._entries(group, "hooks"):
             self._hook(name, entry, matches, frozenset({PREEMPTS} if preempts else ()), group.text("matcher"))
 
@@ -184,7 +192,7 @@ class _Reading(Struct):
         entry.require("command")
         command, timeout = entry.text("command"), entry.seconds("timeout", TIMEOUT)
         if not command.strip():
-            raise entry.wrong("command", "is empty")
+            raise entry.wrong("command", "is empty", "name a command, or leave the entry out")
         self._strangers(entry, _HOOK_KEYS, _NEWER_HOOK_KEYS)
         self._remarks(name, entry, timeout)
         more = self._options(name, entry) if self.edition.newer else _Options()
@@ -210,7 +218,7 @@ class _Reading(Struct):
     def _options(self, name: str, entry: Table) -> _Options:
         on_error = entry.choice("on_error", ("warn", "ignore", "block"), "warn")
         if on_error == "block" and name not in self.edition.blocking:
-            raise entry.wrong("on_error", f"cannot be block: {name} blocks nothing")
+            raise entry.wrong("on_error", f"cannot be block: {name} blocks nothing", "write warn or ignore")
         known_by = entry.text("name")
         env, environ = entry.table("env"), self.file.environ
         traits = {f"name={known_by}"} if known_by else set()  # hooks of different names are different hooks

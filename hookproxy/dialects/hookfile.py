@@ -59,7 +59,7 @@ class Table(Struct, frozen=True):
         """`hooks.PreToolUse[0].timeout`, for people."""
         return ".".join(part for part in (self.path, key) if part)
 
-    def wrong(self, key: str, message: str, hint: str = "") -> ConfigError:
+    def wrong(self, key: str, message: str, hint: str) -> ConfigError:
         """The error to raise about one member."""
         return ConfigError(self.where, f"{self.place(key)} {message}".strip(), hint)
 
@@ -70,7 +70,8 @@ class Table(Struct, frozen=True):
     def require(self, key: str, hint: str = "") -> None:
         """Raise ConfigError if the member is absent."""
         if key not in self.members:
-            raise self.wrong(key, "is missing", hint)
+            near = next((f"write {key} for {other}" for other, it in self.unknown((key,)).items() if it), "")
+            raise self.wrong(key, "is missing", hint or near or f"add it: {key}")
 
     def text(self, key: str, default: str = "") -> str:
         """A string."""
@@ -81,7 +82,9 @@ class Table(Struct, frozen=True):
         value = self.text(key, default)
         if value not in choices:
             options = ", ".join(choices)
-            raise self.wrong(key, f"must be one of {options}, not {value!r}", suggestion(value, choices))
+            raise self.wrong(
+                key, f"must be one of {options}, not {value!r}", suggestion(value, choices) or f"write one of {options}"
+            )
         return value
 
     def flag(self, key: str) -> bool:
@@ -111,7 +114,7 @@ class Table(Struct, frozen=True):
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._mistyped(key, "a number of seconds", value)
         if not 0 < value < math.inf:
-            raise self.wrong(key, f"must be more than 0 seconds, not {value}")
+            raise self.wrong(key, f"must be more than 0 seconds, not {value}", "write how long the hook may take: 5")
         if value >= MILLISECONDS_FROM:
             raise self.wrong(key, f"looks like milliseconds: {value}", f"write seconds: {value // 1000} for {value}")
         return float(value)
@@ -131,11 +134,15 @@ class Table(Struct, frozen=True):
         if not isinstance(value, str):
             raise self._mistyped(key, "a string", value)
         if "\0" in value:
-            raise self.wrong(key, "holds a NUL character, which no command line and no variable can carry")
+            raise self.wrong(
+                key, "holds a NUL character, which no command line and no variable can carry", "take it out"
+            )
         return value
 
     def _mistyped(self, key: str, wanted: str, value: object) -> ConfigError:
-        return self.wrong(key, f"must be {wanted}, not {_KINDS.get(type(value), type(value).__name__)}")
+        return self.wrong(
+            key, f"must be {wanted}, not {_KINDS.get(type(value), type(value).__name__)}", f"write {wanted}"
+        )
 
 
 def read_json(path: str, text: str) -> Table:
@@ -150,17 +157,18 @@ def read_json(path: str, text: str) -> Table:
         return members
 
     def no_constant(name: str) -> NoReturn:
-        raise ConfigError(path, f"{name} is not JSON")
+        raise ConfigError(path, f"{name} is not JSON", "write a number, or null")
 
     text = text.removeprefix("\ufeff")
     try:
         value = json.loads(text, object_pairs_hook=object_of, parse_constant=no_constant)
     except json.JSONDecodeError as problem:
-        raise ConfigError(f"{path}:{problem.lineno}", f"not JSON: {problem.msg}") from None
+        hint = f"mend it at column {problem.colno}" if text.strip() else 'it is empty: {"hooks": {}} is the least'
+        raise ConfigError(f"{path}:{problem.lineno}", f"not JSON: {problem.msg}", hint) from None
     except (RecursionError, ValueError) as problem:  # nested too deep; a number with thousands of digits
-        raise ConfigError(path, f"cannot be read as JSON: {problem}") from None
+        raise ConfigError(path, f"cannot be read as JSON: {problem}", "write less into one file") from None
     if not isinstance(value, dict):
-        raise ConfigError(path, "must hold one JSON object")
+        raise ConfigError(path, "must hold one JSON object", 'write {"hooks": {…}}')
     return Table(path, "", value)
 
 
@@ -178,7 +186,9 @@ def read_toml(path: str, text: str) -> Table:
     try:
         return Table(path, "", tomllib.loads(text))
     except (tomllib.TOMLDecodeError, RecursionError) as problem:
-        raise ConfigError(path, f"not TOML: {problem}") from None
+        raise ConfigError(
+            path, f"not TOML: {problem}", "mend it there: strings stand in quotes, and no key twice"
+        ) from None
 
 
 def read_yaml(path: str, text: str) -> Table:
@@ -210,7 +220,7 @@ def each_event(
     for name in table.members:
         if name not in dialect.events and name not in dialect.unavailable:
             known = [*dialect.events, *dialect.unavailable]
-            raise table.wrong(name, "is no event", suggestion(name, known))
+            raise table.wrong(name, "is no event", suggestion(name, known) or f"known: {', '.join(known)}")
         listed = entries(name)
         if name in dialect.events:
             found += [read(name, entry) for entry in listed]
@@ -226,7 +236,11 @@ def compiled(table: Table, key: str, compile_text: Callable[[str], T]) -> T:
     try:
         return compile_text(written)
     except (re.error, ValueError, OverflowError, RecursionError) as problem:
-        raise table.wrong(key, f"{written!r} cannot be used: {problem}") from None
+        raise table.wrong(
+            key,
+            f"{written!r} cannot be used: {problem}",
+            "write a tool's name, names with | between them, or a regular expression",
+        ) from None
 
 
 def timeout(table: Table, event: Event, usual: float) -> float:

@@ -133,11 +133,13 @@ def _mcp_tool(entry: Table) -> Kind:
     for key in ("server", "tool"):
         entry.require(key, 'write "server": "NAME" and "tool": "NAME"')
         if not entry.text(key):
-            raise entry.wrong(key, "is empty")
+            raise entry.wrong(key, "is empty", f"write what {key} is, or leave the entry out")
     try:
         given = json.dumps(entry.table("input").members).encode()
     except (RecursionError, ValueError) as problem:
-        raise entry.wrong("input", f"cannot be written as JSON: {problem}") from None
+        raise entry.wrong(
+            "input", f"cannot be written as JSON: {problem}", "write texts, numbers, lists, objects"
+        ) from None
     tool = entry.text("tool")
     return Kind("mcp_tool", tool, server=entry.text("server"), tool=tool, input=given)
 
@@ -173,7 +175,9 @@ def _python(entry: Table) -> Kind:
 def _spares(entry: Table) -> int:
     spares = entry.members.get("warm_spares", 1)
     if isinstance(spares, bool) or not isinstance(spares, int) or not 1 <= spares <= _MOST_SPARES:
-        raise entry.wrong("warm_spares", f"must be a number from 1 to {_MOST_SPARES}, not {spares!r}")
+        raise entry.wrong(
+            "warm_spares", f"must be a number from 1 to {_MOST_SPARES}, not {spares!r}", "write warm_spares = 1"
+        )
     return spares
 
 
@@ -210,9 +214,11 @@ def _url(entry: Table, url: str) -> str:
 def _header(headers: Table, name: str, allowed: tuple[str, ...], allowed_key: str) -> tuple[str, str]:
     value = headers.text(name)
     if not _HEADER.fullmatch(name) or name.lower() in _FRAMING:
-        raise headers.wrong(repr(name), "is no header that a hook can send")
+        raise headers.wrong(repr(name), "is no header that a hook can send", "write letters, digits and - only")
     if not value.isascii() or not value.isprintable():
-        raise headers.wrong(name, "holds what no header can: line ends, or other than ASCII")
+        raise headers.wrong(
+            name, "holds what no header can: line ends, or other than ASCII", "encode it, in base64 say"
+        )
     for found in VARIABLE.finditer(value):
         variable = found[1] or found[2]
         if variable not in allowed:

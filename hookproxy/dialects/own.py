@@ -49,7 +49,7 @@ def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str)
     if "if" in entry.members:
         hookfile.compiled(entry, "if", matching.permission_rule)
         if event not in TOOL_EVENTS:
-            raise entry.wrong("if", f"is for tool events: with it, a {event} hook would never run")
+            raise entry.wrong("if", f"is for tool events: with it, a {event} hook would never run", "leave if out")
     matches = hookfile.compiled(entry, "matcher", matching.claude)
     on_trouble = entry.choice("on_trouble", tuple(OnTrouble), OnTrouble.DIALECT)
     return HookSpec(

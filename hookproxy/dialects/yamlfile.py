@@ -20,12 +20,13 @@ def load(path: str, text: str) -> dict[str, object]:
         value = _Loader(path, text).get_single_data()
     except yaml.MarkedYAMLError as problem:
         line = problem.problem_mark.line + 1 if problem.problem_mark else 1
-        raise ConfigError(f"{path}:{line}", f"not YAML: {problem.problem}") from None
+        hint = f"mend what stands before or in line {line}"
+        raise ConfigError(f"{path}:{line}", f"not YAML: {problem.problem}", hint) from None
     except (yaml.YAMLError, LookupError, AttributeError, RecursionError, ValueError) as problem:
         # the middle two: of PyYAML's own constructors, for dates and numbers that only look like some
-        raise ConfigError(path, f"cannot be read as YAML: {problem}") from None
+        raise ConfigError(path, f"cannot be read as YAML: {problem}", "write plain texts, in quotes") from None
     if not isinstance(value, dict):
-        raise ConfigError(path, "must hold one YAML mapping")
+        raise ConfigError(path, "must hold one YAML mapping", "write `hooks:`, and the events below it")
     return value
 
 
@@ -69,5 +70,7 @@ def _check_keys(path: str, keys: list[tuple[object, int]]) -> None:
         if not isinstance(key, str):
             raise ConfigError(f"{path}:{line}", f"the key {key!r} is no text", "put it in quotation marks")
         if key in seen:
-            raise ConfigError(f"{path}:{line}", f"the key {key!r} stands twice in one mapping")
+            raise ConfigError(
+                f"{path}:{line}", f"the key {key!r} stands twice in one mapping", "take one of the two out"
+            )
         seen.add(key)

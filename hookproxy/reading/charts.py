@@ -1,4 +1,4 @@
-"""Sums as charts of block signs, to be read at 80 columns and without colour."""
+"""Sums as charts of block signs, to be read at 80 columns, or at 60, and without colour."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 from .base import Screen
 from .sums import OfHook, OfTool, Sums
 
+_WIDE: Final = 80  # columns: on fewer, a tool's name has its own line, as a hook's always has
 _NAME: Final = 30  # columns of a tool's name
 _TIME: Final = 19  # columns: 2026-11-21T16:50:01
 _BAR: Final = 20  # columns of the longest bar
@@ -36,7 +37,8 @@ def charts(sums: Sums, screen: Screen) -> Iterator[str]:
 def _tools(tools: dict[str, OfTool], screen: Screen) -> Iterator[str]:
     calls, refused, rewritten = _NUMBERS
     legend = f"{_full(screen)} forwarded {_light(screen)} refused"
-    yield screen.paint(f"{'TOOL':{_NAME}} {legend:{_BAR + 2}} {calls:>7} {refused:>8} {rewritten:>9}", "bold")
+    before = "  " if _narrow(screen) else f"{'TOOL':{_NAME}} "
+    yield screen.paint(f"{before}{legend:{_BAR + 2}} {calls:>7} {refused:>8} {rewritten:>9}", "bold")
     ordered = sorted(tools.items(), key=lambda item: -item[1].calls)
     most = ordered[0][1].calls
     for name, of in ordered[:_MOST]:
@@ -44,7 +46,11 @@ def _tools(tools: dict[str, OfTool], screen: Screen) -> Iterator[str]:
         light = _columns(of.refused, most, _BAR - dark)
         bar = _full(screen) * dark + screen.paint(_light(screen) * light, "red")
         blanks = " " * (_BAR + 2 - dark - light)
-        yield f"{screen.fitted(name, _NAME)} {bar}{blanks} {of.calls:>7} {of.refused:>8} {of.rewritten:>9}"
+        before = f"{screen.fitted(name, _NAME)} "
+        if _narrow(screen):
+            yield screen.cut(name, screen.width)
+            before = "  "
+        yield f"{before}{bar}{blanks} {of.calls:>7} {of.refused:>8} {of.rewritten:>9}"
     yield from _more(len(ordered), "tool")
 
 
@@ -57,10 +63,15 @@ def _hooks(hooks: dict[str, OfHook], screen: Screen) -> Iterator[str]:
         told = ", ".join(_count(number, word) for number, word in did if number)
         width = (screen.width or 80) - len(told) - 2
         yield f"{screen.cut(name, max(width, _LEAST))}{f'  {told}' if told else ''}"
-        bar = _full(screen) * _columns(of.ms, most)
+        longest = _BAR // 2 if _narrow(screen) else _BAR
+        bar = _full(screen) * -(-_columns(of.ms, most) * longest // _BAR)
         times = f"{_time(of.ms / of.runs)} each, {_time(of.longest)} at most"
-        yield f"  {bar:{_BAR}} {_time(of.ms):>8}  {_count(of.runs, 'run')}, {times}"
+        yield f"  {bar:{longest}} {_time(of.ms):>8}  {_count(of.runs, 'run')}, {times}"
     yield from _more(len(ordered), "hook")
+
+
+def _narrow(screen: Screen) -> bool:
+    return 0 < screen.width < _WIDE
 
 
 def _more(number: int, word: str) -> Iterator[str]:

@@ -55,7 +55,11 @@ def read(path: str, text: str) -> Configuration:
     """What a configuration holds, by the ending of its name: YAML, TOML or else JSON. Raises ConfigError."""
     syntax = next((one for one in SYNTAXES if path.endswith(one.endings)), JSON)
     if syntax is not JSON and len(text) > LONGEST:
-        raise ConfigError(path, f"is longer than {LONGEST} characters, which no {syntax.name} of an agent is")
+        raise ConfigError(
+            path,
+            f"is longer than {LONGEST} characters, which no {syntax.name} of an agent is",
+            "name an agent's configuration",
+        )
     tree = syntax.read(path, text)
     return Configuration(path, text, syntax, tree, tuple(servers(path, text, tree, syntax)))
 
@@ -109,7 +113,7 @@ def _plan(
 
 def _chosen(found: Configuration, names: Sequence[str]) -> list[Entry]:
     if not found.entries:
-        raise ConfigError(found.path, "there are no servers in it")
+        raise ConfigError(found.path, "there are no servers in it", "add a server first, as your agent's documents say")
     known = {entry.name for entry in found.entries}
     for name in names:
         if name not in known:
@@ -118,7 +122,9 @@ def _chosen(found: Configuration, names: Sequence[str]) -> list[Entry]:
     chosen = [entry for entry in found.entries if not names or entry.name in names]
     for entry in chosen if names else ():
         if entry.kind is not Kind.STARTED:
-            raise ConfigError(where(found.path, found.text, entry.start), f"{entry.place} {why_not(entry)}")
+            raise ConfigError(
+                where(found.path, found.text, entry.start), f"{entry.place} {why_not(entry)}", "leave this --server out"
+            )
     return chosen
 
 

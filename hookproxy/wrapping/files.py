@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ..errors import ConfigError, UserError
+from ..errors import ConfigError, UserError, look
 
 LARGEST: Final = 16 * 2**20
 """Bytes: agents that keep their history in the same file have a few million."""
@@ -41,7 +41,7 @@ class Snapshot(Struct, frozen=True):
 def read(path: str) -> Snapshot:
     """The file, if it is one that can be taken for a configuration. Raises ConfigError."""
     if "\0" in path:
-        raise ConfigError(repr(path), "is not a path: a NUL character is in it")
+        raise ConfigError(repr(path), "is not a path: a NUL character is in it", "take it out")
     try:
         real = os.path.realpath(path)
         # A pipe that nobody writes to would be waited for, and a terminal could become ours.
@@ -51,9 +51,9 @@ def read(path: str) -> Snapshot:
         finally:
             os.close(number)
     except FileNotFoundError:
-        raise ConfigError(path, "there is no such file") from None
+        raise ConfigError(path, "there is no such file", "hookproxy wrap, alone, lists those that are here") from None
     except OSError as error:
-        raise ConfigError(path, f"cannot be read: {error.strerror}") from None
+        raise ConfigError(path, f"cannot be read: {error.strerror}", look(path, error)) from None
     try:
         return Snapshot(path, real, raw, raw.decode(), seen)
     except UnicodeDecodeError as error:
@@ -64,16 +64,16 @@ def read(path: str) -> Snapshot:
 def _content(path: str, number: int) -> tuple[bytes, os.stat_result]:
     seen = os.fstat(number)
     if stat.S_ISDIR(seen.st_mode):
-        raise ConfigError(path, "is a folder, not a file")
+        raise ConfigError(path, "is a folder, not a file", "name the file in it")
     if not stat.S_ISREG(seen.st_mode):
-        raise ConfigError(path, "is no ordinary file")
+        raise ConfigError(path, "is no ordinary file", "name an agent's configuration")
     if seen.st_size > LARGEST:
-        raise ConfigError(path, f"is larger than {LARGEST // 2**20} MiB")
+        raise ConfigError(path, f"is larger than {LARGEST // 2**20} MiB", "name an agent's configuration")
     parts = []
     while piece := os.read(number, LARGEST):
         parts.append(piece)
         if sum(map(len, parts)) > LARGEST:  # it grows while it is read
-            raise ConfigError(path, f"is larger than {LARGEST // 2**20} MiB")
+            raise ConfigError(path, f"is larger than {LARGEST // 2**20} MiB", "name an agent's configuration")
     return b"".join(parts), seen
 
 

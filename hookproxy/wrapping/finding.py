@@ -101,7 +101,7 @@ def _entry(path: str, text: str, place: str, member: Member, shape: Shape) -> En
     server = member.value
 
     def wrong(message: str) -> ConfigError:
-        return ConfigError(where(path, text, member.start), message)
+        return ConfigError(where(path, text, member.start), message, 'write "command": "PROGRAM", "args": ["…"]')
 
     if not isinstance(server, Mapping):
         raise wrong(f"{place} must hold a server: a command and its arguments, or an address")

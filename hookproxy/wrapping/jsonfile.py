@@ -32,7 +32,9 @@ class _Reader:
         self.depth = 0
 
     def wrong(self, at: int, message: str) -> NoReturn:
-        raise ConfigError(f"{self.path}:{line_at(self.text, at)}", f"not JSON: {message}")
+        raise ConfigError(
+            f"{self.path}:{line_at(self.text, at)}", f"not JSON: {message}", "mend it there; comments may stand in it"
+        )
 
     def blank(self, at: int) -> int:
         """The next place that is neither blank nor comment."""
@@ -49,7 +51,11 @@ class _Reader:
         if first in ("{", "["):
             self.depth += 1
             if self.depth > DEEPEST:
-                raise ConfigError(f"{self.path}:{line_at(self.text, at)}", f"more than {DEEPEST} levels deep")
+                raise ConfigError(
+                    f"{self.path}:{line_at(self.text, at)}",
+                    f"more than {DEEPEST} levels deep",
+                    "name an agent's configuration",
+                )
             tree = self.mapping(at) if first == "{" else self.listing(at)
             self.depth -= 1
             return tree

@@ -37,6 +37,7 @@ _MARKED: Final = ("command", "args")
 _PART: Final = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
 _STATEMENT: Final = re.compile(rf"[ \t]*(?:{_PART}[ \t]*\.[ \t]*)*({_PART})[ \t]*=[ \t]*")
 """What stands before the value of a line; in a table within a line there is more."""
+_PLAINLY: Final = 'write the server\'s command and args plainly: args = ["…", "…"]'
 _BLANK: Final = re.compile(r"(?:[ \t\r\n]++|#[^\n]*+)*+")
 _STRING: Final = re.compile(
     r'"""(?:[^"\\]|\\.|"{1,2}(?!"))*+"{3,5}' r"|'''.*?'{3,5}" r'|"(?:[^"\\\n]|\\.)*+"' r"|'[^'\n]*+'", re.DOTALL
@@ -50,7 +51,7 @@ def read(path: str, text: str) -> Mapping:
     except tomllib.TOMLDecodeError as problem:
         raise not_toml(path, text, str(problem)) from None
     except (RecursionError, ValueError) as problem:
-        raise ConfigError(path, f"cannot be read as TOML: {problem}") from None
+        raise ConfigError(path, f"cannot be read as TOML: {problem}", "write it more plainly") from None
     places = dict(_places(path, text)) if SERVERS in values else {}
     return Mapping(0, len(text), tuple(_top(path, text, key, value, places) for key, value in values.items()))
 
@@ -87,7 +88,9 @@ def _listing(path: str, text: str, start: int, end: int, values: list[object]) -
         if text.startswith(",", place):
             last, place = place + 1, _skip(text, place + 1)
     if len(items) != len(values) or place != end - 1:
-        raise ConfigError(f"{path}:{line_at(text, start)}", "this array is written in a way that is not understood")
+        raise ConfigError(
+            f"{path}:{line_at(text, start)}", "this array is written in a way that is not understood", _PLAINLY
+        )
     return in_brackets(text, start, end, items, last)
 
 
@@ -102,7 +105,7 @@ def _places(path: str, text: str) -> Iterator[tuple[tuple[str, str], tuple[int, 
     try:
         marks = _marked(document := tomlkit.parse(body), body)
     except (TOMLKitError, RecursionError, ValueError) as problem:
-        raise ConfigError(path, f"cannot be read as TOML: {problem}") from None
+        raise ConfigError(path, f"cannot be read as TOML: {problem}", "write it more plainly") from None
     shown = document.as_string()
     whole, shift = shown, len(text) - len(body)
     for mark, key, raw in sorted(marks, key=lambda one: shown.index(one[0])):
@@ -111,7 +114,7 @@ def _places(path: str, text: str) -> Iterator[tuple[tuple[str, str], tuple[int, 
         shift += len(raw) - len(mark)
         whole = whole.replace(mark, raw, 1)
     if whole != body:
-        raise ConfigError(path, "cannot be edited: this TOML is laid out in a way that is not understood")
+        raise ConfigError(path, "cannot be edited: this TOML is laid out in a way that is not understood", _PLAINLY)
 
 
 def _marked(document: tomlkit.TOMLDocument, text: str) -> list[tuple[str, tuple[str, str], str]]:

@@ -40,7 +40,7 @@ def read(path: str, text: str) -> Mapping:
     try:
         top = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError, ValueError) as problem:
-        raise ConfigError(path, f"cannot be read as YAML: {problem}") from None
+        raise ConfigError(path, f"cannot be read as YAML: {problem}", "write it more plainly") from None
     nodes = {key.value: (key, node) for key, node in top.value} if isinstance(top, yaml.MappingNode) else {}
     members = []
     for name, value in values.items():

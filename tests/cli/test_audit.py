@@ -300,4 +300,7 @@ def test_a_file_that_has_just_begun_is_no_finding_and_those_before_it_are_checke
 def test_a_file_without_a_chain_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "audit.jsonl").write_text('{"tool":"x"}\n')
     done = run(tmp_path, "verify", "audit.jsonl")
-    assert (done.returncode, "not chained" in done.stdout) == (1, True)
+    assert done.returncode == 1
+    assert "not chained: none of its 1 lines names the one before\n  with chain = true in [audit]" in done.stdout
+    (tmp_path / "audit.jsonl").write_text("")
+    assert "not chained: there is no line in it\n" in run(tmp_path, "verify", "audit.jsonl").stdout

@@ -249,7 +249,7 @@ def test_what_run_would_not_start_with_is_2_and_told_as_by_run(
     assert ended.stderr.startswith(f"error: {message}".replace("FOLDER", str(tmp_path)))
 
 
-@pytest.mark.parametrize("arguments", [["stray"], ["--nope"], ["--hooks"], ["--conf", "x"], ["--json=x"]])
+@pytest.mark.parametrize("arguments", [["stray"], ["--nope"], ["--hooks"], ["--json=x"]])
 def test_an_argument_that_is_not_known_is_told_with_the_usage(arguments: list[str]) -> None:
     with pytest.raises(UserError, match=arguments[0].partition("=")[0]) as error:
         main(arguments)

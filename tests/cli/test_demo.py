@@ -57,6 +57,15 @@ def running_with(folder: Path) -> list[str]:
     return found
 
 
+def test_nobody_reading_ends_it_as_sigpipe_would() -> None:
+    with subprocess.Popen(COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 141
+
+
 def test_each_of_the_four_calls_is_shown_from_all_sides(tmp_path: Path) -> None:
     shown = played(tmp_path, COLUMNS="120")
     assert "\x1b" not in shown

@@ -90,7 +90,10 @@ def recorded(tmp_path: Path) -> Path:
     given = "".join(json.dumps(call) + "\n" for call in calls)
     ended = ran(tmp_path, "run", "--config=hookproxy.toml", "--name=files", "--", sys.executable, SERVER, given=given)
     assert ended.returncode == 0, ended.stderr
-    assert len((tmp_path / "audit.jsonl").read_text().splitlines()) == 3
+    lines = (tmp_path / "audit.jsonl").read_text().splitlines()
+    assert len(lines) == 3
+    lines.sort(key=lambda line: json.loads(line)["id"])  # side by side, they are recorded as they end
+    (tmp_path / "audit.jsonl").write_text("\n".join(lines) + "\n")
     return tmp_path
 
 
@@ -113,6 +116,14 @@ def test_a_runs_own_record_replayed_on_the_same_hooks_has_no_difference(recorded
         "notes": [],
     }
     assert len((recorded / "audit.jsonl").read_text().splitlines()) == 3, "nothing is audited"
+
+
+def test_a_closed_standard_error_is_no_obstacle(recorded: Path) -> None:
+    changed = config(recorded, '[[hooks.PreToolUse]]\ncommand = "cat; echo no >&2; exit 2"\n')
+    command = f"exec {' '.join(HOOKPROXY)} replay audit.jsonl {changed} 2>&-"
+    ended = subprocess.run(command, shell=True, cwd=recorded, stdout=subprocess.PIPE, encoding="utf-8", timeout=60)
+    assert ended.returncode == 1
+    assert ended.stdout.endswith("\n3 calls replayed, 2 would be decided otherwise\n")
 
 
 def test_changed_hooks_show_each_call_that_would_be_decided_otherwise(recorded: Path) -> None:
@@ -191,6 +202,7 @@ def test_what_is_no_record_is_named_and_the_rest_is_replayed(tmp_path: Path) -> 
         "  not read line 1: not JSON\n"
         "  not read line 2: it has format 9, and this hookproxy reads 1\n"
         "  not read line 5: not JSON\n"
+        "  note     no hook and no rule is configured: --config FILE or --hooks FILE names some\n"
         "1 call replayed, none would be decided otherwise, 3 lines not read\n"
     )
     read = document(tmp_path, status=0)

@@ -80,18 +80,21 @@ def test_an_option_that_is_not_known_is_told(tmp_path: Path, arguments: list[str
     assert arguments[0] in ended.stderr
 
 
+INSTALL: Final = "install it, or write its whole path"
+
+
 @pytest.mark.parametrize(
-    ("command", "status", "message"),
+    ("command", "status", "message", "hint"),
     [
-        ("no-such-command", 127, "command not found: no-such-command"),
-        ("./no/such/file", 127, "command not found: ./no/such/file"),
-        ("./plain", 126, "not executable: ./plain"),
-        ("./", 126, "not executable: ./"),
-        ("./orphan", 127, "the interpreter in its first line is missing: ./orphan"),
+        ("no-such-command", 127, "command not found: no-such-command", INSTALL),
+        ("./no/such/file", 127, "command not found: ./no/such/file", INSTALL),
+        ("./plain", 126, "not executable: ./plain", "chmod +x ./plain, or name the program that runs it"),
+        ("./", 126, "not executable: ./", "that is a folder"),
+        ("./orphan", 127, "the interpreter in its first line is missing: ./orphan", "mend that line"),
     ],
 )
 def test_a_server_that_cannot_be_started_is_told_with_a_shells_status(
-    tmp_path: Path, command: str, status: int, message: str
+    tmp_path: Path, command: str, status: int, message: str, hint: str
 ) -> None:
     (tmp_path / "plain").write_text("not executable")
     (tmp_path / "orphan").write_text("#!/no/such/interpreter\n")
@@ -99,7 +102,8 @@ def test_a_server_that_cannot_be_started_is_told_with_a_shells_status(
     ended = run(tmp_path, "--", command, "an argument")
     assert (ended.returncode, ended.stdout) == (status, "")
     assert ended.stderr == (
-        f"error: cannot start the server: {message}\nhint: the server's command line is: {command} an argument\n"
+        f"error: cannot start the server: {message}\n"
+        f"hint: {hint}; the server's command line is: {command} an argument\n"
     )
 
 

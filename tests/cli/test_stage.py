@@ -48,7 +48,7 @@ def test_a_signal_that_ends_us_ends_the_hooks(tmp_path: Path, number: signal.Sig
 
 def test_what_goes_wrong_is_told_as_it_is() -> None:
     async def fail() -> None:
-        raise UserError("no")
+        raise UserError("no", "yes")
 
     with pytest.raises(UserError, match="no"):
         run(fail)

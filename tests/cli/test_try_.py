@@ -295,6 +295,7 @@ def test_a_name_as_hooks_see_it_is_taken_for_the_servers_with_a_word_about_it(tm
         (["sh", "\udcff"], "ARGUMENTS: not UTF-8 at byte 0"),
         (["\udcff"], "the tool's name"),
         (["sh", "@gone.json"], "ARGUMENTS: gone.json cannot be read: No such file"),
+        (["sh", "@"], "ARGUMENTS: no file is named"),
         (["sh", "@."], "ARGUMENTS: . cannot be read: Is a directory"),
         (["sh", "{}", "--result", "1"], "--result: not a JSON object"),
         (["sh", "-", "--result", "-"], "standard input cannot be both"),

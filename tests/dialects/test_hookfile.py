@@ -66,7 +66,7 @@ def test_an_absent_member_that_is_required_is_named() -> None:
 def test_a_value_of_another_kind_is_named_in_words() -> None:
     with pytest.raises(ConfigError) as problem:
         table(name=datetime.date(2026, 1, 1)).text("name")
-    assert refusal(problem) == ("/f: hooks[0].name must be a string, not date", "")
+    assert refusal(problem) == ("/f: hooks[0].name must be a string, not date", "write a string")
 
 
 def test_a_timeout_in_milliseconds_is_refused_with_the_seconds() -> None:
@@ -82,6 +82,15 @@ def test_a_timeout_in_milliseconds_is_refused_with_the_seconds() -> None:
 def test_a_session_end_hook_has_a_timeout_of_its_own() -> None:
     assert timeout(table(), Event.PRE_TOOL_USE, 60) == 60
     assert timeout(table(), Event.SESSION_END, 60) == 1.5
+
+
+def test_a_key_that_is_missing_may_be_misspelled() -> None:
+    with pytest.raises(ConfigError) as problem:
+        table(type="command", comand="x").require("command")
+    assert refusal(problem) == ("/f: hooks[0].command is missing", "write command for comand")
+    with pytest.raises(ConfigError) as problem:
+        table(type="command").require("command")
+    assert refusal(problem) == ("/f: hooks[0].command is missing", "add it: command")
 
 
 def test_unknown_keys_come_with_suggestions() -> None:
@@ -102,7 +111,10 @@ def test_what_cannot_be_compiled_is_named() -> None:
 
     with pytest.raises(ConfigError) as problem:
         compiled(table(matcher="x"), "matcher", never)
-    assert refusal(problem) == ("/f: hooks[0].matcher 'x' cannot be used: no good", "")
+    assert refusal(problem) == (
+        "/f: hooks[0].matcher 'x' cannot be used: no good",
+        "write a tool's name, names with | between them, or a regular expression",
+    )
 
 
 def test_a_twin_key_is_named_wherever_it_stands() -> None:

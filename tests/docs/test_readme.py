@@ -81,8 +81,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path = tmp_path / file.name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(file.text)
-        if path.suffix == ".sh":
-            path.chmod(0o755)
+    executable = the("run").text.splitlines()[0].removeprefix("$ ")
+    assert executable.startswith("chmod ")
+    subprocess.run(executable, shell=True, cwd=tmp_path, check=True)
     subprocess.run(["git", "init", "--quiet", "--initial-branch=main"], cwd=tmp_path, check=True)
     subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
     return tmp_path

@@ -38,6 +38,16 @@ def test_bars_are_as_long_as_their_numbers() -> None:
     assert "1 run, 5.0 ms each" in text[at + 3]
 
 
+def test_on_a_narrow_terminal_names_stand_above_their_bars() -> None:
+    text = drawn(SUMS, Screen(60, "utf-8", lambda text, _style: text))
+    assert max(map(cell_len, text)) <= 60
+    at = text.index("s/a")
+    assert text[at - 1].split() == ["█", "forwarded", "░", "refused", "CALLS", "REFUSED", "REWRITTEN"]
+    assert text[at + 1].startswith("  " + "█" * 18 + "░" * 2)
+    assert len(text[at - 1]) == len(text[at + 1])
+    assert any(line.startswith(f"  {'█' * 10}    2.5 s  110 runs") for line in text)
+
+
 def test_without_such_signs_others_stand_for_them() -> None:
     text = "\n".join(drawn(SUMS, Screen(80, "ascii", lambda text, _style: text)))
     assert text.isascii()
