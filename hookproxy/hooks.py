@@ -79,6 +79,11 @@ class Hooks:
                 decision = bench.counted(decision, tool)
         return decision
 
+    def may_repeat(self, tool: str) -> bool:
+        """Count a call once more: not against the user's limits, whose hook it is that says so, but managed ones."""
+        managed = (bench for bench in self._benches if bench.managed)
+        return all(isinstance(bench.counted(Proceed(), tool), Proceed) for bench in managed)
+
     def concern(self, tool: str) -> bool:
         """True if any hook or rule is to see calls of this tool."""
         return any(bench.concern(tool) for bench in self._benches)

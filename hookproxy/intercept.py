@@ -190,7 +190,7 @@ async def _forwarded(case: Case, decision: Proceed) -> bytes | None:
         delivery = await _commented(case, answer, decision, line if rounds < _MOST_ROUNDS else b"")
         if delivery.next_round:
             rounds, line = rounds + 1, delivery.next_round
-        elif delivery.repeats > case.record.repeats and isinstance(desk.hooks.counted(decision, call.tool), Proceed):
+        elif delivery.repeats > case.record.repeats and desk.hooks.may_repeat(call.tool):
             case.record.repeats += 1
         else:
             return delivery.line

@@ -473,8 +473,8 @@ async def test_a_failed_call_is_repeated_as_often_as_its_hooks_may_say(tmp_path:
     assert (line["repeats"], line["result"], len(line["hooks"])) == (2, "error", 3)
 
 
-async def test_each_repetition_counts_against_the_limits() -> None:
-    settings = Settings(limits=(Limit("write", 2, Per.SESSION, "limits[0]"),))
+async def test_each_repetition_counts_against_managed_limits() -> None:
+    settings = Settings(managed=Settings(limits=(Limit("write", 2, Per.SESSION, "limits[0]"),)))
     async with rig(retrying(FAILURE, 9), settings=settings) as one:
         await one.agent.send(CALL)
         for text in ("first", "second"):
