@@ -199,6 +199,8 @@ def unreadable(path: str) -> Iterator[None]:
     """Makes of a failure to read the file an error that names it: raises UserError for OSError."""
     try:
         yield
+    except BrokenPipeError:  # of whom the lines are for: no file is read so
+        raise
     except OSError as problem:
         raise UserError(f"{path}: cannot be read: {problem.strerror}") from None
 

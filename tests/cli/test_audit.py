@@ -225,9 +225,11 @@ def test_records_are_shown_as_they_come_also_over_rotation(folder: Path, audit: 
         assert one.wait(PATIENCE) == 130
 
 
-def test_following_ends_when_nobody_reads(folder: Path) -> None:
+@pytest.mark.parametrize("shown", [1, 3])
+def test_following_ends_when_nobody_reads(folder: Path, shown: int) -> None:
     with following(folder, "--json") as one:
-        next_of(one)
+        for _ in range(shown):  # all that there are: then it waits
+            next_of(one)
         assert one.stdout is not None
         one.stdout.close()
         assert one.wait(PATIENCE) == 141
