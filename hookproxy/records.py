@@ -199,7 +199,7 @@ def unreadable(path: str) -> Iterator[None]:
     """Makes of a failure to read the file an error that names it: raises UserError for OSError."""
     try:
         yield
-    except BrokenPipeError:  # nobody reads what we print: that is not the file's fault
+    except BrokenPipeError:  # of whom the lines are for: no file is read so
         raise
     except OSError as problem:
         raise UserError(f"{path}: cannot be read: {problem.strerror}", look(path, problem)) from None
