@@ -49,7 +49,7 @@ class Board(Protocol):
 
 def from_agent(board: Board, line: bytes, problem: wire.Unreadable) -> FromAgent:
     """A line that holds no object: blank ones pass, and batches without any tool call; the rest cannot be read."""
-    body = line.strip()
+    body = line.strip(b" \t\r\n")  # what JSON takes for blank, and no more
     if body[:1] != b"[":
         return effects.Refused(f"The line is {problem}.", unreadable=True) if body else PASS
     try:

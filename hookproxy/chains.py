@@ -16,6 +16,9 @@ import msgspec
 _PIECE: Final = 64 * 1024  # bytes read at first on the way back to the last whole line
 _WAY_BACK: Final = 160 * 1024 * 1024  # bytes: the longest line that readers take (`records.LONGEST`)
 _DIGITS: Final = 9  # of the number of a file that has another name by now: no more were ever given
+LAST: Final = 10**_DIGITS - 1
+"""The highest number that such a file can have."""
+
 _FIRST: Final = 1024  # bytes in which a first line says what it continues: two hashes, and a name of 255 at most
 _CONTINUES: Final = re.compile(
     rb'\{"previous":"[0-9a-f]{64}",(?:"torn":"[0-9a-f]{64}",)?"continues":"[^"]{1,600}\.([0-9]{1,9})"'

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from .dialects.base import Dialect, Group
 from .dialects.hookfile import located
 from .dialects.own import OWN, own_hook
-from .errors import ConfigError
+from .errors import ConfigError, UserError
 from .hookfiles import Read, Use, dialect_named, read_use, short_form
 from .settings import OnTrouble, Settings
-from .sources import Layer, Managed, Surroundings
+from .sources import Layer, Managed, Surroundings, store_path
 
 if TYPE_CHECKING:
     from .config_models import ConfigFile
@@ -80,7 +80,9 @@ def load(config: str | None, hooks: Sequence[str], audit: str | None, environ: M
     own = users_own(around)
     given = users_layer(own if config is None else around.find(config, cwd), hooks, audit, around)
     if own and config is not None and not given.require_trust:
-        given = replace(given, require_trust=_trust_is_required(own))
+        given = replace(given, require_trust=_trust_is_required(own, Surroundings({}, "").text(own)))
+    if not given.require_trust and any(_trust_was_required(path, around) for path in {given.source, own} - {""}):
+        given = replace(given, require_trust=True)
     managed = _managed(environ)
     if managed:
         from .layers import joined
@@ -126,13 +128,26 @@ def _managed(environ: Mapping[str, str]) -> Sequence[Layer]:
     return layers(MANAGED, layer, environ)
 
 
-def _trust_is_required(path: str) -> bool:
-    """The user's own file says so, although `--config` has taken its place: nothing else lifts that."""
+def _trust_was_required(path: str, around: Surroundings) -> bool:
+    """The file said so when it was trusted: to take that out of it needs as much trust as any other change."""
+    try:
+        store = store_path(around.environ, around.home)
+    except UserError:  # nothing has been trusted where there is no place to remember it
+        return False
+    if not os.path.lexists(store):
+        return False
+    from .truststore import read_store
+
+    entry = read_store(store).get(path)
+    return entry is not None and entry.text is not None and _trust_is_required(path, entry.text)
+
+
+def _trust_is_required(path: str, text: str) -> bool:
+    """The text of a file of ours says so. Of the user's own it holds although `--config` has taken its place."""
     import tomllib
 
     from .config_errors import not_toml
 
-    text = Surroundings({}, "").text(path)
     if "require_trust" not in text:  # all else in it is not in use, and may be broken
         return False
     try:

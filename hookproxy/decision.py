@@ -62,6 +62,8 @@ class Refuse(Struct, frozen=True):
     """The occasion at which the hook refused."""
     retry_after: int = 0
     """With the ground LIMIT: seconds after which it may be tried again; 0: not in this session."""
+    where: str = "hookproxy.toml"
+    """With the grounds RULE and LIMIT: what has it, for people."""
 
 
 Decision = Proceed | Refuse

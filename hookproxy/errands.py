@@ -7,6 +7,7 @@ hook is asked about an errand.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Final
 
 import anyio
@@ -18,6 +19,9 @@ from .process import OUTPUT_LIMIT
 from .replies import Members, Said
 from .runners.base import NoAnswer
 from .switchboard import Switchboard
+
+AT_HAND: Final[ContextVar[Members | None]] = ContextVar("at_hand", default=None)
+"""`params._meta` of the call whose hooks run in this task: another call's, which comes meanwhile, may say anything."""
 
 _FIRST_WORDS: Final = 200  # characters of an error: enough to know it by
 
@@ -42,7 +46,7 @@ class Errands:
 
     async def call(self, server: str, tool: str, arguments: bytes) -> bytes:
         """As `CallTool`. An answer that is not the tool's last word counts as none: nobody here goes on with it."""
-        meta = self._board.greeting.own_meta
+        meta = self._board.greeting.own_meta(AT_HAND.get())
         if server != self._server:
             raise NoAnswer(f"cannot be asked: the only server in reach is {self._server!r}, not {server!r}")
         if meta is None or self._closed:
@@ -78,7 +82,8 @@ class Errands:
     def lose(self) -> None:
         """The server is gone: nothing more is answered."""
         self.close()
-        for errand in self._open.values():
+        for key, errand in self._open.items():
+            self._board.requests.give_up(key)  # a process that it left behind may answer yet
             errand.over.set()
 
 

@@ -253,12 +253,12 @@ def _refused(refuse: Refuse) -> str:  # noqa: C901  # one case for each ground
         case Ground.DECLINED:
             rule = "The user was asked and did not allow it. Do not try it again, unless the user says so."
         case Ground.RULE:
-            rule = f"the permission rule {refuse.by} of hookproxy.toml"
+            rule = f"the permission rule {refuse.by} of {refuse.where}"
             return f"Blocked by {rule}{_because(reason)} The tool was not run."
         case Ground.LIMIT:
             time = f"{refuse.retry_after} second{'s' * (refuse.retry_after != 1)}"
             wait = f"Try again in {time}." if refuse.retry_after else "Do not try again in this session."
-            return f"Blocked by {refuse.by} of hookproxy.toml: {reason}. The tool was not run. {wait}"
+            return f"Blocked by {refuse.by} of {refuse.where}: {reason}. The tool was not run. {wait}"
         case _:
             assert_never(refuse.ground)
     return f"Blocked: {refuse.by} requires confirmation by the user{_because(reason)} {rule}"

@@ -27,6 +27,7 @@ class Greeting:
         self._initialized = False
         self._version = ""
         self._meta: Members = {}
+        self._calls = False
 
     @property
     def may_ask(self) -> bool:
@@ -47,22 +48,26 @@ class Greeting:
         """The agent has ended the handshake."""
         self._initialized = True
 
-    @property
-    def own_meta(self) -> Members | None:
+    def own_meta(self, at_hand: Members | None) -> Members | None:
         """What `params._meta` of a request of ours to the server has to hold; None: none can be made yet.
 
-        In the stateless era: what the agent's last judged call said of protocol and agent. We can do nothing for the
-        server, whatever the agent can.
+        In the stateless era: what the call `at_hand` says of protocol and agent; where there is none, what the agent's
+        last judged call said. We can do nothing for the server, whatever the agent can. An agent that calls before its
+        handshake is over shall not be rid of its guard: a server that takes its call takes ours.
         """
-        if self._meta:
-            return {**self._meta, calls.CAPABILITIES_KEY: msgspec.Raw(b"{}")}
-        return {} if self._initialized and self._version else None
+        meta = self._meta if at_hand is None else _carried(at_hand)
+        if meta:
+            return {**meta, calls.CAPABILITIES_KEY: msgspec.Raw(b"{}")}
+        return {} if self._calls or (self._initialized and self._version) else None
 
     def speaks(self, meta: Members) -> None:
         """`params._meta` of a request that counts: in which era, and as whom, the agent speaks now."""
-        stateless = calls.PROTOCOL_VERSION_KEY in meta
-        carried = (calls.PROTOCOL_VERSION_KEY, calls.CLIENT_INFO_KEY)
-        self._meta = {key: meta[key] for key in carried if key in meta} if stateless else {}
+        self._meta = _carried(meta)
+
+    def judged(self, meta: Members) -> None:
+        """`params._meta` of a tool call that is judged."""
+        self._calls = True
+        self.speaks(meta)
 
     def request(self, meta: Members) -> None:
         """`params._meta` of any other request."""
@@ -86,6 +91,13 @@ class Greeting:
         """`params._meta` of a tool call: it opens a session of an agent that greets nobody, too."""
         self.request(meta)
         self.opened = True
+
+
+def _carried(meta: Members) -> Members:
+    """What a request of ours says of protocol and agent, as one with this `_meta` does; nothing in the older era."""
+    if calls.PROTOCOL_VERSION_KEY not in meta:
+        return {}
+    return {key: meta[key] for key in (calls.PROTOCOL_VERSION_KEY, calls.CLIENT_INFO_KEY) if key in meta}
 
 
 def offers_form(capabilities: bytes | msgspec.Raw | None) -> bool:

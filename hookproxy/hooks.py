@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -12,6 +13,7 @@ from . import aliases, legible, policy
 from .aside import Report
 from .decision import Comments, Decision, Ground, Proceed, Question, Refuse
 from .dialects.base import Group
+from .errors import ConfigError
 from .groups import Chosen, Groups
 from .model import SILENT, Event, Occasion, Statement, Tool, Verdict
 from .permissions import Permissions
@@ -44,8 +46,10 @@ class Hooks:
         environ: Mapping[str, str],
         trust: Trust | None = None,
     ) -> None:
+        """Raises ConfigError for a hook that would lead past what is managed."""
         self.groups = Groups(groups, server, settings.aliases)
         self._benches = _benches(groups, settings, server, self.groups)
+        check_errands(groups, settings)
         self.environ = environ
         self._settings = settings
         self._trust = trust
@@ -98,7 +102,7 @@ class Hooks:
             return self.environ
         from .managed import SCREEN, environment
 
-        return environment(self.environ, SCREEN)
+        return environment(self.environ, SCREEN, at_home=True)
 
     def prompter_trouble(self, managed: bool) -> str:
         """Why the prompter must not run, in one sentence without a full stop; empty: it may."""
@@ -183,10 +187,12 @@ class Hooks:
     async def after(self, occasion: Occasion, heard: list[Statement]) -> Comments:
         """Ask the PostToolUse or PostToolUseFailure hooks of all groups; else as `before`."""
         comments = Comments()
-        for chosen in self.groups.choose(occasion.event, occasion.tool):
-            occasion = chosen.shown(occasion)
-            said = await self._turns.ask(chosen.group, chosen.applying(occasion), occasion, heard)
-            comments = policy.merge_comments(comments, policy.comments(said, self._settings, chosen.group.on_trouble))
+        for bench in self._benches:
+            known = _known_to(bench, occasion)
+            for chosen in bench.groups.choose(occasion.event, occasion.tool):
+                known, rule = chosen.shown(known), chosen.group.on_trouble
+                said = await self._turns.ask(chosen.group, chosen.applying(known), known, heard)
+                comments = policy.merge_comments(comments, policy.comments(said, self._settings, rule))
         return comments
 
     async def at(self, occasion: Occasion, only_told: bool = False) -> list[Statement]:
@@ -195,9 +201,11 @@ class Hooks:
         `only_told`: those that may answer a question of the server are asked elsewhere.
         """
         heard: list[Statement] = []
-        for chosen in self.groups.at(occasion):
-            if not (only_told and chosen.answers):
-                heard += await self.asked(chosen, occasion)
+        for bench in self._benches:
+            known = _known_to(bench, occasion)
+            for chosen in bench.groups.at(occasion):
+                if not (only_told and chosen.answers):
+                    heard += await self.asked(chosen, known)
         return heard
 
     async def asked(self, chosen: Chosen, occasion: Occasion) -> list[Statement]:
@@ -243,6 +251,29 @@ def _benches(groups: Sequence[Group], settings: Settings, server: str, whole: Gr
     users = Groups([one for one in groups if not one.managed], server, settings.aliases)
     managed = Groups([one for one in groups if one.managed], server, ruling.aliases)
     return (Permissions(users, settings), Permissions(managed, ruling, managed=True))
+
+
+def check_errands(groups: Sequence[Group], settings: Settings) -> None:
+    """Nobody judges the call that a hook is: no user's hook is one that the administrator wants judged.
+
+    Raises ConfigError.
+    """
+    for spec in (spec for group in groups if not group.managed for spec in group.hooks if spec.type == "mcp_tool"):
+        last = _benches(groups, settings, spec.server, Groups(groups, spec.server, settings.aliases))[-1]
+        if last.managed and last.concern(spec.tool):
+            why = f"calls the tool {spec.tool}, whose calls managed hooks or rules judge, and nobody judges a hook's"
+            raise ConfigError(spec.source, why, "ask a command or a worker instead")
+
+
+def _known_to(bench: Permissions, occasion: Occasion) -> Occasion:
+    """The occasion by the names that this layer's hooks know: no user's alias holds for managed ones."""
+    if not bench.managed or not (occasion.alias or bench.groups.aliases):
+        return occasion
+    alias = None
+    with suppress(ValueError):  # what two sides would take for different things goes by the server's names
+        occasion = replace(occasion, arguments=aliases.sent(occasion.alias, occasion.arguments), alias=None)
+        alias = bench.groups.alias(occasion.tool, occasion.arguments)
+    return replace(occasion, alias=alias, arguments=aliases.told(alias, occasion.arguments))
 
 
 def _both(earlier: Question | None, question: Question | None, managed: bool) -> Question | None:

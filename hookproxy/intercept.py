@@ -190,7 +190,7 @@ async def _forwarded(case: Case, decision: Proceed) -> bytes | None:
         delivery = await _commented(case, answer, decision, line if rounds < _MOST_ROUNDS else b"")
         if delivery.next_round:
             rounds, line = rounds + 1, delivery.next_round
-        elif delivery.repeats > case.record.repeats:
+        elif delivery.repeats > case.record.repeats and isinstance(desk.hooks.counted(decision, call.tool), Proceed):
             case.record.repeats += 1
         else:
             return delivery.line
@@ -203,7 +203,7 @@ async def _forwarded(case: Case, decision: Proceed) -> bytes | None:
 def _is_read(case: Case, decision: Proceed) -> bool:
     """Somebody wants to know what the answer says, or has to be told with it. Rounds of a call must be followed."""
     desk, call = case.desk, case.call
-    return bool(decision.feedback or desk.audit.path or call.stateless or desk.hooks.groups.hears_outcome(call.tool))
+    return bool(decision.feedback or desk.audit.told or call.stateless or desk.hooks.groups.hears_outcome(call.tool))
 
 
 async def _ended(case: Case, ending: Ending) -> bytes | None:

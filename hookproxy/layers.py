@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from .aliases import Alias
 from .dialects.base import Group
+from .errors import ConfigError
 from .model import HookSpec
 from .settings import OnAsk, OnTrouble, Settings
 from .sources import Layer, Managed
@@ -43,7 +44,8 @@ T = TypeVar("T")
 def joined(given: Layer, managed: Sequence[Layer]) -> tuple[Settings, tuple[Group, ...], tuple[str, ...], Managed]:
     """What a user's layer comes to under the administrator's, of which there is at least one: all that is configured.
 
-    The settings, the groups in their order, what start-up says, and what is managed.
+    The settings, the groups in their order, what start-up says, and what is managed. Raises ConfigError for hooks of
+    the user's that could undo it.
     """
     ruling = _ruling(managed)
     settings, notes = _held(given, ruling)
@@ -169,6 +171,12 @@ def _groups(given: Layer, ruling: Layer, only: str) -> tuple[tuple[Group, ...], 
     """The user's groups as they may run, and what is to be said about that; `only` is who wants no others, if any."""
     if only:
         return (), [f"{group.source}: its hooks are not run: {only} says managed_only" for group in given.groups]
+    for spec in (spec for group in given.groups for spec in group.hooks if spec.type == "python"):
+        raise ConfigError(
+            spec.source,
+            "is a Python function: it would run in hookproxy's own process, where it could switch off what is managed",
+            'as a program of its own it may run: type = "worker", or a command',
+        )
     if "on_trouble" not in ruling.given:
         return given.groups, []
     floor = _Floor(ruling.settings.on_trouble, ruling.given["on_trouble"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import resource
 import select
 import stat
 from contextlib import suppress
@@ -17,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from .chains import Tail, continued, line_hash, predecessor, rotations, tail_of
+from .chains import LAST, Tail, continued, line_hash, predecessor, rotations, tail_of
 
 PATIENCE: Final = 1.0
 """Seconds that are waited for the lock, once: a turn takes 0.1 ms, but who has it may get no processor meanwhile."""
@@ -27,6 +28,7 @@ IMPATIENCE: Final = 0.005
 
 _NAP: Final = 0.0005  # seconds between two looks at the lock: some turns
 _FLAGS: Final = os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_ROOM: Final = 1024 * 1024  # bytes that a file must be allowed to grow: more than nearly all lines have
 _CHAINED: Final = 160  # bytes that a chain adds to a line
 _OWN: Final = 0o600  # arguments may hold secrets: for their owner alone
 _SHARED: Final = 0o660  # for the group of the folder
@@ -77,6 +79,17 @@ class Ledger:
             self._unlock()
         else:
             self._open()
+        if self._regular:
+            self._check_room()
+
+    def _check_room(self) -> None:
+        """Else the first call of each process would run, and only then be found to leave no line."""
+        limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+        if limit != resource.RLIM_INFINITY and os.fstat(self._fd).st_size + _ROOM > limit:
+            raise OSError(errno.EFBIG, f"may not grow over {limit} bytes: ulimit -f says so")
+        space = os.fstatvfs(self._fd)
+        if space.f_blocks and not (space.f_bavail if os.geteuid() else space.f_bfree):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def append(self, line: bytes) -> None:
         """Append a line with its end, a JSON object. Raises OSError; a part of it may be in the file then."""
@@ -136,7 +149,8 @@ class Ledger:
         before = predecessor(self._path)
         if not before:
             return tail
-        fd = os.open(before, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        links = 0 if self._ways.follows else os.O_NOFOLLOW  # of a file that was a link, the link has the number
+        fd = os.open(before, os.O_RDONLY | links | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             previous = tail_of(fd, os.fstat(fd).st_size).previous
         finally:
@@ -148,6 +162,9 @@ class Ledger:
         last = max(rotations(self._path), default=0)
         if self._ways.chain:
             last = max(last, continued(self._fd))  # that file may have been put away, and its name is taken for ever
+        if last >= LAST:  # whoever may create files here can make one with that number
+            self.stuck = f"{self._path}.{last} has the last number that there is"
+            return False
         try:
             os.rename(self._path, f"{self._path}.{last + 1}")
         except OSError as problem:  # a folder that others own, such as /var/log

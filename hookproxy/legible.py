@@ -125,10 +125,10 @@ def _compact_members(raw: bytes) -> dict[str, msgspec.Raw] | None:
     """The members of an object in which nothing is spelled with blanks, and nothing has twins; None for any other."""
     try:
         found = _OBJECT.decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        size = 3 * len(found) + sum(map(len, found)) + sum(map(len, found.values())) + max(len(found), 1) + 1
+        return found if size == len(raw) and _are_compact(found.values()) else None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # of this look: other readers go deeper
         return None
-    size = 3 * len(found) + sum(map(len, found)) + sum(map(len, found.values())) + max(len(found), 1) + 1
-    return found if size == len(raw) and _are_compact(found.values()) else None
 
 
 def _are_compact(values: Collection[msgspec.Raw]) -> bool:

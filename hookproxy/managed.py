@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
@@ -26,11 +27,14 @@ PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SCREEN: Final = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
 """Variables without which no prompter finds the person."""
 
+_NO_HOME: Final = "/nonexistent"  # as Debian calls it; nobody but root could make it
 _ROOT: Final = 0  # the user who owns what nobody else may change
 _OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 _MOST_LINKS: Final = 40  # on the way to a file, as the system itself follows
 _FOLDER: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # no pipe to wait for
+
+_OF_SERVER: Final = re.compile(r"mcp__[^*.\[(]")  # and not a pattern in its place
 
 ReadLayer = Callable[[str, Surroundings], Layer]
 """What one file of ours configures, as `config.layer`."""
@@ -40,15 +44,17 @@ def layers(folder: str, layer: ReadLayer, environ: Mapping[str, str]) -> Sequenc
     """What `managed.toml` and `managed.d/*.toml`, by name, in the folder configure. Raises ConfigError."""
     if not _is_there(folder):
         return ()
-    clean = environment(environ)
+    clean = environment(environ, at_home=True)
     around = Surroundings(clean, folder, read)
     return [_checked(layer(path, around), clean) for path in _files(folder)]
 
 
-def environment(environ: Mapping[str, str], allowed: Sequence[str] = ()) -> dict[str, str]:
+def environment(environ: Mapping[str, str], allowed: Sequence[str] = (), *, at_home: bool = False) -> dict[str, str]:
     """What managed hooks inherit: nothing of the user's, for any variable may make a program do something else.
 
-    `allowed` are names of variables that the administrator wants from the user.
+    So may what lies in the user's home folder: Python starts with usercustomize.py, git with .gitconfig. `at_home`:
+    the folder is told, for files and for the program that finds the person's screen. `allowed` are names of variables
+    that the administrator wants from the user.
     """
     import pwd
 
@@ -58,7 +64,14 @@ def environment(environ: Mapping[str, str], allowed: Sequence[str] = ()) -> dict
     except KeyError:  # an account without a name
         name, home = str(os.getuid()), "/"
     kept = {key: value for key, value in environ.items() if key in allowed}
-    return {**kept, "PATH": PATH, "HOME": home, "USER": name, "LOGNAME": name, "LANG": "C.UTF-8"}
+    return {
+        **kept,
+        "PATH": PATH,
+        "HOME": home if at_home else _NO_HOME,
+        "USER": name,
+        "LOGNAME": name,
+        "LANG": "C.UTF-8",
+    }
 
 
 def _files(folder: str) -> Iterator[str]:
@@ -207,14 +220,16 @@ def _check_owner(path: str, state: os.stat_result) -> None:
 
 def _checked(layer: Layer, environ: Mapping[str, str]) -> Layer:
     """The layer, if all programs and scripts that its hooks are certain to start are root's. Raises ConfigError."""
-    for group in layer.groups:
-        for spec in group.hooks:
-            for program in of_hook(spec, environ).programs:
-                _check_program(program, spec.source)
+    notes: list[str] = []
+    for spec in (spec for group in layer.groups for spec in group.hooks):
+        files = of_hook(spec, environ)
+        for program in files.programs:
+            _check_program(program, spec.source)
+        notes += [f"{spec.source} starts {one}: nobody looks whether that is root's" for one in files.composed]
     if layer.settings.prompter:
         program = find(layer.settings.prompter[0], os.path.dirname(layer.source), environ)
         _check_program(program, f"{layer.source}: on_ask_fallback")
-    return replace(layer, notes=(*layer.notes, *_of_names(layer)))
+    return replace(layer, notes=(*layer.notes, *notes, *_of_names(layer)))
 
 
 def _check_program(path: str, source: str) -> None:
@@ -231,9 +246,15 @@ def _check_program(path: str, source: str) -> None:
 
 
 def _of_names(layer: Layer) -> Iterator[str]:
-    """A sentence for each rule that hangs on the server's name, which whoever starts it chooses."""
-    text = "hangs on the server's name, which --name changes: write the tool's own name"
-    for kind in ("deny", "ask"):
-        for number, rule in enumerate(getattr(layer.settings, kind)):
-            if rule.startswith("mcp__") and not rule.startswith("mcp__*__"):
-                yield f"{layer.source}: permissions.{kind}[{number}] {rule!r} {text}"
+    """A sentence for each rule, limit and matcher that hangs on the server's name, which whoever starts it chooses."""
+    settings = layer.settings
+    named = [
+        (f"{layer.source}: permissions.{kind}[{number}]", rule)
+        for kind in ("deny", "ask", "allow")
+        for number, rule in enumerate(getattr(settings, kind))
+    ]
+    named += [(f"{layer.source}: {limit.by}", limit.tool) for limit in settings.limits]
+    named += [(f"{spec.source}: its matcher", spec.matcher) for group in layer.groups for spec in group.hooks]
+    for place, text in named:
+        if _OF_SERVER.search(text):
+            yield f"{place} {text!r} hangs on the server's name, which --name changes: write the tool's own name"

@@ -28,6 +28,7 @@ class Permissions:
         self.limits = _limits(settings)
         self.groups = groups
         self.managed = managed
+        self._where = "what is managed" if managed else "hookproxy.toml"
         self._allowed: dict[str, Callable[[str, bytes], bool]] = {}
         self._allowed_tools: set[str] = set()
 
@@ -39,9 +40,9 @@ class Permissions:
         """What the configuration's rules and limits make of a call that hooks let go, on its final arguments."""
         ruling = _judged(self.rules, self.groups, occasion) if self.rules is not None else None
         if ruling is not None and ruling.permission is Permission.DENY:
-            return Refuse(ruling.rule, "", ground=Ground.RULE, feedback=proceed.feedback)
+            return Refuse(ruling.rule, "", ground=Ground.RULE, feedback=proceed.feedback, where=self._where)
         if self.limits is not None and (reached := self.limits.reached(self.groups.names(occasion.tool))):
-            return _over(reached, proceed)
+            return _over(reached, proceed, self._where)
         if ruling is None:
             return proceed
         if ruling.permission is Permission.ASK:
@@ -52,7 +53,7 @@ class Permissions:
     def counted(self, proceed: Proceed, tool: str) -> Decision:
         """Count a call of this tool that is about to be forwarded, against all limits that are about it."""
         reached = self.limits.spend(self.groups.names(tool)) if self.limits is not None else None
-        return proceed if reached is None else _over(reached, proceed)
+        return proceed if reached is None else _over(reached, proceed, self._where)
 
     def allow(self, occasion: Occasion) -> bool:
         """A person, or a rule that a hook added, has allowed the call for this session."""
@@ -101,7 +102,7 @@ def _judged(rules: Rules, groups: Groups, occasion: Occasion) -> Ruling | None:
     return max(ruled, key=lambda one: one.permission, default=None)
 
 
-def _over(reached: Reached, proceed: Proceed) -> Refuse:
+def _over(reached: Reached, proceed: Proceed, where: str) -> Refuse:
     limit = reached.limit
     return Refuse(
         limit.by,
@@ -110,6 +111,7 @@ def _over(reached: Reached, proceed: Proceed) -> Refuse:
         ground=Ground.LIMIT,
         feedback=proceed.feedback,
         retry_after=reached.retry_after,
+        where=where,
     )
 
 

@@ -22,7 +22,7 @@ from .clerks import Clerk, Clerks
 from .decision import Refuse
 from .effects import Elicited, FromAgent, FromServer
 from .elicitations import Elicitations
-from .errands import Errands
+from .errands import AT_HAND, Errands
 from .following import Following
 from .held import Held
 from .hooks import Hooks
@@ -142,6 +142,7 @@ class Proxy:
 
     async def _see_through(self, call: Call) -> None:
         """One call's task. Whatever happens in it ends this call alone, and never lets it pass unjudged."""
+        AT_HAND.set(None if isinstance(call, Poll) else call.meta)
         try:
             await (self._following.see_through(call) if isinstance(call, Poll) else intercept(call, self))
         except Exception as defect:  # the task's boundary: fail closed, and say so

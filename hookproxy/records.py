@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -160,18 +161,37 @@ def moment(time: str) -> datetime | None:
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
-def open_file(path: str) -> BinaryIO:
-    """The audit file, to be read from its beginning. Raises UserError, which names it."""
+def open_file(path: str, flags: int = 0) -> BinaryIO:
+    """The audit file, to be read from its beginning; `flags` beside those of reading. Raises UserError, naming it."""
     try:
         if os.path.isdir(path):
             raise UserError(f"{path}: is a folder, not a file", "name an audit file in it")
-        return open(path, "rb", buffering=0)
+        return open(path, "rb", buffering=0, opener=lambda name, reading: os.open(name, reading | flags))
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file", "an audit begins with the first judged call") from None
     except OSError as problem:
         raise UserError(f"{path}: cannot be read: {problem.strerror}", look(path, problem)) from None
     except ValueError:
         raise UserError(f"{path!r}: is not a path: a NUL character is in it", "take it out") from None
+
+
+def open_older(path: str) -> BinaryIO:
+    """A file that is found beside an audit's, by its name. Raises UserError, also where it is no ordinary one.
+
+    Whoever may create files there may have put a pipe there, or a link to what never ends.
+    """
+    file = None if _is_special(path) else open_file(path, os.O_NONBLOCK)
+    if file is None or not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        raise UserError(f"{path}: is no ordinary file", "the audit wrote no such file: move it away")
+    return file
+
+
+def _is_special(path: str) -> bool:
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 @contextmanager

@@ -52,6 +52,8 @@ class Redaction(msgspec.Struct, frozen=True):
     def _value(self, value: object) -> object:
         if isinstance(value, str):
             return self.text(value)
+        if isinstance(value, msgspec.Raw):  # a number, as it was spelled
+            return value if self.text(number := bytes(value).decode()) == number else MARK
         if isinstance(value, list):
             return [self._value(item) for item in value]
         if not isinstance(value, dict):

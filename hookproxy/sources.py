@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct, field
 
 from .dialects.base import Group
-from .errors import ConfigError, look
+from .errors import ConfigError, UserError, look
 from .settings import Settings
 
 Stamp = tuple[int, int, int, int, int]
@@ -86,6 +86,16 @@ class Surroundings(Struct, frozen=True):
         except ValueError:
             raise ConfigError(repr(path), "is not a path: a NUL character is in it", hint or "take it out") from None
         return seen.raw
+
+
+def store_path(environ: Mapping[str, str], home: str) -> str:
+    """Where it is remembered what is trusted. Raises UserError where there is no home folder."""
+    folder = environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(folder):  # a relative one is to be ignored, says the XDG specification
+        if not home:
+            raise UserError("there is no place to remember what is trusted", "set HOME or XDG_STATE_HOME")
+        folder = os.path.join(home, ".local", "state")
+    return os.path.join(folder, "hookproxy", "trust.json")
 
 
 class Layer(Struct, frozen=True):

@@ -94,7 +94,7 @@ class Switchboard:
             if "id" in members and "method" in members:
                 method = calls.method(members)
                 self.note(members, method)
-                if method == calls.METHOD:
+                if method == calls.METHOD and "params" in members:
                     self._judged_names.note(bytes(wire.fields(bytes(members["params"])).get("name", b"")), False)
 
     def is_taken(self, key: bytes) -> bool:
@@ -162,7 +162,7 @@ class Switchboard:
         except (wire.Unreadable, wire.TwinKeys) as problem:
             return effects.Refused(f"The tool call cannot be judged: {problem}.", request.id)
         self.calls[key] = call
-        self.greeting.speaks(call.meta)
+        self.greeting.judged(call.meta)
         return effects.StartCall(call)
 
     def _is_judged(self, request: calls.Request) -> bool:

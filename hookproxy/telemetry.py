@@ -34,6 +34,9 @@ QUEUE: Final = 2048
 """Spans that wait for the collector at most; more are dropped."""
 
 _LONGEST: Final = 256  # characters of a name: agents choose those of tools, and ids
+_LONGEST_STATE: Final = (
+    512  # characters: what W3C asks of all. A web hook's server refuses a request with too long ones
+)
 _NAMES: Final = 200  # different tools in metrics: each is a series that the collector keeps
 _OTHER: Final = "_OTHER"
 _SECONDS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)  # by the conventions
@@ -87,7 +90,8 @@ class Collector:
 
     def begin(self, told: Told, call: Call) -> Span:
         """A call has come: its span continues the trace that the agent names in `params._meta`."""
-        carrier = {name: text for name in ("traceparent", "tracestate") if (text := _meta(call, name))}
+        said = {name: _meta(call, name) for name in ("traceparent", "tracestate")}
+        carrier = {name: text for name, text in said.items() if 0 < len(text) <= _LONGEST_STATE}
         tool = told.tool[:_LONGEST]
         span = self._tracer.start_span(
             f"tools/call {tool}",

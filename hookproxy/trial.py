@@ -56,7 +56,7 @@ OF_NO_TOOL: Final = frozenset({Event.SESSION_START, Event.SESSION_END})
 _META: Final = {PROTOCOL_VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {"elicitation": {}}}
 """Of an agent that can ask: a call that needs a person's consent then ends with the question."""
 
-_BY: Final = {Ground.RULE: "the permission rule {0.by}", Ground.LIMIT: "{0.by} of hookproxy.toml"}
+_BY: Final = {Ground.RULE: "the permission rule {0.by}", Ground.LIMIT: "{0.by} of {0.where}"}
 """Who refuses, where it is no hook."""
 
 _TROUBLES: Final = frozenset({Ground.TROUBLE, Ground.FAILED_CLOSED})

@@ -3,8 +3,9 @@
 A file is opened once: what is hashed is what was read from that descriptor. Before each run of a hook its files are
 looked at, and hashed again where they are not the same any more; after the run they must still be what they were, or
 what it said is trouble that blocks. So a file that is swapped for the moment of the start, and back, is found out, for
-nobody sets back the time at which a file's entry changed. What is left: a folder or a link on the way to it that is
-swapped and back while a hook starts; what scripts import or run by themselves; programs that belong to the system; and
+nobody sets back the time at which a file's entry changed. What is left: a folder or a link on the way to it, or a new
+module beside it, that is there only while a hook starts; what scripts run by themselves, or load otherwise than by
+Python's import from their own folder, compiled modules in `__pycache__` too; programs that belong to the system; and
 the store itself, which whoever may write in the state folder can write, an agent with a file tool too. Where agents may
 write there, guards belong into the administrator's files.
 """
@@ -20,13 +21,15 @@ from hashlib import sha256
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from . import scripts
 from .dialects.base import Group
 from .errors import ConfigError, look
+from .imports import modules
 from .model import HookSpec
-from .sources import Layer, Seen, Stamp, Surroundings, stamp_of
-from .truststore import Entry, read_store, store_path
+from .sources import Layer, Seen, Stamp, Surroundings, stamp_of, store_path
+from .truststore import Entry, read_store
 
 LONGEST: Final = 64 * 1024 * 1024  # bytes of a file that is hashed: more than any script, and most programs
 _OPEN: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # a pipe is not waited for
@@ -44,6 +47,10 @@ class Covered(Struct):
     """By the hook's identity as an object: its files."""
     prompter: tuple[str, ...] = ()
     """The files of the program that asks the person."""
+    absent: list[str] = field(default_factory=list)
+    """Where nothing may appear: PATH leads there first. They stand among the files of the hooks that they concern."""
+    imports: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Folders in which no other module may appear, as of `scripts.Files`. They, too, stand among the files of hooks."""
     unknown: list[str] = field(default_factory=list)
     """What is run besides and cannot be covered, in a few words each."""
 
@@ -53,7 +60,8 @@ def covered(layer: Layer, groups: Sequence[Group], around: Surroundings) -> Cove
 
     As far as can be told. What is managed is root's, and left out.
     """
-    found, environ = Covered(), around.environ
+    found, environ = Covered(), dict(around.environ)
+    environ["CLAUDE_PROJECT_DIR"] = environ.get("CLAUDE_PROJECT_DIR") or around.cwd  # as hooks get it
     if layer.source:
         found.files[layer.source] = layer.source
         prompter = scripts.of_command(layer.settings.prompter, os.path.dirname(layer.source), environ)
@@ -78,7 +86,11 @@ def _add(found: Covered, name: str, files: scripts.Files) -> list[str]:
         found.files.setdefault(path, name)
     found.unknown += files.unknown
     found.unknown += [f"{path}, which belongs to the system" for path in files.programs if path not in paths]
-    return paths
+    absent = [path for path in files.absent if not _is_systems(f"{os.path.dirname(path)}/")]
+    found.absent += absent
+    for folder, names in files.imports.items():
+        found.imports[folder] = found.imports.get(folder, frozenset()) | names
+    return [*paths, *absent, *files.imports]
 
 
 def _is_systems(path: str) -> bool:
@@ -124,6 +136,11 @@ def _stamp(path: str) -> Stamp | None:
         return None
 
 
+def _listed(paths: Sequence[str]) -> Stamp:
+    """What tells these files from others by their names."""
+    return (int.from_bytes(sha256("\0".join(paths).encode(errors="surrogateescape")).digest(), "big"), 0, 0, 0, 0)
+
+
 # --- at start-up ---
 
 
@@ -139,6 +156,9 @@ def trusted(groups: Sequence[Group], given: Layer, around: Surroundings) -> Trus
         known[path] = seen.stamp if seen else None
         if problem := _problem(path, seen, entries):
             problems.append((problem, name))
+    known = {path: _stamp(path) for path in found.absent} | known
+    for folder, imported in found.imports.items():
+        known[folder] = _listed([path for path in modules(folder, imported) if path in found.files])
     problems += _missing(found, entries)
     if problems:
         names = " ".join(dict.fromkeys(name for _, name in problems))
@@ -178,7 +198,7 @@ class Mark(Struct, frozen=True):
     trouble: str = ""
     """Why the hook must not run, in one sentence without a full stop."""
     touched: bool = False
-    """Some file was written or replaced since the last time, with the same content: what runs already may be older."""
+    """Some file was written or replaced since this hook's last time, with the same content: what runs may be older."""
 
 
 class Trust:
@@ -188,40 +208,56 @@ class Trust:
         self._store = store
         self._known = known
         self._found = found
+        self._last = {id_: tuple(known[path] for path in paths) for id_, paths in found.of_hooks.items()}
+
+    @property
+    def covered(self) -> Covered:
+        """What it watches."""
+        return self._found
 
     def mark(self, spec: HookSpec) -> Mark:
         """Look at the hook's files, and hash again those that are not the same as before."""
-        return self._mark(self._found.of_hooks.get(id(spec), ()))
+        one = self._mark(self._found.of_hooks.get(id(spec), ()))
+        if one.trouble:
+            return one
+        before, self._last[id(spec)] = self._last.get(id(spec)), one.stamps
+        return replace(one, touched=before is not None and before != one.stamps)
 
     def prompter_trouble(self) -> str:
         """Why the user's prompter must not run, in one sentence without a full stop; empty: it may."""
         return self._mark(self._found.prompter).trouble
 
     def _mark(self, paths: Sequence[str]) -> Mark:
-        touched = False
         for path in paths:
-            if _stamp(path) != self._known[path]:
-                if trouble := self._again(path):
-                    return Mark((), trouble)
-                touched = True
-        return Mark(tuple(self._known[path] for path in paths), touched=touched)
+            if self._stamp(path) != self._known[path] and (trouble := self._again(path)):
+                return Mark((), trouble)
+        return Mark(tuple(self._known[path] for path in paths))
 
     def trouble_since(self, mark: Mark, spec: HookSpec) -> str:
         """Why what a hook said that began at this mark does not count; empty: its files are the same."""
-        now = tuple(map(_stamp, self._found.of_hooks.get(id(spec), ())))
+        now = tuple(map(self._stamp, self._found.of_hooks.get(id(spec), ())))
         return "" if now == mark.stamps else "had a file of its own changed while it ran, so that what ran is not known"
 
     def _again(self, path: str) -> str:
-        hint = f"hookproxy trust {self._found.files[path]} shows what it is now"
+        hint = f"hookproxy trust {self._found.files.get(path, 'FILE')} shows what it is now"
+        beside = modules(path, self._found.imports[path]) if path in self._found.imports else None
         try:
-            seen = read(path)
-            problem = _problem(path, seen, read_store(self._store))
+            entries, seen = read_store(self._store), None
+            if beside is None:
+                seen = read(path)
+                problem = _problem(path, seen, entries)
+            else:
+                problem = next(filter(None, (_problem(one, read(one), entries) for one in beside)), "")
         except ConfigError as error:
             return f"is not run, for {error.message}"
         if problem:
             return f"is not run, for {problem.replace(': ', ' ', 1)}: {hint}"
-        self._known[path] = seen.stamp if seen else None
+        self._known[path] = _listed(beside) if beside is not None else seen.stamp if seen else None
         return ""
+
+    def _stamp(self, path: str) -> Stamp | None:
+        names = self._found.imports.get(path)
+        return _stamp(path) if names is None else _listed(modules(path, names))
 
     @contextmanager
     def importing(self) -> Iterator[None]:
@@ -236,5 +272,5 @@ class Trust:
         finally:
             sys.pycache_prefix, sys.dont_write_bytecode = before
         for path, stamp in self._known.items():
-            if _stamp(path) != stamp and (trouble := self._again(path)):
+            if self._stamp(path) != stamp and (trouble := self._again(path)):
                 raise ConfigError(path, trouble, "try again: it has been changed just now")

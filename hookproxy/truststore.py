@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import stat
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Final
@@ -38,16 +36,6 @@ class Entry(Struct, frozen=True):
     """It is a hook file, or one of ours: where it is not read any more, guards are missing."""
 
 
-def store_path(environ: Mapping[str, str], home: str) -> str:
-    """Where the store is. Raises UserError where there is no home folder."""
-    folder = environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(folder):  # a relative one is to be ignored, says the XDG specification
-        if not home:
-            raise UserError("there is no place to remember what is trusted", "set HOME or XDG_STATE_HOME")
-        folder = os.path.join(home, ".local", "state")
-    return os.path.join(folder, "hookproxy", "trust.json")
-
-
 def read_store(path: str) -> dict[str, Entry]:
     """What is trusted, by path; nothing where there is no store. Raises ConfigError for one that others may write."""
     try:
@@ -62,6 +50,8 @@ def read_store(path: str) -> dict[str, Entry]:
         if not stat.S_ISREG(os.fstat(opened).st_mode):
             raise ConfigError(path, "is no regular file", "move it away, and trust again")
         raw = file.read()
+    import json  # 2 ms, for those who have a store
+
     try:
         document = json.loads(raw)
         return {name: _entry(entry) for name, entry in document["files"].items()}
@@ -112,6 +102,9 @@ def _lock(folder: str) -> int:
 
 def _write(path: str, entries: Mapping[str, Entry]) -> None:
     """The old store, or the new one whole, and readable by nobody else. Raises UserError."""
+    import json
+    import tempfile  # 6 ms, for `hookproxy trust`
+
     left, files = _MOST_TEXT, {}
     for name, entry in entries.items():
         left -= len(entry.text or "")

@@ -16,7 +16,9 @@ def board() -> Switchboard:
     return Switchboard(lambda tool: tool == "danger")
 
 
-@pytest.mark.parametrize("batch", [b"[%b]\n" % CALL, b"[%b,%b]\n" % (PING, CALL), b"[%b" % PING, b"[1,{}]\n"])
+@pytest.mark.parametrize(
+    "batch", [b"[%b]\n" % CALL, b"[%b,%b]\n" % (PING, CALL), b"[%b" % PING, b"[1,{}]\n", b"\v[%b]\n" % PING]
+)
 def test_a_batch_with_a_call_or_without_sense_is_refused(board: Switchboard, batch: bytes) -> None:
     assert isinstance(board.from_agent(batch), Refused)
 

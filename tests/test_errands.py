@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from hookproxy.calls import OURS
+from hookproxy.effects import Dropped
 from hookproxy.model import Event, HookSpec
 from hookproxy.settings import OnTrouble, Settings
 from tests.rig import DIRECT, PATIENCE, Rig, group, hook, rig
@@ -94,6 +95,19 @@ async def test_in_the_stateless_era_the_errand_speaks_as_the_agent_does_and_offe
         assert await one.server.line() == asked
 
 
+async def test_an_errand_speaks_as_its_own_call_and_not_as_one_that_came_meanwhile() -> None:
+    def asked(number: int, version: str) -> bytes:
+        meta = {**MODERN, "io.modelcontextprotocol/protocolVersion": version}
+        params = {"name": "write", "arguments": {}, "_meta": meta}
+        return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}).encode() + b"\n"
+
+    async with rig(group(asks())) as one:
+        await one.agent.send(asked(1, "2026-07-28") + asked(2, "nonsense") + call(3))
+        said = [(await one.server.message())["params"].get("_meta", {}) for _ in range(3)]
+    versions = [meta.get("io.modelcontextprotocol/protocolVersion", "") for meta in said]
+    assert sorted(versions) == ["", "2026-07-28", "nonsense"]
+
+
 async def test_after_a_call_the_tool_may_comment_on_its_result() -> None:
     comment = {"hookSpecificOutput": {"hookEventName": "PostToolUse", "additionalContext": "well done"}}
     async with rig(group(asks(Event.POST_TOOL_USE, input=b'{"all":"${tool_response}"}'))) as one:
@@ -158,14 +172,22 @@ async def test_trouble_blocks_where_the_configuration_says_so() -> None:
         await nothing_more(one)
 
 
-async def test_before_the_handshake_is_over_there_is_nobody_to_ask() -> None:
+@pytest.mark.parametrize("greets", [False, True])
+async def test_an_agent_that_calls_before_its_handshake_is_over_is_not_rid_of_its_guard(greets: bool) -> None:
     async with rig(group(asks())) as one:
+        if greets:
+            await greet(one, initialized=False)
         await one.agent.send(call(1))
-        assert await one.server.line() == call(1)
+        await one.server.send(says(await one.server.message(), DENIES))
+        assert (await one.agent.message())["result"]["isError"]
+        await nothing_more(one)
+
+
+async def test_before_the_handshake_is_over_and_without_a_call_there_is_nobody_to_ask() -> None:
+    async with rig(group(asks(Event.SESSION_START))) as one:
+        await greet(one)
         assert "the server is not connected yet" in one.said[-1]
-        await greet(one, initialized=False)
-        await one.agent.send(call(2))
-        assert await one.server.line() == call(2)
+        assert await one.finish() == (b"", b"")
 
 
 async def test_another_server_cannot_be_asked() -> None:
@@ -210,13 +232,14 @@ async def test_a_server_that_ends_leaves_no_errand_waiting() -> None:
     async with rig(group(asks())) as one:
         await greet(one)
         await one.agent.send(call(1))
-        await one.server.message()
+        errand = await one.server.message()
         one.server.end()
         with anyio.fail_after(PATIENCE):
             await one.server_ended.wait()
             one.proxy.lose_server("exited with status 1")
             said = await one.agent.message()
         assert said["error"]["message"].startswith("The MCP server ended before it answered this call")
+        assert isinstance(one.proxy.board.from_server(says(errand, DENIES)), Dropped), "of whom it left behind"
 
 
 async def test_an_answer_of_many_bytes_is_seen_whole_and_goes_nowhere() -> None:

@@ -14,11 +14,13 @@ from msgspec.structs import replace
 from hookproxy.aliases import Alias
 from hookproxy.decision import Ground, Proceed, Refuse
 from hookproxy.dialects.base import Group
+from hookproxy.errors import ConfigError
 from hookproxy.hooks import Hooks
 from hookproxy.model import Event, Occasion
+from hookproxy.outcomes import NO_OUTCOME
 from hookproxy.policy import governing, unasked
 from hookproxy.settings import OnAsk, OnTrouble, Settings
-from tests.rig import SESSION, frank, frank_group, hook
+from tests.rig import SESSION, frank, frank_group, group, hook
 
 pytestmark = pytest.mark.anyio
 
@@ -182,7 +184,7 @@ async def test_a_managed_hook_runs_in_a_clean_environment(tmp_path: Path) -> Non
     assert await decided(hooks) == Proceed()
     variables = dict(line.split("=", 1) for line in seen.read_text().splitlines())
     assert str(tmp_path) not in variables["PATH"]
-    assert variables["HOME"] != str(tmp_path)
+    assert variables["HOME"] == "/nonexistent"
     assert "LD_EVIL" not in variables
 
 
@@ -198,6 +200,31 @@ async def test_an_alias_of_the_users_hides_nothing_from_managed_hooks_and_rules(
     decision = await decided(of(rewriting, users=users), call)
     assert isinstance(decision, Proceed)
     assert json.loads(decision.arguments or b"") == {"command": "/tmp/x"}  # as its caller knows it, who maps it back
+
+
+async def test_an_alias_of_the_users_hides_nothing_from_managed_hooks_after_a_call(tmp_path: Path) -> None:
+    alias = Alias("write", "Harmless", {"command": "path"})
+    event = Event.POST_TOOL_USE
+    seen = replace(frank(event, noting(tmp_path, event)), matches=lambda name: name == "write")
+    hooks = of(frank_group(seen), managed(seen), users=Settings(aliases=(alias,)))
+    call = replace(CALL, event=event, alias=alias, tool_name="Harmless", arguments=b'{"command":"/etc/passwd"}')
+    call = replace(call, outcome=NO_OUTCOME)
+    with anyio.fail_after(10):
+        await hooks.after(call, [])
+        await hooks.at(call)
+    users, theirs = {"command": "/etc/passwd"}, {"path": "/etc/passwd"}
+    assert told(tmp_path, event) == [users, theirs, users, theirs]
+
+
+def test_no_hook_of_the_users_is_a_call_that_the_administrator_wants_judged() -> None:
+    errand = replace(hook(""), shell="", type="mcp_tool", server="files", tool="die")
+    users = replace(group(errand), source="mine")
+    with pytest.raises(ConfigError, match="calls the tool die, whose calls managed hooks or rules judge"):
+        of(users, ask=("d*",))
+    with pytest.raises(ConfigError, match="calls the tool die"):
+        of(users, managed(frank(PRE)))
+    of(users, deny=("other",))
+    of(replace(users, managed=True), deny=("die",))  # the administrator's own may be one
 
 
 def test_rules_of_both_layers_concern_and_hide_tools() -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from hookproxy.dialects.base import Group
 from hookproxy.model import Event
-from hookproxy.settings import Delivery, OnAsk, OnTrouble, Settings
+from hookproxy.settings import Delivery, Limit, OnAsk, OnTrouble, Per, Settings
 from tests.rig import DIRECT, Rig, frank, frank_group, group, hook, rig
 
 pytestmark = pytest.mark.anyio
@@ -471,6 +471,16 @@ async def test_a_failed_call_is_repeated_as_often_as_its_hooks_may_say(tmp_path:
     assert [block["text"] for block in said["result"]["content"]] == ["third", "Tried again."]
     line = json.loads(audit.read_text())
     assert (line["repeats"], line["result"], len(line["hooks"])) == (2, "error", 3)
+
+
+async def test_each_repetition_counts_against_the_limits() -> None:
+    settings = Settings(limits=(Limit("write", 2, Per.SESSION, "limits[0]"),))
+    async with rig(retrying(FAILURE, 9), settings=settings) as one:
+        await one.agent.send(CALL)
+        for text in ("first", "second"):
+            await exchange(one, text, failed=True)
+        said = await one.agent.message()
+    assert [block["text"] for block in said["result"]["content"]] == ["second"]
 
 
 async def test_a_repeated_call_that_succeeds_is_seen_by_the_hooks_of_success(told: Told) -> None:

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from hookproxy.config import KEYS
+from hookproxy.errors import ConfigError
 from hookproxy.layers import joined
 from hookproxy.model import Event
 from hookproxy.settings import Delivery, OnAsk, OnTrouble, Settings
@@ -145,6 +146,15 @@ def test_managed_only_drops_the_users_hooks_and_says_so() -> None:
     assert notes == ("mine: its hooks are not run: etc says managed_only",)
     assert managed.only
     assert settings.deny == ("x",)
+
+
+def test_a_function_of_the_users_does_not_run_in_the_process_that_holds_what_is_managed() -> None:
+    function = replace(hook("x"), type="python", call="guards:check")
+    mine = replace(layer("user"), groups=(replace(MINE, hooks=(function,)),))
+    with pytest.raises(ConfigError, match="is a Python function: it would run in hookproxy's own process"):
+        joined(mine, [layer("etc", deny=("x",))])
+    _, groups, _, _ = joined(mine, [replace(layer("etc"), only=True)])  # it is not even imported
+    assert groups == ()
 
 
 @pytest.mark.parametrize("wanted", [OnTrouble.ALLOW, OnTrouble.DIALECT])

@@ -72,6 +72,7 @@ FLOORS: Final = {
     "hookfiles": 2,
     "layers": 2,
     "managed": 2,
+    "imports": 2,
     "scripts": 2,
     "sources": 2,
     "trust": 2,
@@ -181,15 +182,15 @@ BESIDE: Final = {
     # the models are a module of their own so that pydantic is imported only where hookproxy.toml is read
     "config": {
         *("config_errors", "config_models", "config_patterns", "config_tools", "hookfiles", "layers", "managed"),
-        *("sources", "trust"),
+        *("sources", "trust", "truststore"),
     },
     "config_patterns": {"config_models"},
     "hookfiles": {"sources"},
     # each imported only where the administrator has a folder, or trust is required
     "layers": {"sources"},
     "managed": {"scripts", "sources"},
-    "trust": {"scripts", "sources", "truststore"},
-    "scripts": {"process"},
+    "trust": {"imports", "scripts", "sources", "truststore"},
+    "scripts": {"imports", "process"},
     "config_tools": {"config_models"},
     "config_models": {"config_audit", "config_errors", "config_table"},
     "config_audit": {"config_table"},

@@ -180,6 +180,21 @@ def test_a_line_that_only_lacks_its_end_is_a_line(file: Path) -> None:
     assert (checked.lines, checked.torn, checked.broken) == (2, 0, None)
 
 
+def test_a_file_that_may_not_grow_is_not_ready_for_a_line(tmp_path: Path) -> None:
+    program = """
+import resource, sys
+from hookproxy.ledger import Ledger, Ways
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+try:
+    Ledger(sys.argv[1], Ways()).ready()
+except OSError as problem:
+    print(problem.strerror)
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "audit.jsonl")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    assert ended.stdout == "may not grow over 4096 bytes: ulimit -f says so\n"
+
+
 def test_a_full_disk_leaves_no_line_out_of_the_chain(tmp_path: Path) -> None:
     import resource
 
@@ -284,6 +299,17 @@ def test_a_link_of_ones_own_is_followed(tmp_path: Path) -> None:
     assert (tmp_path / "elsewhere").read_bytes() == LINE * 2
 
 
+def test_a_chain_goes_on_after_the_rotation_of_a_link_of_ones_own(tmp_path: Path) -> None:
+    link, file = tmp_path / "audit.jsonl", tmp_path / "file"
+    file.touch()
+    link.symlink_to(file)
+    with ledger(link, chain=True, limit=400) as one:
+        for _ in range(20):
+            one.append(LINE)
+    assert len(lines_of(link)) == 20
+    assert all(found.chained and not found.broken for found in verify(str(link)))
+
+
 def test_a_shared_file_with_a_second_name_is_not_written(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_bytes(b"")
@@ -326,6 +352,17 @@ def test_a_file_that_is_moved_away_is_begun_anew(file: Path) -> None:
             file.rename(f"{file}.old{number}")
         one.append(LINE)
     assert file.read_bytes() == LINE
+
+
+def test_no_file_is_lost_where_somebody_has_used_up_the_numbers(file: Path) -> None:
+    with ledger(file, chain=True, limit=400) as one:
+        for _ in range(6):
+            one.append(LINE)
+        file.with_name(f"{file.name}.999999999").touch()
+        for _ in range(20):
+            one.append(LINE)
+        assert "last number" in one.stuck
+    assert len(lines_of(file)) == 26
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may rename all")

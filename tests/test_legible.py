@@ -84,6 +84,13 @@ def test_nesting_of_any_depth_is_read_or_refused_but_never_a_crash(read: Callabl
             assert read(raw) == raw
 
 
+def test_arguments_nested_to_where_our_own_reading_ends_are_read_or_refused_but_never_a_crash() -> None:
+    for depth in range(250, 350):  # where it ends depends on how deep we are called
+        raw = b'{"a":' * depth + b"1" + b"}" * depth
+        with contextlib.suppress(Unreadable):
+            assert legible.normalised_object(raw)[0] == raw
+
+
 def test_normal_output_is_not_copied_for_hooks() -> None:
     raw = '[{"type":"text","text":"é \\n \\" 1"}, {"b" : 1.0}]'.encode()
     assert legible.legible(raw) is raw

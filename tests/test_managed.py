@@ -217,6 +217,14 @@ def test_a_script_that_somebody_else_can_change_stops_start_up(etc: Path, how: s
     assert error.hint == f"chmod go-w {script}"
 
 
+def test_a_program_whose_name_only_the_shell_knows_is_noted(etc: Path) -> None:
+    write(etc / "managed.toml", "[[hooks.PreToolUse]]\ncommand = '\"$CLAUDE_PROJECT_DIR\"/guard.sh'\n")
+    (note,) = loaded().notes
+    assert note.endswith(
+        "$CLAUDE_PROJECT_DIR/guard.sh, which the shell puts together: nobody looks whether that is root's"
+    )
+
+
 def test_a_program_of_somebody_else_as_prompter_stops_start_up(etc: Path) -> None:
     write(etc / "ask", "#!/bin/sh\n", 0o777)
     write(etc / "managed.toml", 'on_ask_fallback = { command = ["./ask"] }')
@@ -229,6 +237,8 @@ def test_managed_hooks_inherit_nothing_that_changes_what_programs_do(etc: Path) 
     assert set(clean) == {"PATH", "HOME", "USER", "LOGNAME", "LANG", "TOKEN"}
     assert clean["TOKEN"] == "secret"
     assert "evil" not in clean.values()
+    assert not os.path.lexists(clean["HOME"])  # whatever lies at home is the user's, too
+    assert managed.environment({}, at_home=True)["HOME"] == os.path.expanduser(f"~{clean['USER']}")
 
 
 def test_a_rule_that_hangs_on_the_servers_name_is_noted(etc: Path) -> None:
@@ -237,6 +247,19 @@ def test_a_rule_that_hangs_on_the_servers_name_is_noted(etc: Path) -> None:
     assert note.startswith(
         f"{etc}/managed.toml: permissions.deny[0] 'mcp__github__delete_*' hangs on the server's name"
     )
+
+
+def test_so_is_whatever_else_hangs_on_it(etc: Path) -> None:
+    limit = '[[limits]]\ntool = "mcp__git__*"\ncalls = 1\nper = "day"\n'
+    hook = '[[hooks.PreToolUse]]\ncommand = "true"\nmatcher = '
+    rules = '[permissions]\nallow = ["mcp__git__read"]\n'
+    write(etc / "managed.toml", f'{rules}{limit}{hook}"Bash|mcp__git__.*"\n{hook}"mcp__.*__drop|drop"\n')
+    places = [note.partition(" hangs on the server's name")[0] for note in loaded().notes]
+    assert places == [
+        f"{etc}/managed.toml: permissions.allow[0] 'mcp__git__read'",
+        f"{etc}/managed.toml: limits[0] 'mcp__git__*'",
+        f"{etc}/managed.toml: hooks.PreToolUse[0]: its matcher 'Bash|mcp__git__.*'",
+    ]
 
 
 def test_an_audit_file_on_the_command_line_does_not_take_the_managed_ones_place(etc: Path) -> None:

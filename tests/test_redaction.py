@@ -30,6 +30,11 @@ def test_no_escape_hides_a_secret(spelled: bytes) -> None:
     assert secrets("sk-[a-z]+").json(b'{"a":' + spelled + b"}") == b'{"a":"[redacted]"}'
 
 
+def test_a_secret_that_is_spelled_as_a_number_is_one() -> None:
+    raw = b'{"card":4111111111111111,"text":"4111111111111111","n":[1.50,41]}'
+    assert secrets(r"\b4\d{15}\b").json(raw) == b'{"card":"[redacted]","text":"[redacted]","n":[1.50,41]}'
+
+
 @pytest.mark.parametrize("name", ["api_key", "apiKey", "API-KEY", "Api Key", "apikey"])
 @pytest.mark.parametrize("value", ['"x"', "7", "[1,2]", '{"a":"b"}', "true", "null"])
 def test_a_member_of_a_secret_name_loses_its_value_whatever_it_is(name: str, value: str) -> None:

@@ -58,6 +58,13 @@ def here(cwd: Path, paths: list[str] | tuple[str, ...]) -> list[str]:
         ("(./guard.sh)", ["guard.sh"], []),
         ("cat <<'E'\n./guard.sh\nE", ["guard.sh"], []),
         ("./guard.sh 'open", ["guard.sh"], []),
+        ("bash -e guard.sh", ["guard.sh"], []),
+        ("bash -ec ./guard.sh", ["guard.sh"], []),
+        ("cd hooks && ./inner.sh rules.json", ["inner.sh", "hooks/inner.sh"], ["rules.json"]),
+        ("cd -- hooks; sh inner.sh", ["inner.sh", "hooks/inner.sh"], []),
+        ('test "$(./guard.sh)" = ok || exit 2', ["guard.sh"], []),
+        ("x=`./guard.sh`", ["guard.sh"], []),
+        ("D=hooks; sh $D/inner.sh", ["hooks/inner.sh"], []),
         ("", [], []),
         ("\0", [], []),
     ],
@@ -80,6 +87,8 @@ def test_programs_are_found_in_path_and_a_shells_own_words_are_none(cwd: Path) -
         ("python3 -c 'import os'", "the code after python3 -c"),
         ("node -e 'x'", "the code after node -e"),
         ("python3 -m guards", "the module guards"),
+        ("${X:-.}/guard.sh", "${X:-.}/guard.sh, which the shell puts together"),
+        ("$X", "$X, which the shell puts together"),
     ],
 )
 def test_what_cannot_be_told_is_said(cwd: Path, line: str, unknown: str) -> None:
@@ -91,6 +100,25 @@ def test_the_words_of_a_program_without_a_shell(cwd: Path) -> None:
     assert here(cwd, files.all) == ["guard.py"]
 
 
+def test_the_interpreter_in_a_scripts_first_line_is_one_of_its_programs(cwd: Path) -> None:
+    own = cwd / "bin" / "mine"
+    own.parent.mkdir()
+    own.write_text("#!/bin/sh\n")
+    own.chmod(0o755)
+    (cwd / "guard.sh").write_text(f"#!{own} -x\n")
+    assert here(cwd, of(cwd, "./guard.sh").programs) == ["guard.sh", "bin/mine"]
+    (cwd / "guard.sh").write_text("#!/usr/bin/env -S mine -x\n")
+    files = scripts.of_hook(replace(hook("./guard.sh"), cwd=str(cwd)), {"PATH": f"{cwd}/other:bin:/bin"})
+    assert here(cwd, files.programs) == ["guard.sh", "bin/mine"]
+    assert here(cwd, files.absent) == ["other/mine"]
+
+
+def test_where_a_program_would_be_found_first_nothing_may_appear(cwd: Path) -> None:
+    path = {"PATH": f"{cwd}/first:{cwd}/hooks:/usr/bin:/bin:{cwd}/late"}
+    files = scripts.of_hook(replace(hook("sh guard.sh"), cwd=str(cwd)), path)
+    assert here(cwd, files.absent) == ["first/sh", "hooks/sh"]
+
+
 def test_a_function_is_in_its_module_and_its_packages(cwd: Path) -> None:
     for name in ("pack/__init__.py", "pack/inner.py"):
         (cwd / name).parent.mkdir(exist_ok=True)
@@ -99,6 +127,18 @@ def test_a_function_is_in_its_module_and_its_packages(cwd: Path) -> None:
     files = scripts.of_hook(spec, ENVIRON)
     assert here(cwd, files.programs) == ["pack/__init__.py", "pack/inner.py"]
     assert files.unknown == ["what pack.inner imports"]
+
+
+def test_modules_beside_a_script_or_function_that_it_imports_are_its_files(cwd: Path) -> None:
+    (cwd / "guard.py").write_text("import rules\n")
+    (cwd / "rules.py").write_text("from more import x\n")
+    for name in ("more.py", "json.py", "nothing.py"):
+        (cwd / name).write_text("")
+    for files in (of(cwd, "python3 -B guard.py"), of(cwd, "cd hooks; python3 ../guard.py")):
+        assert here(cwd, files.named) == ["json.py", "more.py", "rules.py"]
+    assert here(cwd, of(cwd, "python3 -I guard.py").named) == []
+    function = scripts.of_hook(replace(hook(""), type="python", call="guard:check", cwd=str(cwd)), ENVIRON)
+    assert here(cwd, function.named) == ["json.py", "more.py", "rules.py"]
 
 
 @pytest.mark.parametrize("name", ["inner.cpython-311.so", "inner.pyc", "inner/__init__.py"])

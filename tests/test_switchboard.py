@@ -304,7 +304,8 @@ def test_a_refusal_says_what_it_can_of_the_message(
 
 def test_without_hooks_nothing_is_refused_or_dropped() -> None:
     board = Switchboard(None)
-    for line in (CALL, b"hello\n", b'{"id":1,"id":2}\n', b"\xff\n", CALL + CALL, b"[" * 9999 + b"\n"):
+    bare = b'{"id":1,"method":"tools/call"}\n'
+    for line in (CALL, b"hello\n", b'{"id":1,"id":2}\n', b"\xff\n", CALL + CALL, b"[" * 9999 + b"\n", bare):
         assert board.from_agent(line) is PASS
     for line in (ANSWER, ANSWER, b'{"id":1000,"result":{}}\n', b"[1]\n", b'{"id":[],"error":{}}\n'):
         assert board.from_server(line) is PASS or isinstance(board.from_server(line), Noise)

@@ -209,6 +209,7 @@ def test_a_failure_has_a_type(receiver: Receiver, result: str, error: bytes | No
         {"traceparent": PARENT, "tracestate": "a=\x1b[2J\0,b"},
         {"traceparent": PARENT, "tracestate": {"a": "b"}},
         {"traceparent": "x" * 100_000, "tracestate": "y" * 100_000},
+        {"traceparent": PARENT, "tracestate": ",".join(f"k{number}={'v' * 200}" for number in range(31))},
     ],
 )
 def test_whatever_the_agent_says_hooks_get_a_trace_that_can_be_one(receiver: Receiver, meta: dict[str, object]) -> None:
@@ -275,18 +276,23 @@ def test_no_call_waits_for_a_collector_that_does_not_answer() -> None:
 # --- a real run ---
 
 
-def run(folder: Path, endpoint: str, *lines: dict[str, object]) -> subprocess.CompletedProcess[bytes]:
+REST: Final = """
+        [audit]
+        file = "audit.jsonl"
+        [[hooks.PostToolUse]]
+        command = 'printf "%s %s\\n" "$TRACEPARENT" "$TRACESTATE" >> seen'
+        """
+
+
+def run(folder: Path, endpoint: str, *lines: dict[str, object], rest: str = REST) -> subprocess.CompletedProcess[bytes]:
     (folder / "hookproxy.toml").write_text(
         f"""
         [otel]
         enabled = true
         endpoint = "{endpoint}/"
-        [audit]
-        file = "audit.jsonl"
         [[hooks.PreToolUse]]
         command = 'printf "%s %s\\n" "$TRACEPARENT" "$TRACESTATE" >> seen; case "$(cat)" in *secret*) exit 2;; esac'
-        [[hooks.PostToolUse]]
-        command = 'printf "%s %s\\n" "$TRACEPARENT" "$TRACESTATE" >> seen'
+        {rest}
         """
     )
     command = [
@@ -360,3 +366,10 @@ def test_what_is_wanted_and_not_installed_stops_start_up(tmp_path: Path, monkeyp
     file.write_text('[otel]\nendpoint = "localhost:4318"\n')
     with pytest.raises(ConfigError, match=r"otel\.endpoint"):
         load(str(file), [], None, {}, str(tmp_path))
+
+
+def test_a_call_that_succeeded_is_told_so_where_nobody_else_wants_to_know(tmp_path: Path, receiver: Receiver) -> None:
+    run(tmp_path, receiver.endpoint, tool_call(1, "fine"), rest="")
+    (span,) = receiver.spans
+    told = attributes(span.attributes)
+    assert (told["hookproxy.result"], told.get("error.type")) == ("ok", None)

@@ -245,6 +245,17 @@ def test_the_same_text_written_anew_is_trusted_and_known_to_be_touched(project: 
     assert watched.mark(spec).touched
 
 
+def test_each_hook_of_a_script_that_was_touched_is_told(project: Project) -> None:
+    again = '[[hooks.PostToolUse]]\ncommand = "./guard.sh"\n'
+    project.write("hookproxy.toml", project.config.read_text() + again)
+    project.trust()
+    loaded = project.load()
+    assert loaded.trust
+    before, after = loaded.groups[0].hooks
+    project.guard.write_bytes(project.guard.read_bytes())
+    assert [loaded.trust.mark(spec).touched for spec in (before, after, before, after)] == [True, True, False, False]
+
+
 def test_a_script_that_is_swapped_for_the_moment_of_the_start_and_back_is_found_out(project: Project) -> None:
     watched, spec = project.running()
     mark = watched.mark(spec)
@@ -265,6 +276,65 @@ def test_a_script_that_appears_where_there_was_none_is_trouble(project: Project)
     assert watched.mark(spec).trouble == ""
     project.write("guard.sh", "#!/bin/sh\n", 0o755)
     assert "guard.sh is not trusted yet" in watched.mark(spec).trouble
+
+
+def test_that_trust_is_required_is_not_lifted_by_taking_it_out_of_a_trusted_file(project: Project) -> None:
+    project.trust()
+    lax = project.config.read_text().replace(REQUIRED, "")
+    for text in (lax, f"require_trust = false\n{lax}", ""):
+        project.write("hookproxy.toml", text)
+        assert "has changed since it was trusted" in project.refusal().message
+    own = Path(os.environ["HOME"]) / ".config" / "hookproxy" / "hookproxy.toml"
+    project.write(str(own), REQUIRED)
+    project.trust(str(own))
+    own.write_text("")
+    project.write("hookproxy.toml", lax)
+    assert "has changed since it was trusted" in project.refusal().message
+    own.unlink()
+    project.trust()
+    assert project.load().trust is None  # a person has seen that
+
+
+def test_a_program_that_appears_earlier_in_path_is_trouble(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{project.folder}/bin:{os.environ['PATH']}")
+    project.guard.write_text("#!/usr/bin/env sh\n")
+    watched, spec = project.running()
+    assert not watched.mark(spec).trouble
+    project.write("bin/sh", "#!/bin/sh\nexit 0\n", 0o755)
+    assert "bin/sh is not trusted yet" in watched.mark(spec).trouble
+
+
+@pytest.mark.parametrize("name", ["json.py", "rules/__init__.py", "helper.py"])
+def test_a_module_that_appears_beside_a_script_and_would_be_imported_is_trouble(project: Project, name: str) -> None:
+    project.write("guards/guard.py", "import rules.deep\nimport json, other\n")
+    project.write("guards/other.py", "from helper import x\n")
+    project.write("hookproxy.toml", project.config.read_text().replace("./guard.sh", "python3 guards/guard.py"))
+    watched, spec = project.running()
+    project.write("guards/mine.py", "")
+    project.write("guards/__pycache__/other.cpython-311.pyc", "")
+    mark = watched.mark(spec)
+    assert (mark.trouble, watched.trouble_since(mark, spec)) == ("", "")
+    project.write(f"guards/{name}", "")
+    assert f"{name} is not trusted yet" in watched.mark(spec).trouble
+    assert f"{name}: is not trusted yet" in project.refusal().message
+    project.trust()
+    assert not watched.mark(spec).trouble
+
+
+def test_a_module_beside_a_script_is_trusted_with_it(project: Project) -> None:
+    rules = project.write("guards/rules.py", "LIST = 1\n")
+    project.write("guards/guard.py", "import rules\n")
+    project.write("hookproxy.toml", project.config.read_text().replace("./guard.sh", "python3 guards/guard.py"))
+    watched, spec = project.running()
+    rules.write_text("LIST = 2\n")
+    assert "rules.py has changed since it was trusted" in watched.mark(spec).trouble
+
+
+def test_the_project_folder_is_where_hooks_find_it(project: Project) -> None:
+    project.write("hookproxy.toml", project.config.read_text().replace("./", "$CLAUDE_PROJECT_DIR/"))
+    watched, spec = project.running()
+    project.write("guard.sh", "#!/bin/sh\necho softer\n", 0o755)
+    assert watched.mark(spec).trouble
 
 
 def test_a_link_to_a_program_of_the_system_takes_no_scripts_place(project: Project) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from hookproxy import truststore
 from hookproxy.errors import ConfigError, UserError
-from hookproxy.truststore import Entry, changing, read_store, store_path
+from hookproxy.sources import store_path
+from hookproxy.truststore import Entry, changing, read_store
 from tests.rooted import NOBODY
 
 

@@ -68,6 +68,7 @@ def inspect(loaded: Loaded, environ: Mapping[str, str]) -> Report:
             ]
         ),
         loaded.managed,
+        loaded.trust.covered if loaded.trust else None,
     )
 
 

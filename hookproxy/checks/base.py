@@ -11,6 +11,7 @@ from ..dialects.base import Group
 from ..model import HookSpec
 from ..settings import Settings
 from ..sources import Managed
+from ..trust import Covered
 
 
 class OnFailure(StrEnum):
@@ -71,6 +72,8 @@ class Report(Struct, frozen=True):
     """What may be as it should: it depends on what is not known here."""
     managed: Managed | None = None
     """Nothing is, where there is none."""
+    trust: Covered | None = None
+    """What must stay as it was trusted; None: that is not required."""
 
 
 class Hook(Struct, frozen=True):

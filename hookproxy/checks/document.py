@@ -20,6 +20,7 @@ def text(report: Report) -> str:
         "v": VERSION,
         "settings": _settings(report.settings),
         "managed": _managed(report),
+        "trust": report.trust and {"files": list(report.trust.files), "not_covered": report.trust.unknown},
         "hooks": [_members(entry) for entry in report.entries],
         "findings": [asdict(one) for one in report.findings],
         "remarks": [asdict(one) for one in report.remarks],

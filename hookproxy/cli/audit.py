@@ -187,13 +187,17 @@ def _verify(arguments: Sequence[str]) -> int:
             show(f"{screen.visible(missing)}\n")
         if lost:
             show("head: not there: lines have been removed from the end, or all has been written anew\n")
-    return FINDINGS if lost or any(one.broken or not one.chained for one in checked) else 0
+    unchained = any(one.lines and not one.chained for one in checked) or not any(one.lines for one in checked)
+    return FINDINGS if lost or unchained or any(one.broken for one in checked) else 0
 
 
 def _verdict(one: Checked) -> Iterator[str]:
     if one.broken:
         yield f"{one.path}:{one.broken.line}: {one.broken.what}"
         yield f"  the {one.lines} lines before are as they were written" if one.lines else "  nothing before it is sure"
+        return
+    if one.continues and not one.lines:
+        yield f"{one.path}: no line has been written to it yet"
         return
     if not one.chained:
         what = f"none of its {one.lines} lines names the one before" if one.lines else "there is no line in it"

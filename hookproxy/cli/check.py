@@ -12,6 +12,8 @@ It reads what `run` would read. Exit status: 0 clean; 1 findings (`checks` says 
               `managed`: what holds for managed hooks and rules instead; null where nothing is managed
     managed   null, or: files, the administrator's; settings, the keys of `settings` that they set, each with its place;
               only, whether no other hooks run
+    trust     null where it is not required, or: files, which are used only as they were trusted; not_covered, what
+              else hooks run, in a few words each
     hooks     one object for each hook, by file and line:
       file, line, key    where it is written; the file's absolute path; line null where it cannot be told
       dialect            null for a file in which no hook can fire
@@ -36,6 +38,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
@@ -44,7 +47,7 @@ from ..checks import document
 from ..checks.base import Entry, Finding, OnFailure, Report
 from ..config import Loaded, load
 from ..errors import FINDINGS
-from ..hooks import Hooks
+from ..hooks import Hooks, check_errands
 from ..model import Event
 from ..settings import Settings
 from .base import add_sources, here, parser, show
@@ -90,6 +93,7 @@ def main(arguments: Sequence[str]) -> int:
     chosen = options().parse_args(list(arguments))
     cwd = here()
     loaded = load(chosen.config, chosen.hooks, None, os.environ, cwd)
+    check_errands(loaded.groups, loaded.settings)
     if any(spec.type in _HERE for group in loaded.groups for spec in group.hooks):
         with hooks_at_work():
             run(partial(_find, loaded))
@@ -127,7 +131,10 @@ def _text(report: Report, cwd: str) -> str:
         if report.settings.managed:
             _rules(console, "managed permission rules", report.settings.managed)
         _managed_settings(console, report)
-        _tools(console, report.settings)
+        _trust(console, report)
+        _tools(console, "tools", report.settings)
+        if report.settings.managed:
+            _tools(console, "managed tools", replace(report.settings.managed, aliases=()))  # those stand above
         _print(console, Text(_sum(report), "bold"))
     return shown.get()
 
@@ -149,6 +156,18 @@ def _managed_settings(console: Console, report: Report) -> None:
     _print(console, Text())
 
 
+def _trust(console: Console, report: Report) -> None:
+    """That trust is required, of which files, and what that leaves out."""
+    if report.trust is None:
+        return
+    _print(console, Text("trust: required, and these files are used only as they were trusted", "bold"))
+    for file in report.trust.files:
+        _row(console, Text("  file".ljust(_MARGIN), "dim"), file)
+    for unknown in report.trust.unknown:
+        _row(console, Text("  beside".ljust(_MARGIN), "dim"), f"not covered: {unknown}")
+    _print(console, Text())
+
+
 def _rules(console: Console, heading: str, settings: Settings) -> None:
     """The permission rules, the strongest first."""
     kinds = {"deny": settings.deny, "ask": settings.ask, "allow": settings.allow}
@@ -164,13 +183,13 @@ def _rules(console: Console, heading: str, settings: Settings) -> None:
     _print(console, Text())
 
 
-def _tools(console: Console, settings: Settings) -> None:
+def _tools(console: Console, heading: str, settings: Settings) -> None:
     """What hooks call tools, and how many calls are allowed."""
     rows = [("alias", f"{one.tool} {known_as(one)}") for one in settings.aliases]
     rows += [("limit", f"{one.tool}: {_count(one.calls, 'call')} per {one.per}") for one in settings.limits]
     if not rows:
         return
-    _print(console, Text("tools", "bold"))
+    _print(console, Text(heading, "bold"))
     for name, text in rows:
         _row(console, Text(f"  {name}".ljust(_MARGIN), "dim"), text)
     _print(console, Text())

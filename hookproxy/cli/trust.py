@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from .. import trust
 from ..config import users_layer
 from ..errors import FINDINGS, UserError
-from ..sources import Seen, Surroundings
+from ..sources import Seen, Surroundings, store_path
 from ..trust import Covered
-from ..truststore import LONGEST_TEXT, Entry, changing, read_store, store_path
+from ..truststore import LONGEST_TEXT, Entry, changing, read_store
 from .base import here, parser, show
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from ..chains import rotations
-from ..records import Line, lines, open_file, unreadable
+from ..records import Line, lines, open_file, open_older, unreadable
 
 Wait = Callable[[], None]
 """Waits a moment for more. Raises what ends the whole reading, such as BrokenPipeError when nobody reads any more."""
@@ -31,7 +31,7 @@ def read_all(path: str) -> Iterator[tuple[str, Line]]:
             name = f"{path}.{number}"
             if _is_at(last, name):
                 break
-            with open_file(name) as file, unreadable(name):
+            with open_older(name) as file, unreadable(name):
                 yield from ((name, line) for line in lines(file))
         with unreadable(path):
             yield from ((path, line) for line in lines(last))
@@ -45,7 +45,7 @@ def follow(path: str, wait: Wait) -> Iterator[tuple[str, Line]]:
     done = 0
     while True:
         for number in _after(done, path):
-            with open_file(f"{path}.{number}") as old, unreadable(old.name):
+            with open_older(f"{path}.{number}") as old, unreadable(old.name):
                 yield from ((path, line) for line in lines(old))
             done = number
         if not os.path.exists(path):

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Final
+from collections.abc import Callable
+from typing import BinaryIO, Final
 
 import msgspec
 
-from ..chains import is_whole, line_hash, torn_hash
-from ..records import Line, lines, open_file, unreadable
+from ..chains import is_whole, line_hash, predecessor, torn_hash
+from ..records import Line, lines, open_file, open_older, unreadable
 
 _ROTATED: Final = re.compile(r"\.[0-9]{1,9}\Z")
 
@@ -70,9 +71,13 @@ def verify(path: str, sought: str = "") -> list[Checked]:
     Raises UserError for the file itself if it cannot be read, or for one before it.
     """
     files = [check(path, sought)]
+    if not files[0].lines and not files[0].broken:  # its writer was stopped when it had begun a new file
+        with unreadable(path):
+            files[0].continues = os.path.basename(predecessor(path))
     while before := _before(files[0]):
-        older = check(before, sought)
-        if older.broken is None and older.head != files[0].first and files[0].broken is None:
+        older = check(before, sought, open_older)
+        fits = older.head == files[0].first or not files[0].lines
+        if older.broken is None and files[0].broken is None and not fits:
             files[0].broken = Break(1, f"what it calls the line before is not the last line of {before}")
         files.insert(0, older)
     return files
@@ -80,22 +85,27 @@ def verify(path: str, sought: str = "") -> list[Checked]:
 
 def _before(file: Checked) -> str:
     """The file that this one continues; empty: there is none, or it is not here."""
-    name = os.path.basename(file.path)
-    own = _ROTATED.search(name)
-    base = _ROTATED.sub("", name)
-    named = _ROTATED.search(file.continues)
-    if named is None or file.continues != base + named[0]:  # whoever can write lines must not choose what we read
-        return ""
-    if own and int(own[0][1:]) <= int(named[0][1:]):
-        return ""
+    if not _may_continue(os.path.basename(file.path), file.continues):
+        return ""  # whoever can write lines must not choose what we read
     path = os.path.join(os.path.dirname(file.path), file.continues)
     return path if os.path.lexists(path) else ""
 
 
-def check(path: str, sought: str = "") -> Checked:
-    """Check one file. Raises UserError if it cannot be read."""
+def _may_continue(name: str, before: str) -> bool:
+    """`before` is NAME.N, or where the name itself is BASE.M also BASE.N with a smaller N: there are no circles."""
+    named = _ROTATED.search(before)
+    if named is None:
+        return False
+    base, own = before[: named.start()], _ROTATED.search(name)
+    if own is not None and base == name[: own.start()]:
+        return int(own[0][1:]) > int(named[0][1:])
+    return base == name
+
+
+def check(path: str, sought: str = "", opened: Callable[[str], BinaryIO] = open_file) -> Checked:
+    """Check one file, as `opened` gives it. Raises UserError if it cannot be read."""
     checking = _Checking(path, sought)
-    with open_file(path) as file, unreadable(path):
+    with opened(path) as file, unreadable(path):
         for line in lines(file):
             if line.raw:
                 checking.take(line)
@@ -131,7 +141,7 @@ class _Checking:
         except (ValueError, RecursionError):
             self._break(line.number, "what it says of the line before cannot be read")
             return
-        if link.previous is None and not found.chained and not self._pieces:
+        if link.previous is None and not link.torn and not found.chained:  # also behind half a line of that time
             found.unchained += 1
         elif problem := self._misfit(link):
             self._break(line.number if link.torn or not self._pieces else self._pieces_from, problem)

@@ -48,6 +48,7 @@ class Connection(asyncio.Protocol):
         self._reader: asyncio.Future[None] | None = None
         self._asked = False
         self._over = False
+        self._broken: Exception | None = None
         self._rests_since = 0.0
 
     async def ask(self, request: h11.Request, body: bytes) -> h11.Response:
@@ -79,6 +80,8 @@ class Connection(asyncio.Protocol):
             if not self._received and not self._over:
                 self._reader = asyncio.get_running_loop().create_future()
                 await self._reader
+            if self._broken is not None and not self._received:  # no end of an answer that ends with its connection
+                raise ConnectionError("the connection broke before the answer was whole") from self._broken
             self._http.receive_data(b"".join(self._received))  # nothing: it is over
             self._received.clear()
         if isinstance(event, h11.ConnectionClosed) or event is h11.PAUSED:
@@ -133,7 +136,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """As documented."""
-        self._over = True
+        self._over, self._broken = True, exc
         self._tell()
 
     def _tell(self) -> None:

@@ -53,7 +53,11 @@ def keep(_hooks: list[HookSpec], say: Say) -> Kept:
             for gone in [gone for hook in warmed.values() for gone in hook.ending]:
                 await asyncio.wait([gone])
 
-    return Kept(run, aclose)
+    def renew(spec: HookSpec) -> None:
+        if hook := warmed.get(id(spec)):
+            hook.renew()
+
+    return Kept(run, aclose, renew)
 
 
 class _Warmed:
@@ -125,12 +129,16 @@ class _Warmed:
             self._at_once = max(self._running, 1)
             spare.end()
 
-    def close(self) -> None:
-        """End what waits; nothing is started any more."""
-        self._closed = True
+    def renew(self) -> None:
+        """End what waits: the next call runs cold."""
         for spare in self._spares:
             spare.end()
         self._spares.clear()
+
+    def close(self) -> None:
+        """End what waits; nothing is started any more."""
+        self._closed = True
+        self.renew()
 
 
 class _Spare:

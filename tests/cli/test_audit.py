@@ -288,6 +288,15 @@ def test_a_torn_last_line_is_no_finding(folder: Path) -> None:
     assert "the last line is unfinished" in done.stdout
 
 
+def test_a_file_that_has_just_begun_is_no_finding_and_those_before_it_are_checked(folder: Path) -> None:
+    (folder / "audit.jsonl").rename(folder / "audit.jsonl.1")
+    (folder / "audit.jsonl").touch()
+    done = run(folder, "verify", "audit.jsonl")
+    assert done.returncode == 0
+    assert "audit.jsonl.1: 4 chained lines are as they were written" in done.stdout
+    assert "audit.jsonl: no line has been written to it yet" in done.stdout
+
+
 def test_a_file_without_a_chain_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "audit.jsonl").write_text('{"tool":"x"}\n')
     done = run(tmp_path, "verify", "audit.jsonl")

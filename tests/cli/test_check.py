@@ -273,8 +273,8 @@ def document(folder: Path, *arguments: str) -> dict[str, Any]:
 
 def test_programs_get_one_document_whose_keys_stay(project: Path) -> None:
     read = document(project, "--config", "hookproxy.toml")
-    assert list(read) == ["v", "settings", "managed", "hooks", "findings", "remarks"]
-    assert (read["managed"], read["settings"]["managed"]) == (None, None)
+    assert list(read) == ["v", "settings", "managed", "trust", "hooks", "findings", "remarks"]
+    assert (read["managed"], read["settings"]["managed"], read["trust"]) == (None, None, None)
     assert read["v"] == 1
     assert {"on_trouble", "on_ask", "feedback", "max_message_bytes", "audit_file"} <= set(read["settings"])
     assert read["settings"]["on_trouble"] == "dialect"

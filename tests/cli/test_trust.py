@@ -34,7 +34,8 @@ def test_a_new_file_is_shown_with_its_scripts_and_remembered(folder: Path, capsy
     assert f"new        {folder}/guard.sh\n    17 bytes, sha256 " in said
     assert said.endswith("2 files trusted\n")
     again = trust(capsys, "own.toml")
-    assert again == f"unchanged  {folder}/own.toml\nunchanged  {folder}/guard.sh\n{INSIDE}2 files trusted\n"
+    system = "not covered: /bin/sh, which belongs to the system\n"
+    assert again == f"unchanged  {folder}/own.toml\nunchanged  {folder}/guard.sh\n{system}{INSIDE}2 files trusted\n"
 
 
 def test_what_has_changed_is_shown_line_by_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,6 +26,10 @@ on_trouble = "deny"
 on_ask = "deny"
 [permissions]
 deny = ["die"]
+[[limits]]
+tool = "e*"
+calls = 9
+per = "day"
 [[hooks.PreToolUse]]
 command = "./guard.sh"
 """
@@ -42,13 +46,18 @@ class Box:
         scene.log.touch()
         scene.log.chmod(0o666)
 
+    @property
+    def _quiet(self) -> dict[str, str]:
+        """Nobody may not write what was covered, and would say so."""
+        return {"COVERAGE_PROCESS_CONFIG": ""} if self.user else {}
+
     def run(self, *options: str, **environ: str) -> Agent:
         words = [HOOKPROXY, "run", *options, "--", *self.server]
-        return self.scene.start(inside(self.etc, *words, user=self.user), {"HOME": "/", **environ})
+        return self.scene.start(inside(self.etc, *words, user=self.user), {"HOME": "/", **self._quiet, **environ})
 
     def complete(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
         command: Sequence[str] = inside(self.etc, HOOKPROXY, *words, user=self.user)
-        env = {**self.scene.env, "HOME": "/", **environ}
+        env = {**self.scene.env, "HOME": "/", **self._quiet, **environ}
         return subprocess.run(command, env=env, cwd="/", capture_output=True, text=True, timeout=30)
 
 
@@ -120,6 +129,13 @@ async def test_no_environment_and_no_option_switches_it_off(box: Box, environ: d
     assert "error" not in await agent.ask(call(2, "echo", text="harmless"))
 
 
+async def test_whose_rule_it_is_the_refusal_says(box: Box) -> None:
+    agent = box.run()
+    await agent.greet()
+    said = text_of(await agent.ask(call(1, "die")))
+    assert said == "Blocked by the permission rule die of what is managed. The tool was not run."
+
+
 async def test_check_shows_what_is_managed(box: Box) -> None:
     ended = box.complete("check", "--json")
     report = json.loads(ended.stdout)
@@ -130,7 +146,16 @@ async def test_check_shows_what_is_managed(box: Box) -> None:
     shown = box.complete("check").stdout
     assert "  managed  asked last, about the final arguments; cannot be switched off\n" in shown
     assert "managed permission rules\n  deny     die\n" in shown
+    assert "managed tools\n  limit    e*: 9 calls per day\n" in shown
     assert "  setting  on_ask = deny (/etc/hookproxy/managed.toml: on_ask)\n" in shown
+
+
+async def test_check_says_no_where_a_users_hook_would_stop_the_start(box: Box) -> None:
+    errand = {"type": "mcp_tool", "server": "any", "tool": "die", "input": {}}
+    file = write(box.scene.folder / "errand.json", json.dumps({"hooks": {"PreToolUse": [{"hooks": [errand]}]}}))
+    for verb in (("check",), ("run", "--name", "any")):
+        ended = box.complete(*verb, f"--hooks=claude={file}", *(("--", *box.server) if verb[0] == "run" else ()))
+        assert (ended.returncode, "calls the tool die" in ended.stderr) == (2, True)
 
 
 async def test_a_file_that_is_not_roots_stops_the_start_and_names_the_fix(box: Box) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,16 @@ async def test_a_guard_swapped_between_trust_and_call_denies_until_it_is_trusted
     assert (
         text_of(await agent.ask(call(5, "echo", text="secret"))) == '{"text": "secret"}'
     )  # as the person has seen and trusted it
+
+
+async def test_check_says_that_trust_is_required_and_of_what(scene: Scene) -> None:
+    config, guard = guarded(scene)
+    trust(scene, config)
+    said = json.loads(scene.complete([HOOKPROXY, "check", config, "--json"]).stdout)
+    assert said["trust"]["files"] == [config.partition("=")[2], str(guard)]
+    assert said["trust"]["not_covered"]
+    shown = scene.complete([HOOKPROXY, "check", config]).stdout.decode()
+    assert "trust: required, and these files are used only as they were trusted\n  file" in shown
 
 
 async def test_no_other_configuration_lifts_what_the_users_own_requires(scene: Scene, home: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from hookproxy.errors import UserError
 from hookproxy.reading.files import follow, read_all
+from hookproxy.reading.verifying import verify
 
 
 class Over(Exception):
@@ -50,6 +52,19 @@ def test_older_files_are_read_first(file: Path) -> None:
     assert [raw for _, raw in found] == [b"a", b"b", b"c", b"d"]
     assert found[0][0] == "audit.jsonl.1"
     assert [line.raw for _, line in read_all(f"{file}.2")] == [b"b"]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_what_is_no_file_is_not_read_although_it_has_the_name_of_an_older_one(file: Path, kind: str) -> None:
+    file.write_bytes(b'{"previous":"%b","continues":"audit.jsonl.1","tool":"x"}\n' % (b"0" * 64))
+    older = file.with_name("audit.jsonl.1")
+    if kind == "pipe":
+        os.mkfifo(older)
+    else:
+        older.symlink_to("/dev/zero")
+    for read in (lambda: list(read_all(str(file))), lambda: followed(file), lambda: verify(str(file))):
+        with pytest.raises(UserError, match="is no ordinary file"):
+            read()
 
 
 def test_a_file_that_is_missing_is_an_error(file: Path) -> None:

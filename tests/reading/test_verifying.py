@@ -123,6 +123,16 @@ def test_lines_from_before_the_chain_are_counted(tmp_path: Path) -> None:
     assert (checked.lines, checked.unchained, checked.broken) == (5, 3, None)
 
 
+def test_half_a_line_from_before_the_chain_breaks_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    append(path, 2, chain=False)
+    path.write_bytes(path.read_bytes() + b'{"tool":"wr')
+    append(path, 2, chain=False)
+    append(path, 2)
+    (checked,) = verify(str(path))
+    assert (checked.broken, checked.unchained, checked.chained, checked.torn) == (None, 4, 2, 1)
+
+
 def test_a_line_of_who_does_not_chain_is_found(file: Path) -> None:
     append(file, 1, chain=False)
     found = broken(file)
@@ -143,6 +153,27 @@ def test_files_are_checked_from_the_first_to_the_last(tmp_path: Path) -> None:
     assert "not the last line of" in getattr(verify(str(path))[2].broken, "what", ""), "the end of an older file"
     second.write_bytes(b"".join(lines).replace(b"write", b"wrote", 1))
     assert verify(str(path))[1].broken is not None
+
+
+def test_a_name_that_ends_as_those_of_older_files_do_hides_none_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "audit.2026"
+    append(path, 20, limit=400)
+    files = verify(str(path))
+    assert len(files) > 3
+    assert not any(one.broken for one in files)
+    older = path.with_name("audit.2026.2")
+    older.write_bytes(older.read_bytes().replace(b"write", b"wrote"))
+    assert [Path(one.path).name for one in verify(str(path)) if one.broken] == ["audit.2026.2"]
+
+
+def test_the_files_before_one_that_has_just_begun_are_checked(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    append(path, 20, limit=400)
+    path.write_bytes(b"")
+    older = path.with_name("audit.jsonl.2")
+    assert [one.broken for one in verify(str(path)) if one.broken] == []
+    older.write_bytes(older.read_bytes().replace(b"write", b"wrote"))
+    assert [Path(one.path).name for one in verify(str(path)) if one.broken] == ["audit.jsonl.2"]
 
 
 def test_a_file_before_that_is_gone_is_not_missed_in_silence(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import socket
 import ssl
+import struct
 import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -114,6 +116,24 @@ async def test_a_connection_that_the_other_side_has_ended_is_not_used_again() ->
         assert connection.rests()
         services[0].transport.close()
         await until(lambda: not connection.is_fit(60))
+        connection.close()
+
+
+class Breaking(Service):
+    """Sends the head of an answer that ends with its connection, and is killed then."""
+
+    def data_received(self, data: bytes) -> None:
+        self.transport.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        linger = struct.pack("ii", 1, 0)  # so that the system sends no orderly end
+        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        self.transport.abort()
+
+
+async def test_an_answer_whose_connection_broke_is_not_whole_and_says_nothing() -> None:
+    async with serving(Breaking) as port:
+        connection = await connect("127.0.0.1", port, None, 5)
+        with pytest.raises(OSError, match="broke before the answer was whole"):
+            await post(connection)
         connection.close()
 
 

@@ -130,6 +130,15 @@ async def test_a_script_that_changes_between_calls_runs_as_it_is_now(bench: Benc
     assert (await bench.run(P=str(tmp_path))).stdout == b"another\n"
 
 
+async def test_what_waits_is_ended_unused_once_a_file_that_no_word_names_has_been_written(bench: Bench) -> None:
+    bench.hook(shell="echo $$; cat >/dev/null")
+    await bench.run()
+    (waiting,) = await bench.waits()
+    bench.kept.renew(bench.spec)
+    assert (await bench.run()).stdout != waiting.encode() + b"\n"
+    await bench.waits()
+
+
 async def test_a_configuration_that_changes_replaces_what_waits(bench: Bench, tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     file.write_text("{}")
