@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 PRE = Occasion(Event.PRE_TOOL_USE, SESSION, tool="write", arguments=b"{}")
 POST = Occasion(Event.POST_TOOL_USE, SESSION, tool="write", outcome=Outcome(content=b"[]", has_result=True))
 SCRIPT = "#!/bin/sh\ncat >/dev/null\necho >>ran\n"
-WORKER = "#!/bin/sh\nwhile read -r _; do echo '{}'; echo $$ >>ran; done\n"
+WORKER = "#!/bin/sh\nwhile read -r _; do echo $$ >>ran; echo '{}'; done\n"
 
 
 class Project:
