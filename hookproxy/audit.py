@@ -22,6 +22,7 @@ VERSION: Final = 1
 """The format's number: `v` in each line."""
 
 _WAITING_LIMIT: Final = 1024 * 1024  # bytes kept while the file cannot be written: a full disk must not fill memory
+_LONGEST: Final = 144 * 1024 * 1024  # bytes of arguments, beyond which readers of the line give up (`records.LONGEST`)
 _STDERR: Final = 10_000  # bytes of what a hook that failed left behind, such as a traceback
 _NAMES: Final = frozenset(
     {
@@ -157,16 +158,10 @@ class Audit:
         return [f"{lost} lines lost"] * bool(lost) + [f"the file is over its limit: {stuck}"] * bool(told)
 
     def _members(self, record: Record) -> dict[str, object]:
-        if self._digest:
-            arguments: dict[str, object] = {"arguments_sha256": _sha256(record.arguments)}
-        else:
-            arguments = {"arguments": msgspec.Raw(record.arguments)}
-        changed = ["arguments"] * bool(record.final) + ["result"] * record.result_changed
-        rewritten: dict[str, object] = {}
-        if record.final:
-            final = legible.normalise(record.final)
-            key = "rewritten_sha256" if self._digest else "rewritten"
-            rewritten[key] = _sha256(final) if self._digest else msgspec.Raw(final)
+        final = legible.normalise(record.final) if record.final else b""
+        digest = self._digest or len(record.arguments) + len(final) > _LONGEST
+        given = {"arguments": record.arguments, "rewritten": final} if final else {"arguments": record.arguments}
+        changed = ["arguments"] * bool(final) + ["result"] * record.result_changed
         return {
             "v": VERSION,
             "time": _now(),
@@ -175,8 +170,7 @@ class Audit:
             "tool": record.tool,
             **({"alias": record.alias} if record.alias else {}),
             "id": msgspec.Raw(record.id),
-            **arguments,
-            **rewritten,
+            **{f"{name}_sha256" if digest else name: _as_kept(raw, digest) for name, raw in given.items()},
             "hooks": [_hook(one) for one in record.statements],
             "changed": changed,
             **({"repeats": record.repeats} if record.repeats else {}),
@@ -242,6 +236,10 @@ def _clean(value: object) -> object:
     if isinstance(value, list):
         return [_clean(item) for item in value]
     return value
+
+
+def _as_kept(raw: bytes, digest: bool) -> object:
+    return _sha256(raw) if digest else msgspec.Raw(raw)
 
 
 def _sha256(raw: bytes) -> str:

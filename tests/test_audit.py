@@ -389,3 +389,17 @@ def test_several_accounts_write_one_chained_file() -> None:
         assert len(files) > 1
     finally:
         shutil.rmtree(folder)
+
+
+def test_arguments_too_large_for_readers_stand_as_a_digest(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hookproxy.audit._LONGEST", 20)  # else a test of 144 MiB
+    audit = Audit(Settings(audit_file=str(file), audit_chain=True))
+    small, large = record(b'{"a":1}'), record(b'{"a":1}')
+    small.final, large.final = b'{"a":2}', b'{"a":"longer by far"}'
+    assert (audit.write(small), audit.write(large)) == ("", "")
+    audit.close()
+    whole, short = written(file)
+    assert (whole["arguments"], whole["rewritten"]) == ({"a": 1}, {"a": 2})
+    assert short["arguments_sha256"] == hashlib.sha256(b'{"a":1}').hexdigest()
+    assert short["rewritten_sha256"] == hashlib.sha256(large.final).hexdigest()
+    assert {"arguments", "rewritten"}.isdisjoint(short)
