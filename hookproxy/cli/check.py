@@ -51,13 +51,7 @@ from ..hooks import Hooks, check_errands
 from ..model import Event
 from ..settings import Settings
 from .base import add_sources, here, parser, show
-from .page import MARGIN as _MARGIN
-from .page import count as _count
-from .page import known_as
-from .page import put as _print
-from .page import row as _row
-from .page import short as _short
-from .page import visible as _visible
+from .page import MARGIN, count, known_as, put, row, short, visible
 from .stage import hooks_at_work, run
 
 if TYPE_CHECKING:
@@ -123,10 +117,10 @@ def _text(report: Report, cwd: str) -> str:
             _block(console, entry, cwd)
         for file, told in _of_files(report).items():
             if file:
-                _print(console, Text(_visible(_short(file, cwd), console), "bold"))
+                put(console, Text(visible(short(file, cwd), console), "bold"))
             for one, label in told:
-                _row(console, label, one.text)
-            _print(console, Text())
+                row(console, label, one.text)
+            put(console, Text())
         _rules(console, "permission rules", report.settings)
         if report.settings.managed:
             _rules(console, "managed permission rules", report.settings.managed)
@@ -135,7 +129,7 @@ def _text(report: Report, cwd: str) -> str:
         _tools(console, "tools", report.settings)
         if report.settings.managed:
             _tools(console, "managed tools", replace(report.settings.managed, aliases=()))  # those stand above
-        _print(console, Text(_sum(report), "bold"))
+        put(console, Text(_sum(report), "bold"))
     return shown.get()
 
 
@@ -143,29 +137,27 @@ def _managed_settings(console: Console, report: Report) -> None:
     """What the administrator has set, with its place: nobody else weakens that."""
     if report.managed is None:
         return
-    _print(console, Text("managed: cannot be switched off, nor weakened", "bold"))
+    put(console, Text("managed: cannot be switched off, nor weakened", "bold"))
     for file in report.managed.files:
-        _row(console, Text("  file".ljust(_MARGIN), "dim"), file)
+        row(console, Text("  file".ljust(MARGIN), "dim"), file)
     if report.managed.only:
-        _row(console, Text("  only".ljust(_MARGIN), "dim"), "no hooks run but managed ones")
+        row(console, Text("  only".ljust(MARGIN), "dim"), "no hooks run but managed ones")
     for name, place in report.managed.given.items():
         if name not in ("allow", "ask", "deny", "aliases", "limits"):
-            _row(
-                console, Text("  setting".ljust(_MARGIN), "dim"), f"{name} = {getattr(report.settings, name)} ({place})"
-            )
-    _print(console, Text())
+            row(console, Text("  setting".ljust(MARGIN), "dim"), f"{name} = {getattr(report.settings, name)} ({place})")
+    put(console, Text())
 
 
 def _trust(console: Console, report: Report) -> None:
     """That trust is required, of which files, and what that leaves out."""
     if report.trust is None:
         return
-    _print(console, Text("trust: required, and these files are used only as they were trusted", "bold"))
+    put(console, Text("trust: required, and these files are used only as they were trusted", "bold"))
     for file in report.trust.files:
-        _row(console, Text("  file".ljust(_MARGIN), "dim"), file)
+        row(console, Text("  file".ljust(MARGIN), "dim"), file)
     for unknown in report.trust.unknown:
-        _row(console, Text("  beside".ljust(_MARGIN), "dim"), f"not covered: {unknown}")
-    _print(console, Text())
+        row(console, Text("  beside".ljust(MARGIN), "dim"), f"not covered: {unknown}")
+    put(console, Text())
 
 
 def _rules(console: Console, heading: str, settings: Settings) -> None:
@@ -173,38 +165,38 @@ def _rules(console: Console, heading: str, settings: Settings) -> None:
     kinds = {"deny": settings.deny, "ask": settings.ask, "allow": settings.allow}
     if not any(kinds.values()):
         return
-    _print(console, Text(heading, "bold"))
+    put(console, Text(heading, "bold"))
     for kind, rules in kinds.items():
-        label = Text(f"  {kind}".ljust(_MARGIN), "dim")
+        label = Text(f"  {kind}".ljust(MARGIN), "dim")
         for rule in rules:
-            _row(console, label, rule)
+            row(console, label, rule)
     if settings.deny and not settings.hide_denied:
-        _row(console, Text("  listed".ljust(_MARGIN), "dim"), "tools that are denied stay in tools/list")
-    _print(console, Text())
+        row(console, Text("  listed".ljust(MARGIN), "dim"), "tools that are denied stay in tools/list")
+    put(console, Text())
 
 
 def _tools(console: Console, heading: str, settings: Settings) -> None:
     """What hooks call tools, and how many calls are allowed."""
     rows = [("alias", f"{one.tool} {known_as(one)}") for one in settings.aliases]
-    rows += [("limit", f"{one.tool}: {_count(one.calls, 'call')} per {one.per}") for one in settings.limits]
+    rows += [("limit", f"{one.tool}: {count(one.calls, 'call')} per {one.per}") for one in settings.limits]
     if not rows:
         return
-    _print(console, Text(heading, "bold"))
+    put(console, Text(heading, "bold"))
     for name, text in rows:
-        _row(console, Text(f"  {name}".ljust(_MARGIN), "dim"), text)
-    _print(console, Text())
+        row(console, Text(f"  {name}".ljust(MARGIN), "dim"), text)
+    put(console, Text())
 
 
 def _block(console: Console, entry: Entry, cwd: str) -> None:
     place = f"{entry.file}:{entry.line}" if entry.line else entry.file
-    head = Text(_visible(_short(place, cwd), console), "bold")
-    _print(console, Text.assemble(head, "  ", _visible(entry.key, console)))
+    head = Text(visible(short(place, cwd), console), "bold")
+    put(console, Text.assemble(head, "  ", visible(entry.key, console)))
     for name, text in _rows(entry):
-        _row(console, Text(f"  {name}".ljust(_MARGIN), "dim"), text)
+        row(console, Text(f"  {name}".ljust(MARGIN), "dim"), text)
     for label, found in ((_WARNING, entry.findings), (_NOTE, entry.remarks)):
         for one in found:
-            _row(console, label, one.text.removeprefix(f"{entry.key} "))
-    _print(console, Text())
+            row(console, label, one.text.removeprefix(f"{entry.key} "))
+    put(console, Text())
 
 
 def _rows(entry: Entry) -> Iterator[tuple[str, str]]:
@@ -261,9 +253,9 @@ def _sum(report: Report) -> str:
     settings = report.settings
     rules = sum(len(one.deny) + len(one.ask) + len(one.allow) for one in (settings, settings.managed) if one)
     parts = [
-        _count(hooks, "hook"),
+        count(hooks, "hook"),
         f"{idle} that cannot run" if idle else "",
-        _count(rules, "permission rule") if rules else "",
-        _count(len(report.findings), "warning"),
+        count(rules, "permission rule") if rules else "",
+        count(len(report.findings), "warning"),
     ]
     return ", ".join(part for part in parts if part)
