@@ -36,6 +36,11 @@ class ConfigError(UserError):
         super().__init__(f"{where}: {message}", hint)
 
 
+def printable(text: str) -> str:
+    """The text on one line, with an escape for each sign that a terminal would obey or not show."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
 def look(path: str, why: OSError) -> str:
     """The hint about a file that cannot be read or written: how to see what is wrong with it."""
     from errno import EDQUOT, ENOENT, ENOSPC

@@ -7,7 +7,7 @@ import errno
 from pathlib import Path
 
 import hookproxy
-from hookproxy.errors import CANNOT, NOT_FOUND, ConfigError, UserError, look
+from hookproxy.errors import CANNOT, NOT_FOUND, ConfigError, UserError, look, printable
 
 
 def test_an_error_says_what_and_a_hint_says_what_to_do() -> None:
@@ -43,3 +43,7 @@ def test_no_error_is_raised_without_a_hint() -> None:
         if isinstance(hint, ast.Constant) and not hint.value
     ]
     assert bare == []
+
+
+def test_nothing_of_a_text_is_obeyed_by_a_terminal() -> None:
+    assert printable("é \x1b[31m\n\t\u202e\x9b") == "é \\x1b[31m\\n\\t\\u202e\\x9b"

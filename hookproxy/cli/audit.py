@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from ..errors import FINDINGS, UserError
+from ..errors import FINDINGS, UserError, printable
 from ..records import Entry, Line, NoRecord, entry
 from .base import here, parser, show
 
@@ -292,6 +292,5 @@ def _own() -> tuple[str, str]:
 
 
 def _tell(text: str) -> None:
-    safe = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
     with contextlib.suppress(OSError, AttributeError):  # nobody reads, or the descriptor was closed before we started
-        sys.stderr.write(f"hookproxy: {safe}\n")
+        sys.stderr.write(f"hookproxy: {printable(text)}\n")

@@ -28,8 +28,9 @@ def show(text: str) -> None:
 
 def visible(text: str, encoding: str) -> str:
     """The text as a terminal can show it. Files may be anybody's: nothing in them reaches the terminal raw."""
-    safe = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
-    return safe.encode(encoding, "backslashreplace").decode(encoding)
+    from ..errors import printable
+
+    return printable(text).encode(encoding, "backslashreplace").decode(encoding)
 
 
 def here() -> str:

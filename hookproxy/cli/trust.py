@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from .. import trust
 from ..config import users_layer
-from ..errors import FINDINGS, UserError
+from ..errors import FINDINGS, UserError, printable
 from ..sources import Seen, Surroundings, store_path
 from ..trust import Covered
 from ..truststore import LONGEST_TEXT, Entry, changing, read_store
@@ -188,4 +188,4 @@ def _names(entries: Mapping[str, Entry], path: str) -> list[str]:
 
 def visible(text: str) -> str:
     """The text with nothing in it that a terminal would obey: a hook file may be anybody's."""
-    return "".join(one if one.isprintable() or one == "\t" else one.encode("unicode_escape").decode() for one in text)
+    return "\t".join(map(printable, text.split("\t")))

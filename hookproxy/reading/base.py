@@ -11,6 +11,8 @@ from rich.color import ColorSystem
 from rich.console import Console
 from rich.style import Style
 
+from ..errors import printable
+
 _ELLIPSIS: Final = "…"
 
 
@@ -25,8 +27,7 @@ class Screen(msgspec.Struct, frozen=True):
 
     def visible(self, text: str) -> str:
         """The text on one line, without anything that a terminal would obey: whoever calls a tool may choose it."""
-        safe = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
-        return safe.encode(self.encoding, "backslashreplace").decode(self.encoding)
+        return printable(text).encode(self.encoding, "backslashreplace").decode(self.encoding)
 
     def drawn(self, sign: str, instead: str) -> str:
         """A sign that not every terminal has, or what stands for it there."""
