@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from .decision import Comments
 from .dialects.base import Group
 from .hooks import Hearing, Hooks
-from .model import Document, HookResult, HookSpec, Occasion, Statement, Tool, Verdict
+from .model import Document, HookResult, HookSpec, Occasion, Statement, Tool
 from .runners.base import Runner
 from .runners.command import prepared
-from .settings import Settings
 from .turns import Turns
-
-if TYPE_CHECKING:
-    from .trust import Trust
 
 
 class Asked(Struct, frozen=True):
@@ -63,17 +58,7 @@ class Seen(Struct):
 class _Noted(Turns):
     """Turns that tell who is asked, before they are."""
 
-    def __init__(  # those of Turns, and who is told
-        self,
-        groups: Sequence[Group],
-        settings: Settings,
-        environ: Mapping[str, str],
-        trust: Trust | None,
-        allowing: Callable[[Group, Verdict], Verdict],
-        note: Callable[[Asked], None],
-    ) -> None:
-        super().__init__(groups, settings, environ, trust, allowing)
-        self._note = note
+    note: Callable[[Asked], None]
 
     async def ask(
         self,
@@ -83,25 +68,14 @@ class _Noted(Turns):
         heard: list[Statement],
         listed: Tool | None = None,
     ) -> list[Statement]:
-        self._note(Asked(group, occasion, tuple(hooks)))
+        self.note(Asked(group, occasion, tuple(hooks)))
         return await super().ask(group, hooks, occasion, heard, listed)
 
 
 class Observed(Hooks):
     """All hooks of one run; `seen` is filled in as they are asked."""
 
-    def __init__(
-        self,
-        groups: Sequence[Group],
-        settings: Settings,
-        server: str,
-        environ: Mapping[str, str],
-        trust: Trust | None = None,
-    ) -> None:
-        super().__init__(groups, settings, server, environ, trust)
-        self.seen = Seen()
-        for kind, run in self.runners.by_type.items():
-            self.runners.by_type[kind] = self._watched(run)
+    seen: Seen
 
     def note(self, one: Statement) -> None:
         """A statement has been made: to be given to `begin` as its `report`."""
@@ -124,7 +98,12 @@ class Observed(Hooks):
         return self.seen.comments
 
     def _new_turns(self, groups: Sequence[Group]) -> Turns:
-        return _Noted(groups, self._settings, self.environ, self._trust, self._allowing, self._asked)
+        self.seen = Seen()
+        turns = _Noted(groups, self._settings, self.environ, self._trust, self._allowing)
+        turns.note = self._asked
+        for kind, run in turns.runners.by_type.items():
+            turns.runners.by_type[kind] = self._watched(run)
+        return turns
 
     def _asked(self, one: Asked) -> None:
         self.seen.asked.append(one)
