@@ -60,8 +60,8 @@ class HookRun(msgspec.Struct, frozen=True):
     stderr: str = ""
 
 
-class CallRecord(msgspec.Struct, frozen=True):
-    """One judged call as the audit has it. A member that the line lacks is empty."""
+class Written(msgspec.Struct, frozen=True):
+    """What each line of an audit has. A member that the line lacks is empty."""
 
     line: int = 0
     """Where it stands in its file, from 1."""
@@ -70,6 +70,21 @@ class CallRecord(msgspec.Struct, frozen=True):
     time: str = ""
     session: str = ""
     server: str = ""
+    user: str = ""
+    host: str = ""
+    pid: int = 0
+    previous: str = ""
+    """In a chained file: the SHA-256 of the line before."""
+
+    @property
+    def at(self) -> datetime | None:
+        """`time`, with its zone; None where it is none."""
+        return moment(self.time)
+
+
+class CallRecord(Written, frozen=True):
+    """One judged call as the audit has it."""
+
     tool: str = ""
     alias: str = ""
     """What hooks called the tool, where that is another name."""
@@ -95,36 +110,12 @@ class CallRecord(msgspec.Struct, frozen=True):
     ms: float = 0.0
     hook_ms: float = 0.0
     agent: str = ""
-    user: str = ""
-    host: str = ""
-    pid: int = 0
-    previous: str = ""
-    """In a chained file: the SHA-256 of the line before."""
-
-    @property
-    def at(self) -> datetime | None:
-        """`time`, with its zone; None where it is none."""
-        return moment(self.time)
 
 
-class NoteRecord(msgspec.Struct, frozen=True):
+class NoteRecord(Written, frozen=True):
     """A line about something that belongs to no call."""
 
-    line: int = 0
-    v: int = 0
-    time: str = ""
-    session: str = ""
-    server: str = ""
     note: str = ""
-    user: str = ""
-    host: str = ""
-    pid: int = 0
-    previous: str = ""
-
-    @property
-    def at(self) -> datetime | None:
-        """As of a CallRecord."""
-        return moment(self.time)
 
 
 class NoRecord(msgspec.Struct, frozen=True):
