@@ -164,7 +164,9 @@ class Hooks:
         self, bench: Permissions, proceed: Proceed, occasion: Occasion, listed: Tool | None, heard: list[Statement]
     ) -> Hearing:
         """What one layer makes of a call that the layer before it let go, with the question that is left of that."""
-        earlier, proceed = proceed.question, replace(proceed, question=None)
+        earlier = proceed.question
+        if earlier is not None:
+            proceed = replace(proceed, question=None)
         for chosen in bench.groups.choose(occasion.event, occasion.tool):
             occasion = chosen.shown(occasion)
             said = await self._turns.ask(chosen.group, chosen.applying(occasion), occasion, heard, listed)
