@@ -25,11 +25,9 @@ recorded can be replayed.
 from __future__ import annotations
 
 import os
-import re
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -39,7 +37,8 @@ from rich.text import Text
 
 from ..config import Loaded, load
 from ..errors import CANNOT, FINDINGS, UserError
-from ..records import CallRecord, Entry, moment, read
+from ..reading import wanted
+from ..records import CallRecord, Entry, read
 from ..replaying import Difference, Judged, Replay, Unread
 from ..trial import AFTER
 from .base import add_sources, here, parser, show
@@ -48,6 +47,7 @@ from .stage import hooks_at_work, run
 
 if TYPE_CHECKING:
     import argparse
+    from datetime import datetime
 
 USAGE: Final = (
     "hookproxy replay AUDIT [--tool GLOB]... [--since WHEN] [--config FILE] [--hooks [DIALECT=]FILE]... [--json]"
@@ -57,13 +57,12 @@ VERSION: Final = 1
 
 _HEAD: Final = f'{{\n  "v": {VERSION},\n  "differences": ['
 _MOST_UNREAD: Final = 1000  # lines named in the document: more say no more
-_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def main(arguments: Sequence[str]) -> int:
     """Replay, and print what would be decided otherwise; gives the exit status."""
     chosen = options().parse_args(list(arguments))
-    since = _since(chosen.since) if chosen.since is not None else None
+    since = wanted.since(chosen.since, wanted.now()) if chosen.since is not None else None
     cwd = here()
     loaded = load(chosen.config, chosen.hooks, None, os.environ, cwd)
     for note in loaded.notes:
@@ -123,17 +122,6 @@ def options() -> argparse.ArgumentParser:
     add_sources(taken)
     taken.add_argument("--json", action="store_true", help="one JSON document, for programs")
     return taken
-
-
-def _since(text: str) -> datetime:
-    """A moment, or how long ago it was."""
-    ago = re.fullmatch(r"(\d{1,6})([smhdw])", text, re.ASCII)
-    if ago:
-        return datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
-    at = moment(text)
-    if at is None:
-        raise UserError(f"--since: {text!r} is no time", "a date, a date and time, or how long ago: 7d, 2h, 30m")
-    return at
 
 
 def _chosen(entries: Iterable[Entry], tools: Sequence[str], since: datetime | None) -> Iterator[Entry]:

@@ -186,7 +186,7 @@ def test_only_some_tools_or_only_since_a_time(tmp_path: Path) -> None:
 
     assert lines("--tool", "write*") == [1, 3]
     assert lines("--tool", "read", "--tool", "write") == [1, 2]
-    assert lines("--since", "2026-11-22") == [2, 3]
+    assert lines("--since", "2026-11-22T00:00Z") == [2, 3]
     assert lines("--since", "2026-11-22T06:00:01Z") == [3]
     assert lines("--since", "999999h") == [1, 2, 3]
     assert replay(tmp_path, rules, "--tool", "nothing").stdout == (
@@ -259,7 +259,7 @@ def test_a_long_record_is_replayed_in_little_memory(tmp_path: Path) -> None:
         (["gone.jsonl"], "FOLDER/gone.jsonl: there is no such file"),
         (["."], "is a folder"),
         (["a\0b"], "is not a path"),
-        (["x", "--since", "yesterday"], "--since: 'yesterday' is no time"),
+        (["x", "--since", "yesterday"], "--since 'yesterday': is no time"),
         (["x", "--hooks", "gone.json"], "FOLDER/gone.json: there is no such file"),
     ],
 )
