@@ -9,7 +9,7 @@ import anyio
 import anyio.abc
 
 from .calls import Call
-from .transports.direct import Promise, promise
+from .promises import Promise, promises
 
 _IDLE: Final = 16  # tasks that wait for a call: as many as are often in flight
 
@@ -21,6 +21,9 @@ class Clerk:
     cancelled = False
     _awaited: Promise[Call] | None = None
 
+    def __init__(self) -> None:
+        self._promise = promises()
+
     def cancel(self) -> None:
         """End the call, and with it the task."""
         self.cancelled = True
@@ -28,7 +31,7 @@ class Clerk:
 
     async def told(self) -> Call:
         """Wait for what `tell` says: the answer to its call, or the next one."""
-        self._awaited = promise()
+        self._awaited = self._promise()
         try:
             return await self._awaited
         finally:
@@ -43,20 +46,23 @@ class Clerk:
 class Clerks:
     """The clerks of a proxy; they end with `tasks`."""
 
-    def __init__(self, tasks: anyio.abc.TaskGroup, see_through: Callable[[Call], Awaitable[None]]) -> None:
+    def __init__(
+        self, tasks: anyio.abc.TaskGroup, see_through: Callable[[Call], Awaitable[None]], running: dict[Call, Clerk]
+    ) -> None:
+        """`running` gets each call with its clerk; `see_through` takes it out."""
         self._tasks = tasks
         self._see_through = see_through
+        self._running = running
         self._idle: list[Clerk] = []
 
-    def begin(self, call: Call) -> Clerk:
-        """Let one see this call through, and give it."""
+    def begin(self, call: Call) -> None:
+        """Let one see this call through: an idle one may come to its first wait, or its end, before this returns."""
         if self._idle:
-            clerk = self._idle.pop()
+            self._running[call] = clerk = self._idle.pop()
             clerk.tell(call)
         else:
-            clerk = Clerk()
+            self._running[call] = clerk = Clerk()
             clerk.task = self._tasks.start_soon(self._work, clerk, call)
-        return clerk
 
     async def _work(self, clerk: Clerk, call: Call) -> None:
         await self._see_through(call)

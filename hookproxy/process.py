@@ -1,4 +1,4 @@
-"""Starts, ends and reaps processes, and knows their limits. The only module that starts any.
+"""Starts the server, ends and reaps processes, and knows their limits. Hooks are started by `starting`.
 
 `run` starts the server before it imports anything heavy: what is imported here delays the server.
 """
@@ -13,15 +13,12 @@ from .errors import NOT_EXECUTABLE, NOT_FOUND, UserError
 
 TYPE_CHECKING = False  # `typing` itself takes 9 ms to import
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Final
 
-VARIABLE_LIMIT: Final = 131_072  # bytes of NAME=value and its NUL: Linux starts no program with more (MAX_ARG_STRLEN)
 OUTPUT_LIMIT: Final = 10 * 1024 * 1024  # bytes kept of each output: above any answer, below what hurts us
 GRACE: Final = 2.0  # seconds from TERM to KILL: enough to remove a lock file, not enough to look like a hang
-REAP_LIMIT: Final = (
-    1.0  # seconds from KILL until we go on without the status: only a stuck disk keeps a process so long
-)
+REAP_LIMIT: Final = 1.0  # seconds from KILL until we go on without the status: only a stuck disk takes so long
 SHELL: Final = "/bin/sh"
 
 ENDING: Final = (signal.SIGTERM, signal.SIGHUP)  # signals that end us where nobody hears them
@@ -89,57 +86,6 @@ def _spawn_server(argv: tuple[str, ...], actions: Sequence[tuple[int, int, int]]
     return os.posix_spawn(SHELL, argv, os.environb, file_actions=actions, setsigdef=_TO_DEFAULT, setsigmask=mask)
 
 
-def start_hook(
-    program: str, argv: tuple[str, ...], env: Mapping[bytes, bytes], cwd: str, standard: tuple[int, int, int]
-) -> int:
-    """Start `program` in a session of its own, without a terminal, in `cwd` (empty: ours); gives its id.
-
-    `standard` are descriptors for its standard input, output and error; the caller closes them. A script that
-    names no interpreter is run by the shell. Raises OSError, and ValueError where a string holds a NUL.
-    """
-    try:
-        return _spawn_hook(program, argv, env, cwd, standard)
-    except OSError as error:
-        if error.errno != errno.ENOEXEC:
-            raise
-    return _spawn_hook(SHELL, (SHELL, program, *argv[1:]), env, cwd, standard)
-
-
-def _spawn_hook(
-    program: str, argv: tuple[str, ...], env: Mapping[bytes, bytes], cwd: str, standard: tuple[int, int, int]
-) -> int:
-    # For a small hook Popen costs 10 % more, alone and 8 at once. posix_spawn cannot change the folder: so we do, for
-    # the moment of the call. No other thread of ours looks for anything by a relative path.
-    stdin, stdout, stderr = standard
-    dup2 = os.POSIX_SPAWN_DUP2
-    actions = ((dup2, stdin, 0), (dup2, stdout, 1), (dup2, stderr, 2))
-    home = os.open(".", os.O_PATH | os.O_CLOEXEC) if cwd else -1
-    try:
-        if cwd:
-            os.chdir(cwd)
-        return os.posix_spawn(program, argv, env, file_actions=actions, setsid=True, setsigdef=_TO_DEFAULT)
-    except NotImplementedError:  # a Python that was built for a C library without POSIX_SPAWN_SETSID
-        pass
-    finally:
-        if cwd:
-            os.fchdir(home)
-            os.close(home)
-    import subprocess  # 10 ms that no start-up should pay
-
-    started = subprocess.Popen(
-        argv,
-        executable=program,
-        env=env,
-        cwd=cwd or None,
-        stdin=stdin,
-        stdout=stdout,
-        stderr=stderr,
-        start_new_session=True,
-    )
-    started.returncode = 0  # `reap` waits for it: without this, Popen would do so too, and warn
-    return started.pid
-
-
 def find_program(word: str, path: str | None, cwd: str = "") -> str | None:
     """The file that a shell would run for `word`, searched in `path` as seen from `cwd`; or None."""
     folders = (path if path is not None else os.defpath).split(os.pathsep)
@@ -173,6 +119,16 @@ def _remedy(error: OSError | ValueError, word: str) -> str:
     if isinstance(error, PermissionError):
         return "that is a folder" if os.path.isdir(word) else f"chmod +x {word}, or name the program that runs it"
     return "that is what is to be changed"
+
+
+def widen(pipe: int, size: int) -> None:
+    """Let the pipe hold so many bytes, if the system has them: each filling costs two switches to its other side."""
+    import fcntl  # not before the server is started
+
+    try:  # noqa: SIM105 - contextlib is an import
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, size)
+    except (OSError, AttributeError):  # the user's pipes hold too much already; no Linux
+        pass
 
 
 def close_all(descriptors: Sequence[int]) -> None:
@@ -243,7 +199,7 @@ def reap_soon(pid: int) -> None:
 
 
 def settle() -> None:
-    """Undo what we may have inherited that would spoil the starting of children; call it before the first."""
+    """Make ready for the starting of children, whatever we have inherited; call it before the first."""
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:  # then the kernel throws away how children end
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     # Where a standard descriptor is missing, a pipe would take its number, and a child's own be laid over it.
@@ -263,38 +219,3 @@ def _forget_coerced_locale() -> None:
             return
         if b"LC_CTYPE" not in names:
             del os.environ["LC_CTYPE"]
-
-
-def fit_environment(env: Mapping[str, str]) -> Mapping[str, str]:
-    """The same variables as a process can be given them: in UTF-8, NUL replaced, and cut at VARIABLE_LIMIT.
-
-    Where one was cut, HOOK_TRUNCATED=1 says so. What fits already comes back as it is.
-    """
-    if all(_fits(name, value) for name, value in env.items()):
-        return env
-    whole = {name: _as_bytes(value) for name, value in env.items()}
-    fitted = {name: os.fsdecode(_cut(value, VARIABLE_LIMIT - len(name) - 2)) for name, value in whole.items()}
-    if any(len(name) + len(value) + 2 > VARIABLE_LIMIT for name, value in whole.items()):
-        fitted["HOOK_TRUNCATED"] = "1"
-    return fitted
-
-
-def _fits(name: str, value: str) -> bool:
-    return value.isascii() and len(name) + len(value) + 2 <= VARIABLE_LIMIT and "\0" not in value
-
-
-def _as_bytes(value: str) -> bytes:
-    value = value.replace("\0", "\N{REPLACEMENT CHARACTER}")
-    try:
-        return value.encode("utf-8", "surrogateescape")  # bytes that were not UTF-8 when we inherited them
-    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can spell and UTF-8 cannot
-        return value.encode("utf-8", "replace")
-
-
-def _cut(value: bytes, limit: int) -> bytes:
-    """At most `limit` bytes, ending with a whole UTF-8 character."""
-    if len(value) <= limit:
-        return value
-    while limit > 0 and value[limit] & 0xC0 == 0x80:  # a byte that continues a character
-        limit -= 1
-    return value[:limit]

@@ -90,7 +90,7 @@ class Proxy:
     def open(self, tasks: anyio.abc.TaskGroup) -> None:
         """Calls live in `tasks` from now on."""
         self._tasks = tasks
-        self._clerks = Clerks(tasks, self._see_through)
+        self._clerks = Clerks(tasks, self._see_through, self._running)
         self.hooks.begin(tasks, self.moments.report, self.changes.tell, self.errands.call)
         self.relay.on_passed = self.passed.tell
 
@@ -138,7 +138,7 @@ class Proxy:
 
     def _start(self, call: Call) -> None:
         self._held.hold(call)
-        self._running[call] = self._clerks.begin(call)
+        self._clerks.begin(call)
 
     async def _see_through(self, call: Call) -> None:
         """One call's task. Whatever happens in it ends this call alone, and never lets it pass unjudged."""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import select
+
 import anyio
 import anyio.lowlevel
 import pytest
 
 from hookproxy.calls import Call
 from hookproxy.clerks import Clerk, Clerks
+from hookproxy.transports.direct import DirectLoop
+from tests.rig import DIRECT
 
 pytestmark = pytest.mark.anyio
 
@@ -17,6 +23,7 @@ def call(number: int) -> Call:
 
 
 async def test_a_clerk_sees_one_call_after_another_through() -> None:
+    running: dict[Call, Clerk] = {}
     seen: list[tuple[int, anyio.TaskInfo]] = []
 
     async def see_through(call: Call) -> None:
@@ -24,7 +31,7 @@ async def test_a_clerk_sees_one_call_after_another_through() -> None:
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            clerks = Clerks(tasks, see_through)
+            clerks = Clerks(tasks, see_through, running)
             for number in (1, 2, 3):
                 clerks.begin(call(number))
                 await anyio.wait_all_tasks_blocked()
@@ -34,6 +41,7 @@ async def test_a_clerk_sees_one_call_after_another_through() -> None:
 
 
 async def test_calls_at_the_same_time_have_clerks_of_their_own_and_few_of_them_stay() -> None:
+    running: dict[Call, Clerk] = {}
     begun = 0
     go = anyio.Event()
 
@@ -44,7 +52,7 @@ async def test_calls_at_the_same_time_have_clerks_of_their_own_and_few_of_them_s
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            clerks = Clerks(tasks, see_through)
+            clerks = Clerks(tasks, see_through, running)
             for number in range(100):
                 clerks.begin(call(number))
             await anyio.wait_all_tasks_blocked()
@@ -56,6 +64,7 @@ async def test_calls_at_the_same_time_have_clerks_of_their_own_and_few_of_them_s
 
 
 async def test_a_call_that_is_cancelled_takes_its_clerk_along_and_no_other_call() -> None:
+    running: dict[Call, Clerk] = {}
     ended: list[str] = []
     go = anyio.Event()
 
@@ -69,34 +78,75 @@ async def test_a_call_that_is_cancelled_takes_its_clerk_along_and_no_other_call(
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            clerks = Clerks(tasks, see_through)
-            first, second = clerks.begin(call(1)), clerks.begin(call(2))
+            clerks = Clerks(tasks, see_through, running)
+            first, second, third = call(1), call(2), call(3)
+            clerks.begin(first)
+            clerks.begin(second)
             await anyio.wait_all_tasks_blocked()
-            first.cancel()
+            running[first].cancel()
             await anyio.wait_all_tasks_blocked()
             go.set()
             await anyio.wait_all_tasks_blocked()
-            assert clerks.begin(call(3)) is second
+            clerks.begin(third)
+            assert running[third] is running[second]
             await anyio.wait_all_tasks_blocked()
             tasks.cancel_scope.cancel()
     assert ended == ["1 was cancelled", "2 went on", "3 went on"]
 
 
 async def test_a_clerk_that_is_cancelled_when_its_call_has_ended_gets_no_other() -> None:
-    clerk: Clerk | None = None
+    running: dict[Call, Clerk] = {}
+    first, second = call(1), call(2)
 
-    async def see_through(_call: Call) -> None:
-        if clerk is not None:
-            clerk.cancel()  # too late for the call, which does not wait any more
+    async def see_through(one: Call) -> None:
+        if one is first:
+            running[one].cancel()  # too late for the call, which does not wait any more
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            clerks = Clerks(tasks, see_through)
-            clerk = clerks.begin(call(1))
+            clerks = Clerks(tasks, see_through, running)
+            clerks.begin(first)
             await anyio.wait_all_tasks_blocked()
-            assert clerks.begin(call(2)) is not clerk
+            clerks.begin(second)
+            assert running[second] is not running[first]
             await anyio.wait_all_tasks_blocked()
             tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("anyio_backend", [DIRECT])
+async def test_an_idle_clerk_that_is_given_a_call_where_bytes_arrive_comes_to_its_first_wait_at_once() -> None:
+    running: dict[Call, Clerk] = {}
+    seen: list[str] = []
+    go = anyio.Event()
+    reader, writer = os.pipe()
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, DirectLoop)
+
+    async def see_through(one: Call) -> None:
+        assert one in running, "whoever looks for it finds it, however soon it runs"
+        seen.append(f"{one.id.decode()} began")
+        await go.wait()
+
+    def arrived() -> None:
+        os.read(reader, 1)
+        clerks.begin(call(2))
+        seen.append("the callback goes on")
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            clerks = Clerks(tasks, see_through, running)
+            clerks.begin(call(1))
+            go.set()
+            await anyio.wait_all_tasks_blocked()
+            go = anyio.Event()
+            loop.direct.add_direct(reader, select.EPOLLIN, arrived)
+            os.write(writer, b"x")
+            await anyio.wait_all_tasks_blocked()
+            loop.direct.remove_direct(reader)
+            tasks.cancel_scope.cancel()
+    os.close(reader)
+    os.close(writer)
+    assert seen == ["1 began", "2 began", "the callback goes on"]
 
 
 async def test_what_is_told_twice_or_to_nobody_is_no_error() -> None:

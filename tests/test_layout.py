@@ -83,7 +83,10 @@ FLOORS: Final = {
     "ledger": 2,
     "telemetry": 2,
     "records": 2,
+    "environment": 2,
     "process": 2,
+    "promises": 2,
+    "starting": 2,
     "runners": 2,
     "transports": 2,
     # what joins them
@@ -194,8 +197,9 @@ BESIDE: Final = {
     "config_tools": {"config_models"},
     "config_models": {"config_audit", "config_errors", "config_table"},
     "config_audit": {"config_table"},
-    # only process starts processes
-    "runners": {"process"},
+    # only process and starting start processes
+    "starting": {"process"},
+    "runners": {"environment", "process", "promises", "starting"},
     "runners/command": {"runners/running", "runners/shell", "runners/watch"},
     "runners/running": {"runners/watch"},
     "runners/child": {"runners/watch"},

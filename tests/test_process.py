@@ -1,4 +1,4 @@
-"""Real servers and hooks, started, ended and reaped; what a process can be given."""
+"""Real servers and hooks, started, ended and reaped."""
 
 from __future__ import annotations
 
@@ -12,19 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from hookproxy import process
+from hookproxy import environment, process
 from hookproxy.errors import UserError
+from tests.starts import output_of_hook, read_all, start
 
 ROOT = Path(__file__).resolve().parents[1]
-LIMIT = process.VARIABLE_LIMIT
-
-
-def read_all(fd: int) -> bytes:
-    with open(fd, "rb") as stream:
-        return stream.read()
+LIMIT = environment.VARIABLE_LIMIT
 
 
 def output_of_server(*argv: str) -> bytes:
@@ -33,28 +27,6 @@ def output_of_server(*argv: str) -> bytes:
     os.close(server.to_server)
     printed = read_all(server.from_server)
     assert process.reap(server.pid) == 0
-    return printed
-
-
-def start(*argv: str, cwd: str = "", env: dict[str, str] | None = None) -> tuple[int, int]:
-    """A hook's process id, and a descriptor with its output; its input is empty."""
-    out, stdout = os.pipe()
-    null = os.open(os.devnull, os.O_RDWR)
-    try:
-        raw = {os.fsencode(name): os.fsencode(value) for name, value in (os.environ if env is None else env).items()}
-        pid = process.start_hook(argv[0], argv, raw, cwd, (null, stdout, null))
-    except BaseException:
-        os.close(out)
-        raise
-    finally:
-        process.close_all((null, stdout))
-    return pid, out
-
-
-def output_of_hook(*argv: str, cwd: str = "") -> bytes:
-    pid, out = start(*argv, cwd=cwd)
-    printed = read_all(out)
-    assert process.reap(pid) == 0
     return printed
 
 
@@ -162,51 +134,6 @@ def test_starting_the_server_waits_for_no_heavy_import() -> None:
     assert not heavy & set(in_python(code).split())
 
 
-@pytest.mark.parametrize("cwd", ["", "/"])
-def test_a_hook_has_a_session_of_its_own_and_no_terminal(cwd: str) -> None:
-    pid, out = start("/bin/cat", "/proc/self/stat", cwd=cwd)
-    fields = read_all(out).split()
-    assert process.reap(pid) == 0
-    assert [int(field) for field in fields[4:7]] == [pid, pid, 0]
-
-
-def test_a_hook_starts_in_its_folder(tmp_path: Path) -> None:
-    assert output_of_hook("/bin/pwd", "-P", cwd=str(tmp_path)) == f"{tmp_path.resolve()}\n".encode()
-    assert output_of_hook("/bin/pwd", "-P") == f"{Path.cwd().resolve()}\n".encode()
-
-
-def test_a_hook_starts_where_the_c_library_cannot_make_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
-    def posix_spawn(*_args: object, **_options: object) -> int:
-        raise NotImplementedError("posix_spawn: setsid unavailable on this platform")
-
-    monkeypatch.setattr(os, "posix_spawn", posix_spawn)
-    pid, out = start("/bin/cat", "/proc/self/stat")
-    assert int(read_all(out).split()[5]) == pid
-    assert process.reap(pid) == 0
-
-
-@pytest.mark.parametrize("cwd", ["", "/"])
-def test_a_hook_that_is_a_script_without_interpreter_runs_in_the_shell(tmp_path: Path, cwd: str) -> None:
-    script = tmp_path / "hook"
-    script.write_text('echo "$1"\n')
-    script.chmod(0o755)
-    assert output_of_hook(str(script), "a b", cwd=cwd) == b"a b\n"
-
-
-@pytest.mark.parametrize("cwd", ["", "/"])
-@pytest.mark.parametrize("argv", [("/bin/echo", "a\0b"), ("/bin/\0echo",)])
-def test_a_nul_in_a_command_is_a_value_error(argv: tuple[str, ...], cwd: str) -> None:
-    with pytest.raises(ValueError, match="null"):
-        start(*argv, cwd=cwd)
-
-
-def test_too_long_an_argument_list_is_an_error_with_a_reason() -> None:
-    with pytest.raises(OSError, match="Argument list too long") as caught:
-        start("/bin/echo", "x" * 300_000)
-    assert caught.value.errno == errno.E2BIG
-    assert "longer than the system allows" in process.why_not_started(caught.value, "/bin/echo")
-
-
 def test_ending_a_tree_reaches_the_whole_group_and_forgives_that_nobody_is_left() -> None:
     pid, out = start("/bin/sh", "-c", "sleep 1000 & echo ready; wait")
     assert os.read(out, 100) == b"ready\n"
@@ -248,13 +175,6 @@ def test_no_descriptor_for_the_exit_of_a_child_is_an_error(monkeypatch: pytest.M
         process.open_exit(os.getpid())
 
 
-def test_a_child_that_somebody_else_reaped_does_not_look_successful() -> None:
-    pid, out = start("/bin/true")
-    os.close(out)
-    os.waitpid(pid, 0)
-    assert process.reap(pid) == -signal.SIGKILL
-
-
 @pytest.mark.parametrize(
     ("word", "path", "cwd", "found"),
     [
@@ -282,36 +202,12 @@ def test_programs_are_found_as_a_shell_finds_them(
     assert program == (found and found.replace("{tmp}", here))
 
 
-def test_an_environment_that_fits_comes_back_as_it_is() -> None:
-    env = {"A": "b", "LONG": "x" * (LIMIT - len("LONG") - 2)}
-    assert process.fit_environment(env) is env
-
-
-def test_a_variable_over_the_limit_is_cut_so_that_a_process_can_start_with_it() -> None:
-    env = process.fit_environment({"HOOK_TOOL_INPUT": "x" * 300_000, "OTHER": "whole"})
-    assert env["HOOK_TRUNCATED"] == "1"
-    assert env["OTHER"] == "whole"
-    pid, out = start("/bin/sh", "-c", "echo ${#HOOK_TOOL_INPUT} $HOOK_TRUNCATED", env=dict(env))
-    assert read_all(out) == f"{LIMIT - len('HOOK_TOOL_INPUT') - 2} 1\n".encode()
-    assert process.reap(pid) == 0
-
-
-def test_a_nul_in_a_variable_is_replaced() -> None:
-    assert process.fit_environment({"A": "b\0c"}) == {"A": "b\N{REPLACEMENT CHARACTER}c"}
-
-
-def test_half_a_surrogate_pair_in_a_variable_is_replaced_and_foreign_bytes_are_kept() -> None:
-    env = process.fit_environment({"HALF": "a\ud800b", "LATIN": os.fsdecode(b"caf\xe9")})
-    assert env == {"HALF": "a?b", "LATIN": os.fsdecode(b"caf\xe9")}
-
-
-@given(st.text(alphabet="aé€😀\0", min_size=1, max_size=50), st.integers(LIMIT // 50, LIMIT // 8))
-def test_a_cut_ends_with_a_whole_character_just_below_the_limit(piece: str, times: int) -> None:
-    value = piece * times
-    fitted = process.fit_environment({"NAME": value})
-    whole = value.replace("\0", "\N{REPLACEMENT CHARACTER}")
-    size = len(os.fsencode(fitted["NAME"])) + len("NAME=") + 1
-    assert size <= LIMIT
-    assert whole.startswith(fitted["NAME"])
-    assert (fitted["NAME"] == whole) == ("HOOK_TRUNCATED" not in fitted)
-    assert fitted["NAME"] == whole or size > LIMIT - 4
+def test_a_pipe_holds_more_once_it_is_widened_and_what_cannot_be_is_left_as_it_is() -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    process.widen(reader, 262_144)
+    assert os.write(writer, bytes(300_000)) == 262_144
+    process.widen(writer, 2**30)  # more than anybody may have
+    os.close(reader)
+    os.close(writer)
+    process.widen(os.open(os.devnull, os.O_RDONLY), 262_144)

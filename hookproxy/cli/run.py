@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ..config import Loaded
 
+_WIDE = 262_144  # bytes of the server's output: long results take a tenth less; a user's pipes together have 64 MB
 USAGE = "hookproxy run [--config FILE] [--hooks DIALECT=FILE]... [--name NAME] [--audit FILE] -- COMMAND [ARG...]"
 
 
@@ -94,6 +95,7 @@ def _run(options: "Sequence[str]", command: "Sequence[str]", server: process.Ser
     from ..config import load
     from ..transports.direct import new_loop
 
+    process.widen(server.from_server, _WIDE)
     chosen = _parse(options)
     loaded = load(chosen.config, chosen.hooks, chosen.audit, os.environ, here())
     say = _speaker()

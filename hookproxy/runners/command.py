@@ -6,17 +6,16 @@ Law: however a run ends (by itself, by timeout, by cancel), its process is reape
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import Final
 
 from msgspec import Struct
 
-from .. import process
+from .. import environment, process, starting
 from ..model import Document, Ended, HookResult, HookSpec
 from .running import Running
 from .shell import ways
@@ -36,9 +35,11 @@ class Prepared(Struct):
     inherited: Mapping[str, str]
     own: Mapping[str, str]
     variables: Mapping[str, str]
-    env: Mapping[bytes, bytes]
+    env: Sequence[bytes]
     """The same as the system takes them."""
-    way: tuple[str, tuple[str, ...]] | None = None
+    trouble: str = ""
+    """Why no process can be given these variables; empty: one can."""
+    way: tuple[bytes, tuple[str, ...]] | None = None
     """The program and its arguments that could be started the last time, if there was one."""
 
 
@@ -55,12 +56,12 @@ async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> Hoo
     watch = watch_of(asyncio.get_running_loop())
     begun = monotonic()
     try:
-        pid, fds, written = start(prepared(spec, document, env), document.stdin)
+        started = start(prepared(spec, document, env), document.stdin)
     except (OSError, ValueError) as error:
         return not_started(spec, error, (monotonic() - begun) * 1000)
-    running = Running(watch, pid, fds, memoryview(document.stdin)[written:], spec.timeout)
+    running = Running(watch, started, document.stdin, spec.timeout, begun)
     await running.end()
-    return running.result(begun)
+    return running.result()
 
 
 def not_started(spec: HookSpec, error: OSError | ValueError, ms: float = 0.0) -> HookResult:
@@ -76,13 +77,17 @@ def prepared(spec: HookSpec, document: Document, inherited: Mapping[str, str]) -
     kept = _kept.get(id(spec))
     if kept is not None and kept.spec is spec and kept.inherited is inherited and kept.own == document.env:
         return kept
-    env = {**inherited, **process.fit_environment({**document.env, **dict(spec.env)})}
+    env = {**inherited, **environment.fit({**document.env, **dict(spec.env)})}
     if spec.cwd:
         env["PWD"] = spec.cwd  # a shell would say so, and not every hook is started by one
     if len(_kept) >= _KEPT:
         _kept.clear()
-    raw = {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
-    _kept[id(spec)] = kept = Prepared(spec, inherited, document.env, env, raw)
+    kept = Prepared(spec, inherited, document.env, env, ())
+    try:
+        kept.env = environment.entries(env)
+    except ValueError as illegal:
+        kept.trouble = str(illegal)
+    _kept[id(spec)] = kept
     return kept
 
 
@@ -92,23 +97,28 @@ def start(hook: Prepared, document: bytes | bytearray = b"") -> tuple[int, list[
     What of the document fits its standard input is written before it starts, and is all there when it reads.
     Raises OSError or ValueError where it cannot be started; nothing is left then.
     """
+    if hook.trouble:
+        raise ValueError(hook.trouble)
     fds: list[int] = []
     try:
-        for _ in range(3):
-            fds += os.pipe()
+        fds += os.pipe()
+        fds += os.pipe()
+        fds += os.pipe()
         stdin, feed, out, stdout, err, stderr = fds
         os.set_blocking(out, False)
         os.set_blocking(err, False)
-        if not 0 < len(document) <= _AT_ONCE:  # more is to be written later
+        if not document or len(document) > _AT_ONCE:  # more is to be written later
             os.set_blocking(feed, False)
-        if len(document) > _WIDE:
-            _widen(feed)
+            if len(document) > _WIDE:
+                process.widen(feed, _WIDEST)
         written = os.write(feed, document) if document else 0
         pid = _spawn(hook, (stdin, stdout, stderr))
     except (OSError, ValueError):
         process.close_all(fds)
         raise
-    process.close_all((stdin, stdout, stderr))
+    os.close(stdin)
+    os.close(stdout)
+    os.close(stderr)
     fds = [feed, out, err]
     try:
         fds.append(process.open_exit(pid))
@@ -120,24 +130,17 @@ def start(hook: Prepared, document: bytes | bytearray = b"") -> tuple[int, list[
     return pid, fds, written
 
 
-def _widen(pipe: int) -> None:
-    """Let the pipe hold more, if the system has it: each filling costs two switches between us and the hook."""
-    import fcntl  # for those whose tools answer so much
-
-    with contextlib.suppress(OSError, AttributeError):  # the user's pipes hold too much already; no Linux
-        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _WIDEST)
-
-
 def _spawn(hook: Prepared, standard: tuple[int, int, int]) -> int:
     if hook.way is not None:
         try:
-            return process.start_hook(*hook.way, hook.env, hook.spec.cwd, standard)
+            return starting.start_hook(*hook.way, hook.env, hook.spec.cwd, standard)
         except OSError:
             hook.way = None
     trouble: OSError = FileNotFoundError(errno.ENOENT, "no such command")
-    for way in ways(hook.spec, hook.variables):
+    for program, argv in ways(hook.spec, hook.variables):
+        way = os.fsencode(program), argv
         try:
-            pid = process.start_hook(*way, hook.env, hook.spec.cwd, standard)
+            pid = starting.start_hook(*way, hook.env, hook.spec.cwd, standard)
         except OSError as error:
             trouble = error
         else:

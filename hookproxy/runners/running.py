@@ -19,12 +19,15 @@ from msgspec import Struct
 
 from .. import process
 from ..model import Ended, HookResult
+from ..promises import Promise
 from .watch import WRITABLE, Watch
 
-# Seconds in which small hooks are done. Until then nobody looks at their output, which waits in the pipe: it
-# saves two registrations and a wake-up, 5 % of such a hook. One that prints more than a pipe holds waits.
-_QUICK: Final = 0.003
+# Seconds in which small hooks are done, even several at a time. Until then nobody looks at their output, which waits
+# in the pipe: it saves two registrations, a wake-up and most timers, 8 % of such a hook. One that prints more than a
+# pipe holds waits; but who reads much often prints as much, and is looked at from the start.
+_QUICK: Final = 0.02
 _PIECE: Final = 65_536  # bytes: what a pipe holds
+_NOTHING: Final = memoryview(b"")
 
 
 class _Output(Struct):
@@ -53,6 +56,28 @@ class _Output(Struct):
             self.pieces.append(piece)
         return True
 
+    def drain(self) -> None:
+        """Take all that is there; a child that a hook leaves behind may print for ever."""
+        while not self.cut and self.read():
+            pass
+
+
+_SILENT: Final = _Output(-1, open=False)
+
+
+def _left(fd: int) -> _Output:
+    """What is left in a pipe that nobody has read, which is closed; what a child left behind may print yet is not."""
+    try:
+        piece = os.read(fd, _PIECE)
+    except BlockingIOError:
+        piece = b""
+    output = _SILENT  # as of most hooks
+    if piece:
+        output = _Output(fd, pieces=[piece], room=process.OUTPUT_LIMIT - len(piece))
+        output.drain()  # a hook may have widened it, some systems' pipes hold more, and some give a write at a time
+    os.close(fd)
+    return output
+
 
 class _Stage(Enum):
     """How far a run has come; `_Running.overdue` leads from each to the next."""
@@ -64,14 +89,20 @@ class _Stage(Enum):
     ABANDONED = "abandoned"
 
 
+_STOPPED: Final = (_Stage.TERMINATED, _Stage.KILLED)
+
+
 class Running:
     """One run of a hook; lives in the callbacks of the event loop until the process is reaped."""
 
     __slots__ = (
+        "_begun",
         "_code",
         "_deadline",
+        "_err",
         "_exit",
         "_input",
+        "_out",
         "_outputs",
         "_over",
         "_pid",
@@ -81,20 +112,27 @@ class Running:
         "due",
     )
 
-    def __init__(self, watch: Watch, pid: int, fds: list[int], unwritten: memoryview, timeout: float) -> None:
+    def __init__(
+        self,
+        watch: Watch,
+        started: tuple[int, list[int], int],
+        document: bytes | bytearray,
+        timeout: float,
+        begun: float,
+    ) -> None:
+        """`started` is what `command.start` gives. `timeout` seconds count from `begun`, on the loop's clock."""
         self._watch = watch
-        self._pid = pid
-        self._input, out, err, self._exit = fds
-        self._unwritten = unwritten
-        self._outputs = (_Output(out), _Output(err))
+        self._begun = begun
+        self._pid, (self._input, self._out, self._err, self._exit), written = started
+        self._unwritten = _NOTHING if written == len(document) else memoryview(document)[written:]
+        self._outputs: tuple[_Output, ...] = ()  # of one that is watched, or over
         self._stage = _Stage.QUICK
         self._code: int | None = None
-        self._over: asyncio.Future[None] = asyncio.Future(loop=watch.loop)
-        now = monotonic()
-        self._deadline = now + timeout
-        self.due = now + _QUICK
+        self._over: Promise[None] = Promise(loop=watch.loop)
+        self._deadline = begun + timeout
+        self.due = min(begun + _QUICK, self._deadline) if len(document) <= _PIECE else begun
         watch.add(self._exit, self._exited)
-        if unwritten:
+        if self._unwritten:
             watch.add(self._input, self._write, WRITABLE)
         else:  # nobody has watched it
             os.close(self._input)
@@ -107,29 +145,30 @@ class Running:
             await self._over
         except asyncio.CancelledError:
             if self._code is None:
-                self._over = asyncio.Future(loop=self._watch.loop)
+                self._over = Promise(loop=self._watch.loop)
                 self._kill(monotonic())
                 with anyio.CancelScope(shield=True):
                     await self._over
             raise
 
-    def result(self, begun: float) -> HookResult:
-        """What came of it, when it is over; `begun` is when it was decided to run it, on the loop's clock."""
-        ms = (monotonic() - begun) * 1000
+    def result(self) -> HookResult:
+        """What came of it, when it is over."""
+        ms = (monotonic() - self._begun) * 1000
+        code = self._code
         out, err = self._outputs
-        ended, code = self._ending()
+        ended = Ended.EXITED
+        if code is None or self._stage in _STOPPED:
+            ended, code = Ended.TIMED_OUT, 0
+        elif code < 0:
+            ended, code = Ended.SIGNALLED, -code
         return HookResult(ended, code, b"".join(out.pieces), b"".join(err.pieces), ms, out.cut or err.cut)
-
-    def _ending(self) -> tuple[Ended, int]:
-        if self._code is None or self._stage in (_Stage.TERMINATED, _Stage.KILLED):
-            return Ended.TIMED_OUT, 0
-        return (Ended.EXITED, self._code) if self._code >= 0 else (Ended.SIGNALLED, -self._code)
 
     def overdue(self, now: float) -> None:
         """Its time for this stage is up."""
         match self._stage:
             case _Stage.QUICK:
                 self._stage, self.due = _Stage.WATCHED, self._deadline
+                self._outputs = (_Output(self._out), _Output(self._err))
                 for output in self._outputs:
                     self._watch.add(output.fd, partial(self._printed, output))
             case _Stage.WATCHED:
@@ -139,7 +178,8 @@ class Running:
                 self._kill(now)
             case _Stage.KILLED | _Stage.ABANDONED:  # it is reaped when it does end; nobody waits for that
                 self._stage, self.due = _Stage.ABANDONED, inf
-                self._tell()
+                if not self._over.done():
+                    self._over.set_result(None)
 
     def _kill(self, now: float) -> None:
         self._stage, self.due = _Stage.KILLED, now + process.REAP_LIMIT
@@ -189,14 +229,12 @@ class Running:
         self._watch.end(self)
         if self._input >= 0:
             self._close_input()
-        close = os.close if self._stage is _Stage.QUICK else self._watch.close  # nobody has watched them yet
-        for output in self._outputs:
-            if output.open:
-                while not output.cut and output.read():  # a child it leaves behind may print for ever
-                    pass
-                close(output.fd)
-        self._tell()
-
-    def _tell(self) -> None:
+        if not self._outputs:  # nobody has watched them
+            self._outputs = _left(self._out), _left(self._err)
+        else:
+            for output in self._outputs:
+                if output.open:
+                    output.drain()
+                    self._watch.close(output.fd)
         if not self._over.done():
             self._over.set_result(None)

@@ -172,9 +172,9 @@ class _Spare:
         written = 0
         with contextlib.suppress(BlockingIOError, BrokenPipeError):  # which come again where the rest is written
             written = os.write(self._fds[0], document)
-        running = Running(self._watch, self._pid, self._fds, memoryview(document)[written:], self._timeout)
+        running = Running(self._watch, (self._pid, self._fds, written), document, self._timeout, begun)
         await running.end()
-        return running.result(begun)
+        return running.result()
 
     def end(self) -> None:
         """End it unused, with its whole group; the loop reaps it."""

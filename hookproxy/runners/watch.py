@@ -79,7 +79,8 @@ class Watch:
     def begin(self, run: Run) -> None:
         """From now on, tell `run` when it is overdue."""
         self._runs.add(run)
-        self.wake(run.due)
+        if run.due < self._next:
+            self.wake(run.due)
 
     def end(self, run: Run) -> None:
         """Tell it no longer."""

@@ -13,16 +13,13 @@ import select
 import selectors
 from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections import deque
     from contextvars import Context
 
     from _typeshed import FileDescriptorLike
-
-Promise = asyncio.Future
-"""What one task awaits and another keeps, once."""
 
 _EVENTS_AT_ONCE: Final = 64  # a proxy waits on a handful of descriptors; epoll's buffer is allocated for each wait
 
@@ -36,6 +33,9 @@ class DirectSelector(selectors.BaseSelector):
         self._direct: dict[int, Callable[[], None]] = {}
         self.stirred = False
         """The loop was given something to do since it last looked."""
+        self.serving = False
+        """A callback runs now for the only descriptor that is ready, and no task does: whom it wakes may go on."""
+        self._removed: set[int] = set()  # since epoll last reported
 
     def add_direct(self, fd: int, events: int, callback: Callable[[], None]) -> None:
         """Run `callback` whenever epoll reports one of `events`, an error or a hang-up for `fd`.
@@ -53,26 +53,35 @@ class DirectSelector(selectors.BaseSelector):
         """Undo `add_direct`; fine if it was undone already. Call it before the descriptor is closed."""
         if self._direct.pop(fd, None) is not None:
             self._epoll.unregister(fd)
+            self._removed.add(fd)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """As documented for selectors; direct callbacks run meanwhile, in the order in which epoll reports."""
-        wait = None if timeout is None else max(timeout, 0.0)
-        end = None if wait is None else monotonic() + wait
-        poll, direct = self._epoll.poll, self._direct
-        ready: list[tuple[selectors.SelectorKey, int]] = []
         self.stirred = False
+        try:
+            return self._serve(None if timeout is None else max(timeout, 0.0))
+        finally:
+            self.serving = False
+
+    def _serve(self, wait: float | None) -> list[tuple[selectors.SelectorKey, int]]:
+        end = None if wait is None else monotonic() + wait
+        poll, direct, removed = self._epoll.poll, self._direct, self._removed
+        ready: list[tuple[selectors.SelectorKey, int]] = []
         while True:
-            for fd, what in poll(wait, _EVENTS_AT_ONCE):
-                if fd in direct:
-                    direct[fd]()
+            removed.clear()
+            events = poll(wait, _EVENTS_AT_ONCE)
+            self.serving = len(events) == 1  # of several, tasks go on together in the loop's next turn
+            for fd, what in events:
+                if fd in removed:  # who has got its number meanwhile is reported once something is there for it
+                    continue
+                if (callback := direct.get(fd)) is not None:
+                    callback()
                 elif (key := self._keys.get(fd)) is not None:
                     ready.append((key, _selector_events(what) & key.events))
-            if ready or self.stirred:
-                return ready
             if end is not None:
                 wait = end - monotonic()
-                if wait <= 0:
-                    return ready
+            if ready or self.stirred or (wait is not None and wait <= 0):
+                return ready
 
     def register(self, fileobj: FileDescriptorLike, events: int, data: object = None) -> selectors.SelectorKey:
         """As documented for selectors."""
@@ -89,6 +98,7 @@ class DirectSelector(selectors.BaseSelector):
         key = self._keys.pop(_descriptor(fileobj))
         with contextlib.suppress(OSError):  # closed before it was unregistered: epoll forgot it by itself
             self._epoll.unregister(key.fd)
+        self._removed.add(key.fd)
         return key
 
     def modify(self, fileobj: FileDescriptorLike, events: int, data: object = None) -> selectors.SelectorKey:
@@ -155,11 +165,6 @@ class DirectLoop(asyncio.SelectorEventLoop):
         """As asyncio's; a wait that serves direct callbacks ends with this."""
         self.direct.stirred = True
         return super().call_at(when, callback, *args, context=context)
-
-
-def promise() -> Promise[Any]:
-    """One in the running loop: it costs a third of an event of anyio's."""
-    return Promise(loop=asyncio.get_running_loop())  # two steps less than the loop's create_future
 
 
 def new_loop() -> asyncio.AbstractEventLoop:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import gc
 import os
 import resource
 import signal
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
 import anyio
 import pytest
 
-from hookproxy import process
+from hookproxy import environment, process
 from hookproxy.model import Document, Ended, Event, HookResult, HookSpec
 from hookproxy.runners import RUNNERS, command
+from hookproxy.runners.running import Running
+from hookproxy.runners.watch import watch_of
 from hookproxy.transports.direct import new_loop
 
 pytestmark = pytest.mark.anyio
@@ -110,6 +114,24 @@ async def test_a_document_of_any_size_arrives_whole(size: int) -> None:
     assert (await run(spec(argv=("cat",)), document)).stdout == document
 
 
+@pytest.mark.parametrize("size", [0, 1, 65_535, 65_536, 65_537, 300_000])
+async def test_output_of_any_size_arrives_whole_however_soon_the_hook_ends(size: int) -> None:
+    result = await run(spec(argv=("head", "-c", str(size), "/dev/zero")))
+    assert (result.ended, result.code) == (Ended.EXITED, 0)
+    assert result.stdout == bytes(size)
+
+
+async def test_a_quick_hook_that_has_widened_its_output_loses_nothing() -> None:
+    code = "import fcntl,os; fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 1 << 20); os.write(1, bytes(200_000))"
+    started = command.start(
+        command.prepared(spec(argv=(sys.executable, "-S", "-E", "-c", code)), Document(b"", {}), {})
+    )
+    late = 2.0**40  # seconds: so it counts as quick, however slow this machine is
+    running = Running(watch_of(asyncio.get_running_loop()), started, b"", 9, late)
+    await running.end()
+    assert running.result().stdout == bytes(200_000)
+
+
 @pytest.mark.parametrize("size", [0, 300, 300_000])
 async def test_a_hook_need_not_read(size: int) -> None:
     result = await run(spec("exit 2"), b"x" * size)
@@ -149,10 +171,11 @@ async def test_a_hook_is_over_when_it_ends_though_a_child_keeps_its_output(fifo:
     assert await fifo.read() == b""
 
 
-async def test_a_hook_is_over_when_it_ends_though_a_child_prints_for_ever() -> None:
-    result = await run(spec("yes & sleep 0.05; echo $! >&2"))
+@pytest.mark.parametrize("waits", ["", "sleep 0.05"])
+async def test_a_hook_is_over_when_it_ends_though_a_child_prints_for_ever(waits: str) -> None:
+    result = await run(spec(f"yes & {waits or ':'}; echo $! >&2"))
     assert result.ended is Ended.EXITED
-    assert result.stdout.startswith(b"y\ny\n")  # `yes` itself ends when nobody reads any more
+    assert result.stdout.startswith(b"y\ny\n") or not waits  # `yes` itself ends when nobody reads any more
 
 
 async def test_a_timeout_ends_the_whole_group(fifo: Fifo) -> None:
@@ -161,6 +184,12 @@ async def test_a_timeout_ends_the_whole_group(fifo: Fifo) -> None:
     assert (result.code, result.stdout) == (0, b"printed\n")
     assert 300 <= result.ms < 1500
     assert await fifo.read() == b""
+
+
+async def test_a_timeout_may_be_shorter_than_most_hooks_take() -> None:
+    result = await run(spec("sleep 1000", timeout=0.002))
+    assert result.ended is Ended.TIMED_OUT
+    assert 2 <= result.ms < 1000
 
 
 async def test_a_hook_that_ignores_term_is_killed_after_the_grace(fifo: Fifo) -> None:
@@ -360,7 +389,7 @@ async def test_what_a_variable_cannot_hold_is_cut_or_replaced_and_the_document_i
     env = {"HOOK_TOOL_INPUT": "x" * 300_000, "NAME": "a\0b"}
     hook = spec("echo ${#HOOK_TOOL_INPUT} $HOOK_TRUNCATED $NAME; wc -c")
     result = await run(hook, b"x" * 300_000, env)
-    size = process.VARIABLE_LIMIT - len("HOOK_TOOL_INPUT") - 2
+    size = environment.VARIABLE_LIMIT - len("HOOK_TOOL_INPUT") - 2
     assert result.stdout.split() == [
         str(size).encode(),
         b"1",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from time import monotonic
 
 import pytest
 
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.anyio
 async def test_a_run_begins_with_a_process_that_waits_for_its_document() -> None:
     spec = HookSpec("claude", "f: k", Event.PRE_TOOL_USE, "c", shell="cat; exit 2")
     pid, fds, _ = command.start(command.prepared(spec, Document(b"", {}), dict(os.environ)))
-    running = Running(watch_of(asyncio.get_running_loop()), pid, fds, memoryview(b"hello"), 10)
+    running = Running(watch_of(asyncio.get_running_loop()), (pid, fds, 0), b"hello", 10, monotonic())
     await running.end()
-    result = running.result(0)
+    result = running.result()
     assert (result.ended, result.code, result.stdout) == (Ended.EXITED, 2, b"hello")

@@ -8,6 +8,7 @@ import select
 import selectors
 import socket
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -219,3 +220,37 @@ def test_where_there_is_epoll_the_loop_is_direct() -> None:
     loop = new_loop()
     assert isinstance(loop, DirectLoop)
     loop.close()
+
+
+def test_who_gets_the_number_of_a_closed_descriptor_hears_nothing_of_what_that_had(selector: DirectSelector) -> None:
+    pipes = [os.pipe() for _ in range(2)]
+    heard: list[str] = []
+    fresh: list[int] = []
+
+    def first(mine: int, other: int) -> None:
+        """Closes the other, and opens what gets its number: nothing is there to read."""
+        os.read(mine, 1)
+        selector.remove_direct(other)
+        os.close(other)
+        fresh.extend(os.pipe())
+        assert fresh[0] == other
+        selector.add_direct(fresh[0], select.EPOLLIN, lambda: heard.append("spurious"))
+
+    (one, feed_one), (two, feed_two) = pipes
+
+    def once(mine: int, other: int) -> None:
+        if not fresh:
+            first(mine, other)
+
+    selector.add_direct(one, select.EPOLLIN, partial(once, one, two))
+    selector.add_direct(two, select.EPOLLIN, partial(once, two, one))
+    os.write(feed_one, b"x")
+    os.write(feed_two, b"x")
+    assert selector.select(0) == []
+    assert heard == []
+    os.write(fresh[1], b"x")
+    selector.select(0)
+    assert heard == ["spurious"], "what is there for it is told"
+    left = {one, two, feed_one, feed_two, *fresh}
+    for fd in left:
+        os.close(fd)
