@@ -40,6 +40,9 @@ class Board(Protocol):
     def is_taken(self, key: bytes) -> bool:
         """A judged call has this id, or may still be answered under it."""
 
+    def is_reserved(self, key: bytes) -> bool:
+        """The same, or a call has it that was judged and goes on as any other request."""
+
     def cancelled(self, members: Members) -> FromAgent:
         """The agent's cancellation."""
 
@@ -70,7 +73,7 @@ def _forbidden(board: Board, batch: list[tuple[Members, bytes]]) -> str:
     """Why a batch that can be read may not pass all the same; empty: it may."""
     requests = [members for members, method in batch if method and "id" in members]
     answers = [members for members, method in batch if not method]
-    if any(board.is_taken(id_key(bytes(members["id"]))) for members in requests):
+    if any(board.is_reserved(id_key(bytes(members["id"]))) for members in requests):
         return "A request in a batch has the id of a tool call that may still be answered."
     if any(id_key(bytes(members.get("id", b""))).startswith(calls.OURS) for members in answers):
         return "In a batch, an answer to a question of hookproxy: send it as a message of its own."
@@ -91,7 +94,7 @@ def from_server(board: Board, line: bytes) -> FromServer:
         return effects.Dropped("a batch that tells of a judged call's task")
     hides = board.elicitations is not None and board.elicitations.hidden(line)
     keys = [id_key(reply.id) for reply in found if reply is not None]
-    if any(reply is not None and not reply.sure for reply in found) or any(map(board.is_taken, keys)) or hides:
+    if any(reply is not None and not reply.sure for reply in found) or any(map(board.is_reserved, keys)) or hides:
         return effects.Dropped("a batch that holds the answer to a judged call, or a question that hooks judge")
     welcome = [board.requests.settle(key) is not None or board.requests.late(key) or key == b"null" for key in keys]
     if board.judges and not all(welcome):

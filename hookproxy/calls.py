@@ -253,7 +253,8 @@ def to_judge(request: Request, line: bytes, listed: Tool | None, alias: Alias | 
     inputs = bytes(request.params.get("inputResponses", b"")) if stateless else b""
     if inputs and inputs[:1] != b"{":
         raise wire.Unreadable("its inputResponses are no object")
-    wire.fields(inputs or b"{}")
+    if inputs:
+        wire.fields(inputs)
     return Call(
         key=request.key,
         sent_key=request.key,
@@ -265,7 +266,7 @@ def to_judge(request: Request, line: bytes, listed: Tool | None, alias: Alias | 
         stateless=stateless,
         task="task" in request.params and not stateless,
         inputs=inputs,
-        state=request.state,
+        state=request.state if request.params else "",
     )
 
 

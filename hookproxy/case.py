@@ -54,6 +54,9 @@ class Desk(Protocol):
     async def forward(self, call: Call, line: bytes) -> bytes | Ending:
         """Send the call to the server and wait for its answer."""
 
+    def let_pass(self, call: Call, line: bytes) -> bool:
+        """Send the call to the server; its answer passes as it comes. False: it cannot be sent, or not yet."""
+
     def let_go(self, call: Call) -> None:
         """The call may wait long: reading from the agent does not wait with it."""
 
@@ -110,16 +113,17 @@ def occasion_of(call: Call, desk: Desk) -> Occasion:
     listed = desk.tool(call.tool)
     groups = desk.hooks.groups
     alias = groups.alias(call.tool, call.arguments) if groups.aliases else None
+    request_id = call.key.decode(errors="replace")
     return Occasion(
         event=Event.PRE_TOOL_USE,
         session=desk.session,
         tool=call.tool,
         tool_name=groups.first_name(call.tool),
-        tool_use_id=(call.meta and _told_id(call)) or f"call_{call.key.decode(errors='replace')}",
+        tool_use_id=(call.meta and _told_id(call)) or f"call_{request_id}",
         arguments=call.arguments if alias is None else alias.told(call.arguments),
         alias=alias,
         annotations=listed.annotations if listed else b"",
-        request_id=call.key.decode(errors="replace"),
+        request_id=request_id,
         at=time(),
         trace=call.trace,
     )

@@ -67,7 +67,7 @@ class Greeting:
     def judged(self, meta: Members) -> None:
         """`params._meta` of a tool call that is judged."""
         self._calls = True
-        self.speaks(meta)
+        self._meta = _carried(meta)
 
     def request(self, meta: Members) -> None:
         """`params._meta` of any other request."""

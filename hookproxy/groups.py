@@ -151,7 +151,8 @@ class Groups:
         """True if some hook is to know what comes of calls of this tool, whatever it is."""
         known = self._outcomes.get(tool)
         if known is None:
-            known = self.comments_on(tool) or self.hears(Event.ERROR_OCCURRED) or self.hears_elicitations
+            known = self.comments_on(tool) or self.hears_elicitations
+            known = known or self.hears(Event.ERROR_OCCURRED) or self.hears(Event.STOP)
             _remember(self._outcomes, tool, known)
         return known
 

@@ -15,12 +15,14 @@ class Held:
         self._pause = pause
         self._calls: set[Call] = set()
         self._bytes = 0
+        self._full = False
 
     def hold(self, call: Call) -> None:
         """The call waits."""
         self._calls.add(call)
         self._bytes += len(call.line)
         if self._bytes > self._limit:
+            self._full = True
             self._pause(True)
 
     def let_go(self, call: Call) -> None:
@@ -28,5 +30,6 @@ class Held:
         if call in self._calls:
             self._calls.remove(call)
             self._bytes -= len(call.line)
-            if self._bytes <= self._limit < self._bytes + len(call.line):
+            if self._full and self._bytes <= self._limit:
+                self._full = False
                 self._pause(False)

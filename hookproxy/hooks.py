@@ -15,7 +15,7 @@ from .decision import Comments, Decision, Ground, Proceed, Question, Refuse
 from .dialects.base import Group
 from .errors import ConfigError
 from .groups import Chosen, Groups
-from .model import SILENT, Event, Occasion, Statement, Tool, Verdict
+from .model import Event, Occasion, Statement, Tool, Verdict
 from .permissions import Permissions
 from .runners.base import CallTool, no_server
 from .settings import Settings
@@ -49,6 +49,10 @@ class Hooks:
         """Raises ConfigError for a hook that would lead past what is managed."""
         self.groups = Groups(groups, server, settings.aliases)
         self._benches = _benches(groups, settings, server, self.groups)
+        self.has_rules = any(self._benches)
+        """Some permission rule or limit is configured."""
+        self.has_limits = any(bench.limits is not None for bench in self._benches)
+        """Some limit on calls is configured."""
         check_errands(groups, settings)
         self.environ = environ
         self._settings = settings
@@ -61,16 +65,6 @@ class Hooks:
         return Turns(groups, self._settings, self.environ, self._trust, self._allowing)
 
     # --- permission rules ---
-
-    @property
-    def has_rules(self) -> bool:
-        """Some permission rule or limit is configured."""
-        return any(self._benches)
-
-    @property
-    def has_limits(self) -> bool:
-        """Some limit on calls is configured."""
-        return any(bench.limits is not None for bench in self._benches)
 
     def counted(self, decision: Decision, tool: str) -> Decision:
         """Count a call of this tool that is about to be forwarded, against the limits of each layer."""
@@ -86,7 +80,10 @@ class Hooks:
 
     def concern(self, tool: str) -> bool:
         """True if any hook or rule is to see calls of this tool."""
-        return any(bench.concern(tool) for bench in self._benches)
+        for bench in self._benches:  # noqa: SIM110 - each call asks: a generator would cost more than the answer
+            if bench.concern(tool):
+                return True
+        return False
 
     def hide(self, tool: str) -> bool:
         """True if the tool is not to be listed: a rule denies each of its calls."""
@@ -144,14 +141,14 @@ class Hooks:
         self, bench: Permissions, proceed: Proceed, occasion: Occasion, listed: Tool | None, heard: list[Statement]
     ) -> Hearing:
         """As `_judged`, of the arguments that are final, by the names that managed hooks know and no user's alias."""
-        outer = occasion.alias
+        outer, earlier, proceed = occasion.alias, proceed.question, replace(proceed, question=None)
         try:
             sent = aliases.sent(outer, occasion.arguments)
             inner = bench.groups.alias(occasion.tool, sent)
             if inner == outer:
-                return await self._judged(bench, proceed, occasion, listed, heard)
+                return await self._judged(bench, proceed, occasion, listed, heard, earlier)
             final = replace(occasion, alias=inner, arguments=aliases.told(inner, sent))
-            judged = await self._judged(bench, proceed, final, listed, heard)
+            judged = await self._judged(bench, proceed, final, listed, heard, earlier)
             if judged.arguments is final.arguments:
                 return Hearing(judged.decision, occasion.arguments)
             back = aliases.told(outer, aliases.sent(inner, judged.arguments))
@@ -161,16 +158,20 @@ class Hooks:
         return Hearing(replace(judged.decision, arguments=back) if rewritten else judged.decision, back)
 
     async def _judged(
-        self, bench: Permissions, proceed: Proceed, occasion: Occasion, listed: Tool | None, heard: list[Statement]
+        self,
+        bench: Permissions,
+        proceed: Proceed,
+        occasion: Occasion,
+        listed: Tool | None,
+        heard: list[Statement],
+        earlier: Question | None = None,
     ) -> Hearing:
-        """What one layer makes of a call that the layer before it let go, with the question that is left of that."""
-        earlier = proceed.question
-        if earlier is not None:
-            proceed = replace(proceed, question=None)
+        """What one layer makes of a call that the layer before it let go, with the `earlier` question of that."""
         for chosen in bench.groups.choose(occasion.event, occasion.tool):
             occasion = chosen.shown(occasion)
-            said = await self._turns.ask(chosen.group, chosen.applying(occasion), occasion, heard, listed)
-            if not any(one.verdict != SILENT for one in said):  # as of most calls, and it decides nothing
+            hooks = chosen.applying(occasion) if chosen.conditional else chosen.hooks
+            said = await self._turns.ask(chosen.group, hooks, occasion, heard, listed)
+            if policy.silent(said):  # as of most calls, and it decides nothing
                 continue
             decision = policy.decide(said, self._settings, chosen.group.on_trouble)
             feedback = proceed.feedback + decision.feedback
@@ -185,7 +186,8 @@ class Hooks:
         ruled = bench.ruled(proceed, occasion)
         if isinstance(ruled, Refuse):
             return Hearing(ruled, occasion.arguments)
-        ruled = replace(ruled, question=_both(earlier, ruled.question, bench.managed))
+        if bench.managed:
+            ruled = replace(ruled, question=_both(earlier, ruled.question))
         requests = bench.groups.choose(Event.PERMISSION_REQUEST, occasion.tool)
         if requests or ruled.question:
             return await self._permitted(bench, ruled, occasion, listed, heard)
@@ -283,9 +285,9 @@ def _known_to(bench: Permissions, occasion: Occasion) -> Occasion:
     return replace(occasion, alias=alias, arguments=aliases.told(alias, occasion.arguments))
 
 
-def _both(earlier: Question | None, question: Question | None, managed: bool) -> Question | None:
-    """What is left of the questions of two layers: a managed one stands for both."""
+def _both(earlier: Question | None, question: Question | None) -> Question | None:
+    """What is left of the questions of the users' layer and the managed one: the latter's stands for both."""
     if question is None:
         return earlier
     reasons = [one.reason for one in (question, earlier) if one is not None and one.reason]
-    return replace(question, reason="\n".join(reasons), managed=managed)
+    return replace(question, reason="\n".join(reasons), managed=True)

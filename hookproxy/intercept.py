@@ -177,11 +177,14 @@ async def _forwarded(case: Case, decision: Proceed) -> bytes | None:
     """Have the call made, as often as its hooks say, and its answer commented."""
     call, desk = case.call, case.desk
     line = forwarding.to_server(call, decision.arguments, case.waiting)
+    read = _is_read(case, decision)
+    if not (read or call.task) and desk.let_pass(call, line):
+        return None
     rounds = 0
     while True:
         sent = perf_counter()
         answer = await desk.forward(call, line)
-        if isinstance(answer, bytes) and not _is_read(case, decision):
+        if isinstance(answer, bytes) and not read:
             return answer  # nobody wants to know what it says
         timed = Outcome(duration_ms=round((perf_counter() - sent) * 1000))
         case.occasion = replace(case.occasion, outcome=timed)

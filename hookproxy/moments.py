@@ -19,7 +19,7 @@ from .audit import Audit
 from .effects import Elicited
 from .greeting import Greeting
 from .hooks import Hooks
-from .model import Event, Occasion, Session, Statement
+from .model import SILENT, Event, Occasion, Session, Statement
 
 _AT_ONCE: Final = 64  # occasions that nobody waits for: a server that asks for ever must not fill memory with them
 _RECORDED: Final = frozenset(
@@ -52,6 +52,7 @@ class Moments:
         self._words: tuple[str, ...] = ()  # for the model, and not delivered yet
         self._introduced = False
         self._logging = False
+        self._said: set[str] = set()
         self._starts = around.hooks.groups.hears(Event.SESSION_START)
         self.unsaid = self._starts
         """SessionStart hooks may have something for the model that no answer has carried yet."""
@@ -169,6 +170,8 @@ class Moments:
 
     def report(self, one: Statement) -> None:
         """Tell people what a hook has for them: messages, and trouble with it."""
+        if one.verdict is SILENT:  # as nearly all are
+            return
         spec, around = one.spec, self._around
         told = list(one.verdict.messages)
         for text in told:
@@ -180,6 +183,12 @@ class Moments:
             told.append(one.verdict.trouble)
         if told and (spec.event not in _RECORDED or spec.background):
             self.note(f"{spec.event} hook {spec.label} ({spec.source}): " + "; ".join(told))
+
+    def say_once(self, text: str) -> None:
+        """Tell people, unless they have been told."""
+        if text not in self._said:
+            self._said.add(text)
+            self._around.say(text)
 
     def note(self, text: str) -> None:
         """Put a sentence into the audit."""

@@ -10,8 +10,16 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from .decision import Comments, Decision, Ground, Proceed, Question, Refuse
-from .model import Permission, Statement
+from .model import SILENT, Permission, Statement
 from .settings import OnAsk, OnTrouble, Settings
+
+
+def silent(statements: Sequence[Statement]) -> bool:
+    """No hook said anything, and none had trouble: there is nothing to decide."""
+    for one in statements:  # noqa: SIM110 - each call asks: a generator would cost more than the answer
+        if one.verdict is not SILENT and one.verdict != SILENT:
+            return False
+    return True
 
 
 def decide(statements: Sequence[Statement], settings: Settings, group_on_trouble: OnTrouble | None) -> Decision:

@@ -14,24 +14,22 @@ from msgspec.structs import replace
 from . import calls, effects, feedback, forwarding, wire
 from .answering import Answering
 from .asking import Asking
-from .audit import Audit, Record
+from .audit import Audit
 from .calls import Call, Phase
 from .case import Ending, occasion_of, refusal
 from .changes import Changes
 from .clerks import Clerk, Clerks
 from .decision import Refuse
-from .effects import Elicited, FromAgent, FromServer
+from .effects import FromAgent, FromServer
 from .elicitations import Elicitations
 from .errands import AT_HAND, Errands
 from .following import Following
 from .held import Held
 from .hooks import Hooks
-from .inquiries import Answer
 from .intercept import intercept
-from .model import Event, Occasion, Session, Tool
+from .model import Event, Session, Tool
 from .moments import Moments, Surroundings
 from .relay import Relay
-from .replies import Members
 from .seals import Seals
 from .settings import Delivery, Settings
 from .switchboard import Switchboard
@@ -73,7 +71,6 @@ class Proxy:
         self._running: dict[Call, Clerk] = {}
         self._last_words: dict[Call, bytes] = {}  # what the agent is told of a call whose task we end
         self._held = Held(settings.max_message_bytes, partial(self.relay.pause_agent, _HELD))
-        self._said: set[str] = set()
         self.seals = Seals()
         self.server_lost = ""
         """How the server ended, once it has."""
@@ -86,6 +83,9 @@ class Proxy:
         self.answering = Answering(around, self.moments, elicitations, settings, self.relay.to_server)
         self.errands = Errands(session.server, self.board, self.relay.to_server)
         self._following = Following(self, self.board, self.changes, self.relay.to_agent, self._start)
+        self.follow = self._following.begin
+        self.occur, self.elicited, self.say_once = self.moments.occur, self.moments.elicited, self.moments.say_once
+        self.answer_all = self.answering.answer_all
 
     def open(self, tasks: anyio.abc.TaskGroup) -> None:
         """Calls live in `tasks` from now on."""
@@ -142,9 +142,13 @@ class Proxy:
 
     async def _see_through(self, call: Call) -> None:
         """One call's task. Whatever happens in it ends this call alone, and never lets it pass unjudged."""
-        AT_HAND.set(None if isinstance(call, Poll) else call.meta)
         try:
-            await (self._following.see_through(call) if isinstance(call, Poll) else intercept(call, self))
+            if isinstance(call, Poll):
+                AT_HAND.set(None)
+                await self._following.see_through(call)
+            else:
+                AT_HAND.set(call.meta)
+                await intercept(call, self)
         except Exception as defect:  # the task's boundary: fail closed, and say so
             self.say("".join(traceback.format_exception(defect)).rstrip())
             self.answer(call, feedback.defect(call.id, f"{type(defect).__name__}: {defect}"))
@@ -211,6 +215,15 @@ class Proxy:
             return Ending.INTERRUPTED
         return (call.sent_id and forwarding.renamed(call)) or call.answer or Ending.LOST
 
+    def let_pass(self, call: Call, line: bytes) -> bool:
+        """As in Desk."""
+        if self.relay.passing or self.server_lost or self.relay.server.gone:
+            return False
+        if not self.board.release(call, unseen=True):
+            return False
+        self.relay.to_server(line)
+        return True
+
     def answer(self, call: Call, line: bytes) -> None:
         """As in Desk."""
         if self.board.finish(call):
@@ -248,6 +261,8 @@ class Proxy:
         self.end_held(self.lost)
         for call, clerk in self._running.items():
             clerk.tell(call)
+        for spelled in self.board.requests.allowed.values():
+            self.relay.to_agent(feedback.server_lost(spelled, how))
         self._following.lose()
 
     def lost(self, call: Call) -> bytes:
@@ -259,28 +274,6 @@ class Proxy:
         if not self.board.repeat(call):
             return None
         return wire.with_member(line, "id", call.sent_id)
-
-    def follow(self, call: Call, record: Record, occasion: Occasion, texts: tuple[str, ...], line: bytes) -> bytes:
-        """As in Desk."""
-        return self._following.begin(call, record, occasion, texts, line)
-
-    def occur(self, occasion: Occasion) -> None:
-        """As in Desk."""
-        self.moments.occur(occasion)
-
-    def elicited(self, elicited: Elicited, only_told: bool = False) -> None:
-        """As in Desk."""
-        self.moments.elicited(elicited, only_told)
-
-    async def answer_all(self, result: Members) -> dict[str, Answer] | None:
-        """As in Desk."""
-        return await self.answering.answer_all(result)
-
-    def say_once(self, text: str) -> None:
-        """As in Desk."""
-        if text not in self._said:
-            self._said.add(text)
-            self.say(text)
 
     @property
     def busy(self) -> bool:

@@ -35,6 +35,8 @@ class Switchboard:
         aliases: Mapping[str, Alias] | None = None,
     ) -> None:
         self._judged = judged
+        self.judges = judged is not None
+        """Some calls are judged: what cannot be read is refused."""
         self._aliases = aliases or {}
         self.elicitations = elicitations
         self.calls: dict[bytes, Call] = {}
@@ -49,7 +51,7 @@ class Switchboard:
     def from_agent(self, line: bytes) -> FromAgent:
         """Where a line from the agent goes. A line that is no concern of hooks is PASS."""
         if (call := glance.usual_call(line)) is not None:
-            if self._passes(call):
+            if not self._judged_names.get(bytes(call.params.name), True) and self._passes(call):
                 return PASS
             if self._judged is not None and (request := calls.usual(call)) is not None:
                 return self._requested(request, line)
@@ -101,6 +103,10 @@ class Switchboard:
         """A judged call or an errand has this id, or had it and may still be answered: no other request may have it."""
         return key in self.calls or self.requests.barred(key)
 
+    def is_reserved(self, key: bytes) -> bool:
+        """The same, or a call that was judged and has gone on has it."""
+        return self.is_taken(key) or key in self.requests.allowed
+
     def _frame(self, line: bytes, members: Members) -> FromAgent:
         try:
             calls.check_spelling(members)
@@ -113,7 +119,7 @@ class Switchboard:
             return self._response(members)
         if "id" not in members:
             return self._notification(members, method)
-        if self.is_taken(id_key(bytes(members["id"]))):
+        if self.is_reserved(id_key(bytes(members["id"]))):
             return effects.Refused("Its id is that of a tool call that may still be answered.", calls.own_id(members))
         if self.tasks and method.startswith(calls.OF_TASKS):
             return self.tasks.polled(line, members, self.calls, self.requests)
@@ -148,7 +154,7 @@ class Switchboard:
 
     def _requested(self, request: calls.Request, line: bytes) -> FromAgent:
         key = request.key
-        if key in self.requests or self.is_taken(key):
+        if key in self.requests or key in self.calls or self.requests.barred(key):
             return effects.Refused("Its id is that of a request in flight, or of a cancelled one.", request.id)
         try:
             if not self.greeting.opened:
@@ -170,11 +176,6 @@ class Switchboard:
         self._judged_names.note(request.name, judged)
         return judged or (self._judged is not None and request.is_sealed)
 
-    @property
-    def judges(self) -> bool:
-        """Some calls are judged: what cannot be read is refused."""
-        return self._judged is not None
-
     def cancelled(self, members: Members) -> FromAgent:
         """The agent's `notifications/cancelled`."""
         try:
@@ -184,8 +185,9 @@ class Switchboard:
         key = id_key(bytes(params.get("requestId", b"")))
         call = self.calls.get(key)
         if call is None:
+            judged = key in self.requests.allowed
             if self.requests.settle(key) is not None:
-                self.requests.lapse(key, late_answer_passes=True)
+                self.requests.lapse(key, late_answer_passes=not judged)
             return PASS
         forward = call.phase in (Phase.FORWARDED, Phase.ANSWERED)
         if call.phase is Phase.FORWARDED:
@@ -194,11 +196,14 @@ class Switchboard:
         self._forget(call)
         return effects.CancelCall(call, forward)
 
-    def release(self, call: Call) -> bool:
-        """The call is allowed, its answer is awaited from now on. False if the agent has cancelled it meanwhile."""
+    def release(self, call: Call, *, unseen: bool = False) -> bool:
+        """It is allowed; its answer is awaited now, or passes `unseen`, and it has ended. False: it is cancelled."""
         if call.phase is not Phase.HELD:
             return False
         call.phase = Phase.FORWARDED
+        if unseen:
+            self._forget(call)
+            self.requests.allow(call.key, call.id)
         return True
 
     def finish(self, call: Call) -> bool:
@@ -222,11 +227,6 @@ class Switchboard:
     def _forget(self, call: Call) -> None:
         del self.calls[call.key]
         self.calls.pop(call.sent_key, None)
-
-    @property
-    def watching(self) -> bool:
-        """An answer that must be seen whole may come: a long line is assembled, not passed on in pieces."""
-        return bool(self.calls or self.tasks) or self.requests.telling
 
     @property
     def pending(self) -> bool:
@@ -290,7 +290,7 @@ class Switchboard:
 
     def may_pass_in_pieces(self, head: bytes) -> bool:
         """True if nobody has to see the line whole that begins so: it is no judged call's answer, late or second."""
-        if self.watching or head[:1] != b"{":
+        if self.calls or self.tasks or self.requests.telling or head[:1] != b"{":
             return False
         raw_id = glance.answered_id(head, b"")
         if raw_id is None and self.elicitations:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .trust import Trust
 
 _AT_ONCE: Final = 128  # hooks running at a time: more only wait for each other
-_DESCRIPTORS: Final = 8  # that starting a hook may take at a time: three pipes, its exit, and one for the folder
+_DESCRIPTORS: Final = 8  # that starting a hook may take at a time: three pipes, its exit, and one to spare
 _OTHERS: Final = 64  # descriptors that are left to all else
 
 
@@ -50,7 +50,8 @@ class Turns:
         places = _places()
         self._places_aside = anyio.Semaphore(max(places // 4, 1), fast_acquire=True)
         self._places = anyio.Semaphore(max(places - places // 4, 1), fast_acquire=True)
-        self._environments = {_environment_key(group): _environment(group, environ) for group in groups}
+        shared = {_environment_key(group): _environment(group, environ) for group in groups}
+        self._environments = {id(group): shared[_environment_key(group)] for group in groups}
         self._report: Report = lambda _statement: None
         self.aside = Aside(self._run_aside)
         specs = [spec for group in groups for spec in group.hooks]
@@ -79,6 +80,8 @@ class Turns:
         listed: Tool | None = None,
     ) -> list[Statement]:
         """Run hooks in their dialect's order. Statements stand in the order in which the last one wins."""
+        if len(hooks) == 1 and not hooks[0].background:  # as nearly always: there is no order
+            return [await self._run(group, hooks[0], occasion, heard, listed)]
         order = group.dialect.order
         awaited = [spec for spec in hooks if not (spec.background and self.aside.start(group, spec, occasion))]
         if len(awaited) > 1 and order in (Order.PARALLEL, Order.TOGETHER):
@@ -127,8 +130,9 @@ class Turns:
         self, group: Group, spec: HookSpec, occasion: Occasion, heard: list[Statement], listed: Tool | None = None
     ) -> Statement:
         places = self._places_aside if spec.background else self._places
-        document = _traced(group.dialect.write(spec, occasion), occasion)
-        environment = self._environments[_environment_key(group)]
+        document = group.dialect.write(spec, occasion)
+        document = _traced(document, occasion) if occasion.trace else document
+        environment = self._environments[id(group)]
         try:
             places.acquire_nowait()  # nearly always: to ask whether to wait costs a tenth of a small hook
         except anyio.WouldBlock:
@@ -162,7 +166,7 @@ class Turns:
 
 def _traced(document: Document, occasion: Occasion) -> Document:
     """The document with the variables by which a hook continues the agent's trace."""
-    return replace(document, env={**document.env, **dict(occasion.trace)}) if occasion.trace else document
+    return replace(document, env={**document.env, **dict(occasion.trace)})
 
 
 def _untrusted(trouble: str) -> Verdict:

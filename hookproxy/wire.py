@@ -248,6 +248,8 @@ def one_line(line: bytes) -> bytes:
 
     `line` must be JSON: only then do these bytes stand where the replacement means the same.
     """
+    if line.isascii() and b"\r" not in line:  # nearly every line
+        return line
     body = line.rstrip(b"\r\n")
     ending = line[len(body) :]
     for byte, instead in _SPLITTING:

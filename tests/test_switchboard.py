@@ -202,6 +202,34 @@ def test_the_server_hears_of_the_cancellation_of_what_it_has(board: Switchboard)
     assert not board.finish(call), "its answer is with the hooks, and stays there"
 
 
+def test_an_answer_that_nobody_has_to_see_passes_as_it_comes_and_only_once(board: Switchboard) -> None:
+    call = start(board)
+    assert board.release(call, unseen=True)
+    assert board.pending
+    assert not board.may_pass_in_pieces(b'{"jsonrpc":"2.0","id":7,"result":'), "its end must be seen"
+    assert not board.may_pass_in_pieces(b'{"result":')
+    assert isinstance(board.from_agent(CALL), Refused), "its id is taken until then"
+    assert isinstance(board.from_agent(PING.replace(b"9", b'"7"')), Refused)
+    assert isinstance(board.from_agent(b"[" + PING.strip().replace(b"9", b'"7"') + b"]\n"), Refused)
+    assert isinstance(board.from_server(b"[" + ANSWER.strip() + b"]\n"), Dropped), "nobody asked for a batch"
+    assert not board.glance_from_server(ANSWER + ANSWER), "a second one does not pass unseen"
+    assert board.glance_from_server(ANSWER)
+    assert (board.requests, board.requests.allowed) == ({}, {})
+    assert isinstance(board.from_server(ANSWER), Dropped)
+    assert not board.finish(call), "the call has ended"
+    assert isinstance(board.from_agent(CALL), StartCall)
+
+
+def test_the_late_answer_to_a_cancelled_call_that_was_judged_stays_away_whoever_had_to_see_it(
+    board: Switchboard,
+) -> None:
+    call = start(board)
+    assert board.release(call, unseen=True)
+    assert board.from_agent(CANCEL) is PASS, "the server hears of it"
+    assert not board.glance_from_server(ANSWER)
+    assert isinstance(board.from_server(ANSWER), Dropped)
+
+
 def test_the_cancellation_of_anything_else_passes_and_its_late_answer_does(board: Switchboard) -> None:
     board.from_agent(PING)
     assert board.from_agent(CANCEL.replace(b":7", b":9")) is PASS
@@ -344,7 +372,7 @@ def test_a_stateless_session_begins_with_the_first_request_that_is_no_discovery(
 
 def test_the_table_of_tools_learns_from_what_passes(board: Switchboard) -> None:
     board.from_agent(b'{"id":1,"method":"tools/list"}\n')
-    assert board.watching
+    assert not board.may_pass_in_pieces(b'{"id":1,"result":')
     listing = b'{"id":1,"result":{"tools":[{"name":"danger","inputSchema":{"properties":{"path":{}}}}]}}\n'
     assert board.from_server(listing) == ToolsListed()
     assert board.tools["danger"].properties == {"path"}

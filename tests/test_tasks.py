@@ -46,7 +46,6 @@ def test_without_a_task_nothing_about_tasks_is_looked_at(board: Switchboard) -> 
     assert board.from_agent(POLL) is PASS
     assert board.glance_from_server(RESULT)
     assert board.glance_from_server(TOLD)
-    assert not board.watching
     assert board.may_pass_in_pieces(b'{"jsonrpc":"2.0","method":"notifications/tasks","params":{')
 
 
@@ -54,7 +53,6 @@ def test_with_a_task_every_line_of_the_server_is_read_whole(board: Switchboard) 
     handed(board)
     assert not board.calls
     assert not board.glance_from_server(TOLD)
-    assert board.watching
     assert not board.may_pass_in_pieces(b'{"jsonrpc":"2.0","method":"notifications/x"')
 
 

@@ -120,6 +120,28 @@ async def test_a_long_line_that_the_server_began_before_a_judged_call_is_judged_
     assert text_of(answer) == "REDACTED"
 
 
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ('{"error":null,"id":7,"jsonrpc":"2.0","result":{"content":[],"pad":"' + LONG + '"}}\n', None),
+        ('{"jsonrpc":"2.0","result":{"content":[],"pad":"' + LONG + '"},"id":7,"zz":1}\n', None),
+        ('{"jsonrpc":"2.0","id":7,"result":{"content":[],"pad":"' + LONG + '"}}', 0),
+        ('{"jsonrpc":"2.0","id":7,"result":{"content":[],"pad":"' + LONG, 3),
+    ],
+    ids=["id in the middle", "id near the end", "no line end", "cut"],
+)
+async def test_a_long_answer_that_no_hook_has_to_see_is_told_once(scene: Scene, text: str, status: int | None) -> None:
+    agent = await begun(scene, scene.hooks(PreToolUse="true"))
+    await agent.send(call(7, "raw", text=text, **({} if status is None else {"status": status})))
+    answer = await agent.answer(7)
+    assert ("error" in answer and answer["error"] is not None) is (status == 3), "half an answer is none"
+    if status is None:
+        assert text_of(await agent.ask(call(7, "echo"))) == "{}", "the id is free again"
+    agent.end_input()
+    assert b'"id":7' not in (await agent.rest()).replace(b" ", b"")
+    await agent.ended()
+
+
 UNCLEAR = '{"jsonrpc":"2.0","pad":"'
 ANSWER = '{"jsonrpc":"2.0","id":2,"result":{},"pad":"'
 

@@ -39,6 +39,8 @@ class Heard:
     id: str
     call: Call | None
     """The judged call that it is."""
+    unseen: bool = False
+    """It was judged, and nobody has to see its answer."""
     answered: bool = False
     cancelled: bool = False
 
@@ -144,27 +146,34 @@ class Schedule(RuleBasedStateMachine):
         for one in self.waiting(key):
             one.cancelled = True
 
-    @rule(target=heard, spelling=st.sampled_from(IDS))
+    @rule(target=heard, spelling=st.sampled_from(IDS), unseen=st.booleans())
     def calls_a_judged_tool_and_cancels_it_when_the_server_has_it(
-        self, spelling: str
+        self, spelling: str, unseen: bool
     ) -> MultipleResults[Heard] | Heard:
         call = self.calls_a_judged_tool(spelling, loose=False)
         if not isinstance(call, Call):
             return multiple()
-        one = self.hooks_allow(call)
+        one = self.hooks_allow(call, unseen)
         self.cancels(spelling)
         return one
 
     # --- the call's task ---
 
-    @rule(target=heard, call=started)
-    def hooks_allow(self, call: Call) -> MultipleResults[Heard] | Heard:
+    @rule(target=heard, call=started, unseen=st.booleans())
+    def hooks_allow(self, call: Call, unseen: bool) -> MultipleResults[Heard] | Heard:
         lives = self.live.get(call.key.decode()) is call
         if not lives and call.phase is not Phase.CANCELLED:
             return multiple()  # it was refused: its task is over
         expected = lives and call.phase is Phase.HELD
-        assert self.board.release(call) is expected
-        return self.hear(call.id.decode(), call) if expected else multiple()
+        assert self.board.release(call, unseen=unseen) is expected
+        if not expected:
+            return multiple()
+        if not unseen:
+            return self.hear(call.id.decode(), call)
+        del self.live[call.key.decode()]
+        one = self.hear(call.id.decode())
+        one.unseen = True
+        return one
 
     @rule(call=started)
     def the_answer_goes_out(self, call: Call) -> None:
@@ -200,8 +209,11 @@ class Schedule(RuleBasedStateMachine):
         effect = self.server_says(f"[{line}]" if form == "batch" else line)
         if one.call is not None:
             self.judged_was_answered(one, effect, before)
-        elif not (one.answered or one.cancelled or one.key in self.reused | self.muddled):
-            assert effect is PASS or isinstance(effect, InitializeAnswered | ToolsListed)
+        elif not (one.answered or one.key in self.reused | self.muddled):
+            if one.unseen and one.cancelled:
+                assert isinstance(effect, Dropped), "a late answer to a call that was judged passes never"
+            elif not one.cancelled:
+                assert effect is PASS or isinstance(effect, InitializeAnswered | ToolsListed)
         if form != "batch" or effect is PASS:
             one.answered = True
 
@@ -234,7 +246,11 @@ class Schedule(RuleBasedStateMachine):
     def a_request_is_pending_while_the_server_owes_its_answer(self) -> None:
         if any(call.phase is Phase.FORWARDED for call in self.live.values()):
             assert self.board.pending
-            assert self.board.watching
+            assert not self.board.may_pass_in_pieces(b'{"result":')
+
+    @invariant()
+    def no_call_is_remembered_that_has_been_answered(self) -> None:
+        assert self.board.requests.allowed.keys() <= self.board.requests.keys()
 
 
 TestSchedule = Schedule.TestCase
