@@ -27,6 +27,8 @@ IMPATIENCE: Final = 0.005
 """Seconds that are waited from then on until it is free again: all calls wait with us."""
 
 _NAP: Final = 0.0005  # seconds between two looks at the lock: some turns
+_LOOKS: Final = 5  # at a line without an end, before it is taken for one that was cut
+_MOMENT: Final = 0.002  # seconds between two of them: another process writes a line in less, unless it is made to wait
 _FLAGS: Final = os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _ROOM: Final = 1024 * 1024  # bytes that a file must be allowed to grow: more than nearly all lines have
 _CHAINED: Final = 160  # bytes that a chain adds to a line
@@ -130,8 +132,17 @@ class Ledger:
         return 0 < self._ways.limit < size + _CHAINED * self._ways.chain
 
     def _ends_amid(self, size: int) -> bool:
-        """The file's last line has no end."""
-        return self._readable and size > 0 and os.pread(self._fd, 1, size - 1) != b"\n"
+        """The file's last line has no end, and does not get one either: another process may be writing it."""
+        if not self._readable:
+            return False
+        for _ in range(_LOOKS):
+            if size == 0 or os.pread(self._fd, 1, size - 1) == b"\n":
+                return False
+            if self._ways.locks:
+                break
+            select.select((), (), (), _MOMENT)
+            size = os.fstat(self._fd).st_size
+        return True
 
     def _chained(self, line: bytes, size: int) -> bytes:
         if not self._regular:

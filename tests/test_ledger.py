@@ -6,6 +6,7 @@ import fcntl
 import itertools
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -376,3 +377,29 @@ def test_a_file_that_cannot_be_renamed_is_written_on(file: Path) -> None:
             file.parent.chmod(0o700)
         assert "cannot be renamed" in one.stuck
     assert file.read_bytes() == LINE * 2
+
+
+def test_a_line_that_another_process_is_writing_is_not_taken_for_one_that_was_cut(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ledger(file) as one:
+        one.append(b'{"a":1}\n')
+        begun = os.open(file, os.O_WRONLY | os.O_APPEND)
+        os.write(begun, b'{"b":')
+
+        def goes_on(*_arguments: object) -> None:
+            os.write(begun, b"2}\n")
+
+        monkeypatch.setattr(select, "select", goes_on)
+        one.append(b'{"c":3}\n')
+        os.close(begun)
+    assert file.read_bytes() == b'{"a":1}\n{"b":2}\n{"c":3}\n'
+
+
+def test_a_line_that_nobody_goes_on_with_gets_its_end(file: Path) -> None:
+    with ledger(file) as one:
+        one.append(b'{"a":1}\n')
+        with file.open("ab") as cut:
+            cut.write(b'{"b":')
+        one.append(b'{"c":3}\n')
+    assert file.read_bytes() == b'{"a":1}\n{"b":\n{"c":3}\n'
