@@ -16,9 +16,9 @@ from .base import Edit, Leaf, Listing, Mapping, Member, Syntax, Tree, in_bracket
 DEEPEST: Final = 200
 """Objects and lists inside each other: agents need about five, and Python's stack bears this many of ours."""
 
-_BLANK: Final = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+|/\*.*?\*/)*+", re.DOTALL)
+_BLANK: Final = re.compile(r"(?>(?:[ \t\r\n]++|//[^\n]*+|/\*.*?\*/)*)", re.DOTALL)
 _BEGIN_BLANK: Final = frozenset(" \t\r\n/")
-_STRING: Final = re.compile(r'"(?:[^"\\\x00-\x1f]++|\\.)*+"')
+_STRING: Final = re.compile(r'"(?>(?:[^"\\\x00-\x1f]++|\\.)*)"')
 _WORD: Final = re.compile(r"[\w+.-]+")
 _COMMA: Final = ","
 

@@ -38,9 +38,9 @@ _PART: Final = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
 _STATEMENT: Final = re.compile(rf"[ \t]*(?:{_PART}[ \t]*\.[ \t]*)*({_PART})[ \t]*=[ \t]*")
 """What stands before the value of a line; in a table within a line there is more."""
 _PLAINLY: Final = 'write the server\'s command and args plainly: args = ["…", "…"]'
-_BLANK: Final = re.compile(r"(?:[ \t\r\n]++|#[^\n]*+)*+")
+_BLANK: Final = re.compile(r"(?>(?:[ \t\r\n]++|#[^\n]*+)*)")
 _STRING: Final = re.compile(
-    r'"""(?:[^"\\]|\\.|"{1,2}(?!"))*+"{3,5}' r"|'''.*?'{3,5}" r'|"(?:[^"\\\n]|\\.)*+"' r"|'[^'\n]*+'", re.DOTALL
+    r'"""(?>(?:[^"\\]|\\.|"{1,2}(?!"))*)"{3,5}' r"|'''.*?'{3,5}" r'|"(?>(?:[^"\\\n]|\\.)*)"' r"|'[^'\n]*+'", re.DOTALL
 )
 
 
