@@ -179,7 +179,7 @@ async def _forwarded(case: Case, decision: Proceed) -> bytes | None:
     line = forwarding.to_server(call, decision.arguments, case.waiting)
     read = _is_read(case, decision)
     if not (read or call.task) and desk.let_pass(call, line):
-        return None
+        return None  # its answer needs nobody
     rounds = 0
     while True:
         sent = perf_counter()

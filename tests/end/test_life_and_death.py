@@ -455,8 +455,8 @@ async def test_when_the_agent_kills_our_process_group_the_server_goes_with_us(sc
     os.killpg(agent.pid, signal.SIGKILL)
     assert await agent.ended(within=SOON) == -signal.SIGKILL
     await ends(pid, within=SOON)
+    scene.kill(gate.way)  # the shell, and the one that has not become a sleep yet
     scene.kill("sleep 600")
-    scene.kill(gate.way)
     await scene.empty()
 
 
