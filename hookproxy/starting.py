@@ -12,6 +12,8 @@ from typing import Final
 from .process import SHELL, settle
 
 _LONGEST_WHY: Final = 1024  # bytes: more than a child says that cannot become the program
+_TRIES: Final = 256  # programs that are none, tried one after another: a child beside us takes long to come to its end
+_PROBES: Final = 3  # children: where all of us have one processor, one that is beside us may come first now and then
 _why: list[int] = []  # a file in memory in which it says so, and the same for the child: to look costs less than a pipe
 # Signals as programs expect them, and a session; no other group, user or mask, and no Python in between; by vfork.
 _AS_ITSELF: Final = (True, True, -1, None, None, None, -1, None, *((True,) if sys.version_info < (3, 14) else ()))
@@ -52,13 +54,17 @@ def _tells_at_once(standard: tuple[int, int, int]) -> bool:
     if not _why:
         _why.append(os.memfd_create("why"))
         _why.append(os.dup(_why[0]))
-    try:
-        pid = _start_directly(b"", ("",), (), "", standard)
-    except FileNotFoundError:
-        return True
+    return all(_told_at_once(standard) for _ in range(_PROBES))
+
+
+def _told_at_once(standard: tuple[int, int, int]) -> bool:
+    stdin, stdout, stderr = standard
+    pipes = (stdin, -1, -1, stdout, -1, stderr, *_why)
+    pid = _fork(("",), (b"",) * _TRIES, False, (), None, (), *pipes, *_AS_ITSELF)
+    told = bool(os.pread(_why[0], _LONGEST_WHY, 0))
     os.waitpid(pid, 0)
     _forget_why()
-    return False
+    return told
 
 
 def _forget_why() -> None:
