@@ -48,6 +48,9 @@ class Desk(Protocol):
     def tool(self, name: str) -> Tool | None:
         """What a listing told of the tool."""
 
+    def silent(self) -> bool:
+        """There is nothing to wait for in `words`, and nothing in them."""
+
     async def words(self) -> tuple[str, ...]:
         """Wait until SessionStart hooks are done; gives what hooks beside calls said and nobody has delivered yet."""
 

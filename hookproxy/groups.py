@@ -79,6 +79,8 @@ class Groups:
         self.aliases = {one.tool: one for one in aliases}
         self._server = re.sub(r"[^A-Za-z0-9_-]", "_", server)  # as Claude Code composes a tool's name
         self._events = frozenset(spec.event for group in groups for spec in group.hooks)
+        self.asks_servers = any(spec.type == "mcp_tool" for group in groups for spec in group.hooks)
+        """Some hook is a tool of the server."""
         self._asks_each = any(spec.unasked for group in groups for spec in group.hooks)
         self._chosen: dict[tuple[Event, str], tuple[Chosen, ...]] = {}
         self._outcomes: dict[str, bool] = {}  # whether any hook hears what comes of a tool's calls

@@ -168,7 +168,7 @@ class Hooks:
     ) -> Hearing:
         """What one layer makes of a call that the layer before it let go, with the `earlier` question of that."""
         for chosen in bench.groups.choose(occasion.event, occasion.tool):
-            occasion = chosen.shown(occasion)
+            occasion = occasion if occasion.tool_name == chosen.tool_name else chosen.shown(occasion)
             hooks = chosen.applying(occasion) if chosen.conditional else chosen.hooks
             said = await self._turns.ask(chosen.group, hooks, occasion, heard, listed)
             if policy.silent(said):  # as of most calls, and it decides nothing

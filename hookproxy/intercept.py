@@ -65,7 +65,7 @@ async def _judged(call: Call, desk: Desk, record: Record) -> bytes | None:
     """The call's answer; None where there is to be none."""
     if desk.audit.required and (problem := desk.audit.trouble()):
         return _unrecorded(call, desk, record, problem)
-    words = await desk.words()
+    words = () if desk.silent() else await desk.words()
     case = Case(call, desk, record, occasion_of(call, desk))
     alias = case.occasion.alias
     record.alias = "" if alias is None else alias.name

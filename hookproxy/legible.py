@@ -126,7 +126,10 @@ def _compact_members(raw: bytes) -> dict[str, msgspec.Raw] | None:
     try:
         found = _OBJECT.decode(raw)
         size = 3 * len(found) + sum(map(len, found)) + sum(map(len, found.values())) + max(len(found), 1) + 1
-        return found if size == len(raw) and _are_compact(found.values()) else None
+        if size != len(raw):
+            return None
+        flat = raw.count(b"{") == 1 and b"[" not in raw  # as most arguments are
+        return found if flat or _are_compact(found.values()) else None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # of this look: other readers go deeper
         return None
 

@@ -105,7 +105,6 @@ class Moments:
         self.introducing -= 1
         self._around.tell()
 
-    @property
     def silent(self) -> bool:
         """There is nothing that an answer should carry, and SessionStart hooks are done."""
         return not (self.unsaid or self._words)

@@ -85,7 +85,7 @@ class Proxy:
         self._following = Following(self, self.board, self.changes, self.relay.to_agent, self._start)
         self.follow = self._following.begin
         self.occur, self.elicited, self.say_once = self.moments.occur, self.moments.elicited, self.moments.say_once
-        self.answer_all = self.answering.answer_all
+        self.answer_all, self.silent = self.answering.answer_all, self.moments.silent
 
     def open(self, tasks: anyio.abc.TaskGroup) -> None:
         """Calls live in `tasks` from now on."""
@@ -143,12 +143,9 @@ class Proxy:
     async def _see_through(self, call: Call) -> None:
         """One call's task. Whatever happens in it ends this call alone, and never lets it pass unjudged."""
         try:
-            if isinstance(call, Poll):
-                AT_HAND.set(None)
-                await self._following.see_through(call)
-            else:
-                AT_HAND.set(call.meta)
-                await intercept(call, self)
+            if self.hooks.groups.asks_servers:
+                AT_HAND.set(None if isinstance(call, Poll) else call.meta)
+            await (self._following.see_through(call) if isinstance(call, Poll) else intercept(call, self))
         except Exception as defect:  # the task's boundary: fail closed, and say so
             self.say("".join(traceback.format_exception(defect)).rstrip())
             self.answer(call, feedback.defect(call.id, f"{type(defect).__name__}: {defect}"))
@@ -192,7 +189,7 @@ class Proxy:
 
     async def words(self) -> tuple[str, ...]:
         """As in Desk."""
-        return () if self.moments.silent else await self.moments.words(self.board.greeting.handshake)
+        return await self.moments.words(self.board.greeting.handshake)
 
     def let_go(self, call: Call) -> None:
         """As in Desk."""

@@ -84,6 +84,10 @@ class TrialDesk:
         """As in Desk: nothing has been listed."""
         return self._board.tools.get(name)
 
+    def silent(self) -> bool:
+        """As in Desk."""
+        return True
+
     async def words(self) -> tuple[str, ...]:
         """As in Desk: no session has begun."""
         return ()
