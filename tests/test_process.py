@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from hookproxy import environment, process
+from hookproxy import process
 from hookproxy.errors import UserError
 from tests.starts import output_of_hook, read_all, start
 
 ROOT = Path(__file__).resolve().parents[1]
-LIMIT = environment.VARIABLE_LIMIT
 
 
 def output_of_server(*argv: str) -> bytes:

@@ -13,7 +13,6 @@ import pytest
 from hookproxy import environment, process, starting
 from tests.starts import output_of_hook, read_all, start
 
-ROOT = Path(__file__).resolve().parents[1]
 LIMIT = environment.VARIABLE_LIMIT
 
 

@@ -178,8 +178,7 @@ class Running:
                 self._kill(now)
             case _Stage.KILLED | _Stage.ABANDONED:  # it is reaped when it does end; nobody waits for that
                 self._stage, self.due = _Stage.ABANDONED, inf
-                if not self._over.done():
-                    self._over.set_result(None)
+                self._tell()
 
     def _kill(self, now: float) -> None:
         self._stage, self.due = _Stage.KILLED, now + process.REAP_LIMIT
@@ -236,5 +235,8 @@ class Running:
                 if output.open:
                     output.drain()
                     self._watch.close(output.fd)
+        self._tell()
+
+    def _tell(self) -> None:
         if not self._over.done():
             self._over.set_result(None)
