@@ -101,8 +101,6 @@ class Request(Struct, frozen=True):
     key: bytes
     """What tells it from other requests in flight."""
     tool: str
-    name: bytes
-    """The tool's name as spelled."""
     arguments: bytes
     """As spelled; empty: there are none. So with `meta`, its `_meta`."""
     meta: bytes
@@ -122,7 +120,7 @@ class Request(Struct, frozen=True):
 
 def id_key(raw: bytes) -> bytes:
     """What all spellings of one id have in common: `7` and `"7"`, and numbers that are one in JavaScript."""
-    if raw.isdigit() and len(raw) <= glance.EXACT_DIGITS:
+    if glance.is_plain(raw):
         return raw
     if raw[:1] == b'"':
         decoded = wire.text(raw) if b"\\" in raw else None
@@ -219,16 +217,20 @@ def read(members: Members) -> Request:
     if "\0" in tool:
         raise wire.Unreadable("its tool's name holds a NUL, where some readers stop")
     arguments, said = bytes(params.get("arguments", b"")), bytes(params.get("_meta", b""))
-    return Request(raw_id, id_key(raw_id), tool, bytes(params["name"]), arguments, said, params)
+    return Request(raw_id, id_key(raw_id), tool, arguments, said, params)
+
+
+def named(params: bytes) -> str:
+    """The tool that these params of a call name; empty where they name none. Raises Unreadable, TwinKeys."""
+    return wire.text(bytes(wire.fields(params).get("name", b""))) or ""
 
 
 def usual(call: glance.UsualCall) -> Request | None:
     """The same of a call that a glance has read; None: the line is to be read member by member."""
-    raw_id, name = bytes(call.id), bytes(call.params.name)
-    tool = wire.text(name)
+    raw_id, tool = bytes(call.id), call.params.name
     if not tool or "\0" in tool or not (raw_id.isdigit() or raw_id[:1] == b'"'):
         return None
-    return Request(raw_id, id_key(raw_id), tool, name, bytes(call.params.arguments), bytes(call.params.meta))
+    return Request(raw_id, id_key(raw_id), tool, bytes(call.params.arguments), bytes(call.params.meta))
 
 
 def meta(raw: bytes) -> Members:

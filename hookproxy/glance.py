@@ -1,15 +1,15 @@
 """Many lines in one look: finds blocks of lines that are certainly no concern of hooks, and says nothing of others.
 
 A glance never decides against a frame. What it passes, the full reading in `switchboard` passes as well: a test holds
-that. Its proof is in lengths: when the members of each message and the least punctuation fill every byte of a block,
-there is no room for a twin, an unknown member or another spelling.
+that. Its proof is in lengths: when a message written anew with the least punctuation is as long as its line, there was
+no room for a twin, an unknown member or another spelling.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Final, Literal
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
@@ -19,12 +19,13 @@ EXACT_DIGITS: Final = 15
 
 _NAMES_LIMIT: Final = 4096  # names of tools that are remembered: more than any server has
 _NONE: Final = Raw(b"")
+_Message = TypeVar("_Message")
 
 
-class UsualParams(msgspec.Struct, gc=False):
+class UsualParams(msgspec.Struct, gc=False, omit_defaults=True):
     """Its params; absent members are empty."""
 
-    name: Raw
+    name: str
     arguments: Raw = _NONE
     meta: Raw = msgspec.field(default=_NONE, name="_meta")
 
@@ -47,58 +48,55 @@ class Head(msgspec.Struct, gc=False):
 
 _CALLS: Final = msgspec.json.Decoder(UsualCall)
 _HEADS: Final = msgspec.json.Decoder(Head)
-_LEAST: Final = len(b'{"jsonrpc":"2.0","id":,"method":"tools/call","params":{"name":}}\n')
-_ARGUMENTS: Final = len(b',"arguments":')
-_META: Final = len(b',"_meta":')
+_ENCODER: Final = msgspec.json.Encoder()
 
 
-class Names(dict[bytes, bool]):
-    """Whether a tool is judged, by its name as spelled in JSON."""
+class Names(dict[str, bool]):
+    """Whether a tool is judged, by its name."""
 
-    def note(self, name: bytes, judged: bool) -> None:
+    def note(self, name: str, judged: bool) -> None:
         """Remember it; the agent chooses names, so the table must not grow for ever."""
         if len(self) >= _NAMES_LIMIT:
             self.clear()
         self[name] = judged
 
 
-def is_framed(block: bytes) -> bool:
-    """True if the block is whole lines, each an object from its first byte to its last, with no blank between.
-
-    Two objects with nothing but a line end between them stand nowhere inside a JSON value: in a block of JSON values
-    that is framed so, each line is one of them.
-    """
-    return block[:1] == b"{" and block[-2:] == b"}\n" and block.count(b"}\n{") + 1 == block.count(b"\n")
-
-
-def unjudged_calls(block: bytes, judged: Mapping[bytes, bool]) -> list[bytes] | None:
+def unjudged_calls(block: bytes, judged: Mapping[str, bool]) -> list[bytes] | None:
     """The ids of a block of calls of which none is to be judged; None: that cannot be told at a glance.
 
-    `judged` knows tools by their names as spelled in JSON.
+    Each id is a number that has one spelling. `judged` knows tools by their names.
     """
-    if not (block.isascii() and is_framed(block)) or b"\r" in block:
+    if b"\r" in block or not block.isascii():
+        return None
+    calls = _each(_CALLS, block)
+    if calls is None or len(_ENCODER.encode_lines(calls)) != len(block):
+        return None
+    for name in {call.params.name for call in calls}:
+        if judged.get(name, True):
+            return None
+    ids = [bytes(call.id) for call in calls]
+    return ids if are_plain(ids) else None
+
+
+def _each(decoder: msgspec.json.Decoder[_Message], block: bytes) -> list[_Message] | None:
+    """What is on each line of a block, which is whole lines; None: something else is on one."""
+    lines = block.split(b"\n")
+    if lines.pop():
         return None
     try:
-        found = _CALLS.decode_lines(block)
+        return [*map(decoder.decode, lines)]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    size = 0
-    ids: list[bytes] = []
-    for call in found:
-        raw_id = unjudged(call, judged)
-        if raw_id is None:
-            return None
-        ids.append(raw_id)
-        size += _least_size(call)
-    return ids if size == len(block) and len(found) == block.count(b"\n") else None
 
 
-def unjudged(call: UsualCall, judged: Mapping[bytes, bool]) -> bytes | None:
-    """The id of a call that is not to be judged, if it is a number that has one spelling; else None."""
-    raw_id = bytes(call.id)
-    if judged.get(bytes(call.params.name), True) or not raw_id.isdigit() or len(raw_id) > EXACT_DIGITS:
-        return None
-    return raw_id
+def is_plain(raw_id: bytes) -> bool:
+    """The id is an integer that all JSON readers take for the same number, and spell so."""
+    return raw_id.isdigit() and len(raw_id) <= EXACT_DIGITS
+
+
+def are_plain(ids: Sequence[bytes]) -> bool:
+    """The same of each of them."""
+    return b"".join(ids).isdigit() and len(max(ids, key=len)) <= EXACT_DIGITS
 
 
 def usual_call(line: bytes) -> UsualCall | None:
@@ -110,31 +108,18 @@ def usual_call(line: bytes) -> UsualCall | None:
         call = _CALLS.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    return call if _least_size(call) == len(line) and line.isascii() and b"\r" not in line else None
-
-
-def _least_size(call: UsualCall) -> int:
-    """Bytes of a line that says this and no more."""
-    params = call.params
-    size = _LEAST + len(call.id) + len(params.name)
-    if params.arguments is not _NONE:
-        size += _ARGUMENTS + len(params.arguments)
-    if params.meta is not _NONE:
-        size += _META + len(params.meta)
-    return size
+    least = len(_ENCODER.encode(call)) + 1
+    return call if least == len(line) and line.isascii() and b"\r" not in line else None
 
 
 def heads(block: bytes) -> list[Head] | None:
-    """The heads of a block of JSON objects, one for each line; None: it is something else, or only may be."""
+    """The heads of a block of JSON objects, one for each line; None: it is something else."""
+    if block.find(b"\n") < len(block) - 1:
+        return _each(_HEADS, block)
     try:
-        if block.find(b"\n") == len(block) - 1:
-            return [_HEADS.decode(block)] if block[:1] == b"{" else None
-        if not is_framed(block):
-            return None
-        found = _HEADS.decode_lines(block)
+        return [_HEADS.decode(block)]  # one line is by far the most frequent, and so it is read in half the time
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    return found if len(found) == block.count(b"\n") else None
 
 
 ENDS: Final = 512  # bytes of a long line's ends that are looked at: the members beside its result are short

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum, auto
+from itertools import repeat
 from typing import Final
 
 from . import glance
@@ -95,7 +96,9 @@ class InFlight(dict[bytes, Kind]):
                 self[keys[0]] = Kind.OTHER
             return fits
         fresh = dict.fromkeys(keys, Kind.OTHER)
-        if len(fresh) != len(keys) or not (self.keys().isdisjoint(fresh) and self._lapsed.keys().isdisjoint(fresh)):
+        if len(fresh) != len(keys) or not self.keys().isdisjoint(fresh):
+            return False
+        if self._lapsed and not self._lapsed.keys().isdisjoint(fresh):
             return False
         self.update(fresh)
         return True
@@ -104,20 +107,13 @@ class InFlight(dict[bytes, Kind]):
         """Settle all answers among these, if each is worth no look; else settle nothing, and give False."""
         if len(found) == 1:  # by far the most frequent, and twice as fast
             return not found[0].id or self._settle_one(found[0], key_of)
-        answered: list[bytes] = []
+        keys: list[bytes] = []
         for head in found:
             if head.id:
-                key = key_of(bytes(head.id))
-                if head.method or self.get(key) is not Kind.OTHER:
+                if head.method:
                     return False
-                answered.append(key)
-        if self.allowed and len(set(answered)) != len(answered):  # a second answer to one of these does not pass
-            return False
-        for key in answered:
-            self.pop(key, None)  # a twin answer finds nothing, and passes: it is to no judged call
-            if self.allowed:
-                self.allowed.pop(key, None)
-        return True
+                keys.append(bytes(head.id))
+        return not keys or self._settle_each(keys if glance.are_plain(keys) else [*map(key_of, keys)])
 
     def _settle_one(self, head: glance.Head, key_of: Callable[[bytes], bytes]) -> bool:
         key = key_of(bytes(head.id))
@@ -126,6 +122,16 @@ class InFlight(dict[bytes, Kind]):
         del self[key]
         if self.allowed:
             self.allowed.pop(key, None)
+        return True
+
+    def _settle_each(self, keys: list[bytes]) -> bool:
+        kinds = [*map(self.pop, keys, repeat(None))]
+        if kinds.count(Kind.OTHER) != len(keys):
+            self.update((key, kind) for key, kind in zip(keys, kinds, strict=True) if kind is not None)
+            return False
+        if self.allowed:
+            for key in keys:
+                self.allowed.pop(key, None)
         return True
 
     def lapse(self, key: bytes, *, late_answer_passes: bool) -> None:

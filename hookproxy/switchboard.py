@@ -46,23 +46,22 @@ class Switchboard:
         """What passing listings told."""
         self.tasks = Tasks()
         self.greeting = Greeting()
-        self._judged_names = glance.Names()  # by the tool's name as spelled in JSON, for glances
+        self._judged_names = glance.Names()
 
     def from_agent(self, line: bytes) -> FromAgent:
         """Where a line from the agent goes. A line that is no concern of hooks is PASS."""
         if (call := glance.usual_call(line)) is not None:
-            if not self._judged_names.get(bytes(call.params.name), True) and self._passes(call):
+            if not self._judged_names.get(call.params.name, True) and self._passes(bytes(call.id)):
                 return PASS
             if self._judged is not None and (request := calls.usual(call)) is not None:
                 return self._requested(request, line)
         return self.read_from_agent(line)
 
-    def _passes(self, call: glance.UsualCall) -> bool:
-        """True if the call is noted, and nobody has to look closer."""
-        raw_id = glance.unjudged(call, self._judged_names)
-        if raw_id is None or raw_id in self.calls or not (self.greeting.opened or self._judged is None):
+    def _passes(self, raw_id: bytes) -> bool:
+        """True if a call with this id, which is not to be judged, is noted, and nobody has to look closer."""
+        if raw_id in self.calls or not (self.greeting.opened or self._judged is None):
             return False
-        return self.requests.note_all([raw_id])
+        return glance.is_plain(raw_id) and self.requests.note_all([raw_id])
 
     def read_from_agent(self, line: bytes) -> FromAgent:
         """The same as `from_agent`, member by member."""
@@ -97,7 +96,7 @@ class Switchboard:
                 method = calls.method(members)
                 self.note(members, method)
                 if method == calls.METHOD and "params" in members:
-                    self._judged_names.note(bytes(wire.fields(bytes(members["params"])).get("name", b"")), False)
+                    self._judged_names.note(calls.named(bytes(members["params"])), False)
 
     def is_taken(self, key: bytes) -> bool:
         """A judged call or an errand has this id, or had it and may still be answered: no other request may have it."""
@@ -173,7 +172,7 @@ class Switchboard:
 
     def _is_judged(self, request: calls.Request) -> bool:
         judged = self._judged is not None and self._judged(request.tool)
-        self._judged_names.note(request.name, judged)
+        self._judged_names.note(request.tool, judged)
         return judged or (self._judged is not None and request.is_sealed)
 
     def cancelled(self, members: Members) -> FromAgent:

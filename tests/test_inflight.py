@@ -60,6 +60,8 @@ def test_answers_are_settled_together_or_none() -> None:
         b'{"id":1,"result":{}}\n{"id":3,"result":{}}\n',
         b'{"id":1,"result":{}}\n{"id":4,"result":{}}\n',
         b'{"id":1,"result":{}}\n{"id":2,"method":"ping","result":{}}\n',
+        b'{"id":1,"result":{}}\n{"id":"1","result":{}}\n',
+        b'{"id":1,"result":{}}\n{"id":1e0,"result":{}}\n{"id":2,"result":{}}\n',
     ):
         assert not requests.settle_all(heads(block), id_key)
         assert requests == before

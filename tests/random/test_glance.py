@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
+from hookproxy import glance
 from hookproxy.effects import PASS, StartCall
 from hookproxy.inflight import Kind
 from hookproxy.switchboard import Switchboard
@@ -15,6 +17,14 @@ from tests.random.documents import documents
 from tests.spellings import SPELLINGS, calls_seen
 
 TOOLS: Final = ("safe", "safe", "safe", "other", "danger")
+ESCAPES: Final = [
+    *(f"\\{letter}" for letter in '"\\/bfnrt'),
+    *(f"\\u{code:04x}" for code in (*range(33), 0x22, 0x2F, 0x5C, 0x7F, 0x80, 0xE9, 0x2028, 0xFEFF, 0xFFFF)),
+    "\\ud83d\\ude00",
+    "\\ud83d",
+    "\x00",
+    "\t",
+]
 EVIL: Final = '{"jsonrpc":"2.0","id":66,"method":"tools/call","params":{"name":"danger","arguments":{}}}'
 
 
@@ -129,6 +139,17 @@ def test_a_usual_call_is_taken_as_the_full_reading_takes_it(block: bytes) -> Non
 @given(st.lists(st.builds(call, st.integers(1, 39), st.sampled_from(("safe", "other")), arguments()), min_size=1))
 def test_blocks_of_unjudged_calls_pass_the_full_reading_wherever_they_pass(calls: list[str]) -> None:
     check("".join(f"{one}\n" for one in calls).encode())
+
+
+@given(st.lists(st.sampled_from([*map(chr, range(32, 128)), *ESCAPES]), max_size=12).map("".join), documents())
+def test_a_message_written_anew_is_never_longer(name: str, arguments: bytes) -> None:
+    """What the proof in lengths rests on: nothing can hide in room that is gained elsewhere."""
+    params = b'{"name":"%b","arguments":%b}' % (name.encode(), arguments.strip())
+    try:
+        read = msgspec.json.decode(params, type=glance.UsualParams)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return
+    assert len(msgspec.json.encode(read)) <= len(params)
 
 
 def test_no_denied_call_in_any_spelling_passes_at_a_glance() -> None:
