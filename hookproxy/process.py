@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 
 from .errors import NOT_EXECUTABLE, NOT_FOUND, UserError
 
 TYPE_CHECKING = False  # `typing` itself takes 9 ms to import
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Callable, Iterable, Sequence
     from typing import Final
+else:
+    import _signal as signal  # `signal` makes enumerations of it, which takes 1 ms
 
 OUTPUT_LIMIT: Final = 10 * 1024 * 1024  # bytes kept of each output: above any answer, below what hurts us
 GRACE: Final = 2.0  # seconds from TERM to KILL: enough to remove a lock file, not enough to look like a hang

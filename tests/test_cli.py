@@ -121,12 +121,19 @@ def test_closed_standard_streams_are_no_defect() -> None:
     assert subprocess.run(["sh", "-c", script], timeout=30, check=False).returncode == 2
 
 
-def test_the_start_imports_nothing_that_a_server_would_wait_for() -> None:
-    script = "import os, sys; old = set(sys.modules); import hookproxy.cli; print(*sorted(set(sys.modules) - old))"
+@pytest.mark.parametrize(
+    ("begun", "imported"),
+    [
+        ("hookproxy.cli", []),
+        ("hookproxy.cli.run", ["__future__", "errno", "hookproxy.errors", "hookproxy.process"]),
+    ],
+)
+def test_the_start_imports_nothing_that_a_server_would_wait_for(begun: str, imported: list[str]) -> None:
+    script = f"import os, sys; old = set(sys.modules); import {begun}; print(*set(sys.modules) - old)"
     command = [sys.executable, "-S", "-c", script]  # -S: what .pth files of other packages import is not ours
     folder = Path(cli.__file__).parents[2]
     ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=30, check=True)
-    assert ended.stdout.split() == ["hookproxy", "hookproxy.cli", "hookproxy.cli.base"]
+    assert set(ended.stdout.split()) == {"hookproxy", "hookproxy.cli", "hookproxy.cli.base", begun, *imported}
 
 
 def test_a_verb_gets_its_arguments_and_gives_the_status(verb: Path) -> None:

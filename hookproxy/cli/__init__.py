@@ -71,9 +71,8 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
 def _dispatch(arguments: list[str]) -> int:
     verb = arguments[0] if arguments else ""
     if verb in VERBS:
-        from importlib import import_module
-
-        perform: Callable[[Sequence[str]], int] = import_module(VERBS[verb]).main
+        __import__(VERBS[verb])  # importlib is an import itself, and `run` is in a hurry
+        perform: Callable[[Sequence[str]], int] = sys.modules[VERBS[verb]].main
         return perform(arguments[1:])
     if verb in ("--help", "-h", "help"):
         show(USAGE)

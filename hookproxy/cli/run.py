@@ -3,9 +3,7 @@
 The server is started first, and gets nothing before the whole configuration has been read (law 3).
 """
 
-import contextlib
 import os
-import signal
 
 from .. import process
 from .base import add_sources, here, parser
@@ -13,9 +11,12 @@ from .base import add_sources, here, parser
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    import signal
     from collections.abc import Callable, Sequence
 
     from ..config import Loaded
+else:
+    import _signal as signal  # as `process` has it
 
 _WIDE = 262_144  # bytes of the server's output: long results take a tenth less; a user's pipes together have 64 MB
 USAGE = "hookproxy run [--config FILE] [--hooks DIALECT=FILE]... [--name NAME] [--audit FILE] -- COMMAND [ARG...]"
@@ -71,8 +72,7 @@ def _take_along(server: int) -> None:
     """Until the loop hears signals, one that ends us ends the server too: it might outlive us."""
 
     def leave(number: int, _frame: object) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(server, signal.SIGKILL)
+        _kill(server)
         os._exit(128 + number)  # not by an exception: it would come out anywhere, in the middle of an import
 
     for number in process.ENDING:
@@ -82,9 +82,15 @@ def _take_along(server: int) -> None:
 
 def _end(server: process.Server) -> None:
     """The server was started, and cannot be used: it goes. Its pipes end with us."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended, or runs as somebody else
-        os.kill(server.pid, signal.SIGKILL)
+    _kill(server.pid)
     process.reap_soon(server.pid)
+
+
+def _kill(server: int) -> None:
+    try:  # noqa: SIM105 - contextlib is an import
+        os.kill(server, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):  # it has ended, or runs as somebody else
+        pass
 
 
 def _run(options: "Sequence[str]", command: "Sequence[str]", server: process.Server, wire: tuple[int, int]) -> int:
@@ -154,12 +160,14 @@ def options() -> "argparse.ArgumentParser":
 
 def _speaker() -> "Callable[[str], None]":
     """Says one line to people on standard error; drops it if that cannot be written without waiting."""
+    from contextlib import suppress
+
     from ..transports.pipe import aside
 
     write = aside(2)
 
     def say(text: str) -> None:
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             write(f"hookproxy: {text}\n".encode(errors="replace"))
 
     return say
