@@ -14,19 +14,35 @@ from pathlib import Path
 
 
 def shown(argv: Sequence[str], folder: Path, env: Mapping[str, str], columns: int) -> str:
-    """What a command writes to standard output, which is a terminal."""
+    """What a command writes to its terminal."""
+    return run(argv, folder, env, columns).stdout
+
+
+def run(argv: Sequence[str], folder: Path, env: Mapping[str, str], columns: int) -> subprocess.CompletedProcess[str]:
+    """A command that has ended; the terminal was its input, its output and its errors, all of which is in `stdout`."""
     ours, terminal = pty.openpty()
     ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    written = b""
-    with subprocess.Popen(argv, cwd=folder, env={**env, "TERM": "xterm-256color"}, stdin=terminal, stdout=terminal):
+    env = {**env, "TERM": "xterm-256color"}
+    with subprocess.Popen(argv, cwd=folder, env=env, stdin=terminal, stdout=terminal, stderr=terminal) as process:
         os.close(terminal)
         try:
-            while piece := os.read(ours, 65536):
-                written += piece
-        except OSError:  # so Linux says that the other side has closed
-            pass
-        os.close(ours)
-    return written.decode().replace("\r\n", "\n")
+            written = everything(ours)
+            status = process.wait()
+        finally:
+            process.kill()  # else a test that is given up would wait for it
+            os.close(ours)
+    return subprocess.CompletedProcess(argv, status, written.decode().replace("\r\n", "\n"))
+
+
+def everything(number: int) -> bytes:
+    """What is written to the other side of a terminal until nobody has that open any more."""
+    written = b""
+    try:
+        while piece := os.read(number, 65536):
+            written += piece
+    except OSError:  # so Linux says that the other side has closed
+        pass
+    return written
 
 
 def plain(text: str) -> str:

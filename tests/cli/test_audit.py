@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import pty
-import re
 import signal
-import struct
 import subprocess
 import sys
-import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
-from fcntl import ioctl
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +17,7 @@ import pytest
 from hookproxy.audit import Audit, Record
 from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Session, Statement, Verdict
 from hookproxy.settings import Settings
+from tests import terminal
 
 AUDIT: Final = [sys.executable, "-m", "hookproxy", "audit"]
 PATIENCE: Final = 20  # seconds until a test gives up on what should come at once
@@ -165,19 +161,7 @@ def test_what_cannot_be_done_is_an_error_with_a_hint(tmp_path: Path, arguments: 
 
 def on_a_terminal(folder: Path, *arguments: str, **variables: str) -> str:
     """What a terminal of 80 columns gets."""
-    ours, terminal = pty.openpty()
-    ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 80, 0, 0))
-    env = environment(folder) | {"TERM": "xterm-256color"} | variables
-    shown = b""
-    with subprocess.Popen([*AUDIT, *arguments], cwd=folder, env=env, stdin=terminal, stdout=terminal):
-        os.close(terminal)
-        try:
-            while piece := os.read(ours, 65536):
-                shown += piece
-        except OSError:  # so Linux says that the other side has closed
-            pass
-        os.close(ours)
-    return shown.decode().replace("\r\n", "\n")
+    return terminal.shown([*AUDIT, *arguments], folder, environment(folder) | variables, 80)
 
 
 @pytest.mark.parametrize("verb", [[], ["stats"]])
@@ -186,7 +170,7 @@ def test_colour_is_for_terminals_whose_people_want_it_and_says_nothing_alone(fol
     plain = on_a_terminal(folder, *verb, "audit.jsonl", NO_COLOR="1")
     assert "\x1b[" in coloured
     assert "\x1b" not in plain
-    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
+    assert terminal.plain(coloured) == plain
     assert max(map(len, plain.splitlines())) <= 80
     assert all(one.isprintable() or one == "\n" for one in plain)
 

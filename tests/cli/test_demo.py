@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import shutil
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import pytest
 from hookproxy.cli.demo import CALLS, main
 from hookproxy.demo.base import FOLDER
 from hookproxy.errors import UserError
+from tests import terminal
 
 COMMAND = [sys.executable, "-m", "hookproxy", "demo"]
 COLOURED = "\x1b[1;31m3  blocked\x1b[0m"
@@ -28,21 +28,11 @@ def played(tmp_path: Path, **environment: str) -> str:
     return ended.stdout
 
 
-def played_on_a_terminal(**environment: str) -> str:
-    ours, terminal = pty.openpty()
-    env = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-    env |= {"TERM": "xterm-256color", "COLUMNS": "80"} | environment
-    shown = b""
-    with subprocess.Popen(COMMAND, env=env, stdin=terminal, stdout=terminal, stderr=terminal) as process:
-        os.close(terminal)
-        try:
-            while piece := os.read(ours, 65536):
-                shown += piece
-        except OSError:  # so Linux says that the other side has closed
-            pass
-        os.close(ours)
-    assert process.returncode == 0
-    return shown.decode()
+def played_on_a_terminal(tmp_path: Path, **environment: str) -> str:
+    env = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
+    ended = terminal.run(COMMAND, tmp_path, env | environment, 80)
+    assert ended.returncode == 0
+    return ended.stdout
 
 
 def running_with(folder: Path) -> list[str]:
@@ -100,9 +90,9 @@ def test_the_users_own_configuration_stays_out_of_it(tmp_path: Path, home: Path)
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_a_terminal_gets_colours_unless_it_wants_none() -> None:
-    assert COLOURED in played_on_a_terminal()
-    assert "31m" not in played_on_a_terminal(NO_COLOR="1")
+def test_a_terminal_gets_colours_unless_it_wants_none(tmp_path: Path) -> None:
+    assert COLOURED in played_on_a_terminal(tmp_path)
+    assert "31m" not in played_on_a_terminal(tmp_path, NO_COLOR="1")
 
 
 def test_what_cannot_show_lines_gets_ascii(tmp_path: Path) -> None:

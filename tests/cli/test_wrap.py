@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from hookproxy.cli.wrap import USAGE, main
 from hookproxy.errors import UserError
+from tests import terminal
 
 HOOKPROXY: Final = str(Path(sys.executable).with_name("hookproxy"))
 CODEX: Final = '# mine\n[mcp_servers.git]\ncommand = "npx" # why\nargs = ["git"]\n'
@@ -190,21 +190,8 @@ def test_arguments_are_checked_before_anything_else() -> None:
 
 
 def on_a_terminal(folder: Path, *arguments: str, **variables: str) -> str:
-    ours, terminal = pty.openpty()
     env = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
-    env |= {"TERM": "xterm-256color", **variables}
-    shown = b""
-    with subprocess.Popen(
-        [HOOKPROXY, *arguments], cwd=folder, env=env, stdin=terminal, stdout=terminal, stderr=terminal
-    ):
-        os.close(terminal)
-        try:
-            while piece := os.read(ours, 65536):
-                shown += piece
-        except OSError:  # so Linux says that the other side has closed
-            pass
-        os.close(ours)
-    return shown.decode().replace("\r\n", "\n")
+    return terminal.shown([HOOKPROXY, *arguments], folder, env | variables, 80)
 
 
 def test_colours_are_for_terminals_and_nothing_in_a_file_reaches_one_raw(folder: Path) -> None:

@@ -14,6 +14,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Final
 
+from tests.terminal import everything
+
 PATIENCE: Final = 60.0  # seconds until a test gives up on a shell, which a busy machine may start slowly
 
 
@@ -59,7 +61,7 @@ def terminal(shell: list[str], folder: Path) -> Iterator[Terminal]:
         shell, cwd=folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
     ) as running:
         os.close(theirs)
-        reader = Thread(target=_drain, args=(ours,))
+        reader = Thread(target=everything, args=(ours,))
         reader.start()
         person = Terminal(ours, told)
         try:
@@ -70,11 +72,3 @@ def terminal(shell: list[str], folder: Path) -> Iterator[Terminal]:
             reader.join(PATIENCE)
             person.close()
             os.close(ours)
-
-
-def _drain(number: int) -> None:
-    try:
-        while os.read(number, 65536):
-            pass
-    except OSError:  # so Linux says that the other side has closed
-        pass
