@@ -51,3 +51,18 @@ def look(path: str, why: OSError) -> str:
     if why.errno == ENOENT:
         return "name a file that is there; a relative path starts from the working directory"
     return f"ls -ld {quote(path)} shows what it is, and whose"
+
+
+def scarcity(error: BaseException) -> str:
+    """Of what the system gives us too little (descriptors, processes, memory), as it says itself; empty: of nothing."""
+    from errno import EAGAIN, EMFILE, ENFILE, ENOMEM
+
+    if isinstance(error, OSError) and error.errno in (EAGAIN, EMFILE, ENFILE, ENOMEM):
+        return str(error.strerror)
+    return ""
+
+
+def what_ended(error: Exception) -> str:
+    """Why a call has ended by nobody's decision."""
+    scarce = scarcity(error)
+    return f"the system gives hookproxy too little: {scarce}" if scarce else f"a defect of hookproxy: {error!r}"

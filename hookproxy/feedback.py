@@ -170,9 +170,10 @@ def ended_early(id_lexeme: bytes) -> bytes:
     return _broken(id_lexeme, "hookproxy ended before its hooks had judged this call. The tool was not run.")
 
 
-def defect(id_lexeme: bytes, what: str) -> bytes:
-    """The answer to a call that a defect of ours has ended."""
-    return _broken(id_lexeme, f"A defect of hookproxy ended this call ({what}). It may have had its effect.")
+def defect(id_lexeme: bytes, what: str, *, seen: bool) -> bytes:
+    """The answer to a call that nobody's decision has ended, but `what` says; the server has `seen` it, or not."""
+    effect = "It may have had its effect." if seen else "The tool was not run."
+    return _broken(id_lexeme, f"hookproxy could not see this call through ({what}). {effect}")
 
 
 def refused_frame(id_lexeme: bytes, why: str, *, unreadable: bool) -> bytes:

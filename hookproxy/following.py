@@ -18,6 +18,7 @@ from .audit import Record
 from .calls import Call, Phase
 from .case import Desk, Ending
 from .changes import Changes
+from .errors import what_ended
 from .model import Occasion, Outcome
 from .news import News
 from .outcomes import NO_OUTCOME, Reading
@@ -180,7 +181,7 @@ class Following:
             record.result_changed = end.said is not None and self._written(task, end, line) is not line
             task.withheld = ""
         except Exception as defect:
-            record.result, record.reason = "error", f"a defect of hookproxy: {defect!r}"
+            record.result, record.reason = "error", what_ended(defect)
             raise
         finally:
             task.stage = Stage.JUDGED

@@ -27,6 +27,7 @@ from .audit import Record
 from .calls import Call
 from .case import Case, Desk, Ending, occasion_of, refusal
 from .decision import Comments, Decision, Proceed
+from .errors import what_ended
 from .model import Event, Outcome, Permission, Statement
 from .outcomes import NO_OUTCOME
 from .questions import Consent
@@ -45,7 +46,7 @@ async def intercept(call: Call, desk: Desk) -> None:
     try:
         answer = await _judged(call, desk, record)
     except Exception as defect:
-        record.result, record.reason = "error", f"a defect of hookproxy: {defect!r}"
+        record.result, record.reason = "error", what_ended(defect)
         raise
     finally:
         if call.stopped_by and record.result == "cancelled":

@@ -197,6 +197,8 @@ class Statement(Struct, frozen=True):
     spec: HookSpec
     result: HookResult
     verdict: Verdict
+    consequence: str = ""
+    """What follows from trouble with it, for people."""
 
 
 class Session(Struct, frozen=True):

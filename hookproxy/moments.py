@@ -178,7 +178,8 @@ class Moments:
             if self._logging:
                 around.to_agent(feedback.log_entry(text))
         if one.verdict.trouble:
-            around.say(f"{spec.event} hook {spec.label} ({spec.source}): {one.verdict.trouble}")
+            follows = f"; {one.consequence}" if one.consequence else ""
+            around.say(f"{spec.event} hook {spec.label} ({spec.source}): {one.verdict.trouble}{follows}")
             told.append(one.verdict.trouble)
         if told and (spec.event not in _RECORDED or spec.background):
             self.note(f"{spec.event} hook {spec.label} ({spec.source}): " + "; ".join(told))

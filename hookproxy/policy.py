@@ -6,12 +6,16 @@ Law 3: trouble with a hook has the consequence that the configuration names, and
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
 from .decision import Comments, Decision, Ground, Proceed, Question, Refuse
-from .model import SILENT, Permission, Statement
+from .model import SILENT, Event, Permission, Statement
 from .settings import OnAsk, OnTrouble, Settings
+
+_BEFORE: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
+_AFTER: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 
 
 def silent(statements: Sequence[Statement]) -> bool:
@@ -41,6 +45,20 @@ def decide(statements: Sequence[Statement], settings: Settings, group_on_trouble
 def blocks(one: Statement, settings: Settings, group_on_trouble: OnTrouble | None) -> bool:
     """What this hook said, or its trouble, is enough to refuse the call."""
     return isinstance(decide([one], settings, group_on_trouble), Refuse)
+
+
+def consequence(one: Statement, settings: Settings, group_on_trouble: OnTrouble | None) -> str:
+    """What follows from trouble with a hook of a call, in a few words for people; empty: nothing was to follow."""
+    if not one.verdict.trouble or one.spec.background:
+        return ""
+    if one.spec.event in _BEFORE:
+        return "the call is refused" if blocks(one, settings, group_on_trouble) else "it stops nothing"
+    if one.spec.event not in _AFTER:
+        return ""
+    follows = comments([one], settings, group_on_trouble)
+    if follows.withheld:
+        return "the result is withheld"
+    return "the model is told" if follows.noted else "it changes nothing"
 
 
 def permitted(

@@ -140,7 +140,8 @@ class Turns:
         try:
             mark = self._trust.mark(spec) if self._trust else None  # as late as can be
             if mark is not None and mark.trouble:
-                return self._hear(Statement(spec, HookResult(Ended.NOT_STARTED), _untrusted(mark.trouble)), heard)
+                untried = Statement(spec, HookResult(Ended.NOT_STARTED), _untrusted(mark.trouble))
+                return self._hear(group, untried, heard)
             if mark is not None and mark.touched:
                 self.runners.renew(spec)
             result = await self.runners.by_type[spec.type](spec, document, environment)
@@ -156,9 +157,11 @@ class Turns:
             verdict = await _fitting(verdict, occasion, listed)
         if verdict.allows and not spec.background:
             verdict = self._allowing(group, verdict)
-        return self._hear(Statement(spec, result, verdict), heard)
+        return self._hear(group, Statement(spec, result, verdict), heard)
 
-    def _hear(self, one: Statement, heard: list[Statement]) -> Statement:
+    def _hear(self, group: Group, one: Statement, heard: list[Statement]) -> Statement:
+        if one.verdict.trouble:
+            one = replace(one, consequence=policy.consequence(one, self._settings, group.on_trouble))
         heard.append(one)
         self._report(one)
         return one

@@ -180,6 +180,17 @@ def test_anything_else_is_our_own_fault_with_its_trace(verb: Path, capsys: pytes
     assert rest[-1].startswith("ZeroDivisionError")
 
 
+def test_too_little_of_the_system_is_no_defect(verb: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    verb.write_text(
+        "import errno, os\ndef main(arguments): raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), 'x')"
+    )
+    assert cli.main(["run"]) == 2
+    assert capsys.readouterr().err == (
+        "error: the system gives hookproxy too little: Too many open files\n"
+        "hint: ulimit -a shows how much there may be\n"
+    )
+
+
 def test_a_status_that_argparse_gives_passes(verb: Path) -> None:
     verb.write_text("import argparse\ndef main(arguments): argparse.ArgumentParser().parse_args(arguments)")
     with pytest.raises(SystemExit) as ended:

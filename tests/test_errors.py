@@ -7,7 +7,7 @@ import errno
 from pathlib import Path
 
 import hookproxy
-from hookproxy.errors import CANNOT, NOT_FOUND, ConfigError, UserError, look, printable
+from hookproxy.errors import CANNOT, NOT_FOUND, ConfigError, UserError, look, printable, scarcity, what_ended
 
 
 def test_an_error_says_what_and_a_hint_says_what_to_do() -> None:
@@ -47,3 +47,10 @@ def test_no_error_is_raised_without_a_hint() -> None:
 
 def test_nothing_of_a_text_is_obeyed_by_a_terminal() -> None:
     assert printable("é \x1b[31m\n\t\u202e\x9b") == "é \\x1b[31m\\n\\t\\u202e\\x9b"
+
+
+def test_what_the_system_lacks_is_told_from_what_is_wrong_with_us() -> None:
+    lacking, missing = OSError(errno.EMFILE, "Too many open files"), FileNotFoundError(errno.ENOENT, "no such file")
+    assert (scarcity(lacking), scarcity(missing), scarcity(KeyError("id"))) == ("Too many open files", "", "")
+    assert what_ended(lacking) == "the system gives hookproxy too little: Too many open files"
+    assert what_ended(KeyError("id")) == "a defect of hookproxy: KeyError('id')"

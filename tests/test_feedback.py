@@ -414,11 +414,12 @@ def test_an_answer_without_texts_or_without_a_result_is_the_same_object() -> Non
         ),
         (feedback.ended_early(b'"7"'), "7", -32603, "The tool was not run."),
         (
-            feedback.defect(b"7", "KeyError: 'id'"),
+            feedback.defect(b"7", "a defect of hookproxy: KeyError('id')", seen=True),
             7,
             -32603,
-            "defect of hookproxy ended this call (KeyError: 'id')",
+            "this call through (a defect of hookproxy: KeyError('id')). It may have had its effect.",
         ),
+        (feedback.defect(b"7", "x", seen=False), 7, -32603, "through (x). The tool was not run."),
         (
             feedback.refused_frame(b"null", "It is no JSON.", unreadable=True),
             None,

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from hookproxy.decision import Comments, Ground, Proceed, Question, Refuse
 from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Statement, Verdict
-from hookproxy.policy import comments, decide, declined, merge_comments, permitted, unasked
+from hookproxy.policy import comments, consequence, decide, declined, merge_comments, permitted, unasked
 from hookproxy.settings import OnAsk, OnTrouble, Settings
 
 ALLOW, ASK, DENY = Permission.ALLOW, Permission.ASK, Permission.DENY
@@ -280,3 +280,30 @@ def test_two_groups_comment_as_one_would(
 ) -> None:
     apart = merge_comments(comments(first, settings, group), comments(second, settings, group))
     assert apart == comments([*first, *second], settings, group)
+
+
+@pytest.mark.parametrize(
+    ("spec", "rule", "told"),
+    [
+        (PRE, OnTrouble.DENY, "the call is refused"),
+        (PRE, OnTrouble.DIALECT, "it stops nothing"),
+        (CLOSED, OnTrouble.DIALECT, "the call is refused"),
+        (CLOSED, OnTrouble.ALLOW, "it stops nothing"),
+        (replace(PRE, event=Event.PERMISSION_REQUEST), OnTrouble.DENY, "the call is refused"),
+        (replace(PRE, event=Event.PERMISSION_REQUEST), OnTrouble.ALLOW, "it stops nothing"),
+        (POST, OnTrouble.DENY, "the result is withheld"),
+        (replace(POST, withholds=True), OnTrouble.DIALECT, "the result is withheld"),
+        (replace(POST, fails_closed=True), OnTrouble.DIALECT, "the model is told"),
+        (POST, OnTrouble.ALLOW, "it changes nothing"),
+        (replace(CLOSED, background=True), OnTrouble.DENY, ""),
+        (replace(PRE, event=Event.NOTIFICATION), OnTrouble.DENY, ""),
+    ],
+)
+def test_people_are_told_what_follows_from_trouble(spec: HookSpec, rule: OnTrouble, told: str) -> None:
+    assert consequence(said(CRASH, spec), Settings(), rule) == told
+    assert consequence(said(Verdict(), spec), Settings(), rule) == ""
+
+
+def test_where_a_hook_denies_and_fails_at_something_people_hear_that_the_denial_stands() -> None:
+    denies = said(replace(CRASH, permission=DENY, reason="no"))
+    assert consequence(denies, Settings(), OnTrouble.ALLOW) == "the call is refused"

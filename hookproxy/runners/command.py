@@ -16,12 +16,12 @@ from typing import Final
 from msgspec import Struct
 
 from .. import environment, process, starting
+from ..errors import scarcity
 from ..model import Document, Ended, HookResult, HookSpec
 from .running import Running
 from .shell import ways
 from .watch import watch_of
 
-_OURS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM})
 _AT_ONCE: Final = 4096  # bytes that fit into any new pipe, however small the system makes it (PIPE_BUF)
 _WIDE: Final = 65_536  # bytes: what a pipe holds as it is made
 _WIDEST: Final = 1_048_576  # bytes: the most that the system gives to everybody; 10 MB then take a tenth of the turns
@@ -66,7 +66,7 @@ async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> Hoo
 
 def not_started(spec: HookSpec, error: OSError | ValueError, ms: float = 0.0) -> HookResult:
     """The result of a hook that `start` could not start. Raises the error where it is no fault of the hook."""
-    if isinstance(error, OSError) and error.errno in _OURS:
+    if scarcity(error):
         raise error
     word = spec.argv[0] if spec.argv else process.SHELL
     return HookResult(Ended.NOT_STARTED, ms=ms, detail=process.why_not_started(error, word, spec.cwd))

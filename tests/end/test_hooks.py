@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import resource
 import signal
 import time
 from collections.abc import Sequence
@@ -1090,3 +1091,24 @@ async def test_of_two_answers_to_a_judged_call_the_first_one_counts(scene: Scene
     assert await agent.rest() == b""
     assert agent.passed_by == []
     assert "dropped" in agent.said_aside()
+
+
+@pytest.mark.parametrize(
+    ("event", "effect", "received"),
+    [("PreToolUse", "The tool was not run.", 0), ("PostToolUse", "It may have had its effect.", 1)],
+)
+async def test_too_few_descriptors_for_a_hook_end_its_call_with_words_that_say_so(
+    scene: Scene, event: str, effect: str, received: int
+) -> None:
+    agent = await begun(scene, scene.hooks(**{event: "true"}))
+    soft, hard = resource.prlimit(agent.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(agent.pid, resource.RLIMIT_NOFILE, (4, hard))
+    error = (await agent.ask(call(1, "echo")))["error"]["message"]
+    assert "the system gives hookproxy too little: Too many open files" in error
+    assert error.endswith(effect)
+    assert len(scene.calls_received()) == received
+    (line,) = [one for one in agent.said_aside().splitlines() if "cannot be seen through" in one]
+    assert line.endswith("Too many open files; ulimit -a shows how much there may be")
+    assert "Traceback" not in agent.said_aside()
+    resource.prlimit(agent.pid, resource.RLIMIT_NOFILE, (soft, hard))
+    assert text_of(await agent.ask(call(2, "echo", n=2)))
