@@ -11,6 +11,7 @@ CANNOT: Final = 2  # exit status: it could not be done, and the reason is the us
 OUR_FAULT: Final = 3  # exit status: a defect of hookproxy
 NOT_EXECUTABLE: Final = 126  # exit status of shells for a command that is there but cannot be executed
 NOT_FOUND: Final = 127  # exit status of shells for a command that is not there
+LIMITS: Final = "ulimit -a shows how much there may be"  # the hint where there is scarcity
 
 
 class UserError(Exception):
@@ -62,7 +63,7 @@ def scarcity(error: BaseException) -> str:
     return ""
 
 
-def what_ended(error: Exception) -> str:
-    """Why a call has ended by nobody's decision."""
+def what_ended(error: BaseException) -> str:
+    """Why a call, or all of us, has ended by nobody's decision."""
     scarce = scarcity(error)
     return f"the system gives hookproxy too little: {scarce}" if scarce else f"a defect of hookproxy: {error!r}"

@@ -23,7 +23,7 @@ from .decision import Refuse
 from .effects import FromAgent, FromServer
 from .elicitations import Elicitations
 from .errands import AT_HAND, Errands
-from .errors import scarcity, what_ended
+from .errors import LIMITS, scarcity, what_ended
 from .following import Following
 from .held import Held
 from .hooks import Hooks
@@ -149,7 +149,7 @@ class Proxy:
             await (self._following.see_through(call) if isinstance(call, Poll) else intercept(call, self))
         except Exception as defect:  # the task's boundary: fail closed, and say so
             what = what_ended(defect)
-            scarce = f"a call of {call.tool} cannot be seen through: {what}; ulimit -a shows how much there may be"
+            scarce = f"a call of {call.tool} cannot be seen through: {what}; {LIMITS}"
             self.say(scarce if scarcity(defect) else "".join(traceback.format_exception(defect)).rstrip())
             seen = call.sent_id or isinstance(call, Poll) or call.phase in (Phase.FORWARDED, Phase.ANSWERED)
             self.answer(call, feedback.defect(call.id, what, seen=bool(seen)))

@@ -110,15 +110,15 @@ def _innermost(error: BaseException) -> BaseException:
 
 def _report(error: BaseException) -> int:
     """Say on standard error what went wrong; gives the exit status."""
-    from ..errors import OUR_FAULT, UserError, scarcity
+    from ..errors import LIMITS, OUR_FAULT, UserError, scarcity, what_ended
 
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     if isinstance(error, BrokenPipeError):
         discard_output()
         return PIPE_CLOSED
-    if scarce := scarcity(error):
-        error = UserError(f"the system gives hookproxy too little: {scarce}", "ulimit -a shows how much there may be")
+    if scarcity(error):
+        error = UserError(what_ended(error), LIMITS)
     if isinstance(error, UserError):
         _say(f"{error}\n")
         return error.status
