@@ -37,6 +37,10 @@ class Board(Protocol):
     def judges(self) -> bool:
         """Some calls are judged."""
 
+    @property
+    def withholds(self) -> bool:
+        """Some answer that may come is not to reach the agent, or not yet."""
+
     def is_taken(self, key: bytes) -> bool:
         """A judged call has this id, or may still be answered under it."""
 
@@ -83,11 +87,11 @@ def _forbidden(board: Board, batch: list[tuple[Members, bytes]]) -> str:
 
 
 def from_server(board: Board, line: bytes) -> FromServer:
-    """A batch passes, unless it answers a judged call: nobody asked for a batch."""
+    """A line that holds no object: blank ones pass, and batches that answer no judged call; the rest is noise."""
+    if line.isspace():
+        return PASS
     try:
-        found = [
-            replies.read(bytes(item), closely=bool(board.calls or board.requests.errands)) for item in wire.items(line)
-        ]
+        found = [replies.read(bytes(item), closely=board.withholds) for item in wire.items(line)]
     except (wire.Unreadable, wire.TwinKeys):
         return effects.Noise()
     if board.tasks.told_in_batch(line, board.calls):

@@ -35,6 +35,7 @@ class InFlight(dict[bytes, Kind]):
         super().__init__()
         self._doubles: dict[bytes, int] = {}  # `7` and `"7"` have one key; more than one of them is counted here
         self._lapsed: dict[bytes, bool] = {}  # cancelled, not answered yet; True: a late answer passes
+        self._barred: set[bytes] = set()  # those of them whose late answer does not
         self.allowed: dict[bytes, bytes] = {}
         """Judged calls among them, whose answers nobody has to see: the id of each as the agent spelled it."""
         self.errands: set[bytes] = set()
@@ -42,8 +43,13 @@ class InFlight(dict[bytes, Kind]):
 
     @property
     def simple(self) -> bool:
-        """No two requests have the same key, and none is ours: each answer ends the agent's own."""
-        return not (self._doubles or self.errands)
+        """No two requests have the same key, and no answer is to stay away: each ends a request of the agent."""
+        return not (self._doubles or self.bars)
+
+    @property
+    def bars(self) -> bool:
+        """Some answer that may come is not for the agent."""
+        return bool(self._barred or self.errands)
 
     @property
     def telling(self) -> bool:
@@ -136,13 +142,16 @@ class InFlight(dict[bytes, Kind]):
 
     def lapse(self, key: bytes, *, late_answer_passes: bool) -> None:
         """A request with this key was cancelled; that of a judged call must not pass, whatever else has the key."""
-        self._lapsed[key] = late_answer_passes and self._lapsed.get(key, True)
+        if not late_answer_passes:
+            self._barred.add(key)
+        self._lapsed[key] = key not in self._barred
         if len(self._lapsed) > _LAPSED_LIMIT:
             passing = next((one for one, passes in self._lapsed.items() if passes), None)
-            del self._lapsed[next(iter(self._lapsed)) if passing is None else passing]
+            self.late(next(iter(self._lapsed)) if passing is None else passing)
 
     def late(self, key: bytes) -> bool:
         """True if this is the late answer to a cancelled request, and passes."""
+        self._barred.discard(key)
         return self._lapsed.pop(key, False)
 
     def lapsed(self, key: bytes) -> bool:
@@ -151,10 +160,10 @@ class InFlight(dict[bytes, Kind]):
 
     def barred(self, key: bytes) -> bool:
         """The answer to an errand or a cancelled judged call may come with this key, and must not pass as another's."""
-        return self._lapsed.get(key) is False or key in self.errands
+        return key in self._barred or key in self.errands
 
     def welcome(self, key: bytes | None) -> bool:
         """An answer with this key passes unseen; None: whichever it has, for JavaScript servers write the id last."""
         if key is None:
-            return bool(self) and not (self.errands or self.allowed or False in self._lapsed.values())
+            return bool(self) and not (self.bars or self.allowed)
         return key in self and key not in self.allowed and not self.barred(key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from . import feedback
+from . import feedback, wire
 from .calls import id_key
 from .effects import PASS, Dropped, FromAgent, FromServer, Opened, Refused, Send
 from .glance import answered_id, ids_in, requested_id
@@ -153,7 +153,7 @@ class Relay:
 
     def _server_block(self, lines: list[bytes]) -> None:
         passing: list[bytes] = []
-        for line in lines:
+        for line in map(wire.one_line, lines) if self._board.withholds else lines:
             effect = self._board.from_server(line)
             if effect is PASS:
                 passing.append(line)
@@ -206,6 +206,7 @@ class Relay:
             self._ragged = True
         line = self._server_lines.take()
         if line:
+            line = wire.one_line(line) if self._board.withholds else line
             effect = self._board.from_server(line)
             if effect is PASS:
                 self.agent.write(line)

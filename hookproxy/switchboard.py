@@ -59,9 +59,8 @@ class Switchboard:
 
     def _passes(self, raw_id: bytes) -> bool:
         """True if a call with this id, which is not to be judged, is noted, and nobody has to look closer."""
-        if raw_id in self.calls or not (self.greeting.opened or self._judged is None):
-            return False
-        return glance.is_plain(raw_id) and self.requests.note_all([raw_id])
+        ready = self.greeting.opened or self._judged is None
+        return ready and raw_id not in self.calls and glance.is_plain(raw_id) and self.requests.note_all([raw_id])
 
     def read_from_agent(self, line: bytes) -> FromAgent:
         """The same as `from_agent`, member by member."""
@@ -69,8 +68,7 @@ class Switchboard:
             self._watch(line)
             return PASS
         try:
-            if not line.isascii():
-                wire.check_text(line)
+            wire.check_text(line)
             members = wire.fields(line)
         except wire.TwinKeys as problem:
             return effects.Refused(f"{problem}, which readers take differently.")
@@ -228,6 +226,11 @@ class Switchboard:
         self.calls.pop(call.sent_key, None)
 
     @property
+    def withholds(self) -> bool:
+        """Some answer that may come is not to reach the agent, or not yet: no reader may find it anywhere."""
+        return bool(self.calls or self.tasks or self.requests.bars)
+
+    @property
     def pending(self) -> bool:
         """The server still owes an answer to the agent."""
         return self.requests.owed or any(call.phase is Phase.FORWARDED for call in self.calls.values())
@@ -242,12 +245,10 @@ class Switchboard:
     def from_server(self, line: bytes) -> FromServer:
         """Where a line from the server goes."""
         body = line if line[:1] == b"{" else line.lstrip()
-        if not body:
-            return PASS
         if body[:1] != b"{":
             return batches.from_server(self, line)
         try:
-            reply = replies.read(body, closely=bool(self.calls or self.requests.errands or self.tasks))
+            reply = replies.read(body, closely=self.withholds)
         except (wire.Unreadable, wire.TwinKeys):
             return effects.Noise()
         if (reply is None or not reply.plain) and (told := self.tasks.told(body, self.calls, reply)):
@@ -256,7 +257,7 @@ class Switchboard:
             return (self.elicitations and self.elicitations.asked(body)) or PASS
         key = id_key(reply.id)
         if not reply.sure and not self.is_taken(key):
-            return effects.Dropped("a message that may be an answer or not, while judged calls wait for theirs")
+            return effects.Dropped("a message that may be an answer or not, while another is not to pass unseen")
         return self._answer(line, key, reply.said)
 
     def _answer(self, line: bytes, key: bytes, said: Said | None = None) -> FromServer:

@@ -254,6 +254,24 @@ def test_the_late_answer_to_a_judged_call_is_not_taken_for_that_of_another_reque
     assert isinstance(board.from_server(ANSWER), Dropped)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","id":7,"id":8,"result":{}}\n',
+        b'{"jsonrpc":"2.0","id":8,"id":7,"result":{}}\n',
+        b'{"jsonrpc":"2.0","ID":7,"result":{}}\n',
+    ],
+)
+def test_the_late_answer_stays_away_although_some_readers_take_it_for_anothers(board: Switchboard, line: bytes) -> None:
+    cancelled_while_the_server_has_it(board)
+    board.from_agent(SAFE)
+    other = b'{"jsonrpc":"2.0","method":"notifications/x"}\n'
+    assert not board.glance_from_server(line)
+    assert not board.glance_from_server(other + line)
+    assert isinstance(board.from_server(line), Dropped)
+    assert board.from_server(other) is PASS
+
+
 def test_the_late_answer_stays_away_after_another_request_of_this_id_was_cancelled(board: Switchboard) -> None:
     cancelled_while_the_server_has_it(board)
     board.from_agent(PING.replace(b":9", b":7"))
