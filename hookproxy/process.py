@@ -23,7 +23,8 @@ GRACE: Final = 2.0  # seconds from TERM to KILL: enough to remove a lock file, n
 REAP_LIMIT: Final = 1.0  # seconds from KILL until we go on without the status: only a stuck disk takes so long
 SHELL: Final = "/bin/sh"
 
-ENDING: Final = (signal.SIGTERM, signal.SIGHUP)  # signals that end us where nobody hears them
+# Signals that end us where nobody hears them; the last one by an exception, in the middle of anything.
+ENDING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 # Python ignores these two, and an ignored signal stays ignored in children: `yes | head` would not end.
 _TO_DEFAULT: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 # What Python writes into LC_CTYPE when it finds the C locale (PEP 538).

@@ -76,7 +76,7 @@ def _take_along(server: int) -> None:
         os._exit(128 + number)  # not by an exception: it would come out anywhere, in the middle of an import
 
     for number in process.ENDING:
-        if signal.getsignal(number) is signal.SIG_DFL:
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, leave)
 
 

@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import anyio
 import pytest
@@ -525,15 +526,39 @@ async def test_a_second_signal_while_we_wind_down_changes_nothing(scene: Scene) 
     assert await gone(scene, agent, silent=False) == 137
 
 
-async def test_a_signal_during_start_up_leaves_nothing(scene: Scene) -> None:
+ENDING = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
+
+
+@pytest.mark.parametrize("number", ENDING)
+async def test_a_signal_during_start_up_leaves_nothing(scene: Scene, number: signal.Signals) -> None:
     gate = scene.gate("started")
     script = f"{gate.report}; exec {shlex.join(SERVER)}"
     agent = scene.run(scene.hooks(PreToolUse="true"), server=["sh", "-c", script])
     await gate.reached()  # the server runs before we have read our configuration
-    agent.signal(signal.SIGTERM)
+    agent.signal(number)
     await agent.rest()
     status = await agent.ended(within=SOON)
-    assert status in (143, -signal.SIGTERM)
+    assert status in (128 + number, -number)
+    await scene.empty()
+
+
+INTERRUPTED = """
+import os, signal
+start = os.posix_spawnp
+def posix_spawnp(*arguments, **options):
+    pid = start(*arguments, **options)
+    os.kill(os.getpid(), signal.{name})
+    return pid
+os.posix_spawnp = posix_spawnp
+"""
+
+
+@pytest.mark.parametrize("number", ENDING)
+async def test_a_signal_while_the_server_is_started_ends_it_as_well(scene: Scene, number: signal.Signals) -> None:
+    first = Path(scene.file("sitecustomize.py", INTERRUPTED.format(name=number.name)))
+    server = [*SERVER, "--ignore-signals", "--ignore-eof"]
+    agent = scene.run(server=server, env={"PYTHONPATH": str(first.parent)})
+    assert await agent.ended(within=SOON) == 128 + number
     await scene.empty()
 
 
