@@ -34,8 +34,8 @@ class InFlight(dict[bytes, Kind]):
     def __init__(self) -> None:
         super().__init__()
         self._doubles: dict[bytes, int] = {}  # `7` and `"7"` have one key; more than one of them is counted here
-        self._lapsed: dict[bytes, bool] = {}  # cancelled, not answered yet; True: a late answer passes
-        self._barred: set[bytes] = set()  # those of them whose late answer does not
+        self._lapsed: dict[bytes, None] = {}  # cancelled, not answered yet; the oldest first
+        self._barred: set[bytes] = set()  # those of them whose late answer does not pass
         self.allowed: dict[bytes, bytes] = {}
         """Judged calls among them, whose answers nobody has to see: the id of each as the agent spelled it."""
         self.errands: set[bytes] = set()
@@ -144,15 +144,17 @@ class InFlight(dict[bytes, Kind]):
         """A request with this key was cancelled; that of a judged call must not pass, whatever else has the key."""
         if not late_answer_passes:
             self._barred.add(key)
-        self._lapsed[key] = key not in self._barred
+        self._lapsed[key] = None
         if len(self._lapsed) > _LAPSED_LIMIT:
-            passing = next((one for one, passes in self._lapsed.items() if passes), None)
+            passing = next((one for one in self._lapsed if one not in self._barred), None)
             self.late(next(iter(self._lapsed)) if passing is None else passing)
 
     def late(self, key: bytes) -> bool:
         """True if this is the late answer to a cancelled request, and passes."""
+        passes = key in self._lapsed and key not in self._barred
+        self._lapsed.pop(key, None)
         self._barred.discard(key)
-        return self._lapsed.pop(key, False)
+        return passes
 
     def lapsed(self, key: bytes) -> bool:
         """A cancelled request may still be answered with this key."""

@@ -85,8 +85,7 @@ def _read_head(line: bytes) -> Reply | None:
 
 def _read_closely(line: bytes) -> Reply | None:
     try:
-        if not line.isascii():
-            wire.check_text(line)
+        wire.check_text(line)
         return _read_compact(line) or _read_members(wire.fields(line))
     except wire.TooDeep:
         reply = _scan(line)

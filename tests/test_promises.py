@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import select
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
 
 import anyio
@@ -62,6 +62,16 @@ async def bell() -> AsyncIterator[Bell]:
     one.close()
 
 
+async def see_through(ring: Callable[[], object], *waiting: Callable[[], Coroutine[object, object, None]]) -> None:
+    """Start these tasks, ring once all of them wait, and wait for their ends."""
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            for one in waiting:
+                tasks.start_soon(one)
+            await anyio.wait_all_tasks_blocked()
+            ring()
+
+
 async def test_a_task_goes_on_with_what_was_kept(bell: Bell) -> None:
     seen: list[object] = []
     promise = promises()()
@@ -99,12 +109,7 @@ async def test_a_task_that_keeps_anothers_promise_is_not_interrupted(bell: Bell)
         await second
         seen.append("the second goes on")
 
-    with anyio.fail_after(5):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(waits)
-            tasks.start_soon(keeps)
-            await anyio.wait_all_tasks_blocked()
-            ring()
+    await see_through(ring, waits, keeps)
     assert seen == ["the first goes on", "the first still goes on", "the second goes on"]
 
 
@@ -187,10 +192,5 @@ async def test_who_awaits_a_promise_beside_another_goes_on_as_well(bell: Bell) -
     async def wait() -> None:
         seen.append(await promise)
 
-    with anyio.fail_after(5):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(wait)
-            tasks.start_soon(wait)
-            await anyio.wait_all_tasks_blocked()
-            ring()
+    await see_through(ring, wait, wait)
     assert seen == ["kept", "kept"]
