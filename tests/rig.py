@@ -18,26 +18,17 @@ import anyio
 import anyio.lowlevel
 from msgspec.structs import replace
 
-from hookproxy import matching, plain
-from hookproxy.audit import Audit
-from hookproxy.dialects import DIALECTS
-from hookproxy.dialects.base import Dialect, Effect, Group, HookList
-from hookproxy.hooks import Hooks
-from hookproxy.model import (
-    Document,
-    Event,
-    HookResult,
-    HookSpec,
-    Occasion,
-    Order,
-    Permission,
-    Session,
-    Verdict,
-)
-from hookproxy.proxy import Proxy
-from hookproxy.settings import Settings, ToolNames
-from hookproxy.transports import open_channel
-from hookproxy.transports.direct import new_loop
+from hookproxy.audit.log import Audit
+from hookproxy.dialects.dialect import Dialect, Effect, Group, HookList
+from hookproxy.dialects.registry import DIALECTS
+from hookproxy.dialects.shared import plaintext
+from hookproxy.hooks.evaluate import Hooks
+from hookproxy.model.hooks import Document, Event, HookResult, HookSpec, Occasion, Order, Permission, Session, Verdict
+from hookproxy.model.settings import Settings, ToolNames
+from hookproxy.policy import matchers
+from hookproxy.session.proxy import Proxy
+from hookproxy.transports.epoll_loop import new_loop
+from hookproxy.transports.open_channel import open_channel
 
 DIRECT: Final = ("asyncio", {"loop_factory": new_loop})
 PATIENCE: Final = 30.0  # seconds until a test gives up on what should come at once: other tests run beside it
@@ -55,7 +46,7 @@ def hook(shell: str, event: Event = Event.PRE_TOOL_USE, matcher: str = "") -> Ho
         label="guard",
         shell=shell,
         matcher=matcher,
-        matches=matching.claude(matcher),
+        matches=matchers.claude(matcher),
         timeout=PATIENCE,
     )
 
@@ -85,7 +76,7 @@ def _told(spec: HookSpec, occasion: Occasion) -> Document:
         "message": occasion.message,
         "content": json.loads((occasion.inquiry and occasion.inquiry.content) or b"null"),
         "id": occasion.request_id,
-        "text": plain.text(occasion.outcome) if occasion.outcome else "",
+        "text": plaintext.text(occasion.outcome) if occasion.outcome else "",
     }
     return Document(json.dumps(told).encode() + b"\n", {})
 

@@ -16,8 +16,9 @@ from typing import Final
 
 import pytest
 
-from hookproxy import config, managed
-from hookproxy.errors import ConfigError
+from hookproxy.config import load
+from hookproxy.model.errors import ConfigError
+from hookproxy.trust import managed_files
 
 AS_ROOT: Final = pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: what is managed is root's, and this is not")
 NOBODY: Final = 65534
@@ -28,7 +29,7 @@ def safe_folder() -> Path:
     """A new folder that is root's all the way from /. The caller removes it."""
     for place in _LIKELY:
         try:
-            managed.walk(place).close()
+            managed_files.walk(place).close()
         except (OSError, ConfigError):
             continue
         folder = Path(tempfile.mkdtemp(prefix="hookproxy-test-", dir=place))
@@ -41,7 +42,7 @@ def safe_folder() -> Path:
 def etc(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The administrator's folder of this test, for what runs in its own process."""
     folder = safe_folder()
-    monkeypatch.setattr(config, "MANAGED", str(folder))
+    monkeypatch.setattr(load, "MANAGED", str(folder))
     yield folder
     shutil.rmtree(folder)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from hookproxy import environment, process, starting
+from hookproxy.processes import environment, process, spawn
 
 
 def read_all(fd: int) -> bytes:
@@ -18,7 +18,7 @@ def start(*argv: str, cwd: str = "", env: dict[str, str] | None = None) -> tuple
     null = os.open(os.devnull, os.O_RDWR)
     try:
         entries = environment.entries(os.environ if env is None else env)
-        pid = starting.start_hook(os.fsencode(argv[0]), argv, entries, cwd, (null, stdout, null))
+        pid = spawn.start_hook(os.fsencode(argv[0]), argv, entries, cwd, (null, stdout, null))
     except BaseException:
         os.close(out)
         raise

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
-from hookproxy.audit import Audit, Record
-from hookproxy.settings import Settings
+from hookproxy.audit.log import Audit, Record
+from hookproxy.model.settings import Settings
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 from pathlib import PurePosixPath
 
-from hookproxy.hooks_api import Occasion, deny
+from hookproxy.hooks.api import Occasion, deny
 
 
 def check(occasion: Occasion) -> dict[str, object] | None:

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from ..process import find_program
+from ..processes.process import find_program
 from ..runners.shell import plain_words
-from .base import Hook
-from .words import first_command
+from .report import Hook
+from .shell_words import first_command
 
 _Words = list[str | None]  # None: only a shell knows
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..settings import Settings
-from .base import Finding
+from ..model.settings import Settings
+from .report import Finding
 
 
 def remarks(settings: Settings) -> Iterator[Finding]:
     """Sentences about aliases; they are about no file, for several may have a say in them."""
     used = dict.fromkeys(one.preset for one in settings.aliases if one.preset)
     if used:
-        from ..presets import PRESETS
+        from ..policy.presets import PRESETS
 
         for name in used:
             preset = PRESETS[name]

@@ -15,15 +15,15 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from ..errors import FINDINGS, UserError, printable
-from ..records import Entry, Line, NoRecord, entry
-from .base import here, parser, show
+from ..audit.records import Entry, Line, NoRecord, entry
+from ..model.errors import FINDINGS, UserError, printable
+from .common import here, parser, show
 
 if TYPE_CHECKING:
     import argparse
 
-    from ..reading.verifying import Checked
-    from ..reading.wanted import Wanted
+    from ..audit.view.filters import Wanted
+    from ..audit.view.verify import Checked
 
 _LOOKS: Final = "[--tool GLOB] [--decision D] [--since WHEN] [--session S]"
 USAGE: Final = f"hookproxy audit [FILE] {_LOOKS} [--follow] [--json] [--config FILE]"
@@ -56,12 +56,12 @@ def _check_verb(word: str, verbs: Iterable[str]) -> None:
 
 
 def _list(arguments: Sequence[str]) -> int:
-    from ..reading import base, files, table
+    from ..audit.view import cells, files, table
 
     chosen = options().parse_args(list(arguments))
     wanted, path = _wanted(chosen), _path(chosen)
     lines = files.follow(path, _wait) if chosen.follow else files.read_all(path)
-    told, screen, own = _Told(), base.screen(), _own()
+    told, screen, own = _Told(), cells.screen(), _own()
     output = _Output(at_once=chosen.follow)
     for name, line in lines:
         one = told.record(name, line)
@@ -143,8 +143,8 @@ def _spelled(sign: str) -> str:
 
 
 def _stats(arguments: Sequence[str]) -> int:
-    from ..reading import base, charts, files
-    from ..reading.sums import Sums
+    from ..audit.view import cells, charts, files
+    from ..audit.view.totals import Sums
 
     chosen = parts()["stats"].parse_args(list(arguments))
     wanted, told, sums = _wanted(chosen), _Told(), Sums()
@@ -153,7 +153,7 @@ def _stats(arguments: Sequence[str]) -> int:
     if chosen.json:
         show(_document(sums))
     else:
-        show("".join(f"{line}\n" for line in charts.charts(sums, base.screen())))
+        show("".join(f"{line}\n" for line in charts.charts(sums, cells.screen())))
     return told.status
 
 
@@ -168,8 +168,8 @@ def _document(value: object) -> str:
 
 
 def _verify(arguments: Sequence[str]) -> int:
-    from ..reading import base
-    from ..reading.verifying import verify
+    from ..audit.view import cells
+    from ..audit.view.verify import verify
 
     chosen = parts()["verify"].parse_args(list(arguments))
     head = (chosen.head or "").lower()
@@ -180,7 +180,7 @@ def _verify(arguments: Sequence[str]) -> int:
     if chosen.json:
         show(_document({"files": checked, "head_found": None if not head else not lost}))
     else:
-        screen = base.screen()
+        screen = cells.screen()
         for one in checked:
             show("".join(f"{screen.visible(line)}\n" for line in _verdict(one)))
         if missing := _missing(checked):
@@ -262,12 +262,12 @@ def _add_looks(to: argparse.ArgumentParser) -> None:
 
 
 def _wanted(chosen: argparse.Namespace) -> Wanted:
-    from ..reading import wanted
+    from ..audit.view import filters
 
-    return wanted.Wanted(
+    return filters.Wanted(
         tool=chosen.tool or "",
-        decision=wanted.decision(chosen.decision) if chosen.decision else "",
-        since=wanted.since(chosen.since, wanted.now()) if chosen.since else None,
+        decision=filters.decision(chosen.decision) if chosen.decision else "",
+        since=filters.since(chosen.since, filters.now()) if chosen.since else None,
         session=chosen.session or "",
     )
 
@@ -276,8 +276,8 @@ def _path(chosen: argparse.Namespace) -> str:
     """The file that is meant. Raises UserError where none is named."""
     if chosen.file is not None:
         return str(chosen.file)
-    from ..account import place
-    from ..config import load
+    from ..audit.os_user import place
+    from ..config.load import load
 
     settings = load(chosen.config, [], None, os.environ, here()).settings
     if not settings.audit_file:
@@ -286,7 +286,7 @@ def _path(chosen: argparse.Namespace) -> str:
 
 
 def _own() -> tuple[str, str]:
-    from ..account import user
+    from ..audit.os_user import user
 
     return user(), os.uname().nodename
 

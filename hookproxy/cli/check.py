@@ -42,17 +42,16 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
-from .. import checks
-from ..checks import document
-from ..checks.base import Entry, Finding, OnFailure, Report
-from ..config import Loaded, load
-from ..errors import FINDINGS
-from ..hooks import Hooks, check_errands
-from ..model import Event
-from ..settings import Settings
-from .base import add_sources, here, parser, show
-from .page import MARGIN, count, known_as, put, row, short, visible
-from .stage import hooks_at_work, run
+from ..checks import as_json, inspect
+from ..checks.report import Entry, Finding, OnFailure, Report
+from ..config.load import Loaded, load
+from ..hooks.evaluate import Hooks, check_errands
+from ..model.errors import FINDINGS
+from ..model.hooks import Event
+from ..model.settings import Settings
+from .common import add_sources, here, parser, show
+from .hook_runtime import hooks_at_work, run
+from .layout import MARGIN, count, known_as, put, row, short, visible
 
 if TYPE_CHECKING:
     import argparse
@@ -91,8 +90,8 @@ def main(arguments: Sequence[str]) -> int:
     if any(spec.type in _HERE for group in loaded.groups for spec in group.hooks):
         with hooks_at_work():
             run(partial(_find, loaded))
-    report = checks.inspect(loaded, os.environ)
-    show(document.text(report) if chosen.json else _text(report, cwd))
+    report = inspect.inspect(loaded, os.environ)
+    show(as_json.text(report) if chosen.json else _text(report, cwd))
     return FINDINGS if report.findings else 0
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from ..completions import SHELLS
-from ..completions.base import Verb, verb
-from ..dialects import DIALECTS
-from . import VERBS
-from .base import parser, show
+from ..dialects.registry import DIALECTS
+from .common import parser, show
+from .completions.command_line import Verb, verb
+from .completions.shells import SHELLS
+from .main import VERBS
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

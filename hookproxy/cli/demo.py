@@ -21,8 +21,8 @@ from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
-from ..demo.base import FOLDER, Received
-from .base import parser, show
+from ..demo.received import FOLDER, Received
+from .common import parser, show
 
 if TYPE_CHECKING:
     import argparse

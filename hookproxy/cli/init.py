@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..errors import UserError
-from .base import here, parser, show
+from ..model.errors import UserError
+from .common import here, parser, show
 from .schema import SCHEMA
 
 if TYPE_CHECKING:

@@ -35,15 +35,15 @@ from typing import TYPE_CHECKING, Final
 from msgspec import to_builtins
 from rich.text import Text
 
-from ..config import Loaded, load
-from ..errors import CANNOT, FINDINGS, UserError
-from ..reading import wanted
-from ..records import CallRecord, Entry, read
-from ..replaying import Difference, Judged, Replay, Unread
-from ..trial import AFTER
-from .base import add_sources, here, parser, show
-from .page import as_json, count, diff, document, label, new_page, put, row, visible
-from .stage import hooks_at_work, run
+from ..audit.records import CallRecord, Entry, read
+from ..audit.view import filters
+from ..config.load import Loaded, load
+from ..model.errors import CANNOT, FINDINGS, UserError
+from ..trial.replay import Difference, Judged, Replay, Unread
+from ..trial.run import AFTER
+from .common import add_sources, here, parser, show
+from .hook_runtime import hooks_at_work, run
+from .layout import as_json, count, diff, document, label, new_page, put, row, visible
 
 if TYPE_CHECKING:
     import argparse
@@ -62,7 +62,7 @@ _MOST_UNREAD: Final = 1000  # lines named in the document: more say no more
 def main(arguments: Sequence[str]) -> int:
     """Replay, and print what would be decided otherwise; gives the exit status."""
     chosen = options().parse_args(list(arguments))
-    since = wanted.since(chosen.since, wanted.now()) if chosen.since is not None else None
+    since = filters.since(chosen.since, filters.now()) if chosen.since is not None else None
     cwd = here()
     loaded = load(chosen.config, chosen.hooks, None, os.environ, cwd)
     for note in loaded.notes:

@@ -5,8 +5,8 @@ The server is started first, and gets nothing before the whole configuration has
 
 import os
 
-from .. import process
-from .base import add_sources, here, parser
+from ..processes import process
+from .common import add_sources, here, parser
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import signal
     from collections.abc import Callable, Sequence
 
-    from ..config import Loaded
+    from ..config.load import Loaded
 else:
     import _signal as signal  # as `process` has it
 
@@ -45,7 +45,7 @@ def _split(arguments: "Sequence[str]") -> tuple[list[str], list[str]]:
 
 def _without_command(options: "Sequence[str]") -> int:
     """`--help`, or an error: there is no server to start."""
-    from ..errors import UserError
+    from ..model.errors import UserError
 
     _parse(options)
     raise UserError("there is no server to start", f"usage: {USAGE}")
@@ -56,7 +56,7 @@ def _move_wire_aside() -> tuple[int, int]:
     try:
         os.fstat(0), os.fstat(1)
     except OSError:
-        from ..errors import UserError
+        from ..model.errors import UserError
 
         raise UserError("standard input or output is closed", "an agent starts this command, with both") from None
     process.settle()  # a missing standard error would be the first number that is free
@@ -98,8 +98,8 @@ def _run(options: "Sequence[str]", command: "Sequence[str]", server: process.Ser
 
     import anyio
 
-    from ..config import load
-    from ..transports.direct import new_loop
+    from ..config.load import load
+    from ..transports.epoll_loop import new_loop
 
     process.widen(server.from_server, _WIDE)
     chosen = _parse(options)
@@ -117,12 +117,12 @@ async def _serve(
 ) -> int:
     import uuid
 
-    from ..audit import Audit
-    from ..hooks import Hooks
-    from ..lifetime import Lifetime
-    from ..model import Session
-    from ..proxy import Proxy
-    from ..transports import open_channel
+    from ..audit.log import Audit
+    from ..hooks.evaluate import Hooks
+    from ..model.hooks import Session
+    from ..session.lifecycle import Lifetime
+    from ..session.proxy import Proxy
+    from ..transports.open_channel import open_channel
 
     cwd = here()
     session = Session(

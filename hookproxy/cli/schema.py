@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .base import parser, show
+from .common import parser, show
 
 if TYPE_CHECKING:
     import argparse

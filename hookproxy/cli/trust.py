@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from .. import trust
-from ..config import users_layer
-from ..errors import FINDINGS, UserError, printable
-from ..sources import Seen, Surroundings, store_path
-from ..trust import Covered
-from ..truststore import LONGEST_TEXT, Entry, changing, read_store
-from .base import here, parser, show
+from ..config.load import users_layer
+from ..model.errors import FINDINGS, UserError, printable
+from ..trust import trusted_files
+from ..trust.sources import Seen, Surroundings, store_path
+from ..trust.trust_store import LONGEST_TEXT, Entry, changing, read_store
+from ..trust.trusted_files import Covered
+from .common import here, parser, show
 
 if TYPE_CHECKING:
     import argparse
@@ -69,7 +69,7 @@ def _remember(entries: dict[str, Entry], found: Covered, seen: Mapping[str, Seen
         if path in seen:
             before = entries[path].of if path in entries else ()
             of = tuple(dict.fromkeys((*before, name)))
-            entries[path] = Entry(trust.digest(seen[path]), _text(seen[path]), of, path in around.seen)
+            entries[path] = Entry(trusted_files.digest(seen[path]), _text(seen[path]), of, path in around.seen)
 
 
 def options() -> argparse.ArgumentParser:
@@ -96,7 +96,7 @@ def _covered(files: Sequence[str], around: Surroundings) -> Covered:
         layer = users_layer(
             around.find(item, around.cwd) if ours else "", () if ours else (item,), None, around, "hookproxy trust"
         )
-        one = trust.covered(layer, layer.groups, around)
+        one = trusted_files.covered(layer, layer.groups, around)
         for path, name in one.files.items():
             whole.files.setdefault(path, name)
         whole.unknown += [text for text in one.unknown if text not in whole.unknown]
@@ -110,13 +110,13 @@ def _show(
     read: dict[str, Seen] = {}
     news = 0
     for path in found.files:
-        seen = around.seen.get(path) or trust.read(path)
+        seen = around.seen.get(path) or trusted_files.read(path)
         if seen is None:
             show(f"missing    {visible(path)}\n")
             continue
         read[path] = seen
         entry = entries.get(path)
-        if entry is not None and entry.sha256 == trust.digest(seen):
+        if entry is not None and entry.sha256 == trusted_files.digest(seen):
             show(f"unchanged  {visible(path)}\n")
             continue
         news += 1
@@ -133,9 +133,9 @@ def _difference(entry: Entry | None, seen: Seen) -> Iterator[str]:
 
     text = _text(seen)
     if entry is None:
-        yield f"{len(seen.raw)} bytes, sha256 {trust.digest(seen)}"
+        yield f"{len(seen.raw)} bytes, sha256 {trusted_files.digest(seen)}"
     elif text is None or entry.text is None:
-        yield f"no text to compare: {len(seen.raw)} bytes, sha256 {trust.digest(seen)}, before {entry.sha256}"
+        yield f"no text to compare: {len(seen.raw)} bytes, sha256 {trusted_files.digest(seen)}, before {entry.sha256}"
     else:
         lines = unified_diff(entry.text.splitlines(), text.splitlines(), "as trusted", "as it is", lineterm="")
         yield from [*lines] or ["only the ends of its lines differ"]
@@ -156,8 +156,10 @@ def _list(store: str) -> int:
             sys.stderr.write("hookproxy: nothing is trusted yet\n")
     for path, entry in sorted(entries.items()):
         try:
-            seen = trust.read(path)
-            state = "missing" if seen is None else "trusted" if trust.digest(seen) == entry.sha256 else "changed"
+            seen = trusted_files.read(path)
+            state = (
+                "missing" if seen is None else "trusted" if trusted_files.digest(seen) == entry.sha256 else "changed"
+            )
         except UserError:
             state = "unusable"
         found += state != "trusted"

@@ -15,14 +15,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from .. import wire
-from ..absence import absent
-from ..config import Loaded, load
-from ..errors import UserError, look
-from ..model import Event, Session
-from ..trial import BESIDE, OF_NO_TOOL, Attempt, Trials, plan
-from .base import add_sources, here, parser, show
-from .stage import hooks_at_work, run
+from ..config.load import Loaded, load
+from ..jsonrpc import raw_json
+from ..model.errors import UserError, look
+from ..model.hooks import Event, Session
+from ..trial.run import BESIDE, OF_NO_TOOL, Attempt, Trials, plan
+from ..trial.why_not import absent
+from .common import add_sources, here, parser, show
+from .hook_runtime import hooks_at_work, run
 from .try_json import for_programs
 from .try_text import Told, for_people
 
@@ -147,7 +147,7 @@ def _fitting(result: bytes | None, event: Event | None) -> bytes | None:
         return None
     if event is None or result is None:
         return result if event is None else _RESULTS[event]
-    failed = bytes(wire.fields(result).get("isError", b"false")) == b"true"
+    failed = bytes(raw_json.fields(result).get("isError", b"false")) == b"true"
     if failed is not (event is Event.POST_TOOL_USE_FAILURE):
         other = Event.POST_TOOL_USE_FAILURE if failed else Event.POST_TOOL_USE
         raise UserError(f"--result: is {'an' if failed else 'no'} error, which is for {other}", f"--event {other}")
@@ -158,8 +158,8 @@ def _object(name: str, given: str) -> bytes:
     """A JSON object, from where it is said to be. Twin keys are left for the judgement of what reads them."""
     raw = _read(name, given)
     try:
-        if not isinstance(json.loads(raw.decode(), parse_constant=wire.no_constant), dict):
-            raise wire.Unreadable("not a JSON object")
+        if not isinstance(json.loads(raw.decode(), parse_constant=raw_json.no_constant), dict):
+            raise raw_json.Unreadable("not a JSON object")
     except (ValueError, RecursionError) as problem:
         raise UserError(
             f"{name}: {_why(problem)}", """a JSON object is expected, as in '{"path": "a.txt"}'"""
@@ -169,7 +169,7 @@ def _object(name: str, given: str) -> bytes:
 
 def _why(problem: ValueError | RecursionError) -> str:
     match problem:
-        case wire.Unreadable():
+        case raw_json.Unreadable():
             return str(problem)
         case UnicodeDecodeError():
             return f"not UTF-8 at byte {problem.start}"

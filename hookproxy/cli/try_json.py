@@ -28,10 +28,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..model import HookSpec
-from ..observed import Run
-from ..trial import Attempt, Trial
-from .page import as_json, document
+from ..model.hooks import HookSpec
+from ..trial.observe import Run
+from ..trial.run import Attempt, Trial
+from .layout import as_json, document
 from .try_text import Told
 
 VERSION: Final = 1

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from rich.text import Text
 
-from .. import plain, wire
-from ..absence import Absent
-from ..aliases import Alias
-from ..checks.notes import Files
-from ..decision import Proceed
-from ..dialects.base import Group
-from ..errors import CANNOT, FINDINGS
-from ..model import Ended, Event, HookResult, HookSpec, Verdict
-from ..observed import Run
-from ..settings import OnAsk, OnTrouble, Settings
-from ..trial import Attempt, Trial
-from .page import diff, known_as, label, new_page, put, row, short, visible
+from ..checks.startup_notes import Files
+from ..dialects.dialect import Group
+from ..dialects.shared import plaintext
+from ..jsonrpc import raw_json
+from ..model.aliases import Alias
+from ..model.decision import Proceed
+from ..model.errors import CANNOT, FINDINGS
+from ..model.hooks import Ended, Event, HookResult, HookSpec, Verdict
+from ..model.settings import OnAsk, OnTrouble, Settings
+from ..trial.observe import Run
+from ..trial.run import Attempt, Trial
+from ..trial.why_not import Absent
+from .layout import diff, known_as, label, new_page, put, row, short, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -221,7 +222,7 @@ def _told(trial: Trial) -> Iterator[tuple[str, str]]:
     """What the model reads in place of a result, or why that is kept from it."""
     comments = trial.seen.comments
     if trial.decision in ("deny", "asked-deny") and trial.answer:
-        yield "model", "\n".join(plain.blocks(bytes(wire.fields(trial.answer).get("content", b"[]"))))
+        yield "model", "\n".join(plaintext.blocks(bytes(raw_json.fields(trial.answer).get("content", b"[]"))))
     elif comments is not None:
         for one in comments.withheld:
             yield "withheld", f"the {one.spec.event} hook {one.spec.label} {one.verdict.trouble}"

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from .. import wrapping
-from ..wrapping import files
-from .base import parser
+from ..wrapping import edit_plan, files
+from .common import parser
 from .wrap import add_choice, carry_out
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ def main(arguments: Sequence[str]) -> int:
     """Unwrap the servers of a file; gives the exit status."""
     chosen = options().parse_args(list(arguments))
     snapshot = files.read(chosen.file)
-    plan = wrapping.unwrap(wrapping.read(chosen.file, snapshot.text), chosen.server)
+    plan = edit_plan.unwrap(edit_plan.read(chosen.file, snapshot.text), chosen.server)
     carry_out(snapshot, plan, chosen.dry_run, "unwrapped")
     return 0
 

@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console
 from rich.text import Text
 
-from .. import wrapping
-from ..config import load
-from ..dialects import DIALECTS
-from ..errors import FINDINGS, UserError
-from ..wrapping import agents, files
+from ..config.load import load
+from ..dialects.registry import DIALECTS
+from ..model.errors import FINDINGS, UserError
+from ..wrapping import edit_plan, files, known_agents
+from ..wrapping.command_words import PROGRAM, Options
 from ..wrapping.diff import unified
-from ..wrapping.finding import Entry, Kind, NoServers
-from ..wrapping.words import PROGRAM, Options
-from .base import add_sources, here, parser, show, visible
+from ..wrapping.find_servers import Entry, Kind, NoServers
+from .common import add_sources, here, parser, show, visible
 
 if TYPE_CHECKING:
     import argparse
@@ -41,8 +40,8 @@ def main(arguments: Sequence[str]) -> int:
         return _list(chosen)
     given, notes = _options(chosen, here())
     snapshot = files.read(chosen.file)
-    found = wrapping.read(chosen.file, snapshot.text)
-    plan = wrapping.wrap(found, chosen.server, _launcher(), given)
+    found = edit_plan.read(chosen.file, snapshot.text)
+    plan = edit_plan.wrap(found, chosen.server, _launcher(), given)
     for note in notes:
         _tell(note)
     for entry in plan.unchanged:
@@ -99,7 +98,7 @@ def _absolute(path: str, cwd: str) -> str:
     return os.path.normpath(os.path.join(cwd, os.path.expanduser(path)))
 
 
-def _launcher() -> wrapping.Launcher:
+def _launcher() -> edit_plan.Launcher:
     """The words that start this hookproxy from anywhere: the script that runs, or else the module.
 
     Raises UserError if there is nothing to start from elsewhere.
@@ -123,7 +122,7 @@ def _launcher() -> wrapping.Launcher:
     return launcher
 
 
-def carry_out(snapshot: files.Snapshot, plan: wrapping.Plan, dry_run: bool, done: str) -> None:
+def carry_out(snapshot: files.Snapshot, plan: edit_plan.Plan, dry_run: bool, done: str) -> None:
     """Show the diff; write, unless that is not wanted or there is nothing to write."""
     if not plan.edits:
         _tell(f"{snapshot.path}: nothing to do")
@@ -162,13 +161,13 @@ def _tell(text: str) -> None:
 def _left_alone(entry: Entry) -> str:
     """Why nothing was changed about an entry."""
     if entry.kind is not Kind.STARTED:
-        return f"is left alone: it {wrapping.why_not(entry)}"
+        return f"is left alone: it {edit_plan.why_not(entry)}"
     return f"is wrapped already: {_how(entry)}"
 
 
 def _how(entry: Entry) -> str:
     """The words that a wrapped server is started with."""
-    found = wrapping.wrapping(entry)
+    found = edit_plan.wrapping(entry)
     return " ".join((*found.launcher, "run", *found.options.words)) if found else ""
 
 
@@ -177,11 +176,11 @@ def _list(chosen: argparse.Namespace) -> int:
     if chosen.server or chosen.config or chosen.hooks or chosen.dry_run:
         raise UserError("no file is named", f"usage: {USAGE}")
     status, seen = 0, False
-    for place in agents.places(os.environ, os.path.expanduser("~"), here()):
+    for place in known_agents.places(os.environ, os.path.expanduser("~"), here()):
         if not _is_there(place.path):
             continue
         try:
-            found = wrapping.read(place.path, files.read(place.path).text)
+            found = edit_plan.read(place.path, files.read(place.path).text)
         except NoServers:
             continue
         except UserError as error:
@@ -203,7 +202,7 @@ def _is_there(path: str) -> bool:
         return not isinstance(error, FileNotFoundError | NotADirectoryError)
 
 
-def _show_configuration(place: agents.Place, found: wrapping.Configuration) -> None:
+def _show_configuration(place: known_agents.Place, found: edit_plan.Configuration) -> None:
     console = Console(highlight=False)
     width = max(len(entry.place) for entry in found.entries)
     with console.capture() as shown:
@@ -224,6 +223,6 @@ def _state(entry: Entry) -> tuple[str, str]:
         return f"remote{off}", "dim"
     if entry.kind is Kind.OTHER:
         return f"no command{off}", "dim"
-    if wrapping.wrapping(entry):
+    if edit_plan.wrapping(entry):
         return f"wrapped{off}: {_how(entry)}", "green"
     return f"not wrapped{off}", "yellow"

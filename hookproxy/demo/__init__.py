@@ -1,1 +1,1 @@
-"""What `hookproxy demo` shows at work: a tool server, and three hooks with their settings, as Claude Code has them."""
+"""What `hookproxy demo` shows: an ordinary server and ordinary hooks, as others write them; they know nothing of us."""

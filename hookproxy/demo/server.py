@@ -12,7 +12,7 @@ from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
-from .base import Received
+from .received import Received
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext

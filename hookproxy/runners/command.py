@@ -15,12 +15,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from .. import environment, process, starting
-from ..errors import scarcity
-from ..model import Document, Ended, HookResult, HookSpec
-from .running import Running
+from ..model.errors import scarcity
+from ..model.hooks import Document, Ended, HookResult, HookSpec
+from ..processes import environment, process, spawn
+from .event_watch import watch_of
+from .run_process import Running
 from .shell import ways
-from .watch import watch_of
 
 _AT_ONCE: Final = 4096  # bytes that fit into any new pipe, however small the system makes it (PIPE_BUF)
 _WIDE: Final = 65_536  # bytes: what a pipe holds as it is made
@@ -133,14 +133,14 @@ def start(hook: Prepared, document: bytes | bytearray = b"") -> tuple[int, list[
 def _spawn(hook: Prepared, standard: tuple[int, int, int]) -> int:
     if hook.way is not None:
         try:
-            return starting.start_hook(*hook.way, hook.env, hook.spec.cwd, standard)
+            return spawn.start_hook(*hook.way, hook.env, hook.spec.cwd, standard)
         except OSError:
             hook.way = None
     trouble: OSError = FileNotFoundError(errno.ENOENT, "no such command")
     for program, argv in ways(hook.spec, hook.variables):
         way = os.fsencode(program), argv
         try:
-            pid = starting.start_hook(*way, hook.env, hook.spec.cwd, standard)
+            pid = spawn.start_hook(*way, hook.env, hook.spec.cwd, standard)
         except OSError as error:
             trouble = error
         else:

@@ -15,13 +15,13 @@ from urllib.parse import SplitResult, urlsplit
 
 import h11
 
-from ..dialects.kinds import VARIABLE
-from ..errors import ConfigError
-from ..model import Document, Ended, HookResult, HookSpec
-from ..process import OUTPUT_LIMIT
-from .base import Kept, NoAnswer, Say
-from .connection import Connection, connect
-from .watch import Limit, watch_of
+from ..dialects.shared.handler_types import VARIABLE
+from ..model.errors import ConfigError
+from ..model.hooks import Document, Ended, HookResult, HookSpec
+from ..processes.process import OUTPUT_LIMIT
+from .event_watch import Limit, watch_of
+from .http_connection import Connection, connect
+from .runner import Kept, NoAnswer, Say
 
 _IDLE: Final = 60.0  # seconds that a connection is kept: whether the other side has closed it is seen before its use
 _RESTING: Final = 20  # connections that are kept for one address: as many as calls are often in flight

@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from .. import wire
-from ..model import Document, Ended, HookResult, HookSpec
-from .base import CallTool, NoAnswer, Runner
-from .watch import Limit, watch_of
+from ..jsonrpc import raw_json
+from ..model.hooks import Document, Ended, HookResult, HookSpec
+from .event_watch import Limit, watch_of
+from .runner import CallTool, NoAnswer, Runner
 
 _PLACE: Final = re.compile(r"\$\{([^${}]+)\}")
 
@@ -47,12 +47,14 @@ def filled(template: bytes, document: bytes) -> bytes:
         return template
     kind = template[:1]
     if kind == b"{":
-        members = ((wire.encode(name), filled(bytes(raw), document)) for name, raw in wire.fields(template).items())
+        members = (
+            (raw_json.encode(name), filled(bytes(raw), document)) for name, raw in raw_json.fields(template).items()
+        )
         return b"{%b}" % b",".join(b"%b:%b" % member for member in members)
     if kind == b"[":
-        return b"[%b]" % b",".join(filled(bytes(item), document) for item in wire.items(template))
-    text = _PLACE.sub(lambda place: _value(document, place[1]), wire.text(template) or "")
-    return wire.encode(text.encode(errors="replace").decode())
+        return b"[%b]" % b",".join(filled(bytes(item), document) for item in raw_json.items(template))
+    text = _PLACE.sub(lambda place: _value(document, place[1]), raw_json.text(template) or "")
+    return raw_json.encode(text.encode(errors="replace").decode())
 
 
 def _value(document: bytes, path: str) -> str:
@@ -60,10 +62,10 @@ def _value(document: bytes, path: str) -> str:
     value = document.strip()
     for name in path.split("."):
         try:
-            value = bytes(wire.fields(value)[name])
+            value = bytes(raw_json.fields(value)[name])
         except (KeyError, ValueError):
             return ""
-    said = wire.text(value)
+    said = raw_json.text(value)
     if said is not None:
         return said
     return "" if value == b"null" else value.decode(errors="replace")

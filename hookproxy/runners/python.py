@@ -19,11 +19,11 @@ from typing import Final, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from ..errors import ConfigError
-from ..model import Document, Ended, HookResult, HookSpec
-from .base import Kept, Say
+from ..model.errors import ConfigError
+from ..model.hooks import Document, Ended, HookResult, HookSpec
+from .event_watch import Limit, watch_of
+from .runner import Kept, Say
 from .threads import Threads, TooManyStuck
-from .watch import Limit, watch_of
 
 Function = Callable[[object], object]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
-from ..model import HookSpec
-from ..process import SHELL, find_program
+from ..model.hooks import HookSpec
+from ..processes.process import SHELL, find_program
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_@%+=:,./ \t-]+")  # means nothing to a shell inside a word
 

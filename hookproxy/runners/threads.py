@@ -15,7 +15,7 @@ from math import inf
 from queue import SimpleQueue
 from typing import Final
 
-from .watch import watch_of
+from .event_watch import watch_of
 
 _MOST_STUCK: Final = 32  # threads that nobody waits for any more: a function that always hangs must not fill memory
 _FAREWELL: Final = 0.2  # seconds for threads that have nothing to do to end

@@ -20,13 +20,13 @@ from typing import Final
 
 import anyio
 
-from .. import process
-from ..model import Document, HookResult, HookSpec
+from ..model.hooks import Document, HookResult, HookSpec
+from ..processes import process
 from . import command
-from .base import Kept, Say
 from .command import Prepared
-from .running import Running
-from .watch import Watch, watch_of
+from .event_watch import Watch, watch_of
+from .run_process import Running
+from .runner import Kept, Say
 
 _SOON: Final = 0.001  # seconds from the end of a run to the start of the next process: the call goes on first
 _VARIABLE: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)

@@ -15,12 +15,12 @@ from typing import Final
 import anyio
 import msgspec
 
-from .. import wire
-from ..model import Document, Ended, HookResult, HookSpec
+from ..jsonrpc import raw_json
+from ..model.hooks import Document, Ended, HookResult, HookSpec
 from . import command
-from .base import Kept, Say
-from .child import Child
-from .watch import Limit, watch_of
+from .event_watch import Limit, watch_of
+from .long_lived_process import Child
+from .runner import Kept, Say
 
 _FAREWELL: Final = 0.3  # seconds from the end of its input until it is killed: enough to write down what it knows
 _PAUSE: Final = 0.1  # seconds before a second start in vain, doubled for each one after that
@@ -136,7 +136,7 @@ class _Worker:
 
     def _line(self, number: str, document: bytes | bytearray) -> bytes:
         """The document on one line, whatever its reader takes for the end of one."""
-        line = wire.one_line(bytes(document).strip().replace(b"\n", b" "))
+        line = raw_json.one_line(bytes(document).strip().replace(b"\n", b" "))
         if self._spec.concurrent:
             line = b'{"id":"%b"%b%b' % (number.encode(), b"" if line[1:].strip() == b"}" else b",", line[1:])
         return line + b"\n"

@@ -1,22 +1,4 @@
-"""Kinds of channels, one file each."""
+"""Where messages come from and go to, one file for each kind of connection.
 
-from __future__ import annotations
-
-import asyncio
-import os
-
-from ..errors import UserError
-from .base import Channel
-from .direct import DirectLoop
-from .pipe import Pipe, private
-
-
-def open_channel(source: int, sink: int) -> Channel:
-    """A channel that reads `source` and writes `sink`, and owns both from now on. Call it in the event loop.
-
-    Raises UserError where the system has no epoll.
-    """
-    loop = asyncio.get_running_loop()
-    if not isinstance(loop, DirectLoop):
-        raise UserError("this system has no epoll", "hookproxy runs on Linux; elsewhere use a Linux container")
-    return Pipe(private(source, os.O_RDONLY), private(sink, os.O_WRONLY), loop)
+Calls back with lines in the event loop's own callback, without a task for each direction; never reads a message.
+"""

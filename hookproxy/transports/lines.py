@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ..glance import ENDS, answered_id
+from ..protocol.fast_scan import ENDS, answered_id
 
 CRUMB: Final = 4096  # bytes below which a piece is put to the one before it: many small ones would cost much memory
 

@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 import anyio
 
-from .base import DRAINED, EMPTY, FULL, READ_AT_ONCE
-from .direct import DirectLoop
+from .channel import DRAINED, EMPTY, FULL, READ_AT_ONCE
+from .epoll_loop import DirectLoop
 
 
 def private(fd: int, flags: int) -> int:

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from .base import Edit, edited
+from .syntax_tree import Edit, edited
 
 AROUND: Final = 3
 """Lines that are shown before and after a change, as everywhere."""

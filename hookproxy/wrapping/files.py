@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ..errors import ConfigError, UserError, look
+from ..model.errors import ConfigError, UserError, look
 
 LARGEST: Final = 16 * 2**20
 """Bytes: agents that keep their history in the same file have a few million."""

@@ -6,10 +6,21 @@ from functools import partial
 
 from tables import OCCASIONS, row
 
-from hookproxy.config_models import Use
-from hookproxy.dialects import DIALECTS
-from hookproxy.dialects.base import Dialect
-from hookproxy.model import Ended, Event, HookResult, HookSpec, Occasion, Order, Outcome, Permission, Session, Verdict
+from hookproxy.config.models import Use
+from hookproxy.dialects.dialect import Dialect
+from hookproxy.dialects.registry import DIALECTS
+from hookproxy.model.hooks import (
+    Ended,
+    Event,
+    HookResult,
+    HookSpec,
+    Occasion,
+    Order,
+    Outcome,
+    Permission,
+    Session,
+    Verdict,
+)
 
 ORDERS = {
     Order.PARALLEL: "All hooks that match run at once; of several rewrites the last to arrive wins.",

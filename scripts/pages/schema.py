@@ -4,7 +4,7 @@ import json
 
 from pydantic.json_schema import GenerateJsonSchema
 
-from hookproxy.config_models import ConfigFile
+from hookproxy.config.models import ConfigFile
 
 
 class _Untitled(GenerateJsonSchema):

@@ -1,8 +1,8 @@
 """README's table of the dialects, side by side."""
 
-from hookproxy.dialects import DIALECTS
-from hookproxy.dialects.base import Dialect, Effect
-from hookproxy.model import Event
+from hookproxy.dialects.dialect import Dialect, Effect
+from hookproxy.dialects.registry import DIALECTS
+from hookproxy.model.hooks import Event
 
 OCCASIONS = {
     Event.PRE_TOOL_USE: "before a call",

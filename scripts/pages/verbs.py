@@ -6,7 +6,7 @@ from importlib import import_module
 
 from tables import row
 
-from hookproxy.cli import VERBS
+from hookproxy.cli.main import VERBS
 
 
 def summary() -> str:

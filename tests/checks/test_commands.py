@@ -8,12 +8,12 @@ from typing import Final
 
 import pytest
 
-from hookproxy.checks.base import Hook
 from hookproxy.checks.commands import troubles
-from hookproxy.dialects import DIALECTS
-from hookproxy.dialects.base import Group
-from hookproxy.model import Event, HookSpec
-from hookproxy.settings import Settings
+from hookproxy.checks.report import Hook
+from hookproxy.dialects.dialect import Group
+from hookproxy.dialects.registry import DIALECTS
+from hookproxy.model.hooks import Event, HookSpec
+from hookproxy.model.settings import Settings
 
 LOGIN: Final = "a login shell: what profiles print gets into the hook's answer, and it starts slowly"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from hookproxy.aliases import Alias
 from hookproxy.checks.tools import remarks
-from hookproxy.presets import PRESETS
-from hookproxy.settings import Settings
+from hookproxy.model.aliases import Alias
+from hookproxy.model.settings import Settings
+from hookproxy.policy.presets import PRESETS
 
 
 def said(*aliases: Alias) -> list[str]:

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import pytest
 
-from hookproxy.audit import Audit, Record
-from hookproxy.model import Ended, Event, HookResult, HookSpec, Permission, Session, Statement, Verdict
-from hookproxy.settings import Settings
+from hookproxy.audit.log import Audit, Record
+from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Session, Statement, Verdict
+from hookproxy.model.settings import Settings
 from tests import terminal
 
 AUDIT: Final = [sys.executable, "-m", "hookproxy", "audit"]

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from hookproxy.cli.check import USAGE, main
-from hookproxy.errors import UserError
+from hookproxy.model.errors import UserError
 from tests import terminal
 
 CHECK: Final = [sys.executable, "-m", "hookproxy", "check"]

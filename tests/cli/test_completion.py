@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hookproxy.cli.completion import main, verbs
-from hookproxy.completions import SHELLS
-from hookproxy.dialects import DIALECTS
-from hookproxy.errors import UserError
+from hookproxy.cli.completions.shells import SHELLS
+from hookproxy.dialects.registry import DIALECTS
+from hookproxy.model.errors import UserError
 
 
 @pytest.mark.parametrize("shell", SHELLS)

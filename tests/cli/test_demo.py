@@ -12,8 +12,8 @@ import mcp  # noqa: F401  # takes the standard error of this moment for its serv
 import pytest
 
 from hookproxy.cli.demo import CALLS, main
-from hookproxy.demo.base import FOLDER
-from hookproxy.errors import UserError
+from hookproxy.demo.received import FOLDER
+from hookproxy.model.errors import UserError
 from tests import terminal
 
 COMMAND = [sys.executable, "-m", "hookproxy", "demo"]

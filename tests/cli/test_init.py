@@ -14,7 +14,7 @@ import pytest
 
 from hookproxy.cli.init import STARTERS, main, starters
 from hookproxy.cli.schema import SCHEMA
-from hookproxy.errors import UserError
+from hookproxy.model.errors import UserError
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 

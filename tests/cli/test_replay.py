@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from hookproxy.cli.replay import USAGE, main
-from hookproxy.errors import UserError
+from hookproxy.model.errors import UserError
 from tests.shapes import DENIALS, SHAPES, config, hooks_file
 
 LITTLE: Final = 180_000_000  # bytes: less than the long record has

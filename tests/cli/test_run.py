@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from hookproxy.cli.run import main, server_name
-from hookproxy.errors import UserError
+from hookproxy.model.errors import UserError
 
 RUN: Final = [sys.executable, "-m", "hookproxy", "run"]
 CALL: Final = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"look","arguments":{}}}\n'

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hookproxy.cli import main
+from hookproxy.cli.main import main
 
 INSIDE = "not covered: what these files themselves load and run, from their own folders too\n"
 TABLE = '[[hooks.PreToolUse]]\ncommand = "./guard.sh"\n'

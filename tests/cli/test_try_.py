@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from hookproxy.cli.try_ import USAGE, main
-from hookproxy.errors import UserError
+from hookproxy.model.errors import UserError
 from tests import terminal
 from tests.shapes import COMMENTS, DENIALS, SHAPES, config, hooks_file
 

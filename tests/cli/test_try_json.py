@@ -6,12 +6,12 @@ import json
 
 from hookproxy.cli.try_json import for_programs
 from hookproxy.cli.try_text import Told
-from hookproxy.decision import Proceed
-from hookproxy.hooks import Hearing
-from hookproxy.model import Ended, HookResult, Statement, Verdict
-from hookproxy.observed import Run, Seen
-from hookproxy.settings import Settings
-from hookproxy.trial import Attempt, Trial
+from hookproxy.hooks.evaluate import Hearing
+from hookproxy.model.decision import Proceed
+from hookproxy.model.hooks import Ended, HookResult, Statement, Verdict
+from hookproxy.model.settings import Settings
+from hookproxy.trial.observe import Run, Seen
+from hookproxy.trial.run import Attempt, Trial
 from tests.rig import hook
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from hookproxy.cli.try_text import Told, verdict
-from hookproxy.decision import Comments, Ground, Proceed, Question, Refuse
-from hookproxy.hooks import Hearing
-from hookproxy.model import Ended, Event, HookResult, Permission, Statement, Verdict
-from hookproxy.observed import Seen
-from hookproxy.settings import Settings
-from hookproxy.trial import Attempt, Trial
+from hookproxy.hooks.evaluate import Hearing
+from hookproxy.model.decision import Comments, Ground, Proceed, Question, Refuse
+from hookproxy.model.hooks import Ended, Event, HookResult, Permission, Statement, Verdict
+from hookproxy.model.settings import Settings
+from hookproxy.trial.observe import Seen
+from hookproxy.trial.run import Attempt, Trial
 from tests.rig import group, hook
 
 FAILED = Statement(hook(""), HookResult(Ended.EXITED, 1), Verdict(trouble="exited with status 1"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hookproxy.cli.unwrap import USAGE, main
-from hookproxy.errors import UserError
+from hookproxy.model.errors import UserError
 from tests.cli.test_wrap import CODEX, configuration, run
 
 

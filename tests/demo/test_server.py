@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from mcp import Client, StdioServerParameters, types
 
-from hookproxy.demo.base import Received
+from hookproxy.demo.received import Received
 from hookproxy.demo.server import Files, answer, tools
 
 

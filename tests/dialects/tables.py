@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from hookproxy.model import Ended, HookResult, Permission, Verdict
+from hookproxy.model.hooks import Ended, HookResult, Permission, Verdict
 
 
 def table(name: str) -> dict[str, Any]:

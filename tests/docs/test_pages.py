@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from hookproxy.dialects import DIALECTS
+from hookproxy.dialects.registry import DIALECTS
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGES: Final = sorted((ROOT / "docs").rglob("*.md"))

@@ -19,10 +19,11 @@ import msgspec
 import pytest
 from mcp import Client, StdioServerParameters
 
-from hookproxy.cli import VERBS
+from hookproxy.cli.main import VERBS
 from hookproxy.cli.run import USAGE
-from hookproxy.dialects import DIALECTS, claude, claude_answer
-from hookproxy.model import Event
+from hookproxy.dialects.claude import hook_file, output
+from hookproxy.dialects.registry import DIALECTS
+from hookproxy.model.hooks import Event
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 TEXT: Final = (ROOT / "README.md").read_text("utf-8")
@@ -166,10 +167,10 @@ def test_every_dialect_is_named() -> None:
 
 def test_the_table_of_claudes_fields_is_whole() -> None:
     named = in_code(CLAUDES)
-    answered = {*claude_answer._MEMBERS, *claude_answer._Specific.__struct_encode_fields__}
+    answered = {*output._MEMBERS, *output._Specific.__struct_encode_fields__}
     assert answered - {"hookEventName", "hookSpecificOutput"} <= named
-    assert {*claude._HOOK_KEYS, "matcher", "disableAllHooks"} <= named
-    for event in claude.CLAUDE.events.values():
+    assert {*hook_file._HOOK_KEYS, "matcher", "disableAllHooks"} <= named
+    for event in hook_file.CLAUDE.events.values():
         assert re.search(rf"\b{event}\b", CLAUDES)
 
 

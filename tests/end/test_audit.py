@@ -9,7 +9,7 @@ from pathlib import Path
 from subprocess import PIPE
 from typing import Final
 
-from hookproxy.chains import is_whole
+from hookproxy.audit.hash_chain import is_whole
 
 PROXIES: Final = 16
 CALLS: Final = 30

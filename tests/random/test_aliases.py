@@ -7,8 +7,8 @@ import json
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hookproxy import legible
-from hookproxy.aliases import Alias
+from hookproxy.jsonrpc import normalize
+from hookproxy.model.aliases import Alias
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "A", "cmd", "command", "Command", "é", 'q"', "x\0"])
 MAPS = st.dictionaries(NAMES, NAMES, max_size=4).filter(lambda names: len(set(names.values())) == len(names))
@@ -31,7 +31,7 @@ def test_there_and_back_is_the_same_and_no_value_is_lost_or_doubled(names: dict[
     except ValueError:
         assume(False)
     told = held.told(arguments)
-    assert held.sent(told) == legible.normalise(arguments)
+    assert held.sent(told) == normalize.normalise(arguments)
     before, after = json.loads(arguments), json.loads(told)
     assert list(before.values()) == list(after.values())
     mapped = {*names, *names.values()}
@@ -51,5 +51,5 @@ def test_what_a_hook_says_is_sent_or_an_error_and_hooks_would_read_it_so_again(
     except ValueError:
         assume(False)
     assert alias.for_call(sent) is alias
-    assert alias.told(sent) == legible.normalise(said)
+    assert alias.told(sent) == normalize.normalise(said)
     assert len(json.loads(sent)) == len(json.loads(said))

@@ -6,8 +6,9 @@ from typing import Final
 
 from hypothesis import given, settings
 
-from hookproxy import calls, wire
-from hookproxy.wire import TwinKeys, Unreadable
+from hookproxy.jsonrpc import raw_json
+from hookproxy.jsonrpc.raw_json import TwinKeys, Unreadable
+from hookproxy.protocol import calls
 from tests.random.documents import envelopes
 from tests.spellings import calls_seen
 
@@ -38,7 +39,7 @@ def test_a_call_that_some_reader_sees_is_a_call_or_cannot_be_read(line: bytes) -
     if not calls_seen(line):
         return
     try:
-        members = wire.fields(line)
+        members = raw_json.fields(line)
         calls.check_spelling(members)
         assert calls.method(members) == calls.METHOD
         assert calls.read(members).tool == "danger"

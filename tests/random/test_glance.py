@@ -9,10 +9,10 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
-from hookproxy import glance
-from hookproxy.effects import PASS, StartCall
-from hookproxy.inflight import Kind
-from hookproxy.switchboard import Switchboard
+from hookproxy.protocol import fast_scan
+from hookproxy.protocol.actions import PASS, StartCall
+from hookproxy.protocol.inflight import Kind
+from hookproxy.protocol.router import Switchboard
 from tests.random.documents import documents
 from tests.spellings import SPELLINGS, calls_seen
 
@@ -146,7 +146,7 @@ def test_a_message_written_anew_is_never_longer(name: str, arguments: bytes) -> 
     """What the proof in lengths rests on: nothing can hide in room that is gained elsewhere."""
     params = b'{"name":"%b","arguments":%b}' % (name.encode(), arguments.strip())
     try:
-        read = msgspec.json.decode(params, type=glance.UsualParams)
+        read = msgspec.json.decode(params, type=fast_scan.UsualParams)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return
     assert len(msgspec.json.encode(read)) <= len(params)

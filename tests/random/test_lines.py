@@ -7,7 +7,7 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.glance import answered_id
+from hookproxy.protocol.fast_scan import answered_id
 from hookproxy.transports.lines import Lines, Passage
 
 LIMIT: Final = 1024

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.places import Place, read
+from hookproxy.jsonrpc.locate import Place, read
 
 
 @given(st.text(st.sampled_from("ab\"'{}[]:,=.#\n\\ -&*<|>1"), max_size=60))

@@ -6,7 +6,7 @@ from typing import Final
 
 from hypothesis import given, settings
 
-from hookproxy import replies
+from hookproxy.protocol import responses
 from tests.random.documents import Pairs, envelopes, members_of, read
 
 MEMBERS: Final = (
@@ -36,7 +36,7 @@ MEMBERS: Final = (
 @settings(max_examples=500)
 @given(envelopes(MEMBERS))
 def test_an_answer_that_is_read_has_nothing_twice_and_says_one_thing(line: bytes) -> None:
-    found = replies.read(line, closely=True)  # what it is given is JSON
+    found = responses.read(line, closely=True)  # what it is given is JSON
     keys = [key for key, _ in members_of(line)]
     twins = len(set(keys)) < len(keys)
     if found is None:
@@ -68,7 +68,7 @@ def test_an_answer_that_is_read_has_nothing_twice_and_says_one_thing(line: bytes
 @settings(max_examples=500)
 @given(envelopes(MEMBERS))
 def test_both_readings_agree_on_whom_an_answer_answers(line: bytes) -> None:
-    closely, briefly = replies.read(line, closely=True), replies.read(line, closely=False)
+    closely, briefly = responses.read(line, closely=True), responses.read(line, closely=False)
     if closely is not None and closely.sure:
         assert briefly is not None
         assert briefly.id == closely.id

@@ -9,8 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
-from hookproxy.calls import Call, Phase
-from hookproxy.effects import (
+from hookproxy.protocol.actions import (
     PASS,
     Answered,
     CancelCall,
@@ -22,7 +21,8 @@ from hookproxy.effects import (
     StartCall,
     ToolsListed,
 )
-from hookproxy.switchboard import Switchboard
+from hookproxy.protocol.calls import Call, Phase
+from hookproxy.protocol.router import Switchboard
 
 IDS: Final = ("1", '"1"', '"a"', '"\\u0061"')
 METHODS: Final = ("ping", "initialize", "tools/list", "resources/read", "subscriptions/listen")

@@ -17,8 +17,8 @@ import anyio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hookproxy.dialects.base import Group
-from hookproxy.model import Event
+from hookproxy.dialects.dialect import Group
+from hookproxy.model.hooks import Event
 from tests.rig import DIRECT, Rig, frank, frank_group, rig
 
 Json = dict[str, Any]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hookproxy import legible, wire
-from hookproxy.wire import TwinKeys, Unreadable
+from hookproxy.jsonrpc import normalize, raw_json
+from hookproxy.jsonrpc.raw_json import TwinKeys, Unreadable
 from tests.random.documents import Pairs, blanks, documents, members_of, objects, read, spelled, texts
 
 
@@ -18,9 +18,9 @@ from tests.random.documents import Pairs, blanks, documents, members_of, objects
 def test_members_are_what_a_plain_reader_finds_at_the_bytes_that_spans_name(raw: bytes) -> None:
     pairs = members_of(raw)
     assume(len({key for key, _ in pairs}) == len(pairs))
-    spans = wire.members(raw)
+    spans = raw_json.members(raw)
     assert [(key, read(raw[slice(*span)])) for key, span in spans.items()] == pairs
-    assert {key: bytes(value) for key, value in wire.fields(raw).items()} == {
+    assert {key: bytes(value) for key, value in raw_json.fields(raw).items()} == {
         key: raw[slice(*span)] for key, span in spans.items()
     }
 
@@ -29,7 +29,7 @@ def test_members_are_what_a_plain_reader_finds_at_the_bytes_that_spans_name(raw:
 def test_twins_are_found_in_whatever_spelling(raw: bytes) -> None:
     pairs = members_of(raw)
     assert len({key for key, _ in pairs}) < len(pairs)
-    for look in (wire.members, wire.fields, legible.normalise):
+    for look in (raw_json.members, raw_json.fields, normalize.normalise):
         with pytest.raises(TwinKeys):
             look(raw)
 
@@ -37,9 +37,9 @@ def test_twins_are_found_in_whatever_spelling(raw: bytes) -> None:
 @given(documents(twins=True))
 def test_twins_at_any_depth_are_never_shown_to_hooks(raw: bytes) -> None:
     with pytest.raises(TwinKeys):
-        legible.normalise(raw, lenient=True)
+        normalize.normalise(raw, lenient=True)
     with pytest.raises(TwinKeys):
-        legible.legible(raw.strip())
+        normalize.legible(raw.strip())
 
 
 @given(st.data())
@@ -56,9 +56,9 @@ def test_a_key_twice_is_found_where_measuring_alone_would_not_find_it(data: st.D
     except ValueError:
         assume(False)
     with pytest.raises(TwinKeys):
-        wire.members(raw)
+        raw_json.members(raw)
     with pytest.raises(TwinKeys):
-        wire.fields(raw)
+        raw_json.fields(raw)
 
 
 @given(objects(), texts(), documents())
@@ -66,13 +66,13 @@ def test_setting_a_member_leaves_every_other_byte(raw: bytes, name: str, value: 
     pairs = members_of(raw)
     assume(len(dict(pairs)) == len(pairs))
     new = value.strip()
-    edited = wire.with_member(raw, name, new)
-    spans = wire.members(raw)
+    edited = raw_json.with_member(raw, name, new)
+    spans = raw_json.members(raw)
     if name in spans:
         start, end = spans[name]
         assert edited == raw[:start] + new + raw[end:]
     else:
-        assert edited.replace(wire.encode(name) + b":" + new, b"", 1).count(b"}") >= 1
+        assert edited.replace(raw_json.encode(name) + b":" + new, b"", 1).count(b"}") >= 1
         expected = [*pairs, (name, read(new))]
         assert members_of(edited) == expected
         added = len(edited) - len(raw)
@@ -85,31 +85,31 @@ def test_removing_a_member_leaves_all_others_as_they_are_spelled(raw: bytes, dat
     assume(pairs)
     assume(len(dict(pairs)) == len(pairs))
     name = data.draw(st.sampled_from([key for key, _ in pairs]))
-    before = {key: raw[slice(*span)] for key, span in wire.members(raw).items() if key != name}
-    edited = wire.without_member(raw, name)
-    assert {key: edited[slice(*span)] for key, span in wire.members(edited).items()} == before
+    before = {key: raw[slice(*span)] for key, span in raw_json.members(raw).items() if key != name}
+    edited = raw_json.without_member(raw, name)
+    assert {key: edited[slice(*span)] for key, span in raw_json.members(edited).items()} == before
     removed = len(raw) - len(edited)
     assert any(raw[:at] + raw[at + removed :] == edited for at in range(len(raw)))
-    assert wire.without_member(edited, name) == edited
+    assert raw_json.without_member(edited, name) == edited
 
 
 @given(documents())
 def test_hooks_read_the_same_value_and_no_escape_that_hides_text(raw: bytes) -> None:
     try:
-        shown = legible.normalise(raw)
+        shown = normalize.normalise(raw)
     except Unreadable as problem:
         assert "surrogate" in str(problem)  # noqa: PT017  # the only thing that cannot be shown
         assert "\\u" in raw.decode() or "\\U" in raw.decode()
         return
     assert read(shown) == read(raw)
     assert b"\\/" not in shown.replace(b"\\\\", b"")
-    assert legible.normalise(shown) == shown
-    assert legible.legible(shown) in (shown, legible.normalise(shown, lenient=True))
+    assert normalize.normalise(shown) == shown
+    assert normalize.legible(shown) in (shown, normalize.normalise(shown, lenient=True))
 
 
 @given(documents())
 def test_numbers_are_shown_as_they_were_spelled(raw: bytes) -> None:
-    shown = legible.normalise(raw, lenient=True)
+    shown = normalize.normalise(raw, lenient=True)
     assert numbers_of(read(shown)) == numbers_of(read(raw))
 
 
@@ -123,15 +123,15 @@ def numbers_of(value: Any) -> list[str]:  # noqa: ANN401  # any JSON
 
 @given(objects(splitting=True))
 def test_one_line_is_one_line_to_every_reader_and_says_the_same(raw: bytes) -> None:
-    made = wire.one_line(raw + b"\n")
+    made = raw_json.one_line(raw + b"\n")
     assert len(made.decode().splitlines()) == 1
     assert read(made) == read(raw)
-    assert wire.one_line(made) == made
+    assert raw_json.one_line(made) == made
 
 
 @given(st.binary(max_size=60))
 def test_random_bytes_are_read_as_python_reads_them_or_not_at_all(raw: bytes) -> None:
-    for look in (wire.fields, wire.members):
+    for look in (raw_json.fields, raw_json.members):
         try:
             found = look(raw)
         except (Unreadable, TwinKeys):
@@ -143,10 +143,10 @@ def test_random_bytes_are_read_as_python_reads_them_or_not_at_all(raw: bytes) ->
 def test_a_damaged_object_is_never_taken_for_another_one(raw: bytes, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(raw) - 1))
     damaged = raw[:at] + data.draw(st.binary(max_size=2)) + raw[at + data.draw(st.integers(0, 2)) :]
-    for look in (wire.fields, wire.members):
+    for look in (raw_json.fields, raw_json.members):
         try:
             found = look(damaged)
-            wire.check_text(damaged)
+            raw_json.check_text(damaged)
         except (Unreadable, TwinKeys):
             continue
         pairs = members_of(damaged)
@@ -160,5 +160,5 @@ def test_legible_output_is_the_same_object_or_the_same_value(
 ) -> None:
     assume(len({key for key, _ in members}) == len(members))
     raw = b"{%b}" % (b"," + blank).join(spelled(key, escape) + blank + b":" + value for key, value in members)
-    shown = legible.legible(raw)
-    assert shown is raw or shown == legible.normalise(raw, lenient=True)
+    shown = normalize.legible(raw)
+    assert shown is raw or shown == normalize.normalise(raw, lenient=True)

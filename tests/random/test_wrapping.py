@@ -8,10 +8,10 @@ from typing import Any, Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy import wrapping
-from hookproxy.errors import ConfigError
-from hookproxy.wrapping.base import Mapping, plain
-from hookproxy.wrapping.jsonfile import read
+from hookproxy.model.errors import ConfigError
+from hookproxy.wrapping import edit_plan
+from hookproxy.wrapping.json_file import read
+from hookproxy.wrapping.syntax_tree import Mapping, plain
 from tests.wrapping.roundtrip import OPTIONS, launcher, unwrapped
 
 BLANKS: Final = st.sampled_from(["", " ", "\n", "\r\n\t", " // c,]}\n", '/* "{[ */', "\n    "])
@@ -53,18 +53,18 @@ def spelled(draw: st.DrawFn, value: Any) -> str:  # noqa: ANN401  # any JSON
 def test_what_was_wrapped_is_unwrapped_to_the_byte(data: st.DataObject, servers: dict[str, Any], other: object) -> None:
     items = data.draw(st.permutations([("mcpServers", servers), ("other", other)]))
     text = data.draw(spelled(dict(items)))
-    found = wrapping.read("x.json", text)
+    found = edit_plan.read("x.json", text)
     assert plain(found.tree) == plain(read("x.json", json.dumps(dict(items))))
-    once = wrapping.wrap(found, (), launcher, OPTIONS)
-    again = wrapping.read("x.json", once.text)
-    assert wrapping.wrap(again, (), launcher, OPTIONS).text == once.text
+    once = edit_plan.wrap(found, (), launcher, OPTIONS)
+    again = edit_plan.read("x.json", once.text)
+    assert edit_plan.wrap(again, (), launcher, OPTIONS).text == once.text
     lost = [
         name
         for name, server in servers.items()
         if name.startswith("-") and "command" in server and "args" not in server
     ]
     if lost:  # an empty list is left
-        back = plain(wrapping.read("x.json", unwrapped("x.json", once.text)).tree)
+        back = plain(edit_plan.read("x.json", unwrapped("x.json", once.text)).tree)
         for name in lost:
             servers[name]["args"] = []
         assert back == plain(read("x.json", json.dumps(dict(items))))

@@ -16,12 +16,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from hookproxy import environment, process
-from hookproxy.model import Document, Ended, Event, HookResult, HookSpec
-from hookproxy.runners import RUNNERS, command
-from hookproxy.runners.running import Running
-from hookproxy.runners.watch import watch_of
-from hookproxy.transports.direct import new_loop
+from hookproxy.model.hooks import Document, Ended, Event, HookResult, HookSpec
+from hookproxy.processes import environment, process
+from hookproxy.runners import command
+from hookproxy.runners.event_watch import watch_of
+from hookproxy.runners.registry import RUNNERS
+from hookproxy.runners.run_process import Running
+from hookproxy.transports.epoll_loop import new_loop
 
 pytestmark = pytest.mark.anyio
 

@@ -14,11 +14,11 @@ import anyio.abc
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.errors import ConfigError
-from hookproxy.model import Document, Ended, Event, HookResult, HookSpec
+from hookproxy.model.errors import ConfigError
+from hookproxy.model.hooks import Document, Ended, Event, HookResult, HookSpec
 from hookproxy.runners import http
-from hookproxy.runners.watch import watch_of
-from hookproxy.transports.direct import new_loop
+from hookproxy.runners.event_watch import watch_of
+from hookproxy.transports.epoll_loop import new_loop
 
 pytestmark = pytest.mark.anyio
 

@@ -9,9 +9,9 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.model import Document, Ended, Event, HookSpec
+from hookproxy.model.hooks import Document, Ended, Event, HookSpec
 from hookproxy.runners import mcp_tool
-from hookproxy.runners.base import CallTool, NoAnswer, no_server
+from hookproxy.runners.runner import CallTool, NoAnswer, no_server
 
 pytestmark = pytest.mark.anyio
 

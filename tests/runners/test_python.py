@@ -14,12 +14,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from hookproxy.errors import ConfigError
-from hookproxy.model import Document, Ended, Event, HookResult, HookSpec
+from hookproxy.model.errors import ConfigError
+from hookproxy.model.hooks import Document, Ended, Event, HookResult, HookSpec
 from hookproxy.runners import python
-from hookproxy.runners.base import Kept
-from hookproxy.runners.watch import watch_of
-from hookproxy.transports.direct import new_loop
+from hookproxy.runners.event_watch import watch_of
+from hookproxy.runners.runner import Kept
+from hookproxy.transports.epoll_loop import new_loop
 
 pytestmark = pytest.mark.anyio
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.model import Event, HookSpec
-from hookproxy.process import SHELL
+from hookproxy.model.hooks import Event, HookSpec
+from hookproxy.processes.process import SHELL
 from hookproxy.runners.shell import plain_words, ways
 
 SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]

@@ -13,9 +13,9 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.model import Document, Ended, Event, HookResult, HookSpec
+from hookproxy.model.hooks import Document, Ended, Event, HookResult, HookSpec
 from hookproxy.runners import command, warm
-from hookproxy.transports.direct import new_loop
+from hookproxy.transports.epoll_loop import new_loop
 
 pytestmark = pytest.mark.anyio
 

@@ -16,10 +16,10 @@ import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.model import Document, Ended, Event, HookResult, HookSpec
+from hookproxy.model.hooks import Document, Ended, Event, HookResult, HookSpec
 from hookproxy.runners import command, worker
-from hookproxy.runners.base import Kept
-from hookproxy.transports.direct import new_loop
+from hookproxy.runners.runner import Kept
+from hookproxy.transports.epoll_loop import new_loop
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from hookproxy.glance import answered_id
+from hookproxy.protocol.fast_scan import answered_id
 from hookproxy.transports.lines import Lines, Passage, TooLong
 
 LIMIT: Final = 1024

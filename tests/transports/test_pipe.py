@@ -14,8 +14,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from hookproxy.transports.base import EMPTY, FULL, READ_AT_ONCE
-from hookproxy.transports.direct import DirectLoop
+from hookproxy.transports.channel import EMPTY, FULL, READ_AT_ONCE
+from hookproxy.transports.epoll_loop import DirectLoop
 from hookproxy.transports.pipe import Pipe, private
 from tests.rig import DIRECT
 

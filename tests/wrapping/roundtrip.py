@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from hookproxy import wrapping
-from hookproxy.wrapping.finding import Entry
-from hookproxy.wrapping.words import Options
+from hookproxy.wrapping import edit_plan
+from hookproxy.wrapping.command_words import Options
+from hookproxy.wrapping.find_servers import Entry
 
 LAUNCHER: Final = ("/opt/hooks/bin/hookproxy",)
 OPTIONS: Final = Options(config="/etc/hooks.toml")
@@ -18,19 +18,19 @@ def launcher(_entry: Entry) -> tuple[str, ...]:
 
 def wrapped(name: str, text: str, options: Options = OPTIONS) -> str:
     """The text with everything wrapped; a second time changes nothing, and unwrapping gives back the first."""
-    once = wrapping.wrap(wrapping.read(name, text), (), launcher, options)
-    found = wrapping.read(name, once.text)
+    once = edit_plan.wrap(edit_plan.read(name, text), (), launcher, options)
+    found = edit_plan.read(name, once.text)
     assert once.changed, "nothing was wrapped"
-    assert all(wrapping.wrapping(entry) for entry in found.entries if entry.argv)
-    assert wrapping.wrap(found, (), launcher, options).text == once.text
+    assert all(edit_plan.wrapping(entry) for entry in found.entries if entry.argv)
+    assert edit_plan.wrap(found, (), launcher, options).text == once.text
     assert unwrapped(name, once.text) == text
     return once.text
 
 
 def unwrapped(name: str, text: str) -> str:
-    return wrapping.unwrap(wrapping.read(name, text), ()).text
+    return edit_plan.unwrap(edit_plan.read(name, text), ()).text
 
 
 def argv(name: str, text: str) -> dict[str, tuple[str, ...]]:
     """What each server is started with."""
-    return {entry.place: entry.argv for entry in wrapping.read(name, text).entries}
+    return {entry.place: entry.argv for entry in edit_plan.read(name, text).entries}

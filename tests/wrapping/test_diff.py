@@ -9,8 +9,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.wrapping.base import Edit, edited
 from hookproxy.wrapping.diff import unified
+from hookproxy.wrapping.syntax_tree import Edit, edited
 
 LINES = "".join(f"line {number}\n" for number in range(30))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hookproxy.errors import ConfigError, UserError
+from hookproxy.model.errors import ConfigError, UserError
 from hookproxy.wrapping.files import BACKUP, LARGEST, read, replace
 
 

@@ -1,0 +1,90 @@
+"""Records as lines for people: one row for each call, and below it what it was about and who said what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ..records import CallRecord, Entry, HookRun, NoRecord, NoteRecord
+from .cells import Screen
+
+_TIME: Final = 19  # columns: 2026-11-21 16:50:01
+_DECISION: Final = 11  # asked-allow
+_RESULT: Final = 9  # cancelled
+_MS: Final = 7
+_MOST_MS: Final = 9_999_999  # what fits: nearly three hours
+_BEFORE_TOOL: Final = _TIME + _DECISION + _RESULT + _MS + 4 * 2
+_INDENT: Final = "    "
+_LONGEST: Final = 2000  # characters of what stands below a row where nothing cuts it: all of it is there as JSON
+
+_STYLES: Final = {"allow": "green", "asked-allow": "green", "deny": "bold red", "asked-deny": "bold red"}
+_RESULTS: Final = {"error": "yellow", "lost": "yellow", "cancelled": "yellow"}
+
+
+def header(screen: Screen) -> str:
+    """What stands above the rows."""
+    names = f"{'TIME':{_TIME}}  {'DECISION':{_DECISION}}  {'RESULT':{_RESULT}}  {'MS':>{_MS}}  TOOL"
+    return screen.paint(names, "bold")
+
+
+def rows(entry: Entry, screen: Screen, own: tuple[str, str]) -> Iterator[str]:
+    """The lines for one record, without their ends. Other writers than `own`, user and host, are named."""
+    if isinstance(entry, CallRecord):
+        yield _call(entry, screen)
+        for text, style in _below(entry, own):
+            yield screen.paint(_INDENT + _cut(text, screen), style)
+    elif isinstance(entry, NoteRecord):
+        time = screen.fitted(_time(entry), _TIME)
+        note = f"{entry.server}: {entry.note}" if entry.server else entry.note
+        yield screen.paint(f"{time}  {_cut(note, screen, _TIME + 2)}", "dim")
+    else:
+        assert isinstance(entry, NoRecord), entry
+
+
+def _call(entry: CallRecord, screen: Screen) -> str:
+    decision = screen.paint(screen.fitted(entry.decision or "none", _DECISION), _STYLES.get(entry.decision, ""))
+    result = screen.paint(screen.fitted(entry.result, _RESULT), _RESULTS.get(entry.result, ""))
+    ms = f"{min(entry.ms, _MOST_MS):>{_MS}.0f}"
+    tool = _cut(f"{entry.server}/{entry.tool}", screen, _BEFORE_TOOL)
+    return f"{screen.fitted(_time(entry), _TIME)}  {decision}  {result}  {ms}  {screen.paint(tool, 'bold')}"
+
+
+def _below(entry: CallRecord, own: tuple[str, str]) -> Iterator[tuple[str, str]]:
+    if entry.arguments:
+        yield _json(entry.arguments), "dim"
+    if entry.rewritten:
+        yield f"ran with {_json(entry.rewritten)}", "cyan"
+    told = False
+    for run in entry.hooks:
+        if run.verdict not in ("", "none"):
+            told = told or run.reason == entry.reason
+            yield _said(run), "red" if run.verdict in ("deny", "trouble") else ""
+    if entry.reason and not told:
+        yield (f"{entry.by}: {entry.reason}" if entry.by else entry.reason), ""
+    writer = (entry.user or own[0], entry.host or own[1])
+    if writer != own:
+        yield f"{writer[0]} on {writer[1]}" + (f", {entry.agent}" if entry.agent else ""), "dim"
+
+
+def _said(run: HookRun) -> str:
+    words = [run.reason] if run.reason else [*run.feedback, *run.messages]
+    return f"{run.verdict}: {run.command}" + (f": {' '.join(words)}" if words else "")
+
+
+def _json(raw: object) -> str:
+    return bytes(memoryview(raw)[: 4 * _LONGEST]).decode(errors="replace")  # type: ignore[arg-type]  # msgspec.Raw is a buffer
+
+
+def _cut(text: str, screen: Screen, column: int = len(_INDENT)) -> str:
+    """The text as far as there is room from this column on."""
+    if not screen.width:
+        return screen.visible(text) if len(text) <= _LONGEST else screen.visible(text[:_LONGEST]) + "..."
+    return screen.cut(text[:_LONGEST], max(screen.width - column, 10))
+
+
+def _time(entry: CallRecord | NoteRecord) -> str:
+    """As this machine's clock has it."""
+    try:
+        return entry.at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if entry.at else entry.time
+    except (OverflowError, ValueError):  # the first and the last year
+        return entry.time

@@ -1,0 +1,111 @@
+"""What a hook's matcher, timeout and trouble rule come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ..hooks.select import OF_TOOLS
+from ..model.hooks import Ended, Event, HookResult
+from ..model.settings import OnTrouble, ToolNames
+from ..policy import matchers
+from .report import Hook, OnFailure
+
+LONG: Final = 1000.0
+"""Seconds. Agents give up on a call long before: who writes such a number means milliseconds."""
+
+SHORT: Final = 0.1
+"""Seconds. Hardly a program starts, reads and answers in less: who writes such a number means another unit."""
+
+_SEES_BARE: Final = "hooks of this file see TOOL alone"
+_SEES_MCP: Final = 'hooks of this file see mcp__SERVER__TOOL, unless tool_names is "bare"'
+
+_FAILED: Final = HookResult(Ended.EXITED, 1)
+_BEFORE: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
+_AFTER: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+_INQUIRIES: Final = (Event.ELICITATION, Event.ELICITATION_RESULT)
+_AWAITED: Final = (*_BEFORE, *_AFTER, Event.SESSION_START, Event.SESSION_END)
+"""Occasions at which something waits until the hooks have spoken."""
+
+
+def on_failure(hook: Hook) -> OnFailure:
+    """What follows when this hook fails, by the same rules as in `policy`."""
+    spec = hook.spec
+    rule = spec.on_trouble or hook.group.on_trouble or hook.settings.on_trouble
+    if spec.background or rule is OnTrouble.ALLOW:
+        return OnFailure.CONTINUE
+    if spec.event in _BEFORE or _answers(hook):
+        return OnFailure.BLOCK if rule is OnTrouble.DENY or _fails_closed(hook) else OnFailure.CONTINUE
+    if spec.event in _AFTER:
+        if rule is OnTrouble.DENY or spec.withholds:
+            return OnFailure.WITHHOLD
+        return OnFailure.TELL if _fails_closed(hook) else OnFailure.CONTINUE
+    return OnFailure.CONTINUE
+
+
+def _fails_closed(hook: Hook) -> bool:
+    """By its own field, or because that is what its dialect makes of the plainest failure."""
+    return hook.spec.fails_closed or hook.group.dialect.read(hook.spec, _FAILED).fails_closed
+
+
+def is_awaited(hook: Hook) -> bool:
+    """Something waits for what this hook says."""
+    return (hook.spec.event in _AWAITED or _answers(hook)) and not hook.spec.background
+
+
+def _answers(hook: Hook) -> bool:
+    """It may answer a question of the server, or change the answer."""
+    return hook.spec.event in _INQUIRIES and hook.group.dialect.answers
+
+
+def odd_timeout(hook: Hook) -> Iterator[str]:
+    """A sentence about a timeout that looks as if its unit were another one."""
+    seconds = hook.spec.timeout
+    if seconds < SHORT:
+        yield f"a timeout of {seconds:g} seconds is too short for a program to answer: is the unit another one?"
+    elif seconds >= LONG and not hook.spec.background and seconds != hook.group.dialect.default_timeout:
+        yield f"a timeout of {seconds:g} seconds is longer than agents wait for a call: are milliseconds meant?"
+
+
+def never_matching(hook: Hook) -> Iterator[str]:
+    """A sentence about a matcher that can match no tool here, whatever server and tool are called.
+
+    How it is written raises the question, and the matcher itself, tried on names, answers it: what counts as a
+    name, a list or a pattern is each dialect's own affair.
+    """
+    written, matches = hook.spec.matcher, hook.spec.matches
+    if hook.spec.event not in OF_TOOLS:
+        return
+    names = matchers.plain_names(written)
+    servers = [name for name in names if matchers.is_server(name) and not matches(f"{name}__tool")]
+    for server in servers:
+        yield f"matcher {written!r} never matches {server}'s tools: write {server}__.*"
+    if servers or hook.group.match_all_names or any(map(matches, _aliases(hook))):
+        return
+    if hook.group.tool_names is ToolNames.BARE:
+        parts = [part.lstrip("^(") for part in written.split("|")]
+        bare = ["tool", *(part.rpartition("__")[2] for part in parts)]
+        if all(part.startswith("mcp__") for part in parts) and not any(map(matches, bare)):
+            yield f"matcher {written!r} never matches: {_SEES_BARE}"
+    elif names:
+        composed = [name if name.startswith("mcp__") else f"mcp__server__{name}" for name in names]
+        if not any(map(matches, composed)):
+            yield f"matcher {written!r} never matches: {_SEES_MCP}"
+
+
+def _aliases(hook: Hook) -> list[str]:
+    """The familiar names that tools have here."""
+    return [one.name for one in hook.settings.aliases if one.name]
+
+
+def never_meant(hook: Hook) -> Iterator[str]:
+    """A sentence about an `if` whose tool can be none here."""
+    rule = hook.spec.only_if
+    name = rule.partition("(")[0].strip()
+    if not name or "*" in name or name in _aliases(hook):
+        return
+    if hook.group.tool_names is ToolNames.BARE:
+        if name.startswith("mcp__"):
+            yield f"`if` {rule!r} never holds: {_SEES_BARE}"
+    elif not name.startswith("mcp__"):
+        yield f"`if` {rule!r} never holds: {_SEES_MCP}"

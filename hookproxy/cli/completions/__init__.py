@@ -1,0 +1,1 @@
+"""Scripts with which bash, zsh and fish complete the command line."""

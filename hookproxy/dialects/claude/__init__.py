@@ -1,0 +1,1 @@
+"""Claude Code: settings files, hooks.json of plugins."""

@@ -1,0 +1,125 @@
+"""What a Copilot CLI hook is told: one occasion in one of two spellings, as the name of its event is spelled."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import msgspec
+
+from ...model.hooks import Document, Event, HookSpec, Occasion, Outcome
+from ..shared import input as shared_input
+from ..shared import plaintext
+
+OBJECT: Final = "toolArgs is an object"
+"""The trait of hooks whose file says `tool_args = "object"`."""
+
+
+def write(spec: HookSpec, occasion: Occasion) -> Document:
+    """The document on standard input and the variables.
+
+    A name in PascalCase means the format of VS Code: snake_case, times as text, arguments as JSON.
+    """
+    members = _snake_case(spec, occasion) if spec.event_name[:1].isupper() else _camel_case(spec, occasion)
+    session_id = shared_input.utf8(occasion.session.id)
+    return Document(stdin=shared_input.line(members), env={"COPILOT_CLI": "1", "COPILOT_AGENT_SESSION_ID": session_id})
+
+
+def _camel_case(spec: HookSpec, occasion: Occasion) -> dict[str, object]:
+    session = occasion.session
+    members: dict[str, object] = {
+        "sessionId": shared_input.utf8(session.id),
+        "timestamp": _milliseconds(occasion),
+        "cwd": shared_input.utf8(session.cwd),
+    }
+    arguments: object = msgspec.Raw(occasion.arguments)
+    if OBJECT not in spec.traits:
+        arguments = occasion.arguments.decode(errors="replace")
+    call = {"toolName": shared_input.utf8(occasion.tool_name), "toolArgs": arguments}
+    outcome = occasion.outcome or Outcome()
+    match occasion.event:
+        case Event.PRE_TOOL_USE:
+            return members | call
+        case Event.POST_TOOL_USE:
+            return (
+                members | call | {"toolResult": {"resultType": "success", "textResultForLlm": plaintext.text(outcome)}}
+            )
+        case Event.POST_TOOL_USE_FAILURE:
+            return members | call | {"error": _failure(outcome)}
+        case Event.PERMISSION_REQUEST:  # its input is not documented: as for preToolUse, and as Copilot CLI sends it
+            asked = {"toolInput": msgspec.Raw(occasion.arguments), "permissionSuggestions": []}
+            return {"hookName": "permissionRequest"} | members | call | asked
+        case Event.ERROR_OCCURRED:
+            return (
+                members | {"error": _error(occasion), "errorContext": occasion.occasioned_by} | _recoverable(occasion)
+            )
+        case Event.NOTIFICATION:
+            return members | {"hook_event_name": "Notification"} | _notification(occasion)
+        case _:
+            return members | _session_event(occasion)
+
+
+def _snake_case(spec: HookSpec, occasion: Occasion) -> dict[str, object]:
+    session = occasion.session
+    members: dict[str, object] = {
+        "hook_event_name": spec.event_name,
+        "session_id": shared_input.utf8(session.id),
+        "timestamp": _iso_8601(_milliseconds(occasion)),
+        "cwd": shared_input.utf8(session.cwd),
+    }
+    call = {"tool_name": shared_input.utf8(occasion.tool_name), "tool_input": msgspec.Raw(occasion.arguments)}
+    outcome = occasion.outcome or Outcome()
+    match occasion.event:
+        case Event.PRE_TOOL_USE:
+            return members | call
+        case Event.POST_TOOL_USE:
+            result = {"result_type": "success", "text_result_for_llm": plaintext.text(outcome)}
+            return members | call | {"tool_result": result}
+        case Event.POST_TOOL_USE_FAILURE:
+            return members | call | {"error": _failure(outcome)}
+        case Event.PERMISSION_REQUEST:
+            return members | call | {"permission_suggestions": []}
+        case Event.ERROR_OCCURRED:
+            error = {"error": _error(occasion), "error_context": occasion.occasioned_by}
+            return members | error | _recoverable(occasion)
+        case Event.NOTIFICATION:
+            return members | _notification(occasion)
+        case _:
+            return members | _session_event(occasion)
+
+
+def _session_event(occasion: Occasion) -> dict[str, object]:
+    if occasion.event is Event.SESSION_START:
+        return {"source": occasion.occasioned_by}
+    reason = occasion.occasioned_by  # the agent has gone, whatever for: to the reference that is "complete"
+    return {"reason": "complete" if reason == "other" else reason}
+
+
+def _notification(occasion: Occasion) -> dict[str, object]:
+    members: dict[str, object] = {"message": shared_input.utf8(occasion.message)}
+    if occasion.occasioned_by == "permission_prompt":
+        members["title"] = "Permission needed"
+    return members | {"notification_type": occasion.occasioned_by}
+
+
+def _error(occasion: Occasion) -> dict[str, object]:
+    name = "McpError" if occasion.occasioned_by == "tool_execution" else "Error"
+    return {"message": shared_input.utf8(occasion.message), "name": name}
+
+
+def _recoverable(occasion: Occasion) -> dict[str, object]:
+    """A failed call is one of many; a server that is gone stays gone."""
+    return {"recoverable": occasion.occasioned_by == "tool_execution"}
+
+
+def _failure(outcome: Outcome) -> str:
+    return plaintext.text(outcome) or outcome.error
+
+
+def _milliseconds(occasion: Occasion) -> int:
+    return round(occasion.at * 1000)
+
+
+def _iso_8601(milliseconds: int) -> str:
+    seconds, rest = divmod(milliseconds, 1000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest:03}Z"

@@ -1,0 +1,1 @@
+"""hookproxy's own hooks: the `[[hooks.EVENT]]` tables of hookproxy.toml, which work as Claude Code's do."""

@@ -1,0 +1,1 @@
+"""What several dialects have in common: strict reading of files, handler types, JSON in and out."""

@@ -1,0 +1,227 @@
+"""The ways in which a hook can run, as tables of hookproxy.toml and entries of hook files spell them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...model.errors import ConfigError
+from ...model.hooks import HookSpec
+from ..dialect import Dialect
+from . import hook_file as shared_hook_file
+from .hook_file import Table
+
+KEYS: Final = (
+    "type", "command", "argv", "concurrent", "call", "url", "headers", "allowed_env_vars",
+    "warm", "warm_max_age", "warm_spares",
+)  # fmt: skip
+"""The keys of `[[hooks.EVENT]]` that say how a hook runs."""
+
+_TYPES: Final = ("command", "worker", "python", "http")
+_OF_TYPE: Final = {
+    "command": ("command", "argv", "warm", "warm_max_age", "warm_spares"),
+    "worker": ("command", "argv", "concurrent"),
+    "python": ("call",),
+    "http": ("url", "headers", "allowed_env_vars"),
+}
+_MOST_SPARES: Final = 16
+_CALL: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
+_LOOPBACK: Final = re.compile(r"localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1")
+_URL: Final = re.compile(r"[!-\[\]-~]+")  # printable ASCII without blanks and backslashes, which readers differ about
+_HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_FRAMING: Final = frozenset(
+    {
+        "host",
+        "content-length",
+        "transfer-encoding",
+        "connection",
+        "upgrade",
+        "te",
+        "trailer",
+        "expect",
+        "accept-encoding",
+    }
+)
+VARIABLE: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
+"""A variable in the value of a header."""
+
+
+class Post(Struct, frozen=True):
+    """Where an HTTP hook's document goes."""
+
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    allowed_env_vars: tuple[str, ...]
+
+    @property
+    def host(self) -> str:
+        """Whom people know it by."""
+        from urllib.parse import urlsplit  # 3 ms, where there is such a hook
+
+        return (urlsplit(self.url).hostname or "") if self.url else ""
+
+
+NOWHERE: Final = Post("", (), ())
+"""Of a hook of another type."""
+
+
+class Kind(Struct, frozen=True):
+    """How a hook runs: what `HookSpec` calls so."""
+
+    type: str
+    label: str
+    argv: tuple[str, ...] = ()
+    shell: str = ""
+    call: str = ""
+    post: Post = NOWHERE
+    server: str = ""
+    tool: str = ""
+    input: bytes = b"{}"
+    concurrent: bool = False
+    warm_max_age: float = 600.0
+    warm_spares: int = 1
+
+
+def kind_of(entry: Table, folder: str) -> Kind:
+    """How the hook of a `[[hooks.EVENT]]` table runs. Raises ConfigError."""
+    kind = entry.choice("type", _TYPES, "command")
+    foreign = [key for key in KEYS[1:] if key in entry.members and key not in _OF_TYPE[kind]]
+    if foreign:
+        takers = " or ".join(f'type = "{one}"' for one, keys in _OF_TYPE.items() if foreign[0] in keys)
+        raise entry.wrong(foreign[0], f"is not for a hook of type {kind!r}", f"it is for {takers}")
+    if kind == "python":
+        return _python(entry)
+    if kind == "http":
+        address = post(entry, "allowed_env_vars")
+        return Kind("http", address.host, post=address)
+    command, argv = entry.text("command"), entry.texts("argv") or ()
+    if bool(command.strip()) == bool(argv):
+        raise ConfigError(entry.where, "needs exactly one of command and argv", 'write command = "./guard.sh"')
+    warm = entry.flag("warm")
+    for key in ("warm_max_age", "warm_spares"):
+        if key in entry.members and not warm:
+            raise entry.wrong(key, "is for warm hooks", "write warm = true")
+    return Kind(
+        "warm" if warm else kind,
+        shared_hook_file.label_of(list(argv)) if argv else shared_hook_file.label(command),
+        argv=shared_hook_file.located(argv, folder),
+        shell=command if not argv else "",
+        concurrent=entry.flag("concurrent"),
+        warm_max_age=entry.seconds("warm_max_age", 600.0),
+        warm_spares=_spares(entry),
+    )
+
+
+def elsewhere(entry: Table, allowed_key: str) -> Kind | None:
+    """How the hook of an entry runs that is a web service or a tool of a server; None: it is another. As `post`."""
+    match entry.text("type"):
+        case "http":
+            address = post(entry, allowed_key)
+            return Kind("http", address.host, post=address)
+        case "mcp_tool":
+            return _mcp_tool(entry)
+        case _:
+            return None
+
+
+def _mcp_tool(entry: Table) -> Kind:
+    for key in ("server", "tool"):
+        entry.require(key, 'write "server": "NAME" and "tool": "NAME"')
+        if not entry.text(key):
+            raise entry.wrong(key, "is empty", f"write what {key} is, or leave the entry out")
+    try:
+        given = json.dumps(entry.table("input").members).encode()
+    except (RecursionError, ValueError) as problem:
+        raise entry.wrong(
+            "input", f"cannot be written as JSON: {problem}", "write texts, numbers, lists, objects"
+        ) from None
+    tool = entry.text("tool")
+    return Kind("mcp_tool", tool, server=entry.text("server"), tool=tool, input=given)
+
+
+def warmed(
+    dialect: Dialect, hooks: tuple[HookSpec, ...], place: str, warmth: Mapping[str, object]
+) -> tuple[HookSpec, ...]:
+    """The hooks as `warm` of a `[[use]]` wants them: its commands wait before they are needed. Raises ConfigError."""
+    entry = Table(place, "", warmth)
+    if not entry.flag("warm"):
+        for key in warmth:
+            if key != "warm":
+                raise ConfigError(f"{place}.{key}", "is for warm hooks", "write warm = true")
+        return hooks
+    if not dialect.steady:
+        why = f"cannot be had: the variables of {dialect.name} hooks tell of their call, before which they cannot start"
+        raise ConfigError(f"{place}.warm", why, "leave it out")
+    age, spares = entry.seconds("warm_max_age", 600.0), _spares(entry)
+    return tuple(
+        replace(hook, type="warm", warm_max_age=age, warm_spares=spares) if hook.type == "command" else hook
+        for hook in hooks
+    )
+
+
+def _python(entry: Table) -> Kind:
+    entry.require("call", 'write call = "guards.paths:check"')
+    call = entry.text("call")
+    if not _CALL.fullmatch(call):
+        raise entry.wrong("call", f"{call!r} names no function", 'write it as "package.module:function"')
+    return Kind("python", call, call=call)
+
+
+def _spares(entry: Table) -> int:
+    spares = entry.members.get("warm_spares", 1)
+    if isinstance(spares, bool) or not isinstance(spares, int) or not 1 <= spares <= _MOST_SPARES:
+        raise entry.wrong(
+            "warm_spares", f"must be a number from 1 to {_MOST_SPARES}, not {spares!r}", "write warm_spares = 1"
+        )
+    return spares
+
+
+def post(entry: Table, allowed_key: str) -> Post:
+    """The address and the headers of an HTTP hook; `allowed_key` names the variables that headers may hold.
+
+    Raises ConfigError for an address that would show the document on the way, and for a header that cannot be sent.
+    """
+    entry.require("url")
+    url, allowed = entry.text("url"), entry.texts(allowed_key) or ()
+    headers = entry.table("headers")
+    return Post(
+        _url(entry, url), tuple(_header(headers, name, allowed, allowed_key) for name in headers.members), allowed
+    )
+
+
+def _url(entry: Table, url: str) -> str:
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        port_is_one = parts.port is None or parts.port > 0
+    except ValueError:
+        parts, port_is_one = urlsplit(""), False
+    if not _URL.fullmatch(url) or parts.scheme not in ("http", "https") or not parts.hostname or not port_is_one:
+        raise entry.wrong("url", f"{url!r} is no address of a hook", 'write "https://host/path"')
+    if "@" in parts.netloc:
+        raise entry.wrong("url", "holds a name or a password", "send an Authorization header")
+    if parts.scheme == "http" and not _LOOPBACK.fullmatch(parts.hostname):
+        raise entry.wrong("url", "would show the document to the network", "write https://; http:// is for localhost")
+    return url.partition("#")[0]
+
+
+def _header(headers: Table, name: str, allowed: tuple[str, ...], allowed_key: str) -> tuple[str, str]:
+    value = headers.text(name)
+    if not _HEADER.fullmatch(name) or name.lower() in _FRAMING:
+        raise headers.wrong(repr(name), "is no header that a hook can send", "write letters, digits and - only")
+    if not value.isascii() or not value.isprintable():
+        raise headers.wrong(
+            name, "holds what no header can: line ends, or other than ASCII", "encode it, in base64 say"
+        )
+    for found in VARIABLE.finditer(value):
+        variable = found[1] or found[2]
+        if variable not in allowed:
+            hint = f"name it: {allowed_key} has {variable!r} then"
+            raise headers.wrong(name, f"holds ${variable}, which {allowed_key} does not allow", hint)
+    return name, value

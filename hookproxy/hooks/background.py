@@ -1,0 +1,68 @@
+"""Hooks that nobody waits for: they run beside calls, have places of their own, and are bounded in number and bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
+
+from ..dialects.dialect import Group
+from ..model.hooks import Ended, HookResult, HookSpec, Occasion, Statement, Verdict
+
+if TYPE_CHECKING:
+    import anyio.abc
+
+_MOST: Final = 256  # hooks that run or wait for a place: one for each call of a busy minute
+_MOST_BYTES: Final = 64 * 1024 * 1024  # of arguments and output that they are told: what one line may have
+
+Run = Callable[[Group, HookSpec, Occasion], Awaitable[object]]
+"""Runs a hook, and reports what it said. Raises OSError where the system gives too few descriptors or processes."""
+
+Report = Callable[[Statement], None]
+"""Tells people what a hook has for them. Never blocks."""
+
+
+class Aside:
+    """The hooks that run while nobody waits; they end with `tasks` of `begin`."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._report: Report = lambda _statement: None
+        self._tell: Callable[[], None] = lambda: None
+        self._bytes = 0
+        self.running = 0
+
+    def begin(self, tasks: anyio.abc.TaskGroup, report: Report, tell: Callable[[], None]) -> None:
+        """From now on hooks can be started. `tell` is called when one has ended."""
+        self._tasks, self._report, self._tell = tasks, report, tell
+
+    def start(self, group: Group, spec: HookSpec, occasion: Occasion) -> bool:
+        """Start a hook if nobody is to wait for it; False: somebody is. One too many is told, and not run."""
+        if not spec.background or self._tasks is None:
+            return False
+        size = _size(occasion)
+        if self.running >= _MOST or self._bytes + size > _MOST_BYTES:
+            self._fail(spec, "was not run, for too many hooks are running that nobody waits for")
+        else:
+            self.running += 1
+            self._bytes += size
+            self._tasks.start_soon(self._see_through, group, spec, occasion, size)
+        return True
+
+    async def _see_through(self, group: Group, spec: HookSpec, occasion: Occasion, size: int) -> None:
+        try:
+            await self._run(group, spec, occasion)
+        except OSError as problem:  # too few descriptors or processes: it decides nothing, and is told
+            self._fail(spec, f"could not be run: {problem.strerror}")
+        finally:
+            self.running -= 1
+            self._bytes -= size
+            self._tell()
+
+    def _fail(self, spec: HookSpec, trouble: str) -> None:
+        self._report(Statement(spec, HookResult(Ended.NOT_STARTED), Verdict(trouble=trouble)))
+
+
+def _size(occasion: Occasion) -> int:
+    outcome = occasion.outcome
+    return len(occasion.arguments) + (len(outcome.content) + len(outcome.structured) if outcome else 0)

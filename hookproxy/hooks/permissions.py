@@ -1,0 +1,134 @@
+"""What is permitted without asking, and what is not at all: the configuration's rules, and what a session has added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from ..model import aliases
+from ..model.decision import Decision, Ground, Proceed, Question, Refuse
+from ..model.hooks import Occasion, Permission, Verdict
+from ..model.settings import Settings
+from ..policy import matchers
+from .select import Groups
+
+if TYPE_CHECKING:
+    from ..policy.rate_limits import Limits, Reached
+    from ..policy.rules import Rules, Ruling
+
+_RULES: Final = 1024  # permission rules that hooks may add to a session: a table must not grow for ever
+
+
+class Permissions:
+    """The hooks and permission rules of one layer, the user's or the managed one, for the tools of one server."""
+
+    def __init__(self, groups: Groups, settings: Settings, managed: bool = False) -> None:
+        self.rules = _rules(settings)
+        self.limits = _limits(settings)
+        self.groups = groups
+        self.managed = managed
+        self._where = "what is managed" if managed else "hookproxy.toml"
+        self._allowed: dict[str, Callable[[str, bytes], bool]] = {}
+        self._allowed_tools: set[str] = set()
+
+    def __bool__(self) -> bool:
+        """Some rule or limit is configured."""
+        return self.rules is not None or self.limits is not None
+
+    def ruled(self, proceed: Proceed, occasion: Occasion) -> Decision:
+        """What the configuration's rules and limits make of a call that hooks let go, on its final arguments."""
+        ruling = _judged(self.rules, self.groups, occasion) if self.rules is not None else None
+        if ruling is not None and ruling.permission is Permission.DENY:
+            return Refuse(ruling.rule, "", ground=Ground.RULE, feedback=proceed.feedback, where=self._where)
+        if self.limits is not None and (reached := self.limits.reached(self.groups.names(occasion.tool))):
+            return _over(reached, proceed, self._where)
+        if ruling is None:
+            return proceed
+        if ruling.permission is Permission.ASK:
+            by = f"the managed permission rule {ruling.rule}" if self.managed else ruling.by
+            return replace(proceed, question=proceed.question or Question(by, ""))
+        return replace(proceed, question=None, asked=proceed.asked or proceed.question is not None)
+
+    def counted(self, proceed: Proceed, tool: str) -> Decision:
+        """Count a call of this tool that is about to be forwarded, against all limits that are about it."""
+        reached = self.limits.spend(self.groups.names(tool)) if self.limits is not None else None
+        return proceed if reached is None else _over(reached, proceed, self._where)
+
+    def allow(self, occasion: Occasion) -> bool:
+        """A person, or a rule that a hook added, has allowed the call for this session."""
+        if occasion.tool in self._allowed_tools:
+            return True
+        names = matchers.allowed_as(self.groups.names(occasion.tool))
+        return any(rule(name, occasion.arguments) for rule in self._allowed.values() for name in names)
+
+    def concern(self, tool: str) -> bool:
+        """True if any hook, rule or limit is to see calls of this tool."""
+        return self.groups.concerns(tool) or (bool(self) and self._are_about(self.groups.names(tool)))
+
+    def _are_about(self, names: Sequence[str]) -> bool:
+        return bool((self.rules and self.rules.concerns(names)) or (self.limits and self.limits.concern(names)))
+
+    def hide(self, tool: str) -> bool:
+        """True if the tool is not to be listed: a rule denies each of its calls."""
+        return self.rules is not None and self.rules.hides(self.groups.names(tool))
+
+    def allow_tool(self, tool: str) -> None:
+        """A person allows this tool for the rest of the session, whatever its arguments."""
+        if len(self._allowed_tools) < _RULES:
+            self._allowed_tools.add(tool)
+
+    def add(self, verdict: Verdict) -> Verdict:
+        """Add the rules of a hook to the session, unless it denies or failed. No rule, or one too many, is trouble."""
+        if verdict.trouble or verdict.permission is Permission.DENY:
+            return verdict
+        try:
+            rules = {text: matchers.allow_rule(text) for text in verdict.allows}
+        except ValueError as problem:
+            return replace(verdict, trouble=verdict.trouble or f"gave a permission rule that is none: {problem}")
+        if len(self._allowed.keys() | rules.keys()) > _RULES:
+            return replace(verdict, trouble=verdict.trouble or f"gave more than {_RULES} permission rules")
+        self._allowed.update(rules)
+        return verdict
+
+
+def _judged(rules: Rules, groups: Groups, occasion: Occasion) -> Ruling | None:
+    """What is ruled on a call; where hooks know it otherwise, its alias is judged by their arguments' names as well."""
+    if occasion.alias is None:
+        return rules.judge(groups.names(occasion.tool), occasion.arguments)
+    own = rules.judge(groups.own_names(occasion.tool), aliases.sent(occasion.alias, occasion.arguments))
+    familiar = rules.judge([occasion.alias.name], occasion.arguments) if occasion.alias.name else None
+    ruled = [one for one in (own, familiar) if one is not None]
+    return max(ruled, key=lambda one: one.permission, default=None)
+
+
+def _over(reached: Reached, proceed: Proceed, where: str) -> Refuse:
+    limit = reached.limit
+    return Refuse(
+        limit.by,
+        f"no more than {limit.calls} {'call' if limit.calls == 1 else 'calls'} of {limit.tool} per {limit.per}",
+        asked=proceed.asked,
+        ground=Ground.LIMIT,
+        feedback=proceed.feedback,
+        retry_after=reached.retry_after,
+        where=where,
+    )
+
+
+def _limits(settings: Settings) -> Limits | None:
+    """The configuration's limits; None where it has none."""
+    if not settings.limits:
+        return None
+    from ..policy.rate_limits import Limits  # with `rules` 5 ms
+
+    return Limits(settings.limits)
+
+
+def _rules(settings: Settings) -> Rules | None:
+    """The configuration's rules; None where it has none, and what reads them is not imported."""
+    if not (settings.allow or settings.ask or settings.deny):
+        return None
+    from ..policy.rules import Rules  # 5 ms
+
+    return Rules.of(settings)

@@ -1,0 +1,171 @@
+"""JSON as hooks may read it: nothing is spelled so that a guard who searches the text would miss it (law 1)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from typing import Final
+
+import msgspec
+
+from . import raw_json
+
+LONGEST_NUMBER: Final = 400  # characters: a double has 325 at most; Python's reader fails at 4300, and with it a guard
+_LONG: Final = re.compile(rb"[0-9]{128}")  # a number beyond that has such a run in one of its three parts
+
+_CODED: Final = re.compile(rb"\\u")  # as patterns: from backslash to backslash, which `in` does not go
+_SLASHED: Final = re.compile(rb"\\/")
+
+_OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_OBJECTS: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
+
+
+def normalise(raw: bytes, lenient: bool = False) -> bytes:
+    """The same value as a hook may read it: no needless escapes, no twin keys, numbers as they were spelled.
+
+    With `lenient`, half surrogate pairs become U+FFFD instead of an error. Raises Unreadable, TwinKeys.
+    """
+    raw_json.check_text(raw)
+    try:
+        if raw[:1] in (b"{", b"[") and not _may_hide(raw) and not _LONG.search(raw) and _is_compact(raw):
+            return raw
+        value = values(raw)
+        return raw_json.encode(_mended(value) if lenient and b"\\u" in raw else value)
+    except RecursionError:
+        raise raw_json.TooDeep from None
+    except UnicodeEncodeError:
+        raise raw_json.Unreadable("half a surrogate pair, which cannot be written as UTF-8") from None
+
+
+def values(raw: bytes) -> object:
+    """The value decoded, each number as a `msgspec.Raw` of its spelling. Raises Unreadable, TwinKeys."""
+    try:
+        value: object = _LEXEMES.decode(raw.decode())
+    except RecursionError:
+        raise raw_json.TooDeep from None
+    except json.JSONDecodeError as problem:
+        raise raw_json.Unreadable(f"not JSON: {problem.msg} at byte {problem.pos}") from None
+    except UnicodeDecodeError:
+        raise raw_json.Unreadable("not UTF-8") from None
+    return value
+
+
+def normalised_object(raw: bytes) -> tuple[bytes, Mapping[str, msgspec.Raw]]:
+    """An object as `normalise` has it, and its members. Raises Unreadable, TwinKeys."""
+    if raw.isascii() and b"\\" not in raw and not _LONG.search(raw) and (found := _compact_members(raw)) is not None:
+        return raw, found
+    normal = normalise(raw)
+    return normal, raw_json.fields(normal)
+
+
+def _mended(value: object) -> object:
+    """The value with U+FFFD for each half of a surrogate pair."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_mended(key): _mended(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_mended(item) for item in value]
+    return value
+
+
+def _lexeme(number: str) -> msgspec.Raw:
+    if len(number) > LONGEST_NUMBER:
+        raise raw_json.Unreadable(f"a number of {len(number)} characters, which many readers cannot take")
+    return msgspec.Raw(number)
+
+
+def _no_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:  # once through: an attacker chooses how many there are
+            if key in seen:
+                raise raw_json.TwinKeys(key)
+            seen.add(key)
+    return value
+
+
+_LEXEMES: Final = json.JSONDecoder(
+    object_pairs_hook=_no_twins, parse_float=_lexeme, parse_int=_lexeme, parse_constant=raw_json.no_constant
+)
+
+
+def legible(raw: bytes) -> bytes:
+    """Tool output as a hook may read it: `raw` itself where it hides nothing (no copy of a large result).
+
+    Raises Unreadable, TwinKeys.
+    """
+    raw_json.check_text(raw)
+    if raw[:1] in (b"{", b"[") and not _may_hide(raw):
+        try:
+            _check_twins(raw)
+        except RecursionError:
+            raise raw_json.TooDeep from None
+        return raw
+    return normalise(raw, lenient=True)
+
+
+def _is_compact(raw: bytes) -> bool:
+    """True if nothing inside is spelled with blanks, and no object has twins: `fields` has the proof."""
+    if raw[:1] == b"{":
+        return _compact_members(raw) is not None
+    if raw[:1] != b"[":
+        return True
+    try:
+        values = _ARRAY.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return sum(map(len, values)) + max(len(values), 1) + 1 == len(raw) and _are_compact(values)
+
+
+def _compact_members(raw: bytes) -> dict[str, msgspec.Raw] | None:
+    """The members of an object in which nothing is spelled with blanks, and nothing has twins; None for any other."""
+    try:
+        found = _OBJECT.decode(raw)
+        size = 3 * len(found) + sum(map(len, found)) + sum(map(len, found.values())) + max(len(found), 1) + 1
+        if size != len(raw):
+            return None
+        flat = raw.count(b"{") == 1 and b"[" not in raw  # as most arguments are
+        return found if flat or _are_compact(found.values()) else None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # of this look: other readers go deeper
+        return None
+
+
+def _are_compact(values: Collection[msgspec.Raw]) -> bool:
+    for value in values:  # noqa: SIM110 - a generator costs as much as the look itself
+        if bytes(memoryview(value)[:1]) in (b"{", b"[") and not _is_compact(bytes(value)):
+            return False
+    return True
+
+
+def _may_hide(raw: bytes) -> bool:
+    """True if text may be spelled with `\\u…` or `\\/`. (Also for an escaped backslash before these: harmless.)"""
+    return b"\\" in raw and (_CODED.search(raw) is not None or (b"/" in raw and _SLASHED.search(raw) is not None))
+
+
+def _check_twins(raw: bytes | msgspec.Raw) -> None:
+    """Raise TwinKeys if an object inside has any; nothing is copied."""
+    first = bytes(memoryview(raw)[:1])
+    if first == b"{":
+        for value in raw_json.fields(raw).values():
+            _check_twins(value)
+    elif first == b"[":
+        objects = _objects(raw)
+        for value in raw_json.items(raw) if objects is None else (value for one in objects for value in one.values()):
+            _check_twins(value)
+
+
+def _objects(raw: bytes | msgspec.Raw) -> list[dict[str, msgspec.Raw]] | None:
+    """The members of an array's objects, in one pass over what may be large; None: it holds other things, or blanks.
+
+    No object has twins then: the proof is that of `fields`.
+    """
+    try:
+        found = _OBJECTS.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    size = sum(4 * len(one) + 1 + sum(map(len, one)) + sum(map(len, one.values())) for one in found)
+    return found if found and all(found) and size + len(found) + 1 == len(raw) else None

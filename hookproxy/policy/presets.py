@@ -1,0 +1,93 @@
+"""What hooks know the tools of widely used servers by: Claude Code's names, where a tool does what that one does.
+
+A preset says what it leaves alone, too: of those tools a guard for Read or Bash hears nothing (law 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from ..model.aliases import Alias
+
+
+class Preset(Struct, frozen=True):
+    """One server's tools."""
+
+    server: str
+    """The server's package, for people."""
+    tools: tuple[Alias, ...]
+    others: tuple[str, ...]
+    """Its other tools that read, write, run or fetch something: hooks know them by their own names alone."""
+    notes: tuple[str, ...] = ()
+    """In which tools an argument that guards may look at is spelled otherwise than they know it."""
+
+
+def _as(name: str, arguments: Mapping[str, str], *tools: str) -> tuple[Alias, ...]:
+    return tuple(Alias(tool, name, arguments) for tool in tools)
+
+
+PRESETS: Final = {
+    "filesystem": Preset(
+        "@modelcontextprotocol/server-filesystem",
+        (
+            *_as("Read", {"file_path": "path"}, "read_file", "read_text_file", "read_media_file"),
+            *_as("Write", {"file_path": "path"}, "write_file"),
+            *_as("Edit", {"file_path": "path"}, "edit_file"),
+            *_as("LS", {}, "list_directory", "list_directory_with_sizes", "directory_tree"),
+            *_as("Glob", {}, "search_files"),
+        ),
+        others=("read_multiple_files", "move_file", "create_directory", "get_file_info"),
+        notes=("edit_file has a list `edits` of oldText and newText: hooks find no old_string and new_string",),
+    ),
+    # No tool of Claude Code's is about a repository, and a guard for Bash would look for a command line in vain.
+    "git": Preset(
+        "mcp-server-git",
+        tuple(
+            Alias(tool, arguments={"path": "repo_path"})
+            for tool in (
+                *("git_status", "git_diff_unstaged", "git_diff_staged", "git_diff", "git_commit", "git_commit_signed"),
+                *("git_add", "git_reset", "git_log", "git_create_branch", "git_checkout", "git_show", "git_init"),
+                "git_branch",
+            )
+        ),
+        others=(),
+        notes=("tools keep their names, as git_commit; only repo_path is `path`",),
+    ),
+    "fetch": Preset("mcp-server-fetch", _as("WebFetch", {}, "fetch"), others=()),
+    "desktop-commander": Preset(
+        "@wonderwhy-er/desktop-commander",
+        (
+            *_as("Bash", {"timeout": "timeout_ms"}, "start_process", "execute_command"),
+            # what is typed into a shell that runs is run as well
+            *_as("Bash", {"command": "input", "timeout": "timeout_ms"}, "interact_with_process", "send_input"),
+            *_as("Read", {"file_path": "path", "limit": "length"}, "read_file"),
+            *_as("Write", {"file_path": "path"}, "write_file"),
+            *_as("Edit", {}, "edit_block"),
+            *_as("LS", {}, "list_directory"),
+            *_as("Glob", {}, "search_files"),
+            *_as("Grep", {"glob": "filePattern"}, "search_code", "start_search"),
+        ),
+        others=(
+            *("read_multiple_files", "move_file", "create_directory", "get_file_info", "write_pdf", "write_docx"),
+            *("read_process_output", "force_terminate", "kill_process", "set_config_value"),
+        ),
+        notes=(
+            "edit_block may have `range` and `content` instead of old_string and new_string",
+            "read_file with isUrl fetches an address, and a guard for WebFetch does not hear of it",
+            "start_process may name a `shell` of its own",
+            'start_search looks for names of files, too: with searchType "files" it does what Glob does',
+        ),
+    ),
+    "playwright": Preset(
+        "@playwright/mcp",
+        _as("WebFetch", {}, "browser_navigate"),
+        others=(
+            *("browser_tabs", "browser_click", "browser_evaluate", "browser_run_code", "browser_run_code_unsafe"),
+            *("browser_file_upload", "browser_fill_form", "browser_type"),
+        ),
+    ),
+}
+"""By the word that `preset` takes."""

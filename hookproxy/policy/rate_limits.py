@@ -1,0 +1,95 @@
+"""How many calls are allowed in a time: a sliding window for each limit, with the clock passed in.
+
+No window of a limit's length, wherever it begins, has more forwarded calls than the limit allows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from time import monotonic
+from typing import Final
+
+from msgspec import Struct
+
+from ..model.settings import Limit, Per
+from .matchers import Rule
+from .rules import parsed
+
+HINT: Final = 'write a glob over the names of tools, as in tool = "search_*"'
+_SECONDS: Final = {
+    Per.SECOND: 1.0,
+    Per.MINUTE: 60.0,
+    Per.HOUR: 3600.0,
+    Per.DAY: 86_400.0,
+    Per.SESSION: math.inf,
+}
+
+
+class Reached(Struct, frozen=True):
+    """A limit that allows no more calls for now."""
+
+    limit: Limit
+    retry_after: int
+    """Whole seconds after which it allows one; 0: not in this session."""
+
+
+class Limits:
+    """All limits of one run, and the calls that they have counted."""
+
+    def __init__(self, limits: Sequence[Limit], clock: Callable[[], float] = monotonic) -> None:
+        """`clock` gives seconds, and never goes back. Raises ValueError for what names no tool."""
+        self._windows = [_Window(limit) for limit in limits]
+        self._clock = clock
+
+    def concern(self, names: Sequence[str]) -> bool:
+        """True if some limit is about a tool with these names."""
+        return any(True for _ in self._about(names))
+
+    def reached(self, names: Sequence[str]) -> Reached | None:
+        """The limit that a call of a tool with these names would break, the one that lasts longest; None: none."""
+        now = self._clock()
+        waits = [(window.wait(now), window.limit) for window in self._about(names)]
+        longest, limit = max(waits, key=lambda one: one[0], default=(0.0, None))
+        if limit is None or longest <= 0:
+            return None
+        return Reached(limit, 0 if math.isinf(longest) else math.ceil(longest))
+
+    def spend(self, names: Sequence[str]) -> Reached | None:
+        """Count a call that is about to be forwarded; what a limit has no room for counts nowhere."""
+        reached = self.reached(names)
+        if reached is None:
+            now = self._clock()
+            for window in self._about(names):
+                window.times.append(now)
+        return reached
+
+    def _about(self, names: Sequence[str]) -> Iterator[_Window]:
+        return (window for window in self._windows if any(map(window.rule.is_about, names)))
+
+
+class _Window:
+    """The calls that one limit has counted: as many as it allows, and the oldest goes for each new one."""
+
+    def __init__(self, limit: Limit) -> None:
+        self.limit = limit
+        self.rule = tools(limit.tool)
+        self.times: deque[float] = deque(maxlen=limit.calls)
+
+    def wait(self, now: float) -> float:
+        """Seconds until there is room for a call; 0 or less: there is."""
+        if len(self.times) < self.limit.calls:
+            return 0.0
+        return self.times[0] + _SECONDS[self.limit.per] - now
+
+
+def tools(text: str) -> Rule:
+    """The tools that a limit is about. Raises ValueError for what is no glob over names."""
+    try:
+        rule = parsed(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no glob over the names of tools") from None
+    if "(" in rule.text:
+        raise ValueError(f"{text!r} is about arguments: a limit counts calls of tools, whatever their arguments")
+    return rule

@@ -1,0 +1,299 @@
+"""The permission rules of hookproxy.toml: which calls are denied, need a person's consent, or have it.
+
+A rule is a glob over a tool's names, with what it says about arguments in parentheses. Deny beats ask beats allow.
+Where a call cannot be judged, a deny or ask rule counts as meant, and an allow rule does not (law 3). Of command lines
+`commandline` says what is seen through: a rule about them is no sandbox. Nor is one about paths: links lead anywhere.
+A server may take names and paths in another case for the same: so do deny and ask rules, and allow rules do not.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from ..jsonrpc import raw_json
+from ..model.hooks import Permission
+from ..model.settings import Settings
+from . import matchers, shell_commands
+from .matchers import JUDGED, Effort, TooMuch
+
+HINT: Final = "write Tool or Tool(what), as in delete_* or Bash(git push:*)"
+_EXPRESSION: Final = re.compile(r"[|,^$\\+]")
+"""In a tool's name: of a regular expression or a list."""
+
+_LINES: Final = re.compile(r"command|cmd|(?<![a-z])(?:script|shell)", re.IGNORECASE)
+"""In an argument's name: it is a command line."""
+
+_LIKE_A_PLACE: Final = re.compile(r"[/.:\\\s]")
+"""In an argument's name: the name says what the call is about."""
+
+_HALF_PAIR: Final = re.compile(r"[\ud800-\udfff]")
+_NO_PATH: Final = 4096  # characters: what is longer is no path, and no address, unless it is spelled to be
+_MOST_TEXTS: Final = 1024  # in a call, and as many pairs: all are looked at
+_MOST_MEMBERS: Final = 16_384  # of all objects of a call
+_MOST_BYTES: Final = 65_536  # of all texts that are looked at as a whole
+_LONGEST: Final = 4_194_304  # bytes of all arguments
+_MOST_NESTED: Final = 262_144  # of all lists and objects, with what is in them
+
+_LONG_PATH: Final = re.compile(r"\s*(?:/+[^/*\s]|[.~\\]|file:)", re.IGNORECASE)
+"""How a long text begins that may be the spelling of a path: comments begin otherwise."""
+
+
+class Ruling(Struct, frozen=True):
+    """What the rules say about a call."""
+
+    permission: Permission
+    rule: str
+    """The rule that says so, as written."""
+
+    @property
+    def by(self) -> str:
+        """Who says so, in words: for questions to a person."""
+        return f"the permission rule {self.rule} of hookproxy.toml"
+
+
+class _Guard(Struct, frozen=True):
+    """A deny or ask rule: what cannot be judged is meant."""
+
+    rule: matchers.Rule
+    runs: Callable[[str, Effort], bool]
+    """Of a command line."""
+    says: Callable[[str], bool]
+    """Of any other text."""
+    path: bool
+
+    def covers(self, names: Sequence[str], call: _Call) -> bool:
+        """Whether a call of a tool with these names may be meant."""
+        meant = [name for name in names if self.rule.is_about(name)]
+        if not self.rule.wanted:
+            return bool(meant)
+        try:
+            return any(_any_meant(call.members(JUDGED.get(name, "")), self, call.effort) for name in meant)
+        except (ValueError, RecursionError, TooMuch):
+            return True
+
+
+class _Call:
+    """The arguments of a call, and what judging it may still take."""
+
+    def __init__(self, arguments: bytes) -> None:
+        self._arguments = arguments
+        self._members: dict[str, bytes] | None = None
+        self.effort: Final = Effort()
+
+    def members(self, judged: str) -> dict[str, bytes]:
+        """The arguments that count. Raises ValueError, TooMuch."""
+        if self._members is None:
+            if len(self._arguments) > _LONGEST or _too_many(self._arguments):
+                raise TooMuch
+            self._members = {key: bytes(raw) for key, raw in raw_json.fields(self._arguments).items()}
+        if judged not in self._members:
+            return self._members
+        # one of Claude Code's own tools: no other argument is meant
+        return {key: raw for key, raw in self._members.items() if key.casefold() == judged}
+
+
+def _too_many(raw: bytes) -> bool:
+    """There are more members than can be read in no time: never too few, for quotes within texts are escaped."""
+    most = raw.count(b'":')
+    return most > _MOST_MEMBERS and most - raw.count(b'\\":') + raw.count(b'\\\\":') > _MOST_MEMBERS
+
+
+def _any_meant(members: dict[str, bytes], guard: _Guard, effort: Effort) -> bool:
+    """Every argument is looked at: which one the tool takes for its command or its first is the server's affair."""
+    lines = {key for key, raw in members.items() if raw != b"null" and _LINES.search(key)}
+    long: set[str] = set()
+    if guard.path:
+        long = {key for key, raw in members.items() if raw[:1] == b'"' and len(raw) > _MOST_BYTES} - lines
+        if any(_long_meant(members[key], guard) for key in long):
+            return True
+    values = _values({key: raw for key, raw in members.items() if key not in long}, effort)
+    if any(isinstance(values.get(key), list | dict) for key in lines):
+        return True
+    lists = [_texts(value) for value in values.values() if isinstance(value, list | dict)]
+    texts = [value for value in values.values() if isinstance(value, str)]
+    known = [*texts, *(text for each, _ in lists for text in each)]
+    if not known and not long:
+        return True
+    known += [key for key in members if _LIKE_A_PLACE.search(key)] + [key for _, each in lists for key in each]
+    if len(known) > _MOST_TEXTS or any(map(_HALF_PAIR.search, known)):
+        return True
+    if any(guard.runs(value, effort) for key in lines if isinstance(value := values.get(key), str)):
+        return True
+    if guard.path:  # none is put together of several
+        return any(_place_meant(text, guard, effort) for text in known)
+    whole = [*known, *_composed(texts, [" ".join(each) for each, _ in lists], effort)]
+    effort.spend(1000 * len(whole) + 8 * sum(map(len, whole)))
+    return any(map(guard.says, whole)) or (
+        not lines and not matchers.is_place(guard.rule.wanted) and _said_in_parts(known, guard, effort)
+    )
+
+
+def _values(members: dict[str, bytes], effort: Effort) -> dict[str, object]:
+    """The arguments, read. Raises ValueError, TooMuch."""
+    nested = sum(len(raw) for raw in members.values() if raw[:1] in (b"[", b"{"))
+    whole = sum(map(len, members.values())) - nested
+    if nested > _MOST_NESTED or whole > _MOST_BYTES or len(members) > _MOST_TEXTS:
+        raise TooMuch
+    effort.spend(4 * nested + whole)
+    return {key: _read(raw) for key, raw in members.items()}
+
+
+def _composed(texts: list[str], joined: list[str], effort: Effort) -> list[str]:
+    """What a text and a list may be together, such as a program and its arguments. Raises TooMuch."""
+    short = [text for text in texts if len(text) <= _NO_PATH]
+    if len(texts) * len(joined) > _MOST_TEXTS:
+        raise TooMuch
+    effort.spend(4 * (len(joined) * sum(map(len, short)) + len(short) * sum(map(len, joined))))
+    return [*joined, *(f"{text} {rest}" for text in short for rest in joined)]
+
+
+def _said_in_parts(known: list[str], guard: _Guard, effort: Effort) -> bool:
+    parts = {part.strip() for text in known for part in matchers.BETWEEN_COMMANDS.split(text)}
+    effort.spend(900 * len(parts))  # two thousand of them are too many
+    return any(map(guard.says, parts))
+
+
+def _place_meant(text: str, guard: _Guard, effort: Effort) -> bool:
+    if len(text) > _MOST_BYTES:
+        return _long_meant(raw_json.encode(text), guard)
+    effort.spend(1000 + 4 * len(text))
+    return guard.says(text)
+
+
+def _long_meant(raw: bytes, guard: _Guard) -> bool:
+    """A text that is too long to be looked at as a whole may spell a path that a rule is about."""
+    if b"/.." in raw or b"\\.." in raw:
+        return True
+    text = raw_json.text(raw)
+    if text is None or _LONG_PATH.match(text):
+        return True
+    return guard.says(text[:_NO_PATH])
+
+
+def _read(raw: bytes) -> object:
+    """A JSON value; a number or a truth as a text of how it is spelled."""
+    value: object = json.loads(raw, parse_int=str, parse_float=str, parse_constant=raw_json.no_constant)
+    return json.dumps(value) if isinstance(value, bool) else value
+
+
+def _texts(value: object) -> tuple[list[str], list[str]]:
+    """All texts in a list or an object, in order, and all keys."""
+    found: list[str] = []
+    keys: list[str] = []
+    todo = [value]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, dict):
+            keys.extend(one)
+            todo.extend(reversed(one.values()))
+        elif isinstance(one, list):
+            todo.extend(reversed(one))
+        elif one is not None:
+            found.append(one if isinstance(one, str) else json.dumps(one))
+    return found, keys
+
+
+def _says(wanted: str) -> Callable[[str], bool]:
+    """Tells of a text that is no command line whether a rule says something about it."""
+    if wanted.startswith("domain:"):
+        return lambda text: matchers.has_domain(wanted[7:].casefold(), text)
+    place = matchers.is_place(wanted)
+    spelled = [wanted, wanted.casefold()] if place else [wanted]
+    patterns = [(matchers.value_pattern(one), matchers.command_pattern(one)) for one in spelled]
+
+    def says(text: str) -> bool:
+        return any(
+            _said(one, anywhere, exact, place)
+            for one, (anywhere, exact) in zip([text, text.casefold()], patterns, strict=False)
+        )
+
+    return says
+
+
+def _said(text: str, anywhere: re.Pattern[str], exact: re.Pattern[str], place: bool) -> bool:
+    if any(exact.fullmatch(one) for one in (text, text.strip(), " ".join(text.split()))):
+        return True
+    if len(text) > _NO_PATH and not place:
+        return False
+    paths = _paths(text)
+    if len(text) > _NO_PATH:
+        return any(exact.fullmatch(path) for path in paths)
+    if place and any(path == ".." or path.startswith("../") for path in paths):
+        return True  # whither that leads, only the server knows
+    pattern = exact if "\n" in text else anywhere
+    return any(pattern.fullmatch(path) for path in paths)
+
+
+def _paths(text: str) -> list[str]:
+    """The text as the path that it may be a spelling of."""
+    text = text.strip()
+    if text[:5].casefold() == "file:":
+        text = re.sub("^/+", "/", matchers.unquoted(text[5:]))
+    spelled = [text, text.replace("\\", "/")]
+    return [*spelled, *(re.sub("^//", "/", posixpath.normpath(one)) for one in spelled)]
+
+
+class Rules(Struct, frozen=True):
+    """All permission rules of one configuration."""
+
+    deny: tuple[_Guard, ...] = ()
+    ask: tuple[_Guard, ...] = ()
+    allow: tuple[tuple[str, Callable[[str, bytes], bool]], ...] = ()
+    hide_denied: bool = True
+
+    @staticmethod
+    def of(settings: Settings) -> Rules:
+        """The rules that are configured. Raises ValueError for one that is none."""
+        return Rules(
+            tuple(map(_guard, settings.deny)),
+            tuple(map(_guard, settings.ask)),
+            tuple((parsed(text).text, matchers.allow_rule(text)) for text in settings.allow),
+            settings.hide_denied,
+        )
+
+    def __bool__(self) -> bool:
+        """Some rule is configured."""
+        return bool(self.deny or self.ask or self.allow)
+
+    def concerns(self, names: Sequence[str]) -> bool:
+        """True if some deny or ask rule could be about a tool with these names."""
+        return any(guard.rule.is_about(name) for guard in (*self.deny, *self.ask) for name in names)
+
+    def hides(self, names: Sequence[str]) -> bool:
+        """True if a tool with these names is not to be listed, for every call of it would be denied."""
+        whole = (guard for guard in self.deny if not guard.rule.wanted)
+        return self.hide_denied and any(guard.rule.is_about(name) for guard in whole for name in names)
+
+    def judge(self, names: Sequence[str], arguments: bytes) -> Ruling | None:
+        """What is ruled on a call: `names` are all names of its tool, `arguments` normalised JSON. None: nothing."""
+        call = _Call(arguments)
+        for permission, guards in ((Permission.DENY, self.deny), (Permission.ASK, self.ask)):
+            for guard in guards:
+                if guard.covers(names, call):
+                    return Ruling(permission, guard.rule.text)
+        for text, covers in self.allow:
+            if any(covers(name, arguments) for name in matchers.allowed_as(names)):
+                return Ruling(Permission.ALLOW, text)
+        return None
+
+
+def parsed(text: str) -> matchers.Rule:
+    """A rule of hookproxy.toml. Raises ValueError for what is none, or is meant as a regular expression."""
+    one = matchers.rule(text)
+    sign = _EXPRESSION.search(one.text.partition("(")[0])
+    if sign:
+        raise ValueError(
+            f"{text!r} is no permission rule: {sign[0]!r} stands for nothing in a tool's name, but *, ? do"
+        )
+    return one
+
+
+def _guard(text: str) -> _Guard:
+    one = parsed(text)
+    return _Guard(one, shell_commands.runs(one.wanted), _says(one.wanted), matchers.is_path(one.wanted))

@@ -1,0 +1,215 @@
+"""Our question to a person about one call: what is shown, how it is asked, and what counts as a yes.
+
+Law 1: shown are the arguments that will run. Nothing but an explicit yes is consent.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from ..jsonrpc import raw_json
+from ..model.decision import Question
+
+MEMBER: Final = "hookproxy.ask"
+"""The key of our question among `inputRequests`, and of the answer among `inputResponses` (2026-07-28)."""
+
+_HEAD: Final = 300  # characters of a value: enough to know a command by; who wants all of it has the audit
+_TAIL: Final = 80
+_LOOKED_AT: Final = 8192  # bytes at either end of a value in which secrets are looked for; the rest is never touched
+_LONGEST_ARGUMENT: Final = 80
+_MOST_VALUES: Final = 20  # arguments: more do not fit on a screen
+_MOST_RANKED: Final = 2000
+_LONGEST_NAME: Final = 120  # of the tool, the server, and who asks
+_LONGEST_REASON: Final = 2000  # characters: a hook's sentence, not its log
+
+_TELLING: Final[tuple[str, ...]] = (
+    *("command", "cmd", "commands", "script", "shell", "code", "sql", "query", "args", "argv", "arguments"),
+    *("path", "file_path", "filePath", "file", "filename", "paths", "files", "url", "uri"),
+)
+"""Arguments that say most about what a call does, the most telling first."""
+
+_PLAIN: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
+_EMPTY: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")  # seen as nothing, though no blanks
+
+# Patterns as texts: to compile them takes a millisecond, and most runs ask nobody.
+_TELLING_NAME: Final = r"(?i)command|cmd|(?<!de)script|shell|exec|code|sql|query|arg[sv]?(?![a-z])|path|file|ur[il]"
+_SECRET_NAME: Final = r"""(?xi)
+    ^(?!.*(?:command|cmd|script|shell|args|path|file|helper|ur[il])s?\Z)  # `password_command` is run: to be seen
+    .*?(?:pass(?:word|wd|phrase|code) | (?<![a-z])pass(?![a-z]) | secret | token | api_?-?key | access_?-?key
+        | private_?-?key | credential | authorization | cookie)
+"""
+_SECRET: Final = r"""(?x)
+      (?P<header> (?i:authorization)[\\"']{0,4}\ {0,4}:\ {0,4}[\\"']{0,4}(?i:bearer|basic)\ {1,4})
+          (?!/)[-._~+/=A-Za-z0-9]{16,}+
+    | (?P<option> (?<=[^\\]\ )--(?:password|token|secret|api-key)[=\ ])
+          (?!/)[-._~+/=A-Za-z0-9]{8,}+
+    | (?P<pem> -----BEGIN\ (?:[A-Z]{1,10}\ ){0,2}PRIVATE\ KEY-----(?:\\{1,2}r)?\\{1,2}n)
+          (?=M[A-Z]|b3BlbnNzaC)                                     # DER, or OpenSSH's own
+          (?P<lines> (?>(?:[A-Za-z0-9+/]{40,76}+={0,2}+(?:\\{1,2}r)?\\{1,2}n)+))
+          (?:[A-Za-z0-9+/]{1,75}+={1,2}+(?:\\{1,2}r)?\\{1,2}n)?     # a shorter last line is filled up
+          (?=[A-Za-z0-9+/=]{0,76}+(?:(?:(?:\\{1,2}r)?\\{1,2}n)?-----END|\Z))
+    | (?<=://)[-._~%A-Za-z0-9]{1,200}+:[-._~%A-Za-z0-9]{1,200}+(?=@)  # who and password in an URL
+    | (?:(?<=://)|(?<![-_/A-Za-z0-9;|&(`{]))(?<![;|&(`{]\ )(?<!\ \ )(?:  # a word's begin, no path, no command's place
+          (?P<aws> (?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9]))
+        | [spr]k[-_][-_A-Za-z0-9]{16,}+                               # OpenAI, Anthropic, Stripe
+        | (?:gh[pousr]_|github_pat_|glpat-|xox[abprs]-|npm_|pypi-)[-_A-Za-z0-9]{16,}+
+        | eyJ[-_A-Za-z0-9]{8,}+\.[-_A-Za-z0-9]{8,}+\.[-_A-Za-z0-9]*+  # a JSON web token
+      )
+"""
+"""Secrets in JSON text. Nothing here spans what means anything to a shell: a secret's place must not hide a command.
+
+All is linear: a repeat gives nothing back, and what begins one stands nowhere inside it.
+"""
+
+
+class Consent(Enum):
+    """What a person says. The values are what the form shows."""
+
+    ONCE = "allow once"
+    SESSION = "allow for this session"
+    NO = "deny"
+
+
+def text(server: str, tool: str, arguments: bytes, question: Question) -> str:
+    """What the person reads. `arguments` are the normalised ones that will run."""
+    reason = _shortened(question.reason.strip(), _LONGEST_REASON)
+    by, tool, server = (_shortened(name, _LONGEST_NAME) for name in (question.by, tool, server))
+    shown, missing = _shown(arguments)
+    warning = f"\nNot all of it is shown here: {missing}." if missing else ""
+    asks = f"{by} asks you to confirm{f': {reason}' if reason else '.'}"
+    return f"Allow the tool {tool} of {server} to run?{warning}\n\n{shown}\n\n{asks}"
+
+
+def document(server: str, tool: str, arguments: bytes, question: Question) -> dict[str, object]:
+    """What an operator's own prompter reads, as JSON."""
+    return {
+        "server": server.encode(errors="replace").decode(),
+        "tool": tool,
+        "arguments": msgspec.Raw(arguments),
+        "reason": question.reason,
+        "asked_by": question.by,
+    }
+
+
+def parameters(message: str) -> bytes:
+    """The params of `elicitation/create`; valid in each version that has it."""
+    choices = [consent.value for consent in Consent]
+    decision = {"type": "string", "title": "Decision", "enum": choices}
+    schema = {"type": "object", "properties": {"decision": decision}, "required": ["decision"]}
+    return raw_json.one_line(
+        raw_json.encode({"message": message.encode(errors="replace").decode(), "requestedSchema": schema})
+    )
+
+
+def consent(result: bytes | msgspec.Raw | None) -> Consent:
+    """What an elicitation's result says: all but an accepted form with an explicit yes is no."""
+    try:
+        members = raw_json.fields(result or b"{}")
+        if raw_json.text(bytes(members.get("action", b""))) != "accept":
+            return Consent.NO
+        decision = raw_json.text(bytes(raw_json.fields(members.get("content", b"{}")).get("decision", b"")))
+        return Consent(decision)
+    except ValueError:  # what cannot be read, and a word that is none of ours
+        return Consent.NO
+
+
+def _shown(arguments: bytes) -> tuple[str, str]:
+    """The arguments as a person reads them, and what is missing there, in words."""
+    try:
+        members = raw_json.fields(arguments)
+    except ValueError:
+        shown, whole = _value(arguments)
+        return shown, "" if whole else "the arguments are shortened"
+    lines, shortened = [], 0
+    for name in _most_telling(members):
+        value, whole = ("[hidden]", True) if _is_secret(name) else _value(members[name])
+        lines.append(f"{_argument(name)}: {value}")
+        shortened += not whole or len(name) > _LONGEST_ARGUMENT
+    missing = [f"{shortened} of {len(members)} arguments shortened"] if shortened else []
+    if left_out := len(members) - len(lines):
+        lines.append(f"… and {left_out} more arguments")
+        missing.insert(0, f"{left_out} of {len(members)} arguments left out")
+    return "\n".join(lines) or "It has no arguments.", ", ".join(missing)
+
+
+def _most_telling(members: dict[str, msgspec.Raw]) -> list[str]:
+    """The names to show: what is run, read or written first, then what is longest; fillers push nothing out."""
+
+    def length(name: str) -> int:
+        return len(members[name])
+
+    def rank(name: str) -> tuple[int, int]:
+        return (0 if re.search(_TELLING_NAME, name[:_LONGEST_ARGUMENT]) else 1), -length(name)
+
+    names = [name for name in _TELLING if name in members]
+    others: list[str] = list(members)
+    if len(others) > _MOST_RANKED:
+        import heapq
+
+        others = heapq.nlargest(_MOST_RANKED, others, key=length)
+    names += sorted((name for name in others if name not in _TELLING), key=rank)
+    return names[:_MOST_VALUES]
+
+
+def _is_secret(name: str) -> bool:
+    return re.search(_SECRET_NAME, name[: 2 * _LONGEST_ARGUMENT]) is not None
+
+
+def _argument(name: str) -> str:
+    """An argument's name; as JSON if it could pass for more than a name."""
+    cut = name[:_LONGEST_ARGUMENT]
+    said = cut if cut and _PLAIN.issuperset(cut) else _visible(raw_json.encode(cut).decode())
+    rest = len(name) - len(cut)
+    return f"{said} … [{rest} more characters]" if rest else said
+
+
+def _value(raw: bytes | msgspec.Raw) -> tuple[str, bool]:
+    """A value as JSON, so that its text cannot pass for a line of ours; and whether that is all of it."""
+    view = memoryview(raw)
+    between = len(view) - 2 * _LOOKED_AT
+    if between <= 0:
+        said = _without_secrets(bytes(view))
+        rest = len(said) - _HEAD - _TAIL
+        return (f"{said[:_HEAD]} … [{rest} more characters] … {said[-_TAIL:]}", False) if rest > 0 else (said, True)
+    head, tail = _without_secrets(bytes(view[:_LOOKED_AT])), _without_secrets(bytes(view[-_LOOKED_AT:]))
+    rest = between + max(0, len(head) - _HEAD) + max(0, len(tail) - _TAIL)
+    return f"{head[:_HEAD]} … [{rest} more characters] … {tail[-_TAIL:]}", False
+
+
+def _without_secrets(raw: bytes) -> str:
+    return _visible(re.sub(_SECRET, _hidden, raw.decode(errors="replace")))
+
+
+def _hidden(found: re.Match[str]) -> str:
+    """What stands for a match: itself, unless it is a token and no word, which could be a command's name."""
+    kept = found["header"] or found["option"] or found["pem"] or ""
+    secret = found[0][len(kept) :]
+    looked_at = re.split(r"\\+[nr]", found["lines"].rstrip("\\nr")) if found["lines"] else [secret]
+    random = found["aws"] or ":" in secret or all(_is_random(part) for part in looked_at if part)
+    return f"{kept}[hidden, {len(secret)} characters]" if random else found[0]
+
+
+def _is_random(text: str) -> bool:
+    """True for what nobody types: a digit in it, or both cases."""
+    return any(map(str.isdigit, text)) or (text.lower() != text != text.upper())
+
+
+def _visible(said: str) -> str:
+    """Without characters that change what people see: controls, blanks but the plain one, turned and ended lines."""
+    said = said.replace("\n", " ")
+    if said.isascii() and said.isprintable():
+        return said
+    return "".join(sign if sign.isprintable() and sign not in _EMPTY else _escaped(ord(sign)) for sign in said)
+
+
+def _escaped(code: int) -> str:
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def _shortened(said: str, longest: int) -> str:
+    rest = len(said) - longest
+    return _visible(said) if rest <= 0 else f"{_visible(said[:longest])} … [{rest} more characters]"

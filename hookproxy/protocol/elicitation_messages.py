@@ -1,0 +1,199 @@
+"""A question of the server to the person: what it asks, what hooks answer in the person's place, and the lines of both.
+
+Pure; a line that is changed differs in the answer alone (law 2), and trouble with a hook is no answer (law 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..jsonrpc import normalize, raw_json
+from ..model.hooks import Inquiry, Statement, Verdict
+from ..model.settings import OnTrouble, Settings
+from ..policy import decide as policy
+
+if TYPE_CHECKING:
+    from .responses import Members
+
+_STRICTNESS: Final = {"accept": 1, "cancel": 2, "decline": 3}
+_SHOWN: Final = 200  # characters of a question in a sentence about it
+_VALUES: Final = msgspec.json.Decoder(dict[str, str | int | float | bool | list[str] | None])
+"""What a form can hold, by the protocol."""
+
+
+class Stage(Enum):
+    """How far a question has come."""
+
+    ASKED = auto()  # the agent has it
+    HELD = auto()  # with the hooks: the agent does not know it
+    ANSWERED = auto()  # the agent's answer is with the hooks
+    WITHDRAWN = auto()  # the agent has it, and the server wants no answer any more
+    REFUSED = auto()  # too many wait
+
+
+class OpenQuestion(Struct, eq=False):
+    """One question of the handshake era: a request of the server."""
+
+    key: bytes
+    id: bytes
+    """As the server spelled it."""
+    inquiry: Inquiry
+    task: bool = False
+    """The server asked for a task handle instead of an answer."""
+    stage: Stage = Stage.ASKED
+
+
+class Answer(Struct, frozen=True):
+    """What hooks say in the person's place."""
+
+    action: str
+    content: bytes | None = None
+    """With `accept`: the form's values; None: there are none, or they stay as the person gave them."""
+    by: str = "hookproxy"
+    """Which hook said it, for people."""
+
+
+def read(params: Members) -> Inquiry:
+    """What an `elicitation/create` asks. Raises Unreadable, TwinKeys: hooks could read it otherwise than the agent."""
+    schema = bytes(params.get("requestedSchema", b""))
+    return Inquiry(
+        message=_text(params, "message"),
+        mode=_text(params, "mode") or "form",
+        schema=normalize.normalise(schema, lenient=True) if schema[:1] == b"{" else b"",
+        url=_text(params, "url"),
+        elicitation_id=_text(params, "elicitationId"),
+    )
+
+
+def answered(inquiry: Inquiry, response: Members) -> Inquiry:
+    """The question with the agent's answer. Raises Unreadable, TwinKeys if that can be read in two ways."""
+    if "result" not in response:
+        return replace(inquiry, action="error")
+    result = raw_json.fields(response["result"])
+    content = bytes(result.get("content", b""))
+    return replace(
+        inquiry,
+        action=_text(result, "action"),
+        content=normalize.normalise(content, lenient=True) if content[:1] == b"{" else None,
+    )
+
+
+def _text(members: Members, name: str) -> str:
+    return raw_json.text(bytes(members.get(name, b""))) or ""
+
+
+def settled(verdict: Verdict, inquiry: Inquiry, task: bool) -> Verdict:
+    """The verdict with the content that would be sent; that it cannot be sent is trouble."""
+    if verdict.action != "accept":
+        return replace(verdict, content=None)
+    if task:
+        return replace(verdict, trouble=verdict.trouble or "accepted a question that wants a task for an answer")
+    if inquiry.mode != "form":
+        return replace(verdict, content=None)  # the person is to visit a page: there are no values
+    if verdict.content is None:
+        return verdict if inquiry.action == "accept" else replace(verdict, content=b"{}")
+    try:
+        normalize.normalise(verdict.content)
+        _VALUES.decode(verdict.content)
+    except (ValueError, msgspec.MsgspecError, RecursionError) as problem:
+        trouble = verdict.trouble or f"gave a content that no form can hold: {problem}"
+        return replace(verdict, content=None, trouble=trouble)
+    return verdict
+
+
+def decide(statements: Sequence[Statement], settings: Settings, group_on_trouble: OnTrouble | None) -> Answer | None:
+    """One group's answer, or None where it has none; `statements` stand in the order in which the last one wins.
+
+    `decline` beats `cancel` beats `accept`. A refusal stands whatever else is wrong; beside trouble no consent does.
+    """
+    judges = [one for one in statements if not one.spec.background]
+    offers = [_offer(one) for one in judges if one.verdict.stop or one.verdict.action]
+    if refuse := policy.failed(statements, settings, group_on_trouble):
+        offers.append(Answer("decline", by=refuse.by))
+    heard = [one for one in offers if one is not None]
+    return max(reversed(heard), key=lambda one: _STRICTNESS[one.action], default=None)
+
+
+def _offer(one: Statement) -> Answer | None:
+    verdict = one.verdict
+    by = f"{one.spec.label} ({one.spec.source})"
+    if verdict.stop:
+        return Answer("decline", by=by)
+    if verdict.action == "accept" and verdict.trouble:
+        return None
+    return Answer(verdict.action, verdict.content, by) if verdict.action in _STRICTNESS else None
+
+
+def stricter(first: Answer | None, second: Answer | None) -> Answer | None:
+    """Of the answers of two groups that were asked in this order, the one that counts."""
+    if first is None or second is None:
+        return first or second
+    return first if _STRICTNESS[first.action] > _STRICTNESS[second.action] else second
+
+
+def given(inquiry: Inquiry, answer: Answer) -> Inquiry:
+    """The question with this answer to it, as the next hooks are told."""
+    content = answer.content
+    if answer.action == "accept":
+        content = inquiry.content if content is None else normalize.normalise(content)
+    return replace(inquiry, action=answer.action, content=content)
+
+
+def response(raw_id: bytes, answer: Answer) -> bytes:
+    """The line that answers the server's request."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (raw_json.one_line(raw_id), _result(answer))
+
+
+def changed(line: bytes, answer: Answer) -> bytes:
+    """The agent's answer with this action and content; all else stays as it was."""
+    spans = raw_json.members(line)
+    if "result" not in spans:
+        return line
+    start, end = spans["result"]
+    result = line[start:end]
+    if raw_json.text(bytes(raw_json.fields(result).get("action", b""))) != answer.action:
+        result = raw_json.with_member(result, "action", raw_json.encode(answer.action))
+    if answer.action != "accept":
+        result = raw_json.without_member(result, "content")
+    elif answer.content is not None:
+        result = raw_json.with_member(result, "content", _on_one_line(answer.content))
+    return line if result == line[start:end] else raw_json.splice(line, [((start, end), result)])
+
+
+def next_round(line: bytes, result: Members, answers: Mapping[str, Answer]) -> bytes:
+    """The line of a call that goes on after an `input_required` result: with these answers, and the server's state.
+
+    `answers` has one for each of the result's `inputRequests`. Raises Unreadable, TwinKeys.
+    """
+    start, end = raw_json.members(line)["params"]
+    responses = {name: msgspec.Raw(_result(answer)) for name, answer in answers.items()}
+    params = raw_json.with_member(line[start:end], "inputResponses", raw_json.encode(responses))
+    if "requestState" in result:
+        params = raw_json.with_member(params, "requestState", bytes(result["requestState"]))
+    else:
+        params = raw_json.without_member(params, "requestState")
+    return raw_json.splice(line, [((start, end), params)])
+
+
+def _result(answer: Answer) -> bytes:
+    content = b"" if answer.content is None else b',"content":%b' % _on_one_line(answer.content)
+    return b'{"action":%b%b}' % (raw_json.encode(answer.action), content)
+
+
+def _on_one_line(content: bytes) -> bytes:
+    """Between tokens, where alone a line end can stand, a blank does as well."""
+    return raw_json.one_line(content.replace(b"\n", b" "))
+
+
+def told(inquiry: Inquiry, answer: Answer) -> str:
+    """The sentence for people about an answered question, or about an answer that was changed; never the values."""
+    message = inquiry.message[:_SHOWN]
+    if inquiry.action:
+        return f"{answer.by} changed the answer to the server's question {message!r}: {inquiry.action}, {answer.action}"
+    return f"{answer.by} answered the server's question {message!r} in the person's place: {answer.action}"

@@ -1,0 +1,67 @@
+"""A judged call's lines: as the server gets it, and its unfinished answer as the agent gets that (law 2)."""
+
+from __future__ import annotations
+
+import contextlib
+
+from ..jsonrpc import raw_json
+from . import approval_messages
+from .calls import SEALED, Call
+from .request_state import Round, server_state
+from .response_edits import string
+
+
+def to_server(call: Call, arguments: bytes | None, waiting: Round | None = None) -> bytes:
+    """The agent's own bytes, or the same with other arguments, and without what is between the agent and us.
+
+    `arguments` None: the agent's. `waiting` is the round that its seal has brought back; None: there is none. What only
+    looks like a seal of this run goes to no server: its inner state does, if it has one.
+    """
+    sealed = call.state.startswith(SEALED)
+    if arguments is None and not sealed:
+        return call.line
+    start, end = raw_json.members(call.line)["params"]
+    params = call.line[start:end]
+    if arguments is not None:
+        params = raw_json.with_member(params, "arguments", raw_json.one_line(arguments.replace(b"\n", b" ")))
+    if sealed:
+        state = server_state(call.state) if waiting is None else waiting.state
+        if state:
+            params = raw_json.with_member(params, "requestState", raw_json.one_line(state))
+        else:
+            params = raw_json.without_member(params, "requestState")
+        if waiting is None or waiting.question:  # else the answer is to a hookproxy behind us
+            params = _without_our_answer(params, call.inputs)
+    return raw_json.splice(call.line, [((start, end), params)])
+
+
+def _without_our_answer(params: bytes, inputs: bytes) -> bytes:
+    """The params without the answer to our question, and without `inputResponses` where it was the only one."""
+    if not inputs.startswith(b"{"):
+        return params
+    theirs = raw_json.without_member(inputs, approval_messages.MEMBER)
+    if theirs == inputs:
+        return params
+    if raw_json.fields(theirs):
+        return raw_json.with_member(params, "inputResponses", theirs)
+    return raw_json.without_member(params, "inputResponses")
+
+
+def to_agent(line: bytes, seal: str) -> bytes:
+    """The server's `input_required` answer, with our seal around its requestState."""
+    start, end = raw_json.members(line)["result"]
+    result = raw_json.with_member(line[start:end], "requestState", string(seal))
+    return raw_json.splice(line, [((start, end), result)])
+
+
+def renamed(call: Call) -> bytes:
+    """The answer to a repeated call, under the agent's id; as it is where readers could take that differently."""
+    with contextlib.suppress(ValueError):
+        return raw_json.with_member(call.answer, "id", call.id)
+    call.said = None  # so that it is withheld
+    return call.answer
+
+
+def servers_state(line: bytes) -> bytes:
+    """The requestState of such an answer as spelled; empty: it has none. Raises Unreadable, TwinKeys."""
+    return bytes(raw_json.fields(raw_json.fields(line)["result"]).get("requestState", b""))

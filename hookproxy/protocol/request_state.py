@@ -1,0 +1,131 @@
+"""What goes with a call from round to round, sealed: what comes back is ours, unchanged, fresh and used once.
+
+Law 1: a round without a valid seal is a new call, and its hooks are asked.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from time import monotonic
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..jsonrpc import raw_json
+from ..model.decision import Question
+from .calls import SEALED
+
+LIFETIME: Final = 3600.0
+"""Seconds in which a round must follow. Longer than people think about a form; a token found later opens nothing."""
+
+_MOST: Final = 1024  # calls that wait for their next round: agents need not come back, and memory must not fill
+_MOST_BYTES: Final = 64 * 1024 * 1024  # that they keep: as much as one line may have
+_KEY_BYTES: Final = 32  # of HMAC-SHA256's own size
+_NONCE_BYTES: Final = 16  # nobody guesses or meets it twice
+
+
+class Round(Struct, frozen=True):
+    """A call between two rounds: what was decided so far, and what it waits for."""
+
+    tool: str
+    arguments: bytes
+    """As the agent sent them, normalised: the next round must bring the same."""
+    rewritten: bytes | None = None
+    """The arguments that run instead; None: the agent's."""
+    feedback: tuple[str, ...] = ()
+    """Texts for the model, to go with the result."""
+    question: Question | None = None
+    """What the person is asked by us; None: the server asks."""
+    asked: bool = False
+    """A person was asked in an earlier round, or a hook or rule answered in the person's place."""
+    state: bytes = b""
+    """The server's own requestState as spelled; empty: it gave none."""
+
+    @property
+    def size(self) -> int:
+        """Bytes, or characters, that it keeps."""
+        return len(self.arguments) + len(self.rewritten or b"") + len(self.state) + sum(map(len, self.feedback))
+
+
+class Seals:
+    """The calls that wait for their next round, each by a seal that only this process can make."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._key = os.urandom(_KEY_BYTES)
+        self._rounds: dict[str, tuple[Round, float]] = {}
+        self._bytes = 0
+
+    def seal(self, waiting: Round) -> str:
+        """The requestState that brings this round back, once, within LIFETIME."""
+        kept = replace(waiting, arguments=b"")  # the seal holds the next round to them
+        self._bytes += kept.size
+        while len(self._rounds) >= _MOST or (self._bytes > _MOST_BYTES and self._rounds):
+            self._take(next(iter(self._rounds)))
+        nonce = os.urandom(_NONCE_BYTES).hex()
+        expiry = self._clock() + LIFETIME
+        self._rounds[nonce] = (kept, expiry)
+        payload = _encoded(raw_json.encode({"n": nonce, "e": expiry, "s": waiting.state.decode()}))
+        return f"{SEALED}{payload}.{self._mac(payload, waiting.tool, waiting.arguments)}"
+
+    def open(self, text: str, tool: str, arguments: bytes) -> Round | None:
+        """The round that a call of this tool with these arguments goes on with; None: there is none."""
+        if not text.startswith(SEALED):
+            return None
+        payload, mac = _parts(text)
+        import hmac
+
+        if not hmac.compare_digest(mac.encode(errors="replace"), self._mac(payload, tool, arguments).encode()):
+            return None
+        waiting, expiry = self._take(_member(payload, "n"))
+        return waiting if self._clock() < expiry else None
+
+    def _take(self, nonce: str) -> tuple[Round | None, float]:
+        waiting, expiry = self._rounds.pop(nonce, (None, 0.0))
+        self._bytes -= waiting.size if waiting else 0
+        return waiting, expiry
+
+    def _mac(self, payload: str, tool: str, arguments: bytes) -> str:
+        import hashlib  # with hmac 3 ms, for calls of several rounds only
+        import hmac
+
+        bound = [payload.encode(errors="replace"), tool.encode(errors="replace"), hashlib.sha256(arguments).digest()]
+        parts = b"".join(b"%d:%b" % (len(part), part) for part in bound)
+        return _encoded(hmac.digest(self._key, parts, "sha256"))
+
+
+def server_state(text: str) -> bytes:
+    """The server's own requestState in what may be a seal of ours, valid or not; empty: there is none.
+
+    For a new call that brings one: after a restart the server may still know its state.
+    """
+    payload, _ = _parts(text)
+    raw = _member(payload, "s").encode(errors="replace")
+    return raw if raw_json.text(raw) is not None else b""
+
+
+def _member(payload: str, name: str) -> str:
+    """A text in a payload; empty where there is none: who sends it may have made it up."""
+    try:
+        return raw_json.text(bytes(raw_json.fields(_decoded(payload))[name])) or ""
+    except (ValueError, KeyError):
+        return ""
+
+
+def _parts(text: str) -> tuple[str, str]:
+    payload, _, mac = text.removeprefix(SEALED).partition(".")
+    return payload, mac
+
+
+def _encoded(raw: bytes) -> str:
+    import base64
+
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _decoded(text: str) -> bytes:
+    import base64
+
+    return base64.urlsafe_b64decode(text.encode(errors="replace") + b"=" * (-len(text) % 4))

@@ -1,0 +1,151 @@
+"""What a line from the server answers, if anything: read so that no agent can take it otherwise (law 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Struct, field
+
+from ..jsonrpc import raw_json
+from . import fast_scan
+
+Members = Mapping[str, msgspec.Raw]
+
+_ENVELOPE: Final = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
+_ANSWERING: Final = _ENVELOPE - {"method", "params"}
+_UNSET: Final = msgspec.Raw(b"")
+
+
+class Said(Struct, frozen=True):
+    """What an answer says: one of both."""
+
+    result: Members | None = None
+    """Its members; none where the result is no object."""
+    error: msgspec.Raw | None = None
+    """Empty where the answer says nothing at all."""
+
+
+class Reply(Struct, frozen=True):
+    """An answer in a line."""
+
+    id: bytes
+    """As spelled."""
+    said: Said | None = None
+    """None: it was not read closely, or it can be read in two ways."""
+    sure: bool = True
+    """False: some readers may take it for an answer, and others not."""
+    plain: bool = field(default=False)
+    """It was read closely, and is nothing but an answer."""
+
+
+class _Answer(msgspec.Struct, gc=False):
+    """An answer with a result as nearly every server writes it, read in one pass: the result may be large."""
+
+    result: dict[str, msgspec.Raw]
+    id: msgspec.Raw
+    jsonrpc: msgspec.Raw
+
+
+_ANSWER: Final = msgspec.json.Decoder(_Answer)
+_LEAST_ANSWER: Final = len(b'{"jsonrpc":,"id":,"result":}\n')
+
+
+class _Head(msgspec.Struct, gc=False):
+    """What tells an answer from other frames, of a line whose other members do not matter; absent ones are empty."""
+
+    id: msgspec.Raw = _UNSET
+    method: msgspec.Raw = _UNSET
+    result: msgspec.Raw = _UNSET
+    error: msgspec.Raw = _UNSET
+
+
+_HEAD: Final = msgspec.json.Decoder(_Head)
+_DECODING: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def read(line: bytes, closely: bool) -> Reply | None:
+    """The answer that an object in a line is; None: it is none.
+
+    Read `closely`, twins and readers that ignore case count, and what it says comes with it. Raises Unreadable for
+    what is no JSON.
+    """
+    return _read_closely(line) if closely else _read_head(line)
+
+
+def _read_head(line: bytes) -> Reply | None:
+    try:
+        head = _HEAD.decode(line)
+    except _DECODING:
+        return _scan(line)
+    if not head.id or (head.method and not head.result and not head.error):
+        return None
+    return Reply(bytes(head.id))
+
+
+def _read_closely(line: bytes) -> Reply | None:
+    try:
+        raw_json.check_text(line)
+        return _read_compact(line) or _read_members(raw_json.fields(line))
+    except raw_json.TooDeep:
+        reply = _scan(line)
+        if reply is None and not fast_scan.answers_none(line[: fast_scan.ENDS]):
+            raise
+        return reply
+    except (raw_json.TwinKeys, raw_json.Unreadable) as problem:
+        try:
+            head = _HEAD.decode(line)
+        except _DECODING:
+            raise raw_json.Unreadable(str(problem)) from None
+        if head.method and not (head.result or head.error or isinstance(problem, raw_json.TwinKeys)):
+            return None
+        return Reply(bytes(head.id), sure=False) if head.id else None
+
+
+def _read_compact(line: bytes) -> Reply | None:
+    try:
+        answer = _ANSWER.decode(line)
+    except _DECODING:
+        return None
+    result = answer.result
+    size = 4 * len(result) + 1 + sum(map(len, result)) + sum(map(len, result.values()))
+    if not result or size + len(answer.id) + len(answer.jsonrpc) + _LEAST_ANSWER != len(line):
+        return None
+    return Reply(bytes(answer.id), Said(result=result), plain=True)  # every byte is accounted for, as in `wire.fields`
+
+
+def _read_members(members: Members) -> Reply | None:
+    if not members.keys() <= _ENVELOPE:
+        by_meaning = {key.upper().casefold(): key for key in members}
+        for key in ("id", "result", "error"):  # Go's encoding/json ignores case
+            if (spelled := by_meaning.get(key, key)) != key:
+                return Reply(bytes(members[by_meaning.get("id", spelled)]), sure=False)
+    if "id" not in members or ("method" in members and not members.keys() & {"result", "error"}):
+        return None
+    return Reply(bytes(members["id"]), _said(members), plain=members.keys() <= _ANSWERING)
+
+
+def _said(members: Members) -> Said | None:
+    if "result" in members and "error" in members:
+        return None
+    if "result" not in members:
+        return Said(error=members.get("error", _UNSET))
+    result = members["result"]
+    try:
+        return Said(result=raw_json.fields(result) if bytes(memoryview(result)[:1]) == b"{" else {})
+    except (raw_json.Unreadable, raw_json.TwinKeys):
+        return None
+
+
+def _scan(line: bytes) -> Reply | None:
+    """A line that the fast reader cannot take is JSON all the same to others, or none."""
+    try:
+        members = {key: msgspec.Raw(line[slice(*span)]) for key, span in raw_json.members(line).items()}
+    except raw_json.TooDeep:  # what it says cannot be read here, but whom it answers can be seen
+        raw_id = fast_scan.answered_id(line[: fast_scan.ENDS], line[-fast_scan.ENDS :])
+        return None if raw_id is None else Reply(raw_id)
+    except raw_json.TwinKeys:
+        return None
+    reply = _read_members(members)
+    return None if reply is None else Reply(reply.id)

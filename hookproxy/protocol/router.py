@@ -1,0 +1,301 @@
+"""Who gets each frame, and the table of calls in flight: a state machine without I/O, because races live here (law 1).
+
+Rule 1: nothing that a server could take for a `tools/call` leaves as PASS unless no hook concerns its tool.
+Rule 2: the answer to a judged call leaves through `finish` only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+
+from ..jsonrpc import raw_json
+from ..model.aliases import Alias
+from ..model.hooks import Tool
+from . import actions, batches, calls, fast_scan, responses, tool_list
+from .actions import PASS, FromAgent, FromServer, as_one_line
+from .calls import Call, Phase, id_key
+from .elicitations import Elicitations
+from .handshake import Greeting
+from .inflight import KINDS, InFlight, Kind
+from .responses import Members, Said
+from .tasks import Tasks
+
+
+class Switchboard:
+    """The table of requests in flight.
+
+    `judged` says whether hooks concern a tool; None: there are no hooks, and nothing is judged or refused.
+    `elicitations` is given where hooks hear of them, `aliases` where they know tools by other names.
+    """
+
+    def __init__(
+        self,
+        judged: Callable[[str], bool] | None,
+        elicitations: Elicitations | None = None,
+        aliases: Mapping[str, Alias] | None = None,
+    ) -> None:
+        self._judged = judged
+        self.judges = judged is not None
+        """Some calls are judged: what cannot be read is refused."""
+        self._aliases = aliases or {}
+        self.elicitations = elicitations
+        self.calls: dict[bytes, Call] = {}
+        """Judged calls, by the key of their id, until their answer has left."""
+        self.requests = InFlight()
+        self.tools: dict[str, Tool] = {}
+        """What passing listings told."""
+        self.tasks = Tasks()
+        self.greeting = Greeting()
+        self._judged_names = fast_scan.Names()
+
+    def from_agent(self, line: bytes) -> FromAgent:
+        """Where a line from the agent goes. A line that is no concern of hooks is PASS."""
+        if (call := fast_scan.usual_call(line)) is not None:
+            if not self._judged_names.get(call.params.name, True) and self._passes(bytes(call.id)):
+                return PASS
+            if self._judged is not None and (request := calls.usual(call)) is not None:
+                return self._requested(request, line)
+        return self.read_from_agent(line)
+
+    def _passes(self, raw_id: bytes) -> bool:
+        """True if a call with this id, which is not to be judged, is noted, and nobody has to look closer."""
+        ready = self.greeting.opened or self._judged is None
+        return ready and raw_id not in self.calls and fast_scan.is_plain(raw_id) and self.requests.note_all([raw_id])
+
+    def read_from_agent(self, line: bytes) -> FromAgent:
+        """The same as `from_agent`, member by member."""
+        if self._judged is None:
+            self._watch(line)
+            return PASS
+        try:
+            raw_json.check_text(line)
+            members = raw_json.fields(line)
+        except raw_json.TwinKeys as problem:
+            return actions.Refused(f"{problem}, which readers take differently.")
+        except raw_json.Unreadable as problem:
+            return batches.from_agent(self, line, problem)
+        effect = self._frame(line, members)
+        if effect is PASS and (b"\r" in line or not line.isascii()):
+            return as_one_line(line)
+        return effect
+
+    def glance_from_agent(self, block: bytes) -> bool:
+        """True if all these lines pass, and are noted; False if they must be read one by one."""
+        if not self.greeting.opened and self._judged is not None:
+            return False
+        ids = fast_scan.unjudged_calls(block, self._judged_names)
+        return ids is not None and self.calls.keys().isdisjoint(ids) and self.requests.note_all(ids)
+
+    def _watch(self, line: bytes) -> None:
+        """Note a request in flight; a line that cannot be read is the server's to answer."""
+        with contextlib.suppress(ValueError):
+            members = raw_json.fields(line)
+            if "id" in members and "method" in members:
+                method = calls.method(members)
+                self.note(members, method)
+                if method == calls.METHOD and "params" in members:
+                    self._judged_names.note(calls.named(bytes(members["params"])), False)
+
+    def is_taken(self, key: bytes) -> bool:
+        """A judged call or an errand has this id, or had it and may still be answered: no other request may have it."""
+        return key in self.calls or self.requests.barred(key)
+
+    def is_reserved(self, key: bytes) -> bool:
+        """The same, or a call that was judged and has gone on has it."""
+        return self.is_taken(key) or key in self.requests.allowed
+
+    def _frame(self, line: bytes, members: Members) -> FromAgent:
+        try:
+            calls.check_spelling(members)
+        except raw_json.Unreadable as problem:
+            return actions.Refused(f"In this message, {problem}.", calls.own_id(members))
+        method = calls.method(members)
+        if method == calls.METHOD:
+            return self._call(line, members)
+        if not method:
+            return self._response(members)
+        if "id" not in members:
+            return self._notification(members, method)
+        if self.is_reserved(id_key(bytes(members["id"]))):
+            return actions.Refused("Its id is that of a tool call that may still be answered.", calls.own_id(members))
+        if self.tasks and method.startswith(calls.OF_TASKS):
+            return self.tasks.polled(line, members, self.calls, self.requests)
+        self.note(members, method)
+        return PASS
+
+    def _response(self, members: Members) -> FromAgent:
+        """The agent's answer: to a request of the server, or to ours."""
+        key = id_key(bytes(members.get("id", b"")))
+        if key.startswith(calls.OURS):
+            return actions.PersonAnswered(key, b"" if "error" in members else bytes(members.get("result", b"")))
+        return (self.elicitations and self.elicitations.answered(members)) or PASS
+
+    def _notification(self, members: Members, method: bytes) -> FromAgent:
+        if method == calls.INITIALIZED:
+            self.greeting.initialized()
+        return self.cancelled(members) if method == calls.CANCELLED else PASS
+
+    def note(self, members: Members, method: bytes) -> None:
+        """A request of the agent goes out: its answer will be welcome."""
+        kind = KINDS.get(method, Kind.OTHER)
+        self.requests.note(id_key(bytes(members["id"])), kind)
+        if not self.greeting.opened:
+            self.greeting.heard(members, method, kind is Kind.INITIALIZE)
+
+    def _call(self, line: bytes, members: Members) -> FromAgent:
+        try:
+            request = calls.read(members)
+        except (raw_json.Unreadable, raw_json.TwinKeys) as problem:
+            return actions.Refused(f"The tool call cannot be judged: {problem}.", calls.own_id(members))
+        return self._requested(request, line)
+
+    def _requested(self, request: calls.Request, line: bytes) -> FromAgent:
+        key = request.key
+        if key in self.requests or key in self.calls or self.requests.barred(key):
+            return actions.Refused("Its id is that of a request in flight, or of a cancelled one.", request.id)
+        try:
+            if not self.greeting.opened:
+                self.greeting.call(calls.meta(request.meta))
+            if not self._is_judged(request):
+                self.requests.note(key, Kind.OTHER)
+                return PASS
+            if self.requests.lapsed(key):
+                return actions.Refused("Its id is that of a cancelled request, which may be answered.", request.id)
+            call = calls.to_judge(request, line, self.tools.get(request.tool), self._aliases.get(request.tool))
+        except (raw_json.Unreadable, raw_json.TwinKeys) as problem:
+            return actions.Refused(f"The tool call cannot be judged: {problem}.", request.id)
+        self.calls[key] = call
+        self.greeting.judged(call.meta)
+        return actions.StartCall(call)
+
+    def _is_judged(self, request: calls.Request) -> bool:
+        judged = self._judged is not None and self._judged(request.tool)
+        self._judged_names.note(request.tool, judged)
+        return judged or (self._judged is not None and request.is_sealed)
+
+    def cancelled(self, members: Members) -> FromAgent:
+        """The agent's `notifications/cancelled`."""
+        try:
+            params = raw_json.fields(bytes(members.get("params", b"{}")))
+        except (raw_json.Unreadable, raw_json.TwinKeys) as problem:
+            return actions.Refused(f"The cancellation cannot be read: {problem}.")
+        key = id_key(bytes(params.get("requestId", b"")))
+        call = self.calls.get(key)
+        if call is None:
+            judged = key in self.requests.allowed
+            if self.requests.settle(key) is not None:
+                self.requests.lapse(key, late_answer_passes=not judged)
+            return PASS
+        forward = call.phase in (Phase.FORWARDED, Phase.ANSWERED)
+        if call.phase is Phase.FORWARDED:
+            self.requests.lapse(call.sent_key, late_answer_passes=False)
+        call.phase = Phase.CANCELLED
+        self._forget(call)
+        return actions.CancelCall(call, forward)
+
+    def release(self, call: Call, *, unseen: bool = False) -> bool:
+        """It is allowed; its answer is awaited now, or passes `unseen`, and it has ended. False: it is cancelled."""
+        if call.phase is not Phase.HELD:
+            return False
+        call.phase = Phase.FORWARDED
+        if unseen:
+            self._forget(call)
+            self.requests.allow(call.key, call.id)
+        return True
+
+    def finish(self, call: Call) -> bool:
+        """The call's answer goes to the agent now. False if it must not: the agent has cancelled it, or has one."""
+        if self.calls.get(call.key) is not call:
+            return False
+        self._forget(call)
+        return True
+
+    def repeat(self, call: Call) -> bool:
+        """The call is to be made again, under an id of ours: a session uses none twice. False if it is cancelled."""
+        if call.phase is not Phase.ANSWERED:
+            return False
+        if call.sent_id:
+            del self.calls[call.sent_key]
+        call.phase, call.sent_id, call.answer, call.said = Phase.HELD, calls.fresh_id(), b"", None
+        call.sent_key = id_key(call.sent_id)
+        self.calls[call.sent_key] = call
+        return True
+
+    def _forget(self, call: Call) -> None:
+        del self.calls[call.key]
+        self.calls.pop(call.sent_key, None)
+
+    @property
+    def withholds(self) -> bool:
+        """Some answer that may come is not to reach the agent, or not yet: no reader may find it anywhere."""
+        return bool(self.calls or self.tasks or self.requests.bars)
+
+    @property
+    def pending(self) -> bool:
+        """The server still owes an answer to the agent."""
+        return self.requests.owed or any(call.phase is Phase.FORWARDED for call in self.calls.values())
+
+    def glance_from_server(self, block: bytes) -> bool:
+        """True if all these lines pass, and answers among them are noted; False if they must be read one by one."""
+        if self.calls or self.elicitations or self.tasks or not self.requests.simple:
+            return False
+        found = fast_scan.heads(block)
+        return found is not None and self.requests.settle_all(found, id_key)
+
+    def from_server(self, line: bytes) -> FromServer:
+        """Where a line from the server goes."""
+        body = line if line[:1] == b"{" else line.lstrip()
+        if body[:1] != b"{":
+            return batches.from_server(self, line)
+        try:
+            reply = responses.read(body, closely=self.withholds)
+        except (raw_json.Unreadable, raw_json.TwinKeys):
+            return actions.Noise()
+        if (reply is None or not reply.plain) and (told := self.tasks.told(body, self.calls, reply)):
+            return told
+        if reply is None:
+            return (self.elicitations and self.elicitations.asked(body)) or PASS
+        key = id_key(reply.id)
+        if not reply.sure and not self.is_taken(key):
+            return actions.Dropped("a message that may be an answer or not, while another is not to pass unseen")
+        return self._answer(line, key, reply.said)
+
+    def _answer(self, line: bytes, key: bytes, said: Said | None = None) -> FromServer:
+        call = self.calls.get(key)
+        if call is not None:
+            if call.phase is not Phase.FORWARDED or key != call.sent_key:
+                return actions.Dropped(f"a second or early answer to the judged call {key.decode(errors='replace')}")
+            call.phase, call.answer, call.said = Phase.ANSWERED, line, said
+            self.tasks.expect(call)
+            return actions.Answered(call)
+        if self.requests.barred(key):
+            return self._barred(key, said)
+        kind = self.requests.settle(key)
+        if kind is None:
+            if self._judged is None or key == b"null" or self.requests.late(key):  # null: to what it could not read
+                return PASS
+            return actions.Dropped(f"an answer that nobody asked for: {key.decode(errors='replace')}")
+        if kind is Kind.INITIALIZE:
+            return actions.InitializeAnswered()
+        if kind is Kind.TOOLS_LIST and self._judged is not None:
+            self.tools.update((tool.name, tool) for tool in tool_list.listed_tools(line))
+            return actions.ToolsListed()
+        return PASS
+
+    def _barred(self, key: bytes, said: Said | None) -> FromServer:
+        if self.requests.settle_errand(key):
+            return actions.ErrandAnswered(key, said)
+        self.requests.late(key)
+        return actions.Dropped(f"the late answer to a cancelled judged call: {key.decode(errors='replace')}")
+
+    def may_pass_in_pieces(self, head: bytes) -> bool:
+        """True if nobody has to see the line whole that begins so: it is no judged call's answer, late or second."""
+        if self.calls or self.tasks or self.requests.telling or head[:1] != b"{":
+            return False
+        raw_id = fast_scan.answered_id(head, b"")
+        if raw_id is None and self.elicitations:
+            return False  # it may be a question
+        if self._judged is None or fast_scan.answers_none(head):
+            return True
+        return self.requests.welcome(None if raw_id is None else id_key(raw_id))

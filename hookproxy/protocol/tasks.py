@@ -1,0 +1,283 @@
+"""The tasks of judged calls: which messages speak of one, and where its output stands in them (law 1).
+
+Rule: once a judged call has a task, whatever an agent could take for the task's output is held until hooks have
+spoken about it. Two eras differ: in 2025-11-25 the answer to `tasks/result` is the output, whole; the tasks extension
+has it as a member of what `tasks/get` answers and `notifications/tasks` tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import Enum, auto
+from typing import Final
+
+from msgspec import Struct, field
+
+from ..jsonrpc import raw_json
+from ..model.decision import Comments
+from ..model.hooks import Occasion
+from . import calls
+from .actions import Dropped, FromAgent, Refused, StartCall
+from .calls import Call, Phase
+from .inflight import InFlight
+from .responses import Members, Reply
+from .task_status import News, clear_id, handles, of_task
+
+RESULT: Final = b'"tasks/result"'
+_LIST: Final = b'"tasks/list"'
+_NOTIFICATION: Final = b'"notifications/tasks'
+
+_MOST: Final = 1024  # tasks that are known; what hooks said of each takes memory
+_FORGOTTEN: Final = 65536  # tasks of which nothing is known but that they were judged calls'
+_TOLD_AT_ONCE: Final = 64  # notifications that are held: a server that floods must not fill memory with them
+_USUAL: Final = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
+
+
+class Stage(Enum):
+    """How far hooks are with a task."""
+
+    AWAITED = auto()  # its handle has come, and is on its way through the call's own task
+    OPEN = auto()  # the agent has the handle
+    JUDGING = auto()  # its hooks are being asked
+    JUDGED = auto()  # they have spoken, once and for all
+
+
+class Task(Struct, eq=False):
+    """One task of a judged call."""
+
+    id: str
+    call: Call
+    stage: Stage = Stage.AWAITED
+    guarded: bool = True
+    """Hooks hear of its output: none passes but the one that they heard of."""
+    occasion: Occasion | None = None
+    """The call as its hooks were told of it last, with the arguments that ran."""
+    texts: tuple[str, ...] = ()
+    """What hooks said for the model before the call ran."""
+    comments: Comments = field(default_factory=Comments)
+    told: bytes = b""
+    """A digest of what its hooks were told."""
+    withheld: str = ""
+    """Why no output of it passes."""
+
+
+class Poll(Call, eq=False):
+    """A request of the agent about tasks, or a message of the server about one, held as a call is."""
+
+    method: bytes = b""
+    """As compact JSON; empty: the server is gone, and the task with it."""
+    task_id: str = ""
+    """The task that it is about, as the agent said."""
+
+
+class Tasks(dict[str, Task]):
+    """The tasks of judged calls, by their ids. Empty: no message about tasks is looked at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._awaited: dict[Call, list[Task]] = {}
+        self._telling: set[str] = set()  # tasks of which a message of the server is held
+        self._forgotten: set[int] = set()  # hashes: what collides is withheld for nothing, and that is all
+
+    # --- handles ---
+
+    def expect(self, call: Call) -> None:
+        """A judged call is answered: if with a task, it is known from now on, for the next line may be its result.
+
+        Where it cannot be told which task that is, the answer is one that readers take differently.
+        """
+        result = call.said.result if call.said else None
+        if not result or result.keys() <= _USUAL or isinstance(call, Poll):
+            return
+        try:
+            self._expect(call, result)
+        except ValueError:
+            call.said = None
+
+    def _expect(self, call: Call, result: Members) -> None:
+        for task_id in handles(result):
+            other = self.get(task_id)
+            if self._forgot(task_id) or (other and other.call is not call):
+                raise raw_json.Unreadable("its task has the id of another call's")
+            if other is None:
+                self[task_id] = Task(task_id, call)
+                self._awaited.setdefault(call, []).append(self[task_id])
+
+    def take(self, call: Call) -> list[Task]:
+        """The tasks of a call whose handles nobody has dealt with yet."""
+        return self._awaited.pop(call, [])
+
+    def shed(self) -> list[Task]:
+        """Forget tasks that are too many, judged ones first; no output of them passes any more. Gives them."""
+        gone: list[Task] = []
+        for stage in (Stage.JUDGED, Stage.OPEN):
+            surplus = max(len(self) - _MOST, 0)
+            if surplus:
+                gone += [task for task in self.values() if task.stage is stage][:surplus]
+                for task in gone:
+                    self.pop(task.id, None)
+        self._forgotten.update(hash(task.id) for task in gone if task.guarded)
+        return gone
+
+    def _forgot(self, task_id: str) -> bool:
+        """A task that we do not know any more; after very many of them, every one that we do not know."""
+        unknown = bool(task_id) and task_id not in self
+        return unknown and (hash(task_id) in self._forgotten or len(self._forgotten) > _FORGOTTEN)
+
+    def find(self, *ids: str) -> Task | None:
+        """The first of these that a judged call has."""
+        return next((self[one] for one in ids if one in self), None)
+
+    # --- what the agent asks ---
+
+    def polled(self, line: bytes, members: Members, in_flight: dict[bytes, Call], others: InFlight) -> FromAgent:
+        """A request about tasks: its answer is held. `others` are requests that nobody judges."""
+        raw_id = calls.own_id(members)
+        try:
+            poll = self._poll(line, members, raw_id)
+        except ValueError as problem:
+            return Refused(f"This request about a task cannot be judged: {problem}.", raw_id)
+        if poll.key in others or others.lapsed(poll.key):
+            return Refused("Its id is that of a request in flight, or of a cancelled one.", raw_id)
+        in_flight[poll.key] = poll
+        return StartCall(poll)
+
+    def _poll(self, line: bytes, members: Members, raw_id: bytes) -> Poll:
+        if raw_id == b"null":
+            raise raw_json.Unreadable("its id is neither a string nor an integer")
+        params = raw_json.fields(bytes(members.get("params", b"{}")))
+        if any(raw_json.taken_for(key) == "taskid" and key != "taskId" for key in params):
+            raise raw_json.Unreadable("some readers take one of its members for taskId")
+        task_id = clear_id(params["taskId"]) if "taskId" in params else ""
+        if self._forgot(task_id):
+            raise raw_json.Unreadable("the task ended so long ago that what its hooks said is not known any more")
+        return _held(raw_json.one_line(line), calls.method(members), task_id, raw_id)
+
+    # --- what the server tells ---
+
+    def told(self, line: bytes, in_flight: Mapping[bytes, Call], reply: Reply | None) -> StartCall | Dropped | None:
+        """What becomes of a line of the server that tells of the end of a judged call's task; None: it does not.
+
+        `reply`: what it answers.
+        """
+        if not (self or in_flight) or (reply and reply.plain) or not _may_tell(line):
+            return None
+        try:
+            news = _told_by(line, answers=reply is not None)
+            task_id = self._ended(news) if news else ""
+        except ValueError as problem:
+            return Dropped(f"what the server told of a task: {problem}")
+        if not task_id or not (task_id in self or any(map(may_become_a_task, in_flight.values()))):
+            return None
+        if task_id in self._telling or len(self._telling) >= _TOLD_AT_ONCE:
+            return Dropped("what the server told of a task once more, while hooks judge it")
+        self._telling.add(task_id)
+        return StartCall(_held(raw_json.one_line(line), _NOTIFICATION, task_id, b""))
+
+    def _ended(self, news: News) -> str:
+        """The task that is said to have ended; none if it goes on. Raises Unreadable."""
+        if not (news.ends or news.said):
+            return ""
+        if not news.ids:
+            raise raw_json.Unreadable("it names none")
+        (task_id,) = news.ids
+        if self._forgot(task_id):
+            raise raw_json.Unreadable("it ended long ago")
+        return task_id
+
+    def told_in_batch(self, line: bytes, in_flight: Mapping[bytes, Call]) -> bool:
+        """True if a batch tells anything of a judged call's task."""
+        if not (self or in_flight):
+            return False
+        return any(self.told(bytes(item), in_flight, None) is not None for item in raw_json.items(line))
+
+    def is_told(self, poll: Poll) -> None:
+        """A message of the server is dealt with."""
+        self._telling.discard(poll.task_id)
+
+
+def read(poll: Poll) -> News:
+    """What an answered poll, or a message of the server, says of its task. Raises Unreadable, TwinKeys."""
+    if not poll.id:
+        news = _told_by(poll.line)
+        assert news is not None, "else it would not be held"
+        return news
+    if poll.said is None:
+        raise raw_json.Unreadable("readers would take it differently")
+    if poll.said.error is not None:
+        whole = poll.method == RESULT
+        return News(said=poll.said if whole else None, refused=not whole)
+    result = poll.said.result or {}
+    if poll.method == _LIST:
+        _check_listed(result)
+        return News()
+    if not result and poll.method != RESULT:
+        raw_json.fields(raw_json.fields(poll.answer)["result"])  # what is no object may be output all the same
+    return of_task(result, "result", whole=poll.method == RESULT)
+
+
+def lost(task: Task) -> Poll:
+    """What stands for the end of the server in a task's life."""
+    return _held(b"", b"", task.id, b"")
+
+
+def _held(line: bytes, method: bytes, task_id: str, raw_id: bytes) -> Poll:
+    key = calls.id_key(raw_id) if raw_id else b""
+    return Poll(
+        key=key,
+        sent_key=key,
+        id=raw_id,
+        line=line,
+        tool="",
+        arguments=b"{}",
+        meta={},
+        stateless=False,
+        task=True,
+        phase=Phase.HELD if raw_id else Phase.ANSWERED,
+        method=method,
+        task_id=task_id,
+    )
+
+
+def _may_tell(line: bytes) -> bool:
+    """False if the line is certainly no notification of a task, as nearly all are not."""
+    return (b'"method"' in line or b"\\u" in line) and (b"tasks" in line or b"\\" in line)
+
+
+def _told_by(line: bytes, answers: bool = False) -> News | None:
+    """What a line tells of a task; None: it is no such notification. Raises Unreadable, TwinKeys."""
+    try:
+        members = raw_json.fields(line)
+    except (raw_json.TwinKeys, raw_json.Unreadable):
+        if answers:  # that is withheld, or dropped, as such
+            return None
+        raise
+    if any(raw_json.taken_for(key) in ("method", "params") and key not in ("method", "params") for key in members):
+        raise raw_json.Unreadable("some readers take one of its members for another")
+    if not calls.method(members).startswith(_NOTIFICATION):
+        return None
+    if not members.keys().isdisjoint({"id", "result", "error"}):
+        raise raw_json.Unreadable("it may be an answer or a notification")
+    params = bytes(members.get("params", b""))
+    return of_task(raw_json.fields(params), "params", whole=False) if params[:1] == b"{" else None
+
+
+def may_become_a_task(call: Call) -> bool:
+    """The server has the call, and may answer it with a task."""
+    answered = call.phase in (Phase.FORWARDED, Phase.ANSWERED)
+    return answered and (call.stateless or call.task) and not isinstance(call, Poll)
+
+
+def _check_listed(result: Members) -> None:
+    """Raise Unreadable, TwinKeys if a list of tasks carries output, which no list does."""
+    for item in _listed(result):
+        if of_task(item, "result", whole=False).said is not None:
+            raise raw_json.Unreadable("a list of tasks holds the output of one")
+
+
+def _listed(result: Members) -> Iterator[Members]:
+    for name, raw in result.items():
+        if name == "tasks":
+            yield from (raw_json.fields(item) for item in raw_json.items(raw))
+        elif raw_json.taken_for(name) in ("tasks", "result", "error", "content", "structuredcontent"):
+            raise raw_json.Unreadable("some readers would find output in a list of tasks")

@@ -1,0 +1,47 @@
+"""What a tools/list result tells of tools: what cannot be read of it stays unknown, and hides nothing (law 1)."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Final
+
+from ..jsonrpc import normalize, raw_json
+from ..model.hooks import Tool
+from .responses import Members
+
+_ANNOTATIONS_LIMIT: Final = 16 * 1024  # bytes: a hundred times the usual, and it goes to each hook
+
+
+def listed_tools(line: bytes) -> list[Tool]:
+    """What a tools/list answer tells; tools that cannot be read are left out, and so stay unknown."""
+    tools: list[Tool] = []
+    with contextlib.suppress(ValueError, KeyError):
+        for item in raw_json.items(bytes(raw_json.fields(bytes(raw_json.fields(line)["result"]))["tools"])):
+            with contextlib.suppress(ValueError):
+                tools.append(_tool(raw_json.fields(bytes(item))))
+    return tools
+
+
+def _tool(members: Members) -> Tool:
+    name = raw_json.text(bytes(members.get("name", b"")))
+    if name is None:
+        raise raw_json.Unreadable("a tool without a name")
+    input_schema = bytes(members.get("inputSchema", b""))
+    schema = raw_json.fields(input_schema) if input_schema[:1] == b"{" else {}
+    names = frozenset(raw_json.fields(bytes(schema["properties"]))) if "properties" in schema else frozenset[str]()
+    return Tool(
+        name=name,
+        input_schema=input_schema,
+        output_schema=bytes(members.get("outputSchema", b"")),
+        annotations=_annotations(bytes(members.get("annotations", b""))),
+        properties=names,
+        folded={name.casefold(): name for name in names},
+    )
+
+
+def _annotations(raw: bytes) -> bytes:
+    """As hooks may read them; nothing where a hook might fail on them, for they are the server's to choose."""
+    with contextlib.suppress(ValueError):
+        if raw[:1] == b"{" and len(raw) <= _ANNOTATIONS_LIMIT:
+            return normalize.normalise(raw, lenient=True)
+    return b""

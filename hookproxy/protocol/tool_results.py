@@ -1,0 +1,79 @@
+"""What the answer to a call says, as PostToolUse and PostToolUseFailure hooks are told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from ..jsonrpc import normalize, raw_json
+from ..model.hooks import Outcome
+from . import elicitations
+from .actions import Elicited
+from .calls import Call
+
+if TYPE_CHECKING:
+    import msgspec
+
+
+_READ: Final = frozenset({"resultType", "content", "structuredContent", "isError", "task", "taskId"})
+_FOLDED: Final = frozenset(map(str.casefold, _READ))
+
+NO_OUTCOME: Final = Outcome()
+"""Of a call that has none yet."""
+
+
+class Reading(Struct, frozen=True):
+    """What an answer says, in brief."""
+
+    final: bool
+    """False: the call goes on in further requests, and no hook is asked yet."""
+    failed: bool = False
+    outcome: Outcome = NO_OUTCOME
+    needs_input: bool = False
+    """It is not final because the server asks for input, and a round follows."""
+    questions: tuple[Elicited, ...] = ()
+    """What an answer that is not final asks the person."""
+
+
+def read(call: Call) -> Reading:
+    """What the answer says. Raises Unreadable, TwinKeys: the agent could read it otherwise than hooks would."""
+    if call.said is None:
+        raise raw_json.Unreadable("readers would take it differently")
+    if call.said.error is not None:
+        return Reading(True, True, Outcome(error=error_text(call.said.error)))
+    members = call.said.result or {}
+    if any(key not in _READ and raw_json.taken_for(key) in _FOLDED for key in members):
+        raise raw_json.Unreadable("a member of its result differs in case only from one that counts")
+    kind = raw_json.text(bytes(members["resultType"])) if "resultType" in members else "complete"
+    waits = kind == "input_required" or (kind == "task" and "taskId" in members)
+    handle = (call.stateless and waits) or (call.task and "task" in members)
+    if handle and members.keys().isdisjoint({"content", "structuredContent"}):  # else an agent may show that
+        needs_input = kind == "input_required"
+        return Reading(False, needs_input=needs_input, questions=tuple(elicitations.in_result(members)))
+    content = normalize.legible(bytes(members["content"])) if "content" in members else b"[]"
+    failed = "isError" in members and bytes(members["isError"]) == b"true"
+    error = (joined_text(content) or "The tool reported an error without a text.") if failed else ""
+    structured = bytes(members["structuredContent"]) if "structuredContent" in members else b""
+    return Reading(True, failed, Outcome(content=content, structured=structured, has_result=True, error=error))
+
+
+def error_text(error: msgspec.Raw) -> str:
+    """A JSON-RPC error as Claude Code words it for hooks."""
+    try:
+        members = raw_json.fields(error)
+    except raw_json.Unreadable:
+        return "MCP error"
+    message = raw_json.text(bytes(members.get("message", b""))) or ""
+    return f"MCP error {bytes(members.get('code', b'')).decode(errors='replace')}: {message}"
+
+
+def joined_text(content: bytes) -> str:
+    """All text of content blocks, a line end between each two."""
+    try:
+        texts = [
+            raw_json.text(bytes(raw_json.fields(bytes(block)).get("text", b""))) for block in raw_json.items(content)
+        ]
+    except raw_json.Unreadable:
+        return ""
+    return "\n".join(text for text in texts if text)

@@ -1,0 +1,141 @@
+"""One call and the desk that serves it: what is known of the call, and what it needs of the proxy that holds it."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from time import time
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from ..audit.log import Audit, Record
+from ..hooks.evaluate import Hooks
+from ..jsonrpc import raw_json
+from ..model.decision import Refuse
+from ..model.hooks import Event, Occasion, Session, Tool
+from ..model.settings import Settings
+from ..protocol import feedback
+from ..protocol.actions import Elicited
+from ..protocol.calls import Call
+from ..protocol.elicitation_messages import Answer
+from ..protocol.request_state import Round, Seals
+from ..protocol.responses import Members
+from .approval import Asking
+
+_ID_IN_META: Final = ("claudecode/toolUseId", "callId")
+"""Where agents name their own call: Claude Code, Codex."""
+
+
+class Ending(Enum):
+    """How a forwarded call can end without an answer."""
+
+    LOST = auto()  # the server is gone
+    INTERRUPTED = auto()  # the agent cancelled it
+
+
+class Desk(Protocol):
+    """What a call needs of the proxy that holds it."""
+
+    hooks: Hooks
+    settings: Settings
+    session: Session
+    audit: Audit
+    seals: Seals
+    asking: Asking
+
+    def agent(self) -> str:
+        """Name and version as the agent gave them, else nothing."""
+
+    def tool(self, name: str) -> Tool | None:
+        """What a listing told of the tool."""
+
+    def silent(self) -> bool:
+        """There is nothing to wait for in `words`, and nothing in them."""
+
+    async def words(self) -> tuple[str, ...]:
+        """Wait until SessionStart hooks are done; gives what hooks beside calls said and nobody has delivered yet."""
+
+    async def forward(self, call: Call, line: bytes) -> bytes | Ending:
+        """Send the call to the server and wait for its answer."""
+
+    def let_pass(self, call: Call, line: bytes) -> bool:
+        """Send the call to the server; its answer passes as it comes. False: it cannot be sent, or not yet."""
+
+    def let_go(self, call: Call) -> None:
+        """The call may wait long: reading from the agent does not wait with it."""
+
+    def answer(self, call: Call, line: bytes) -> None:
+        """Send the call's answer to the agent, unless it cancelled the call."""
+
+    def stop_others(self, call: Call, refuse: Refuse) -> None:
+        """Refuse all other calls that the server does not know yet."""
+
+    def repeat(self, call: Call, line: bytes) -> bytes | None:
+        """Take back an answered call, to make it again: gives its line with a new id, or None if it is cancelled."""
+
+    def follow(self, call: Call, record: Record, occasion: Occasion, texts: tuple[str, ...], line: bytes) -> bytes:
+        """Follow the tasks that an answer hands over; gives the answer as the agent may have it."""
+
+    def occur(self, occasion: Occasion) -> None:
+        """Tell hooks of something, and wait for none of them."""
+
+    def elicited(self, elicited: Elicited, only_told: bool = False) -> None:
+        """Tell hooks of a question of the server to the person, or of its answer; `only_told`: as `moments` has it."""
+
+    async def answer_all(self, result: Members) -> dict[str, Answer] | None:
+        """The answers of hooks to all that an `input_required` result wants; None where they do not answer all."""
+
+    def say(self, text: str) -> None:
+        """Tell people."""
+
+    def say_once(self, text: str) -> None:
+        """Tell people, unless they have been told."""
+
+    def lost(self, call: Call) -> bytes:
+        """The line that tells the agent that the server is gone."""
+
+
+class Case(Struct):
+    """One call, and all that is known of it by now."""
+
+    call: Call
+    desk: Desk
+    record: Record
+    occasion: Occasion
+    """The last moment at which hooks spoke, with the arguments that run."""
+    waiting: Round | None = None
+    """What the call goes on with, if it came back with a seal of ours."""
+
+
+def refusal(call: Call, refuse: Refuse) -> bytes:
+    """The line that tells the agent, and its model, that the call is refused and why."""
+    return feedback.refusal(call.id, refuse, stateless=call.stateless, task=call.task)
+
+
+def occasion_of(call: Call, desk: Desk) -> Occasion:
+    """The moment before a call, as its hooks are told."""
+    listed = desk.tool(call.tool)
+    groups = desk.hooks.groups
+    alias = groups.alias(call.tool, call.arguments) if groups.aliases else None
+    request_id = call.key.decode(errors="replace")
+    return Occasion(
+        event=Event.PRE_TOOL_USE,
+        session=desk.session,
+        tool=call.tool,
+        tool_name=groups.first_name(call.tool),
+        tool_use_id=(call.meta and _told_id(call)) or f"call_{request_id}",
+        arguments=call.arguments if alias is None else alias.told(call.arguments),
+        alias=alias,
+        annotations=listed.annotations if listed else b"",
+        request_id=request_id,
+        at=time(),
+        trace=call.trace,
+    )
+
+
+def _told_id(call: Call) -> str:
+    """What the agent itself calls the call; empty where it does not tell."""
+    for key in _ID_IN_META:
+        if key in call.meta and (name := raw_json.text(bytes(call.meta[key]))):
+            return name
+    return ""

@@ -1,0 +1,76 @@
+"""Tasks that see judged calls through, one call after another: each call has one to itself while it lasts (law 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import anyio
+import anyio.abc
+
+from ..processes.fast_future import Promise, promises
+from ..protocol.calls import Call
+
+_IDLE: Final = 16  # tasks that wait for a call: as many as are often in flight
+
+
+class Clerk:
+    """A task that sees calls through, one after another: to make one would cost a tenth of a call."""
+
+    task: anyio.TaskHandle[None]
+    cancelled = False
+    _awaited: Promise[Call] | None = None
+
+    def __init__(self) -> None:
+        self._promise = promises()
+
+    def cancel(self) -> None:
+        """End the call, and with it the task."""
+        self.cancelled = True
+        self.task.cancel()
+
+    async def told(self) -> Call:
+        """Wait for what `tell` says: the answer to its call, or the next one."""
+        self._awaited = self._promise()
+        try:
+            return await self._awaited
+        finally:
+            self._awaited = None
+
+    def tell(self, call: Call) -> None:
+        """What it waits for is there, if it waits."""
+        if self._awaited is not None and not self._awaited.done():
+            self._awaited.set_result(call)
+
+
+class Clerks:
+    """The clerks of a proxy; they end with `tasks`."""
+
+    def __init__(
+        self, tasks: anyio.abc.TaskGroup, see_through: Callable[[Call], Awaitable[None]], running: dict[Call, Clerk]
+    ) -> None:
+        """`running` gets each call with its clerk; `see_through` takes it out."""
+        self._tasks = tasks
+        self._see_through = see_through
+        self._running = running
+        self._idle: list[Clerk] = []
+
+    def begin(self, call: Call) -> None:
+        """Let one see this call through: an idle one may come to its first wait, or its end, before this returns."""
+        if self._idle:
+            self._running[call] = clerk = self._idle.pop()
+            clerk.tell(call)
+        else:
+            self._running[call] = clerk = Clerk()
+            clerk.task = self._tasks.start_soon(self._work, clerk, call)
+
+    async def _work(self, clerk: Clerk, call: Call) -> None:
+        await self._see_through(call)
+        while not clerk.cancelled and len(self._idle) < _IDLE:
+            self._idle.append(clerk)
+            try:
+                call = await clerk.told()
+            except anyio.get_cancelled_exc_class():
+                self._idle.remove(clerk)
+                raise
+            await self._see_through(call)

@@ -1,0 +1,125 @@
+"""Tool calls of our own: a hook that is a tool of the server behind us is run by one, and the agent sees nothing of it.
+
+Law 1: what the server answers, on time or late, ends here; of a judged call it decides what its hook may decide. No
+hook is asked about an errand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Final
+
+import anyio
+from msgspec import Struct, field
+
+from ..jsonrpc import raw_json
+from ..processes.process import OUTPUT_LIMIT
+from ..protocol import calls, tool_results
+from ..protocol.actions import ErrandAnswered
+from ..protocol.responses import Members, Said
+from ..protocol.router import Switchboard
+from ..runners.runner import NoAnswer
+
+AT_HAND: Final[ContextVar[Members | None]] = ContextVar("at_hand", default=None)
+"""`params._meta` of the call whose hooks run in this task: another call's, which comes meanwhile, may say anything."""
+
+_FIRST_WORDS: Final = 200  # characters of an error: enough to know it by
+
+
+class _Errand(Struct, eq=False):
+    """A call that the server has not answered."""
+
+    over: anyio.Event = field(default_factory=anyio.Event)
+    answer: ErrandAnswered | None = None
+    """None when it is over: no answer will come."""
+
+
+class Errands:
+    """The tool calls of ours in flight, to the server that is known as `server`."""
+
+    def __init__(self, server: str, board: Switchboard, to_server: Callable[[bytes], None]) -> None:
+        self._server = server
+        self._board = board
+        self._to_server = to_server
+        self._open: dict[bytes, _Errand] = {}
+        self._closed = False
+
+    async def call(self, server: str, tool: str, arguments: bytes) -> bytes:
+        """As `CallTool`. An answer that is not the tool's last word counts as none: nobody here goes on with it."""
+        meta = self._board.greeting.own_meta(AT_HAND.get())
+        if server != self._server:
+            raise NoAnswer(f"cannot be asked: the only server in reach is {self._server!r}, not {server!r}")
+        if meta is None or self._closed:
+            raise NoAnswer(f"cannot be asked: the server is not connected {'any more' if self._closed else 'yet'}")
+        raw_id, errand = calls.fresh_id(), _Errand()
+        key = calls.id_key(raw_id)
+        self._open[key] = errand
+        self._board.requests.errands.add(key)
+        self._to_server(_request(raw_id, tool, arguments, meta))
+        try:
+            await errand.over.wait()
+        except anyio.get_cancelled_exc_class():
+            if not errand.over.is_set():
+                self._board.requests.give_up(key)
+                self._to_server(_cancellation(raw_id))
+            raise
+        finally:
+            del self._open[key]
+        if errand.answer is None:
+            raise NoAnswer("was asked, and the server ended before it answered")
+        return _text(errand.answer.said)
+
+    def answered(self, answer: ErrandAnswered) -> None:
+        """The server's answer to one that is in flight."""
+        errand = self._open[answer.key]
+        errand.answer = answer
+        errand.over.set()
+
+    def close(self) -> None:
+        """The server gets no further call: its input ends."""
+        self._closed = True
+
+    def lose(self) -> None:
+        """The server is gone: nothing more is answered."""
+        self.close()
+        for key, errand in self._open.items():
+            self._board.requests.give_up(key)  # a process that it left behind may answer yet
+            errand.over.set()
+
+
+def _request(raw_id: bytes, tool: str, arguments: bytes, meta: Members) -> bytes:
+    params = {b"name": raw_json.encode(tool), b"arguments": arguments}
+    if meta:
+        params[b"_meta"] = b"{%b}" % b",".join(b"%b:%b" % (raw_json.encode(key), bytes(meta[key])) for key in meta)
+    written = b",".join(b'"%b":%b' % param for param in params.items())
+    return raw_json.one_line(b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":{%b}}\n' % (raw_id, calls.METHOD, written))
+
+
+def _cancellation(raw_id: bytes) -> bytes:
+    params = b'{"requestId":%b,"reason":"Nobody waits for it any more."}' % raw_id
+    return b'{"jsonrpc":"2.0","method":%b,"params":%b}\n' % (calls.CANCELLED, params)
+
+
+def _text(said: Said | None) -> bytes:
+    """The text of a tool's answer. Raises NoAnswer where it has none that counts."""
+    if said is None:
+        raise NoAnswer("answered in a way that readers take differently")
+    if said.error is not None:
+        raise NoAnswer(f"could not be asked: {_first_words(tool_results.error_text(said.error))}")
+    result = said.result or {}
+    kind = raw_json.text(bytes(result["resultType"])) if "resultType" in result else "complete"
+    if kind != "complete" or ("task" in result and "content" not in result):
+        raise NoAnswer(f"answered with {kind if kind != 'complete' else 'task'!r} instead of a result")
+    text = tool_results.joined_text(bytes(result.get("content", b"[]")))
+    if bytes(result.get("isError", b"false")) != b"false":
+        raise NoAnswer(f"reported an error: {_first_words(text)}" if text else "reported an error without a text")
+    said_last = text.encode(errors="replace")
+    if len(said_last) > OUTPUT_LIMIT:
+        raise NoAnswer(f"answered with more than {OUTPUT_LIMIT} bytes")
+    return said_last
+
+
+def _first_words(text: str) -> str:
+    line = text.strip().partition("\n")[0]
+    return line if len(line) <= _FIRST_WORDS else f"{line[:_FIRST_WORDS]}…"

@@ -1,0 +1,37 @@
+"""Asks post hooks about what a call came to, and writes what they say into the answer that carries it."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from ..model.decision import Comments, Refuse
+from ..model.hooks import Event, Occasion, Outcome, Statement
+from ..protocol import feedback
+from ..protocol.calls import Call
+from .call_context import Desk
+
+
+async def hear(call: Call, desk: Desk, occasion: Occasion, outcome: Outcome, heard: list[Statement]) -> Comments:
+    """Have the hooks of a success or of a failure speak; all that is said goes to `heard`."""
+    event = Event.POST_TOOL_USE_FAILURE if outcome.error else Event.POST_TOOL_USE
+    happened = replace(occasion, event=event, outcome=outcome)
+    if outcome.error and not (outcome.has_result or outcome.interrupted):
+        told = replace(happened, event=Event.ERROR_OCCURRED, occasioned_by="tool_execution", message=outcome.error)
+        desk.occur(told)
+    before = len(heard)
+    comments = await desk.hooks.after(happened, heard)
+    stopping = [one.spec.label for one in heard[before:] if one.verdict.stop]
+    if stopping:
+        desk.stop_others(call, Refuse(by=stopping[0], reason="", stop=True))
+    return comments
+
+
+def written(call: Call, desk: Desk, line: bytes, comments: Comments, texts: tuple[str, ...], *, result: bool) -> bytes:
+    """The answer with what hooks said; `line` itself where they said nothing. `result`: it holds no error."""
+    if result:
+        delivered = feedback.deliver(line, comments, texts, desk.settings.feedback, desk.tool(call.tool))
+    else:
+        delivered = feedback.deliver_error(line, comments, texts)
+    if delivered.note is not None:
+        desk.say_once(f"{call.tool}: {delivered.note.value}")
+    return delivered.line

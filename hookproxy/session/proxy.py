@@ -1,0 +1,293 @@
+"""Performs what the switchboard decides, with one task for each judged call; what such a call needs is here (law 1)."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Final
+
+import anyio
+import anyio.abc
+from msgspec.structs import replace
+
+from ..audit.log import Audit
+from ..hooks.evaluate import Hooks
+from ..hooks.session_events import Moments, Surroundings
+from ..jsonrpc import raw_json
+from ..model.decision import Refuse
+from ..model.errors import LIMITS, scarcity, what_ended
+from ..model.hooks import Event, Session, Tool
+from ..model.settings import Delivery, Settings
+from ..protocol import actions, calls, feedback, forwarded_lines
+from ..protocol.actions import FromAgent, FromServer
+from ..protocol.calls import Call, Phase
+from ..protocol.elicitations import Elicitations
+from ..protocol.request_state import Seals
+from ..protocol.router import Switchboard
+from ..protocol.tasks import Poll
+from ..transports.channel import Channel
+from .approval import Asking
+from .backpressure import Held
+from .call import intercept
+from .call_context import Ending, occasion_of, refusal
+from .change_event import Changes
+from .coroutine_pool import Clerk, Clerks
+from .elicitation_hooks import Answering
+from .hook_tool_calls import AT_HAND, Errands
+from .mcp_task import Following
+from .relay import Relay
+
+_NOISE_SHOWN: Final = 2000  # bytes of a line that is no JSON: enough to know it by, and no flood
+_HELD: Final = "too many bytes are held for hooks"
+
+Say = Callable[[str], None]
+"""Tells people one line, on standard error. Never blocks."""
+
+
+class Proxy:
+    """One agent and one server, and the calls between them. Without hooks everything passes."""
+
+    def __init__(  # noqa: PLR0913  # its parts, each made elsewhere
+        self,
+        agent: Channel,
+        server: Channel,
+        hooks: Hooks,
+        settings: Settings,
+        session: Session,
+        audit: Audit,
+        say: Say,
+    ) -> None:
+        self.hooks = hooks
+        self.settings = settings
+        self.session = session
+        self.audit = audit
+        self.say = say
+        groups = hooks.groups
+        strict = bool(groups or hooks.has_rules or settings.audit_all_calls)  # the agent's lines must be read
+        elicitations = Elicitations(groups.answers_elicitations) if groups.hears_elicitations else None
+        self.board = Switchboard(self._concerns if strict else None, elicitations, groups.aliases)
+        self.relay = Relay(agent, server, self.board, settings.max_message_bytes, strict, self._perform)
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._clerks: Clerks  # from `open` on
+        self._running: dict[Call, Clerk] = {}
+        self._last_words: dict[Call, bytes] = {}  # what the agent is told of a call whose task we end
+        self._held = Held(settings.max_message_bytes, partial(self.relay.pause_agent, _HELD))
+        self.seals = Seals()
+        self.server_lost = ""
+        """How the server ended, once it has."""
+        self.changes = Changes()
+        self.events = Changes()  # of the run: told apart from the ends of calls, which are many
+        self.passed = Changes()  # lines from the server: told apart, because they are many
+        around = Surroundings(hooks, session, audit, say, self.relay.to_agent, self._spawn, self.changes.tell)
+        self.moments = Moments(around)
+        self.asking = Asking(around, self.board.greeting, settings)
+        self.answering = Answering(around, self.moments, elicitations, settings, self.relay.to_server)
+        self.errands = Errands(session.server, self.board, self.relay.to_server)
+        self._following = Following(self, self.board, self.changes, self.relay.to_agent, self._start)
+        self.follow = self._following.begin
+        self.occur, self.elicited, self.say_once = self.moments.occur, self.moments.elicited, self.moments.say_once
+        self.answer_all, self.silent = self.answering.answer_all, self.moments.silent
+
+    def open(self, tasks: anyio.abc.TaskGroup) -> None:
+        """Calls live in `tasks` from now on."""
+        self._tasks = tasks
+        self._clerks = Clerks(tasks, self._see_through, self._running)
+        self.hooks.begin(tasks, self.moments.report, self.changes.tell, self.errands.call)
+        self.relay.on_passed = self.passed.tell
+
+    def _concerns(self, tool: str) -> bool:
+        """True if hooks are to see calls of this tool; what SessionStart said may wait for any call at all."""
+        if self.settings.audit_all_calls or (self.moments.unsaid and not self.board.greeting.handshake):
+            return True
+        return self.hooks.concern(tool)
+
+    def _perform(self, effect: FromAgent | FromServer, line: bytes) -> None:  # noqa: C901  # one case for each
+        match effect:
+            case actions.StartCall(call):
+                self._start(call)
+            case actions.Answered(call):
+                self._running[call].tell(call)
+            case actions.CancelCall(call, forward):
+                self._cancel(call, line if forward else b"")
+            case actions.Refused(why, id_lexeme, unreadable):
+                self.say(f"refused a message of the agent: {why}")
+                self.relay.to_agent(feedback.refused_frame(id_lexeme, why, unreadable=unreadable))
+            case actions.Opened():
+                self._open_session()
+            case actions.Asked() | actions.Replied() | actions.Withdrawn():
+                self.answering.perform(effect, line)
+            case actions.PersonAnswered():
+                self.asking.answered(effect)
+            case actions.ErrandAnswered():
+                self.errands.answered(effect)
+            case actions.InitializeAnswered():
+                self.moments.introduce(line, self.board.greeting)
+            case actions.ToolsListed():
+                self.relay.to_agent(self._listing(line))
+            case actions.Noise():
+                self.say(f"the server printed what is no JSON: {line[:_NOISE_SHOWN].decode(errors='replace').rstrip()}")
+            case actions.Dropped(why):
+                self.say(f"dropped {why}")
+                if problem := self.audit.note(self.session, f"dropped {why}"):
+                    self.say(f"an audit line cannot be written: {problem}")
+            case _:
+                raise AssertionError(f"{effect} is for the relay")
+
+    def _spawn(self, function: Callable[..., Coroutine[object, object, None]], *arguments: object) -> None:
+        assert self._tasks is not None, "open comes before the first byte"
+        self._tasks.start_soon(function, *arguments)
+
+    def _start(self, call: Call) -> None:
+        self._held.hold(call)
+        self._clerks.begin(call)
+
+    async def _see_through(self, call: Call) -> None:
+        """One call's task. Whatever happens in it ends this call alone, and never lets it pass unjudged."""
+        try:
+            if self.hooks.groups.asks_servers:
+                AT_HAND.set(None if isinstance(call, Poll) else call.meta)
+            await (self._following.see_through(call) if isinstance(call, Poll) else intercept(call, self))
+        except Exception as defect:  # the task's boundary: fail closed, and say so
+            what = what_ended(defect)
+            scarce = f"a call of {call.tool} cannot be seen through: {what}; {LIMITS}"
+            self.say(scarce if scarcity(defect) else "".join(traceback.format_exception(defect)).rstrip())
+            seen = call.sent_id or isinstance(call, Poll) or call.phase in (Phase.FORWARDED, Phase.ANSWERED)
+            self.answer(call, feedback.defect(call.id, what, seen=bool(seen)))
+        finally:
+            del self._running[call]
+            self._following.close(call)
+            self._held.let_go(call)
+            if call in self._last_words:
+                self.answer(call, self._last_words.pop(call))
+            self.changes.tell()
+
+    def _cancel(self, call: Call, notification: bytes) -> None:
+        if not notification:
+            self._running[call].cancel()
+        else:
+            self.relay.to_server(raw_json.one_line(calls.cancellation(notification, call)))
+            if call in self._running:  # not if its task has ended already
+                self._running[call].tell(call)
+        if not isinstance(call, Poll):
+            self.moments.occur(replace(occasion_of(call, self), event=Event.STOP))
+
+    def _open_session(self) -> None:
+        for source in self.hooks.groups.double(self.agent()):
+            self.say(f"{self.agent()} runs the hooks of {source} itself, so that they now run twice for each call")
+        self.moments.begin_session()
+
+    def _listing(self, line: bytes) -> bytes:
+        if self.settings.feedback is Delivery.STRIP_OUTPUT_SCHEMA:
+            line = feedback.without_output_schemas(line, self._concerns)
+        return feedback.without_tools(line, self.hooks.hide) if self.hooks.has_rules else line
+
+    # --- what a call needs (intercept.Desk) ---
+
+    def agent(self) -> str:
+        """As in Desk."""
+        return self.board.greeting.agent
+
+    def tool(self, name: str) -> Tool | None:
+        """As in Desk."""
+        return self.board.tools.get(name)
+
+    async def words(self) -> tuple[str, ...]:
+        """As in Desk."""
+        return await self.moments.words(self.board.greeting.handshake)
+
+    def let_go(self, call: Call) -> None:
+        """As in Desk."""
+        self._held.let_go(call)
+
+    async def forward(self, call: Call, line: bytes) -> bytes | Ending:
+        """As in Desk."""
+        if self.relay.passing:  # what has begun must not end as this call's answer
+            await self.passed.until(lambda: not self.relay.passing)
+        if self.server_lost or self.relay.server.gone:
+            return Ending.LOST
+        if not self.board.release(call):
+            if not call.sent_id:  # no server has it, and its task is cancelled: this is where it ends
+                await anyio.sleep_forever()
+            return Ending.INTERRUPTED
+        self.relay.to_server(line)
+        self._held.let_go(call)
+        await self._running[call].told()
+        if call.phase is Phase.CANCELLED:
+            return Ending.INTERRUPTED
+        return (call.sent_id and forwarded_lines.renamed(call)) or call.answer or Ending.LOST
+
+    def let_pass(self, call: Call, line: bytes) -> bool:
+        """As in Desk."""
+        if self.relay.passing or self.server_lost or self.relay.server.gone:
+            return False
+        if not self.board.release(call, unseen=True):
+            return False
+        self.relay.to_server(line)
+        return True
+
+    def answer(self, call: Call, line: bytes) -> None:
+        """As in Desk."""
+        if self.board.finish(call):
+            self.relay.to_agent(line)
+
+    def stop_others(self, call: Call, refuse: Refuse) -> None:
+        """As in Desk."""
+        for other in self._running:
+            if other.phase is Phase.HELD and other is not call:
+                other.stopped_by = f"{refuse.by} stopped all calls: {refuse.reason}"
+                self.moments.occur(
+                    replace(occasion_of(other, self), event=Event.PERMISSION_DENIED, message=refuse.reason)
+                )
+        self.end_held(lambda other: refusal(other, refuse), but=call)
+
+    def end_held(self, last_words: Callable[[Call], bytes], but: Call | None = None) -> None:
+        """End the hooks of all calls that the server does not know yet; each is told `last_words`."""
+        self._end(last_words, [call for call in self._running if call.phase is Phase.HELD and call is not but])
+
+    def end_all(self, last_words: Callable[[Call], bytes]) -> None:
+        """End the hooks of all calls: what has not been judged by now does not pass."""
+        self._end(last_words, list(self._running))
+
+    def _end(self, last_words: Callable[[Call], bytes], running: Sequence[Call]) -> None:
+        for call in running:
+            self._last_words[call] = last_words(call)
+            call.stop()  # its task may be about to run on, past the hook that it waited for
+            self._running[call].cancel()
+
+    def lose_server(self, how: str) -> None:
+        """The server is gone: calls that it has are lost, and calls that it should have got are."""
+        self.server_lost = how
+        self.answering.end()
+        self.errands.lose()
+        self.end_held(self.lost)
+        for call, clerk in self._running.items():
+            clerk.tell(call)
+        for spelled in self.board.requests.allowed.values():
+            self.relay.to_agent(feedback.server_lost(spelled, how))
+        self._following.lose()
+
+    def lost(self, call: Call) -> bytes:
+        """As in Desk."""
+        return feedback.server_lost(call.id, self.server_lost or "closed its input")
+
+    def repeat(self, call: Call, line: bytes) -> bytes | None:
+        """As in Desk."""
+        if not self.board.repeat(call):
+            return None
+        return raw_json.with_member(line, "id", call.sent_id)
+
+    @property
+    def busy(self) -> bool:
+        """Some judged call, or an answer that hooks may add to, is still under way."""
+        return bool(self._running or self.moments.introducing)
+
+    @property
+    def aside(self) -> bool:
+        """Some hook runs that nobody waits for."""
+        return self.hooks.aside.running > 0 or self.moments.aside > 0
+
+    @property
+    def holding(self) -> bool:
+        """Some call, or a question or its answer, waits for hooks that decide whether it goes on."""
+        return self.answering.holding or any(call.phase is Phase.HELD for call in self._running)

@@ -1,0 +1,162 @@
+"""A desk without agent and server: a call comes to the result that was given for it, and everything is kept."""
+
+from __future__ import annotations
+
+from time import time
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from ..audit.log import Audit, Record
+from ..hooks.evaluate import Hooks
+from ..hooks.session_events import Surroundings
+from ..jsonrpc import raw_json
+from ..model.decision import Refuse
+from ..model.hooks import Event, Occasion, Session, Tool
+from ..model.settings import Settings
+from ..protocol.actions import Elicited
+from ..protocol.calls import Call
+from ..protocol.elicitation_messages import Answer
+from ..protocol.request_state import Seals
+from ..protocol.responses import Members
+from ..protocol.router import Switchboard
+from ..session.approval import Asking
+from ..session.call_context import Ending
+
+if TYPE_CHECKING:
+    import anyio.abc
+
+
+class Kept(Audit):
+    """An audit that writes nothing, and keeps the record of the last call."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(replace(settings, audit_file="", audit_required=False, otel=False))
+        self.record: Record | None = None
+
+    def write(self, record: Record) -> str:
+        """As of Audit."""
+        self.record = record
+        return ""
+
+
+class TrialDesk:
+    """What a call needs of a proxy. `given` is the result that it comes to; None: it ends where it would be forwarded.
+
+    `tasks` ends when all hooks have spoken.
+    """
+
+    def __init__(
+        self,
+        hooks: Hooks,
+        settings: Settings,
+        session: Session,
+        board: Switchboard,
+        tasks: anyio.abc.TaskGroup,
+        given: bytes | None,
+    ) -> None:
+        self.hooks = hooks
+        self.settings = settings
+        self.session = session
+        self.kept = Kept(settings)
+        self.audit: Audit = self.kept
+        self.seals = Seals()
+        around = Surroundings(
+            hooks, session, self.kept, self.say, lambda _line: None, lambda *_task: None, lambda: None
+        )  # for questions that are never asked
+        self.asking = Asking(around, board.greeting, settings)
+        self.answered = b""
+        """The line that the agent gets; empty: it gets none."""
+        self.question = ""
+        """What the person would be asked."""
+        self.remarks: list[str] = []
+        """What people would be told."""
+        self._board = board
+        self._tasks = tasks
+        self._given = given
+
+    def agent(self) -> str:
+        """As in Desk: nobody has said who it is."""
+        return ""
+
+    def tool(self, name: str) -> Tool | None:
+        """As in Desk: nothing has been listed."""
+        return self._board.tools.get(name)
+
+    def silent(self) -> bool:
+        """As in Desk."""
+        return True
+
+    async def words(self) -> tuple[str, ...]:
+        """As in Desk: no session has begun."""
+        return ()
+
+    async def forward(self, call: Call, line: bytes) -> bytes | Ending:
+        """As in Desk."""
+        if self._given is None or not self._board.release(call):
+            return Ending.INTERRUPTED
+        self._board.from_server(answer(call.sent_id or call.id, self._given))
+        return raw_json.with_member(call.answer, "id", call.id) if call.sent_id else call.answer
+
+    def let_pass(self, call: Call, line: bytes) -> bool:
+        """As in Desk: every answer is shown."""
+        return False
+
+    def let_go(self, call: Call) -> None:
+        """As in Desk: nothing waits."""
+
+    def answer(self, call: Call, line: bytes) -> None:
+        """As in Desk."""
+        self.answered = line
+
+    def stop_others(self, call: Call, refuse: Refuse) -> None:
+        """As in Desk: there are no others."""
+        self.remarks.append(f"{refuse.by} would deny all other calls that wait for their hooks, too")
+
+    def repeat(self, call: Call, line: bytes) -> bytes | None:
+        """As in Desk: what it comes to will be the same."""
+        return raw_json.with_member(line, "id", call.sent_id) if self._board.repeat(call) else None
+
+    def follow(self, call: Call, record: Record, occasion: Occasion, texts: tuple[str, ...], line: bytes) -> bytes:
+        """As in Desk: there is no task to follow."""
+        self.remarks.append("the result hands over a task, whose own result hooks would be asked about")
+        return line
+
+    def occur(self, occasion: Occasion) -> None:
+        """As in Desk; `tasks` waits for them."""
+        if occasion.event is Event.NOTIFICATION:
+            self.question = occasion.message
+        self._tasks.start_soon(self._occur, replace(occasion, at=time()))
+
+    async def _occur(self, occasion: Occasion) -> None:
+        try:
+            await self.hooks.at(occasion)
+        except OSError as problem:  # too few descriptors or processes
+            self.say(f"{occasion.event} hooks could not be run: {problem.strerror}")
+
+    def elicited(self, elicited: Elicited, only_told: bool = False) -> None:
+        """As in Desk: questions of a server are not tried."""
+
+    async def answer_all(self, result: Members) -> dict[str, Answer] | None:
+        """As in Desk: questions of a server are not tried."""
+        return None
+
+    def say(self, text: str) -> None:
+        """As in Desk."""
+        self.remarks.append(text)
+
+    def say_once(self, text: str) -> None:
+        """As in Desk."""
+        if text not in self.remarks:
+            self.remarks.append(text)
+
+    def lost(self, call: Call) -> bytes:
+        """As in Desk."""
+        raise AssertionError("there is no server to be lost")
+
+
+def answer(id_lexeme: bytes, result: bytes) -> bytes:
+    """The server's line with this result."""
+    message = {"jsonrpc": "2.0", "id": msgspec.Raw(id_lexeme), "result": msgspec.Raw(result.replace(b"\n", b" "))}
+    return raw_json.one_line(raw_json.encode(message)) + b"\n"

@@ -1,0 +1,139 @@
+"""Why a configured hook had no part in a trial, in a sentence for people without a full stop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from ..dialects.dialect import Group
+from ..model.decision import Proceed, Refuse
+from ..model.hooks import Event, HookSpec, Occasion
+from .observe import Asked
+from .run import AFTER, BESIDE, Trial, Trials
+
+_NOBODY: Final = "nobody wants a person to be asked"
+_ENDED: Final = {
+    Event.PERMISSION_DENIED: "the call was not refused",
+    Event.NOTIFICATION: "no person would be asked",
+    Event.USER_INPUT: "no person would be asked",
+}
+
+
+class Absent(Struct, frozen=True):
+    """A hook that was not run."""
+
+    spec: HookSpec
+    group: Group
+    why: str
+
+
+def absent(configured: Sequence[Group], trials: Trials, trial: Trial, tool: str) -> list[Absent]:
+    """All hooks of the configuration that had no part in a trial of this tool, in their order."""
+    ran = {id(run.spec) for run in trial.seen.runs}
+    return [
+        Absent(spec, group, _why(_Case(spec, tried, trials, trial, tool)))
+        for group, tried in zip(configured, trials.groups, strict=True)
+        for spec in group.hooks
+        if id(spec) not in ran
+    ]
+
+
+class _Case(Struct, frozen=True):
+    spec: HookSpec
+    group: Group
+    """As it was tried: with the hooks for the events of the trial."""
+    trials: Trials
+    trial: Trial
+    tool: str
+
+    @property
+    def asked(self) -> Asked | None:
+        """When its group was asked at its event, the last time."""
+        found = [
+            one for one in self.trial.seen.asked if one.group is self.group and one.occasion.event is self.spec.event
+        ]
+        return found[-1] if found else None
+
+    @property
+    def occasion(self) -> Occasion:
+        """What its matcher is tried on."""
+        by, _ = BESIDE.get(self.spec.event, ("", ""))
+        return Occasion(self.spec.event, self.trials.session, tool=self.tool, occasioned_by=by)
+
+
+def _why(case: _Case) -> str:
+    if case.spec.event not in case.trials.events:
+        return _of_another(case)
+    if case.trial.unreadable:
+        return "the call was refused before any hook was asked"
+    return _not_matching(case) or (_not_run(case, case.asked) if case.asked else _not_asked(case))
+
+
+def _of_another(case: _Case) -> str:
+    """It is for an event that is not tried."""
+    event = case.spec.event
+    if len(case.trials.events) == 1:
+        return f"it is for {event}, and {next(iter(case.trials.events))} alone is tried"
+    if event in AFTER:
+        return f"it is for {event}, and there is no result: give one with --result"
+    if event in BESIDE:
+        return f"it is for {event}, which is no part of this call: try it with --event {event}"
+    return f"it is for {event}, a question of the server to a person, which cannot be tried"
+
+
+def _not_matching(case: _Case) -> str:
+    groups, spec = case.trials.hooks.groups, case.spec
+    names = groups.tried_on(case.group, case.occasion)
+    if not any(map(spec.matches, names)):
+        return f"its matcher {spec.matcher!r} does not match {' or '.join(map(repr, names))}"
+    chosen = [one for each in groups.at(case.occasion) for one in each.hooks]
+    if any(one is spec for one in chosen):
+        return ""
+    same = [one for one in chosen if one.identity == spec.identity and one.dialect == spec.dialect]
+    return f"it is the same hook as {same[0].source}, which runs once" if same else "another hook runs in its place"
+
+
+def _not_run(case: _Case, asked: Asked | None) -> str:
+    """Its group was asked, but not this hook."""
+    spec = case.spec
+    if asked and any(one is spec for one in asked.hooks):
+        return "a hook of its file had refused before, which ends it"
+    if spec.event is Event.PERMISSION_REQUEST and not _is_question(case.trial) and not spec.unasked:
+        return _NOBODY
+    return f"its `if` {spec.only_if!r} leaves this call out"
+
+
+def _not_asked(case: _Case) -> str:
+    """Its moment did not come."""
+    trial, event = case.trial, case.spec.event
+    if not trial.concerned:
+        return "nothing judges the call"
+    if event in AFTER:
+        return _not_after(trial, event)
+    if event in _ENDED:
+        return _ENDED[event]
+    if event is Event.PERMISSION_REQUEST and isinstance(trial.judged, Proceed) and not _is_question(trial):
+        return _NOBODY
+    return f"{_refuser(trial)} had refused the call before"
+
+
+def _not_after(trial: Trial, event: Event) -> str:
+    if not trial.allowed and not trial.seen.after:
+        return "a person would be asked first" if trial.decision == "asked" else "the call was refused before it ran"
+    if not trial.seen.after:
+        return "what the result says is not known yet: the call goes on in further requests"
+    return "the result is an error" if event is Event.POST_TOOL_USE else "the result is no error"
+
+
+def _is_question(trial: Trial) -> bool:
+    """Somebody wanted a person to be asked."""
+    decision = trial.judged
+    return decision is not None and (
+        decision.asked or (isinstance(decision, Proceed) and decision.question is not None)
+    )
+
+
+def _refuser(trial: Trial) -> str:
+    return trial.judged.by if isinstance(trial.judged, Refuse) else "something"

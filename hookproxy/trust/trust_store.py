@@ -1,0 +1,125 @@
+"""The file that remembers what is trusted: hash and text of each file, in the user's state folder, for nobody else."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from msgspec import Struct
+
+from ..model.errors import ConfigError, UserError, look
+
+VERSION: Final = 1
+"""The format's number."""
+
+LONGEST_TEXT: Final = 128 * 1024
+"""Characters of a file's text that are kept, to show later what has changed: guards are shorter."""
+
+_MOST_TEXT: Final = 8 * 1024 * 1024  # characters of all texts: the store is read at each start
+_MODE: Final = 0o700  # of the folder: what is trusted is nobody else's affair
+_OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class Entry(Struct, frozen=True):
+    """A file as it was trusted."""
+
+    sha256: str
+    text: str | None = None
+    """None: it is no text, or too long to be kept."""
+    of: tuple[str, ...] = ()
+    """What it was trusted for: the FILEs given to `hookproxy trust`."""
+    hooks: bool = False
+    """It is a hook file, or one of ours: where it is not read any more, guards are missing."""
+
+
+def read_store(path: str) -> dict[str, Entry]:
+    """What is trusted, by path; nothing where there is no store. Raises ConfigError for one that others may write."""
+    try:
+        opened = os.open(path, _OPEN)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise ConfigError(path, f"cannot be read: {error.strerror}", look(path, error)) from None
+    with os.fdopen(opened, "rb") as file:
+        for place, state in ((path, os.fstat(opened)), (os.path.dirname(path), os.stat(os.path.dirname(path)))):
+            _check(place, state)
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            raise ConfigError(path, "is no regular file", "move it away, and trust again")
+        raw = file.read()
+    import json  # 2 ms, for those who have a store
+
+    try:
+        document = json.loads(raw)
+        return {name: _entry(entry) for name, entry in document["files"].items()}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise ConfigError(path, "is no store of hookproxy", "move it away, and trust again") from None
+
+
+def _check(place: str, state: os.stat_result) -> None:
+    if state.st_uid not in (0, os.geteuid()):
+        raise ConfigError(place, "belongs to somebody else, so that what is trusted is not certain", f"chown {place}")
+    if state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        hint = f"look into it, then chmod go-w {place}"
+        raise ConfigError(place, "is writable by others, so that what is trusted is not certain", hint)
+
+
+def _entry(entry: Mapping[str, object]) -> Entry:
+    digest, text, of = entry["sha256"], entry.get("text"), entry.get("of", [])
+    if not isinstance(digest, str) or not isinstance(text, str | None) or not isinstance(of, list):
+        raise ValueError
+    return Entry(digest, text, tuple(str(one) for one in of), entry.get("hooks") is True)
+
+
+@contextmanager
+def changing(path: str) -> Iterator[dict[str, Entry]]:
+    """The store's entries, written back when the block ends; meanwhile nobody else changes them.
+
+    Raises ConfigError and UserError.
+    """
+    lock = _lock(os.path.dirname(path))
+    try:
+        entries = read_store(path)
+        yield entries
+        _write(path, entries)
+    finally:
+        os.close(lock)
+
+
+def _lock(folder: str) -> int:
+    """The store's folder, made where there is none, open and ours alone."""
+    try:
+        os.makedirs(folder, mode=_MODE, exist_ok=True)
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be used: {error.strerror}", look(folder, error)) from None
+    return lock
+
+
+def _write(path: str, entries: Mapping[str, Entry]) -> None:
+    """The old store, or the new one whole, and readable by nobody else. Raises UserError."""
+    import json
+    import tempfile  # 6 ms, for `hookproxy trust`
+
+    left, files = _MOST_TEXT, {}
+    for name, entry in entries.items():
+        left -= len(entry.text or "")
+        kept = {"text": entry.text} if entry.text is not None and left >= 0 else {}
+        files[name] = {"sha256": entry.sha256, **kept, "of": list(entry.of), "hooks": entry.hooks}
+    document = json.dumps({"v": VERSION, "files": files}, indent=1).encode()
+    new = ""
+    try:
+        fd, new = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".trust")  # 0600
+        with os.fdopen(fd, "wb") as file:
+            file.write(document)
+            file.flush()
+            os.fsync(fd)
+        os.replace(new, path)
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(new)
+        raise UserError(f"{path}: cannot be written: {error.strerror}", look(os.path.dirname(path), error)) from None

@@ -1,0 +1,405 @@
+"""One JSON line per call, one write each, and no call unrecorded where that is required."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from hookproxy.audit.log import Audit, Record
+from hookproxy.audit.view.verify import verify
+from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Session, Statement, Verdict
+from hookproxy.model.settings import Settings
+
+SESSION = Session("session", "files", "/", "/")
+
+
+def record(arguments: bytes = b'{"a":1.0}') -> Record:
+    return Record("session", "files", "write", b'"7"', arguments, agent="Lean 1")
+
+
+def statement(verdict: Verdict, ms: float = 1.25) -> Statement:
+    spec = HookSpec("claude", "hooks.json: 0", Event.PRE_TOOL_USE, "guard", argv=("guard", "-x"))
+    return Statement(spec, HookResult(Ended.EXITED, 2, ms=ms), verdict)
+
+
+def written(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "audit.jsonl"
+
+
+def test_a_record_is_one_line_with_everything_that_is_known(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file)))
+    one = record()
+    one.statements = [
+        statement(Verdict(Permission.DENY, "no", messages=("look",))),
+        statement(Verdict(trouble="crashed"), 2.0),
+        statement(Verdict()),
+    ]
+    one.decision, one.result, one.reason, one.ms = "deny", "refused", "no", 12.3456
+    assert audit.write(one) == ""
+    audit.close()
+    (line,) = written(file)
+    assert line.pop("time").endswith("+00:00")
+    assert line.pop("user")
+    assert (line.pop("host"), line.pop("pid")) == (os.uname().nodename, os.getpid())
+    hooks = line.pop("hooks")
+    assert line == {
+        "v": 1,
+        "session": "session",
+        "server": "files",
+        "tool": "write",
+        "id": "7",
+        "arguments": {"a": 1.0},
+        "changed": [],
+        "decision": "deny",
+        "reason": "no",
+        "result": "refused",
+        "ms": 12.346,
+        "hook_ms": 4.5,
+        "agent": "Lean 1",
+    }
+    assert hooks[0] == {
+        "source": "hooks.json: 0",
+        "event": "PreToolUse",
+        "dialect": "claude",
+        "command": "guard -x",
+        "ended": "exited",
+        "exit": 2,
+        "ms": 1.25,
+        "outcome": "blocking",
+        "verdict": "deny",
+        "reason": "no",
+        "messages": ["look"],
+        "feedback": [],
+    }
+    assert [one["verdict"] for one in hooks] == ["deny", "trouble", "none"]
+    assert hooks[1]["reason"] == "crashed"
+
+
+@pytest.mark.parametrize(
+    ("result", "verdict", "outcome"),
+    [
+        (HookResult(Ended.EXITED), Verdict(), "success"),
+        (HookResult(Ended.EXITED), Verdict(Permission.ASK), "success"),
+        (HookResult(Ended.EXITED, 2), Verdict(Permission.DENY), "blocking"),
+        (HookResult(Ended.EXITED), Verdict(stop=True), "blocking"),
+        (HookResult(Ended.EXITED, 1), Verdict(trouble="exited with status 1"), "non_blocking_error"),
+        (HookResult(Ended.TIMED_OUT), Verdict(trouble="timed out after 1 s"), "cancelled"),
+        (HookResult(Ended.CANCELLED), Verdict(), "cancelled"),
+    ],
+)
+def test_each_hook_has_one_of_four_outcomes(file: Path, result: HookResult, verdict: Verdict, outcome: str) -> None:
+    audit = Audit(Settings(audit_file=str(file)))
+    one = record()
+    one.statements = [replace(statement(verdict), result=result)]
+    audit.write(one)
+    audit.close()
+    (line,) = written(file)
+    assert [hook["outcome"] for hook in line["hooks"]] == [outcome]
+
+
+def test_arguments_stand_in_the_line_as_they_are_spelled(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file)))
+    audit.write(record(b'{"n":1e400,"a":"\\u2028"}'.replace(b"\\u2028", "\u2028".encode())))
+    audit.close()
+    line = file.read_bytes()
+    assert b'"arguments":{"n":1e400,"a":"\\u2028"}' in line
+    assert len(line.decode().splitlines()) == 1
+
+
+def test_what_was_changed_is_told(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file)))
+    one = record()
+    one.final, one.result_changed = b'{ "a" : 2 }', True
+    audit.write(one)
+    audit.close()
+    (line,) = written(file)
+    assert (line["changed"], line["rewritten"]) == (["arguments", "result"], {"a": 2})
+
+
+def test_a_digest_stands_in_place_of_the_arguments_where_that_is_configured(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file), audit_digest=True))
+    one = record()
+    one.final = b'{"a":2}'
+    audit.write(one)
+    audit.close()
+    (line,) = written(file)
+    assert line["arguments_sha256"] == hashlib.sha256(b'{"a":1.0}').hexdigest()
+    assert line["rewritten_sha256"] == hashlib.sha256(b'{"a":2}').hexdigest()
+    assert "arguments" not in line
+    assert "rewritten" not in line
+    assert b"1.0" not in file.read_bytes()
+
+
+def test_the_file_is_its_owners_alone_and_inherited_by_nobody(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file)))
+    assert audit.trouble() == ""
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+    assert not os.get_inheritable(audit._ledger._fd)
+    assert fcntl.fcntl(audit._ledger._fd, fcntl.F_GETFL) & os.O_APPEND
+    audit.close()
+
+
+def test_lines_are_added_to_what_is_there(file: Path) -> None:
+    for _ in range(2):
+        audit = Audit(Settings(audit_file=str(file)))
+        audit.write(record())
+        audit.write(record())
+        audit.close()
+    assert len(written(file)) == 4
+
+
+def test_without_a_file_nothing_happens() -> None:
+    audit = Audit(Settings())
+    assert audit.trouble() == ""
+    assert audit.write(record()) == ""
+    assert audit.note(SESSION, "something") == ""
+    audit.close()
+
+
+def test_a_required_audit_without_a_file_is_trouble() -> None:
+    assert "no audit file" in Audit(Settings(audit_required=True)).trouble()
+
+
+def test_what_belongs_to_no_call_is_a_note(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file)))
+    assert audit.note(SESSION, "dropped an\nanswer") == ""
+    audit.close()
+    (line,) = written(file)
+    assert (line["v"], line["session"], line["server"], line["note"]) == (
+        1,
+        "session",
+        "files",
+        "dropped an\nanswer",
+    )
+
+
+def test_trouble_names_the_file_and_the_reason(tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("")
+    audit = Audit(Settings(audit_file=str(taken / "audit.jsonl")))
+    assert str(taken) in audit.trouble()
+    assert str(taken) in audit.write(record())
+    folder = Audit(Settings(audit_file=str(tmp_path)))
+    assert "Is a directory" in folder.trouble()
+
+
+def test_a_line_that_cannot_be_written_comes_with_the_next_one(tmp_path: Path) -> None:
+    fifo = tmp_path / "audit"
+    os.mkfifo(fifo)
+    audit = Audit(Settings(audit_file=str(fifo)))
+    assert "No such device" in audit.write(record(b'{"a":1}')), "nobody reads"
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    assert audit.write(record(b'{"a":2}')) == ""
+    lines = [json.loads(line) for line in os.read(reader, 65536).splitlines()]
+    assert [line["arguments"] for line in lines] == [{"a": 1}, {"a": 2}]
+    audit.close()
+    os.close(reader)
+
+
+def test_half_a_line_is_followed_by_the_whole_line(tmp_path: Path) -> None:
+    fifo = tmp_path / "audit"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    audit = Audit(Settings(audit_file=str(fifo)))
+    arguments = json.dumps({"a": "x" * 100_000}).encode()
+    assert "space" in audit.write(record(arguments)), "a pipe takes 64 KiB"
+    first = os.read(reader, 1 << 20)
+    assert audit.trouble() in ("", f"{fifo}: No space left on device")
+    second = os.read(reader, 1 << 20)
+    assert second.startswith(b"\n{"), "half a line has an end, and then the whole begins"
+    assert second[1:].startswith(first[:1000])
+    audit.close()
+    os.close(reader)
+
+
+def test_lines_of_two_processes_do_not_mix(file: Path) -> None:
+    audits = [Audit(Settings(audit_file=str(file))) for _ in range(2)]
+    for number in range(20):
+        audits[number % 2].write(record(json.dumps({"n": number, "x": "y" * 5000}).encode()))
+    for audit in audits:
+        audit.close()
+    assert [line["arguments"]["n"] for line in written(file)] == list(range(20))
+
+
+@pytest.mark.parametrize("tool", ["\x00", "\u2028", "\x7f", "\n", "é"])
+def test_no_name_of_a_tool_breaks_a_line(file: Path, tool: str) -> None:
+    audit = Audit(Settings(audit_file=str(file)))
+    one = record()
+    one.tool = tool
+    assert audit.write(one) == ""
+    audit.close()
+    (line,) = written(file)
+    assert line["tool"] == tool
+
+
+def test_an_alias_and_who_refused_are_told_where_there_are_any(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file)))
+    one = record()
+    audit.write(one)
+    one.alias, one.by = "Write", "limits[0]"
+    audit.write(one)
+    audit.close()
+    plain, line = written(file)
+    assert not {"alias", "by"} & plain.keys()
+    assert (line["tool"], line["alias"], line["by"]) == ("write", "Write", "limits[0]")
+
+
+# --- chains, secrets, other accounts ---
+
+
+def test_lines_are_chained_where_that_is_configured(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file), audit_chain=True))
+    for _ in range(3):
+        assert audit.write(record()) == ""
+    audit.close()
+    lines = file.read_bytes().splitlines()
+    assert [line["previous"] for line in written(file)] == ["", *(hashlib.sha256(one).hexdigest() for one in lines[:2])]
+
+
+def test_secrets_are_not_written_wherever_they_stand(file: Path) -> None:
+    audit = Audit(
+        Settings(audit_file=str(file), audit_redact=("s3cret",), audit_redact_keys=("api_key", "session", "tool"))
+    )
+    one = record(b'{"text":"a s3cret","deep":[{"apiKey":{"x":"hidden"}}],"esc":"s\\u0033cret"}'.replace(b"\\\\", b"\\"))
+    verdict = Verdict(Permission.DENY, "s3cret", feedback=("s3cret",), messages=("s3cret",))
+    failed = replace(statement(verdict), result=HookResult(Ended.FAILED, stderr=b"a s3cret"))
+    one.statements = [replace(failed, spec=replace(failed.spec, argv=("curl", "s3cret")))]
+    one.final, one.reason, one.agent = b'{"api-key":7,"n":1e400}', "s3cret", "s3cret"
+    assert audit.write(one) == ""
+    assert audit.note(SESSION, "a s3cret") == ""
+    audit.close()
+    assert b"s3cret" not in file.read_bytes()
+    assert b"hidden" not in file.read_bytes()
+    call, note = written(file)
+    assert call["arguments"]["deep"] == [{"apiKey": "[redacted]"}]
+    assert b'"rewritten":{"api-key":"[redacted]","n":1e400}' in file.read_bytes()
+    assert call["hooks"][0]["command"] == "curl [redacted]"
+    assert (call["session"], call["tool"], note["note"]) == ("session", "write", "a [redacted]")
+
+
+def test_digests_are_of_what_was_sent_also_where_secrets_are_not_written(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file), audit_digest=True, audit_redact=("1",)))
+    audit.write(record())
+    audit.close()
+    assert written(file)[0]["arguments_sha256"] == hashlib.sha256(b'{"a":1.0}').hexdigest()
+
+
+def test_who_holds_the_lock_cannot_let_calls_go_unrecorded_in_silence(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file), audit_chain=True, audit_required=True))
+    assert audit.trouble() == ""
+    with open(f"{file}.lock", "rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert "holds the lock" in audit.trouble()
+        assert "holds the lock" in audit.write(record(b'{"a":1}'))
+    assert audit.write(record(b'{"a":2}')) == "", "it is free again"
+    audit.close()
+    assert [line["arguments"]["a"] for line in written(file)] == [1, 2]
+
+
+def test_what_waits_at_the_end_is_written_then(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file), audit_chain=True))
+    assert audit.trouble() == ""
+    with open(f"{file}.lock", "rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert audit.write(record()) != ""
+    audit.close()
+    assert len(written(file)) == 1
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may rename all")
+def test_a_file_over_its_limit_that_cannot_be_renamed_says_so_once(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file), audit_max_file_bytes=100))
+    audit.write(record())
+    file.parent.chmod(0o500)
+    try:
+        for _ in range(3):
+            assert audit.write(record()) == ""
+    finally:
+        file.parent.chmod(0o700)
+        audit.close()
+    assert [line.get("note", "")[:24] for line in written(file)] == ["", "", "the file is over its lim", "", ""]
+
+
+def test_each_account_writes_its_own_file(tmp_path: Path) -> None:
+    audit = Audit(Settings(audit_file=f"{tmp_path}/{{user}}/audit.jsonl"))
+    assert audit.write(record()) == ""
+    audit.close()
+    (line,) = written(Path(audit.path))
+    assert Path(audit.path) == tmp_path / line["user"] / "audit.jsonl"
+    (tmp_path / "other").symlink_to("elsewhere")
+    linked = tmp_path / f"{line['user']}.jsonl"
+    linked.symlink_to(tmp_path / "target")
+    audit = Audit(Settings(audit_file=f"{tmp_path}/"))
+    assert "symbolic links" in audit.write(record())
+    audit.close()
+    assert not (tmp_path / "target").exists()
+
+
+AS_OTHER: str = """
+import os, sys
+from hookproxy import chains, ledger
+from hookproxy.audit import Audit, Record
+from hookproxy.settings import Settings
+path, uid = sys.argv[1], int(sys.argv[2])
+chains.line_hash(b"")
+os.setgroups([54321])
+os.setgid(uid)
+os.setuid(uid)
+os.umask(0o077)
+audit = Audit(Settings(audit_file=path, audit_shared=True, audit_chain=True, audit_max_file_bytes=1500))
+for _ in range(3):
+    if problem := audit.write(Record("session", "files", "write", b"7", b"{}")):
+        sys.exit(problem)
+"""
+"""All that it imports is there before it becomes another account, which may not read where we lie."""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become others")
+def test_several_accounts_write_one_chained_file() -> None:
+    folder = Path(tempfile.mkdtemp())  # the folder of a test is closed to others
+    try:
+        os.chown(folder, 0, 54321)
+        folder.chmod(0o2770)
+        path = folder / "audit.jsonl"
+        for uid in (0, 12345, 12346, 12345):
+            subprocess.run([sys.executable, "-c", AS_OTHER, str(path), str(uid)], check=True, timeout=30)
+        files = [*sorted(folder.glob("audit.jsonl.[0-9]")), path]
+        lines = [line for one in files for line in written(one)]
+        assert [line["user"] for line in lines] == ["root"] * 3 + ["12345"] * 3 + ["12346"] * 3 + ["12345"] * 3
+        assert {one.stat().st_mode & 0o777 for one in folder.iterdir()} == {0o660}
+        assert {one.stat().st_gid for one in folder.iterdir()} == {54321}
+        assert [one.broken for one in verify(str(path))] == [None] * len(files)
+        assert len(files) > 1
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_arguments_too_large_for_readers_stand_as_a_digest(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hookproxy.audit._LONGEST", 20)  # else a test of 144 MiB
+    audit = Audit(Settings(audit_file=str(file), audit_chain=True))
+    small, large = record(b'{"a":1}'), record(b'{"a":1}')
+    small.final, large.final = b'{"a":2}', b'{"a":"longer by far"}'
+    assert (audit.write(small), audit.write(large)) == ("", "")
+    audit.close()
+    whole, short = written(file)
+    assert (whole["arguments"], whole["rewritten"]) == ({"a": 1}, {"a": 2})
+    assert short["arguments_sha256"] == hashlib.sha256(b'{"a":1}').hexdigest()
+    assert short["rewritten_sha256"] == hashlib.sha256(large.final).hexdigest()
+    assert {"arguments", "rewritten"}.isdisjoint(short)

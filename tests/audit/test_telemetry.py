@@ -1,0 +1,375 @@
+"""Spans and metrics reach a collector over OTLP/HTTP, hooks go on with the agent's trace, and no call waits."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+
+from hookproxy.audit.log import Audit, Record
+from hookproxy.audit.telemetry import FLUSH
+from hookproxy.config.load import load
+from hookproxy.model.errors import ConfigError
+from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Statement, Verdict
+from hookproxy.model.settings import Settings
+from hookproxy.protocol.calls import Call
+from hookproxy.protocol.responses import Said
+
+TRACE: Final = "4bf92f3577b34da6a3ce929d0e0e4736"
+PARENT: Final = f"00-{TRACE}-00f067aa0ba902b7-01"
+SERVER: Final = Path(__file__).parent / "docs" / "tiny_server.py"
+PATIENCE: Final = 30  # seconds until a test gives up on what should come at once
+
+
+class Receiver:
+    """A collector: what it was sent, decoded."""
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self.resource: dict[str, Any] = {}
+        self.metrics: dict[str, list[Any]] = {}
+        self.paths: set[str] = set()
+        received = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if self.headers.get("Content-Encoding") == "gzip":
+                    body = gzip.decompress(body)
+                received.take(self.path, body)
+                self.send_response(200)
+                self.send_header("Content-Type", "application/x-protobuf")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, format: str, *arguments: object) -> None:
+                """Nobody wants to know."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.endpoint = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def take(self, path: str, body: bytes) -> None:
+        self.paths.add(path)
+        if path.endswith("/v1/traces"):
+            for of in ExportTraceServiceRequest.FromString(body).resource_spans:
+                self.resource = attributes(of.resource.attributes)
+                self.spans += [span for scope in of.scope_spans for span in scope.spans]
+        else:
+            for about in ExportMetricsServiceRequest.FromString(body).resource_metrics:
+                for metric in (each for scope in about.scope_metrics for each in scope.metrics):
+                    self.metrics.setdefault(metric.name, []).extend(metric.histogram.data_points)
+
+
+def attributes(pairs: Any) -> dict[str, Any]:  # noqa: ANN401  # a protobuf container
+    return {pair.key: value_of(pair) for pair in pairs}
+
+
+def value_of(pair: KeyValue) -> Any:  # noqa: ANN401  # whichever of its members is set
+    return getattr(pair.value, pair.value.WhichOneof("value") or "string_value")
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    one = Receiver()
+    thread = threading.Thread(target=one.server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield one
+    one.server.shutdown()
+    thread.join()
+    one.server.server_close()
+
+
+def call(meta: dict[str, object] | None = None, tool: str = "write", id_: bytes = b"7") -> Call:
+    raw = {name: msgspec.Raw(json.dumps(value).encode()) for name, value in (meta or {}).items()}
+    return Call(b"7", id_, b"", tool, b"{}", raw, False, False)
+
+
+def record(tool: str = "write", result: str = "ok", decision: str = "allow", id_: bytes = b"7") -> Record:
+    return Record("session", "files", tool, id_, b"{}", agent="Lean 1", result=result, decision=decision, ms=20.0)
+
+
+@contextmanager
+def collected(endpoint: str) -> Iterator[Audit]:
+    before = set(threading.enumerate())
+    audit = Audit(Settings(otel=True, otel_endpoint=endpoint))
+    try:
+        yield audit
+    finally:
+        audit.close()
+        for one in set(threading.enumerate()) - before:  # else it would work on beside the tests that follow
+            one.join(PATIENCE)
+
+
+def test_a_span_says_what_the_conventions_want(receiver: Receiver) -> None:
+    spec = HookSpec("claude", "hooks.json: 0", Event.PRE_TOOL_USE, "guard.sh", argv=("guard.sh",))
+    with collected(receiver.endpoint) as audit:
+        one = record()
+        assert dict(audit.begin(one, call({"traceparent": PARENT, "tracestate": "rojo=1"})))["TRACESTATE"] == "rojo=1"
+        one.statements = [Statement(spec, HookResult(Ended.EXITED, ms=3.0), Verdict(Permission.ALLOW))]
+        audit.write(one)
+    assert receiver.paths == {"/v1/traces", "/v1/metrics"}
+    (span,) = receiver.spans
+    assert span.name == "tools/call write"
+    assert span.kind == Span.SPAN_KIND_SERVER
+    assert (span.trace_id.hex(), span.parent_span_id.hex()) == (TRACE, "00f067aa0ba902b7")
+    assert span.status.code == Status.STATUS_CODE_UNSET
+    assert attributes(span.attributes) == {
+        "mcp.method.name": "tools/call",
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "write",
+        "network.transport": "pipe",
+        "jsonrpc.request.id": "7",
+        "mcp.session.id": "session",
+        "hookproxy.server": "files",
+        "hookproxy.agent": "Lean 1",
+        "hookproxy.decision": "allow",
+        "hookproxy.result": "ok",
+    }
+    (event,) = span.events
+    assert attributes(event.attributes) == {
+        "hookproxy.hook": "guard.sh",
+        "hookproxy.event": "PreToolUse",
+        "hookproxy.verdict": "allow",
+        "hookproxy.ms": 3.0,
+    }
+    assert receiver.resource["service.name"] == "hookproxy"
+    assert {"host.name", "user.name", "process.pid", "service.version"} <= receiver.resource.keys()
+
+
+def test_metrics_count_calls_and_runs_of_hooks(receiver: Receiver) -> None:
+    spec = HookSpec("claude", "hooks.json: 0", Event.PRE_TOOL_USE, "guard.sh", argv=("guard.sh",))
+    with collected(receiver.endpoint) as audit:
+        for decision, result in (("allow", "ok"), ("allow", "ok"), ("deny", "refused")):
+            one = record(decision=decision, result=result)
+            audit.begin(one, call())
+            one.statements = [Statement(spec, HookResult(Ended.EXITED, ms=3.0), Verdict())]
+            audit.write(one)
+    points = receiver.metrics["mcp.server.operation.duration"]
+    counts = {attributes(point.attributes)["hookproxy.decision"]: point.count for point in points}
+    assert counts == {"allow": 2, "deny": 1}
+    assert points[0].explicit_bounds[0] == 0.01
+    assert points[0].sum == pytest.approx(0.04)
+    (runs,) = receiver.metrics["hookproxy.hook.duration"]
+    assert (runs.count, runs.sum) == (3, pytest.approx(0.009))
+
+
+@pytest.mark.parametrize(
+    ("result", "error", "expected"),
+    [
+        ("ok", None, {}),
+        ("pending", None, {}),
+        ("refused", None, {"error.type": "refused"}),
+        ("cancelled", None, {"error.type": "cancelled"}),
+        ("lost", None, {"error.type": "lost"}),
+        ("error", None, {"error.type": "tool_error"}),
+        ("error", b'{"code":-32602,"message":"no"}', {"error.type": "-32602", "rpc.response.status_code": "-32602"}),
+        ("error", b'{"code":"x"}', {"error.type": "_OTHER", "rpc.response.status_code": "_OTHER"}),
+        ("error", b"7", {"error.type": "_OTHER", "rpc.response.status_code": "_OTHER"}),
+    ],
+)
+def test_a_failure_has_a_type(receiver: Receiver, result: str, error: bytes | None, expected: dict[str, str]) -> None:
+    with collected(receiver.endpoint) as audit:
+        one, of = record(result=result), call()
+        audit.begin(one, of)
+        of.said = Said(error=msgspec.Raw(error)) if error else Said(result={})
+        audit.write(one)
+    (span,) = receiver.spans
+    found = attributes(span.attributes)
+    assert {name: found[name] for name in found if name.startswith(("error", "rpc"))} == expected
+    assert span.status.code == (Status.STATUS_CODE_ERROR if expected else Status.STATUS_CODE_UNSET)
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {},
+        {"traceparent": 7},
+        {"traceparent": ["x"]},
+        {"traceparent": "nonsense"},
+        {"traceparent": f"{PARENT}\n"},
+        {"traceparent": f"00-{'0' * 32}-00f067aa0ba902b7-01"},
+        {"traceparent": PARENT[:-3] + "-zz", "tracestate": "\0"},
+        {"tracestate": "a=b"},
+        {"traceparent": PARENT, "tracestate": "a=\x1b[2J\0,b"},
+        {"traceparent": PARENT, "tracestate": {"a": "b"}},
+        {"traceparent": "x" * 100_000, "tracestate": "y" * 100_000},
+        {"traceparent": PARENT, "tracestate": ",".join(f"k{number}={'v' * 200}" for number in range(31))},
+    ],
+)
+def test_whatever_the_agent_says_hooks_get_a_trace_that_can_be_one(receiver: Receiver, meta: dict[str, object]) -> None:
+    with collected(receiver.endpoint) as audit:
+        one = record()
+        env = dict(audit.begin(one, call(meta)))
+        audit.write(one)
+    version, trace_id, span_id, flags = env["TRACEPARENT"].split("-")
+    assert (version, len(trace_id), len(span_id)) == ("00", 32, 16)
+    assert flags in ("01", "03"), "sampled, and perhaps random"
+    assert env["TRACESTATE"].isprintable()
+    assert len(env["TRACESTATE"]) <= 512
+    (span,) = receiver.spans
+    assert (span.trace_id.hex(), span.span_id.hex()) == (trace_id, span_id)
+
+
+def test_what_the_agent_does_not_sample_is_not_sent(receiver: Receiver) -> None:
+    with collected(receiver.endpoint) as audit:
+        one = record()
+        env = dict(audit.begin(one, call({"traceparent": PARENT[:-1] + "0"})))
+        audit.write(one)
+    assert env["TRACEPARENT"].startswith(f"00-{TRACE}-")
+    assert env["TRACEPARENT"].endswith("-00")
+    assert receiver.spans == []
+
+
+def test_names_that_an_agent_makes_up_do_not_make_a_series_each(receiver: Receiver) -> None:
+    with collected(receiver.endpoint) as audit:
+        for number in range(300):
+            one = record(f"{number}{'x' * 1000}")
+            audit.begin(one, call())
+            audit.write(one)
+    points = receiver.metrics["mcp.server.operation.duration"]
+    names = {attributes(point.attributes)["gen_ai.tool.name"] for point in points}
+    assert len(names) == 201
+    assert "_OTHER" in names
+    assert max(map(len, names)) == 256
+
+
+def times_with_a_deaf_collector() -> None:
+    """Print the seconds that 5000 calls take, and then the end, where the collector does not answer."""
+    with socket.create_server(("127.0.0.1", 0), backlog=1) as deaf:
+        audit = Audit(Settings(otel=True, otel_endpoint=f"http://127.0.0.1:{deaf.getsockname()[1]}"))
+        begun = time.monotonic()
+        for _ in range(5000):  # more than are kept
+            one = record()
+            audit.begin(one, call())
+            audit.write(one)
+        written = time.monotonic()
+        audit.close()
+        closed = time.monotonic()
+    sys.stdout.write(json.dumps([written - begun, closed - written]))
+
+
+def test_no_call_waits_for_a_collector_that_does_not_answer() -> None:
+    script = "from tests.audit.test_telemetry import times_with_a_deaf_collector; times_with_a_deaf_collector()"
+    command = [sys.executable, "-c", script]  # here its threads would try again, at random, beside other tests
+    ended = subprocess.run(command, cwd=SERVER.parents[2], capture_output=True, timeout=2 * PATIENCE)
+    calls, end = json.loads(ended.stdout)
+    assert calls < 20, "5000 calls"
+    assert end < FLUSH + 3
+
+
+# --- a real run ---
+
+
+REST: Final = """
+        [audit]
+        file = "audit.jsonl"
+        [[hooks.PostToolUse]]
+        command = 'printf "%s %s\\n" "$TRACEPARENT" "$TRACESTATE" >> seen'
+        """
+
+
+def run(folder: Path, endpoint: str, *lines: dict[str, object], rest: str = REST) -> subprocess.CompletedProcess[bytes]:
+    (folder / "hookproxy.toml").write_text(
+        f"""
+        [otel]
+        enabled = true
+        endpoint = "{endpoint}/"
+        [[hooks.PreToolUse]]
+        command = 'printf "%s %s\\n" "$TRACEPARENT" "$TRACESTATE" >> seen; case "$(cat)" in *secret*) exit 2;; esac'
+        {rest}
+        """
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "hookproxy",
+        "run",
+        "--config",
+        str(folder / "hookproxy.toml"),
+        "--",
+        sys.executable,
+    ]
+    sent = b"".join(json.dumps({"jsonrpc": "2.0", **line}).encode() + b"\n" for line in lines)
+    return subprocess.run([*command, str(SERVER)], input=sent, capture_output=True, timeout=PATIENCE, cwd=folder)
+
+
+def tool_call(number: int, text: str, **meta: str) -> dict[str, object]:
+    params = {"name": "echo", "arguments": {"text": text}, "_meta": meta}
+    return {"id": number, "method": "tools/call", "params": params}
+
+
+def test_hooks_go_on_with_the_agents_trace(tmp_path: Path, receiver: Receiver) -> None:
+    done = run(
+        tmp_path,
+        receiver.endpoint,
+        tool_call(1, "fine", traceparent=PARENT, tracestate="rojo=1"),
+        tool_call(2, "secret"),
+    )
+    answers = {answer["id"]: answer["result"] for answer in map(json.loads, done.stdout.splitlines())}
+    assert answers[1]["content"][0]["text"] == '{"text": "fine"}'
+    assert answers[2]["isError"]
+    spans = {attributes(span.attributes)["jsonrpc.request.id"]: span for span in receiver.spans}
+    assert spans.keys() == {"1", "2"}
+    assert spans["1"].trace_id.hex() == TRACE
+    assert attributes(spans["2"].attributes)["error.type"] == "refused"
+    assert spans["2"].parent_span_id == b""
+    seen = (tmp_path / "seen").read_text().splitlines()
+    sampled = sorted(line.replace("-03 ", "-01 ") for line in seen)  # 03: at random, besides
+    first = f"00-{TRACE}-{spans['1'].span_id.hex()}-01 rojo=1"
+    second = f"00-{spans['2'].trace_id.hex()}-{spans['2'].span_id.hex()}-01 "
+    assert sampled == sorted([first, first, second])
+    assert len((tmp_path / "audit.jsonl").read_bytes().splitlines()) == 2
+
+
+def test_a_collector_that_is_not_there_harms_no_call(tmp_path: Path) -> None:
+    done = run(tmp_path, "http://127.0.0.1:9", tool_call(1, "fine"))
+    (answer,) = map(json.loads, done.stdout.splitlines())
+    assert answer["result"]["content"][0]["text"] == '{"text": "fine"}'
+    assert done.returncode == 0
+
+
+def test_nothing_of_it_is_imported_unless_it_is_configured(tmp_path: Path) -> None:
+    look = (
+        "import sys; from hookproxy.audit import Audit; from hookproxy.settings import Settings;"
+        f"Audit(Settings(audit_file={str(tmp_path / 'a')!r})).trouble();"
+        "print([name for name in sys.modules if 'opentelemetry' in name or name in ('hookproxy.redaction', 'rich')])"
+    )
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, encoding="utf-8", timeout=PATIENCE)
+    assert done.stdout == "[]\n"
+
+
+def test_what_is_wanted_and_not_installed_stops_start_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "hookproxy.toml"
+    file.write_text("[otel]\nenabled = true\n")
+    assert load(str(file), [], None, {}, str(tmp_path)).settings.otel
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk", None)
+    with pytest.raises(ConfigError) as raised:
+        load(str(file), [], None, {}, str(tmp_path))
+    assert raised.value.message == f"{file}: otel.enabled: opentelemetry.sdk is not installed"
+    assert "pip install 'hookproxy[otel]'" in raised.value.hint
+    file.write_text('[otel]\nendpoint = "localhost:4318"\n')
+    with pytest.raises(ConfigError, match=r"otel\.endpoint"):
+        load(str(file), [], None, {}, str(tmp_path))
+
+
+def test_a_call_that_succeeded_is_told_so_where_nobody_else_wants_to_know(tmp_path: Path, receiver: Receiver) -> None:
+    run(tmp_path, receiver.endpoint, tool_call(1, "fine"), rest="")
+    (span,) = receiver.spans
+    told = attributes(span.attributes)
+    assert (told["hookproxy.result"], told.get("error.type")) == ("ok", None)

@@ -1,0 +1,24 @@
+"""The document of `check --json`, where something is managed; the rest of it is in the tests of the verb."""
+
+from __future__ import annotations
+
+import json
+
+from hookproxy.checks import as_json
+from hookproxy.checks.report import Report
+from hookproxy.model.settings import OnAsk, Settings
+from hookproxy.trust.sources import Managed
+
+
+def test_what_is_managed_is_told_with_its_places() -> None:
+    settings = Settings(on_ask=OnAsk.DENY, managed=Settings(deny=("x",)))
+    managed = Managed(("/etc/hookproxy/managed.toml",), {"on_ask": "/etc/hookproxy/managed.toml: on_ask"})
+    read = json.loads(as_json.text(Report(settings, (), (), (), managed)))
+    assert read["managed"] == {
+        "files": ["/etc/hookproxy/managed.toml"],
+        "settings": {"on_ask": "/etc/hookproxy/managed.toml: on_ask"},
+        "only": False,
+    }
+    assert read["settings"]["managed"]["deny"] == ["x"]
+    assert read["settings"]["managed"]["managed"] is None
+    assert json.loads(as_json.text(Report(Settings(), (), (), ())))["managed"] is None

@@ -1,0 +1,217 @@
+"""What follows a hook's failure, and which matchers, rules and timeouts cannot be meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import pytest
+from msgspec.structs import replace
+
+from hookproxy.checks.effective_settings import is_awaited, never_matching, never_meant, odd_timeout, on_failure
+from hookproxy.checks.report import Hook, OnFailure
+from hookproxy.dialects.dialect import Group
+from hookproxy.dialects.own.hook_file import OWN
+from hookproxy.dialects.registry import DIALECTS
+from hookproxy.model.aliases import Alias
+from hookproxy.model.decision import Refuse
+from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Statement, Verdict
+from hookproxy.model.settings import OnTrouble, Settings, ToolNames
+from hookproxy.policy import decide, matchers
+
+SPEC: Final = HookSpec(dialect="claude", source="x", event=Event.PRE_TOOL_USE, label="x", shell="true", timeout=5)
+CLAUDE: Final = Group(DIALECTS["claude"], "x", (SPEC,), ToolNames.MCP)
+BARE: Final = replace(CLAUDE, tool_names=ToolNames.BARE)
+OURS: Final = Group(OWN, "x", (SPEC,), ToolNames.BARE, match_all_names=True)
+
+ALLOW, DENY, DIALECT = OnTrouble.ALLOW, OnTrouble.DENY, OnTrouble.DIALECT
+
+
+def hook(spec: HookSpec = SPEC, group: Group = CLAUDE, rule: OnTrouble = DIALECT) -> Hook:
+    return Hook(spec, group, Settings(on_trouble=rule), {})
+
+
+def matched(matcher: str, group: Group = CLAUDE, event: Event = Event.PRE_TOOL_USE) -> list[str]:
+    """What is said about a matcher of Claude Code's kind."""
+    spec = replace(SPEC, matcher=matcher, matches=matchers.claude(matcher), event=event)
+    return list(never_matching(hook(spec, group)))
+
+
+def matched_as(matches: Callable[[str], bool], matcher: str, group: Group) -> list[str]:
+    return list(never_matching(hook(replace(SPEC, matcher=matcher, matches=matches), group)))
+
+
+@pytest.mark.parametrize("event", [Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST])
+@pytest.mark.parametrize(("fails_closed", "wanted"), [(False, OnFailure.CONTINUE), (True, OnFailure.BLOCK)])
+def test_before_a_call_a_failure_blocks_where_the_hook_fails_closed(
+    event: Event, fails_closed: bool, wanted: OnFailure
+) -> None:
+    spec = replace(SPEC, event=event, fails_closed=fails_closed)
+    assert on_failure(hook(spec)) is wanted
+    assert on_failure(hook(spec, rule=DENY)) is OnFailure.BLOCK
+    assert on_failure(hook(spec, rule=ALLOW)) is OnFailure.CONTINUE
+
+
+@pytest.mark.parametrize("event", [Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE])
+@pytest.mark.parametrize(
+    ("fails_closed", "withholds", "wanted"),
+    [
+        (False, False, OnFailure.CONTINUE),
+        (True, False, OnFailure.TELL),
+        (False, True, OnFailure.WITHHOLD),
+        (True, True, OnFailure.WITHHOLD),
+    ],
+)
+def test_after_a_call_a_failure_may_withhold_the_result(
+    event: Event, fails_closed: bool, withholds: bool, wanted: OnFailure
+) -> None:
+    spec = replace(SPEC, event=event, fails_closed=fails_closed, withholds=withholds)
+    assert on_failure(hook(spec)) is wanted
+    assert on_failure(hook(spec, rule=DENY)) is OnFailure.WITHHOLD
+    assert on_failure(hook(spec, rule=ALLOW)) is OnFailure.CONTINUE
+
+
+def test_the_hooks_own_choice_goes_before_its_files_and_that_before_the_configurations() -> None:
+    spec, group = replace(SPEC, on_trouble=ALLOW), replace(CLAUDE, on_trouble=DENY)
+    assert on_failure(hook(SPEC, group, ALLOW)) is OnFailure.BLOCK
+    assert on_failure(hook(spec, group, DENY)) is OnFailure.CONTINUE
+
+
+@pytest.mark.parametrize("event", [Event.SESSION_START, Event.SESSION_END, Event.PERMISSION_DENIED])
+def test_elsewhere_a_failure_changes_nothing(event: Event) -> None:
+    assert on_failure(hook(replace(SPEC, event=event, fails_closed=True), rule=DENY)) is OnFailure.CONTINUE
+
+
+def test_where_nobody_waits_a_failure_changes_nothing() -> None:
+    assert on_failure(hook(replace(SPEC, background=True, fails_closed=True), rule=DENY)) is OnFailure.CONTINUE
+
+
+def test_hooks_in_the_background_and_of_what_has_happened_already_are_not_awaited() -> None:
+    awaited = {event for event in Event if is_awaited(hook(replace(SPEC, event=event)))}
+    assert {event.value for event in awaited} == {
+        "PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "SessionStart", "SessionEnd",
+        "Elicitation", "ElicitationResult",
+    }  # fmt: skip
+    assert not any(is_awaited(hook(replace(SPEC, event=event, background=True))) for event in Event)
+
+
+@pytest.mark.parametrize("rule", list(OnTrouble))
+@pytest.mark.parametrize("group_rule", [None, *OnTrouble])
+@pytest.mark.parametrize("own_rule", [None, *OnTrouble])
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("withholds", [False, True])
+def test_what_is_told_is_what_the_policy_does(
+    rule: OnTrouble, group_rule: OnTrouble | None, own_rule: OnTrouble | None, closed: bool, withholds: bool
+) -> None:
+    spec = replace(SPEC, on_trouble=own_rule, fails_closed=closed, withholds=withholds)
+    group = replace(CLAUDE, on_trouble=group_rule)
+    after = replace(spec, event=Event.POST_TOOL_USE)
+
+    def failed(one: HookSpec) -> Sequence[Statement]:
+        return [Statement(one, HookResult(Ended.EXITED, 1), Verdict(trouble="it crashed"))]
+
+    decided = decide.decide(failed(spec), Settings(rule), group_rule)
+    assert isinstance(decided, Refuse) == (on_failure(hook(spec, group, rule)) is OnFailure.BLOCK)
+    comments = decide.comments(failed(after), Settings(rule), group_rule)
+    told = on_failure(hook(after, group, rule))
+    assert (bool(comments.withheld), bool(comments.noted)) == (told is OnFailure.WITHHOLD, told is OnFailure.TELL)
+
+
+@pytest.mark.parametrize("group", [CLAUDE, BARE, OURS], ids=["mcp", "bare", "own"])
+def test_a_server_is_no_tool(group: Group) -> None:
+    assert matched("mcp__memory", group) == [
+        "matcher 'mcp__memory' never matches mcp__memory's tools: write mcp__memory__.*"
+    ]
+    assert len(matched("mcp__a|Bash,mcp__b", group)) == 2
+    assert matched("mcp__memory__.*", OURS) == []
+
+
+def test_a_matcher_that_takes_a_server_for_its_tools_is_left_alone() -> None:
+    assert matched_as(lambda name: name.startswith("mcp__memory"), "mcp__memory", CLAUDE) == []
+
+
+@pytest.mark.parametrize("matcher", ["Bash", "Edit|Write", "Bash, Edit"])
+def test_a_bare_name_matches_no_composed_one(matcher: str) -> None:
+    text = f'matcher {matcher!r} never matches: hooks of this file see mcp__SERVER__TOOL, unless tool_names is "bare"'
+    assert matched(matcher) == [text]
+    assert matched(matcher, BARE) == matched(matcher, OURS) == []
+
+
+@pytest.mark.parametrize("matcher", ["mcp__git__commit", "^mcp__git__.*", "mcp__a__b|mcp__c__.*"])
+def test_a_composed_name_matches_no_bare_one(matcher: str) -> None:
+    assert matched(matcher, BARE) == [f"matcher {matcher!r} never matches: hooks of this file see TOOL alone"]
+    assert matched(matcher) == matched(matcher, OURS) == []
+
+
+@pytest.mark.parametrize("matcher", ["", "*", ".*", "Bash|mcp__git__commit", "Notebook.*", "git_commit$", "mcp__.*|.*"])
+def test_a_matcher_that_may_match_is_left_alone(matcher: str) -> None:
+    assert matched(matcher) == matched(matcher, BARE) == matched(matcher, OURS) == []
+
+
+def test_a_search_within_the_name_is_left_alone() -> None:
+    assert matched_as(lambda name: "Bash" in name, "Bash", CLAUDE) == []
+    assert matched_as(lambda name: True, "mcp__git__commit", BARE) == []
+
+
+def test_matchers_of_sessions_are_not_tried_on_tools() -> None:
+    assert matched("startup", event=Event.SESSION_START) == []
+    assert matched("mcp__memory", event=Event.SESSION_END) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "group", "text"),
+    [
+        ("Bash(git *)", CLAUDE, 'hooks of this file see mcp__SERVER__TOOL, unless tool_names is "bare"'),
+        ("Bash", CLAUDE, 'hooks of this file see mcp__SERVER__TOOL, unless tool_names is "bare"'),
+        ("mcp__git__commit(x)", BARE, "hooks of this file see TOOL alone"),
+        ("mcp__git__commit(x)", OURS, "hooks of this file see TOOL alone"),
+    ],
+)
+def test_a_rule_about_a_tool_of_another_spelling_never_holds(rule: str, group: Group, text: str) -> None:
+    assert list(never_meant(hook(replace(SPEC, only_if=rule), group))) == [f"`if` {rule!r} never holds: {text}"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "group"),
+    [("", CLAUDE), ("mcp__git", CLAUDE), ("mcp__git__commit(x)", CLAUDE), ("*(x)", CLAUDE), ("commit(x)", BARE)],
+)
+def test_a_rule_that_may_hold_is_left_alone(rule: str, group: Group) -> None:
+    assert list(never_meant(hook(replace(SPEC, only_if=rule), group))) == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.05, "a timeout of 0.05 seconds is too short for a program to answer: is the unit another one?"),
+        (5000, "a timeout of 5000 seconds is longer than agents wait for a call: are milliseconds meant?"),
+        (1000, "a timeout of 1000 seconds is longer than agents wait for a call: are milliseconds meant?"),
+    ],
+)
+def test_a_timeout_in_another_unit_is_told(seconds: float, text: str) -> None:
+    assert list(odd_timeout(hook(replace(SPEC, timeout=seconds)))) == [text]
+
+
+@pytest.mark.parametrize("seconds", [0.1, 1.5, 60, 600, 999])
+def test_an_ordinary_timeout_is_left_alone(seconds: float) -> None:
+    assert list(odd_timeout(hook(replace(SPEC, timeout=seconds)))) == []
+
+
+def test_a_long_timeout_where_nobody_waits_or_that_nobody_wrote_is_left_alone() -> None:
+    long = replace(SPEC, timeout=7200)
+    assert list(odd_timeout(hook(replace(long, background=True)))) == []
+    group = replace(CLAUDE, dialect=replace(CLAUDE.dialect, default_timeout=7200))
+    assert list(odd_timeout(hook(long, group))) == []
+
+
+def test_a_matcher_and_a_rule_that_name_an_alias_are_left_alone() -> None:
+    aliased = Settings(aliases=(Alias("run", "Bash"), Alias("quiet", "", {"path": "p"})))
+    for matcher, rule, group in (
+        ("Bash|Edit", "Bash(rm *)", CLAUDE),
+        ("^Bash$", "Bash", CLAUDE),
+        ("Bash", "Bash", BARE),
+    ):
+        spec = replace(SPEC, matcher=matcher, matches=matchers.claude(matcher), only_if=rule)
+        one = Hook(spec, group, aliased, {})
+        assert [*never_matching(one), *never_meant(one)] == []
+        if group is CLAUDE and matcher != "^Bash$":
+            assert len([*never_matching(hook(spec, group)), *never_meant(hook(spec, group))]) == 2

@@ -1,0 +1,103 @@
+"""Start-up's notes get their line, and are told about the hook that they mean."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hookproxy.checks.report import Finding
+from hookproxy.checks.startup_notes import Files, concerns, event_of, finding
+
+TEXT = """{
+ "hooks": {
+  "PreToolUse": [
+   {"hooks": [{}]}],
+  "odd name": []
+ },
+ "disableAllHooks": true
+}
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """A hook file whose name itself looks like the beginning of a note."""
+    (tmp_path / "a: b.json").write_text(TEXT)
+    return str(tmp_path / "a: b.json")
+
+
+@pytest.mark.parametrize(
+    ("note", "line", "key", "text"),
+    [
+        ("hooks.odd name cannot fire", 5, "hooks.odd name", "hooks.odd name cannot fire"),
+        (
+            "hooks.PreToolUse[0].hooks[0] does not run: x",
+            4,
+            "hooks.PreToolUse[0].hooks[0]",
+            "hooks.PreToolUse[0].hooks[0] does not run: x",
+        ),
+        ("hooks.PreToolUse[0].hooks[0]: a remark: x", 4, "hooks.PreToolUse[0].hooks[0]", "a remark: x"),
+        ("disableAllHooks is true", 7, "disableAllHooks", "disableAllHooks is true"),
+        ("there are no hooks in it", None, "", "there are no hooks in it"),
+    ],
+)
+def test_a_note_is_taken_apart(path: str, note: str, line: int | None, key: str, text: str) -> None:
+    assert finding(f"{path}: {note}", Files()) == Finding(path, line, key, text)
+
+
+def test_a_line_that_a_note_names_itself_is_taken(path: str) -> None:
+    assert finding(f"{path}:3: something", Files()) == Finding(path, 3, "", "something")
+
+
+@pytest.mark.parametrize("note", ["no file: x", "/no/such/file: x", "/no/such/file", ""])
+def test_a_note_about_no_file_stays_whole(note: str) -> None:
+    assert finding(note, Files()) == Finding("", None, "", note)
+
+
+def test_a_file_that_cannot_be_read_again_has_no_lines(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "odd.json").write_bytes(b'{"a": "\xff"}')
+    for name in ("pipe.json", "odd.json", "gone.json"):
+        assert Files().line(str(tmp_path / name), "a") is None
+    assert finding(f"{tmp_path}/pipe.json: a is odd", Files()) == Finding(f"{tmp_path}/pipe.json", None, "", "a is odd")
+
+
+@pytest.mark.parametrize(
+    ("key", "wanted"),
+    [
+        ("hooks.A[0].hooks[1]", True),
+        ("hooks.A[0].hooks[1].timeout", True),
+        ("hooks.A[0].matcher", True),
+        ("hooks.A[0]", True),
+        ("hooks.A", True),
+        ("hooks", True),
+        ("hooks.A[0].hooks[0]", False),
+        ("hooks.A[0].hooks[0].timeout", False),
+        ("hooks.A[0].hooks[10]", False),
+        ("hooks.A[1].matcher", False),
+        ("hooks.B", False),
+        ("hooks.A[0].hooks[1]x", False),
+        ("", False),
+    ],
+)
+def test_a_note_concerns_hooks_in_and_around_its_place(key: str, wanted: bool) -> None:
+    note = Finding("/x", None, key, "text")
+    assert concerns(note, "/x", "hooks.A[0].hooks[1]") is wanted
+    assert not concerns(note, "/y", "hooks.A[0].hooks[1]")
+
+
+@pytest.mark.parametrize(
+    ("key", "event"),
+    [
+        ("hooks.Stop", "Stop"),
+        ("hooks.Stop[0].hooks[2]", "Stop"),
+        ("hooks.Stop[0].matcher", ""),
+        ("hooks.Stopped", ""),
+        ("hooks", ""),
+        ("hooks[0]", ""),
+    ],
+)
+def test_an_entry_belongs_to_the_event_that_its_key_names(key: str, event: str) -> None:
+    assert event_of(key, ["Stop", "Start"]) == event

@@ -1,0 +1,65 @@
+"""Completion in a real bash, at a real terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from tests.cli.completions.terminal import Terminal, terminal
+
+TELL: Final = """bind -x '"\\C-t": printf "%s\\n" "$READLINE_LINE" >$told'; bind '"\\C-u": kill-whole-line'"""
+
+
+@pytest.fixture(scope="module")
+def bash(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    folder = tmp_path_factory.mktemp("bash")
+    for name in ("hookproxy.toml", ".claude/settings.json", "a b.json", "deep/hooks.json"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).touch()
+    with terminal(["bash", "--norc", "--noprofile", "-i"], folder) as person:
+        person.enter(f"source <(hookproxy completion bash); {TELL}; echo ready")
+        yield person
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("hookproxy che", "hookproxy check "),
+        ("A=1 hookproxy che", "A=1 hookproxy check "),
+        ("true; hookproxy che", "true; hookproxy check "),
+        ("hookproxy run --conf", "hookproxy run --config "),
+        ("hookproxy run --config hookp", "hookproxy run --config hookproxy.toml "),
+        ("hookproxy run --hooks clau", "hookproxy run --hooks claude="),
+        ("hookproxy run --hooks docker-agent@c", "hookproxy run --hooks docker-agent@current="),
+        ("hookproxy run --hooks claude=.cl", "hookproxy run --hooks claude=.claude/"),
+        ("hookproxy run --hooks claude=.claude/s", "hookproxy run --hooks claude=.claude/settings.json "),
+        ("hookproxy run --hooks copilot@current=dee", "hookproxy run --hooks copilot@current=deep/"),
+        ("hookproxy run --hooks .claude/s", "hookproxy run --hooks .claude/settings.json "),
+        ("hookproxy run --config a", r"hookproxy run --config a\ b.json "),
+        ("hookproxy run --name hookp", "hookproxy run --name hookp"),
+        ("hookproxy run -- mkfif", "hookproxy run -- mkfifo "),
+        ("hookproxy run --name check -- cat --conf", "hookproxy run --name check -- cat --conf"),
+        ("hookproxy run -- cat hookp", "hookproxy run -- cat hookproxy.toml "),
+        ("hookproxy init gu", "hookproxy init guard "),
+        ("hookproxy init --folder dee", "hookproxy init --folder deep/"),
+        ("hookproxy completion f", "hookproxy completion fish "),
+        ("hookproxy audit st", "hookproxy audit stats "),
+        ("hookproxy audit hookp", "hookproxy audit hookproxy.toml "),
+        ("hookproxy audit --fol", "hookproxy audit --follow "),
+        ("hookproxy audit stats --fol", "hookproxy audit stats --fol"),
+        ("hookproxy audit verify --he", "hookproxy audit verify --he"),
+        ("hookproxy audit verify --hea", "hookproxy audit verify --head "),
+        ("hookproxy audit stats hookp", "hookproxy audit stats hookproxy.toml "),
+        ("hookproxy nonsense --conf", "hookproxy nonsense --conf"),
+        ("hookproxy words hookp", "hookproxy words hookp"),
+    ],
+)
+def test_tab_completes_what_there_is_and_nothing_else(bash: Terminal, typed: str, completed: str) -> None:
+    assert bash.completed(typed) == completed
+
+
+def test_nothing_that_was_typed_is_run(bash: Terminal) -> None:
+    assert bash.completed("hookproxy run --hooks $(touch x)").endswith("--hooks $(touch x)")
+    assert bash.enter("echo [x]") == "[x]"  # as it is: no file has this name

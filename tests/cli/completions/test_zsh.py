@@ -1,0 +1,57 @@
+"""Completion in a real zsh, at a real terminal, where there is one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from tests.cli.completions.terminal import Terminal, terminal
+
+START: Final = (
+    "autoload -Uz compinit; compinit -D -u; bindkey -e; tell() { print -r -- $BUFFER >$told }; zle -N tell; "
+    "bindkey '^T' tell; bindkey '^U' kill-whole-line; source <(hookproxy completion zsh); "
+    "zle-line-init() { print ready >$told }; zle -N zle-line-init"  # keys that come before would be lost
+)
+
+
+@pytest.fixture(scope="module")
+def zsh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    if shutil.which("zsh") is None:
+        pytest.skip("there is no zsh here: its completion is NOT tested")
+    folder = tmp_path_factory.mktemp("zsh")
+    for name in ("hookproxy.toml", ".claude/settings.json", "deep/hooks.json"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).touch()
+    with terminal(["zsh", "-f", "-i"], folder) as person:
+        person.enter(START)
+        yield person
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("hookproxy che", "hookproxy check "),
+        ("hookproxy run --conf", "hookproxy run --config "),
+        ("hookproxy run --config hookp", "hookproxy run --config hookproxy.toml "),
+        ("hookproxy run --hooks clau", "hookproxy run --hooks claude="),
+        ("hookproxy run --hooks docker-agent@c", "hookproxy run --hooks docker-agent@current="),
+        ("hookproxy run --hooks claude=.claude/s", "hookproxy run --hooks claude=.claude/settings.json "),
+        ("hookproxy run --name hookp", "hookproxy run --name hookp"),
+        ("hookproxy run --name x -- mkfif", "hookproxy run --name x -- mkfifo "),
+        ("hookproxy run -- cat hookp", "hookproxy run -- cat hookproxy.toml "),
+        ("hookproxy init gu", "hookproxy init guard "),
+        ("hookproxy init --folder dee", "hookproxy init --folder deep/"),
+        ("hookproxy audit st", "hookproxy audit stats "),
+        ("hookproxy audit hookp", "hookproxy audit hookproxy.toml "),
+        ("hookproxy audit --fol", "hookproxy audit --follow "),
+        ("hookproxy audit stats --fol", "hookproxy audit stats --fol"),
+        ("hookproxy audit verify --hea", "hookproxy audit verify --head "),
+        ("hookproxy audit stats hookp", "hookproxy audit stats hookproxy.toml "),
+        ("hookproxy completion f", "hookproxy completion fish "),
+    ],
+)
+def test_tab_completes_what_there_is_and_nothing_else(zsh: Terminal, typed: str, completed: str) -> None:
+    assert zsh.completed(typed) == completed

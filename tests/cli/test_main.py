@@ -1,0 +1,199 @@
+"""The command line as a user meets it: the real program in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hookproxy import __version__
+from hookproxy.cli import main
+from hookproxy.model.errors import UserError
+
+
+def hookproxy(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "hookproxy", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=30, check=False)
+
+
+@pytest.fixture
+def verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A module that `hookproxy run` performs in place of the real one: what a verb may do to us."""
+    module = tmp_path / "a_verb.py"
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(main.VERBS, "run", "a_verb")
+    monkeypatch.delitem(sys.modules, "a_verb", raising=False)
+    return module
+
+
+@pytest.mark.parametrize("option", ["--help", "-h", "help"])
+def test_help_goes_to_standard_output_and_names_every_verb(option: str) -> None:
+    ended = hookproxy(option)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert all(f"\n  {verb} " in ended.stdout for verb in main.VERBS)
+
+
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_version_is_that_of_the_package(option: str) -> None:
+    ended = hookproxy(option)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"hookproxy {__version__}\n", "")
+
+
+def test_the_installed_command_is_the_module() -> None:
+    command = Path(sys.executable).with_name("hookproxy")
+    if not command.exists():
+        pytest.skip("hookproxy is not installed beside this interpreter")
+    ended = subprocess.run([command, "--version"], capture_output=True, text=True, timeout=30, check=False)
+    assert ended.stdout == f"hookproxy {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        ([], "no verb given", "hookproxy --help"),
+        (["rnu"], "there is no verb 'rnu'", "did you mean 'run'?"),
+        (["npx", "server"], "there is no verb 'npx'", "hookproxy run -- npx"),
+        (["--config", "x.toml", "run"], "'--config' stands before the verb", "come after it"),
+        (["--verison"], "there is no option '--verison'", "did you mean '--version'?"),
+        (["version"], "there is no verb 'version'", "did you mean '--version'?"),
+        (["check", "--confg", "x"], "unrecognized arguments: --confg x", "did you mean '--config'?"),
+        (["check", "--hoks=x"], "unrecognized arguments: --hoks=x", "did you mean '--hooks'?"),
+        (["check", "--config"], "argument --config: expected one argument", "usage: hookproxy check"),
+        (["check", "--config", ""], "argument --config: is empty", "usage: hookproxy check"),
+        (["check", "x"], "unrecognized arguments: x", "usage: hookproxy check"),
+        (["run", "--confg", "x", "--", "true"], "unrecognized arguments: --confg x", "did you mean '--config'?"),
+        (["run", "--name", "", "--", "true"], "argument --name: is empty", "hookproxy run [--config FILE]"),
+        (["run", "--audit", "", "--", "true"], "argument --audit: is empty", "hookproxy run [--config FILE]"),
+        (["try", "sh", "--name="], "argument --name: is empty", "usage: hookproxy try"),
+        (["trust", "--list", "x"], "--list takes no file", "hookproxy trust --dry-run x"),
+        (["trust", ""], "argument [DIALECT=]FILE: is empty", "usage: hookproxy trust"),
+        (["trust", "cluade=x"], "hookproxy trust cluade=x: there is no dialect 'cluade'", "did you mean 'claude'?"),
+        (["trust", "/gone.json"], "/gone.json: there is no such file", "hookproxy trust /gone.json names it"),
+        (["wrap", ""], "argument FILE: is empty", "hookproxy wrap [FILE]"),
+        (["unwrap", ""], "argument FILE: is empty", "hookproxy unwrap FILE"),
+        (["replay", ""], "argument AUDIT: is empty", "hookproxy replay AUDIT"),
+        (["replay", "x", "--since", ""], "argument --since: is empty", "usage: hookproxy replay"),
+        (["replay", "x", "--tool", ""], "argument --tool: is empty", "usage: hookproxy replay"),
+        (["audit", ""], "argument FILE: is empty", "usage: hookproxy audit"),
+        (["audit", "stat"], "stat: there is no such file", "did you mean `hookproxy audit stats`?"),
+        (["audit", "verfy", "x"], "verfy: there is no such file", "did you mean `hookproxy audit verify`?"),
+        (["audit", "x", "--since", ""], "argument --since: is empty", "usage: hookproxy audit"),
+        (["audit", "x", "--decision", ""], "argument --decision: is empty", "usage: hookproxy audit"),
+        (["audit", "x", "--tool", ""], "argument --tool: is empty", "usage: hookproxy audit"),
+        (["audit", "x", "--session", ""], "argument --session: is empty", "usage: hookproxy audit"),
+        (["audit", "verify", "x", "--head", ""], "argument --head: is empty", "usage: hookproxy audit verify"),
+        (["--", "npx"], "'--' stands before the verb", "come after it"),
+    ],
+)
+def test_what_is_no_verb_is_told_with_a_hint(arguments: list[str], message: str, hint: str) -> None:
+    ended = hookproxy(*arguments)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    first, second = ended.stderr.splitlines()
+    assert first == f"error: {message}"
+    assert second.startswith("hint: ")
+    assert hint in second
+
+
+def test_nobody_reading_the_output_ends_it_as_sigpipe_would() -> None:
+    command = [sys.executable, "-m", "hookproxy", "--help"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(30) == 141
+
+
+def test_a_full_disk_is_told() -> None:
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "hookproxy", "--help"]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, timeout=30, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr == (
+        b"error: cannot write to standard output: No space left on device\n"
+        b"hint: what was to be read here is not complete: send it where there is room for it\n"
+    )
+
+
+def test_closed_standard_streams_are_no_defect() -> None:
+    script = f"{sys.executable} -m hookproxy --help >&-; test $? = 0 && {sys.executable} -m hookproxy rnu 2>&-"
+    assert subprocess.run(["sh", "-c", script], timeout=30, check=False).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("begun", "imported"),
+    [
+        ("hookproxy.cli", []),
+        ("hookproxy.cli.run", ["__future__", "errno", "hookproxy.errors", "hookproxy.process"]),
+    ],
+)
+def test_the_start_imports_nothing_that_a_server_would_wait_for(begun: str, imported: list[str]) -> None:
+    script = f"import os, sys; old = set(sys.modules); import {begun}; print(*set(sys.modules) - old)"
+    command = [sys.executable, "-S", "-c", script]  # -S: what .pth files of other packages import is not ours
+    folder = Path(main.__file__).parents[2]
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=30, check=True)
+    assert set(ended.stdout.split()) == {"hookproxy", "hookproxy.cli", "hookproxy.cli.base", begun, *imported}
+
+
+def test_a_verb_gets_its_arguments_and_gives_the_status(verb: Path) -> None:
+    verb.write_text("def main(arguments): return len(arguments)")
+    assert main.main(["run", "--name", "x", "--", "y"]) == 4
+
+
+def test_an_error_of_the_user_is_two_lines_and_its_status(verb: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    verb.write_text(
+        "from hookproxy.errors import UserError\n"
+        "def main(arguments): raise UserError('no such command: x', 'is it in PATH?', 127)\n"
+    )
+    assert main.main(["run"]) == 127
+    assert capsys.readouterr() == ("", "error: no such command: x\nhint: is it in PATH?\n")
+
+
+def test_an_error_of_the_user_is_found_in_the_groups_of_tasks(verb: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    verb.write_text(
+        "from hookproxy.errors import UserError\n"
+        "def main(arguments):\n"
+        "    raise ExceptionGroup('tasks', [ExceptionGroup('tasks', [UserError('broken', 'mend it')])])\n"
+    )
+    assert main.main(["run"]) == UserError("", "").status
+    assert capsys.readouterr().err == "error: broken\nhint: mend it\n"
+
+
+@pytest.mark.parametrize(
+    "statement", ["raise KeyboardInterrupt", "raise BaseExceptionGroup('', [KeyboardInterrupt()])"]
+)
+def test_an_interrupt_is_silent_and_ends_as_sigint_would(
+    verb: Path, statement: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verb.write_text(f"def main(arguments): {statement}")
+    assert main.main(["run"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_anything_else_is_our_own_fault_with_its_trace(verb: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    verb.write_text("def main(arguments): return 1 // 0")
+    assert main.main(["run"]) == 3
+    first, *rest = capsys.readouterr().err.splitlines()
+    assert first == "error: integer division or modulo by zero (a defect of hookproxy)"
+    assert rest[0] == "Traceback (most recent call last):"
+    assert rest[-1].startswith("ZeroDivisionError")
+
+
+def test_too_little_of_the_system_is_no_defect(verb: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    verb.write_text(
+        "import errno, os\ndef main(arguments): raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), 'x')"
+    )
+    assert main.main(["run"]) == 2
+    assert capsys.readouterr().err == (
+        "error: the system gives hookproxy too little: Too many open files\n"
+        "hint: ulimit -a shows how much there may be\n"
+    )
+
+
+def test_a_status_that_argparse_gives_passes(verb: Path) -> None:
+    verb.write_text("import argparse\ndef main(arguments): argparse.ArgumentParser().parse_args(arguments)")
+    with pytest.raises(SystemExit) as ended:
+        main.main(["run", "--nonsense"])
+    assert ended.value.code == 2

@@ -1,0 +1,25 @@
+"""The sentences about a hookproxy.toml that cannot be used; test_config has a table of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from hookproxy.config.models import parse
+from hookproxy.model.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a =", "/x.toml:1: not TOML: invalid value"),
+        (
+            '[[hooks.PreToolUse]]\ncommand = "x"\n\n[[hooks.PreToolUse]]\nurll = "y"',
+            "/x.toml:5: hooks.PreToolUse[1].urll: unknown key",
+        ),
+        ("[[hooks.PreToolUs]]", "/x.toml:1: hooks.PreToolUs: unknown event"),
+    ],
+)
+def test_an_error_names_line_and_key(text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as problem:
+        parse("/x.toml", text)
+    assert problem.value.message == message

@@ -1,0 +1,39 @@
+"""Which hook files are meant, and by whom; the rest of it is in the tests of the configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hookproxy.config.hook_files import dialect_named, read_use, short_form
+from hookproxy.dialects.registry import DIALECTS
+from hookproxy.model.errors import ConfigError, UserError
+from hookproxy.trust.sources import Surroundings
+
+CLAUDE = '{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "./guard.sh"}]}]}}'
+
+
+@pytest.mark.parametrize(
+    ("item", "dialect", "file"),
+    [("a.json", None, "a.json"), ("claude=a.json", "claude", "a.json"), ("x/y=z.json", None, "x/y=z.json")],
+)
+def test_the_short_form(tmp_path: Path, item: str, dialect: str | None, file: str) -> None:
+    use = short_form(item, str(tmp_path))
+    assert (use.dialect.name if use.dialect else None, use.file, use.place) == (dialect, file, f"--hooks {item}")
+
+
+def test_a_dialect_has_its_name_and_no_other() -> None:
+    assert dialect_named("lime", "here") is DIALECTS["lime"]
+    with pytest.raises(ConfigError, match="here: there is no dialect 'Lime'"):
+        dialect_named("Lime", "here")
+    with pytest.raises(UserError, match="no file is named"):
+        short_form("lime=", "/")
+
+
+def test_every_file_that_is_read_has_been_seen(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.json").write_text(CLAUDE)
+    around = Surroundings({}, str(tmp_path))
+    groups = [group for group, _ in read_use(short_form(".", str(tmp_path)), around)]
+    assert [group.source for group in groups] == list(around.seen) == [f"{tmp_path}/a.json", f"{tmp_path}/b.json"]

@@ -1,0 +1,556 @@
+"""What is loaded, from where and in which order; and what a person is told about an unusable file."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from hookproxy.config.load import Loaded, load
+from hookproxy.dialects.dialect import Group
+from hookproxy.model.errors import ConfigError, UserError
+from hookproxy.model.hooks import Event
+from hookproxy.model.settings import Delivery, OnAsk, OnTrouble, Settings, ToolNames
+
+
+@pytest.fixture
+def cwd(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder
+
+
+def write(path: Path, text: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def settings_json(*commands: str) -> str:
+    """A hook file as Claude Code has it, with one PreToolUse hook for each command."""
+    hooks = [{"type": "command", "command": command} for command in commands]
+    return json.dumps({"hooks": {"PreToolUse": [{"matcher": "*", "hooks": hooks}]}})
+
+
+def loaded(
+    cwd: Path,
+    *,
+    config: str | None = None,
+    hooks: Sequence[str] = (),
+    audit: str | None = None,
+    **environ: str,
+) -> Loaded:
+    return load(config, hooks, audit, {**os.environ, **environ}, str(cwd))
+
+
+def commands(groups: Sequence[Group]) -> list[str]:
+    return [hook.label for group in groups for hook in group.hooks]
+
+
+def project_dir(group: Group) -> str:
+    """The one that the dialect was told, as its hooks' environment has it."""
+    return dict(group.hooks[0].env)["CLAUDE_PROJECT_DIR"]
+
+
+def refusal(cwd: Path, text: str | bytes) -> ConfigError:
+    """The error about a hookproxy.toml with this text."""
+    write(cwd / "hookproxy.toml", text)
+    with pytest.raises(ConfigError) as caught:
+        loaded(cwd, config="hookproxy.toml")
+    return caught.value
+
+
+# --- which files ---
+
+
+def test_without_anything_named_nothing_is_loaded(cwd: Path) -> None:
+    write(cwd / "hookproxy.toml", "nonsense")
+    write(cwd / ".claude" / "settings.json", settings_json("guard"))
+    assert loaded(cwd) == Loaded(Settings(), (), ())
+
+
+def test_the_users_own_file_is_loaded_where_none_is_named(cwd: Path, home: Path) -> None:
+    write(home / ".config/hookproxy/hookproxy.toml", 'on_ask = "deny"')
+    assert loaded(cwd).settings.on_ask is OnAsk.DENY
+    assert loaded(cwd, XDG_CONFIG_HOME="").settings.on_ask is OnAsk.DENY
+    assert loaded(cwd, XDG_CONFIG_HOME="relative").settings.on_ask is OnAsk.DENY
+    assert loaded(cwd, XDG_CONFIG_HOME=str(cwd)).settings == Settings()
+
+
+def test_a_named_file_takes_the_place_of_the_users_own(cwd: Path, home: Path) -> None:
+    write(home / ".config/hookproxy/hookproxy.toml", "nonsense")
+    write(cwd / "other.toml", "")
+    assert loaded(cwd, config="other.toml").settings == Settings()
+
+
+def test_a_users_own_file_that_cannot_be_read_stops_start_up(cwd: Path, home: Path) -> None:
+    folder = home / ".config" / "hookproxy"
+    folder.mkdir(parents=True)
+    (folder / "hookproxy.toml").symlink_to("gone.toml")
+    with pytest.raises(ConfigError, match="there is no such file"):
+        loaded(cwd)
+
+
+def test_every_setting_arrives(cwd: Path) -> None:
+    text = """
+        on_trouble = "deny"
+        on_ask = "allow"
+        feedback = "text"
+        max_message_bytes = 4096
+        [audit]
+        file = "log/audit.jsonl"
+        required = true
+        arguments = "digest"
+        calls = "all"
+        [permissions]
+        allow = ["read_*"]
+        ask = ["write_*", "Bash(git push:*)"]
+        deny = ["delete_*"]
+        hide_denied = false
+    """
+    write(cwd / "sub" / "hookproxy.toml", text)
+    assert loaded(cwd, config="sub/hookproxy.toml").settings == Settings(
+        on_trouble=OnTrouble.DENY,
+        on_ask=OnAsk.ALLOW,
+        feedback=Delivery.TEXT,
+        max_message_bytes=4096,
+        audit_file=str(cwd / "sub" / "log" / "audit.jsonl"),
+        audit_required=True,
+        audit_digest=True,
+        audit_all_calls=True,
+        allow=("read_*",),
+        ask=("write_*", "Bash(git push:*)"),
+        deny=("delete_*",),
+        hide_denied=False,
+    )
+
+
+def test_groups_stand_as_used_then_own_then_from_the_command_line(cwd: Path) -> None:
+    for name in ("one", "two", "three", "four"):
+        write(cwd / f"{name}.json", settings_json(f"./{name}.sh"))
+    text = """
+        [[hooks.PreToolUse]]
+        command = "./own.sh"
+        [[use]]
+        file = "one.json"
+        dialect = "claude"
+        [[use]]
+        file = "two.json"
+    """
+    write(cwd / "hookproxy.toml", text)
+    found = loaded(cwd, config="hookproxy.toml", hooks=["three.json", "claude=four.json"])
+    assert commands(found.groups) == ["one.sh", "two.sh", "own.sh", "three.sh", "four.sh"]
+
+
+# --- [[use]] and --hooks ---
+
+
+def test_a_use_table_says_which_names_its_hooks_see_and_what_trouble_means(cwd: Path) -> None:
+    write(cwd / "a.json", settings_json("guard"))
+    write(cwd / "hookproxy.toml", '[[use]]\nfile = "a.json"\ntool_names = "bare"\non_trouble = "deny"\n')
+    (group,) = loaded(cwd, config="hookproxy.toml").groups
+    assert (group.tool_names, group.on_trouble) == (ToolNames.BARE, OnTrouble.DENY)
+
+
+def test_otherwise_a_group_has_what_its_dialect_is_used_to(cwd: Path) -> None:
+    write(cwd / "a.json", settings_json("guard"))
+    (group,) = loaded(cwd, hooks=["a.json"]).groups
+    assert (group.dialect.name, group.source, group.match_all_names) == ("claude", str(cwd / "a.json"), False)
+    assert (group.tool_names, group.on_trouble) == (ToolNames.MCP, None)
+
+
+def test_relative_paths_start_from_the_file_that_has_them(cwd: Path) -> None:
+    write(cwd / "conf" / "hooks" / "a.json", settings_json("guard"))
+    write(cwd / "conf" / "hookproxy.toml", '[[use]]\nfile = "hooks/a.json"')
+    (group,) = loaded(cwd, config="conf/hookproxy.toml").groups
+    assert group.source == str(cwd / "conf" / "hooks" / "a.json")
+
+
+def test_a_tilde_is_the_home_folder(cwd: Path, home: Path) -> None:
+    write(home / "hooks" / "a.json", settings_json("guard"))
+    write(cwd / "hookproxy.toml", '[[use]]\nfile = "~/hooks/*.json"\n[audit]\nfile = "~/audit.jsonl"')
+    found = loaded(cwd, config="hookproxy.toml", hooks=["claude=~/hooks/a.json"])
+    assert [group.source for group in found.groups] == [str(home / "hooks" / "a.json")] * 2
+    assert found.settings.audit_file == str(home / "audit.jsonl")
+
+
+@pytest.mark.parametrize("named", ["hooks", "hooks/", "claude=hooks", "hooks/*.json", "h*/[ab].json", "**/*.json"])
+def test_a_folder_or_a_pattern_means_its_files_by_name(cwd: Path, named: str) -> None:
+    for name in ("b", "a"):
+        write(cwd / "hooks" / f"{name}.json", settings_json(f"./{name}.sh"))
+    write(cwd / "hooks" / "readme.md", "not a hook file")
+    assert commands(loaded(cwd, hooks=[named]).groups) == ["a.sh", "b.sh"]
+
+
+def test_a_file_named_like_a_pattern_is_that_file(cwd: Path) -> None:
+    write(cwd / "[a].json", settings_json("./this.sh"))
+    write(cwd / "a.json", settings_json("./other.sh"))
+    assert commands(loaded(cwd, hooks=["[a].json"]).groups) == ["this.sh"]
+
+
+def test_an_equals_sign_may_belong_to_the_file(cwd: Path) -> None:
+    write(cwd / "x=y.json", settings_json("./this.sh"))
+    assert commands(loaded(cwd, hooks=["x=y.json"]).groups) == ["this.sh"]
+    assert commands(loaded(cwd, hooks=["claude=x=y.json"]).groups) == ["this.sh"]
+
+
+def test_a_file_without_hooks_is_noted_and_makes_no_group(cwd: Path) -> None:
+    path = write(cwd / "a.json", '{"permissions": {}}')
+    found = loaded(cwd, hooks=["claude=a.json"])
+    assert found.groups == ()
+    assert found.notes[-1] == f"{path}: no hook in it can fire here"
+
+
+def test_a_file_that_begins_with_a_byte_order_mark_is_read(cwd: Path) -> None:
+    write(cwd / "a.json", b"\xef\xbb\xbf" + settings_json("./guard.sh").encode())
+    write(cwd / "hookproxy.toml", b'\xef\xbb\xbfon_ask = "deny"\r\n')
+    found = loaded(cwd, config="hookproxy.toml", hooks=["a.json"])
+    assert (commands(found.groups), found.settings.on_ask) == (["guard.sh"], OnAsk.DENY)
+
+
+@pytest.mark.parametrize(
+    ("item", "message", "hint"),
+    [
+        ("claude=gone.json", "/gone.json: there is no such file", "--hooks claude=gone.json names it"),
+        ("gone", "/gone: there is no such file", "--hooks gone names it"),
+        ("some/x=y.json", "/some/x=y.json: there is no such file", "names it"),
+        ("empty", "{cwd}/empty holds no .json file", "name a folder"),
+        ("claude=*.jsn", "no file matches {cwd}/*.jsn", "name a hook file"),
+        ("claude=", "no file is named", "DIALECT=FILE"),
+        ("", "no file is named", "DIALECT=FILE"),
+        ("claud=a.json", "there is no dialect 'claud'", "did you mean 'claude'?"),
+        ("xyz=a.json", "there is no dialect 'xyz'", "known: claude"),
+        ("unknown.json", "cannot tell whose hook file this is", "name its dialect: --hooks claude={cwd}/unknown.json"),
+        ("list.json", "must hold one JSON object", ""),
+        ("broken.json", "not JSON", ""),
+        ("latin.json", "/latin.json:2: is not UTF-8", "save it as UTF-8"),
+        ("a\0b", "a NUL character", "names it"),
+    ],
+)
+def test_what_hooks_names_and_cannot_be_used_is_told(cwd: Path, item: str, message: str, hint: str) -> None:
+    (cwd / "empty").mkdir()
+    write(cwd / "unknown.json", '{"hooks": {"preToolUse": "x"}}')
+    write(cwd / "list.json", "[]")
+    write(cwd / "broken.json", "{")
+    write(cwd / "latin.json", b'{\n"\xe9": 1}')
+    with pytest.raises(UserError) as caught:
+        loaded(cwd, hooks=[item])
+    assert message.format(cwd=cwd) in caught.value.message
+    assert hint.format(cwd=cwd) in caught.value.hint
+    assert caught.value.status == 2
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission_is_told(cwd: Path) -> None:
+    write(cwd / "a.json", settings_json("guard")).chmod(0)
+    with pytest.raises(ConfigError, match="cannot be read: Permission denied"):
+        loaded(cwd, hooks=["a.json"])
+
+
+# --- where a hook file's project is ---
+
+
+def test_the_project_of_a_hook_file_is_what_the_environment_says(cwd: Path) -> None:
+    write(cwd / ".claude" / "settings.json", settings_json("guard"))
+    (group,) = loaded(cwd, hooks=[".claude/settings.json"], CLAUDE_PROJECT_DIR="/some/project").groups
+    assert project_dir(group) == "/some/project"
+
+
+@pytest.mark.parametrize("environ", [{}, {"CLAUDE_PROJECT_DIR": ""}])
+def test_the_project_of_a_projects_settings_is_that_project(cwd: Path, environ: dict[str, str]) -> None:
+    write(cwd / "there" / ".claude" / "settings.json", settings_json("guard"))
+    (group,) = loaded(cwd, hooks=["there/.claude/settings.json"], **environ).groups
+    assert project_dir(group) == str(cwd / "there")
+
+
+def test_the_project_of_the_users_own_settings_is_the_working_directory(cwd: Path, home: Path) -> None:
+    write(home / ".claude" / "settings.json", settings_json("guard"))
+    (group,) = loaded(cwd, hooks=["~/.claude/settings.json"]).groups
+    assert project_dir(group) == str(cwd)
+
+
+def test_the_project_of_any_other_file_is_its_folder(cwd: Path) -> None:
+    write(cwd / "there" / "hooks.json", settings_json("guard"))
+    (group,) = loaded(cwd, hooks=["there/hooks.json"]).groups
+    assert project_dir(group) == str(cwd / "there")
+
+
+# --- our own hooks ---
+
+
+def test_own_hooks_are_one_group_with_bare_names(cwd: Path) -> None:
+    text = """
+        [[hooks.PostToolUse]]
+        argv = ["python3", "lint.py"]
+        [[hooks.PreToolUse]]
+        name = "paths"
+        matcher = "write_file|edit_.*"
+        command = "./guards/paths.py"
+        timeout = 5
+        on_trouble = "allow"
+    """
+    path = write(cwd / "conf" / "hookproxy.toml", text)
+    (group,) = loaded(cwd, config="conf/hookproxy.toml").groups
+    assert (group.source, group.tool_names, group.match_all_names) == (str(path), ToolNames.BARE, True)
+    pre, post = group.hooks
+    assert (pre.event, pre.label, pre.timeout, pre.on_trouble) == (
+        Event.PRE_TOOL_USE,
+        "paths",
+        5,
+        OnTrouble.ALLOW,
+    )
+    assert (pre.matches("write_file"), pre.matches("read_file")) == (True, False)
+    assert (post.event, post.argv) == (Event.POST_TOOL_USE, ("python3", "lint.py"))
+
+
+# --- the audit ---
+
+
+def test_the_command_lines_audit_file_wins_and_starts_from_the_working_directory(cwd: Path) -> None:
+    write(cwd / "conf" / "hookproxy.toml", '[audit]\nfile = "a.jsonl"\nrequired = true')
+    found = loaded(cwd, config="conf/hookproxy.toml", audit="b.jsonl")
+    assert (found.settings.audit_file, found.settings.audit_required) == (str(cwd / "b.jsonl"), True)
+
+
+def test_the_audit_of_each_account_may_lie_in_a_folder_that_is_not_there_yet(cwd: Path) -> None:
+    write(cwd / "hookproxy.toml", '[audit]\nfile = "logs/"')
+    assert loaded(cwd, config="hookproxy.toml").settings.audit_file == str(cwd / "logs") + "/"
+    assert loaded(cwd, audit="{user}/a.jsonl").settings.audit_file == str(cwd / "{user}" / "a.jsonl")
+
+
+def test_a_required_audit_needs_a_file(cwd: Path) -> None:
+    error = refusal(cwd, "[audit]\nrequired = true\n")
+    assert "audit.required is true, but no file is named" in error.message
+    assert loaded(cwd, config="hookproxy.toml", audit="b.jsonl").settings.audit_required
+
+
+# --- hookproxy.toml that cannot be used ---
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message", "hint"),
+    [
+        ('on_truble = "deny"', 1, "on_truble: unknown key", "did you mean 'on_trouble'?"),
+        ("\n[permission]\ndeny = []", 2, "permission: unknown key", "did you mean 'permissions'?"),
+        ("[permissions]\nask = []\ndenny = []", 3, "permissions.denny: unknown key", "did you mean 'deny'?"),
+        ('[permissions]\ndeny = "x"', 2, "permissions.deny: should be a list", ""),
+        ('[permissions]\ndeny = ["a", ""]', 2, "permissions.deny[1]: ", ""),
+        ('[permissions]\nhide_denied = "no"', 2, "permissions.hide_denied: should be a boolean", ""),
+        ("[tool.x]\nas = 'Bash'", 1, "tool: unknown key", "did you mean 'tools'?"),
+        ("[tools.x]\nas = 'Bash'\nargs = {}", 3, "tools.x.args: unknown key", "known here: as, arguments"),
+        ("[tools.arguments]\nas = ''", 2, "tools.arguments.as: ", ""),
+        ("[tools.x]\nas = 'Bash(rm)'", 2, "tools.x.as: ", ""),
+        ("[tools.x.arguments]\ncommand = 1", 2, "tools.x.arguments.command: should be a string", ""),
+        ("[tools.x.arguments]\ncommand = ''", 2, "tools.x.arguments.command: ", ""),
+        ("[[limits]]\ntool = 'x'\nper = 'minute'", 1, "limits[0].calls is missing", ""),
+        ("[[limits]]\ntool = 'x'\nper = 'week'\ncalls = 1", 3, "limits[0].per: ", ""),
+        ("[[limits]]\ntool = 'x'\nper = 'day'\ncalls = 0", 4, "limits[0].calls: ", ""),
+        ("[[limits]]\ntool = 'x'\nper = 'day'\ncalls = true", 4, "limits[0].calls: ", ""),
+        ("[limits]\ntool = 'x'", 1, "limits: there may be several of this table", "write [[limits]]"),
+        ("preset = 7", 1, "preset: should be a list", ""),
+        (
+            '[[use]]\nfile = "a"\n[[use]]\nfile = "b"\ndialct = "c"',
+            5,
+            "use[1].dialct: unknown key",
+            "'dialect'",
+        ),
+        ('[[use]]\ndialect = "claude"', 1, "use[0].file is missing", ""),
+        ('use = [{file = "a", x = 1}]', 1, "use[0].x: unknown key", "known here: file, dialect"),
+        ('[use]\nfile = "a"', 1, "use: there may be several of this table", "write [[use]]"),
+        (
+            '[[hooks.PreTolUse]]\ncommand = "x"',
+            1,
+            "hooks.PreTolUse: unknown event",
+            "did you mean 'PreToolUse'?",
+        ),
+        ('[[hooks.Stop]]\ncommand = "x"', 1, "hooks.Stop: unknown event", "known here: PreToolUse, "),
+        ('[[hooks.PreToolUse]]\ncomand = "x"', 2, "hooks.PreToolUse[0].comand: unknown key", "'command'"),
+        (
+            '[hooks.PreToolUse]\ncommand = "x"',
+            1,
+            "there may be several of this table",
+            "write [[hooks.PreToolUse]]",
+        ),
+        ('[[hooks.PreToolUse]]\ncommand = "x"\ntimeout = "5"', 3, "timeout: should be a number", ""),
+        ('[[hooks.PreToolUse]]\ncommand = "x"\nasync = 1', 3, "[0].async: should be a boolean", ""),
+        ("on_ask = 'maybe'", 1, "on_ask: should be 'elicit', 'deny' or 'allow'", ""),
+        ("feedback = true", 1, "feedback: should be 'auto', 'text' or 'strip-output-schema'", ""),
+        ('max_message_bytes = "64 MiB"', 1, "max_message_bytes: should be a integer", ""),
+        ("max_message_bytes = 1023", 1, "max_message_bytes: should be greater than or equal to 1024", ""),
+        ("max_message_bytes = true", 1, "max_message_bytes: should be a integer", ""),
+        ('[audit]\nfile = "a"\narguments = "none"', 3, "audit.arguments: should be 'full' or 'digest'", ""),
+        ('[audit]\nfile = ""', 2, "audit.file: ", ""),
+        ('audit.required = "yes"', 1, "audit.required: should be a boolean", ""),
+        ('on_ask = "deny"\non_ask = deny', 2, "not TOML: invalid value", "strings stand in quotes"),
+        ('on_ask = "deny"\n\non_ask = "deny"', 3, "not TOML: cannot overwrite a value", ""),
+        ("[audit]\nfile = '''", 2, "not TOML: ", ""),
+        (b'on_ask = "deny"\n# \xff', 2, "is not UTF-8", "save it as UTF-8"),
+    ],
+)
+def test_what_is_wrong_in_the_file_is_told_with_line_and_key(
+    cwd: Path, text: str | bytes, line: int, message: str, hint: str
+) -> None:
+    error = refusal(cwd, text)
+    assert error.message.startswith(f"{cwd}/hookproxy.toml:{line}: ")
+    assert message in error.message
+    assert "\n" not in error.message
+    assert hint in error.hint
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("", "needs exactly one of command and argv"),
+        ('command = "x"\nargv = ["x"]', "needs exactly one of command and argv"),
+        ('command = "x"\ntimeout = 0', "timeout must be more than 0 seconds"),
+        ('command = "x"\ntimeout = 60000', "timeout looks like milliseconds"),
+        ('command = "x"\nmatcher = "(x"', "matcher"),
+    ],
+)
+def test_an_own_hook_that_cannot_work_is_told_with_its_place(cwd: Path, table: str, message: str) -> None:
+    error = refusal(cwd, f"[[hooks.PreToolUse]]\n{table}")
+    assert error.message.startswith(f"{cwd}/hookproxy.toml: hooks.PreToolUse[0]: {message}")
+
+
+@pytest.mark.parametrize("kind", ["allow", "ask", "deny"])
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("Bash(", "'Bash(' is no permission rule: write Tool or Tool(what)"),
+        ("Bash(a) && Edit(b)", "'Bash(a) && Edit(b)' is no permission rule but several: write each by itself"),
+        ("edit|write", "'edit|write' is no permission rule: '|' stands for nothing in a tool's name, but *, ? do"),
+    ],
+)
+def test_a_permission_rule_that_is_none_is_told_with_its_place(cwd: Path, kind: str, rule: str, message: str) -> None:
+    error = refusal(cwd, f'[permissions]\n{kind} = ["a", "b(c)", "{rule}"]')
+    assert error.message == f"{cwd}/hookproxy.toml: permissions.{kind}[2]: {message}"
+    assert error.hint == "write Tool or Tool(what), as in delete_* or Bash(git push:*)"
+
+
+def test_an_unknown_dialect_in_a_use_table_is_told_with_its_place(cwd: Path) -> None:
+    error = refusal(cwd, '[[use]]\nfile = "a.json"\ndialect = "claud"')
+    assert error.message == f"{cwd}/hookproxy.toml: use[0]: there is no dialect 'claud'"
+    assert error.hint == "did you mean 'claude'?"
+
+
+def test_a_file_that_a_use_table_names_in_vain_is_told_with_the_place(cwd: Path) -> None:
+    error = refusal(cwd, '[[use]]\nfile = "gone.json"')
+    assert error.message == f"{cwd}/gone.json: there is no such file"
+    assert error.hint == f"{cwd}/hookproxy.toml: use[0] names it"
+
+
+def test_a_named_configuration_that_is_not_there_or_a_folder_is_told(cwd: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no such file"):
+        loaded(cwd, config="gone.toml")
+    with pytest.raises(ConfigError, match="is a folder, not a file"):
+        loaded(cwd, config=".")
+
+
+# --- speed ---
+
+
+def test_hook_files_alone_need_no_pydantic(cwd: Path) -> None:
+    write(cwd / "a.json", settings_json("guard"))
+    script = (
+        "import os, sys; old = set(sys.modules); from hookproxy.config import load\n"
+        "found = load(None, ['claude=a.json'], None, os.environ, os.getcwd())\n"
+        "print(len(found.groups), {'pydantic', 'yaml', 'mcp', 'tomllib'} & (set(sys.modules) - old))"
+    )
+    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-c", script]
+    ended = subprocess.run(command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=30, check=True)
+    assert ended.stdout == "1 set()\n"
+
+
+SHAPES = {
+    "claude": '{"hooks": {"PreToolUse": [{"matcher": "", "hooks": [{"type": "command", "command": "true"}]}]}}',
+    "code-assist": '{"hooks": {"PreToolUse": [{"command": "true", "timeout": 3000, "name": "x"}]}}',
+    "copilot": '{"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "true"}]}}',
+    "docker-agent": '{"agents": {"root": {"hooks": {"session_start": [{"type": "command", "command": "true"}]}}}}',
+    "lime": '{"hooks": {"PreToolUse": ["true"], "SessionStart": ["true"]}}',
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_hook_file_is_known_by_its_shape(cwd: Path, name: str) -> None:
+    write(cwd / "hooks.json", SHAPES[name])
+    (group,) = loaded(cwd, hooks=["hooks.json"]).groups
+    assert group.dialect.name == name
+
+
+def test_a_shape_that_fits_two_dialects_is_an_error_that_names_both(cwd: Path) -> None:
+    write(cwd / "hooks.json", '{"hooks": {"PreToolUse": ["true"]}}')
+    with pytest.raises(ConfigError) as caught:
+        loaded(cwd, hooks=["hooks.json"])
+    assert "may be a hook file of claw and lime: its shape fits both" in caught.value.message
+    assert caught.value.hint.startswith("name its dialect: --hooks claw=")
+    for name in ("claw", "lime", "claw@current"):
+        (group,) = loaded(cwd, hooks=[f"{name}=hooks.json"]).groups
+        assert (group.dialect.name, {spec.dialect for spec in group.hooks}) == (name, {name})
+
+
+def test_a_key_that_only_another_dialect_has_is_an_error(cwd: Path) -> None:
+    write(cwd / "hooks.json", SHAPES["lime"])
+    write(cwd / "hookproxy.toml", '[[use]]\nfile = "hooks.json"\nmax_retries = 2\n')
+    with pytest.raises(ConfigError) as caught:
+        loaded(cwd, config="hookproxy.toml")
+    assert caught.value.message.endswith("use[0].max_retries: is for code-assist only, not for lime")
+
+
+def test_the_keys_of_a_dialect_reach_it(cwd: Path) -> None:
+    write(cwd / "hooks.json", '{"hooks": {"PostToolUse": ["true"], "SessionStart": ["true"]}}')
+    write(cwd / "hookproxy.toml", '[[use]]\nfile = "hooks.json"\nawait_post = true\n')
+    (group,) = loaded(cwd, config="hookproxy.toml").groups
+    assert [spec.background for spec in group.hooks if spec.event == "PostToolUse"] == [False]
+
+
+@pytest.mark.parametrize(
+    ("file", "dialect", "project"),
+    [
+        (".github/hooks/a.json", "copilot", "."),
+        (".claude/settings.json", "claude", "."),
+        (".lime/settings.json", "lime", "."),
+        ("hooks.json", "lime", "."),
+        ("sub/hooks.json", "lime", "sub"),
+    ],
+)
+def test_commands_start_in_the_project_that_a_hook_file_belongs_to(
+    cwd: Path, file: str, dialect: str, project: str
+) -> None:
+    (cwd / file).parent.mkdir(parents=True, exist_ok=True)
+    write(cwd / file, SHAPES[dialect])
+    (group,) = loaded(cwd, hooks=[f"{dialect}={file}"]).groups
+    assert {spec.cwd for spec in group.hooks} == {str((cwd / project).resolve())}
+
+
+@pytest.mark.parametrize(
+    ("text", "fallback", "prompter"),
+    [
+        ("", OnTrouble.DENY, ()),
+        ('on_ask_fallback = "deny"', OnTrouble.DENY, ()),
+        ('on_ask_fallback = "allow"', OnTrouble.ALLOW, ()),
+        ('on_ask_fallback = { command = ["./ask", "-x"] }', OnTrouble.DENY, ("{cwd}/ask", "-x")),
+        ('on_ask_fallback = { command = ["zenity"] }', OnTrouble.DENY, ("zenity",)),
+    ],
+)
+def test_what_follows_where_nobody_can_ask(
+    cwd: Path, text: str, fallback: OnTrouble, prompter: tuple[str, ...]
+) -> None:
+    write(cwd / "hookproxy.toml", text)
+    settings = loaded(cwd, config="hookproxy.toml").settings
+    assert settings.on_ask_fallback is fallback
+    assert settings.prompter == tuple(word.format(cwd=cwd) for word in prompter)
+
+
+@pytest.mark.parametrize(
+    "value", ['"ask"', "{ command = [] }", '{ command = "./ask" }', '{ comand = ["x"] }', '{ command = [""] }', "true"]
+)
+def test_a_fallback_that_is_none_is_an_error(cwd: Path, value: str) -> None:
+    write(cwd / "hookproxy.toml", f"on_ask_fallback = {value}\n")
+    with pytest.raises(ConfigError, match="on_ask_fallback"):
+        loaded(cwd, config="hookproxy.toml")

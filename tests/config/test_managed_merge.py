@@ -1,0 +1,202 @@
+"""What the administrator sets holds, whatever else says; each attempt to weaken it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from msgspec.structs import replace
+
+from hookproxy.config.load import KEYS
+from hookproxy.config.managed_merge import joined
+from hookproxy.model.errors import ConfigError
+from hookproxy.model.hooks import Event
+from hookproxy.model.settings import Delivery, OnAsk, OnTrouble, Settings
+from hookproxy.trust.sources import Layer
+from tests.rig import group, hook
+
+D, A = OnTrouble.DENY, OnTrouble.ALLOW
+
+
+def layer(source: str, **settings: object) -> Layer:
+    given = {name: f"{source}: {KEYS[name]}" for name in settings}
+    return Layer(source, Settings(**settings), given)  # type: ignore[arg-type]  # settings by name
+
+
+def held(wanted: Mapping[str, object], managed: Mapping[str, object]) -> tuple[Settings, tuple[str, ...]]:
+    settings, _, notes, _ = joined(layer("user", **wanted), [layer("etc", **managed)])
+    return settings, notes
+
+
+def test_every_setting_has_a_key_that_can_be_managed() -> None:
+    assert set(KEYS) == set(Settings.__struct_fields__) - {"managed"}
+
+
+@pytest.mark.parametrize(
+    ("name", "managed", "wanted"),
+    [
+        ("on_trouble", OnTrouble.DENY, OnTrouble.ALLOW),
+        ("on_trouble", OnTrouble.DENY, OnTrouble.DIALECT),
+        ("on_trouble", OnTrouble.DIALECT, OnTrouble.ALLOW),
+        ("on_ask", OnAsk.ELICIT, OnAsk.ALLOW),
+        ("on_ask", OnAsk.DENY, OnAsk.ALLOW),
+        ("on_ask", OnAsk.DENY, OnAsk.ELICIT),
+        ("on_ask_fallback", OnTrouble.DENY, OnTrouble.ALLOW),
+        ("feedback", Delivery.AUTO, Delivery.TEXT),
+        ("feedback", Delivery.STRIP_OUTPUT_SCHEMA, Delivery.AUTO),
+        ("max_message_bytes", 4096, 8192),
+        ("audit_file", "/var/log/a.jsonl", "/dev/null"),
+        ("audit_required", True, False),
+        ("audit_digest", False, True),
+        ("audit_digest", True, False),
+        ("audit_all_calls", True, False),
+        ("hide_denied", True, False),
+    ],
+)
+def test_no_managed_key_is_weakened_and_the_attempt_is_told(name: str, managed: object, wanted: object) -> None:
+    settings, notes = held({name: wanted}, {name: managed})
+    assert getattr(settings, name) == managed
+    assert notes == (f"user: {KEYS[name]} is not used: etc: {KEYS[name]} holds, for it is managed",)
+
+
+@pytest.mark.parametrize(
+    ("name", "managed", "wanted"),
+    [
+        ("on_trouble", OnTrouble.ALLOW, OnTrouble.DENY),
+        ("on_trouble", OnTrouble.DIALECT, OnTrouble.DENY),
+        ("on_ask", OnAsk.ALLOW, OnAsk.ELICIT),
+        ("on_ask", OnAsk.ELICIT, OnAsk.DENY),
+        ("on_ask_fallback", OnTrouble.ALLOW, OnTrouble.DENY),
+        ("audit_required", False, True),
+        ("hide_denied", False, True),
+        ("feedback", Delivery.TEXT, Delivery.TEXT),
+    ],
+)
+def test_what_is_stricter_holds(name: str, managed: object, wanted: object) -> None:
+    settings, notes = held({name: wanted}, {name: managed})
+    assert (getattr(settings, name), notes) == (wanted, ())
+
+
+def test_what_the_user_does_not_say_is_as_managed_and_nothing_is_told() -> None:
+    settings, notes = held({}, {"on_ask": OnAsk.ALLOW, "feedback": Delivery.TEXT})
+    assert (settings.on_ask, settings.feedback, notes) == (OnAsk.ALLOW, Delivery.TEXT, ())
+
+
+def test_what_is_not_managed_is_the_users() -> None:
+    settings, notes = held({"feedback": Delivery.TEXT, "audit_file": "/a"}, {"on_ask": OnAsk.DENY})
+    assert (settings.feedback, settings.audit_file, notes) == (Delivery.TEXT, "/a", ())
+
+
+def test_a_prompter_of_the_users_does_not_answer_where_it_is_managed_that_nobody_does() -> None:
+    prompter = {"on_ask_fallback": D, "prompter": ("yes",)}
+    settings, notes = held(prompter, {"on_ask_fallback": D, "prompter": ()})
+    assert settings.prompter == ()
+    assert len(notes) == 1
+    settings, notes = held(prompter, {"on_ask_fallback": D, "prompter": ("theirs",)})
+    assert settings.prompter == ("theirs",)
+    settings, notes = held({"on_ask_fallback": D, "prompter": ()}, {"on_ask_fallback": D, "prompter": ("theirs",)})
+    assert (settings.prompter, notes) == ((), ())
+
+
+def test_rules_add_up_and_a_users_allow_rule_that_a_managed_one_contradicts_is_told() -> None:
+    settings, notes = held({"allow": ("a", "b", "c"), "deny": ("d",)}, {"deny": ("a",), "ask": ("b",)})
+    assert (settings.allow, settings.deny) == (("a", "b", "c"), ("d",))
+    assert settings.managed
+    assert (settings.managed.deny, settings.managed.ask, settings.managed.allow) == (("a",), ("b",), ())
+    assert notes == (
+        "user: permissions.allow: 'a' allows nothing: etc: permissions.deny has the same rule",
+        "user: permissions.allow: 'b' allows nothing: etc: permissions.ask has the same rule",
+    )
+
+
+@pytest.mark.parametrize("wanted", [{"on_ask": OnAsk.ALLOW}, {"on_ask_fallback": A}, {"prompter": ("yes",)}])
+def test_managed_questions_are_the_persons_although_nothing_about_questions_is_managed(
+    wanted: dict[str, object],
+) -> None:
+    settings, notes = held(wanted, {"ask": ("x",)})
+    assert settings.managed
+    assert (settings.managed.on_ask, settings.managed.on_ask_fallback) == (OnAsk.ELICIT, D)
+    assert (settings.managed.prompter, notes) == ((), ())
+
+
+def test_a_user_who_wants_all_questions_denied_has_managed_ones_denied_too() -> None:
+    settings, _ = held({"on_ask": OnAsk.DENY}, {"ask": ("x",)})
+    assert settings.managed
+    assert settings.managed.on_ask is OnAsk.DENY
+
+
+# --- groups ---
+
+MINE, THEIRS = replace(group(hook("mine")), source="mine"), replace(group(hook("theirs")), source="theirs")
+
+
+def test_managed_groups_come_last_and_fail_closed_unless_their_file_says_otherwise() -> None:
+    one = replace(layer("etc/1"), groups=(THEIRS,))
+    two = replace(layer("etc/2", on_trouble=OnTrouble.DIALECT), groups=(THEIRS, replace(THEIRS, on_trouble=A)))
+    _, groups, _, _ = joined(replace(layer("user"), groups=(MINE,)), [one, two])
+    assert [each.source for each in groups] == ["mine", "theirs", "theirs", "theirs"]
+    assert [each.managed for each in groups] == [False, True, True, True]
+    assert [each.on_trouble for each in groups] == [None, D, OnTrouble.DIALECT, A]
+
+
+def test_managed_only_drops_the_users_hooks_and_says_so() -> None:
+    only = replace(layer("etc", feedback=Delivery.TEXT), groups=(THEIRS,), only=True)
+    settings, groups, notes, managed = joined(replace(layer("user", deny=("x",)), groups=(MINE,)), [only])
+    assert [each.source for each in groups] == ["theirs"]
+    assert notes == ("mine: its hooks are not run: etc says managed_only",)
+    assert managed.only
+    assert settings.deny == ("x",)
+
+
+def test_a_function_of_the_users_does_not_run_in_the_process_that_holds_what_is_managed() -> None:
+    function = replace(hook("x"), type="python", call="guards:check")
+    mine = replace(layer("user"), groups=(replace(MINE, hooks=(function,)),))
+    with pytest.raises(ConfigError, match="is a Python function: it would run in hookproxy's own process"):
+        joined(mine, [layer("etc", deny=("x",))])
+    _, groups, _, _ = joined(mine, [replace(layer("etc"), only=True)])  # it is not even imported
+    assert groups == ()
+
+
+@pytest.mark.parametrize("wanted", [OnTrouble.ALLOW, OnTrouble.DIALECT])
+def test_no_group_and_no_hook_weakens_on_trouble(wanted: OnTrouble) -> None:
+    lax = replace(hook("lax", Event.POST_TOOL_USE), on_trouble=wanted)
+    mine = replace(MINE, on_trouble=wanted, hooks=(lax, hook("plain")))
+    _, groups, notes, _ = joined(replace(layer("user"), groups=(mine,)), [layer("etc", on_trouble=D)])
+    assert groups[0].on_trouble is D
+    assert [spec.on_trouble for spec in groups[0].hooks] == [D, None]
+    assert notes == (
+        f"{lax.source}: on_trouble is not used: etc: on_trouble holds, for it is managed",
+        "mine: its on_trouble is not used: etc: on_trouble holds, for it is managed",
+    )
+
+
+def test_a_stricter_hook_stays_as_it_is() -> None:
+    strict = replace(MINE, on_trouble=D, hooks=(replace(hook("x"), on_trouble=D),))
+    _, groups, notes, _ = joined(replace(layer("user"), groups=(strict,)), [layer("etc", on_trouble=OnTrouble.DIALECT)])
+    assert (groups, notes) == ((strict,), ())
+
+
+@pytest.mark.parametrize(
+    ("wanted", "as_managed"),
+    [
+        ({"audit_redact": (".*",)}, {"audit_redact": ("sk-.*",)}),
+        ({"audit_redact_keys": ("command",)}, {"audit_redact_keys": ()}),
+        ({"audit_digest": True}, {"audit_digest": False}),
+        ({"audit_max_file_bytes": 1}, {"audit_max_file_bytes": 0}),
+    ],
+)
+def test_who_names_the_audit_says_all_about_it(wanted: dict[str, object], as_managed: dict[str, object]) -> None:
+    settings, notes = held(wanted, {"audit_file": "/var/log/a.jsonl", "audit_redact": ("sk-.*",)})
+    assert {name: getattr(settings, name) for name in as_managed} == as_managed
+    (name,) = wanted
+    assert [note.partition(" is not used")[0] for note in notes] == [f"user: {KEYS[name]}"]
+
+
+def test_what_both_want_redacted_is_in_a_file_of_the_users_own() -> None:
+    settings, notes = held({"audit_file": "a.jsonl", "audit_redact": ("a",)}, {"audit_redact": ("b",)})
+    assert (settings.audit_redact, notes) == (("a", "b"), ())
+
+
+def test_a_managed_collector_gets_its_spans_whatever_address_the_user_names() -> None:
+    settings, notes = held({"otel_endpoint": "http://127.0.0.1:1"}, {"otel": True})
+    assert (settings.otel, settings.otel_endpoint, len(notes)) == (True, "", 1)

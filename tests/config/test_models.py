@@ -1,0 +1,60 @@
+"""The models of hookproxy.toml: every key is described, and none is missing."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import BaseModel
+
+from hookproxy.config.models import ConfigFile, OwnHook, OwnHooks, Permissions, Use, parse
+from hookproxy.config.models_audit import Audit, Otel
+from hookproxy.dialects.own import hook_file
+from hookproxy.dialects.own.hook_file import OWN
+from hookproxy.model.settings import Settings
+
+TABLES = [ConfigFile, Use, OwnHooks, OwnHook, Permissions, Audit, Otel]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_key_is_described_in_a_sentence(table: type[BaseModel]) -> None:
+    for name, field in table.model_fields.items():
+        assert field.description, name
+        assert field.description.endswith("."), name
+
+
+def test_every_occasion_may_have_hooks() -> None:
+    assert set(OwnHooks.model_fields) == set(OWN.events)
+
+
+def test_the_keys_of_an_own_hook_are_those_that_are_read() -> None:
+    assert {field.alias or name for name, field in OwnHook.model_fields.items()} == set(hook_file.KEYS)
+
+
+def test_the_description_of_a_timeout_tells_the_default() -> None:
+    assert f"not given: {hook_file.TIMEOUT:g}." in (OwnHook.model_fields["timeout"].description or "")
+
+
+def test_an_empty_file_means_the_defaults() -> None:
+    file, settings = parse("hookproxy.toml", ""), Settings()
+    assert (file.on_trouble, file.on_ask, file.feedback) == (
+        settings.on_trouble,
+        settings.on_ask,
+        settings.feedback,
+    )
+    assert file.max_message_bytes == settings.max_message_bytes == 67108864
+    assert "67108864" in (ConfigFile.model_fields["max_message_bytes"].description or "")
+
+
+def test_a_key_is_found_on_the_line_that_it_begins() -> None:
+    text = """
+# [[use]] in a comment is none
+'on_ask' = "deny"
+
+[[use]]
+file = "a"
+
+[[ use ]]
+file = "b"
+tool_names = "nonsense"
+"""
+    with pytest.raises(Exception, match=r"x\.toml:10: use\[1\]\.tool_names: should be 'mcp' or 'bare'"):
+        parse("x.toml", text)

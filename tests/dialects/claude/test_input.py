@@ -1,0 +1,90 @@
+"""What Claude Code's hooks are told: the table of cases/claude.toml, and what is written how."""
+
+import json
+import tracemalloc
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from hookproxy.dialects.claude.hook_file import CLAUDE
+from hookproxy.model.hooks import Event, HookSpec, Inquiry, Occasion, Outcome, Session
+from tests.dialects.tables import table
+
+CASES = table("claude")
+
+SESSION = Session(id="s1", server="github", cwd="/repo", project_dir="/repo")
+CALL = Occasion(
+    event=Event.PRE_TOOL_USE,
+    session=SESSION,
+    tool="search",
+    tool_name="mcp__github__search",
+    tool_use_id="toolu_01",
+)
+OUTCOMES = {
+    Event.POST_TOOL_USE: Outcome(content=b'[{"type":"text","text":"ECHO"}]', duration_ms=4),
+    Event.POST_TOOL_USE_FAILURE: Outcome(error="FAIL-1 refused", duration_ms=4),
+}
+
+
+def spec(event: Event, background: bool = False) -> HookSpec:
+    return HookSpec("claude", "s.json", event, "guard.sh", shell="guard.sh", timeout=30, background=background)
+
+
+def inquiry(case: dict[str, Any]) -> Inquiry:
+    raw: dict[str, Any] = {key: case[key].encode() for key in ("schema", "content") if key in case}
+    return Inquiry(**{**case, **raw})
+
+
+@pytest.mark.parametrize("case", CASES["occasion"], ids=lambda case: case["says"])
+def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
+    event = Event(case["event"])
+    occasion = replace(
+        CALL,
+        event=event,
+        arguments=case.get("arguments", "{}").encode(),
+        annotations=case.get("annotations", "").encode(),
+        outcome=OUTCOMES.get(event),
+        occasioned_by=case.get("occasioned_by", ""),
+        message=case.get("message", ""),
+        inquiry=inquiry(case["inquiry"]) if "inquiry" in case else None,
+    )
+    document = CLAUDE.write(spec(event), occasion)
+    assert document.stdin.decode() == case["document"] + "\n"
+    assert document.env == {
+        "CLAUDE_PROJECT_DIR": "/repo",
+        "CLAUDECODE": "1",
+        "CLAUDE_CODE_CHILD_SESSION": "1",
+        "CLAUDE_CODE_SESSION_ID": "s1",
+    }
+
+
+# --- the document ---
+
+
+def test_a_folder_that_is_no_utf8_can_be_told() -> None:
+    session = replace(SESSION, cwd="/r\udcffepo", server="s\udcff")
+    told = json.loads(CLAUDE.write(spec(CALL.event), replace(CALL, session=session)).stdin)
+    assert (told["cwd"], told["mcp_server"]) == ("/r?epo", {"name": "s?"})
+
+
+def test_the_tools_output_goes_in_byte_for_byte() -> None:
+    content = b'[ {"type":"text", "text":"\xc3\xa4 \\n 1e400"},{"n":1.000} ]'
+    occasion = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content))
+    assert b'"tool_response":' + content + b"," in CLAUDE.write(spec(occasion.event), occasion).stdin
+
+
+def test_the_document_of_a_large_result_is_written_without_building_its_objects() -> None:
+    content = b"[" + b",".join([b'{"type":"text","text":"0123456789"}'] * 280_000) + b"]"
+    occasion = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content))
+    tracemalloc.start()
+    try:
+        CLAUDE.write(spec(occasion.event), occasion)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * len(content)  # the growing buffer and the finished document; objects would take 12 times as much
+
+
+def test_the_dialects_variables_hold_all_that_it_sets() -> None:
+    assert set(CLAUDE.write(spec(CALL.event), CALL).env) <= set(CLAUDE.variables)

@@ -1,0 +1,105 @@
+"""What a Claude Code hook says: the table of cases/claude.toml, and that reading is total."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from hookproxy.dialects.claude.output import read
+from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
+from tests.dialects.tables import result, table, verdict
+
+CASES = table("claude")
+
+
+def spec(event: Event, background: bool = False) -> HookSpec:
+    return HookSpec("claude", "s.json", event, "guard.sh", shell="guard.sh", timeout=30, background=background)
+
+
+@pytest.mark.parametrize("case", CASES["result"], ids=lambda case: f"{case['event']}: {case['says']}")
+def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
+    heard = read(spec(Event(case["event"]), case.get("background", False)), result(case))
+    assert heard == verdict(case)
+
+
+def test_every_row_of_the_table_names_its_source() -> None:
+    rows = CASES["result"] + CASES["occasion"]
+    assert all(row["says"] and row["source"] for row in rows)
+    assert len({(row["event"], row["says"]) for row in rows}) == len(rows)
+
+
+@given(
+    code=st.integers(-70, 300),
+    ended=st.sampled_from(Ended),
+    stdout=st.binary() | st.text().map(lambda text: b"{" + text.encode() + b"}"),
+    stderr=st.binary(),
+    cut=st.booleans(),
+)
+def test_reading_is_total_for_any_bytes(code: int, ended: Ended, stdout: bytes, stderr: bytes, cut: bool) -> None:
+    for event in Event:
+        note(event)
+        heard = read(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
+        assert heard.trouble == heard.trouble.strip()
+        if ended is Ended.EXITED and code == 2 and event is Event.PRE_TOOL_USE:
+            assert heard.permission is Permission.DENY
+        if ended is not Ended.EXITED:
+            assert heard.trouble
+            assert heard.permission is None
+
+
+KEYS = st.sampled_from([
+    "continue", "stopReason", "suppressOutput", "systemMessage", "decision", "reason", "hookSpecificOutput",
+    "hookEventName", "permissionDecision", "permissionDecisionReason", "updatedInput", "additionalContext",
+    "updatedToolOutput", "updatedMCPToolOutput", "behavior", "updatedPermissions", "interrupt", "message", "action",
+    "content", "type", "rules", "toolName", "ruleContent",
+])  # fmt: skip
+WORDS = st.sampled_from(["allow", "deny", "ask", "defer", "approve", "block", "accept", "decline", "addRules", *Event])
+LEAVES = WORDS | st.none() | st.booleans() | st.integers() | st.floats()
+VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=10)
+LONG = st.just("x" * 10_001)
+
+
+@given(answer=st.dictionaries(KEYS, VALUES | LONG), code=st.sampled_from([0, 1, 2]))
+def test_reading_is_total_for_answers_of_any_shape(answer: dict[str, Any], code: int) -> None:
+    for event in Event:
+        note(event)
+        heard = read(spec(event), HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
+        if heard.content is not None:
+            assert isinstance(json.loads(heard.content), dict)
+            assert heard.action == "accept"
+        if heard.arguments is not None:
+            assert isinstance(json.loads(heard.arguments), dict)
+            assert heard.permission is not Permission.DENY
+        assert all(len(text) < 10_100 for text in (heard.reason, *heard.feedback, *heard.messages))
+        assert len(heard.trouble) < 500
+
+
+@pytest.mark.parametrize(
+    "stdout",
+    [
+        b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
+        b'{"a":' + b"9" * 100_000 + b"}",
+        b'{"\\ud800":1}',
+        b"{" + b"\xff" * 10 + b"}",
+        b"{\n}\n" * 10_000 + b"}",
+    ],
+    ids=["lists in lists", "objects in objects", "a huge number", "half a key", "no UTF-8", "many lines"],
+)
+def test_output_made_to_hurt_is_survived_and_never_consent(stdout: bytes) -> None:
+    heard = read(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
+    assert heard == Verdict(trouble=heard.trouble)
+
+
+def test_a_long_text_is_cut_and_says_so() -> None:
+    answer = {"decision": "block", "reason": "r" * 10_007, "systemMessage": "m" * 10_000}
+    heard = read(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, json.dumps(answer).encode()))
+    assert heard.reason == "r" * 10_000 + " … [7 more characters cut by hookproxy]"
+    assert heard.messages == ("m" * 10_000,)
+
+
+def test_standard_error_that_is_no_text_is_a_reason_all_the_same() -> None:
+    heard = read(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, stderr=b"no \xff\r\nway\r\n"))
+    assert heard.reason == "no \ufffd\nway"

@@ -1,0 +1,32 @@
+"""What a PermissionRequest hook of Claude Code decides; the table of cases/claude.toml has the rest."""
+
+import json
+
+import msgspec
+import pytest
+
+from hookproxy.dialects.claude.permission_request import Decision, verdict
+from hookproxy.model.hooks import Permission
+
+
+def allowing(**change: object) -> Decision:
+    text = json.dumps({"behavior": "allow", "updatedPermissions": [change]})
+    return msgspec.json.decode(text, type=Decision)
+
+
+def test_a_flood_of_rules_is_trouble() -> None:
+    said = verdict(allowing(type="addRules", behavior="allow", rules=[{"toolName": "a"}] * 1001))
+    assert (said.allows, said.trouble) == ((), "gave 1001 permission rules, more than 1000")
+
+
+@pytest.mark.parametrize("kind", ["setMode", "addDirectories", "removeDirectories"])
+def test_what_is_the_agents_own_matter_is_told(kind: str) -> None:
+    said = verdict(allowing(type=kind, mode="plan"))
+    assert (said.permission, said.trouble) == (Permission.ALLOW, "")
+    assert said.messages == (f"without effect behind MCP: {kind}",)
+
+
+@pytest.mark.parametrize("kind", ["replaceRules", "removeRules", "whatever"])
+def test_what_cannot_be_followed_is_trouble(kind: str) -> None:
+    said = verdict(allowing(type=kind, behavior="allow"))
+    assert said.trouble == f"gave an updatedPermissions entry that cannot be followed here: {kind} allow"

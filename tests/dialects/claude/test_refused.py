@@ -1,0 +1,224 @@
+"""What in settings files cannot work behind MCP, which is told, or cannot be used, which is refused."""
+
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hookproxy.dialects.claude.hook_file import CLAUDE
+from hookproxy.dialects.dialect import HookFile, HookList
+from hookproxy.model.errors import ConfigError
+
+
+def load(settings: object, path: str = "/repo/.claude/settings.json") -> HookList:
+    text = settings if isinstance(settings, str) else json.dumps(settings)
+    return CLAUDE.read_hooks(HookFile(path, text, "/repo"))
+
+
+# --- what cannot work behind MCP ---
+
+
+def notes(settings: object) -> tuple[str, ...]:
+    return load(settings).notes
+
+
+def note_on(entry: dict[str, object], event: str = "PreToolUse", **group: object) -> tuple[int, str]:
+    found = load({"hooks": {event: [{**group, "hooks": [entry]}]}})
+    (note,) = found.notes
+    return len(found.hooks), note
+
+
+def test_disabled_hooks_do_not_run_and_people_are_told() -> None:
+    settings = {
+        "disableAllHooks": True,
+        "hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "x"}]}]},
+    }
+    assert load(settings) == HookList(
+        (), ("/repo/.claude/settings.json: disableAllHooks is true, so none of its hooks runs",)
+    )
+
+
+def test_a_file_without_hooks_is_told_of() -> None:
+    assert notes({"model": "x"}) == ("/repo/.claude/settings.json: there are no hooks in it",)
+
+
+def test_every_event_of_claude_code_is_either_run_or_told_of() -> None:
+    documented = {  # AHK, docs-2026-09-30-r1: the folders of events/
+        "ConfigChange", "CwdChanged", "DirectoryAdded", "Elicitation", "ElicitationResult", "FileChanged",
+        "InstructionsLoaded", "MessageDisplay", "Notification", "PermissionDenied", "PermissionRequest",
+        "PostCompact", "PostModelSwitch", "PostToolBatch", "PostToolUse", "PostToolUseFailure", "PreCompact",
+        "PreModelSwitch", "PreToolUse", "SessionEnd", "SessionStart", "Setup", "Stop", "StopFailure",
+        "SubagentStart", "SubagentStop", "TaskCompleted", "TaskCreated", "TeammateIdle",
+        "UserPromptExpansion", "UserPromptSubmit", "WorktreeCreate", "WorktreeRemove",
+    }  # fmt: skip
+    assert set(CLAUDE.events) | set(CLAUDE.unavailable) == documented
+
+
+@pytest.mark.parametrize("event", CLAUDE.unavailable)
+def test_an_event_that_cannot_occur_is_told_of(event: str) -> None:
+    hooks, note = note_on({"type": "command", "command": "x"}, event)
+    assert (hooks, note) == (
+        0,
+        f"/repo/.claude/settings.json: hooks.{event} cannot fire behind MCP: {CLAUDE.unavailable[event]}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "runs", "note"),
+    [
+        ({"type": "prompt", "prompt": "?"}, 0, "type 'prompt' is impossible here: there is no model to ask"),
+        ({"type": "agent", "prompt": "?"}, 0, "type 'agent' is impossible here: there is no agent to start"),
+        ({"shell": "powershell"}, 0, "PowerShell is not supported"),
+        ({"once": True}, 1, "`once` counts in skills only"),
+        ({"asyncRewake": True}, 1, "`asyncRewake` cannot wake the agent"),
+        ({"timeout": 7200}, 1, "a timeout of 7200 seconds is longer than agents wait"),
+        ({"timout": 3}, 1, ".timout is not known and ignored: did you mean 'timeout'?"),
+        ({"command": "${CLAUDE_PLUGIN_ROOT}/a.sh"}, 1, "CLAUDE_PLUGIN_ROOT has no value here"),
+        ({"command": "a", "args": ["${user_config.key}"]}, 1, "user_config.key has no value here"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
+)
+def test_a_field_that_works_otherwise_here_is_told_of(entry: dict[str, object], runs: int, note: str) -> None:
+    hooks, told = note_on({"type": "command", "command": "x", **entry})
+    assert hooks == runs
+    assert told.startswith("/repo/.claude/settings.json: hooks.PreToolUse[0].hooks[0]")
+    assert note in told
+
+
+def test_everything_about_a_hook_and_its_group_is_told() -> None:
+    entry = {"type": "command", "command": "x", "once": True, "timout": 3}
+    found = load({"hooks": {"PreToolUse": [{"matchr": "x", "matcher": "mcp__memory", "hooks": [entry]}]}})
+    assert len(found.notes) == 4
+
+
+def test_fields_nobody_knows_are_left_alone() -> None:
+    assert notes({"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "x", "note": 1}]}]}}) == ()
+
+
+def test_a_misspelt_matcher_is_told_of() -> None:
+    hooks, note = note_on({"type": "command", "command": "x"}, matchers="Bash")
+    assert (hooks, "hooks.PreToolUse[0].matchers is not known" in note) == (1, True)
+
+
+def test_a_matcher_that_names_a_server_and_no_tool_is_told_of() -> None:
+    _, note = note_on({"type": "command", "command": "x"}, matcher="Bash|mcp__memory")
+    assert note.endswith("'Bash|mcp__memory' never matches mcp__memory's tools: write mcp__memory__.*")
+
+
+def test_a_session_start_matcher_that_leaves_out_startup_is_told_of() -> None:
+    _, note = note_on({"type": "command", "command": "x"}, "SessionStart", matcher="resume")
+    assert "never matches" in note
+
+
+def test_a_notification_matcher_that_leaves_out_ours_is_told_of() -> None:
+    _, note = note_on({"type": "command", "command": "x"}, "Notification", matcher="idle_prompt")
+    assert note.endswith(
+        "'idle_prompt' never matches: behind MCP there are only permission_prompt and elicitation_dialog"
+    )
+
+
+def test_if_on_a_session_event_never_runs_as_documented() -> None:
+    hooks, note = note_on({"type": "command", "command": "x", "if": "Bash"}, "SessionStart")
+    assert (hooks, "tool events" in note) == (0, True)
+
+
+# --- files that cannot be used ---
+
+
+def refusal(settings: object) -> tuple[str, str]:
+    with pytest.raises(ConfigError) as problem:
+        load(settings, "/s.json")
+    return problem.value.message, problem.value.hint
+
+
+@pytest.mark.parametrize(
+    ("settings", "message", "hint"),
+    [
+        ('{\n  "hooks": {,}\n}', ":2: not JSON: Expecting property name", ""),
+        ('{"hooks": {}, "hooks": {}}', ": the key 'hooks' stands twice in one object", "lost"),
+        ('{"a": {"b": 1, "b": 2}}', ": the key 'b' stands twice in one object", "lost"),
+        ('{"a": NaN}', ": NaN is not JSON", ""),
+        ("[" * 100_000, ": cannot be read as JSON", ""),
+        ('{"a": ' + "9" * 10_000 + "}", ": cannot be read as JSON", ""),
+        ("[]", ": must hold one JSON object", ""),
+        ({"disableAllHooks": "yes"}, ": disableAllHooks must be true or false, not a string", ""),
+        ({"hooks": []}, ": hooks must be an object, not a list", ""),
+        ({"hooks": {"preToolUse": []}}, ": hooks.preToolUse is no event", "did you mean 'PreToolUse'?"),
+        ({"hooks": {"Whenever": []}}, ": hooks.Whenever is no event", ""),
+        ({"hooks": {"PreToolUse": {}}}, ": hooks.PreToolUse must be a list, not an object", ""),
+        ({"hooks": {"Stop": "x"}}, ": hooks.Stop must be a list, not a string", ""),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(settings: object, message: str, hint: str) -> None:
+    told, hinted = refusal(settings)
+    assert told.startswith(f"/s.json{message}")
+    assert hint in hinted
+
+
+@pytest.mark.parametrize(
+    ("group", "message", "hint"),
+    [
+        ("./a.sh", " must be an object, not a string", ""),
+        ({"command": "x"}, ".hooks is missing", "is the shape"),
+        ({"hooks": ["./a.sh"]}, ".hooks[0] must be an object, not a string", ""),
+        ({"matcher": "mcp__(", "hooks": []}, ".matcher 'mcp__(' cannot be used: missing ), unterminated", ""),
+        ({"matcher": 1, "hooks": []}, ".matcher must be a string, not a number", ""),
+    ],
+)
+def test_a_group_that_cannot_be_used_is_refused_by_key(group: object, message: str, hint: str) -> None:
+    told, hinted = refusal({"hooks": {"PreToolUse": [group]}})
+    assert told.startswith(f"/s.json: hooks.PreToolUse[0]{message}")
+    assert hint in hinted
+
+
+@pytest.mark.parametrize(
+    ("entry", "message", "hint"),
+    [
+        ({"command": ...}, "command is missing", ""),
+        ({"type": ...}, "type is missing", 'write "type": "command"'),
+        ({"type": "comand"}, "type must be one of command,", "did you mean 'command'?"),
+        ({"command": " "}, "command is empty", ""),
+        ({"command": ["x"]}, "command must be a string, not a list", ""),
+        ({"command": "a\0b"}, "command holds a NUL", ""),
+        ({"args": "y"}, "args must be a list, not a string", ""),
+        ({"args": ["y", 2]}, "args[1] must be a string, not a number", ""),
+        ({"timeout": "30"}, "timeout must be a number of seconds, not a string", ""),
+        ({"timeout": True}, "timeout must be a number of seconds, not true or false", ""),
+        ({"timeout": 0}, "timeout must be more than 0 seconds, not 0", ""),
+        ({"timeout": -1}, "timeout must be more than 0 seconds, not -1", ""),
+        ({"timeout": 30000}, "timeout looks like milliseconds: 30000", "write seconds: 30 for 30000"),
+        ({"onFailure": "blok"}, "onFailure must be one of block, continue, not 'blok'", "'block'"),
+        ({"shell": "zsh"}, "shell must be one of bash, powershell, not 'zsh'", ""),
+        ({"if": "Bash(a"}, "if 'Bash(a' cannot be used: 'Bash(a' is no permission rule", ""),
+        ({"async": "yes"}, "async must be true or false, not a string", ""),
+        ({"statusMessage": 5}, "statusMessage must be a string, not a number", ""),
+        ({"type": "mcp_tool", "tool": "b"}, "server is missing", '"server": "NAME"'),
+        ({"type": "mcp_tool", "server": "a", "tool": ""}, "tool is empty", ""),
+        ({"type": "mcp_tool", "server": ["a"], "tool": "b"}, "server must be a string, not a list", ""),
+        ({"type": "mcp_tool", "server": "a", "tool": "b", "input": "c"}, "input must be an object", ""),
+    ],
+)
+def test_a_hook_that_cannot_be_used_is_refused_by_key(entry: dict[str, object], message: str, hint: str) -> None:
+    whole = {"type": "command", "command": "x", **entry}
+    bad = {key: value for key, value in whole.items() if value is not ...}
+    good = {"type": "command", "command": "x"}
+    told, hinted = refusal({"hooks": {"PreToolUse": [{"hooks": [good, bad]}]}})
+    assert told.startswith(f"/s.json: hooks.PreToolUse[0].hooks[1].{message}")
+    assert hint in hinted
+
+
+def test_infinity_is_no_timeout() -> None:
+    with pytest.raises(ConfigError, match="must be more than 0 seconds"):
+        load('{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"x","timeout":1e999}]}]}}')
+
+
+KEYS = st.sampled_from(["hooks", "PreToolUse", "matcher", "type", "command", "timeout", "if"]) | st.text()
+LEAVES = st.none() | st.booleans() | st.floats() | st.sampled_from(["command", "x", ""])
+
+
+@given(st.text() | st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=20))
+def test_any_other_file_is_read_or_refused_and_never_an_accident(settings: object) -> None:
+    with suppress(ConfigError):
+        assert all(hook.shell or hook.argv for hook in load(settings).hooks)

@@ -1,0 +1,165 @@
+"""What a claw-code hook says: the table of cases/claw.toml, and that reading is total."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from hookproxy.dialects.claw.hook_file import CLAW, CLAW_CURRENT
+from hookproxy.dialects.dialect import Dialect
+from hookproxy.dialects.registry import DIALECTS
+from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
+from tests.dialects.tables import result, table, verdict
+
+CASES = table("claw")
+BOTH = pytest.mark.parametrize("dialect", [CLAW, CLAW_CURRENT], ids=lambda dialect: dialect.name)
+
+
+def spec(dialect: Dialect, event: Event, event_name: str = "") -> HookSpec:
+    name = event_name or event.value
+    return HookSpec(
+        dialect.name, "s.json", event, "guard.sh", shell="./guard.sh", timeout=dialect.default_timeout, event_name=name
+    )
+
+
+@pytest.mark.parametrize("case", CASES["result"], ids=lambda case: f"{case['dialect']}: {case['says']}")
+def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
+    dialect = DIALECTS[case["dialect"]]
+    heard = dialect.read(spec(dialect, Event(case["event"]), case.get("event_name", "")), result(case))
+    assert heard == verdict(case)
+
+
+def test_every_row_of_the_table_names_its_source() -> None:
+    rows = CASES["result"] + CASES["occasion"]
+    assert all(row["says"] and row["source"] for row in rows)
+    assert len({(row["dialect"], row["event"], row["says"]) for row in rows}) == len(rows)
+
+
+@BOTH
+@given(
+    result=st.builds(
+        HookResult,
+        ended=st.sampled_from(Ended),
+        code=st.integers(-70, 300),
+        stdout=st.binary() | st.text().map(lambda text: b"{" + text.encode() + b"}"),
+        stderr=st.binary(),
+        cut=st.booleans(),
+    )
+)
+def test_reading_is_total_for_any_bytes(dialect: Dialect, result: HookResult) -> None:
+    for event in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE):
+        note(event)
+        heard = dialect.read(spec(dialect, event), result)
+        assert heard.trouble == heard.trouble.strip()
+        if result.ended is Ended.EXITED and result.code == 2:
+            assert heard.permission is Permission.DENY
+        if result.ended is not Ended.EXITED or result.code not in (0, 2):
+            assert heard.trouble
+            assert heard.permission is not Permission.ALLOW
+            assert heard.fails_closed is (dialect is CLAW_CURRENT and event is Event.PRE_TOOL_USE)
+        if event is not Event.PRE_TOOL_USE and heard.permission is Permission.DENY:
+            assert heard.feedback
+
+
+KEYS = st.sampled_from([
+    "continue", "decision", "reason", "systemMessage", "hookSpecificOutput", "hookEventName", "permissionDecision",
+    "permissionDecisionReason", "updatedInput", "additionalContext",
+])  # fmt: skip
+WORDS = st.sampled_from(["allow", "deny", "ask", "defer", "approve", "block", "x" * 10_001])
+LEAVES = WORDS | st.none() | st.booleans() | st.integers() | st.floats()
+VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=10)
+
+
+@given(answer=st.dictionaries(KEYS, VALUES), code=st.sampled_from([0, 1, 2]))
+def test_reading_is_total_for_answers_of_any_shape(answer: dict[str, Any], code: int) -> None:
+    for event in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE):
+        note(event)
+        printed = json.dumps(answer).encode()
+        heard = CLAW_CURRENT.read(spec(CLAW_CURRENT, event), HookResult(Ended.EXITED, code, printed))
+        if heard.arguments is not None:
+            assert isinstance(json.loads(heard.arguments), dict)
+            assert heard.permission is not Permission.DENY
+            assert not heard.trouble
+        if answer.get("continue") is False or answer.get("decision") == "block":
+            assert heard.permission is Permission.DENY or "NaN" in str(printed) or "Infinity" in str(printed)
+        assert all(len(text) < 10_200 for text in (heard.reason, *heard.feedback, *heard.messages))
+        assert len(heard.trouble) < 500
+
+
+HURTING = {
+    "lists in lists": b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "only lists": b"[" * 10_000 + b"]" * 10_000,
+    "objects in objects": b'{"a":' * 10_000 + b"1" + b"}" * 10_000,
+    "no UTF-8": b"{" + b"\xff" * 10 + b"}",
+    "many lines": b"{\n}\n" * 10_000 + b"}",
+    "no end": b'{"decision":"approve"',
+    "twins below": b'{"hookSpecificOutput":{"permissionDecision":"deny","permissionDecision":"allow"}}',
+}
+
+
+@pytest.mark.parametrize("stdout", HURTING.values(), ids=HURTING.keys())
+def test_output_made_to_hurt_is_survived_and_never_consent(stdout: bytes) -> None:
+    heard = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
+    assert heard == Verdict(feedback=heard.feedback, trouble=heard.trouble)
+    assert heard.trouble
+    assert len(heard.feedback[0]) < 1000
+    as_text = CLAW.read(spec(CLAW, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
+    assert as_text == Verdict(feedback=as_text.feedback, messages=as_text.messages)
+
+
+@pytest.mark.parametrize("other", [b'"a":' + b"9" * 100_000, rb'"\ud800":1'], ids=["a huge number", "half a key"])
+def test_strange_members_beside_an_answer_change_nothing(other: bytes) -> None:
+    printed = b'{"decision":"block","reason":"R",' + other + b"}"
+    heard = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, printed))
+    assert heard == Verdict(permission=Permission.DENY, reason="R")
+
+
+@pytest.mark.parametrize("number", [b"9" * 100_000, b"-0", b"1e999", b"  7  "])
+def test_a_number_alone_is_no_answer(number: bytes) -> None:
+    heard = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, number))
+    assert heard.permission is None
+    assert heard.feedback
+
+
+@BOTH
+def test_a_long_text_is_cut_and_says_so(dialect: Dialect) -> None:
+    heard = dialect.read(spec(dialect, Event.POST_TOOL_USE), HookResult(Ended.EXITED, 0, b"r" * 10_007))
+    assert heard.feedback == ("Hook feedback:\n" + "r" * 10_000 + " … [7 more characters cut by hookproxy]",)
+    denied = dialect.read(spec(dialect, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, b"r" * 10_007))
+    assert denied.reason == "r" * 10_000 + " … [7 more characters cut by hookproxy]"
+
+
+@BOTH
+def test_text_that_is_no_utf8_is_text_all_the_same(dialect: Dialect) -> None:
+    heard = dialect.read(spec(dialect, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, b"no \xff\r\nway\r\n"))
+    assert heard.reason == "no \ufffd\nway"
+
+
+def test_previews_of_unreadable_json_are_short() -> None:
+    heard = CLAW_CURRENT.read(
+        spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, b"{" + b"x" * 200, b"\xc2\x9b" * 161)
+    )
+    previews = "stdout_preview={" + "x" * 159 + "… stderr_preview=" + "\\u{9b}" * 160 + "…"
+    assert previews in heard.feedback[0]
+
+
+def test_json_is_read_behind_a_byte_order_mark_and_line_ends_of_windows() -> None:
+    printed = '\ufeff{\r\n"decision": "block",\r\n"reason": "R"\r\n}\r\n'.encode()
+    heard = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, printed))
+    assert heard == Verdict(permission=Permission.DENY, reason="R")
+
+
+def test_escapes_hide_no_decision() -> None:
+    printed = rb'{"d\u0065cision":"bl\u006fck","reason":"R"}'
+    heard = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, printed))
+    assert heard == Verdict(permission=Permission.DENY, reason="R")
+
+
+def test_the_variant_names_every_member_that_it_reads() -> None:
+    assert CLAW.fields == {}
+    assert {name.rpartition(".")[2] for name in CLAW_CURRENT.fields} == {
+        "systemMessage", "reason", "continue", "decision", "additionalContext", "permissionDecision",
+        "permissionDecisionReason", "updatedInput", "hookEventName",
+    }  # fmt: skip

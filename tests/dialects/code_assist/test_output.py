@@ -1,0 +1,155 @@
+"""What a code-assist hook says: the table of cases/code_assist.toml, and that reading is total."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+from hookproxy.dialects.code_assist.hook_file import CODE_ASSIST
+from hookproxy.dialects.code_assist.output import FIELDS, read
+from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
+from tests.dialects.tables import result, table, verdict
+
+CASES = table("code_assist")
+EVENTS = list(CODE_ASSIST.events.values())
+
+
+def spec(event: Event, background: bool = False) -> HookSpec:
+    return HookSpec("code-assist", "s.json", event, "guard", shell="guard.sh", timeout=3, background=background)
+
+
+def heard(answer: object, event: Event = Event.PRE_TOOL_USE, code: int = 0) -> Verdict:
+    return read(spec(event), HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
+
+
+@pytest.mark.parametrize("case", CASES["result"], ids=lambda case: f"{case['event']}: {case['says']}")
+def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
+    said = read(spec(Event(case["event"]), case.get("background", False)), result(case))
+    assert said == verdict(case)
+
+
+def test_every_row_of_the_table_names_its_source() -> None:
+    rows = CASES["result"] + CASES["occasion"]
+    assert all(row["says"] and row["source"] for row in rows)
+    assert len({(row["event"], row["says"]) for row in rows}) == len(rows)
+
+
+def test_every_member_that_the_document_names_is_in_the_table() -> None:
+    assert set(FIELDS) == {
+        "decision", "reason", "updated_input",  # PreToolUse Output
+        "suppress_output", "updated_output", "additional_context",  # PostToolUse Output
+        "updated_prompt", "prevent_continuation", "stop_reason",  # UserPromptSubmit Output
+        "status_message", "permission_updates", "retry",  # Universal Output Fields
+    }  # fmt: skip
+    printed = "".join(row.get("stdout", "") for row in CASES["result"])
+    assert all(f'"{name}"' in printed for name in FIELDS)
+
+
+@given(
+    code=st.integers(-70, 300),
+    ended=st.sampled_from(Ended),
+    stdout=st.binary() | st.text().map(lambda text: b"{" + text.encode() + b"}"),
+    stderr=st.binary(),
+    cut=st.booleans(),
+)
+def test_reading_is_total_for_any_bytes(code: int, ended: Ended, stdout: bytes, stderr: bytes, cut: bool) -> None:
+    for event in EVENTS:
+        note(event)
+        said = read(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
+        assert said.trouble == said.trouble.strip()
+        if ended is not Ended.EXITED or code not in (0, 2):
+            assert said == Verdict(trouble=said.trouble)
+            assert said.trouble
+        elif code == 2 and event in (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST):
+            assert said.permission is Permission.DENY
+
+
+LEAVES = (
+    st.sampled_from(["approve", "deny", "block", "BashTool", "BashTool(git *)", "addRules", "allow", "x" * 10_001])
+    | st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+)
+KEYS = st.sampled_from([*FIELDS, "rule", "rules", "type", "behavior", "tool_name", "rule_content"])
+VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=10)
+
+
+@settings(max_examples=300)
+@given(event=st.sampled_from(EVENTS), answer=st.dictionaries(KEYS, VALUES), code=st.sampled_from([0, 1, 2]))
+def test_reading_is_total_for_answers_of_any_shape(event: Event, answer: dict[str, Any], code: int) -> None:
+    said = heard(answer, event, code)
+    if said.arguments is not None:
+        assert isinstance(json.loads(said.arguments), dict)
+        assert event is Event.PRE_TOOL_USE
+    if said.permission is Permission.DENY or said.trouble:
+        assert (said.arguments, said.allows, said.retry) == (None, (), False)
+    if said.trouble:
+        assert said.permission is None
+    assert all(len(text) < 10_100 for text in (said.reason, *said.feedback, *said.messages))
+    assert len(said.trouble) < 500
+
+
+@pytest.mark.parametrize(
+    "stdout",
+    [
+        b'{"a":' + b"[" * 10_000 + b"]" * 10_000 + b"}",
+        b'{"a":' * 10_000 + b"1" + b"}" * 10_000,
+        b'{"decision":"approve","updated_input":{"a":' + b"9" * 100_000 + b"}}",
+        b'{"decision":"approve","updated_input":{"a":Infinity}}',
+        b'{"decision":"approve\xff"}',
+        b"{" + b"\xff" * 10 + b"}",
+        b"{\n}\n" * 10_000 + b"}",
+        b"\xef\xbb\xbf\xef\xbb\xbf{}",
+        b'\x00{"decision":"approve"}',
+        b'{"decision":"approve"} {"',
+        b'{"decision":1e999}',
+        b'{"permission_updates":[' + b'"a",' * 1000 + b'"b"]}',
+        b'{"permission_updates":["a b"]}',
+        b'{"permission_updates":["Bash(a) && Bash(b)"]}',
+        b'{"permission_updates":[{"rules":[{"tool_name":"a)("}]}]}',
+        b'{"permission_updates":[{"rules":[{"tool_name":""}]}]}',
+    ],
+    ids=lambda stdout: repr(stdout[:40]),
+)
+def test_output_made_to_hurt_is_survived_and_never_consent(stdout: bytes) -> None:
+    said = read(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
+    assert said == Verdict(trouble=said.trouble)
+    assert said.trouble
+
+
+def test_a_rewrite_that_spells_what_no_server_can_read_is_mended() -> None:
+    answer = b'{"updated_input":{"a":"\\ud800","b":"\\u002d"}}'
+    said = read(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, answer))
+    assert said.arguments == '{"a":"\ufffd","b":"-"}'.encode()
+
+
+def test_numbers_of_a_rewrite_stay_as_the_hook_spelled_them() -> None:
+    numbers = b'{"a":1e400,"b":0.10,"c":1180591620717411303424,"d":-0}'
+    said = read(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, b'{"updated_input":' + numbers + b"}"))
+    assert said.arguments == numbers
+
+
+def test_a_replacement_is_a_json_string_whatever_is_in_it() -> None:
+    text = 'é "quoted"\n\u2028\x7f\\'
+    said = heard({"updated_output": text}, Event.POST_TOOL_USE)
+    assert said.replacement is not None
+    assert json.loads(said.replacement) == text
+
+
+@pytest.mark.parametrize("event", [Event.PRE_TOOL_USE, Event.POST_TOOL_USE])
+def test_a_long_text_is_cut_once_and_says_so(event: Event) -> None:
+    long = {name: name[0] * 10_007 for name in ("reason", "status_message", "additional_context")}
+    said = heard({"decision": "block", **long}, event)
+    rest = " … [7 more characters cut by hookproxy]"
+    assert said.reason == "r" * 10_000 + rest
+    assert said.messages == ("s" * 10_000 + rest,)
+    assert said.feedback[-1] == "a" * 10_000 + rest
+    assert said.feedback[:-1] == ((said.reason,) if event is Event.POST_TOOL_USE else ())
+
+
+def test_standard_error_that_is_no_text_is_a_reason_all_the_same() -> None:
+    said = read(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, stderr=b"no \xff\r\nway\r\n"))
+    assert said.reason == "no \ufffd\nway"

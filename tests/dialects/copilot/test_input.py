@@ -1,0 +1,108 @@
+"""What Copilot CLI's hooks are told: the occasions of cases/copilot.toml, in both spellings."""
+
+import json
+import tracemalloc
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from hookproxy.dialects.copilot.hook_file import COPILOT, EVENTS
+from hookproxy.dialects.copilot.input import OBJECT, write
+from hookproxy.model.hooks import Event, HookSpec, Occasion, Outcome, Session
+from tests.dialects.tables import table
+
+CASES = table("copilot")
+
+SESSION = Session(id="s1", server="github", cwd="/repo", project_dir="/repo")
+CALL = Occasion(
+    event=Event.PRE_TOOL_USE,
+    session=SESSION,
+    tool="bash",
+    tool_name="bash",
+    arguments='{"command":"echo \\"ä\\"","ratio":1.10}'.encode(),
+    at=1704614600.123,
+)
+OUTCOMES = {
+    Event.POST_TOOL_USE: Outcome(
+        content=b'[{"type":"text","text":"one"},{"type":"text","text":"two"}]', has_result=True
+    ),
+    Event.POST_TOOL_USE_FAILURE: Outcome(error="FAIL-1 refused"),
+}
+
+
+def spec(event_name: str, *traits: str) -> HookSpec:
+    return HookSpec(
+        "copilot", "h.json", EVENTS[event_name], "guard.sh", event_name=event_name, traits=frozenset(traits)
+    )
+
+
+@pytest.mark.parametrize("case", CASES["occasion"], ids=lambda case: case["says"])
+def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
+    event = EVENTS[case["event_name"]]
+    occasion = replace(
+        CALL,
+        event=event,
+        outcome=OUTCOMES.get(event),
+        occasioned_by=case.get("occasioned_by", ""),
+        message=case.get("message", ""),
+    )
+    document = write(spec(case["event_name"], *([OBJECT] if case.get("object") else [])), occasion)
+    assert document.stdin.decode() == case["document"] + "\n"
+    assert document.env == {"COPILOT_CLI": "1", "COPILOT_AGENT_SESSION_ID": "s1"}
+
+
+def test_every_event_stands_in_the_table_in_both_spellings() -> None:
+    assert {case["event_name"] for case in CASES["occasion"]} == set(EVENTS)
+
+
+def test_the_variables_hold_all_that_is_set() -> None:
+    assert write(spec("preToolUse"), CALL).env.keys() <= set(COPILOT.variables)
+
+
+def test_a_folder_that_is_no_utf8_can_be_told() -> None:
+    session = replace(SESSION, cwd="/r\udcffepo", id="s\udcff")
+    for name in ("preToolUse", "PreToolUse"):
+        told = json.loads(write(spec(name), replace(CALL, session=session)).stdin)
+        assert told["cwd"] == "/r?epo"
+
+
+def test_numbers_keep_their_spelling() -> None:
+    numbers = '{"a":1e400,"b":0.10,"c":1180591620717411303424,"d":-0}'
+    occasion = replace(CALL, arguments=numbers.encode())
+    assert json.loads(write(spec("preToolUse"), occasion).stdin)["toolArgs"] == numbers
+    for document in (write(spec("preToolUse", OBJECT), occasion), write(spec("PreToolUse"), occasion)):
+        assert numbers.encode() in document.stdin
+
+
+def test_a_failed_result_is_told_whole() -> None:
+    outcome = Outcome(content=b'[{"type":"text","text":"a"}]', has_result=True, error="a", structured=b'{"code":7}')
+    occasion = replace(CALL, event=Event.POST_TOOL_USE_FAILURE, outcome=outcome)
+    assert json.loads(write(spec("postToolUseFailure"), occasion).stdin)["error"] == 'a\n{"code":7}'
+
+
+def test_the_document_of_a_large_result_is_written_without_building_its_objects() -> None:
+    content = b'[{"type":"text","text":"' + b"0123456789" * 1_000_000 + b'"}]'
+    occasion = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content, has_result=True))
+    tracemalloc.start()
+    try:
+        write(spec("postToolUse"), occasion)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 6 * len(content)
+
+
+@pytest.mark.parametrize(
+    ("at", "milliseconds", "text"),
+    [
+        (0.0, 0, "1970-01-01T00:00:00.000Z"),
+        (1704614600.0, 1704614600000, "2024-01-07T08:03:20.000Z"),
+        (1704614599.9996, 1704614600000, "2024-01-07T08:03:20.000Z"),
+        (1704614600.0076, 1704614600008, "2024-01-07T08:03:20.008Z"),
+    ],
+)
+def test_both_spellings_tell_the_same_time(at: float, milliseconds: int, text: str) -> None:
+    occasion = replace(CALL, at=at)
+    assert json.loads(write(spec("preToolUse"), occasion).stdin)["timestamp"] == milliseconds
+    assert json.loads(write(spec("PreToolUse"), occasion).stdin)["timestamp"] == text

@@ -1,0 +1,136 @@
+"""What a Copilot CLI hook says, in both editions: the results of cases/copilot.toml, and that reading is total."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from hookproxy.dialects.copilot.hook_file import COPILOT, COPILOT_CURRENT, EVENTS
+from hookproxy.dialects.copilot.output import read, read_current
+from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
+from tests.dialects.tables import result, table, verdict
+
+CASES = table("copilot")
+READERS = {COPILOT.name: read, COPILOT_CURRENT.name: read_current}
+ROWS = [(name, case) for case in CASES["result"] for name in READERS if case.get("dialect", name) == name]
+HEARD = sorted(set(EVENTS.values()))
+
+CRASHED = (Ended.SIGNALLED, Ended.NOT_STARTED)
+
+Read = Callable[[HookSpec, HookResult], Verdict]
+either = pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+
+
+def spec(event: Event, background: bool = False) -> HookSpec:
+    return HookSpec("copilot", "h.json", event, "guard.sh", argv=("x",), timeout=30, background=background)
+
+
+@pytest.mark.parametrize(("name", "case"), ROWS, ids=lambda one: one if isinstance(one, str) else one["says"])
+def test_a_result_is_read_as_the_table_says(name: str, case: dict[str, Any]) -> None:
+    assert READERS[name](spec(Event(case["event"])), result(case)) == verdict(case)
+
+
+def test_every_row_of_the_table_names_its_source() -> None:
+    assert all(row["says"] and row["source"] for row in CASES["result"] + CASES["occasion"])
+    rows = [(name, row["event"], row["says"]) for name, row in ROWS]
+    assert len(set(rows)) == len(rows)
+    assert len(CASES["result"]) == len({json.dumps(row, sort_keys=True) for row in CASES["result"]})
+
+
+@either
+def test_a_background_hook_decides_nothing(reader: Read) -> None:
+    for printed in (b'{"permissionDecision":"deny","modifiedArgs":{}}', b'{"behavior":"deny"}'):
+        for event in HEARD:
+            heard = reader(spec(event, background=True), HookResult(Ended.EXITED, 2, printed))
+            assert heard == Verdict(messages=heard.messages, trouble=heard.trouble)
+
+
+RESULTS = st.builds(
+    HookResult,
+    ended=st.sampled_from(Ended),
+    code=st.integers(-70, 300),
+    stdout=st.binary() | st.text().map(lambda text: b"{" + text.encode() + b"}"),
+    stderr=st.binary(),
+    cut=st.booleans(),
+)
+
+
+@either
+@given(result=RESULTS)
+def test_reading_is_total_for_any_bytes(reader: Read, result: HookResult) -> None:
+    for event in HEARD:
+        note(event)
+        heard = reader(spec(event), result)
+        exited = result.ended is Ended.EXITED
+        assert heard.trouble == heard.trouble.strip()
+        if not exited:
+            assert heard.trouble
+            assert heard.permission is None
+        if exited and result.code == 2 and event is Event.PERMISSION_REQUEST:
+            assert heard.permission is Permission.DENY
+        if reader is read:
+            assert not heard.fails_closed
+        elif event is Event.PRE_TOOL_USE and (result.ended in CRASHED or (exited and result.code)):
+            assert heard.fails_closed or heard.permission is Permission.DENY
+
+
+KEYS = st.sampled_from([
+    "permissionDecision", "permissionDecisionReason", "modifiedArgs", "behavior", "message", "interrupt",
+    "additionalContext", "modifiedResult", "resultType", "textResultForLlm", "type",
+])  # fmt: skip
+WORDS = st.sampled_from(["allow", "deny", "ask", "success", "failure", "progress"])
+LEAVES = WORDS | st.none() | st.booleans() | st.integers() | st.floats()
+VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=10)
+LONG = st.just("x" * 10_001)
+
+
+@either
+@given(answer=st.dictionaries(KEYS, VALUES | LONG), code=st.sampled_from([0, 1, 2]))
+def test_reading_is_total_for_answers_of_any_shape(reader: Read, answer: dict[str, Any], code: int) -> None:
+    for event in HEARD:
+        note(event)
+        heard = reader(spec(event), HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
+        if heard.arguments is not None:
+            assert isinstance(json.loads(heard.arguments), dict)
+            assert heard.permission is not Permission.DENY
+        assert heard.replacement is None or isinstance(json.loads(heard.replacement), str)
+        assert all(len(text) < 10_100 for text in (heard.reason, *heard.feedback, *heard.messages))
+        assert len(heard.trouble) < 500
+
+
+HURTING = {
+    "lists in lists": b'{"a":' + b"[" * 10_000 + b"]" * 10_000 + b"}",
+    "objects in objects": b'{"modifiedArgs":' * 100_000 + b"1" + b"}" * 100_000,
+    "a huge number": b'{"modifiedArgs":{"n":' + b"9" * 100_000 + b"}}",
+    "infinity": b'{"modifiedArgs":{"n":-Infinity}}',
+    "a key with half a surrogate pair, twice": b'{"modifiedArgs":{"\\ud800":1,"\\ud800":2}}',
+    "no UTF-8": b"{" + b"\xff" * 10 + b"}",
+    "many lines": b"{\n}\n" * 10_000 + b"}",
+    "twin keys inside": b'{"permissionDecision":"allow","modifiedArgs":{"p":"a","\\u0070":"b"}}',
+    "a progress line with twins": b'{"type":"progress","type":"x"}\n{"permissionDecision":"allow"}',
+    "much progress, no answer": b'{"type":"progress"}\n' * 10_000 + b'{"permissionDecision":"allow"',
+}
+
+
+@either
+@pytest.mark.parametrize("stdout", HURTING.values(), ids=HURTING)
+def test_output_made_to_hurt_is_survived_and_never_consent(reader: Read, stdout: bytes) -> None:
+    heard = reader(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
+    assert heard == Verdict(trouble=heard.trouble)
+    assert heard.trouble
+
+
+@either
+def test_a_long_text_is_cut_and_says_so(reader: Read) -> None:
+    answer = {"permissionDecision": "deny", "permissionDecisionReason": "r" * 10_007}
+    heard = reader(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, json.dumps(answer).encode()))
+    assert heard.reason == "r" * 10_000 + " … [7 more characters cut by hookproxy]"
+
+
+@either
+def test_standard_error_that_is_no_text_is_guidance_all_the_same(reader: Read) -> None:
+    heard = reader(spec(Event.POST_TOOL_USE_FAILURE), HookResult(Ended.EXITED, 2, stderr=b"no \xff\r\nway\r\n"))
+    assert heard.feedback == ("no \ufffd\nway",)

@@ -1,0 +1,252 @@
+"""What in Copilot CLI's hook files cannot work behind MCP, which is told, or cannot be used, which is refused."""
+
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hookproxy.dialects.copilot.hook_file import COPILOT, COPILOT_CURRENT
+from hookproxy.dialects.dialect import Dialect, HookFile, HookList
+from hookproxy.model.errors import ConfigError
+
+BOTH = pytest.mark.parametrize("dialect", [COPILOT, COPILOT_CURRENT], ids=lambda dialect: dialect.name)
+
+
+def load(document: object, dialect: Dialect = COPILOT) -> HookList:
+    text = document if isinstance(document, str) else json.dumps(document)
+    return dialect.read_hooks(HookFile("/h.json", text, "/repo"))
+
+
+def entries(*given: object, event: str = "preToolUse") -> dict[str, object]:
+    return {"version": 1, "hooks": {event: list(given)}}
+
+
+# --- what cannot work behind MCP ---
+
+
+@BOTH
+def test_disabled_hooks_do_not_run_and_people_are_told(dialect: Dialect) -> None:
+    document = {**entries({"type": "command", "bash": "x"}), "disableAllHooks": True}
+    assert load(document, dialect) == HookList((), ("/h.json: disableAllHooks is true, so none of its hooks runs",))
+    assert len(load({**document, "disableAllHooks": False}, dialect).hooks) == 1
+
+
+def test_a_file_without_hooks_is_told_of() -> None:
+    assert load({"version": 1}) == HookList((), ("/h.json: there are no hooks in it",))
+
+
+@pytest.mark.parametrize(
+    ("dialect", "event"),
+    [(dialect, event) for dialect in (COPILOT, COPILOT_CURRENT) for event in dialect.unavailable],
+    ids=lambda one: one if isinstance(one, str) else one.name,
+)
+def test_an_event_that_cannot_occur_is_told_of(dialect: Dialect, event: str) -> None:
+    note = f"/h.json: hooks.{event} cannot fire behind MCP: {dialect.unavailable[event]}"
+    assert load(entries({"type": "command", "bash": "x"}, event=event), dialect) == HookList((), (note,))
+    assert load(entries(event=event), dialect) == HookList(())
+
+
+@BOTH
+@pytest.mark.parametrize("event", ["sessionStart", "SessionStart"])
+def test_prompt_hooks_are_impossible(dialect: Dialect, event: str) -> None:
+    found = load(entries({"type": "prompt", "prompt": "/plan"}, event=event), dialect)
+    assert found.hooks == ()
+    (note,) = found.notes
+    assert note.startswith(f"/h.json: hooks.{event}[0] does not run: type 'prompt' is impossible here")
+
+
+def test_a_prompt_hook_elsewhere_is_told_to_be_for_session_start() -> None:
+    (note,) = load(entries({"type": "prompt", "prompt": "/plan"})).notes
+    assert note.endswith("known to sessionStart only")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "entry", "runs", "note"),
+    [
+        (COPILOT, {"powershell": "g.ps1"}, 0, "hooks.preToolUse[0] does not run: it is for PowerShell only"),
+        (COPILOT_CURRENT, {"powershell": "g.ps1"}, 0, "it is for PowerShell only"),
+        (COPILOT, {"bash": "x", "timeoutSec": 7200}, 1, "a timeout of 7200 seconds is longer than agents wait"),
+        (
+            COPILOT,
+            {"bash": "x", "timeoutSecs": 3},
+            1,
+            "timeoutSecs is not known and ignored: did you mean 'timeoutSec'?",
+        ),
+        (COPILOT, {"bash": "x", "timeout": 3}, 1, "timeout is ignored: it is known to copilot@current only"),
+        (COPILOT, {"bash": "x", "command": "y"}, 1, "command is ignored: it is known to copilot@current only"),
+        (COPILOT, {"bash": "x", "env": {"A": "$B ${C} $B"}}, 1, "env: $B is not set, and counts as empty"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else None,
+)
+def test_a_field_that_works_otherwise_here_is_told_of(
+    dialect: Dialect, entry: dict[str, object], runs: int, note: str
+) -> None:
+    found = load(entries({"type": "command", **entry}), dialect)
+    assert len(found.hooks) == runs
+    assert note in found.notes[0]
+    assert found.notes[0].startswith("/h.json: hooks.preToolUse[0]")
+
+
+def test_each_variable_without_a_value_is_told_once() -> None:
+    found = load(entries({"type": "command", "bash": "x", "env": {"A": "$C ${B} $B"}}))
+    assert [note.partition("$")[2][0] for note in found.notes] == ["B", "C"]
+    assert found.hooks[0].env[1] == ("A", "  ")
+
+
+@BOTH
+@pytest.mark.parametrize("event", ["sessionStart", "sessionEnd", "errorOccurred"])
+def test_a_matcher_where_there_is_none_is_ignored_and_told_of(dialect: Dialect, event: str) -> None:
+    found = load(entries({"type": "command", "bash": "x", "matcher": "resume"}, event=event), dialect)
+    assert found.hooks[0].matches("startup")
+    assert found.notes == (f"/h.json: hooks.{event}[0]: the matcher is ignored: {event} has none",)
+
+
+def test_a_notification_matcher_for_what_a_proxy_cannot_see_is_told_of() -> None:
+    found = load(entries({"type": "command", "bash": "x", "matcher": "agent_.*"}, event="notification"))
+    assert "'agent_.*' never matches: behind MCP, notifications are permission_prompt and" in found.notes[0]
+
+
+def test_misspelt_keys_of_the_file_are_told_of() -> None:
+    found = load({"version": 1, "hooks": {}, "disableAllHook": True, "$schema": "…"})
+    assert found.notes == ("/h.json: disableAllHook is not known and ignored: did you mean 'disableAllHooks'?",)
+
+
+def test_fields_nobody_knows_are_left_alone() -> None:
+    assert load(entries({"type": "command", "bash": "x", "comment": 1})).notes == ()
+
+
+# --- files that cannot be used ---
+
+
+def refusal(document: object, dialect: Dialect = COPILOT) -> tuple[str, str]:
+    with pytest.raises(ConfigError) as problem:
+        load(document, dialect)
+    return problem.value.message, problem.value.hint
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("document", "message", "hint"),
+    [
+        ('{\n  "version": 1, "hooks": {,}\n}', ":2: not JSON: Expecting property name", ""),
+        ('{"version": 1, "version": 1}', ": the key 'version' stands twice in one object", "lost"),
+        ('{"version": 1, "hooks": {"preToolUse": [{"bash": "a", "bash": "b"}]}}', ": the key 'bash' stands twice", ""),
+        ('{"version": NaN}', ": NaN is not JSON", ""),
+        ("[" * 100_000, ": cannot be read as JSON", ""),
+        ("[]", ": must hold one JSON object", ""),
+        ({"hooks": {}}, ": version is missing", 'write "version": 1'),
+        ({"version": 2, "hooks": {}}, ": version must be 1, not 2", "version 1"),
+        ({"version": True, "hooks": {}}, ": version must be 1, not True", ""),
+        ({"version": "1", "hooks": {}}, ": version must be 1, not '1'", ""),
+        ({"version": None}, ": version must be 1, not None", ""),
+        ({"version": 1, "disableAllHooks": "yes"}, ": disableAllHooks must be true or false, not a string", ""),
+        ({"version": 1, "hooks": []}, ": hooks must be an object, not a list", ""),
+        ({"version": 1, "hooks": {"PreTooluse": []}}, ": hooks.PreTooluse is no event", "did you mean 'PreToolUse'?"),
+        ({"version": 1, "hooks": {"preTollUse": []}}, ": hooks.preTollUse is no event", "did you mean 'PreToolUse'?"),
+        ({"version": 1, "hooks": {"whenever": []}}, ": hooks.whenever is no event", ""),
+        ({"version": 1, "hooks": {"preToolUse": {}}}, ": hooks.preToolUse must be a list, not an object", ""),
+        ({"version": 1, "hooks": {"agentStop": "x"}}, ": hooks.agentStop must be a list, not a string", ""),
+        ({"version": 1, "hooks": {"preToolUse": ["x"]}}, ": hooks.preToolUse[0] must be an object, not a string", ""),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(
+    dialect: Dialect, document: object, message: str, hint: str
+) -> None:
+    told, hinted = refusal(document, dialect)
+    assert told.startswith(f"/h.json{message}")
+    assert hint in hinted
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("entry", "message", "hint"),
+    [
+        ({"bash": ...}, " needs one of bash and powershell", 'write "bash"'),
+        ({"type": "comand"}, ".type must be one of command, prompt", "did you mean 'command'?"),
+        ({"type": "prompt"}, ".prompt is missing", ""),
+        ({"type": "prompt", "prompt": 1}, ".prompt must be a string, not a number", ""),
+        ({"type": None}, ".type must be a string, not null", ""),
+        ({"bash": " \n"}, ".bash is empty", ""),
+        ({"bash": ["x"]}, ".bash must be a string, not a list", ""),
+        ({"bash": "a\0b"}, ".bash holds a NUL", ""),
+        ({"powershell": ""}, ".powershell is empty", ""),
+        ({"powershell": 1}, ".powershell must be a string, not a number", ""),
+        ({"cwd": 1}, ".cwd must be a string, not a number", ""),
+        ({"cwd": "a\0"}, ".cwd holds a NUL", ""),
+        ({"env": ["A=1"]}, ".env must be an object, not a list", ""),
+        ({"env": {"A": 1}}, ".env.A must be a string, not a number", ""),
+        ({"env": {"A=B": "1"}}, ".env.'A=B' is no name that a variable can have", ""),
+        ({"env": {"": "1"}}, ".env.'' is no name that a variable can have", ""),
+        ({"env": {"A\0": "1"}}, ".env.'A\\x00' is no name that a variable can have", ""),
+        ({"env": {"A": "\0"}}, ".env.A holds a NUL", ""),
+        ({"timeoutSec": "30"}, ".timeoutSec must be a number of seconds, not a string", ""),
+        ({"timeoutSec": True}, ".timeoutSec must be a number of seconds, not true or false", ""),
+        ({"timeoutSec": None}, ".timeoutSec must be a number of seconds, not null", ""),
+        ({"timeoutSec": 0}, ".timeoutSec must be more than 0 seconds, not 0", ""),
+        ({"timeoutSec": -1}, ".timeoutSec must be more than 0 seconds, not -1", ""),
+        ({"timeoutSec": 30000}, ".timeoutSec looks like milliseconds: 30000", "write seconds: 30 for 30000"),
+        ({"matcher": 1}, ".matcher must be a string, not a number", ""),
+        ({"matcher": "bash("}, ".matcher 'bash(' cannot be used: missing ), unterminated", ""),
+        ({"matcher": "a)|(b"}, ".matcher 'a)|(b' cannot be used: unbalanced parenthesis", ""),
+        ({"matcher": "*"}, ".matcher '*' cannot be used: it is no regular expression: leave the matcher out", ""),
+    ],
+)
+def test_a_hook_that_cannot_be_used_is_refused_by_key(
+    dialect: Dialect, entry: dict[str, object], message: str, hint: str
+) -> None:
+    whole = {"type": "command", "bash": "x", **entry}
+    bad = {key: value for key, value in whole.items() if value is not ...}
+    told, hinted = refusal(entries({"type": "command", "bash": "x"}, bad), dialect)
+    assert told.startswith(f"/h.json: hooks.preToolUse[1]{message}")
+    assert hint in hinted
+
+
+@pytest.mark.parametrize(
+    ("dialect", "entry", "message", "hint"),
+    [
+        (COPILOT, {"bash": "x"}, ".type is missing", 'write "type": "command"'),
+        (COPILOT, {"type": "http", "url": "https://x"}, ".type must be one of command, prompt, not 'http'", ""),
+        (COPILOT, {"type": "command", "command": "x"}, " needs one of bash and powershell", '"copilot@current"'),
+        (COPILOT, {"type": "command", "exec": "x"}, " needs one of bash and powershell", '"copilot@current"'),
+        (COPILOT_CURRENT, {"exec": "x", "bash": "y"}, ".exec stands beside bash", "either exec and args or"),
+        (COPILOT_CURRENT, {"exec": "x", "command": "y"}, ".exec stands beside command", ""),
+        (COPILOT_CURRENT, {"exec": " "}, ".exec is empty", ""),
+        (COPILOT_CURRENT, {"exec": "x", "args": "y"}, ".args must be a list, not a string", ""),
+        (COPILOT_CURRENT, {"exec": "x", "args": ["y", 2]}, ".args[1] must be a string, not a number", ""),
+        (COPILOT_CURRENT, {"bash": "x", "args": ["y"]}, ".args is for exec, which is missing", ""),
+        (COPILOT_CURRENT, {"command": ""}, ".command is empty", ""),
+        (COPILOT_CURRENT, {"type": "http"}, ".url is missing", ""),
+        (COPILOT_CURRENT, {"type": "http", "url": "http://x"}, ".url would show the document to the network", ""),
+        (COPILOT_CURRENT, {"type": "http", "url": "http://localhost/"}, ".url must begin with https://", "grant"),
+        (COPILOT_CURRENT, {"type": "http", "url": "https://x", "headers": {"A": "$B"}}, ".headers.A holds $B", ""),
+        (COPILOT_CURRENT, {"bash": "x", "timeout": 5000000}, ".timeout looks like milliseconds", ""),
+    ],
+)
+def test_what_only_one_edition_refuses(dialect: Dialect, entry: object, message: str, hint: str) -> None:
+    told, hinted = refusal(entries(entry), dialect)
+    assert told.startswith(f"/h.json: hooks.preToolUse[0]{message}")
+    assert hint in hinted
+
+
+def test_infinity_is_no_timeout() -> None:
+    with pytest.raises(ConfigError, match="must be more than 0 seconds"):
+        load('{"version":1,"hooks":{"preToolUse":[{"type":"command","bash":"x","timeoutSec":1e999}]}}')
+
+
+KEYS = st.sampled_from(["version", "hooks", "preToolUse", "Notification", "type", "bash", "matcher", "env", "exec"])
+LEAVES = st.none() | st.booleans() | st.floats() | st.sampled_from([1, "command", "prompt", "x", ""])
+
+
+@BOTH
+@given(
+    st.text()
+    | st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS | st.text(), inner), max_leaves=20)
+)
+def test_any_other_file_is_read_or_refused_and_never_an_accident(dialect: Dialect, document: object) -> None:
+    with suppress(ConfigError):
+        assert all(hook.argv for hook in load(document, dialect).hooks)
+    if isinstance(document, dict):
+        with suppress(ConfigError):
+            assert all(hook.argv for hook in load({**document, "version": 1}, dialect).hooks)

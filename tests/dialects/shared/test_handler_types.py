@@ -1,0 +1,134 @@
+"""The ways in which a hook can run, as they are configured: combinations that work, and those that do not."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+
+import pytest
+
+from hookproxy.dialects.claude.hook_file import CLAUDE
+from hookproxy.dialects.dialect import HookFile
+from hookproxy.dialects.own.hook_file import own_hook
+from hookproxy.dialects.registry import DIALECTS
+from hookproxy.dialects.shared.handler_types import warmed
+from hookproxy.model.errors import ConfigError
+from hookproxy.model.hooks import Event, HookSpec, Occasion, Outcome, Session
+
+
+def hook(toml: str) -> HookSpec:
+    return own_hook(tomllib.loads(toml), Event.PRE_TOOL_USE, "/etc/h.toml: hooks.PreToolUse[0]", "/etc")
+
+
+def test_each_type_is_read_with_what_it_needs() -> None:
+    worker = hook('type = "worker"\nargv = ["./w.py"]\nconcurrent = true')
+    assert (worker.type, worker.argv, worker.concurrent, worker.cwd) == ("worker", ("/etc/w.py",), True, "/etc")
+    python = hook('type = "python"\ncall = "guards.paths:check"')
+    assert (python.type, python.call, python.label, python.cwd, python.runs) == (
+        "python", "guards.paths:check", "guards.paths:check", "/etc", "guards.paths:check",
+    )  # fmt: skip
+    http = hook(
+        'type = "http"\nurl = "https://h.example/x?key=1#y"\nheaders = { A = "Bearer ${T}" }\nallowed_env_vars = ["T"]'
+    )
+    assert (http.type, http.url, http.headers, http.allowed_env_vars, http.label) == (
+        "http", "https://h.example/x?key=1", (("A", "Bearer ${T}"),), ("T",), "h.example",
+    )  # fmt: skip
+    assert http.runs == "https://h.example/x"
+    warm = hook('command = "x"\nwarm = true\nwarm_max_age = 5\nwarm_spares = 3')
+    assert (warm.type, warm.shell, warm.warm_max_age, warm.warm_spares) == ("warm", "x", 5.0, 3)
+    assert hook('type = "command"\ncommand = "x"').type == "command"
+
+
+@pytest.mark.parametrize("url", ["http://localhost:80/x", "http://127.0.0.1", "http://[::1]:8/x", "HTTPS://a.b"])
+def test_plain_http_is_for_this_machine(url: str) -> None:
+    assert hook(f'type = "http"\nurl = "{url}"').url == url
+
+
+@pytest.mark.parametrize(
+    ("toml", "message", "hint"),
+    [
+        ('type = "ftp"', "type must be one of command, worker, python, http", ""),
+        ('type = "python"\ncommand = "x"', "command is not for a hook of type 'python'", 'type = "command"'),
+        ('command = "x"\nurl = "https://x"', "url is not for a hook of type 'command'", 'type = "http"'),
+        ('command = "x"\nconcurrent = true', "concurrent is not for a hook of type 'command'", 'type = "worker"'),
+        ('type = "worker"\ncommand = "x"\nwarm = true', "warm is not for a hook of type 'worker'", 'type = "command"'),
+        ('type = "worker"', "needs exactly one of command and argv", ""),
+        ('type = "python"', "call is missing", "write call"),
+        ('type = "python"\ncall = "guards"', "call 'guards' names no function", "package.module:function"),
+        ('type = "python"\ncall = "../x:f"', "names no function", ""),
+        ('type = "python"\ncall = "a:b"\nenv = { A = "1" }', "env is not for a hook of type 'python'", ""),
+        ('type = "http"', "url is missing", ""),
+        ('type = "http"\nurl = "http://example.com/"', "url would show the document to the network", "https://"),
+        ('type = "http"\nurl = "http://localhost.evil.com/"', "url would show the document to the network", ""),
+        ('type = "http"\nurl = "http://localhost@evil.com/"', "url holds a name or a password", ""),
+        ('type = "http"\nurl = "file:///etc/passwd"', "is no address of a hook", ""),
+        ('type = "http"\nurl = "https://a b/"', "is no address of a hook", ""),
+        ("type = \"http\"\nurl = 'http://localhost\\@evil.com/'", "is no address of a hook", ""),
+        ('type = "http"\nurl = "https://a:99999/"', "is no address of a hook", ""),
+        ('type = "http"\nurl = "https://a/"\nheaders = { X = "$T" }', "headers.X holds $T, which", "allowed_env_vars"),
+        ('type = "http"\nurl = "https://a/"\nheaders = { X = "a\\r\\nB: c" }', "headers.X holds what no header", ""),
+        ('type = "http"\nurl = "https://a/"\nheaders = { Host = "b" }', "is no header that a hook can send", ""),
+        ('type = "http"\nurl = "https://a/"\nheaders = { "X: y" = "b" }', "is no header that a hook can send", ""),
+        ('command = "x"\nwarm_spares = 2', "warm_spares is for warm hooks", "warm = true"),
+        ('command = "x"\nwarm = true\nwarm_spares = 0', "warm_spares must be a number from 1 to 16", ""),
+        ('command = "x"\nwarm = true\nwarm_max_age = 0', "warm_max_age must be more than 0 seconds", ""),
+    ],
+)
+def test_a_combination_that_cannot_work_is_refused_by_key(toml: str, message: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as problem:
+        hook(toml)
+    assert message in problem.value.message
+    assert hint in problem.value.hint
+
+
+def claude(**entry: object) -> HookSpec:
+    text = json.dumps({"hooks": {"PreToolUse": [{"hooks": [entry]}]}})
+    (hook,) = CLAUDE.read_hooks(HookFile("/r/.claude/settings.json", text, "/r")).hooks
+    return hook
+
+
+def test_a_settings_files_http_hook_is_one_of_ours() -> None:
+    hook = claude(type="http", url="http://localhost:8080/h", headers={"X": "$TOK"}, allowedEnvVars=["TOK"], timeout=5)
+    assert (hook.type, hook.url, hook.headers, hook.allowed_env_vars, hook.timeout, hook.label) == (
+        "http", "http://localhost:8080/h", (("X", "$TOK"),), ("TOK",), 5.0, "localhost",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({}, "hooks.PreToolUse[0].hooks[0].url is missing"),
+        ({"url": "http://example.com"}, "would show the document to the network"),
+        ({"url": "https://a/", "headers": {"X": "$T"}}, "holds $T, which allowedEnvVars does not allow"),
+    ],
+)
+def test_a_settings_files_http_hook_that_cannot_work_is_refused(entry: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError) as problem:
+        claude(type="http", **entry)
+    assert message in problem.value.message
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_only_dialects_whose_variables_never_change_can_be_warm(name: str) -> None:
+    dialect, command = DIALECTS[name], claude(type="command", command="x")
+    http = claude(type="http", url="https://a/")
+    warmth = {"warm": True, "warm_spares": 2}
+    if name.startswith(("lime", "claw")):
+        with pytest.raises(ConfigError, match=r"use\[0\]\.warm cannot be had|use\[0\]\.warm: cannot be had"):
+            warmed(dialect, (command,), "/f: use[0]", warmth)
+    else:
+        hooks = warmed(dialect, (command, http), "/f: use[0]", warmth)
+        assert [(hook.type, hook.warm_spares) for hook in hooks] == [("warm", 2), ("http", 1)]
+    assert warmed(dialect, (command,), "/f: use[0]", {"warm": False}) == (command,)
+    with pytest.raises(ConfigError, match="is for warm hooks"):
+        warmed(dialect, (command,), "/f: use[0]", {"warm_spares": 2})
+
+
+@pytest.mark.parametrize("name", [name for name in DIALECTS if DIALECTS[name].steady])
+def test_the_variables_of_a_steady_dialect_are_the_same_at_each_occasion(name: str) -> None:
+    dialect, session = DIALECTS[name], Session("s", "files", "/", "/")
+    for spelled, event in dialect.events.items():
+        spec = HookSpec(name, "f: k", event, "x", event_name=spelled)
+        first = Occasion(event, session, "a", "a", "1", b"{}", outcome=Outcome(), at=1.0)
+        other = Occasion(event, session, "b", "b", "2", b'{"x":1}', outcome=Outcome(error="x"), message="m", at=2.0)
+        assert dialect.write(spec, first).env == dialect.write(spec, other).env

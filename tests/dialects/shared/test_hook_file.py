@@ -1,0 +1,251 @@
+"""Hook files are read strictly, and hooks are known by names that people recognise."""
+
+import contextlib
+import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hookproxy.dialects.claude.hook_file import CLAUDE
+from hookproxy.dialects.dialect import HookList
+from hookproxy.dialects.shared.hook_file import (
+    Table,
+    compiled,
+    each_event,
+    label,
+    label_of,
+    located,
+    read_document,
+    read_json,
+    suggestion,
+    timeout,
+)
+from hookproxy.model.errors import ConfigError
+from hookproxy.model.hooks import Event
+
+
+def table(**members: object) -> Table:
+    return Table("/f", "hooks[0]", members)
+
+
+def refusal(problem: pytest.ExceptionInfo[ConfigError]) -> tuple[str, str]:
+    return problem.value.message, problem.value.hint
+
+
+def test_members_come_typed() -> None:
+    entry = table(text="a", flag=True, texts=["a", "b"], tables=[{"x": 1}], table={"y": "b"}, seconds=1)
+    assert (entry.text("text"), entry.flag("flag"), entry.texts("texts")) == ("a", True, ("a", "b"))
+    assert entry.tables("tables") == [Table("/f", "hooks[0].tables[0]", {"x": 1})]
+    assert entry.table("table").text("y") == "b"
+    assert entry.seconds("seconds", 9) == 1.0
+
+
+def test_absent_members_have_their_defaults() -> None:
+    entry = table()
+    assert (entry.text("a"), entry.text("a", "x"), entry.flag("a"), entry.texts("a")) == (
+        "",
+        "x",
+        False,
+        None,
+    )
+    assert (entry.tables("a"), entry.table("a").members, entry.seconds("a", 9)) == ([], {}, 9.0)
+    assert entry.choice("a", ("x", "y"), "x") == "x"
+
+
+def test_an_empty_list_is_not_an_absent_one() -> None:
+    assert table(args=[]).texts("args") == ()
+
+
+def test_an_absent_member_that_is_required_is_named() -> None:
+    with pytest.raises(ConfigError) as problem:
+        table().require("command", "write one")
+    assert refusal(problem) == ("/f: hooks[0].command is missing", "write one")
+
+
+def test_a_value_of_another_kind_is_named_in_words() -> None:
+    with pytest.raises(ConfigError) as problem:
+        table(name=datetime.date(2026, 1, 1)).text("name")
+    assert refusal(problem) == ("/f: hooks[0].name must be a string, not date", "write a string")
+
+
+def test_a_timeout_in_milliseconds_is_refused_with_the_seconds() -> None:
+    assert table(timeout=9_999).seconds("timeout", 60) == 9_999
+    with pytest.raises(ConfigError) as problem:
+        table(timeout=10_000).seconds("timeout", 60)
+    assert refusal(problem) == (
+        "/f: hooks[0].timeout looks like milliseconds: 10000",
+        "write seconds: 10 for 10000",
+    )
+
+
+def test_a_session_end_hook_has_a_timeout_of_its_own() -> None:
+    assert timeout(table(), Event.PRE_TOOL_USE, 60) == 60
+    assert timeout(table(), Event.SESSION_END, 60) == 1.5
+
+
+def test_a_key_that_is_missing_may_be_misspelled() -> None:
+    with pytest.raises(ConfigError) as problem:
+        table(type="command", comand="x").require("command")
+    assert refusal(problem) == ("/f: hooks[0].command is missing", "write command for comand")
+    with pytest.raises(ConfigError) as problem:
+        table(type="command").require("command")
+    assert refusal(problem) == ("/f: hooks[0].command is missing", "add it: command")
+
+
+def test_unknown_keys_come_with_suggestions() -> None:
+    assert table(timout=1, colour=2, timeout=3).unknown(("timeout", "matcher")) == {
+        "timout": "did you mean 'timeout'?",
+        "colour": "",
+    }
+
+
+def test_a_suggestion_does_not_mind_capitals() -> None:
+    assert suggestion("pretooluse", ["PreToolUse", "PostToolUse"]) == "did you mean 'PreToolUse'?"
+    assert suggestion("xyz", ["PreToolUse"]) == ""
+
+
+def test_what_cannot_be_compiled_is_named() -> None:
+    def never(_text: str) -> None:
+        raise ValueError("no good")
+
+    with pytest.raises(ConfigError) as problem:
+        compiled(table(matcher="x"), "matcher", never)
+    assert refusal(problem) == (
+        "/f: hooks[0].matcher 'x' cannot be used: no good",
+        "write a tool's name, names with | between them, or a regular expression",
+    )
+
+
+def test_a_twin_key_is_named_wherever_it_stands() -> None:
+    with pytest.raises(ConfigError) as problem:
+        read_json("/f", '{"a": [{"c": 2, "b": 1, "b": 3}]}')
+    assert refusal(problem) == ("/f: the key 'b' stands twice in one object", "one of the two is lost")
+
+
+def test_a_file_is_known_by_the_line_that_is_wrong() -> None:
+    with pytest.raises(ConfigError) as problem:
+        read_json("/f", '{\n"a": 1,\n}')
+    assert problem.value.message.startswith("/f:3: not JSON: ")
+
+
+def test_a_program_given_as_a_relative_path_is_in_the_folder() -> None:
+    assert located(("./a.sh", "./b"), "/repo") == ("/repo/a.sh", "./b")
+    assert located(("/bin/a",), "/repo") == ("/bin/a",)
+    assert located(("jq",), "/repo") == ("jq",)
+    assert located((), "/repo") == ()
+
+
+@pytest.mark.parametrize(
+    ("command", "known_by"),
+    [
+        ("python3 guards/paths.py --x", "paths.py"),
+        ('"$CLAUDE_PROJECT_DIR"/.claude/hooks/guard.sh', "guard.sh"),
+        ("DEBUG=1 PYTHONPATH=a/b python3.12 -u ./guards/paths.py", "paths.py"),
+        ("jq -r .tool_input.command >> /tmp/log.txt", "jq"),
+        ("bash -c 'cat ./notes.txt'", "bash"),
+        ("python3 -m guards.paths", "python3"),
+        ("DEBUG=1 jq .", "jq"),
+        ("/usr/bin/env node hooks/a.mjs", "a.mjs"),
+        ("uv run guards/a.py", "a.py"),
+        ("./guard.sh; exit 0", "guard.sh"),
+        ("it's broken.sh", "it's"),
+        ("/opt/Guards/check", "check"),
+    ],
+)  # fmt: skip
+def test_a_hook_is_known_by_its_script(command: str, known_by: str) -> None:
+    assert label(command) == known_by
+
+
+def test_a_command_of_nothing_but_variables_is_known_as_it_stands() -> None:
+    assert label("A=1") == "A=1"
+    assert label_of([]) == ""
+
+
+# --- files in other languages ---
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/a.json", '{"hooks": {"a": [1]}}'),
+        ("/a.yaml", "hooks:\n  a:\n  - 1\n"),
+        ("/a.yml", '{"hooks": {"a": [1]}}'),
+        ("/a.yaml", "base: &b {a: [1]}\nhooks:\n  <<: *b\n"),
+        ("/a.toml", "[hooks]\na = [1]\n"),
+    ],
+)
+def test_a_file_is_read_in_the_language_that_its_name_says(path: str, text: str) -> None:
+    assert read_document(path, text).table("hooks").members == {"a": [1]}
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "message"),
+    [
+        ("/a.yaml", "a: 1\nb:\n  c: 1\n  c: 2\n", "/a.yaml:4: the key 'c' stands twice in one mapping"),
+        ("/a.yaml", "on: 1\n", "/a.yaml:1: the key True is no text"),
+        ("/a.yaml", "a: [1\n", "/a.yaml:2: not YAML"),
+        ("/a.yaml", "a: \0", "/a.yaml: cannot be read as YAML"),
+        ("/a.yaml", "- 1\n", "/a.yaml: must hold one YAML mapping"),
+        ("/a.yaml", "", "/a.yaml: must hold one YAML mapping"),
+        (
+            "/a.yaml",
+            "a: !!python/object/apply:os.system [true]",
+            "/a.yaml:1: not YAML: could not determine a constructor",
+        ),
+        ("/a.yaml", "[" * 5000, "/a.yaml: cannot be read as YAML"),
+        ("/a.toml", "a = 1\na = 2\n", "/a.toml: not TOML: Cannot overwrite a value (at line 2"),
+        ("/a.toml", "a = ", "/a.toml: not TOML"),
+    ],
+)
+def test_what_cannot_be_read_is_an_error_with_its_line(path: str, text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_document(path, text)
+    assert caught.value.message.startswith(message)
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_read_or_refused_and_never_an_accident(text: str) -> None:
+    for path in ("/a.json", "/a.yaml", "/a.toml"):
+        with contextlib.suppress(ConfigError):
+            read_document(path, text)
+
+
+@pytest.mark.parametrize("timeout", [0, -1, 1e400, float("nan"), 10**400, 10_000, True, "5"])
+def test_a_timeout_of_no_sense_is_an_error_and_no_accident(timeout: object) -> None:
+    with pytest.raises(ConfigError):
+        Table("/a.json", "", {"timeout": timeout}).seconds("timeout", 5)
+
+
+def notes_of_events(events: dict[str, object]) -> tuple[str, ...]:
+    """The notes of reading a table of claude's events, in which each entry gets a note with its place."""
+    hooks = Table("/f", "hooks", events)
+    found = each_event(hooks, CLAUDE, hooks.tables, lambda name, entry: HookList((), (f"{name} {entry.path}",)))
+    assert not found.hooks
+    return found.notes
+
+
+def test_events_are_read_in_the_files_order_and_those_that_cannot_occur_get_a_note() -> None:
+    assert notes_of_events({"SessionEnd": [{}], "Stop": [{}, {}], "PreToolUse": [{}, {}]}) == (
+        "SessionEnd hooks.SessionEnd[0]",
+        "/f: hooks.Stop cannot fire behind MCP: an MCP server is not told of turns, tasks and subagents",
+        "PreToolUse hooks.PreToolUse[0]",
+        "PreToolUse hooks.PreToolUse[1]",
+    )
+
+
+def test_an_event_without_entries_is_no_matter() -> None:
+    assert notes_of_events({"Stop": [], "PreToolUse": []}) == ()
+
+
+@pytest.mark.parametrize("value", [[], "x"])
+def test_a_key_that_is_no_event_is_an_error_whatever_is_under_it(value: object) -> None:
+    with pytest.raises(ConfigError) as problem:
+        notes_of_events({"PreToolUze": value})
+    assert refusal(problem) == ("/f: hooks.PreToolUze is no event", "did you mean 'PreToolUse'?")
+
+
+def test_what_is_under_an_event_that_cannot_occur_is_a_list_all_the_same() -> None:
+    with pytest.raises(ConfigError) as problem:
+        notes_of_events({"Stop": "x"})
+    assert problem.value.message == "/f: hooks.Stop must be a list, not a string"

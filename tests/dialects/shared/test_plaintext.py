@@ -1,0 +1,41 @@
+"""A tool's output as plain text: nothing that the model could read is kept from a hook that knows no blocks."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hookproxy.dialects.shared.plaintext import blocks, text
+from hookproxy.model.hooks import Outcome
+
+ECHO = b'{"type":"text","text":"ECHO"}'
+
+
+@pytest.mark.parametrize(
+    ("content", "structured", "said"),
+    [
+        (b"[]", b"", ""),
+        (b"[%b]" % ECHO, b"", "ECHO"),
+        (b'[%b, {"type":"text","text":"a\\nb"}]' % ECHO, b"", "ECHO\na\nb"),
+        (b'[{"type":"image","data":"aGk="}]', b"", '{"type":"image","data":"aGk="}'),
+        (b'[{"type":"resource","resource":{"text":"x"}}]', b"", '{"type":"resource","resource":{"text":"x"}}'),
+        (b'[{"type":"text","text":5}]', b"", '{"type":"text","text":5}'),
+        (b"[1]", b"", "1"),
+        (b'{"type":"text"}', b"", '{"type":"text"}'),
+        (b"[%b]" % ECHO, b'{"key":"SECRET"}', 'ECHO\n{"key":"SECRET"}'),
+        (b'[{"type":"text","text":"{ \\"a\\": 1 }"}]', b'{"a":1}', '{ "a": 1 }'),
+        (b"[]", b'{"a":1}', '{"a":1}'),
+    ],
+)  # fmt: skip
+def test_an_output_is_all_its_blocks_and_structured_content_that_no_block_repeats(
+    content: bytes, structured: bytes, said: str
+) -> None:
+    assert text(Outcome(content=content, structured=structured, has_result=True)) == said
+
+
+def test_without_a_result_it_is_the_failure_in_words() -> None:
+    assert text(Outcome(error="MCP error -32603: no")) == "MCP error -32603: no"
+
+
+@given(st.binary(max_size=60))
+def test_whatever_a_server_sends_has_a_text(content: bytes) -> None:
+    assert all(isinstance(part, str) for part in blocks(content))

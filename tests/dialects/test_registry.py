@@ -1,0 +1,42 @@
+"""The registry of dialects, and what their hooks must not inherit."""
+
+import pytest
+
+from hookproxy.dialects.dialect import Dialect
+from hookproxy.dialects.own.hook_file import OWN
+from hookproxy.dialects.registry import DIALECTS
+from hookproxy.dialects.shared.identity_variables import IDENTITIES, foreign_to
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_a_dialect_is_registered_under_its_name(name: str) -> None:
+    assert DIALECTS[name].name == name
+
+
+@pytest.mark.parametrize("dialect", [*DIALECTS.values(), OWN], ids=lambda dialect: dialect.name)
+def test_a_dialect_keeps_its_own_variables_and_loses_all_others(dialect: Dialect) -> None:
+    foreign = foreign_to(dialect.variables)
+    own = {name for name in dialect.variables if not name.startswith("HOOK_")}
+    assert foreign.isdisjoint(own)
+    assert "HOOK_TOOL_NAME" in foreign, "inherited, it tells of another occasion"
+    for other in DIALECTS.values():
+        assert set(other.variables) <= foreign | set(dialect.variables)
+    assert {"CURSOR_VERSION", "GEMINI_PROJECT_DIR", "COPILOT_CLI", "HOOK_TOOL_NAME"} <= foreign | set(dialect.variables)
+
+
+@pytest.mark.parametrize("dialect", [*DIALECTS.values(), OWN], ids=lambda dialect: dialect.name)
+def test_keys_and_ordinary_variables_are_never_taken_away(dialect: Dialect) -> None:
+    for name in foreign_to(dialect.variables):
+        assert not any(word in name for word in ("KEY", "TOKEN", "SECRET", "PASSWORD", "CONFIG"))
+    assert foreign_to(dialect.variables).isdisjoint({"PATH", "HOME", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"})
+
+
+def test_the_table_of_identities_is_that_of_the_dialects() -> None:
+    own = {name: dialect.variables for name, dialect in DIALECTS.items() if dialect.variables and "@" not in name}
+    assert own == IDENTITIES
+
+
+def test_a_dialect_that_is_not_there_is_a_key_error() -> None:
+    assert "nobody" not in DIALECTS
+    with pytest.raises(KeyError):
+        DIALECTS["nobody"]

@@ -1,0 +1,46 @@
+"""The typed document and the answers for Python hooks, read back as the dialect of our own hooks reads them."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from hookproxy.dialects.own.hook_file import OWN, own_hook
+from hookproxy.hooks.api import Answer, Occasion, allow, ask, comment, deny, rewrite
+from hookproxy.model.hooks import Ended, Event, HookResult, Outcome, Permission, Session
+from hookproxy.model.hooks import Occasion as Told
+
+SPEC = own_hook({"type": "python", "call": "a:b"}, Event.PRE_TOOL_USE, "f: k", "/")
+
+
+def occasion(event: Event) -> Occasion:
+    outcome = Outcome(content=b'[{"type":"text","text":"x"}]', has_result=True)
+    told = Told(event, Session("s", "files", "/", "/"), "read", "read", "id", b'{"path":"/etc"}', outcome=outcome)
+    return msgspec.json.decode(OWN.write(SPEC, told).stdin, type=Occasion)
+
+
+@pytest.mark.parametrize("event", OWN.events.values())
+def test_every_occasion_can_be_read_typed(event: Event) -> None:
+    read = occasion(event)
+    assert read.hook_event_name == event
+    if event is Event.POST_TOOL_USE:
+        assert (read.tool_input, read.tool_response) == ({"path": "/etc"}, [{"type": "text", "text": "x"}])
+
+
+@pytest.mark.parametrize(
+    ("answer", "permission", "reason", "arguments", "feedback"),
+    [
+        (deny("no"), Permission.DENY, "no", None, ()),
+        (ask("sure?"), Permission.ASK, "sure?", None, ()),
+        (allow(), Permission.ALLOW, "", None, ()),
+        (rewrite({"a": 1}), None, "", b'{"a":1}', ()),
+        (comment(occasion(Event.PRE_TOOL_USE), "hm"), None, "", None, ("hm",)),
+    ],
+)
+def test_answers_mean_what_they_say(
+    answer: Answer, permission: Permission | None, reason: str, arguments: bytes | None, feedback: tuple[str, ...]
+) -> None:
+    verdict = OWN.read(SPEC, HookResult(Ended.EXITED, 0, msgspec.json.encode(answer)))
+    assert (verdict.permission, verdict.reason, verdict.arguments, verdict.feedback, verdict.trouble) == (
+        permission, reason, arguments, feedback, "",
+    )  # fmt: skip

@@ -1,0 +1,72 @@
+"""Hooks that nobody waits for are bounded, and starve nobody who is waited for."""
+
+from __future__ import annotations
+
+import anyio
+import anyio.lowlevel
+import pytest
+from msgspec.structs import replace
+
+from hookproxy.dialects.dialect import Group
+from hookproxy.hooks.background import Aside
+from hookproxy.model.hooks import Event, HookSpec, Occasion, Outcome, Statement
+from tests.rig import SESSION, frank, frank_group
+
+pytestmark = pytest.mark.anyio
+
+POST = Event.POST_TOOL_USE
+SPEC = replace(frank(POST), background=True)
+GROUP = frank_group(SPEC)
+
+
+def after(size: int = 0) -> Occasion:
+    return Occasion(POST, SESSION, outcome=Outcome(content=b"x" * size, has_result=True))
+
+
+async def test_one_too_many_is_told_and_not_run() -> None:
+    release, told, reported = anyio.Event(), [0], list[Statement]()
+
+    async def run(_group: Group, _spec: HookSpec, _occasion: Occasion) -> None:
+        await release.wait()
+
+    def tell() -> None:
+        told[0] += 1
+
+    aside = Aside(run)
+    async with anyio.create_task_group() as tasks:
+        aside.begin(tasks, reported.append, tell)
+        assert all(aside.start(GROUP, SPEC, after()) for _ in range(300))
+        assert aside.running == 256
+        assert len(reported) == 44
+        assert reported[0].verdict.trouble.startswith("was not run, for too many hooks")
+        release.set()
+    assert (aside.running, told[0]) == (0, 256)
+
+
+async def test_what_they_are_told_is_bounded_in_bytes() -> None:
+    reported = list[Statement]()
+
+    async def run(_group: Group, _spec: HookSpec, _occasion: Occasion) -> None:
+        await anyio.lowlevel.checkpoint()
+
+    aside = Aside(run)
+    async with anyio.create_task_group() as tasks:
+        aside.begin(tasks, reported.append, lambda: None)
+        for _ in range(3):
+            aside.start(GROUP, SPEC, after(30 * 1024 * 1024))
+        assert (aside.running, len(reported)) == (2, 1)
+    assert aside.running == 0
+
+
+async def test_a_hook_that_somebody_waits_for_is_not_started_here() -> None:
+    async def run(_group: Group, _spec: HookSpec, _occasion: Occasion) -> None:
+        raise OSError(24, "Too many open files")
+
+    aside = Aside(run)
+    assert not aside.start(GROUP, SPEC, after()), "before begin"
+    reported = list[Statement]()
+    async with anyio.create_task_group() as tasks:
+        aside.begin(tasks, reported.append, lambda: None)
+        assert not aside.start(GROUP, replace(SPEC, background=False), after())
+        assert aside.start(GROUP, SPEC, after())
+    assert [one.verdict.trouble for one in reported] == ["could not be run: Too many open files"]

@@ -1,0 +1,152 @@
+"""What a session permits beside the configuration's rules; `test_hooks` has what becomes of calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hookproxy.hooks.permissions import Permissions
+from hookproxy.hooks.select import Groups
+from hookproxy.model.aliases import Alias
+from hookproxy.model.decision import Ground, Proceed, Question, Refuse
+from hookproxy.model.hooks import Event, Occasion, Permission, Verdict
+from hookproxy.model.settings import Limit, Per, Settings
+from tests.rig import SESSION
+
+
+def permissions(**rules: Any) -> Permissions:  # noqa: ANN401  # tuples of texts, or a flag
+    return Permissions(Groups((), "my files"), Settings(**rules))
+
+
+def call(arguments: bytes = b'{"path":"a"}', tool: str = "write") -> Occasion:
+    return Occasion(Event.PRE_TOOL_USE, SESSION, tool=tool, arguments=arguments)
+
+
+@pytest.mark.parametrize("name", ["write", "mcp__my_files__write", "mcp__my_files", "wr*"])
+def test_a_rule_names_a_tool_by_any_of_its_names(name: str) -> None:
+    assert permissions(deny=(name,)).ruled(Proceed(), call()) == Refuse(name, "", ground=Ground.RULE)
+    assert permissions(deny=(name,)).concern("write")
+    assert permissions(deny=(name,)).hide("write")
+    assert not permissions(deny=(name,), hide_denied=False).hide("write")
+
+
+def test_a_hooks_question_keeps_its_reason_where_a_rule_asks_too() -> None:
+    own = Proceed(question=Question("the hook", "why"))
+    assert permissions(ask=("write",)).ruled(own, call()) == own
+    assert permissions(allow=("write",)).ruled(own, call()) == Proceed(asked=True)
+    assert permissions().ruled(own, call()) is own
+
+
+def test_rules_of_hooks_count_for_the_session_and_are_bounded() -> None:
+    one = permissions()
+    assert not one.allow(call())
+    assert one.add(Verdict(allows=("mcp__my_files__write(a)",))).trouble == ""
+    assert one.allow(call())
+    assert not one.allow(call(b'{"path":"b"}'))
+    many = Verdict(allows=tuple(f"tool{number}" for number in range(1100)))
+    assert one.add(many).trouble == "gave more than 1024 permission rules"
+    assert not one.allow(call(tool="tool1"))
+    assert "gave a permission rule that is none" in one.add(Verdict(allows=("a b",))).trouble
+
+
+def test_a_tool_that_a_person_allows_is_allowed_whatever_its_arguments() -> None:
+    one = permissions()
+    one.allow_tool("write")
+    assert one.allow(call(b'{"path":"/etc/passwd"}'))
+    assert not one.allow(call(tool="delete"))
+
+
+@pytest.mark.parametrize(
+    "verdict", [Verdict(trouble="failed", allows=("write",)), Verdict(Permission.DENY, allows=("write",))]
+)
+def test_a_hook_that_failed_or_denies_allows_nothing_else(verdict: Verdict) -> None:
+    one = permissions()
+    assert one.add(verdict) is verdict
+    assert not one.allow(call())
+
+
+def test_a_tool_cannot_pose_as_one_of_another_server() -> None:
+    one = Permissions(Groups((), "evil"), Settings(allow=("mcp__github",)))
+    one.add(Verdict(allows=("mcp__github",)))
+    posing = call(tool="mcp__github__wipe")
+    assert not one.allow(posing)
+    own = Proceed(question=Question("the hook", "why"))
+    assert one.ruled(own, posing) == own
+
+
+BASH = Alias("run", "Bash", {"command": "cmd"})
+
+
+def aliased(arguments: bytes) -> Occasion:
+    alias = BASH.for_call(arguments)
+    return Occasion(Event.PRE_TOOL_USE, SESSION, tool="run", arguments=alias.told(arguments), alias=alias)
+
+
+def of_bash(**rules: Any) -> Permissions:  # noqa: ANN401  # as above
+    return Permissions(Groups((), "my files", [BASH]), Settings(**rules))
+
+
+@pytest.mark.parametrize("rule", ["Bash(rm *)", "run(rm *)", "mcp__my_files__run(rm *)", "Bash", "run", "*(rm *)"])
+def test_a_call_is_denied_by_either_name_of_its_tool(rule: str) -> None:
+    one = of_bash(deny=(rule,))
+    assert one.concern("run")
+    assert one.hide("run") is ("(" not in rule)
+    assert one.ruled(Proceed(), aliased(b'{"cmd":"rm -rf x"}')) == Refuse(rule, "", ground=Ground.RULE)
+    if "(" in rule:
+        assert one.ruled(Proceed(), aliased(b'{"cmd":"ls"}')) == Proceed()
+
+
+def test_of_two_names_the_stricter_rule_counts() -> None:
+    what = aliased(b'{"cmd":"rm x"}')
+    assert isinstance(of_bash(deny=("Bash(rm *)",), allow=("run",)).ruled(Proceed(), what), Refuse)
+    assert isinstance(of_bash(deny=("run",), allow=("Bash",)).ruled(Proceed(), what), Refuse)
+    asked = of_bash(ask=("run(rm *)",), allow=("Bash",)).ruled(Proceed(), what)
+    assert isinstance(asked, Proceed)
+    assert asked.question is not None
+
+
+def test_a_path_rule_is_about_the_familiar_argument() -> None:
+    edit = Alias("change", "Edit", {"file_path": "target"})
+    one = Permissions(Groups((), "my files", [edit]), Settings(deny=("Edit(/etc/**)",)))
+
+    def ruled(arguments: bytes) -> object:
+        told = Occasion(Event.PRE_TOOL_USE, SESSION, tool="change", arguments=edit.told(arguments), alias=edit)
+        return one.ruled(Proceed(), told)
+
+    assert isinstance(ruled(b'{"target":"/etc/passwd","text":"x"}'), Refuse)
+    assert ruled(b'{"target":"/home/x","text":"about /etc/passwd"}') == Proceed()
+
+
+def test_a_rule_of_a_hook_for_the_alias_covers_the_call() -> None:
+    one = of_bash()
+    one.add(Verdict(allows=("Bash(ls *)",)))
+    assert one.allow(aliased(b'{"cmd":"ls -l"}'))
+    assert not one.allow(aliased(b'{"cmd":"rm x"}'))
+
+
+def limited(calls: int = 1, **rules: Any) -> Permissions:  # noqa: ANN401  # as above
+    limits = (Limit("Bash", calls, Per.SESSION, "limits[0]"),)
+    return Permissions(Groups((), "my files", [BASH]), Settings(limits=limits, **rules))
+
+
+def test_a_limit_concerns_a_tool_by_its_alias_and_refuses_by_its_key() -> None:
+    one = limited()
+    assert one
+    assert not permissions()
+    assert (one.concern("run"), one.concern("other"), one.hide("run")) == (True, False, False)
+    what, proceed = aliased(b'{"cmd":"ls"}'), Proceed(feedback=("a",))
+    assert one.ruled(proceed, what) is proceed
+    assert one.counted(proceed, "run") is proceed
+    over = Refuse("limits[0]", "no more than 1 call of Bash per session", ground=Ground.LIMIT, feedback=("a",))
+    assert one.ruled(proceed, what) == one.counted(proceed, "run") == over
+    assert one.counted(proceed, "other") is proceed
+
+
+def test_a_deny_rule_is_told_before_a_limit_and_an_allow_rule_lifts_none() -> None:
+    one = limited(deny=("Bash(rm *)",), allow=("Bash",))
+    one.counted(Proceed(), "run")
+    denied, over = one.ruled(Proceed(), aliased(b'{"cmd":"rm x"}')), one.ruled(Proceed(), aliased(b'{"cmd":"ls"}'))
+    assert isinstance(denied, Refuse)
+    assert isinstance(over, Refuse)
+    assert (denied.ground, over.ground) == (Ground.RULE, Ground.LIMIT)

@@ -1,0 +1,115 @@
+"""What hooks are given to read: the same value, and nothing that a search of the text would miss."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+import pytest
+
+from hookproxy.jsonrpc import normalize
+from hookproxy.jsonrpc.raw_json import TwinKeys, Unreadable
+from tests.jsonrpc.test_raw_json import TWINS
+
+READERS = (normalize.normalise, normalize.legible)
+
+
+@pytest.mark.parametrize("raw", TWINS.values(), ids=TWINS)
+def test_a_key_that_stands_twice_is_an_error_however_it_is_spelled(raw: bytes) -> None:
+    for read in READERS:
+        with pytest.raises(TwinKeys, match="stands twice"):
+            read(raw.strip())
+
+
+@pytest.mark.parametrize("raw", TWINS.values(), ids=TWINS)
+def test_a_key_that_stands_twice_inside_is_an_error_to_whoever_shows_it_to_hooks(raw: bytes) -> None:
+    for outer in (b'{"x":[1,%b]}', b"[[%b]]", b'{ "x" : %b }', b'[{"y":0},{"x":%b}]', b'{"\\u0078":%b}'):
+        for read in READERS:
+            with pytest.raises(TwinKeys):
+                read(outer % raw.strip())
+
+
+def test_twins_are_found_after_leading_blanks_too() -> None:
+    for read in READERS:
+        with pytest.raises(TwinKeys):
+            read(b' {"a":1,"a":2}')
+
+
+@pytest.mark.parametrize("raw", [b'{"a":"\xff"}', b'{"\xc3":1}', b'{"a":"\xed\xa0\x80"}', b'{"a":"\xc0\xaf"}'])
+def test_text_that_is_not_utf_8_is_unreadable(raw: bytes) -> None:
+    for read in READERS:
+        with pytest.raises(Unreadable):
+            read(raw)
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (b'{"a" : "rm\\u0020-rf \\/"}', b'{"a":"rm -rf /"}'),
+        (b'{"n":[1.0,1e400,-0,1E+2,12345678901234567890123,0.10]}', None),
+        (b'{"a":"\\u00e9\\ud83d\\ude00"}', '{"a":"é😀"}'.encode()),
+        (b'{"a":"\\"\\\\\\n\\u0000\\u001f"}', b'{"a":"\\"\\\\\\n\\u0000\\u001f"}'),
+        (b'{"z":1,"a":2}', None),
+        (b"[ ]", b"[]"),
+        (b'"\\u0061"', b'"a"'),
+        (b"null", None),
+    ],
+)
+def test_hooks_read_the_same_value_without_needless_escapes(raw: bytes, expected: bytes | None) -> None:
+    assert normalize.normalise(raw) == (raw if expected is None else expected)
+
+
+def test_half_a_surrogate_pair_is_an_error_or_where_that_is_asked_for_a_replacement_character() -> None:
+    for raw in (b'{"a":"x\\ud800y"}', b'{"\\udc00":1}', b'["\\ud83d"]'):
+        with pytest.raises(Unreadable, match="surrogate"):
+            normalize.normalise(raw)
+    assert normalize.normalise(b'["x\\ud800y",{"\\udc00":"\\ud83d\\ude00"}]', lenient=True) == (
+        '["x\ufffdy",{"\ufffd":"😀"}]'.encode()
+    )
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"[NaN]", b"[Infinity]", b"1 2", b"[\x0b]", b'["\t"]', b"[1,]"])
+def test_what_is_no_json_is_not_shown_to_hooks(raw: bytes) -> None:
+    with pytest.raises(Unreadable):
+        normalize.normalise(raw)
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize("one", [b"[%b]", b'{"a":%b}'], ids=["arrays", "objects"])
+def test_nesting_of_any_depth_is_read_or_refused_but_never_a_crash(read: Callable[[bytes], bytes], one: bytes) -> None:
+    opening, closing = one.split(b"%b")
+    for depth in (1, 10, 100, *range(200, 1100), 100_000):
+        raw = opening * depth + b"1" + closing * depth
+        with contextlib.suppress(Unreadable):
+            assert read(raw) == raw
+
+
+def test_arguments_nested_to_where_our_own_reading_ends_are_read_or_refused_but_never_a_crash() -> None:
+    for depth in range(250, 350):  # where it ends depends on how deep we are called
+        raw = b'{"a":' * depth + b"1" + b"}" * depth
+        with contextlib.suppress(Unreadable):
+            assert normalize.normalised_object(raw)[0] == raw
+
+
+def test_normal_output_is_not_copied_for_hooks() -> None:
+    raw = '[{"type":"text","text":"é \\n \\" 1"}, {"b" : 1.0}]'.encode()
+    assert normalize.legible(raw) is raw
+
+
+def test_output_with_escapes_is_spelled_without_for_hooks() -> None:
+    assert normalize.legible(b'[{"text":"\\u0061\\/\\ud800"}]') == '[{"text":"a/\ufffd"}]'.encode()
+
+
+@pytest.mark.parametrize("outer", [b"%b", b'{"a":%b}', b'{ "a" : [ 1, %b ] }', b'["\\u0061",%b]'])
+@pytest.mark.parametrize("number", [b"%b", b"-%b", b"%b.5", b"0.%b", b"1e%b"])
+def test_a_number_that_makes_readers_fail_is_not_shown_to_hooks(number: bytes, outer: bytes) -> None:
+    longest = number % (b"1" * (normalize.LONGEST_NUMBER - len(number) + 2))
+    assert len(longest) == normalize.LONGEST_NUMBER
+    assert longest in normalize.normalise(outer % longest)
+    with pytest.raises(Unreadable, match="a number of 401 characters"):
+        normalize.normalise(outer % (number % (b"1" * (normalize.LONGEST_NUMBER - len(number) + 3))))
+
+
+def test_digits_in_a_text_are_no_number() -> None:
+    raw = b'{"a":"%b"}' % (b"1" * 5000)
+    assert normalize.normalise(raw) == raw

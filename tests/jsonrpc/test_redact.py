@@ -1,0 +1,99 @@
+"""Secrets do not get into the audit: by what finds them in a text, by the name of their member, however spelled."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hookproxy.jsonrpc import redact
+from hookproxy.jsonrpc.redact import MARK, Redaction
+
+
+def secrets(*patterns: str, keys: tuple[str, ...] = ()) -> Redaction:
+    found = redact.of(patterns, keys)
+    assert found is not None
+    return found
+
+
+def test_what_a_pattern_finds_is_replaced_wherever_a_text_stands() -> None:
+    raw = b'{"a":"use sk-abc now","b":[{"c":"sk-xyz"}],"sk-key":1,"n":1e400}'
+    assert secrets("sk-[a-z]+").json(raw) == (
+        b'{"a":"use [redacted] now","b":[{"c":"[redacted]"}],"[redacted]":1,"n":1e400}'
+    )
+
+
+@pytest.mark.parametrize("spelled", [b'"sk-abc"', b'"\\u0073k-abc"', b'"s\\u006b\\u002dabc"', b'"sk-\\u0061bc"'])
+def test_no_escape_hides_a_secret(spelled: bytes) -> None:
+    assert secrets("sk-[a-z]+").json(b'{"a":' + spelled + b"}") == b'{"a":"[redacted]"}'
+
+
+def test_a_secret_that_is_spelled_as_a_number_is_one() -> None:
+    raw = b'{"card":4111111111111111,"text":"4111111111111111","n":[1.50,41]}'
+    assert secrets(r"\b4\d{15}\b").json(raw) == b'{"card":"[redacted]","text":"[redacted]","n":[1.50,41]}'
+
+
+@pytest.mark.parametrize("name", ["api_key", "apiKey", "API-KEY", "Api Key", "apikey"])
+@pytest.mark.parametrize("value", ['"x"', "7", "[1,2]", '{"a":"b"}', "true", "null"])
+def test_a_member_of_a_secret_name_loses_its_value_whatever_it_is(name: str, value: str) -> None:
+    raw = f'{{"deep":[{{"{name}":{value},"other":1}}]}}'.encode()
+    assert secrets(keys=("api_key",)).json(raw) == f'{{"deep":[{{"{name}":"{MARK}","other":1}}]}}'.encode()
+
+
+def test_a_name_is_no_part_of_another() -> None:
+    raw = b'{"tokens":1,"my_token":2}'
+    assert secrets(keys=("token",)).json(raw) == raw
+
+
+def test_json_in_a_text_is_searched_for_names() -> None:
+    inner = json.dumps({"password": "hunter2", "user": "x"})
+    got = json.loads(secrets(keys=("password",)).json(json.dumps({"body": inner}).encode()))
+    assert json.loads(got["body"]) == {"password": MARK, "user": "x"}
+    assert secrets(keys=("password",)).text('{"a": 1.50}') == '{"a": 1.50}', "what has no secret stays as it is"
+    assert secrets(keys=("password",)).text("{no json") == "{no json"
+
+
+def test_two_members_whose_names_were_secret_both_stay() -> None:
+    assert secrets("sk-[a-z]").json(b'{"sk-a":1,"sk-b":2}') == b'{"[redacted]":1,"[redacted]\'":2}'
+
+
+def test_what_cannot_be_read_goes_whole() -> None:
+    for raw in (b"{nonsense", b'{"a":1,"a":2}', b'"\xff"', b"[" * 100_000):
+        assert secrets("x").json(raw) == b'"[redacted]"'
+
+
+def test_a_text_too_long_to_be_searched_goes_whole() -> None:
+    text = "y" * (redact.LONGEST + 1)
+    assert secrets("x").text(text) == "[redacted: 65537 characters, too many to be searched]"
+    assert secrets("x").text(text[1:]) == text[1:]
+    assert secrets(keys=("x",)).text(text) == text, "names are not searched for in it"
+
+
+def test_nothing_is_secret_unless_the_configuration_says_so() -> None:
+    assert redact.of((), ()) is None
+
+
+@pytest.mark.parametrize("text", ["(", "[", "*", "(?P<a>x)(?P<a>y)", "a{99999999999}", "x*", "^", "$", "|a"])
+def test_what_is_no_pattern_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"regular expression|empty text"):
+        redact.pattern(text)
+
+
+def test_a_name_of_signs_alone_is_a_name() -> None:
+    assert secrets(keys=("--",)).json(b'{"--":1,"-":2,"a":3}') == b'{"--":"[redacted]","-":2,"a":3}'
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner),
+)
+
+
+@given(_JSON)
+def test_whatever_the_value_the_outcome_is_json_without_the_secret(value: object) -> None:
+    raw = json.dumps({"a": [value, "pre-s3cret-post"], "token": value}).encode()
+    got = secrets("s3cret", keys=("token",)).json(raw)
+    assert b"s3cret" not in got
+    assert json.loads(got)["token"] == MARK

@@ -1,0 +1,101 @@
+"""Arguments under the names that hooks know, and back: each value once, as it was spelled, and nothing to choose."""
+
+from __future__ import annotations
+
+import pytest
+
+from hookproxy.jsonrpc.raw_json import TwinKeys, Unreadable
+from hookproxy.model import aliases
+from hookproxy.model.aliases import Alias
+
+BASH = Alias("execute_command", "Bash", {"command": "cmd"})
+CHAIN = Alias("odd", "Odd", {"a": "b", "b": "c"})
+SWAP = Alias("swap", "", {"a": "b", "b": "a"})
+
+
+@pytest.mark.parametrize(
+    ("alias", "server", "hooks"),
+    [
+        (BASH, b'{"cmd":"ls"}', b'{"command":"ls"}'),
+        (BASH, b'{"n":1.50,"cmd":"l\\u0000s","e":1e400,"o":{"cmd":1}}', None),
+        (BASH, b'{"x":1}', b'{"x":1}'),
+        (BASH, b"{}", b"{}"),
+        (BASH, b'{"cmd":["a","b"]}', b'{"command":["a","b"]}'),
+        (CHAIN, b'{"b":1,"c":2}', b'{"a":1,"b":2}'),
+        (SWAP, b'{"a":1,"b":2}', b'{"b":1,"a":2}'),
+        (Alias("x", "", {'say "hi"': "ümläut"}), '{"ümläut":1}'.encode(), b'{"say \\"hi\\"":1}'),
+    ],
+)
+def test_names_change_and_nothing_else_does(alias: Alias, server: bytes, hooks: bytes | None) -> None:
+    held = alias.for_call(server)
+    told = held.told(server)
+    assert told == (hooks or server.replace(b'"cmd":"', b'"command":"', 1))
+    assert held.sent(told) == server
+
+
+def test_what_has_no_other_name_is_the_same_object() -> None:
+    plain = b'{ "x" : 1 }'
+    assert BASH.for_call(plain) is BASH
+    assert BASH.told(plain) is plain
+    assert BASH.sent(plain) is plain
+    assert aliases.told(None, plain) is plain
+    assert aliases.sent(None, plain) is plain
+
+
+def test_a_rewrite_may_be_spelled_over_many_lines() -> None:
+    assert BASH.sent(b'{\n  "x": 1.0,\n  "command": "a\\/b"\n}\n') == b'{"x":1.0,"cmd":"a\\/b"}'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (b'{"cmd":"rm","command":"ls"}', "'cmd' and 'command' are one to its hooks"),
+        (b'{"command":"ls","cmd":"rm"}', "'cmd' and 'command' are one to its hooks"),
+        (b'{"\\u0063md":"rm","command":"ls"}', "'cmd' and 'command' are one to its hooks"),
+        (b'{"Cmd":"rm"}', "'Cmd' may be taken for 'cmd'"),
+        (b'{"cmd":"rm","COMMAND":"ls"}', "'COMMAND' may be taken for 'command'"),
+        (b'{"cmd\\u0000":"rm"}', "may be taken for 'cmd'"),
+        (b'{"\xc5\xbfource":"rm"}', None),  # a long s, which is an s to those who fold, but of no name here
+    ],
+)
+def test_what_could_be_two_arguments_to_a_server_and_one_to_hooks_is_not_judged(
+    arguments: bytes, why: str | None
+) -> None:
+    if why is None:
+        assert BASH.for_call(arguments) is BASH
+        return
+    with pytest.raises(Unreadable, match=why):
+        BASH.for_call(arguments)
+
+
+def test_twins_are_no_choice() -> None:
+    with pytest.raises(TwinKeys):
+        BASH.for_call(b'{"cmd":1,"cmd":2}')
+    with pytest.raises(TwinKeys):
+        BASH.sent(b'{"command":1,"command":2}')
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (b'{"cmd":"rm"}', "'cmd' is the tool's own name for 'command'"),
+        (b'{"command":"ls","cmd":"rm"}', "'cmd' is the tool's own name for 'command'"),
+        (b'{"command":"ls","CMD":"rm"}', "'CMD' may be taken for 'cmd'"),
+        (b'{"Command":"ls"}', "'Command' may be taken for 'command'"),
+        (b"[]", "not a JSON object"),
+    ],
+)
+def test_a_rewrite_that_cannot_be_mapped_is_an_error(arguments: bytes, why: str) -> None:
+    with pytest.raises(Unreadable, match=why):
+        BASH.sent(arguments)
+
+
+def test_an_argument_that_the_agent_gives_by_the_hooks_own_name_keeps_it() -> None:
+    """A server may take both names, or be another one with such a tool: what was sent so is forwarded so."""
+    held = BASH.for_call(b'{"command":"ls","x":1}')
+    assert held.told(b'{"command":"ls","x":1}') == b'{"command":"ls","x":1}'
+    assert held.sent(b'{"command":"ls -l","x":2}') == b'{"command":"ls -l","x":2}'
+    with pytest.raises(Unreadable, match="own name"):
+        held.sent(b'{"command":"ls","cmd":"rm"}')
+    with pytest.raises(Unreadable, match="own name"):
+        held.sent(b'{"cmd":"rm"}')

@@ -1,0 +1,56 @@
+"""What the user sees when something is theirs to mend."""
+
+from __future__ import annotations
+
+import ast
+import errno
+from pathlib import Path
+
+import hookproxy
+from hookproxy.model.errors import CANNOT, NOT_FOUND, ConfigError, UserError, look, printable, scarcity, what_ended
+
+
+def test_an_error_says_what_and_a_hint_says_what_to_do() -> None:
+    assert str(UserError("no verb given", "see --help")) == "error: no verb given\nhint: see --help"
+
+
+def test_an_error_ends_with_the_status_that_its_raiser_chose() -> None:
+    assert UserError("x", "y").status == CANNOT == 2
+    assert UserError("x", "y", NOT_FOUND).status == 127
+
+
+def test_an_error_in_a_file_begins_with_its_place() -> None:
+    error = ConfigError("hooks.json:3", "is no JSON", "remove the comma")
+    assert str(error) == "error: hooks.json:3: is no JSON\nhint: remove the comma"
+    assert error.args == ("hooks.json:3: is no JSON",)
+
+
+def test_a_file_that_cannot_be_used_comes_with_a_command_that_shows_why() -> None:
+    assert look("/a b", PermissionError(errno.EACCES, "")) == "ls -ld '/a b' shows what it is, and whose"
+    assert look("/x", OSError(errno.ENOSPC, "")) == "make room: df /x shows how much there is"
+    assert look("/x", FileNotFoundError(errno.ENOENT, "")).startswith("name a file that is there")
+
+
+def test_no_error_is_raised_without_a_hint() -> None:
+    bare = [
+        f"{path.name}:{node.lineno}"
+        for path in Path(hookproxy.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("UserError", "ConfigError")
+        for hint in node.args[1 if node.func.id == "UserError" else 2 :][:1]
+        if isinstance(hint, ast.Constant) and not hint.value
+    ]
+    assert bare == []
+
+
+def test_nothing_of_a_text_is_obeyed_by_a_terminal() -> None:
+    assert printable("é \x1b[31m\n\t\u202e\x9b") == "é \\x1b[31m\\n\\t\\u202e\\x9b"
+
+
+def test_what_the_system_lacks_is_told_from_what_is_wrong_with_us() -> None:
+    lacking, missing = OSError(errno.EMFILE, "Too many open files"), FileNotFoundError(errno.ENOENT, "no such file")
+    assert (scarcity(lacking), scarcity(missing), scarcity(KeyError("id"))) == ("Too many open files", "", "")
+    assert what_ended(lacking) == "the system gives hookproxy too little: Too many open files"
+    assert what_ended(KeyError("id")) == "a defect of hookproxy: KeyError('id')"

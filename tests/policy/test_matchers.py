@@ -1,0 +1,232 @@
+"""Which tools a matcher selects, and which calls a permission rule means."""
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hookproxy.policy.matchers import allow_rule, claude, is_server, permission_rule, plain_names
+
+
+@pytest.mark.parametrize("pattern", ["", "*"])
+def test_an_empty_matcher_and_a_star_select_all(pattern: str) -> None:
+    assert claude(pattern)("anything at all")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "selected", "left_out"),
+    [
+        # a name, or a list of names
+        ("Edit", ["Edit"], ["NotebookEdit", "edit", "Edit2", ""]),
+        ("Edit|Write", ["Edit", "Write"], ["Edit|Write", "EditWrite"]),
+        ("Edit , Write,", ["Edit", "Write"], ["", " "]),
+        ("read-file", ["read-file"], ["read", "xread-file"]),
+        ("mcp__memory", ["mcp__memory"], ["mcp__memory__store"]),
+        ("|", [], ["", "|", "a"]),
+        # anything else is a regular expression, unanchored and case-sensitive
+        ("mcp__memory__.*", ["mcp__memory__store", "xmcp__memory__"], ["mcp__Memory__store"]),
+        ("Edit.", ["NotebookEditX"], ["Edit"]),
+        ("^Edit$", ["Edit"], ["NotebookEdit", "Edits"]),
+        ("^(?!mcp__)", ["Bash"], ["mcp__a__b"]),
+        ("(?<=__)delete_", ["mcp__a__delete_x"], ["delete_x"]),
+        # what JavaScript spells or means otherwise
+        (r"^(?<first>\w)\k<first>", ["aab"], ["abb"]),
+        (r"^x$", ["x"], ["x\n"]),
+        (r"\$", ["a$"], ["a"]),
+        (r"^\d$", ["7"], ["\u0667"]),
+        (r"^\w$", ["a"], ["ä"]),
+        (r"^[^]$", ["a", "\n"], ["ab"]),
+        (r"a[]", [], ["a", "a[]"]),
+        (r"^[[a]$", ["[", "a"], ["b"]),
+        (r"^[$]$", ["$"], [""]),
+        (r"^x{,2}$", ["x{,2}"], ["xx"]),
+        (r"^\/$", ["/"], []),
+        ("^é+$", ["éé"], ["e"]),
+    ],
+)
+def test_a_matcher_selects_as_in_claude_code(pattern: str, selected: list[str], left_out: list[str]) -> None:
+    matches = claude(pattern)
+    assert [name for name in [*selected, *left_out] if matches(name)] == selected
+
+
+@pytest.mark.parametrize("pattern", ["a(", "[z-a].", "*a", r"(?<=a*)b", "a.{999999999999}", "(?<1>a)"])
+def test_a_regular_expression_that_cannot_be_used_is_an_error(pattern: str) -> None:
+    with pytest.raises((re.error, OverflowError)):
+        claude(pattern)
+
+
+@given(st.text())
+def test_any_pattern_is_a_matcher_or_an_error(pattern: str) -> None:
+    try:
+        matches = claude(pattern)
+    except (re.error, OverflowError, RecursionError):
+        return
+    assert matches("Bash") in (True, False)
+
+
+def test_plain_names_are_told_apart_from_expressions() -> None:
+    assert plain_names("Edit | Write, Read") == ["Edit", "Write", "Read"]
+    assert plain_names("mcp__.*") == []
+
+
+def test_a_server_is_told_apart_from_its_tools() -> None:
+    assert is_server("mcp__github")
+    assert not is_server("mcp__github__search")
+    assert not is_server("github")
+
+
+def means(rule: str, name: str, **arguments: object) -> bool:
+    return permission_rule(rule)(name, json.dumps(arguments).encode())
+
+
+@pytest.mark.parametrize(
+    ("rule", "meant", "other"),
+    [
+        ("Bash", ["Bash"], ["BashOutput", "bash"]),
+        ("mcp__github__*", ["mcp__github__search"], ["mcp__gitlab__search"]),
+        ("mcp__github", ["mcp__github__search", "mcp__github"], ["mcp__github2__search"]),
+        ("*", ["anything"], []),
+        ("Bash()", ["Bash"], ["Edit"]),
+        ("Bash(*)", ["Bash"], ["Edit"]),
+    ],
+)
+def test_a_rule_without_arguments_is_about_names(rule: str, meant: list[str], other: list[str]) -> None:
+    assert [name for name in [*meant, *other] if means(rule, name, command="ls")] == meant
+
+
+@pytest.mark.parametrize(
+    ("rule", "meant", "other"),
+    [
+        ("Bash(ls:*)", ["ls", "ls -la"], ["lsof", "als"]),
+        ("Bash(ls *)", ["ls", "ls -la"], ["lsof"]),
+        ("Bash(ls*)", ["ls -la", "lsof"], ["als"]),
+        ("Bash(npm run build)", ["npm run build", " npm run build "], ["npm run build -x"]),
+        ("Bash(git * main)", ["git push origin main"], ["git push origin dev"]),
+        # each command of a line, without the variables set for it
+        ("Bash(git push *)", ["FOO=b git push", "a&&git push", "a;git push x", "a|git push"], ["git pull"]),
+        # what cannot be seen into
+        ("Bash(rm *)", ["echo $(rm -rf x)", "echo `rm x`", "cat <(rm x)"], ["echo x"]),
+    ],
+)  # fmt: skip
+def test_a_rule_about_commands_means_as_in_claude_code(rule: str, meant: list[str], other: list[str]) -> None:
+    assert [line for line in [*meant, *other] if means(rule, "Bash", command=line)] == meant
+
+
+@pytest.mark.parametrize(
+    ("rule", "meant", "other"),
+    [
+        ("Edit(*.ts)", ["a.ts", "/repo/src/a.ts"], ["a.tsx"]),
+        ("Edit(src/**)", ["src/a", "/repo/src/a/b"], ["/repo/mysrc/a"]),
+        ("Edit(./.env)", [".env", "/repo/.env", "./.env"], ["/repo/x.env"]),
+        ("Edit(~/.ssh/*)", ["/home/u/.ssh/id"], ["/home/u/ssh/id"]),
+        ("Edit(//etc/*)", ["/etc/passwd"], ["/etcetera"]),
+    ],
+)
+def test_a_rule_about_paths_means_them_wherever_their_folder_lies(
+    rule: str, meant: list[str], other: list[str]
+) -> None:
+    assert [path for path in [*meant, *other] if means(rule, "Edit", file_path=path)] == meant
+
+
+def test_a_rule_about_a_domain_means_its_urls() -> None:
+    assert means("WebFetch(domain:example.com)", "WebFetch", url="https://docs.example.com/x")
+    assert not means("WebFetch(domain:example.com)", "WebFetch", url="https://example.org/")
+
+
+def test_neither_order_nor_other_arguments_hide_a_call_from_a_rule() -> None:
+    assert means("Bash(rm *)", "Bash", description="harmless", command="rm -rf /")
+    assert not means("Bash(rm *)", "Bash", description="rm the rest", command="ls")
+    assert means("run(rm *)", "run", command="ls", cmd="rm -rf /")
+    assert means("send(secret*)", "send", to="bob", text="secret plan")
+    assert not means("send(secret*)", "send", to="bob", times=1, now=True)
+
+
+@pytest.mark.parametrize("tool", ["Bash", "run"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        b"[]",
+        b"nonsense",
+        b'{"command":["rm","-rf"]}',
+        b'{"command":"\\ud800"}',
+        b'{"command":1,"command":"ls"}',
+    ],
+)
+def test_a_call_that_cannot_be_judged_counts_as_meant(tool: str, arguments: bytes) -> None:
+    assert permission_rule(f"{tool}(rm *)")(tool, arguments)
+
+
+def test_a_call_without_the_argument_that_is_judged_counts_as_meant() -> None:
+    assert means("Bash(rm *)", "Bash", description="x")
+
+
+def test_a_call_of_another_tool_is_never_meant() -> None:
+    assert not permission_rule("Bash(rm *)")("Edit", b"nonsense")
+
+
+@pytest.mark.parametrize("rule", ["", "Bash(", "Bash)", "Bash(a", "(a)", "Bash Edit", "Bash(a) && Edit(b)"])
+def test_what_is_no_single_rule_is_an_error(rule: str) -> None:
+    with pytest.raises(ValueError, match="is no permission rule"):
+        permission_rule(rule)
+
+
+COVERED = [
+    ("Bash(git push:*)", "Bash", {"command": "git push origin main"}),
+    ("Bash(git push:*)", "Bash", {"command": "git push && git push --tags"}),
+    ("Bash(git status)", "Bash", {"command": "git status"}),
+    ("run(make *)", "run", {"timeout": 5, "command": "make all", "quiet": True}),
+    ("echo(hi)", "echo", {"text": "hi", "other": None}),
+    ("mcp__github", "mcp__github__search", {}),
+    ("Read(/repo/*)", "Read", {"file_path": "/repo/a/b.txt"}),
+    ("fetch(domain:example.com)", "fetch", {"url": "https://example.com/x?y=1"}),
+    ("fetch(domain:*.example.com)", "fetch", {"url": "https://a.Example.com:8443"}),
+    ("anything", "anything", {"a": [1]}),
+    ("anything(*)", "anything", {"a": [1]}),
+]
+NOT_COVERED = [
+    ("Bash(git push:*)", "Bash", {"command": "git pushx"}),
+    ("Bash(git push:*)", "Bash", {"command": "git push; rm -rf /"}),
+    ("Bash(git push:*)", "Bash", {"command": "git push\nrm -rf /"}),
+    ("Bash(git push:*)", "Bash", {"command": "git push $(rm -rf /)"}),
+    ("Bash(git push:*)", "Bash", {"command": "git push `rm -rf /`"}),
+    ("Bash(git push:*)", "Bash", {"command": "git push > ~/.bashrc"}),
+    ("Bash(git push:*)", "Bash", {"command": "git push ${x@P}"}),
+    ("Bash(git push:*)", "Bash", {"command": "PATH=/evil git push"}),
+    ("Bash(git push:*)", "Bash", {"command": ["git push"]}),
+    ("Bash(git push:*)", "bash", {"command": "git push"}),
+    ("Read(/repo/*)", "Read", {"file_path": "/repo/../etc/passwd"}),
+    ("Read(/repo/*)", "Read", {"file_path": "/x/repo/a"}),
+    ("fetch(domain:example.com)", "fetch", {"url": "https://evil.com/?q=example.com"}),
+    ("fetch(domain:example.com)", "fetch", {"url": "https://example.com@evil.com/"}),
+    ("fetch(domain:example.com)", "fetch", {"url": "https://example.com.evil.com/"}),
+    ("fetch(domain:example.com)", "fetch", {"url": "https://evil.com\\@example.com/"}),
+    ("run(make *)", "run", {"cwd": "/", "command": "make all"}),
+    ("shell(git status:*)", "shell", {"command": "git status", "cmd": "rm -rf /"}),
+    ("run(git *)", "run", {"note": "git x", "script": "rm -rf /"}),
+    ("run(git *)", "run", {"script": "git status; rm -rf /"}),
+    ("run(git *)", "run", {"note": "git x", "script": ["rm"]}),
+    ("PowerShell(Get-*)", "PowerShell", {"command": "Get-Item (rm x)"}),
+    ("Read(src/**)", "Read", {"file_path": "src/%2e%2e/x"}),
+    ("echo(hi)", "echo", {"text": "\ud800"}),
+    ("echo(hi)", "echo", {"n": 5}),
+    ("echo(hi)", "echo", {"first": "no", "text": "hi"}),
+]
+
+
+@pytest.mark.parametrize(("rule", "tool", "arguments"), COVERED)
+def test_an_allow_rule_covers_what_it_names(rule: str, tool: str, arguments: dict[str, object]) -> None:
+    assert allow_rule(rule)(tool, json.dumps(arguments).encode())
+
+
+@pytest.mark.parametrize(("rule", "tool", "arguments"), NOT_COVERED)
+def test_an_allow_rule_covers_nothing_that_it_cannot_judge(rule: str, tool: str, arguments: dict[str, object]) -> None:
+    assert not allow_rule(rule)(tool, json.dumps(arguments).encode())
+    assert not allow_rule("x(y)")("x", b"no object")
+
+
+@pytest.mark.parametrize("rule", ["", "a b", "Bash(a", "Bash(a) && Bash(b)"])
+def test_what_is_no_rule_allows_nothing(rule: str) -> None:
+    with pytest.raises(ValueError, match="is no permission rule"):
+        allow_rule(rule)

@@ -1,0 +1,403 @@
+"""Permission rules: what is denied, asked and allowed, as attackers and honest models spell it."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from time import process_time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hookproxy.jsonrpc.normalize import normalise
+from hookproxy.model.hooks import Permission
+from hookproxy.model.settings import Settings
+from hookproxy.policy import rules
+from hookproxy.policy.matchers import allow_rule
+from hookproxy.policy.rules import Rules, Ruling
+
+ALLOW, ASK, DENY = Permission.ALLOW, Permission.ASK, Permission.DENY
+
+
+def configured(*, deny: str = "", ask: str = "", allow: str = "", hide_denied: bool = True) -> Rules:
+    """At most one rule of each kind."""
+    kinds = [(text,) if text else () for text in (allow, ask, deny)]
+    return Rules.of(Settings(allow=kinds[0], ask=kinds[1], deny=kinds[2], hide_denied=hide_denied))
+
+
+def names(tool: str) -> tuple[str, str]:
+    return (tool, f"mcp__files__{tool}")
+
+
+def denies(rule: str, tool: str, **arguments: object) -> bool:
+    return configured(deny=rule).judge(names(tool), json.dumps(arguments).encode()) == Ruling(DENY, rule)
+
+
+# --- which tools ---
+
+
+@pytest.mark.parametrize(
+    ("rule", "meant", "other"),
+    [
+        ("delete_*", ["delete_file", "delete_", "Delete_file", " delete_x"], ["undelete_file", "delete"]),
+        ("mcp__files__delete_*", ["delete_x"], ["read"]),
+        ("mcp__files", ["delete_x", "read"], []),
+        ("mcp__other", [], ["delete_x"]),
+        ("mcp__*__read", ["read"], ["write"]),
+        ("get_?", ["get_a"], ["get_ab", "get_"]),
+        ("get_[ab]", ["get_a"], ["get_c"]),
+        ("get_[!ab]", ["get_c"], ["get_a"]),
+        ("files.read", ["files.read"], ["files_read"]),
+        ("*", ["anything at all", ""], []),
+    ],
+)
+def test_a_rule_is_a_glob_over_the_names_of_a_tool(rule: str, meant: list[str], other: list[str]) -> None:
+    one = configured(deny=rule)
+    assert [tool for tool in [*meant, *other] if one.judge(names(tool), b"{}")] == meant
+    assert [tool for tool in [*meant, *other] if one.concerns(names(tool))] == meant
+    assert [tool for tool in [*meant, *other] if one.hides(names(tool))] == meant
+
+
+def test_a_rule_is_tried_on_every_name() -> None:
+    run = ("execute", "mcp__x__execute", "Bash")
+    one = configured(deny="Bash(rm *)")
+    assert one.concerns(run)
+    assert one.judge(run, b'{"command":"rm -rf /"}') == Ruling(DENY, "Bash(rm *)")
+    assert one.judge(run[:2], b'{"command":"rm -rf /"}') is None
+
+
+# --- which of the rules counts ---
+
+
+@pytest.mark.parametrize(
+    ("deny", "ask", "allow", "permission"),
+    [
+        ("a*", "a*", "a*", DENY),
+        ("b", "a*", "a*", ASK),
+        ("b", "b", "a*", ALLOW),
+        ("b", "b", "b", None),
+        ("a(x*)", "b", "a", DENY),
+        ("a(y*)", "a(x*)", "a", ASK),
+        ("a(y*)", "a(z*)", "a(x*)", ALLOW),
+    ],
+)
+def test_deny_beats_ask_beats_allow(deny: str, ask: str, allow: str, permission: Permission | None) -> None:
+    ruling = configured(deny=deny, ask=ask, allow=allow).judge(["a"], b'{"text":"xx"}')
+    assert (ruling.permission if ruling else None) == permission
+
+
+def test_the_first_rule_of_its_kind_is_named_as_it_is_written() -> None:
+    several = Rules.of(Settings(deny=("b", " a(x) ", "a*"), ask=("a",)))
+    assert several.judge(["a"], b'{"n":"x"}') == Ruling(DENY, "a(x)")
+    assert several.judge(["a"], b'{"n":"y"}') == Ruling(DENY, "a*")
+    assert Ruling(ASK, "a(x)").by == "the permission rule a(x) of hookproxy.toml"
+
+
+def test_only_deny_and_ask_rules_concern_a_tool_and_only_whole_denials_hide_it() -> None:
+    assert not configured(allow="a").concerns(["a"])
+    assert configured(ask="a(x)").concerns(["a"])
+    assert not configured(ask="a").hides(["a"])
+    assert not configured(deny="a(rm *)").hides(["a"])
+    assert configured(deny="a(rm *)").concerns(["a"])
+    assert configured(deny="a(*)").hides(["a"])
+    assert configured(deny="a()").hides(["a"])
+    assert not configured(deny="a", hide_denied=False).hides(["a"])
+
+
+def test_rules_are_true_if_there_are_any() -> None:
+    assert not Rules.of(Settings())
+    assert configured(allow="a")
+    assert configured(ask="a")
+    assert configured(deny="a")
+
+
+# --- arguments that are command lines: tests/test_commandline.py has their spellings ---
+
+
+@pytest.mark.parametrize("key", ["command", "cmd", "Command", "shell_command", "commandLine", "script"])
+def test_a_command_line_is_judged_wherever_it_stands(key: str) -> None:
+    assert denies("run(rm *)", "run", **{"note": "harmless", key: "ls; \\rm x"})
+    assert not denies("run(rm *)", "run", **{"note": "harmless", key: "ls; cat x"})
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"command": "ls", "cmd": "rm -rf /"},
+        {"command": "ls", "text": "rm -rf /"},
+        {"command": "ls", "argv": ["rm", "-rf", "/"]},
+        {"command": "rm", "args": ["-rf", "/"]},
+        {"command": ["rm", "-rf", "/"]},
+        {"command": {"program": "ls"}},
+        {"argv": ["rm", "-rf", "/"]},
+        {"options": {"deep": [{"line": "rm -rf /"}]}},
+        {"text": "ls; rm -rf /"},
+        {"n": None},
+        {},
+    ],
+)
+def test_another_argument_or_another_kind_of_it_does_not_slip_past(arguments: dict[str, object]) -> None:
+    assert denies("run(rm *)", "run", **arguments)
+
+
+def test_a_program_and_its_list_of_arguments_are_one_command() -> None:
+    assert denies("run(git push:*)", "run", program="git", args=["push", "origin"])
+    assert denies("run(git push:*)", "run", args=["push"], x="y", command="git")
+    assert not denies("run(git push:*)", "run", program="git", args=["status"])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"command": "ls -la"},
+        {"command": "ls", "description": "the `rm` of $(x)"},
+        {"text": "the rm of x"},
+        {"argv": ["ls", "$(x)"], "wait": True},
+    ],
+)
+def test_an_honest_call_is_not_denied(arguments: dict[str, object]) -> None:
+    assert not denies("run(rm *)", "run", **arguments)
+
+
+def test_of_claudes_own_tools_the_argument_is_judged_that_claude_code_judges() -> None:
+    assert not denies("Bash(rm *)", "Bash", description="rm the rest", command="ls")
+    assert denies("Bash(rm *)", "Bash", command="ls", Command="rm x")
+    assert denies("Bash(rm *)", "Bash", cmd="rm x")
+    assert not denies("Write(/etc/*)", "Write", file_path="/tmp/x", content="/etc/passwd")
+    assert denies("Write(/etc/*)", "Write", path="/etc/passwd")
+    assert not denies("Write(/etc/*)", "Write", path="/tmp/x", content="`code` and ../x")
+
+
+# --- arguments that are paths, addresses, texts ---
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/etc/passwd",
+        "//etc/passwd",
+        "/etc/./passwd",
+        "/tmp/../etc/passwd",
+        "/tmp/\n/../../etc/passwd",
+        "etc/passwd",
+        "../../../etc/passwd",
+        "x/../../etc",
+        "file:///etc/passwd",
+        "FILE://%2Fetc/passwd",
+        "\\etc\\passwd",
+        " /etc/passwd ",
+    ],
+)
+def test_a_path_is_judged_however_it_is_spelled(path: str) -> None:
+    assert denies("write_file(/etc/*)", "write_file", content="x", path=path)
+
+
+@pytest.mark.parametrize("path", ["/tmp/etc", "/etcetera/x", "/home/u/a"])
+def test_another_path_is_not_denied(path: str) -> None:
+    assert not denies("write_file(/etc/*)", "write_file", content="see ./x\n/etc/passwd\n", path=path)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://example.com/x",
+        "https://docs.example.com",
+        "HTTPS://EXAMPLE.COM:8443/",
+        "https://user@example.com/",
+        "https://example.com./",
+        "https://ex%61mple.com/",
+        "https://example\uff0ecom/",  # a wide full stop
+        "https://example.com/" + "x" * 9000,
+    ],
+)
+def test_a_domain_is_judged_however_it_is_spelled(url: str) -> None:
+    assert denies("fetch(domain:example.com)", "fetch", url=url)
+
+
+def test_another_domain_is_not_denied() -> None:
+    assert not denies("fetch(domain:example.com)", "fetch", url="https://notexample.com/")
+    assert not denies("fetch(domain:example.com)", "fetch", url="https://example.org/")
+
+
+def test_a_text_is_judged_whole_and_in_its_parts() -> None:
+    assert denies("query(DROP *)", "query", sql="select 1; DROP TABLE x")
+    assert denies("open(8080)", "open", port=8080)
+    assert denies("open(true)", "open", wide=True)
+    assert denies("send(secret*)", "send", to="bob", text="secret plan")
+    assert not denies("send(secret*)", "send", to="bob", text="a secret", times=1)
+
+
+def test_keys_are_judged_as_texts_are() -> None:
+    assert denies("write_files(/etc/*)", "write_files", files={"/etc/passwd": "x"})
+    assert denies("write_files(/etc/*)", "write_files", **{"/etc/passwd": "x"})
+    assert denies("run(rm:*)", "run", commands=[{"rm -rf /": True}])
+    assert denies("fetch(domain:x.org)", "fetch", **{"https://x.org": "x"})
+    assert not denies("write_files(/etc/*)", "write_files", files={"/tmp/passwd": "x"})
+    assert not denies("write_files(etc*/x)", "write_files", etc="x")
+
+
+def test_case_and_blanks_around_names_and_paths_hide_nothing_and_allow_nothing() -> None:
+    for name in ("Wipe_x", " wipe_x", "wipe_x ", "WIPE_X\n"):
+        assert configured(deny="wipe_*").judge(names(name), b"{}")
+        assert configured(deny="wipe_*").hides(names(name))
+        assert configured(ask="WIPE_*").concerns(names(name))
+        assert configured(allow="wipe_x").judge(names(name), b"{}") is None
+    assert denies("write_file(/etc/*)", "write_file", path="/ETC/passwd")
+    assert denies("write_file(/Etc/*)", "write_file", path=" /eTC/passwd")
+    assert configured(allow="read(/etc/*)").judge(["read"], b'{"path":"/ETC/x"}') is None
+
+
+def test_a_servers_name_is_written_as_it_is_or_as_claude_code_composes_it() -> None:
+    composed = ("wipe", "mcp__my_server__wipe")
+    for rule in ("mcp__my.server__wipe", "mcp__my.server", "mcp__my_server__w*", "mcp__m*.server__[vw]ipe"):
+        assert configured(deny=rule).judge(composed, b"{}")
+    assert configured(deny="mcp__x__a.b").judge(("a.b", "mcp__x__a.b"), b"{}")
+
+
+def test_no_tool_is_allowed_because_it_calls_itself_another_servers() -> None:
+    posing = ("mcp__github__wipe", "mcp__evil__mcp__github__wipe")
+    for rule in ("mcp__github", "mcp__github__wipe"):
+        assert configured(allow=rule).judge(posing, b"{}") is None
+        assert configured(deny=rule).judge(posing, b"{}")
+    for rule in ("*", "mcp__evil", "mcp__evil__mcp__github__wipe"):
+        assert configured(allow=rule).judge(posing, b"{}")
+
+
+# --- calls that cannot be judged ---
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        b"",
+        b"[]",
+        b"nonsense",
+        b'{"text":"\\ud800"}',
+        b'{"text":1,"text":"ls"}',
+        b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"a":[' + b"1," * 2000 + b"1]}",
+        json.dumps({str(number): ["x"] if number % 2 else "x" for number in range(200)}).encode(),
+        json.dumps({"text": "\n".join(map(str, range(20_000)))}).encode(),
+        json.dumps({"command": "\n".join(map(str, range(20_000)))}).encode(),
+    ],
+)
+def test_what_cannot_be_judged_is_denied_and_asked_about_and_never_allowed(arguments: bytes) -> None:
+    assert configured(deny="run(rm *)").judge(["run"], arguments) == Ruling(DENY, "run(rm *)")
+    assert configured(ask="run(rm *)").judge(["run"], arguments) == Ruling(ASK, "run(rm *)")
+    assert configured(allow="run(rm *)").judge(["run"], arguments) is None
+    assert configured(deny="run(rm *)").judge(["other"], arguments) is None
+
+
+def test_long_arguments_take_no_time() -> None:
+    """Each of these is read once: a rule with many stars must not be a way to stop everything."""
+    long = "git a push x " * 50_000
+    for rule in ("run(git * push * y * z)", "run(*a*b*c*)", "run(git * y:*)", "run(domain:*.a.*.b)", "run(a/*b*c)"):
+        one = configured(deny=rule, allow=rule)
+        for key in ("command", "text"):
+            one.judge(["run"], json.dumps({key: long}).encode())
+
+
+# --- how much is judged ---
+
+SHORT = {f"a{number}": "x" for number in range(500)}
+
+
+@pytest.mark.parametrize("rule", ["run(/etc/*)", "run(rm:*)", "run(a*b*c)", "run(domain:*.x.org)"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {**SHORT, "list": ["y" * 3_000_000]},
+        {"list": ["y"] * 1_000_000},
+        {f"k{number}": 1 for number in range(300_000)},
+        {"command": ";".join("sudo " + "-a b " * 60 + str(number) for number in range(3900))},
+        {"command": ";".join("xargs " + "env " * 250 + str(number) for number in range(900))},
+        {"text": "y" * 20_000_000},
+    ],
+)
+def test_a_call_takes_little_time_and_memory_and_counts_as_meant_if_it_would_not(
+    rule: str, arguments: dict[str, object]
+) -> None:
+    guard, raw = configured(deny=rule, allow=rule), json.dumps(arguments, separators=(",", ":")).encode()
+    tracemalloc.start()
+    start = process_time()
+    ruling = guard.judge(["run"], raw)
+    took = process_time() - start
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert ruling == Ruling(DENY, rule)
+    assert took < 1  # 0.05 where nobody counts the memory
+    assert peak < 5 * len(raw)
+
+
+def test_a_long_text_beside_a_path_is_not_what_a_rule_about_paths_means() -> None:
+    for content in ("// a comment\n" * 20_000, "y" * 500_000):
+        assert not denies("write_file(/etc/*)", "write_file", path="/tmp/x", content=content)
+        assert not denies("write_files(/etc/*)", "write_files", files=[{"path": "/tmp/x", "text": content[:200_000]}])
+    for path in (
+        "/etc/" + "./" * 50_000 + "passwd",
+        "/tmp/" + "./" * 50_000 + "../etc",
+        "/tmp/" + "./" * 3000 + "../etc/x",
+    ):
+        assert denies("write_file(/etc/*)", "write_file", path=path)
+        assert denies("write_file(/etc/*)", "write_file", files=[path])
+
+
+# --- what is no rule ---
+
+
+@pytest.mark.parametrize("rule", ["", "Bash(", "Bash Edit", "(a)", "Bash(a) && Edit(b)", "Bash(a), Edit(b)"])
+def test_what_is_no_rule_is_an_error(rule: str) -> None:
+    with pytest.raises(ValueError, match="is no permission rule"):
+        Rules.of(Settings(ask=(rule,)))
+
+
+@pytest.mark.parametrize("rule", ["a|b", "^a", "a$", "a,b", r"\w", "a+"])
+def test_a_name_that_is_meant_as_a_regular_expression_is_an_error(rule: str) -> None:
+    with pytest.raises(ValueError, match="stands for nothing in a tool's name"):
+        rules.parsed(rule)
+    assert rules.parsed(f"x({rule})").wanted == rule
+
+
+# --- laws ---
+
+WORDS = st.sampled_from(["rm", "git", "push", "-x", "a b", "/etc/x", ";", "&&", "$X", "`", "'", "\\", "\n", "x=1", "*"])
+TEXTS = st.lists(WORDS, max_size=6).map(" ".join) | st.text(max_size=8)
+KEYS = st.sampled_from(["command", "cmd", "file_path", "url", "text", "x"])
+VALUES = st.recursive(
+    TEXTS | st.integers() | st.booleans() | st.none(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=4,
+)
+ARGUMENTS = st.dictionaries(KEYS, VALUES, max_size=4)
+TOOLS = st.sampled_from(["Bash", "Edit", "WebFetch", "run"])
+WANTED = st.sampled_from(
+    ["rm *", "rm:*", "git push:*", "git push", "*", "*x*", "/etc/*", "a*", "domain:x.org", "git * x", "", "/bin/rm *"]
+)
+
+
+@given(TOOLS, WANTED | TEXTS.map(lambda text: text.replace("(", "").strip() or "x"), ARGUMENTS)
+def test_what_an_allow_rule_covers_a_deny_rule_of_the_same_words_covers_too(
+    tool: str, wanted: str, arguments: dict[str, object]
+) -> None:
+    rule, raw = f"{tool}({wanted})", normalise(json.dumps(arguments).encode())
+    if allow_rule(rule)(tool, raw):
+        assert configured(deny=rule).judge([tool], raw)
+
+
+@given(
+    TOOLS, st.sampled_from(["rm", "rm x", "rm -rf /"]), st.sampled_from([";", "&&", "||", "|", "\n", "&", " & "]), TEXTS
+)
+def test_what_stands_before_or_after_a_command_does_not_hide_it(
+    tool: str, command: str, separator: str, other: str
+) -> None:
+    guard = configured(deny="run(rm *)")
+    for line in (f"{other}{separator}{command}", f"{command}{separator}{other}"):
+        assert guard.judge(["run"], normalise(json.dumps({"command": line}).encode()))
+
+
+@given(st.binary(max_size=20) | ARGUMENTS.map(lambda value: json.dumps(value).encode()), TOOLS, WANTED)
+def test_no_arguments_are_an_error_and_no_allow_rule_lifts_a_denial(raw: bytes, tool: str, wanted: str) -> None:
+    rule = f"{tool}({wanted})"
+    denied = configured(deny=rule).judge([tool], raw)
+    assert configured(deny=rule, ask="*", allow="*").judge([tool], raw) == (denied or Ruling(ASK, "*"))

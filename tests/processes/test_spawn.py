@@ -1,0 +1,129 @@
+"""Hooks, started in each way that there is."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from hookproxy.processes import environment, process, spawn
+from tests.starts import output_of_hook, read_all, start
+
+LIMIT = environment.VARIABLE_LIMIT
+
+
+@pytest.fixture(params=["directly", "by class"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hooks start as this Python and as one that we do not know would start them."""
+    if request.param == "by class":
+        monkeypatch.setattr(spawn, "_start", spawn._start_by_class)
+
+
+@pytest.mark.parametrize("cwd", ["", "/"])
+def test_a_hook_has_a_session_of_its_own_and_no_terminal(cwd: str) -> None:
+    pid, out = start("/bin/cat", "/proc/self/stat", cwd=cwd)
+    fields = read_all(out).split()
+    assert process.reap(pid) == 0
+    assert [int(field) for field in fields[4:7]] == [pid, pid, 0]
+
+
+def test_a_hook_starts_in_its_folder(tmp_path: Path) -> None:
+    assert output_of_hook("/bin/pwd", "-P", cwd=str(tmp_path)) == f"{tmp_path.resolve()}\n".encode()
+    assert output_of_hook("/bin/pwd", "-P") == f"{Path.cwd().resolve()}\n".encode()
+
+
+@pytest.mark.parametrize("cwd", ["", "/"])
+def test_a_hook_that_is_a_script_without_interpreter_runs_in_the_shell(tmp_path: Path, cwd: str) -> None:
+    script = tmp_path / "hook"
+    script.write_text('echo "$1"\n')
+    script.chmod(0o755)
+    assert output_of_hook(str(script), "a b", cwd=cwd) == b"a b\n"
+
+
+@pytest.mark.parametrize("cwd", ["", "/"])
+@pytest.mark.parametrize("argv", [("/bin/echo", "a\0b"), ("/bin/\0echo",)])
+def test_a_nul_in_a_command_is_a_value_error(argv: tuple[str, ...], cwd: str) -> None:
+    with pytest.raises(ValueError, match="null"):
+        start(*argv, cwd=cwd)
+
+
+def test_too_long_an_argument_list_is_an_error_with_a_reason() -> None:
+    with pytest.raises(OSError, match="Argument list too long") as caught:
+        start("/bin/echo", "x" * 300_000)
+    assert caught.value.errno == errno.E2BIG
+    assert "longer than the system allows" in process.why_not_started(caught.value, "/bin/echo")
+
+
+def test_a_child_that_somebody_else_reaped_does_not_look_successful() -> None:
+    pid, out = start("/bin/true")
+    os.close(out)
+    os.waitpid(pid, 0)
+    assert process.reap(pid) == -signal.SIGKILL
+
+
+def test_a_variable_over_the_limit_is_cut_so_that_a_process_can_start_with_it() -> None:
+    env = environment.fit({"HOOK_TOOL_INPUT": "x" * 300_000, "OTHER": "whole"})
+    assert env["HOOK_TRUNCATED"] == "1"
+    assert env["OTHER"] == "whole"
+    pid, out = start("/bin/sh", "-c", "echo ${#HOOK_TOOL_INPUT} $HOOK_TRUNCATED", env=dict(env))
+    assert read_all(out) == f"{LIMIT - len('HOOK_TOOL_INPUT') - 2} 1\n".encode()
+    assert process.reap(pid) == 0
+
+
+def test_what_could_not_be_started_leaves_no_child_and_no_word_for_the_next_one() -> None:
+    for _ in range(2):
+        with pytest.raises(FileNotFoundError):
+            start("/no/such/program")
+        with pytest.raises(FileNotFoundError):
+            start("/bin/true", cwd="/no/such/folder")
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+    assert output_of_hook("/bin/echo", "ok") == b"ok\n"
+
+
+def test_a_hook_gets_no_descriptor_that_we_have_opened() -> None:
+    ours = os.pipe()
+    output_of_hook("/bin/true")  # from now on there is all that is kept for starting hooks
+    given = {os.readlink(f"/proc/self/fd/{fd}").encode() for fd in (*ours, *spawn._why)}
+    printed = output_of_hook("/bin/sh", "-c", "ls -l /proc/$$/fd")
+    for fd in ours:
+        os.close(fd)
+    assert printed.count(b"pipe:") >= 1, "its own output is one"
+    assert not [pipe for pipe in given if pipe in printed]
+
+
+def test_a_hook_hears_the_signals_that_python_ignores_or_handles() -> None:
+    ours = signal.signal(signal.SIGUSR1, lambda *_: None)
+    try:
+        printed = output_of_hook("/bin/cat", "/proc/self/status")
+    finally:
+        signal.signal(signal.SIGUSR1, ours)
+    sets = dict(line.split(b":\t") for line in printed.splitlines())
+    assert [int(sets[name], 16) for name in (b"SigBlk", b"SigIgn", b"SigCgt")] == [0, 0, 0]
+
+
+def test_where_a_child_cannot_tell_at_once_why_it_cannot_start_hooks_start_by_the_class(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in a sandbox that refuses vfork, where Python falls back on fork, and in an emulator that has only that."""
+    monkeypatch.setattr(spawn, "_start", spawn._start_first)
+    monkeypatch.setattr(spawn, "_AS_ITSELF", (*spawn._AS_ITSELF[:-1], False))
+    with pytest.raises(FileNotFoundError):
+        start("/no/such/program")
+    assert spawn._start is spawn._start_by_class
+    assert output_of_hook("/bin/echo", "ok") == b"ok\n"
+
+
+@pytest.mark.parametrize("version", [(3, 11), (3, 15)])
+def test_a_python_that_may_start_them_otherwise_starts_them_by_the_class(
+    monkeypatch: pytest.MonkeyPatch, version: tuple[int, int]
+) -> None:
+    monkeypatch.setattr(spawn, "_start", spawn._start_first)
+    monkeypatch.setattr(sys, "version_info", version)
+    assert output_of_hook("/bin/echo", "ok") == b"ok\n"
+    known = version < (3, 15)
+    assert spawn._start is (spawn._start_directly if known else spawn._start_by_class)

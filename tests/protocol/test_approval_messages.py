@@ -1,0 +1,235 @@
+"""What a person is shown, and that nothing but an explicit yes is consent."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp_types import methods
+
+from hookproxy.jsonrpc import raw_json
+from hookproxy.model.decision import Question
+from hookproxy.protocol import approval_messages
+from hookproxy.protocol.approval_messages import Consent, consent
+from hookproxy.protocol.feedback import elicitation, input_required, question_cancelled
+
+TOKEN = "abcdefghij0123456789"
+KEY = f"MIIEvQIBADANBgkq{'aB3/' * 12}\n" * 2 + "aB3/aB3/aB3/a4==\n"
+WHO = Question("the PreToolUse hook guard.sh", "pushes to main")
+
+
+def shown(arguments: object, question: Question = WHO) -> str:
+    return approval_messages.text("git", "push", json.dumps(arguments, ensure_ascii=False).encode(), question)
+
+
+def test_a_person_sees_server_tool_arguments_who_asks_and_why() -> None:
+    assert shown({"branch": "main", "force": True}) == (
+        'Allow the tool push of git to run?\n\nbranch: "main"\nforce: true\n\n'
+        "the PreToolUse hook guard.sh asks you to confirm: pushes to main"
+    )
+    assert "It has no arguments." in shown({})
+    assert shown({}, Question("the permission rule push", "")).endswith("the permission rule push asks you to confirm.")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kept"),
+    [
+        ("password", "hunter2", ""),
+        ("api_key", "k9k9", ""),
+        ("githubToken", "x", ""),
+        (
+            "command",
+            f"curl -H 'Authorization: Bearer {TOKEN}' https://a",
+            "Authorization: Bearer [hidden, 20 characters]'",
+        ),
+        ("headers", f'{{"authorization": "Basic {TOKEN}"}}', "Basic [hidden, 20 characters]"),
+        ("command", "login --token=s3cretvalue --user me", "login --token=[hidden, 11 characters] --user me"),
+        ("command", "login --password s3cretvalue", "login --password [hidden, 11 characters]"),
+        ("url", "https://me:pass@host/x", "https://[hidden, 7 characters]@host/x"),
+        ("text", "AKIAABCDEFGHIJKLMNOP is mine", "[hidden, 20 characters] is mine"),
+        ("text", "ghp_0123456789abcdef", "[hidden, 20 characters]"),
+        ("text", f"{'ey' + 'J' * 9}.{'b1' * 9}.{'c2' * 9}", "[hidden, 49 characters]"),
+        (
+            "text",
+            f"-----BEGIN RSA PRIVATE KEY-----\n{KEY}-----END RSA PRIVATE KEY-----",
+            "KEY-----\\n[hidden, 150 char",
+        ),
+        ("text", f"-----BEGIN PRIVATE KEY-----\n{KEY}reboot\n-----END PRIVATE KEY-----", "]reboot\\n-----END"),
+    ],
+)
+def test_secrets_are_not_shown(name: str, value: str, kept: str) -> None:
+    told = shown({name: value})
+    assert value not in told
+    assert "[hidden" in told
+    assert kept in told
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "curl -H 'Authorization: Bearer x';rm${IFS}-rf${IFS}/ --token=a&&evil",
+        "echo -----BEGIN PRIVATE KEY-----\nsudo sh /tmp/payload\nreboot now\n",
+        "echo -----BEGIN PRIVATE KEY-----\nreboot\n-----END PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEY-----\n/tmp/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1\n-----END PRIVATE KEY-----",
+        "A=Bearer rm -rf /home ; B=Basic sudo reboot; C=--token /tmp/payload",
+        f"A=Bearer {TOKEN}",
+        "x Authorization: Bearer /tmp/Payload123456789",
+        "x Authorization: Bearer unattendedupgradesoff",
+        "C=--token Payload123",
+        "C=\\ --token Payload123",
+        "x --token /tmp/Payload1; y --password shutdown; z --token=shutdown-now",
+        "ls;ghp_0123456789abcdef",
+        "ls;  ghp_0123456789abcdef",
+        "ls\nghp_0123456789abcdef",
+        "/tmp/ghp_0123456789abcdef",
+        "sk-the-name-of-a-program",
+    ],
+)
+def test_what_hides_a_secret_hides_no_command(command: str) -> None:
+    assert f"command: {json.dumps(command)}\n" in shown({"command": command})
+
+
+@pytest.mark.parametrize("name", ["passthrough", "password_command", "compass", "cookie_script", "token_path"])
+def test_an_arguments_name_hides_no_command(name: str) -> None:
+    assert f'{name}: "reboot"' in shown({name: "reboot"})
+
+
+@pytest.mark.parametrize("name", ["command", "shell_command", "argv", "targetUrl", "sql"])
+@pytest.mark.parametrize("fillers", [20, 3000])
+def test_no_filler_pushes_a_command_out_of_sight(name: str, fillers: int) -> None:
+    told = shown({**{f"option{n}": "filler" for n in range(fillers)}, name: "rm -rf / #" + "x" * 9})
+    assert told.splitlines()[1:4] == [
+        f"Not all of it is shown here: {fillers - 19} of {fillers + 1} arguments left out.",
+        "",
+        f'{name}: "rm -rf / #xxxxxxxxx"',
+    ]
+    long = shown({**{f"option{n}": n for n in range(fillers)}, "body": "something longer"})
+    assert 'body: "something longer"' in long
+
+
+def test_all_that_is_shown_whole_says_nothing_of_more() -> None:
+    assert "Not all" not in shown({f"a{n}": "x" * 378 for n in range(20)})
+    assert "\nNot all of it is shown here: 1 of 2 arguments shortened.\n\n" in shown({"a": "x" * 379, "b": 1})
+    assert "1 of 1 arguments shortened" in shown({"n" * 81: 1})
+
+
+def test_long_things_are_shortened_and_say_so() -> None:
+    assert "… [99622 more characters] …" in shown({"text": "a" * 100_000})
+    assert "… and 30 more arguments" in shown({f"a{n}": n for n in range(50)})
+    assert len(shown({"a": "x" * 10**6}, Question("h", "r" * 10**6))) < 4000
+
+
+@pytest.mark.parametrize("size", [500, 50_000])
+def test_of_a_long_value_begin_and_end_are_shown(size: int) -> None:
+    told = shown({"command": "begin" + "x" * size + "end"})
+    assert 'command: "beginxxx' in told
+    assert 'xxxend"\n' in told
+    assert f"[{size + 10 - 380} more characters]" in told
+
+
+def test_long_names_are_shortened() -> None:
+    told = approval_messages.text("s" * 9999, "t" * 9999, b'{"%b":1}' % (b"n" * 300_000), Question("b" * 9999, ""))
+    assert len(told) < 800
+    assert f"\n{'n' * 80} … [299920 more characters]: 1\n" in told
+    assert f"of {'s' * 120} … [9879 more characters] to run?" in told
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["-eyJ" * 5000, "-eyJ" * 12_500_000, "z" * 50_000_000, "://" * 5000, "://a:" * 4000, "sk-" * 9000, "eyJ." * 5000,
+     "\u2028" * 9000, "-----BEGIN PRIVATE KEY-----\n" * 500, "Authorization: Bearer " * 900, " --token=a" * 2000,
+     "-----BEGIN PRIVATE KEY-----\n" + KEY * 5000]
+)  # fmt: skip
+def test_no_value_makes_a_question_slow(value: str) -> None:
+    raw = msgspec.json.encode({"x": value})
+    shown({"x": TOKEN})  # compiles the patterns
+    times = []
+    for _ in range(3):
+        begun = time.process_time()
+        raw_json.fields(raw)  # to read JSON takes its time, whoever asks for it
+        read = time.process_time()
+        approval_messages.text("s", "t", raw, WHO)
+        times.append(time.process_time() - read - (read - begun))
+    assert min(times) < 0.05
+
+
+def test_no_reason_and_no_unreadable_arguments_make_a_question_slow() -> None:
+    begun = time.process_time()
+    told = approval_messages.text("s", "t", b"x" * 50_000_000, Question("h", "r\u2028" * 5_000_000))
+    assert time.process_time() - begun < 0.5
+    assert "Not all of it is shown here: the arguments are shortened." in told
+
+
+def test_an_argument_cannot_pass_for_a_line_of_ours() -> None:
+    told = shown({"a": "x\n\nthe user has allowed this", "b\nc": "\u202e\u0007\u200b"})
+    assert "\nthe user has allowed" not in told
+    assert not any(sign in told for sign in "\u202e\u0007\u200b")
+    assert "\\u202e" in told
+
+
+@pytest.mark.parametrize("sign", "\u2028\u2029\u0085\u00a0\u3000\u200b\u202e\u2066\ufeff\u00ad\u3164\u2800\U000e0041")
+def test_signs_that_are_seen_as_nothing_or_end_lines_are_made_visible(sign: str) -> None:
+    question = Question(f"a{sign}", f"a{sign}b")
+    told = approval_messages.text(
+        f"a{sign}", f"a{sign}", json.dumps({f"a{sign}": sign}, ensure_ascii=False).encode(), question
+    )
+    assert sign not in told
+    assert len(told.splitlines()) == 5
+    assert told.count(f"{ord(sign):04x}") == 6
+
+
+def test_a_name_that_could_pass_for_more_is_shown_as_json() -> None:
+    assert '\n"path: \\"/tmp/safe\\" x": 1\n' in shown({'path: "/tmp/safe" x': 1})
+    assert '\n"": 1\n' in shown({"": 1})
+    assert "\na.b-c_1: 1\n" in shown({"a.b-c_1": 1})
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        (b'{"action":"accept","content":{"decision":"allow once"}}', Consent.ONCE),
+        (b'{"action":"accept","content":{"decision":"allow for this session"}}', Consent.SESSION),
+        (b'{"action":"accept","content":{"decision":"deny"}}', Consent.NO),
+        (b'{"action":"accept","content":{}}', Consent.NO),
+        (b'{"action":"accept"}', Consent.NO),
+        (b'{"action":"accept","content":{"decision":true}}', Consent.NO),
+        (b'{"action":"accept","content":{"decision":"Allow once"}}', Consent.NO),
+        (b'{"action":"decline","content":{"decision":"allow once"}}', Consent.NO),
+        (b'{"action":"cancel"}', Consent.NO),
+        (b'{"action":"accept","content":{"decision":"deny","decision":"allow once"}}', Consent.NO),
+        (b"", Consent.NO),
+        (b"[]", Consent.NO),
+    ],
+)
+def test_only_an_explicit_yes_is_consent(result: bytes, said: Consent) -> None:
+    assert consent(result) is said
+
+
+@given(st.binary(max_size=60))
+def test_whatever_else_an_agent_says_is_no(result: bytes) -> None:
+    assert consent(result) is Consent.NO
+
+
+@given(st.text(max_size=50), st.text(max_size=50))
+def test_our_own_messages_are_those_of_the_protocol(message: str, seal: str) -> None:
+    asked = json.loads(elicitation(b'"hookproxy:1"', message))
+    methods.parse_server_request("elicitation/create", "2025-06-18", asked["params"])
+    methods.parse_server_request("elicitation/create", "2025-11-25", asked["params"])
+    answer = json.loads(input_required(b"1", message, seal))
+    methods.validate_server_result("tools/call", "2026-07-28", answer["result"])
+    taken_back = json.loads(question_cancelled(b'"hookproxy:1"'))
+    methods.parse_server_notification("notifications/cancelled", "2025-11-25", taken_back["params"])
+    for line in (elicitation(b"1", message), input_required(b"1", message, seal)):
+        assert line.decode().splitlines() == [line.decode()[:-1]]
+
+
+def test_a_prompter_reads_the_question_whole() -> None:
+    asked = approval_messages.document("git", "push", b'{"n":1.0,"password":"x"}', WHO)
+    assert msgspec.json.encode(asked) == (
+        b'{"server":"git","tool":"push","arguments":{"n":1.0,"password":"x"},"reason":"pushes to main",'
+        b'"asked_by":"the PreToolUse hook guard.sh"}'
+    )

@@ -1,0 +1,205 @@
+"""What hooks say in the person's place, and the lines that carry it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp_types import methods
+from mcp_types.jsonrpc import JSONRPCResponse, jsonrpc_message_adapter
+
+from hookproxy.jsonrpc import raw_json
+from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Inquiry, Statement, Verdict
+from hookproxy.model.settings import OnTrouble, Settings
+from hookproxy.protocol import elicitation_messages
+from hookproxy.protocol.elicitation_messages import (
+    Answer,
+    changed,
+    decide,
+    next_round,
+    response,
+    settled,
+    stricter,
+    told,
+)
+
+FORM = Inquiry("Who?", schema=b'{"type":"object"}')
+VISIT = Inquiry("Log in", mode="url", url="https://x")
+LINE = b'{"jsonrpc": "2.0", "id":"\\u0037", "result": {"x":1.0, "action":"accept", "content": {"n":1.10}} }\n'
+
+
+def said(label: str = "a", *, fails_closed: bool = False, background: bool = False, **verdict: object) -> Statement:
+    spec = HookSpec("any", "f", Event.ELICITATION, label, fails_closed=fails_closed, background=background)
+    return Statement(spec, HookResult(Ended.EXITED), Verdict(**verdict))  # type: ignore[arg-type]
+
+
+ACCEPT, CANCEL = said("yes", action="accept", content=b'{"a":1}'), said("stop", action="cancel")
+DECLINE, NOTHING = said("no", action="decline"), said("mute")
+
+
+@pytest.mark.parametrize(
+    ("statements", "action", "by"),
+    [
+        ([], "", ""),
+        ([NOTHING], "", ""),
+        ([NOTHING, ACCEPT], "accept", "yes"),
+        ([ACCEPT, said("later", action="accept")], "accept", "later"),
+        ([CANCEL, ACCEPT], "cancel", "stop"),
+        ([DECLINE, CANCEL, ACCEPT], "decline", "no"),
+        ([ACCEPT, said("end", stop=True)], "decline", "end"),
+        ([said("half", action="accept", trouble="nonsense")], "", ""),
+        ([said("half", action="decline", trouble="nonsense")], "decline", "half"),
+        ([said("odd", action="perhaps")], "", ""),
+        ([ACCEPT, said("closed", trouble="crashed", fails_closed=True)], "decline", "closed"),
+        ([said("late", action="decline", background=True), ACCEPT], "accept", "yes"),
+    ],
+)
+def test_decline_beats_cancel_beats_accept_and_trouble_is_no_consent(
+    statements: list[Statement], action: str, by: str
+) -> None:
+    answer = decide(statements, Settings(), None)
+    assert ((answer.action, answer.by.partition(" ")[0]) if answer else ("", "")) == (action, by)
+
+
+@pytest.mark.parametrize(("rule", "action"), [("deny", "decline"), ("allow", ""), ("dialect", "")])
+def test_trouble_has_the_consequence_that_is_configured(rule: str, action: str) -> None:
+    trouble = [said(trouble="crashed")]
+    for answer in (
+        decide(trouble, Settings(on_trouble=OnTrouble(rule)), None),
+        decide(trouble, Settings(), OnTrouble(rule)),
+    ):
+        assert (answer.action if answer else "") == action
+
+
+def test_of_two_groups_the_stricter_and_else_the_later_counts() -> None:
+    yes, later, no = Answer("accept", by="1"), Answer("accept", by="2"), Answer("decline")
+    assert stricter(None, None) is None
+    assert stricter(yes, None) is stricter(None, yes) is yes
+    assert stricter(yes, later) is later
+    assert stricter(no, yes) is stricter(yes, no) is no
+
+
+@pytest.mark.parametrize(
+    ("verdict", "inquiry", "content", "trouble"),
+    [
+        (Verdict(action="accept", content=b'{"a":[ "x"]}'), FORM, b'{"a":[ "x"]}', ""),
+        (Verdict(action="accept"), FORM, b"{}", ""),
+        (Verdict(action="accept"), Inquiry("", action="accept", content=b'{"a":1}'), None, ""),
+        (Verdict(action="accept"), Inquiry("", action="decline"), b"{}", ""),
+        (Verdict(action="accept", content=b"{}"), VISIT, None, ""),
+        (Verdict(action="decline", content=b"{}"), FORM, None, ""),
+        (Verdict(action="accept", content=b'{"a":{}}'), FORM, None, "gave a content that no form can hold: Expected"),
+        (
+            Verdict(action="accept", content=b'{"a":1,"a":2}'),
+            FORM,
+            None,
+            "gave a content that no form can hold: the key",
+        ),
+    ],
+)
+def test_what_would_be_sent_is_what_a_form_can_hold(
+    verdict: Verdict, inquiry: Inquiry, content: bytes | None, trouble: str
+) -> None:
+    settled_verdict = settled(verdict, inquiry, task=False)
+    assert settled_verdict.content == content
+    assert settled_verdict.trouble.startswith(trouble)
+    assert bool(settled_verdict.trouble) == bool(trouble)
+
+
+def test_a_question_that_wants_a_task_cannot_be_accepted_at_once() -> None:
+    assert settled(Verdict(action="accept"), FORM, task=True).trouble
+    assert not settled(Verdict(action="decline"), FORM, task=True).trouble
+
+
+ANSWERS = [
+    Answer("accept", b'{"a":1,"b":"\xc3\xa4","c":[ "x"\n],"d":true,"e":1.50}'),
+    Answer("accept"),
+    Answer("decline"),
+    Answer("cancel"),
+]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25"])
+def test_an_answer_is_valid_by_the_protocol_and_keeps_the_spelling_of_the_id(answer: Answer, version: str) -> None:
+    line = response(b'"\\u0037x"', answer)
+    assert line.startswith(b'{"jsonrpc":"2.0","id":"\\u0037x","result":')
+    assert line.count(b"\n") == 1
+    message = jsonrpc_message_adapter.validate_json(line)
+    assert isinstance(message, JSONRPCResponse)
+    methods.validate_client_result("elicitation/create", version, message.result)
+
+
+@pytest.mark.parametrize(
+    ("answer", "line"),
+    [
+        (Answer("accept"), LINE),
+        (Answer("accept", b'{"n":\n2}'), LINE.replace(b'{"n":1.10}', b'{"n": 2}')),
+        (Answer("decline"), LINE.replace(b'"accept", "content": {"n":1.10}', b'"decline"')),
+        (Answer("cancel"), LINE.replace(b'"accept", "content": {"n":1.10}', b'"cancel"')),
+    ],
+)
+def test_of_an_answer_only_action_and_content_change(answer: Answer, line: bytes) -> None:
+    assert changed(LINE, answer) == line
+    assert (changed(LINE, answer) is LINE) == (line == LINE)
+
+
+def test_an_error_of_the_agent_stays_one() -> None:
+    error = b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}'
+    assert changed(error, Answer("accept", b"{}")) is error
+
+
+@given(st.dictionaries(st.text(), st.text() | st.integers() | st.booleans() | st.lists(st.text()), max_size=5))
+def test_any_values_arrive_as_they_were_given(values: dict[str, object]) -> None:
+    content = json.dumps(values).encode()
+    answer = Answer("accept", content)
+    for line in (response(b"1", answer), changed(LINE, answer)):
+        assert json.loads(line)["result"]["content"] == values
+
+
+CALL = (
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"n":1.10},'
+    b'"_meta":{},"inputResponses":{"old":{"action":"accept"}},"requestState":"old"}}\n'
+)
+
+
+def test_the_next_round_has_the_answers_and_the_servers_state_and_else_nothing_new() -> None:
+    answers = {"who": Answer("accept", b'{"name":"Ada"}'), "sure": Answer("decline")}
+    line = next_round(CALL, raw_json.fields(b'{"resultType":"input_required","requestState":"s\\u0031"}'), answers)
+    assert line == CALL.replace(
+        b'{"old":{"action":"accept"}}',
+        b'{"who":{"action":"accept","content":{"name":"Ada"}},"sure":{"action":"decline"}}',
+    ).replace(b'"old"', b'"s\\u0031"')
+    params = json.loads(next_round(CALL, {}, answers))["params"]
+    assert "requestState" not in params
+    first = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}\n'
+    assert json.loads(next_round(first, {}, answers))["params"].keys() == {"name", "inputResponses"}
+
+
+def test_the_next_round_is_valid_by_the_protocol() -> None:
+    info = {"name": "a", "version": "1"}
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": info,
+    }
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x", "arguments": {}, "_meta": meta}}
+    line = next_round(json.dumps(call).encode(), raw_json.fields(b'{"requestState":"s"}'), {"who": ANSWERS[0]})
+    methods.validate_client_request("tools/call", "2026-07-28", json.loads(line)["params"])
+
+
+def test_the_next_hooks_are_told_of_the_answer_so_far() -> None:
+    inquiry = Inquiry("Who?", action="accept", content=b'{"n":1}')
+    assert elicitation_messages.given(inquiry, Answer("accept")) == inquiry
+    assert elicitation_messages.given(inquiry, Answer("accept", b'{"n": 2}')).content == b'{"n":2}'
+    assert elicitation_messages.given(inquiry, Answer("decline")) == Inquiry("Who?", action="decline")
+
+
+def test_a_sentence_tells_of_an_answer_and_never_the_values() -> None:
+    answer = Answer("accept", b'{"password":"x"}', "guard (f)")
+    assert told(FORM, answer) == "guard (f) answered the server's question 'Who?' in the person's place: accept"
+    assert told(Inquiry("Who?", action="accept"), Answer("decline", by="guard (f)")) == (
+        "guard (f) changed the answer to the server's question 'Who?': accept, decline"
+    )

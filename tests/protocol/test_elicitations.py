@@ -1,0 +1,167 @@
+"""Questions of the server to the person are seen as they pass, in both eras, and nothing else is taken for one."""
+
+import pytest
+
+from hookproxy.jsonrpc import raw_json
+from hookproxy.model.hooks import Inquiry
+from hookproxy.protocol.actions import Asked, Dropped, Elicited, Refused, Replied, Withdrawn
+from hookproxy.protocol.elicitation_messages import OpenQuestion, Stage
+from hookproxy.protocol.elicitations import MOST, Elicitations, all_in_result, in_responses, in_result
+
+ASK = b'{"jsonrpc":"2.0","id":%b,"method":"elicitation/create","params":{"message":"Which branch?"}}\n'
+ANSWER = raw_json.fields(b'{"jsonrpc":"2.0","id":7,"result":{"action":"accept"}}')
+CANCEL = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}\n'
+
+
+def asked(seen: Elicitations, line: bytes = ASK % b"7") -> OpenQuestion:
+    effect = seen.asked(line)
+    assert isinstance(effect, Asked)
+    return effect.question
+
+
+@pytest.mark.parametrize(
+    ("result", "action", "content"),
+    [
+        (b'"result":{"action":"accept","content":{"branch":"main"}}', "accept", b'{"branch":"main"}'),
+        (b'"result":{"action":"decline"}', "decline", None),
+        (b'"result":{"action":"cancel"}', "cancel", None),
+        (b'"error":{"code":-1,"message":"no"}', "error", None),
+        (b'"result":[]', "", None),
+    ],
+)
+def test_a_question_and_its_answer_belong_together(result: bytes, action: str, content: bytes | None) -> None:
+    seen = Elicitations()
+    question = asked(seen)
+    assert (question.id, question.inquiry) == (b"7", Inquiry("Which branch?"))
+    response = raw_json.fields(b'{"jsonrpc":"2.0","id":7,%b}' % result)
+    assert seen.answered(response) == Replied(question, Inquiry("Which branch?", action=action, content=content))
+    assert seen.answered(response) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","method":"elicitation/create","params":{"message":"no id"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"message":"x"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":[]}',
+        b'{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"a","message":"b"}}',
+        b"[]",
+        b"nonsense",
+    ],
+)
+def test_what_is_no_clear_question_is_none(line: bytes) -> None:
+    assert Elicitations().asked(line) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":[]}',
+        b'{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"a","message":"b"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"elicitation/create"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"elicit\\u0061tion/create"}',
+        b'{"jsonrpc":"2.0","id":1,"Method":"elicitation/create"}',
+        b'{"id":1,"method":"elicitation/create","params":{"requestedSchema":{"a":1,"a":2}}}',
+    ],
+)
+def test_where_hooks_may_answer_the_unclear_does_not_pass(line: bytes) -> None:
+    assert isinstance(Elicitations(guarded=True).asked(line), Dropped)
+
+
+def test_where_hooks_may_answer_other_messages_pass_however_spelled() -> None:
+    seen = Elicitations(guarded=True)
+    assert seen.asked(b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"a\\nb"}}') is None
+    assert seen.asked(b'{"method":"x","method":"y"}') is None
+
+
+def test_an_escaped_method_and_an_id_in_another_spelling_are_seen() -> None:
+    seen = Elicitations()
+    question = asked(seen, b'{"jsonrpc":"2.0","id":"7","method":"elicitation\\/create","params":{}}')
+    assert seen.answered(ANSWER) == Replied(question, Inquiry("", action="accept"))
+
+
+def test_a_question_of_every_kind_is_read_in_full() -> None:
+    form = asked(Elicitations(), ASK.replace(b'"message"', b'"requestedSchema":{"\\u0061":1 },"message"') % b"1")
+    assert form.inquiry == Inquiry("Which branch?", schema=b'{"a":1}')
+    visit = asked(
+        Elicitations(), ASK.replace(b'"message"', b'"mode":"url","url":"u","elicitationId":"e","message"') % b"1"
+    )
+    assert visit.inquiry == Inquiry("Which branch?", mode="url", url="u", elicitation_id="e")
+    assert asked(Elicitations(), ASK.replace(b'"message"', b'"task":{},"message"') % b"1").task
+
+
+def test_a_server_that_asks_for_ever_fills_no_memory() -> None:
+    seen = Elicitations()
+    for number in range(1000):
+        seen.asked(ASK % str(number).encode())
+    assert seen.answered(raw_json.fields(b'{"id":0,"result":{}}')) is None
+    assert seen.answered(raw_json.fields(b'{"id":999,"result":{}}')) is not None
+
+
+def test_where_hooks_may_answer_no_question_is_forgotten_but_what_the_server_cancelled() -> None:
+    seen = Elicitations(guarded=True)
+    questions = [asked(seen, ASK % b"%d" % number) for number in range(MOST)]
+    assert asked(seen, ASK % b"1000").stage is Stage.REFUSED
+    assert seen.answered(raw_json.fields(b'{"id":1000,"result":{}}')) is None
+    assert seen.asked(CANCEL) is None
+    assert questions[7].stage is Stage.WITHDRAWN
+    assert asked(seen, ASK % b"1001").stage is Stage.ASKED
+    assert seen.answered(ANSWER) is None
+
+
+def test_a_question_that_is_held_can_be_withdrawn_and_answered_by_nobody_else() -> None:
+    seen = Elicitations(guarded=True)
+    question = asked(seen)
+    question.stage = Stage.HELD
+    assert isinstance(seen.answered(ANSWER), Refused)
+    assert isinstance(seen.asked(ASK % b"7"), Dropped), "its id is taken"
+    assert seen.asked(CANCEL) == Withdrawn(question)
+    assert seen.asked(CANCEL) is None
+    assert seen.answered(ANSWER) is None
+
+
+def test_an_answer_that_is_held_is_the_only_one() -> None:
+    seen = Elicitations(guarded=True)
+    question = asked(seen)
+    assert seen.waits(ANSWER)
+    assert isinstance(seen.answered(ANSWER), Replied)
+    assert isinstance(seen.answered(ANSWER), Refused)
+    assert seen.asked(CANCEL) is None, "the agent hears of it"
+    assert question.stage is Stage.ANSWERED
+    seen.close(question)
+    assert not seen.waits(ANSWER)
+
+
+def test_an_answer_that_can_be_read_in_two_ways_is_refused_where_hooks_judge_it() -> None:
+    twins = raw_json.fields(b'{"jsonrpc":"2.0","id":7,"result":{"action":"accept","action":"decline"}}')
+    for guarded, effect in ((True, Refused), (False, Replied)):
+        seen = Elicitations(guarded)
+        seen.asked(ASK % b"7")
+        assert isinstance(seen.answered(twins), effect)
+
+
+def test_a_batch_that_hides_a_question_is_known() -> None:
+    seen = Elicitations(guarded=True)
+    assert seen.hidden(b"[%b]" % ASK % b"7")
+    assert seen.hidden(b'[{"method":"a","method":"b"}]')
+    assert not seen.hidden(b'[{"method":"notifications/x"}]')
+    assert not Elicitations().hidden(b"[%b]" % ASK % b"7")
+
+
+def test_questions_of_the_stateless_era_stand_in_a_result_and_answers_in_the_next_round() -> None:
+    result = raw_json.fields(
+        b'{"resultType":"input_required","inputRequests":{'
+        b'"a":{"method":"elicitation/create","params":{"message":"Which?"}},'
+        b'"b":{"method":"sampling/createMessage","params":{}},"c":5}}'
+    )
+    assert in_result(result) == [Elicited("Which?", inquiry=Inquiry("Which?"))]
+    assert all_in_result(result) is None
+    said = in_responses(b'{"a":{"action":"accept","content":{}},"b":{"role":"assistant"},"c":{"action":"cancel"}}')
+    assert [(one.message, one.action) for one in said] == [("", "accept"), ("", "cancel")]
+    assert in_result({}) == in_responses(b"") == in_responses(b"[1]") == []
+
+
+def test_a_result_that_wants_nothing_but_answers_to_questions_is_known() -> None:
+    one = b'{"inputRequests":{"a":{"method":"elicitation/create","params":{"message":"Which?"}}}}'
+    assert all_in_result(raw_json.fields(one)) == {"a": Inquiry("Which?")}
+    assert all_in_result({}) is None

@@ -1,0 +1,141 @@
+"""Reading an answer so that no agent can take it otherwise than hooks did."""
+
+from __future__ import annotations
+
+import pytest
+
+from hookproxy.jsonrpc.raw_json import Unreadable
+from hookproxy.protocol import responses
+from hookproxy.protocol.responses import Reply
+
+DEEP = b"[" * 100_000 + b"]" * 100_000
+
+
+def answer_in(line: bytes, closely: bool = True) -> Reply:
+    found = responses.read(line, closely=closely)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("closely", [True, False])
+def test_answers_are_told_from_other_frames(closely: bool) -> None:
+    for line in (
+        b'{"method":"x"}',
+        b'{"id":1,"method":"ping"}',
+        b'{ "id" : 1, "method" : "ping" }\n',
+        b'{"result":{}}',
+    ):
+        assert responses.read(line, closely=closely) is None
+    for line in (b'{"id":7,"result":{}}', b'{ "method":"x", "error":1, "id" : 7 }', b'{"id":7}'):
+        found = answer_in(line, closely)
+        assert (found.id, found.sure) == (b"7", True)
+
+
+def test_what_an_answer_says_comes_with_a_close_reading_only() -> None:
+    line = b'{"jsonrpc":"2.0","id":7,"result":{"content":[1]}}\n'
+    assert answer_in(line, closely=False) == Reply(b"7")
+    found = answer_in(line)
+    assert (found.id, found.sure) == (b"7", True)
+    assert found.said is not None
+    assert found.said.result is not None
+    assert found.said.error is None
+    assert bytes(found.said.result["content"]) == b"[1]"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"id":7,"result":{"a":1,"a":2}}',
+        b'{"id":7,"result":{},"error":{}}',
+        b'{"id":7,"result":{"a":1},"error":{}}\n',
+        b'{"id":7,"error":{},"result":{"a":1}}\n',
+        b'{"jsonrpc":"2.0","id":7,"result":{"a":1},"error":{}}\n',
+        b'{ "id": 7, "result": {"a":1,"\\u0061":2} }',
+    ],
+)
+def test_an_answer_that_can_be_read_in_two_ways_says_nothing(line: bytes) -> None:
+    found = answer_in(line)
+    assert (found.id, found.said, found.sure) == (b"7", None, True)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"id":7,"result":{"a":1},"result":{"a":1}}',
+        b'{"id":7,"id":7,"result":{}}',
+        b'{"id":77777,"id":7,"result":{"a":1}}\n',
+        b'{"id":7,"result":{"a":1},"id":77777}\n',
+        b'{"jsonrpc":"2.0","id":7,"result":{"a":1},"result":{"a":1}}\n',
+        b'{"result": 1,"id":1,"x":1,"y":11,"result":{"z": 0, "id": 1, "x": 1, "y": 1}}',
+        b'{"id":7,"method":"ping","method":"x"}',
+        b'{"ID":7,"result":{"a":1}}',
+        b'{"id":7,"Result":{"a":1},"method":"ping"}',
+        b'{"id":7,"e\\u0052ror":{}}',
+    ],
+)
+def test_what_only_some_readers_take_for_an_answer_is_not_sure(line: bytes) -> None:
+    found = answer_in(line)
+    assert (found.said, found.sure) == (None, False)
+
+
+def test_twins_without_any_id_answer_nothing() -> None:
+    assert responses.read(b'{"method":"x","params":1,"params":2}', closely=True) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "result", "error"),
+    [
+        (b'{"id":"x","result":{"a":1},"jsonrpc":"2.0"}\n', {"a": b"1"}, None),
+        (b'{"id": 7, "result": {"a": 1}}', {"a": b"1"}, None),
+        (b'{"id":7,"result":{}}', {}, None),
+        (b'{"id":7,"result":[1]}', {}, None),
+        (b'{"id":7,"error":{"code":1}}', None, b'{"code":1}'),
+        (b'{"id":7}', None, b""),
+    ],
+)
+def test_an_answer_says_a_result_or_an_error(line: bytes, result: dict[str, bytes] | None, error: bytes | None) -> None:
+    said = answer_in(line).said
+    assert said is not None
+    assert (None if said.result is None else {key: bytes(raw) for key, raw in said.result.items()}) == result
+    assert (None if said.error is None else bytes(said.error)) == error
+
+
+@pytest.mark.parametrize("closely", [True, False])
+@pytest.mark.parametrize("line", [b"{", b"{}}", b'{"id":7,"result":{}', b'{"id":7,"result":{}} x', b'{"id":NaN}'])
+def test_what_is_no_json_is_unreadable(line: bytes, closely: bool) -> None:
+    with pytest.raises(Unreadable):
+        responses.read(line, closely=closely)
+
+
+def test_text_that_is_not_utf_8_says_nothing_sure_to_a_close_reader() -> None:
+    found = responses.read(b'{"id":7,"result":{"a":"\xff"}}', closely=True)
+    assert found == Reply(b"7", said=None, sure=False)
+
+
+@pytest.mark.parametrize("closely", [True, False])
+@pytest.mark.parametrize("line", [b'{"id":7,"result":%b}', b'{"jsonrpc":"2.0","result":{"a":%b},"id":7}\n'])
+def test_whom_an_answer_of_any_depth_answers_is_seen(line: bytes, closely: bool) -> None:
+    found = answer_in(line % DEEP, closely)
+    assert (found.id, found.said, found.sure) == (b"7", None, True)
+
+
+@pytest.mark.parametrize("closely", [True, False])
+def test_half_a_surrogate_pair_does_not_hide_an_answer(closely: bool) -> None:
+    found = answer_in(b'{"id":7,"result":{"a":"\\ud800"}}', closely)
+    assert (found.id, found.sure) == (b"7", True)
+
+
+@pytest.mark.parametrize(
+    ("line", "plain"),
+    [
+        (b'{"jsonrpc":"2.0","id":7,"result":{}}\n', True),
+        (b'{ "id": 7, "error": {} }', True),
+        (b'{"id":7,"result":{},"method":"ping"}', False),
+        (b'{"id":7,"result":{},"Method":"ping"}', False),
+        (b'{"id":7,"result":{},"params":{}}', False),
+    ],
+)
+def test_what_is_nothing_but_an_answer_is_plain(line: bytes, plain: bool) -> None:
+    reply = responses.read(line, closely=True)
+    assert reply is not None
+    assert reply.plain is plain

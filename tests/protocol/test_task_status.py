@@ -1,0 +1,137 @@
+"""What one message says of a task, and how its output is edited in place."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hookproxy.jsonrpc import raw_json
+from hookproxy.model.hooks import Outcome
+from hookproxy.protocol import task_status
+from hookproxy.protocol.task_status import News
+from hookproxy.protocol.tool_results import Reading
+
+
+def said(text: str, *, whole: bool = False, holder: str = "result") -> News:
+    return task_status.of_task(raw_json.fields(text.encode()), holder, whole=whole)
+
+
+def test_a_status_alone_is_no_output() -> None:
+    told = said('{"taskId":"T","status":"working","result":null}')
+    assert told == News(frozenset({"T"}), "working")
+    assert not told.ends
+    assert said('{"taskId":"T","status":"cancelled"}').ends
+    assert said('{"taskId":"T","status":"failed","error":null}').ends
+    assert not said('{"taskId":"T","status":"failed","error":{}}').ends
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('{"status":"completed","result":{"content":[]}}', ("result", "result")),
+        ('{"status":"failed","error":{"code":1}}', ("result", "error")),
+        ('{"status":"working","result":{}}', ("result", "result")),
+        ('{"status":"working","content":[]}', ()),
+        ('{"structuredContent":{}}', ()),
+    ],
+)
+def test_output_is_found_wherever_an_agent_would_find_it(text: str, place: tuple[str, ...]) -> None:
+    told = said(text)
+    assert told.said is not None
+    assert told.place == place
+
+
+def test_a_whole_result_is_output_and_its_meta_names_the_task() -> None:
+    told = said('{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"T"}}}', whole=True)
+    assert told.ids == {"T"}
+    assert not told.place
+    assert told.said is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"result":{},"error":{}}',
+        '{"result":{},"content":[]}',
+        '{"result":"text"}',
+        '{"result":{"a":1,"a":2}}',
+        '{"Result":{}}',
+        '{"STATUS":"completed"}',
+        '{"error\\u0000x":{}}',
+        '{"ta\\u017fkId":"T"}',
+        '{"taskId":7}',
+        '{"taskId":""}',
+        '{"taskId":"T","_meta":{"io.modelcontextprotocol/related-task":{"taskId":"U"}}}',
+        '{"_meta":{"io.modelcontextprotocol/related-task":{}}}',
+    ],
+)
+def test_what_readers_take_differently_is_unreadable(text: str) -> None:
+    with pytest.raises((raw_json.Unreadable, raw_json.TwinKeys)):
+        said(text)
+
+
+def test_output_on_the_outside_of_a_notification_is_unreadable() -> None:
+    with pytest.raises(raw_json.Unreadable):
+        said('{"content":[]}', holder="params")
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ('{"task":{"taskId":"T"}}', ["T"]),
+        ('{"resultType":"task","taskId":"T"}', ["T"]),
+        ('{"task":{"taskId":"T"},"taskId":"U"}', ["T", "U"]),
+        ('{"task":{"taskId":"T","error":null}}', ["T"]),
+        ('{"task":"buy milk","result":{}}', []),
+        ('{"task":{"result":1},"Task":{}}', []),
+    ],
+)
+def test_the_handles_in_a_result(text: str, ids: list[str]) -> None:
+    assert list(task_status.handles(raw_json.fields(text.encode()))) == ids
+
+
+@pytest.mark.parametrize("text", ['{"Task":{"taskId":"T"}}', '{"taskId":"T","result":{}}', '{"task":{"TaskId":"T"}}'])
+def test_handles_that_readers_take_differently(text: str) -> None:
+    with pytest.raises(raw_json.Unreadable):
+        list(task_status.handles(raw_json.fields(text.encode())))
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        (b'{ "jsonrpc":"2.0","id":7, "result":{"a":1, "result": {"content":[]},"z":2}}\n', ("result", "result")),
+        (b'{"method":"x","params":{"result":{"content":[]}}}\n', ("params", "result")),
+    ],
+)
+def test_an_edit_changes_the_output_alone(line: bytes, place: tuple[str, ...]) -> None:
+    answer = task_status.as_answer(line, place)
+    assert json.loads(answer)["result"] == {"content": []}
+    edited = task_status.with_answer(line, place, answer.replace(b"[]", b"[7]"))
+    assert edited == line.replace(b"[]", b"[7]")
+    assert task_status.with_answer(line, place, answer) == line
+
+
+def test_a_whole_answer_is_its_own_output() -> None:
+    assert task_status.as_answer(b"line", ()) == b"line"
+    assert task_status.with_answer(b"line", (), b"other") == b"other"
+
+
+def test_another_output_has_another_digest() -> None:
+    readings = [
+        Reading(True, False, Outcome(content=b"[]", has_result=True)),
+        Reading(True, True, Outcome(content=b"[]", has_result=True)),
+        Reading(True, False, Outcome(content=b"[]")),
+        Reading(True, False, Outcome(content=b"[1]", has_result=True)),
+        Reading(True, False, Outcome(content=b"[", structured=b"]", has_result=True)),
+        Reading(True, False, Outcome(content=b"[]", error="e", has_result=True)),
+    ]
+    assert len({task_status.digest(one) for one in readings}) == len(readings)
+    assert task_status.digest(readings[0]) == task_status.digest(
+        Reading(True, False, Outcome(has_result=True, duration_ms=7))
+    )
+
+
+def test_a_handle_without_an_immediate_response_stays_as_it_is() -> None:
+    for line in (b'{"id":1,"result":{"task":{}}}\n', b'{"id":1,"result":{"_meta":{"a":1}}}\n'):
+        assert task_status.without_immediate_response(line) == line

@@ -1,0 +1,34 @@
+"""What a listing tells of tools, and that what cannot be read tells nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from hookproxy.model.hooks import Tool
+from hookproxy.protocol.tool_list import listed_tools
+
+
+def test_a_listing_tells_of_its_tools() -> None:
+    line = (
+        b'{"id":1,"result":{"tools":[{"name":"a","inputSchema":{"type":"object"},"outputSchema":{"x":1},'
+        b'"annotations":{"readOnlyHint":true}},{"name":"b"}]}}'
+    )
+    one, two = listed_tools(line)
+    assert one == Tool("a", b'{"type":"object"}', b'{"x":1}', b'{"readOnlyHint":true}')
+    assert two == Tool("b")
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [b"{}", b"7", b'{"name":7}', b'{"name":"x","name":"y"}', b'{"name":"x","inputSchema":{"properties":7}}'],
+)
+def test_a_tool_that_cannot_be_read_stays_unknown_and_the_others_do_not(tool: bytes) -> None:
+    listed = listed_tools(b'{"result":{"tools":[{"name":"a"},%b,{"name":"b"}]}}' % tool)
+    assert [one.name for one in listed] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "line", [b"", b"{}", b'{"result":[]}', b'{"result":{}}', b'{"result":{"tools":7}}', b'{"error":{}}', b"[]"]
+)
+def test_what_is_no_listing_tells_nothing(line: bytes) -> None:
+    assert listed_tools(line) == []

@@ -1,0 +1,78 @@
+"""What an answer says, as hooks after a call are told."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from hookproxy.jsonrpc import raw_json
+from hookproxy.model.hooks import Inquiry, Outcome
+from hookproxy.protocol.actions import Elicited
+from hookproxy.protocol.calls import Call
+from hookproxy.protocol.responses import Said
+from hookproxy.protocol.tool_results import Reading, read
+
+CALL = Call(b"7", b"7", b"", "write", b"{}", {}, stateless=False, task=False)
+
+
+def answered(result: bytes, stateless: bool = False, task: bool = False) -> Reading:
+    call = replace(CALL, stateless=stateless, task=task)
+    call.said = Said(result=raw_json.fields(result))
+    return read(call)
+
+
+def test_a_success_has_its_content_and_structured_content() -> None:
+    reading = answered(b'{"content":[{"type":"text","text":"a\\/b"}],"structuredContent":{"a":1}}')
+    assert (reading.final, reading.failed) == (True, False)
+    assert reading.outcome == Outcome(content=b'[{"type":"text","text":"a/b"}]', structured=b'{"a":1}', has_result=True)
+
+
+def test_a_failure_has_its_text_as_error() -> None:
+    reading = answered(b'{"content":[{"type":"text","text":"no"},{"type":"text","text":"disk"}],"isError":true}')
+    assert reading.failed
+    assert reading.outcome.error == "no\ndisk"
+    assert answered(b'{"content":[],"isError":true}').outcome.error == "The tool reported an error without a text."
+
+
+def test_an_error_is_a_failure_without_a_result() -> None:
+    call = replace(CALL)
+    call.said = Said(error=raw_json.fields(b'{"e":{"code":-32000,"message":"no"}}')["e"])
+    assert read(call) == Reading(True, True, Outcome(error="MCP error -32000: no"))
+    call.said = Said(error=raw_json.fields(b'{"e":5}')["e"])
+    assert read(call).outcome.error == "MCP error"
+
+
+def test_what_readers_could_take_differently_is_unreadable() -> None:
+    with pytest.raises(raw_json.Unreadable):
+        read(replace(CALL))
+
+
+@pytest.mark.parametrize(
+    ("result", "stateless", "task", "final"),
+    [
+        (b'{"resultType":"input_required"}', True, False, False),
+        (b'{"resultType":"input_required","content":[]}', True, False, True),
+        (b'{"resultType":"input_required"}', False, False, True),
+        (b'{"resultType":"complete","content":[]}', True, False, True),
+        (b'{"task":{"taskId":"1"}}', False, True, False),
+        (b'{"task":{"taskId":"1"}}', False, False, True),
+    ],
+)
+def test_a_call_that_goes_on_has_no_end_yet(result: bytes, stateless: bool, task: bool, final: bool) -> None:
+    assert answered(result, stateless, task).final is final
+
+
+def test_questions_to_the_person_are_told() -> None:
+    request = b'{"method":"elicitation/create","params":{"message":"Which?"}}'
+    reading = answered(b'{"resultType":"input_required","inputRequests":{"a":%b}}' % request, stateless=True)
+    assert reading == Reading(False, needs_input=True, questions=(Elicited("Which?", inquiry=Inquiry("Which?")),))
+
+
+@pytest.mark.parametrize("key", ["Content", "ResultType", "structuredcontent", "ISERROR", "content\\u0000"])
+def test_a_member_that_some_readers_take_for_one_that_counts_makes_it_unreadable(key: str) -> None:
+    with pytest.raises(raw_json.Unreadable):
+        answered(b'{"resultType":"task","taskId":"1","%b":[]}' % key.encode(), stateless=True)
+
+
+def test_a_task_without_an_id_is_no_task() -> None:
+    assert answered(b'{"resultType":"task"}', stateless=True).final

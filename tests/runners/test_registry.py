@@ -1,0 +1,51 @@
+"""The registry of runners: what no hook needs is not imported, and what is kept ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from hookproxy.model.errors import ConfigError
+from hookproxy.model.hooks import Event, HookSpec
+from hookproxy.runners import command
+from hookproxy.runners.registry import RUNNERS, Runners
+
+pytestmark = pytest.mark.anyio
+
+IMPORTED = """
+import sys
+from hookproxy.model import Event, HookSpec
+from hookproxy.runners import Runners
+Runners([HookSpec("claude", "f: k", Event.PRE_TOOL_USE, "x", type=kind, **more) for kind, more in KINDS], print)
+print(*sorted(name for name in sys.modules if name.startswith("hookproxy.runners.") or name == "h11"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("kinds", "there"),
+    [
+        ([("command", {})], set()),
+        ([("worker", {})], {"worker"}),
+        ([("warm", {})], {"warm"}),
+        ([("python", {"call": "os.path:basename", "cwd": "/"})], {"python"}),
+    ],
+)
+def test_only_what_is_configured_is_imported(kinds: list[object], there: set[str]) -> None:
+    code = IMPORTED.replace("KINDS", repr(kinds))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found = {name.rpartition(".")[2] for name in done.stdout.split()}
+    assert found & {"worker", "warm", "python", "http", "h11"} == there
+
+
+async def test_a_command_needs_nothing_that_is_kept() -> None:
+    spec = HookSpec("claude", "f: k", Event.PRE_TOOL_USE, "x", shell="true")
+    async with Runners([spec], lambda _spec, _text: None) as runners:
+        assert runners.by_type == RUNNERS == {"command": command.run}
+
+
+def test_a_hook_that_cannot_run_is_a_configuration_error() -> None:
+    spec = HookSpec("hookproxy", "f: k", Event.PRE_TOOL_USE, "x", type="python", call="no_such_module_here:f", cwd="/")
+    with pytest.raises(ConfigError, match="no_such_module_here"):
+        Runners([spec], lambda _spec, _text: None)

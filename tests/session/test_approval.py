@@ -1,0 +1,521 @@
+"""A person is asked about a call, in both eras, and only an explicit yes lets it pass."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import pytest
+from msgspec.structs import replace
+
+from hookproxy.model.hooks import Document, Event, HookResult, HookSpec
+from hookproxy.model.settings import OnAsk, OnTrouble, Settings
+from hookproxy.protocol.calls import OURS, SEALED
+from hookproxy.runners.registry import RUNNERS
+from hookproxy.session.approval import _Waiting
+from tests.rig import DIRECT, PATIENCE, Rig, frank, frank_group, rig
+
+pytestmark = pytest.mark.anyio
+
+PRE, POST = Event.PRE_TOOL_USE, Event.POST_TOOL_USE
+ASKS: Final = frank(PRE, permission="ask", reason="sure?")
+ALLOW, SESSION = "allow once", "allow for this session"
+
+
+@pytest.fixture
+def anyio_backend() -> object:
+    return DIRECT
+
+
+def call(number: int, tool: str = "write", **arguments: object) -> bytes:
+    params = {"name": tool, "arguments": arguments}
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}).encode() + b"\n"
+
+
+def answer(number: object, text: str = "done") -> bytes:
+    result = {"content": [{"type": "text", "text": text}]}
+    return json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode() + b"\n"
+
+
+async def greet(one: Rig, elicitation: object = "{}", version: str = "2025-11-25", initialized: bool = True) -> None:
+    """The handshake, by an agent with this capability."""
+    capabilities = {} if elicitation is None else {"elicitation": json.loads(str(elicitation))}
+    params = {"protocolVersion": version, "capabilities": capabilities, "clientInfo": {"name": "Lean"}}
+    await one.agent.send(
+        json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}).encode() + b"\n"
+    )
+    await one.server.line()
+    result = {"protocolVersion": version, "capabilities": {}}
+    await one.server.send(json.dumps({"jsonrpc": "2.0", "id": 0, "result": result}).encode() + b"\n")
+    await one.agent.line()
+    if initialized:
+        await one.agent.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+        await one.server.line()
+
+
+def says(question: dict[str, Any], decision: str, action: str = "accept") -> bytes:
+    result = {"action": action, "content": {"decision": decision}}
+    return json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": result}).encode() + b"\n"
+
+
+async def test_a_yes_lets_the_call_pass_as_it_came() -> None:
+    async with rig(frank_group(ASKS)) as one:
+        await greet(one)
+        await one.agent.send(call(1, path="a"))
+        question = await one.agent.message()
+        assert question["method"] == "elicitation/create"
+        assert question["id"].startswith("hookproxy:")
+        assert 'path: "a"' in question["params"]["message"]
+        assert "the PreToolUse hook frank asks you to confirm: sure?" in question["params"]["message"]
+        await one.agent.send(says(question, ALLOW))
+        assert await one.server.line() == call(1, path="a")
+        await one.server.send(answer(1))
+        assert await one.agent.line() == answer(1)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"result": {"action": "accept", "content": {"decision": "deny"}}},
+        {"result": {"action": "decline"}},
+        {"result": {"action": "cancel"}},
+        {"error": {"code": -32603, "message": "no forms today"}},
+        {"result": "nonsense"},
+    ],
+)
+async def test_all_but_a_yes_is_a_refusal_and_reaches_no_server(reply: dict[str, object]) -> None:
+    async with rig(frank_group(ASKS)) as one:
+        await greet(one)
+        await one.agent.send(call(1))
+        question = await one.agent.message()
+        await one.agent.send(json.dumps({"jsonrpc": "2.0", "id": question["id"], **reply}).encode() + b"\n")
+        said = await one.agent.message()
+        assert said["result"]["isError"] is True
+        assert "The user was asked and did not allow it" in said["result"]["content"][0]["text"]
+        assert await one.finish() == (b"", b"")
+
+
+async def test_shown_is_what_will_run() -> None:
+    rewrites = frank(PRE, arguments={"path": "b", "token": "t"})
+    async with rig(frank_group(ASKS), frank_group(rewrites)) as one:
+        await greet(one)
+        await one.agent.send(call(1, path="a"))
+        question = await one.agent.message()
+        assert 'path: "b"\ntoken: [hidden]' in question["params"]["message"]
+        await one.agent.send(says(question, ALLOW))
+        assert json.loads(await one.server.line())["params"]["arguments"] == {"path": "b", "token": "t"}
+
+
+async def test_allowed_for_the_session_is_asked_once_for_that_tool() -> None:
+    async with rig(frank_group(ASKS)) as one:
+        await greet(one)
+        await one.agent.send(call(1, path="a"))
+        await one.agent.send(says(await one.agent.message(), SESSION))
+        assert await one.server.line() == call(1, path="a")
+        await one.agent.send(call(2, path="other"))
+        assert await one.server.line() == call(2, path="other")
+        await one.agent.send(call(3, tool="delete"))
+        assert (await one.agent.message())["method"] == "elicitation/create"
+
+
+async def test_while_a_person_thinks_all_else_flows() -> None:
+    ping, pong = b'{"jsonrpc":"2.0","id":9,"method":"ping"}\n', b'{"jsonrpc":"2.0","id":9,"result":{}}\n'
+    asks = replace(ASKS, timeout=0.3)
+    async with rig(frank_group(asks), settings=Settings(max_message_bytes=2000)) as one:
+        await greet(one)
+        await one.agent.send(call(1, text="x" * 1500), call(2, text="y" * 1500))
+        first, second = await one.agent.message(), await one.agent.message()
+        await one.agent.send(ping)
+        assert await one.server.line() == ping
+        await one.server.send(pong)
+        assert await one.agent.line() == pong
+        await one.agent.send(says(second, ALLOW), says(first, "deny"))
+        passed = json.loads(await one.server.line())
+        refused = await one.agent.message()
+        assert {passed["id"], refused["id"]} == {1, 2}
+
+
+async def test_a_question_is_taken_back_with_its_call() -> None:
+    async with rig(frank_group(ASKS)) as one:
+        await greet(one)
+        await one.agent.send(call(1))
+        question = await one.agent.message()
+        await one.agent.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n')
+        taken_back = await one.agent.message()
+        assert taken_back["method"] == "notifications/cancelled"
+        assert taken_back["params"]["requestId"] == question["id"]
+        await one.agent.send(says(question, ALLOW))
+        assert await one.finish() == (b"", b""), "a late yes is nobody's"
+
+
+@pytest.mark.parametrize(
+    ("elicitation", "version", "initialized"),
+    [
+        (None, "2025-11-25", True),
+        ('{"url": {}}', "2025-11-25", True),
+        ("[]", "2025-11-25", True),
+        ("{}", "2025-03-26", True),
+        ("{}", "2025-11-25", False),
+    ],
+)
+async def test_an_agent_that_cannot_ask_is_not_asked(elicitation: object, version: str, initialized: bool) -> None:
+    async with rig(frank_group(ASKS)) as one:
+        await greet(one, elicitation, version, initialized)
+        await one.agent.send(call(1))
+        said = await one.agent.message()
+        assert "This agent cannot ask the user, so the call is denied." in said["result"]["content"][0]["text"]
+
+
+async def test_an_agent_with_forms_is_asked_and_its_answer_is_never_forwarded() -> None:
+    async with rig(frank_group(ASKS)) as one:
+        await greet(one, '{"form": {}, "url": {}}')
+        await one.agent.send(call(1))
+        question = await one.agent.message()
+        await one.agent.send(says(question, "deny"), says(question, ALLOW), says({"id": OURS.decode() + "0"}, ALLOW))
+        await one.agent.message()
+        assert await one.finish() == (b"", b"")
+
+
+async def test_hooks_are_told_that_a_person_is_asked(tmp_path: Path) -> None:
+    told = [
+        frank(event, f"cat > {shlex.quote(str(tmp_path / event))}") for event in (Event.NOTIFICATION, Event.USER_INPUT)
+    ]
+    async with rig(frank_group(ASKS, *told)) as one:
+        await greet(one)
+        await one.agent.send(call(1))
+        question = await one.agent.message()
+        with anyio.fail_after(PATIENCE):
+            await one.proxy.changes.until(lambda: not one.proxy.aside)
+    for event, by in ((Event.NOTIFICATION, "permission_prompt"), (Event.USER_INPUT, "permission_prompt")):
+        document = json.loads((tmp_path / event).read_bytes())
+        assert (document["by"], document["message"]) == (by, question["params"]["message"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "passes"),
+    [
+        (Settings(on_ask_fallback=OnTrouble.ALLOW), True),
+        (Settings(on_ask_fallback=OnTrouble.DENY), False),
+        (Settings(on_ask=OnAsk.ALLOW), True),
+        (Settings(on_ask=OnAsk.DENY), False),
+        (Settings(prompter=("sh", "-c", "exit 0")), True),
+        (Settings(prompter=("sh", "-c", "exit 2")), False),
+        (Settings(prompter=("sh", "-c", "exit 1")), False),
+        (Settings(prompter=("/nowhere/prompter",)), False),
+    ],
+)
+async def test_without_an_agent_that_asks_the_configuration_says_what_follows(settings: Settings, passes: bool) -> None:
+    async with rig(frank_group(ASKS), settings=settings) as one:
+        await greet(one, None)
+        await one.agent.send(call(1))
+        if passes:
+            assert await one.server.line() == call(1)
+        else:
+            assert (await one.agent.message())["result"]["isError"] is True
+    failing = settings.prompter[-1:] in (("exit 1",), ("/nowhere/prompter",))
+    assert any("the prompter" in text for text in one.said) is failing
+
+
+async def test_a_prompter_reads_the_question_as_json(tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    settings = Settings(prompter=("sh", "-c", f"cat > {shlex.quote(str(heard))}; exit 2"))
+    async with rig(frank_group(ASKS), settings=settings) as one:
+        await greet(one, None)
+        await one.agent.send(call(1, path="a"))
+        await one.agent.line()
+    assert json.loads(heard.read_bytes()) == {
+        "server": "files",
+        "tool": "write",
+        "arguments": {"path": "a"},
+        "reason": "sure?",
+        "asked_by": "the PreToolUse hook frank",
+    }
+
+
+async def test_the_record_says_that_a_person_was_asked(tmp_path: Path) -> None:
+    audit = tmp_path / "audit.jsonl"
+    async with rig(frank_group(ASKS), settings=Settings(audit_file=str(audit))) as one:
+        await greet(one)
+        for number, decision in ((1, ALLOW), (2, "deny")):
+            await one.agent.send(call(number))
+            await one.agent.send(says(await one.agent.message(), decision))
+            if decision == ALLOW:
+                await one.server.line()
+                await one.server.send(answer(number))
+            await one.agent.line()
+    lines = [json.loads(line) for line in audit.read_text().splitlines()]
+    assert [(line["decision"], line["result"]) for line in lines] == [("asked-allow", "ok"), ("asked-deny", "refused")]
+
+
+# --- 2026-07-28: the question is a round of the call ---
+
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+}
+
+
+def stateless(number: int, meta: Any = META, **params: Any) -> bytes:  # noqa: ANN401  # JSON
+    full = {"_meta": meta, "name": "write", "arguments": {"a": 1.0}, **params}
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": full}).encode() + b"\n"
+
+
+def accepted(decision: str, action: str = "accept") -> dict[str, object]:
+    return {"hookproxy.ask": {"action": action, "content": {"decision": decision}}}
+
+
+def complete(number: object) -> bytes:
+    result = {"resultType": "complete", "content": [{"type": "text", "text": "done"}]}
+    return json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode() + b"\n"
+
+
+async def asked(one: Rig, number: int = 1) -> str:
+    """Make a call that asks; gives the seal."""
+    await one.agent.send(stateless(number))
+    result = (await one.agent.message())["result"]
+    assert result["resultType"] == "input_required"
+    assert result["inputRequests"]["hookproxy.ask"]["method"] == "elicitation/create"
+    return str(result["requestState"])
+
+
+async def test_a_yes_in_the_next_round_lets_the_call_pass_without_our_parts(tmp_path: Path) -> None:
+    count = f"echo x >> {shlex.quote(str(tmp_path / 'count'))}"
+    asks = frank(PRE, f"{count}; printf %s {shlex.quote(json.dumps({'permission': 'ask', 'feedback': ['Mind.']}))}")
+    async with rig(frank_group(asks)) as one:
+        seal = await asked(one)
+        await one.agent.send(stateless(2, inputResponses=accepted(ALLOW), requestState=seal))
+        assert await one.server.line() == stateless(2)
+        await one.server.send(complete(2))
+        said = await one.agent.message()
+    assert [block["text"] for block in said["result"]["content"]] == ["done", "Mind."]
+    assert (tmp_path / "count").read_text() == "x\n", "hooks are asked once"
+
+
+@pytest.mark.parametrize("reply", [accepted("deny"), accepted(ALLOW, "decline"), {}, {"hookproxy.ask": 5}])
+async def test_all_but_a_yes_in_the_next_round_is_a_refusal(reply: dict[str, object]) -> None:
+    async with rig(frank_group(ASKS)) as one:
+        seal = await asked(one)
+        await one.agent.send(stateless(2, inputResponses=reply, requestState=seal))
+        said = (await one.agent.message())["result"]
+        assert (said["isError"], said["resultType"]) == (True, "complete")
+        assert await one.finish() == (b"", b"")
+
+
+async def test_a_seal_is_good_for_one_round_of_that_call_only() -> None:
+    async with rig(frank_group(ASKS)) as one:
+        seal = await asked(one)
+        other = {"arguments": {"a": 2}, "inputResponses": accepted(ALLOW), "requestState": seal}
+        await one.agent.send(stateless(2, **other))
+        assert (await one.agent.message())["result"]["resultType"] == "input_required", "other arguments: a new call"
+        await one.agent.send(stateless(3, inputResponses=accepted(ALLOW), requestState=seal))
+        assert await one.server.line() == stateless(3)
+        await one.agent.send(stateless(4, inputResponses=accepted(ALLOW), requestState=seal))
+        assert (await one.agent.message())["result"]["resultType"] == "input_required", "used already"
+        forged = {"inputResponses": accepted(ALLOW), "requestState": SEALED + "e30.x"}
+        await one.agent.send(stateless(5, **forged))
+        assert (await one.agent.message())["result"]["resultType"] == "input_required"
+
+
+async def test_allowed_for_the_session_in_a_round_is_asked_once() -> None:
+    async with rig(frank_group(ASKS)) as one:
+        seal = await asked(one)
+        await one.agent.send(stateless(2, inputResponses=accepted(SESSION), requestState=seal))
+        assert await one.server.line() == stateless(2)
+        await one.agent.send(stateless(3))
+        assert await one.server.line() == stateless(3)
+
+
+async def test_a_stateless_agent_without_forms_is_not_asked() -> None:
+    meta: dict[str, object] = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+    async with rig(frank_group(ASKS)) as one:
+        await one.agent.send(stateless(1, meta))
+        said = (await one.agent.message())["result"]
+        assert (said["isError"], said["resultType"]) == (True, "complete")
+
+
+def needs_input(number: object, **more: object) -> bytes:
+    requests = {"q": {"method": "elicitation/create", "params": {"message": "Which?", "requestedSchema": {}}}}
+    result = {"resultType": "input_required", "inputRequests": requests, **more}
+    return json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode() + b"\n"
+
+
+@pytest.mark.parametrize("state", [{"requestState": "server's"}, {}])
+async def test_a_call_of_several_rounds_is_judged_once_and_rewritten_each_time(
+    tmp_path: Path, state: dict[str, object]
+) -> None:
+    log = shlex.quote(str(tmp_path / "log"))
+    rewrite = shlex.quote(json.dumps({"arguments": {"a": 2}, "feedback": ["pre"]}))
+    pre = frank(PRE, f"echo pre >> {log}; printf %s {rewrite}")
+    post = frank(POST, f"echo post >> {log}; printf %s {shlex.quote(json.dumps({'feedback': ['post']}))}")
+    responses = {"q": {"action": "accept", "content": {"x": 1}}}
+    async with rig(frank_group(pre, post)) as one:
+        seal: object = None
+        for number in (1, 2, 3):
+            more = {"inputResponses": responses, "requestState": seal} if seal else {}
+            await one.agent.send(stateless(number, **more))
+            sent = json.loads(await one.server.line())["params"]
+            assert sent["arguments"] == {"a": 2}
+            assert sent.get("requestState") == (state.get("requestState") if seal else None)
+            assert sent.get("inputResponses") == (responses if seal else None)
+            if number < 3:
+                await one.server.send(needs_input(number, **state))
+                result = (await one.agent.message())["result"]
+                seal = result.pop("requestState")
+                assert result == json.loads(needs_input(number))["result"]
+        await one.server.send(complete(3))
+        said = await one.agent.message()
+    assert [block["text"] for block in said["result"]["content"]] == ["done", "pre\n\npost"]
+    assert (tmp_path / "log").read_text().split() == ["pre", "post"]
+
+
+async def test_our_question_and_then_the_servers_are_rounds_of_one_call() -> None:
+    async with rig(frank_group(ASKS)) as one:
+        seal = await asked(one)
+        await one.agent.send(stateless(2, inputResponses=accepted(ALLOW), requestState=seal))
+        assert await one.server.line() == stateless(2)
+        await one.server.send(needs_input(2, requestState="S"))
+        seal = (await one.agent.message())["result"]["requestState"]
+        responses = {"q": {"action": "decline"}}
+        await one.agent.send(stateless(3, inputResponses=responses, requestState=seal))
+        assert await one.server.line() == stateless(3, inputResponses=responses, requestState="S")
+        await one.server.send(complete(3))
+        assert await one.agent.line() == complete(3)
+
+
+async def test_rounds_of_a_call_that_no_hook_concerns_pass_as_they_are() -> None:
+    matching = replace(frank(PRE), matches=lambda name: name == "other")
+    async with rig(frank_group(matching)) as one:
+        await one.agent.send(stateless(1))
+        await one.server.line()
+        await one.server.send(needs_input(1, requestState="S"))
+        assert await one.agent.line() == needs_input(1, requestState="S")
+        again = stateless(2, inputResponses={"q": {}}, requestState="S")
+        await one.agent.send(again)
+        assert await one.server.line() == again
+        sealed = stateless(3, requestState=SEALED + "x.y")
+        await one.agent.send(sealed)
+        assert await one.server.line() == stateless(3), "what looks like ours reaches no server"
+
+
+async def test_nothing_of_a_question_is_left_when_the_agent_goes() -> None:
+    async with rig(frank_group(ASKS)) as one:
+        await greet(one)
+        await one.agent.send(call(1))
+        await one.agent.line()
+        one.agent.end()
+        one.proxy.end_all(lambda _call: b"")
+        with anyio.fail_after(PATIENCE):
+            await one.proxy.changes.until(lambda: not one.proxy.busy)
+        assert not one.proxy.asking._open
+
+
+async def test_hooks_that_answer_all_a_server_asks_go_on_with_the_call_in_the_agents_place(tmp_path: Path) -> None:
+    answers = frank(Event.ELICITATION, action="accept", content={"branch": "main"})
+    seen = shlex.quote(str(tmp_path / "seen"))
+    async with rig(frank_group(frank(PRE, f"echo pre >> {seen}"), answers)) as one:
+        await one.agent.send(stateless(1))
+        await one.server.line()
+        await one.server.send(needs_input(1, requestState="S"))
+        again = json.loads(await one.server.line())
+        assert again["id"].startswith("hookproxy:")
+        assert again["params"]["requestState"] == "S"
+        assert again["params"]["inputResponses"] == {"q": {"action": "accept", "content": {"branch": "main"}}}
+        await one.server.send(complete(again["id"]))
+        assert await one.agent.message() == json.loads(complete(1))
+    assert (tmp_path / "seen").read_text() == "pre\n"
+
+
+async def test_a_server_that_asks_for_ever_is_answered_by_hooks_only_so_often() -> None:
+    async with rig(frank_group(frank(PRE), frank(Event.ELICITATION, action="accept", content={}))) as one:
+        await one.agent.send(stateless(1))
+        for _ in range(11):
+            sent = json.loads(await one.server.line())
+            await one.server.send(needs_input(sent["id"]))
+        assert (await one.agent.message())["result"]["requestState"].startswith("hookproxy1.")
+
+
+async def test_a_yes_and_a_cancellation_in_one_breath_run_no_hook_about_what_never_ran(tmp_path: Path) -> None:
+    events = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+    heard = [frank(event, f"touch {shlex.quote(str(tmp_path / event))}") for event in events]
+    async with rig(frank_group(ASKS, *heard)) as one:
+        await greet(one)
+        for number in range(1, 6):
+            await one.agent.send(call(number))
+            question = await one.agent.message()
+            cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}}
+            await one.agent.send(says(question, ALLOW) + json.dumps(cancel).encode() + b"\n")
+        with anyio.fail_after(PATIENCE):
+            await one.proxy.changes.until(lambda: not one.proxy.busy)
+        assert (await one.finish())[0] == b""
+    assert os.listdir(tmp_path) == []  # a moment
+
+
+async def test_a_call_cancelled_while_hooks_answer_its_server_is_a_failure_to_its_post_hooks(tmp_path: Path) -> None:
+    for name in ("here", "go"):
+        os.mkfifo(tmp_path / name)
+    here, go = (shlex.quote(str(tmp_path / name)) for name in ("here", "go"))
+    said = shlex.quote(json.dumps({"action": "accept", "content": {}}))
+    answers = frank(Event.ELICITATION, f"echo x > {here}; read y < {go}; printf %s {said}")
+    failure = frank(Event.POST_TOOL_USE_FAILURE, f"cat > {shlex.quote(str(tmp_path / 'failure'))}")
+    async with rig(frank_group(frank(PRE), answers, failure)) as one:
+        await one.agent.send(stateless(1))
+        await one.server.line()
+        await one.server.send(needs_input(1))
+        await anyio.Path(tmp_path / "here").read_text()
+        await one.agent.say(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n')
+        await anyio.Path(tmp_path / "go").write_text("y\n")
+        with anyio.fail_after(PATIENCE):
+            await one.proxy.changes.until(lambda: not one.proxy.busy)
+    assert json.loads((tmp_path / "failure").read_bytes())["event"] == "PostToolUseFailure"
+
+
+async def test_an_answer_with_an_error_beside_a_yes_is_no_yes() -> None:
+    async with rig(frank_group(ASKS)) as one:
+        await greet(one)
+        await one.agent.send(call(1))
+        question = await one.agent.message()
+        both = json.loads(says(question, ALLOW)) | {"error": {"code": -1, "message": "closed"}}
+        await one.agent.send(json.dumps(both).encode() + b"\n")
+        assert "did not allow it" in (await one.agent.message())["result"]["content"][0]["text"]
+
+
+async def test_a_prompter_that_cannot_be_started_for_want_of_descriptors_is_a_no() -> None:
+    async def fails(*_: object) -> HookResult:
+        raise OSError(24, "Too many open files")
+
+    with pytest.MonkeyPatch.context() as patched:
+        async with rig(frank_group(ASKS), settings=Settings(prompter=("sh",))) as one:
+            await greet(one, None)
+            running = RUNNERS["command"]
+
+            async def only_hooks(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
+                return await (running if spec.dialect == "frank" else fails)(spec, document, env)
+
+            patched.setitem(RUNNERS, "command", only_hooks)
+            await one.agent.send(call(1))
+            assert (await one.agent.message())["result"]["isError"] is True
+    assert one.said == ["the prompter sh failed (Too many open files), so the call is denied"]
+
+
+async def test_more_open_questions_than_anybody_answers_are_denied() -> None:
+    async with rig(frank_group(ASKS)) as one:
+        await greet(one)
+        one.proxy.asking._open.update({b"%d" % number: _Waiting() for number in range(512)})
+        await one.agent.send(call(1))
+        assert (await one.agent.message())["result"]["isError"] is True
+        one.proxy.asking._open.clear()
+    assert "a call is denied, for 512 questions wait for the person" in one.said
+
+
+async def test_inputs_that_can_be_read_in_two_ways_are_refused() -> None:
+    async with rig(frank_group(ASKS)) as one:
+        line = stateless(1, inputResponses={}, requestState=SEALED + "x.y")
+        for inputs in (b'{"a":1,"a":2}', b"[]"):
+            await one.agent.send(line.replace(b'"inputResponses": {}', b'"inputResponses": ' + inputs))
+            assert (await one.agent.message())["error"]["code"] == -32600
+    assert not any("Traceback" in text for text in one.said)

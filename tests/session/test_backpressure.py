@@ -1,0 +1,24 @@
+"""How much waits for hooks before nothing more is read from the agent."""
+
+from hookproxy.protocol.calls import Call
+from hookproxy.session.backpressure import Held
+
+
+def call(size: int) -> Call:
+    return Call(b"7", b"7", b"x" * size, "write", b"{}", {}, stateless=False, task=False)
+
+
+def test_reading_pauses_beyond_the_limit_and_goes_on_below_it() -> None:
+    pauses: list[bool] = []
+    held = Held(10, pauses.append)
+    calls = [call(6), call(4), call(1)]
+    for one in calls:
+        held.hold(one)
+    assert pauses == [True]
+    held.let_go(calls[0])
+    assert pauses == [True, False]
+    held.let_go(calls[0])
+    held.let_go(calls[1])
+    held.let_go(call(9))
+    assert pauses == [True, False]
+    assert held._bytes == 1

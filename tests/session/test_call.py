@@ -1,0 +1,609 @@
+"""The life of one call, from the agent's bytes to its answer and its record; hooks are real, the test is the server."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import pytest
+from msgspec.structs import replace
+
+from hookproxy.dialects.dialect import Group
+from hookproxy.model.hooks import Event
+from hookproxy.model.settings import Delivery, Limit, OnAsk, OnTrouble, Per, Settings
+from tests.rig import DIRECT, Rig, frank, frank_group, group, hook, rig
+
+pytestmark = pytest.mark.anyio
+
+PRE, POST, FAILURE = Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE
+CALL: Final = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"write","arguments":{"a":1.0}}}\n'
+STATELESS: Final = CALL.replace(b'"name"', b'"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"name"')
+ANSWER: Final = b'{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"done"}]}}\n'
+
+
+@pytest.fixture
+def anyio_backend() -> object:
+    return DIRECT
+
+
+class Told:
+    """A file in which hooks write what they are told, a line each."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def hook(self, then: str = "") -> str:
+        """A hook that notes its document, and then does something."""
+        return f"tr -d '\\n' >> {shlex.quote(str(self.path))}; echo >> {shlex.quote(str(self.path))}; {then or ':'}"
+
+    @property
+    def documents(self) -> list[dict[str, Any]]:
+        if not self.path.exists():
+            return []
+        return [json.loads(line) for line in self.path.read_bytes().splitlines()]
+
+    @property
+    def events(self) -> list[str]:
+        return [one["hook_event_name"] for one in self.documents]
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Told:
+    return Told(tmp_path / "told")
+
+
+def says(answer: object) -> str:
+    """A command that prints this as JSON."""
+    return f"echo {shlex.quote(json.dumps(answer))}"
+
+
+def specific(event: Event, **members: object) -> str:
+    return says({"hookSpecificOutput": {"hookEventName": event.value, **members}})
+
+
+async def through(proxied: Rig, answer: bytes = ANSWER, call: bytes = CALL) -> tuple[bytes, bytes]:
+    """One call and its answer: what the server and the agent got."""
+    await proxied.agent.send(call)
+    received = await proxied.server.line()
+    await proxied.server.send(answer)
+    return received, await proxied.agent.line()
+
+
+async def idle(proxied: Rig) -> None:
+    with anyio.fail_after(10):
+        await proxied.proxy.changes.until(lambda: not proxied.proxy.busy)
+
+
+def text_of(line: bytes) -> str:
+    result = json.loads(line)["result"]
+    return "\n".join(block["text"] for block in result["content"])
+
+
+async def test_each_side_of_a_call_is_seen_once(told: Told) -> None:
+    async with rig(group(*(hook(told.hook(), event) for event in (PRE, POST, FAILURE)))) as proxied:
+        assert await through(proxied) == (CALL, ANSWER)
+    assert told.events == ["PreToolUse", "PostToolUse"]
+    before, after = told.documents
+    assert before["tool_name"] == "write"
+    assert before["tool_input"] == after["tool_input"] == {"a": 1.0}
+    assert before["tool_use_id"] == after["tool_use_id"] == "call_7"
+    assert after["tool_response"] == [{"type": "text", "text": "done"}]
+    assert after["duration_ms"] >= 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (ANSWER.replace(b"]}}", b'],"isError":true}}'), "done"),
+        (b'{"jsonrpc":"2.0","id":7,"result":{"content":[],"isError":true}}\n', "The tool reported an error without"),
+        (b'{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"Unknown"}}\n', "MCP error -32602: Unknown"),
+        (b'{"jsonrpc":"2.0","id":7,"error":"odd"}\n', "MCP error"),
+        (b'{"jsonrpc":"2.0","id":7}\n', "MCP error"),
+    ],
+)
+async def test_a_failed_call_is_seen_as_a_failure_once(told: Told, answer: bytes, error: str) -> None:
+    async with rig(group(*(hook(told.hook(), event) for event in (PRE, POST, FAILURE)))) as proxied:
+        assert await through(proxied, answer) == (CALL, answer)
+    assert told.events == ["PreToolUse", "PostToolUseFailure"]
+    assert told.documents[1]["error"].startswith(error)
+    assert told.documents[1]["is_interrupt"] is False
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'{"jsonrpc":"2.0","id":7,"result":{"resultType":"task","taskId":"x"}}\n',
+    ],
+)
+async def test_an_answer_that_is_not_the_end_of_a_call_passes_unseen(told: Told, tmp_path: Path, answer: bytes) -> None:
+    audit = tmp_path / "audit"
+    settings = Settings(audit_file=str(audit))
+    async with rig(group(hook(told.hook(), POST), hook(told.hook(), FAILURE)), settings=settings) as proxied:
+        assert await through(proxied, answer, STATELESS) == (STATELESS, answer)
+        await idle(proxied)
+    assert told.events == []
+    assert json.loads(audit.read_bytes())["result"] == "pending"
+
+
+@pytest.mark.parametrize(
+    ("call", "result"),
+    [
+        (CALL, b'{"resultType":"input_required","inputRequests":{}}'),
+        (CALL, b'{"resultType":"task","taskId":"x"}'),
+        (STATELESS, b'{"resultType":"input_required","content":[]}'),
+        (STATELESS, b'{"resultType":"task","structuredContent":{}}'),
+        (STATELESS, b'{"resultType":"complete"}'),
+    ],
+)
+async def test_an_answer_that_an_agent_may_show_is_seen_whatever_it_calls_itself(
+    told: Told, call: bytes, result: bytes
+) -> None:
+    answer = b'{"jsonrpc":"2.0","id":7,"result":%b}\n' % result
+    async with rig(group(hook(told.hook(), POST), hook(told.hook(), FAILURE))) as proxied:
+        assert await through(proxied, answer, call) == (call, answer)
+    assert told.events == ["PostToolUse"]
+
+
+@pytest.mark.parametrize(
+    "result", [b"[]", b"null", b"7", b"{}", b'{"content":null}', b'{"content":"x"}', b'{"content":[7]}']
+)
+async def test_odd_results_pass_as_they_are(told: Told, result: bytes) -> None:
+    answer = b'{"jsonrpc":"2.0","id":7,"result":%b}\n' % result
+    async with rig(group(hook(told.hook(), POST))) as proxied:
+        assert await through(proxied, answer) == (CALL, answer)
+    assert told.events == ["PostToolUse"]
+
+
+async def test_a_rewrite_replaces_the_arguments_and_nothing_else(told: Told) -> None:
+    rewrite = specific(PRE, updatedInput={"a": 2, "b": "\u2028"})
+    call = (
+        b'{ "x":1e400, "method" : "tools\\/call", "id":"7", "params":{"_meta":{"t":1.0}, '
+        b'"\\u0061rguments" : {"a":1}, "name":"write"} } \r\n'
+    )
+    async with rig(group(hook(rewrite), hook(told.hook(), POST))) as proxied:
+        answer = ANSWER.replace(b":7", b':"7"')
+        received, got = await through(proxied, answer, call)
+    start, end = call.index(b'{"a":1}'), call.index(b', "name"')
+    assert received[:start] == call[:start]
+    assert received.endswith(call[end:])
+    assert json.loads(received[start : len(received) - len(call) + end]) == {"a": 2, "b": "\u2028"}
+    assert len(received.decode().splitlines()) == 1
+    assert got == answer
+    assert told.documents[0]["tool_input"] == {"a": 2, "b": "\u2028"}, "the arguments that ran"
+
+
+async def test_arguments_are_added_where_the_call_has_none() -> None:
+    call = CALL.replace(b',"arguments":{"a":1.0}', b"")
+    async with rig(group(hook(specific(PRE, updatedInput={"n": 1})))) as proxied:
+        received, _ = await through(proxied, call=call)
+    assert received == call.replace(b'"write"', b'"write","arguments":{"n": 1}')
+
+
+async def test_a_rewrite_that_does_not_fit_the_schema_is_trouble_that_names_the_field() -> None:
+    listing = (
+        b'{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"write","inputSchema":'
+        b'{"type":"object","properties":{"a":{"type":"number"}}}}]}}\n'
+    )
+    settings = Settings(on_trouble=OnTrouble.DENY)
+    async with rig(group(hook(specific(PRE, updatedInput={"a": "two"}))), settings=settings) as proxied:
+        await proxied.agent.send(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n')
+        await proxied.server.line()
+        await proxied.server.send(listing)
+        assert await proxied.agent.line() == listing
+        await proxied.agent.send(CALL)
+        assert "a: 'two' is not of type 'number'" in text_of(await proxied.agent.line())
+
+
+async def test_groups_are_asked_in_order_and_each_sees_the_rewrite_so_far(told: Told) -> None:
+    groups = [
+        group(hook(specific(PRE, updatedInput={"n": 1}))),
+        group(hook(told.hook(specific(PRE, updatedInput={"n": 2})))),
+        group(hook(told.hook())),
+    ]
+    async with rig(*groups) as proxied:
+        received, _ = await through(proxied)
+    assert [one["tool_input"] for one in told.documents] == [{"n": 1}, {"n": 2}]
+    assert json.loads(received)["params"]["arguments"] == {"n": 2}
+
+
+async def test_a_denial_beats_a_rewrite_and_ends_the_asking(told: Told) -> None:
+    groups = [
+        group(hook(specific(PRE, updatedInput={"n": 1}))),
+        group(hook("echo never >&2; exit 2")),
+        group(hook(told.hook())),
+    ]
+    async with rig(*groups) as proxied:
+        await proxied.agent.send(CALL)
+        assert "never" in text_of(await proxied.agent.line())
+        received, _ = await proxied.finish()
+    assert received == b""
+    assert told.documents == []
+
+
+@pytest.mark.parametrize("on_ask", OnAsk)
+async def test_asking_follows_the_configuration(on_ask: OnAsk) -> None:
+    ask = specific(PRE, permissionDecision="ask", permissionDecisionReason="sure?")
+    async with rig(group(hook(ask)), settings=Settings(on_ask=on_ask)) as proxied:
+        if on_ask is OnAsk.ALLOW:
+            assert await through(proxied) == (CALL, ANSWER)
+        else:
+            await proxied.agent.send(CALL)
+            assert "sure?" in text_of(await proxied.agent.line())
+
+
+async def test_a_comment_is_one_insertion_at_the_end_of_the_content() -> None:
+    comment = says({"decision": "block", "reason": "Please lint."})
+    async with rig(group(hook(comment, POST))) as proxied:
+        _, got = await through(proxied)
+    cut = ANSWER.index(b"]}}")
+    assert got.startswith(ANSWER[:cut])
+    assert got.endswith(ANSWER[cut:])
+    added = json.loads(b"[" + got[cut : len(got) - len(ANSWER[cut:])].lstrip(b",") + b"]")
+    assert added == [{"type": "text", "text": "Please lint."}]
+
+
+async def test_what_hooks_say_before_comes_with_the_result() -> None:
+    async with rig(group(hook(specific(PRE, additionalContext="Careful.")))) as proxied:
+        _, got = await through(proxied)
+    assert text_of(got) == "done\nCareful."
+
+
+async def test_a_replacement_hides_the_output() -> None:
+    replace = specific(POST, updatedMCPToolOutput=[{"type": "text", "text": "hidden"}])
+    async with rig(group(hook(replace, POST))) as proxied:
+        _, got = await through(proxied)
+    assert text_of(got) == "hidden"
+    assert b"done" not in got
+
+
+async def test_errors_stay_errors_and_carry_comments() -> None:
+    answer = b'{"jsonrpc":"2.0","id":7,"error":{"code":-1,"message":"Gone"}}\n'
+    async with rig(group(hook(specific(FAILURE, additionalContext="Try later."), FAILURE))) as proxied:
+        _, got = await through(proxied, answer)
+    error = json.loads(got)["error"]
+    assert (error["code"], error["message"]) == (-1, "Gone. Try later.")
+    assert error["data"] == {"hook_feedback": "Try later."}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ANSWER.replace(b'"result"', b'"error":{},"result"'),
+        ANSWER.replace(b'"content"', b'"content":[],"content"'),
+        ANSWER.replace(b'"result"', b'"result":{"content":[]},"result"'),
+        ANSWER.replace(b'"text":"done"', b'"text":"do","text":"done"'),
+        ANSWER.replace(b"done", b"d\xffne"),
+        ANSWER.replace(b'"id":7', b'"id":7,"id":7'),
+    ],
+)
+async def test_an_answer_that_readers_take_differently_is_withheld(told: Told, answer: bytes) -> None:
+    async with rig(group(hook(told.hook(), POST))) as proxied:
+        await proxied.agent.send(CALL)
+        await proxied.server.line()
+        await proxied.server.send(answer)
+        got = await proxied.agent.message()
+    assert got["id"] == 7
+    assert "withheld" in got["error"]["message"]
+    assert told.documents == []
+
+
+async def test_an_answer_without_any_content_for_the_agent_is_no_defect() -> None:
+    async with rig(group(hook("exit 0", POST), hook("exit 0", FAILURE))) as proxied:
+        await proxied.agent.send(CALL)
+        await proxied.server.line()
+        await proxied.server.send(b'{"jsonrpc":"2.0","id":7}\n')
+        assert await proxied.agent.line() == b'{"jsonrpc":"2.0","id":7}\n'
+    assert not any("Traceback" in text for text in proxied.said)
+
+
+@pytest.mark.parametrize("depth", [150, 300, 400, 450, 475, 500, 700, 900, 5000])
+async def test_content_of_any_depth_is_answered_without_a_defect(depth: int) -> None:
+    answer = ANSWER.replace(b'"done"', b'"done","x":%b' % (b'{"a":' * depth + b"1" + b"}" * depth))
+    async with rig(group(hook("exit 0", POST))) as proxied:
+        await proxied.agent.send(CALL)
+        await proxied.server.line()
+        await proxied.server.send(answer)
+        with anyio.fail_after(3):
+            got = await proxied.agent.line()
+    assert b"defect" not in got
+    assert not any("Traceback" in text for text in proxied.said)
+
+
+@pytest.mark.parametrize("depth", [*range(150, 1001, 25), 5000])
+async def test_arguments_of_any_depth_are_judged_or_refused(depth: int) -> None:
+    deep = b'{"a":' * depth + b"1" + b"}" * depth
+    async with rig(group(hook("exit 2"))) as proxied:
+        await proxied.agent.send(CALL.replace(b'{"a":1.0}', deep))
+        got = await proxied.agent.message()
+    assert got["id"] in (7, None), "one so deep that it cannot be read has no id"
+    assert not any("Traceback" in text for text in proxied.said)
+
+
+async def test_a_cancelled_call_is_a_failure_to_its_post_hooks_and_a_line_of_the_audit(
+    told: Told, tmp_path: Path
+) -> None:
+    audit = tmp_path / "audit"
+    async with rig(
+        group(hook("exit 0"), hook(told.hook(), FAILURE)), settings=Settings(audit_file=str(audit))
+    ) as proxied:
+        await proxied.agent.send(CALL)
+        await proxied.server.line()
+        await proxied.agent.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}\n')
+        await proxied.server.line()
+        await idle(proxied)
+    assert [one["is_interrupt"] for one in told.documents] == [True]
+    (record,) = [json.loads(line) for line in audit.read_bytes().splitlines()]
+    assert (record["result"], record["decision"]) == ("cancelled", "allow")
+
+
+async def test_the_record_tells_what_happened(tmp_path: Path) -> None:
+    audit = tmp_path / "audit"
+    groups = group(
+        hook("echo no >&2; exit 2", matcher="danger"),
+        hook(specific(PRE, updatedInput={"n": 1}), matcher="write"),
+        hook(says({"decision": "block", "reason": "Lint."}), POST, matcher="write"),
+    )
+    async with rig(groups, settings=Settings(audit_file=str(audit))) as proxied:
+        await through(proxied)
+        await proxied.agent.send(CALL.replace(b"write", b"danger"))
+        await proxied.agent.line()
+        await idle(proxied)
+    ran, denied = [json.loads(line) for line in audit.read_bytes().splitlines()]
+    assert (ran["tool"], ran["decision"], ran["result"], ran["changed"]) == (
+        "write",
+        "allow",
+        "ok",
+        ["arguments", "result"],
+    )
+    assert (ran["arguments"], ran["rewritten"]) == ({"a": 1.0}, {"n": 1})
+    assert [one["event"] for one in ran["hooks"]] == ["PreToolUse", "PostToolUse"]
+    assert (denied["decision"], denied["result"], denied["reason"]) == ("deny", "refused", "no")
+
+
+@pytest.mark.parametrize("post", [True, False])
+async def test_where_the_audit_is_required_nothing_runs_unrecorded(tmp_path: Path, post: bool) -> None:
+    audit = tmp_path / "audit"
+    settings = Settings(audit_file=str(audit), audit_required=True)
+    async with rig(group(hook("exit 0"), *([hook("exit 0", POST)] if post else [])), settings=settings) as proxied:
+        assert await through(proxied) == (CALL, ANSWER)
+        proxied.proxy.audit.close()
+        audit.unlink()
+        audit.mkdir()
+        await proxied.agent.send(CALL)
+        assert "not run" in text_of(await proxied.agent.line())
+        received, _ = await proxied.finish()
+    assert received == b""
+    assert any("audit" in text for text in proxied.said)
+
+
+async def test_output_of_a_call_that_could_not_be_recorded_is_withheld(tmp_path: Path) -> None:
+    audit = tmp_path / "audit"
+    settings = Settings(audit_file=str(audit), audit_required=True)
+    async with rig(group(hook("exit 0")), settings=settings) as proxied:
+        await proxied.agent.send(CALL)
+        await proxied.server.line()
+        proxied.proxy.audit.close()
+        audit.unlink()
+        audit.mkdir()
+        await proxied.server.send(ANSWER)
+        got = await proxied.agent.line()
+    assert b"done" not in got
+    assert "withheld" in text_of(got)
+
+
+async def test_a_stateless_agent_gets_results_of_its_era() -> None:
+    call = CALL.replace(b'"name"', b'"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"name"')
+    async with rig(group(hook("exit 2"))) as proxied:
+        await proxied.agent.send(call)
+        assert (await proxied.agent.message())["result"]["resultType"] == "complete"
+        await proxied.agent.send(CALL)
+        assert "resultType" not in (await proxied.agent.message())["result"]
+
+
+async def test_a_refused_task_is_an_error() -> None:
+    async with rig(group(hook("exit 2"))) as proxied:
+        await proxied.agent.send(CALL.replace(b'"name"', b'"task":{},"name"'))
+        assert (await proxied.agent.message())["error"]["code"] == -31403
+
+
+async def test_the_agents_own_name_of_a_call_is_told_to_hooks(told: Told) -> None:
+    meta = b'"_meta":{"claudecode/toolUseId":"toolu_1"},"name"'
+    async with rig(group(hook(told.hook()))) as proxied:
+        await through(proxied, call=CALL.replace(b'"name"', meta))
+    assert told.documents[0]["tool_use_id"] == "toolu_1"
+
+
+async def test_feedback_in_structured_content_goes_where_the_schema_is_open(told: Told) -> None:
+    answer = ANSWER.replace(b"]}}", b'],"structuredContent":{"x":1}}}')
+    listing = b'{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"write","outputSchema":{"type":"object"}}]}}\n'
+    settings = Settings(feedback=Delivery.AUTO)
+    async with rig(group(hook(specific(POST, additionalContext="Hm."), POST)), settings=settings) as proxied:
+        await proxied.agent.send(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n')
+        await proxied.server.line()
+        await proxied.server.send(listing)
+        await proxied.agent.line()
+        _, got = await through(proxied, answer)
+    assert json.loads(got)["result"]["structuredContent"] == {"x": 1, "hook_feedback": "Hm."}
+
+
+async def test_a_post_hook_does_not_see_what_hides_text(told: Told) -> None:
+    answer = ANSWER.replace(b"done", b"s\\u0065cret \\/etc")
+    async with rig(
+        group(hook(f"grep -q 'secret /etc' && {says({'reason': 'Leak!', 'decision': 'block'})}", POST))
+    ) as proxied:
+        _, got = await through(proxied, answer)
+    assert "Leak!" in text_of(got)
+
+
+RETRY: Final = {"retry": True}
+
+
+def retrying(event: Event, times: int, **verdict: object) -> Group:
+    return frank_group(replace(frank(event, "", **RETRY, **verdict), max_retries=times))
+
+
+async def exchange(one: Rig, text: str, failed: bool = False) -> dict[str, Any]:
+    """The server gets the call, under whatever id, and answers."""
+    message: dict[str, Any] = json.loads(await one.server.line())
+    content = [{"type": "text", "text": text}]
+    answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"content": content, "isError": failed}}
+    await one.server.send(json.dumps(answer).encode() + b"\n")
+    return message
+
+
+async def test_a_failed_call_is_repeated_as_often_as_its_hooks_may_say(tmp_path: Path) -> None:
+    audit = tmp_path / "audit.jsonl"
+    settings = Settings(audit_file=str(audit))
+    async with rig(retrying(FAILURE, 2, feedback=["Tried again."]), settings=settings) as one:
+        await one.agent.send(CALL)
+        sent = [await exchange(one, text, failed=True) for text in ("first", "second", "third")]
+        said = await one.agent.message()
+    assert [message["params"] for message in sent] == [json.loads(CALL)["params"]] * 3
+    ids = [message["id"] for message in sent]
+    assert ids[0] == 7
+    assert all(str(each).startswith("hookproxy:") for each in ids[1:])
+    assert len(set(map(str, ids))) == 3
+    assert said["id"] == 7
+    assert [block["text"] for block in said["result"]["content"]] == ["third", "Tried again."]
+    line = json.loads(audit.read_text())
+    assert (line["repeats"], line["result"], len(line["hooks"])) == (2, "error", 3)
+
+
+async def test_each_repetition_counts_against_managed_limits() -> None:
+    settings = Settings(managed=Settings(limits=(Limit("write", 2, Per.SESSION, "limits[0]"),)))
+    async with rig(retrying(FAILURE, 9), settings=settings) as one:
+        await one.agent.send(CALL)
+        for text in ("first", "second"):
+            await exchange(one, text, failed=True)
+        said = await one.agent.message()
+    assert [block["text"] for block in said["result"]["content"]] == ["second"]
+
+
+async def test_a_repeated_call_that_succeeds_is_seen_by_the_hooks_of_success(told: Told) -> None:
+    redacts = frank(POST, replacement="clean")
+    async with rig(retrying(FAILURE, 1), frank_group(redacts)) as one:
+        await one.agent.send(CALL)
+        await exchange(one, "busy", failed=True)
+        await exchange(one, "SECRET")
+        said = await one.agent.message()
+    assert [block["text"] for block in said["result"]["content"]] == ["clean"]
+
+
+@pytest.mark.parametrize("verdict", [{"permission": "deny"}, {"stop": True}])
+async def test_what_a_hook_denied_is_never_repeated(verdict: dict[str, object]) -> None:
+    async with rig(retrying(POST, 3, **verdict)) as one:
+        await one.agent.send(CALL)
+        await exchange(one, "done")
+        assert (await one.agent.message())["id"] == 7
+
+
+async def test_a_hook_that_failed_repeats_nothing() -> None:
+    crash = replace(frank(POST, f"{says(RETRY)}; exit 1"), max_retries=3)
+    async with rig(frank_group(crash)) as one:
+        await one.agent.send(CALL)
+        await exchange(one, "done")
+        assert (await one.agent.message())["id"] == 7
+
+
+async def test_a_repeated_call_can_be_cancelled_under_the_agents_id() -> None:
+    async with rig(retrying(POST, 1)) as one:
+        await one.agent.send(CALL)
+        await exchange(one, "done")
+        again = json.loads(await one.server.line())
+        await one.agent.send(
+            b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"x"}}\n'
+        )
+        cancelled = json.loads(await one.server.line())
+        assert cancelled["params"] == {"requestId": again["id"], "reason": "x"}
+        await one.server.send(
+            json.dumps({"jsonrpc": "2.0", "id": again["id"], "result": {"content": []}}).encode() + b"\n"
+        )
+        received, answered = await one.finish()
+        assert (received, answered) == (b"", b"")
+
+
+async def test_a_denying_hook_after_a_call_marks_the_result_as_an_error() -> None:
+    async with rig(frank_group(frank(POST, permission="deny", feedback=["Hook feedback (denied):\nno"]))) as one:
+        await one.agent.send(CALL)
+        await exchange(one, "done")
+        result = (await one.agent.message())["result"]
+    assert result["isError"] is True
+    assert [block["text"] for block in result["content"]] == ["done", "Hook feedback (denied):\nno"]
+
+
+async def test_hidden_output_does_not_reach_the_agent() -> None:
+    async with rig(frank_group(frank(POST, hides=True))) as one:
+        await one.agent.send(CALL)
+        await exchange(one, "SECRET")
+        line = await one.agent.line()
+    assert b"SECRET" not in line
+    assert b"hidden by the hook frank" in line
+
+
+async def test_a_hook_that_stops_all_refuses_what_others_hold_and_the_record_says_so(tmp_path: Path) -> None:
+    audit = tmp_path / "audit.jsonl"
+    os.mkfifo(tmp_path / "go")
+    go = shlex.quote(str(tmp_path / "go"))
+    stop = says({"stop": True, "permission": "deny", "reason": "enough"})
+    held = frank(PRE, f"if grep -q wait; then echo up > {go}; sleep 60; else read x < {go}; {stop}; fi")
+    async with rig(frank_group(held), settings=Settings(audit_file=str(audit))) as one:
+        await one.agent.send(CALL.replace(b'"a":1.0', b'"a":"wait"'), CALL.replace(b":7", b":8"))
+        answers = [await one.agent.message(), await one.agent.message()]
+    assert {each["id"] for each in answers} == {7, 8}
+    for each in answers:
+        assert each["result"]["isError"] is True
+        assert "The hook wants you to stop here" in each["result"]["content"][0]["text"]
+    lines = [json.loads(line) for line in audit.read_text().splitlines()]
+    assert [(line["decision"], line["result"]) for line in lines] == [("deny", "refused")] * 2
+    assert "frank stopped all calls: enough" in {line["reason"] for line in lines}
+    assert [hook["outcome"] for line in lines if line["id"] == 7 for hook in line["hooks"]] == ["cancelled"]
+
+
+async def test_an_answer_that_is_neither_result_nor_error_cannot_carry_hidden_output() -> None:
+    async with rig(frank_group(frank(FAILURE, hides=True))) as one:
+        await one.agent.send(CALL)
+        await one.server.line()
+        await one.server.send(b'{"jsonrpc":"2.0","id":7,"other":"SECRET"}\n')
+        line = await one.agent.line()
+    assert b"SECRET" not in line
+    assert b"neither a result nor an error" in line
+
+
+@pytest.mark.parametrize("result", [b'"x"', b"null", b"[]"])
+async def test_a_denied_result_of_any_shape_is_no_defect(result: bytes) -> None:
+    async with rig(frank_group(frank(POST, permission="deny", feedback=["no"]))) as one:
+        await one.agent.send(CALL)
+        await one.server.line()
+        await one.server.send(b'{"jsonrpc":"2.0","id":7,"result":%b}\n' % result)
+        assert (await one.agent.message())["result"]["isError"] is True
+    assert not any("Traceback" in text for text in one.said)
+
+
+async def test_a_server_that_dies_in_a_repeated_call_leaves_no_earlier_answer() -> None:
+    async with rig(retrying(FAILURE, 1)) as one:
+        await one.agent.send(CALL)
+        await exchange(one, "first failure", failed=True)
+        await one.server.line()
+        one.proxy.lose_server("exited with status 1")
+        said = await one.agent.message()
+    assert "The MCP server ended before it answered" in said["error"]["message"]
+
+
+async def test_an_answer_to_a_repeated_call_that_can_be_read_in_two_ways_is_withheld() -> None:
+    async with rig(retrying(FAILURE, 1), frank_group(frank(POST))) as one:
+        await one.agent.send(CALL)
+        await exchange(one, "busy", failed=True)
+        again = json.loads(await one.server.line())["id"].encode()
+        await one.server.send(
+            b'{"jsonrpc":"2.0","id":"%b","id":"%b","result":{"content":["SECRET"]}}\n' % (again, again)
+        )
+        deep = b"[" * 5000 + b"]" * 5000
+        await one.server.send(b'{"jsonrpc":"2.0","id":"%b","result":{"content":%b}}\n' % (again, deep))
+        line = await one.agent.line()
+    assert json.loads(line)["id"] == 7
+    assert b"SECRET" not in line
+    assert not any("Traceback" in text for text in one.said)

@@ -1,0 +1,83 @@
+"""Waiting: whoever waits for a condition goes on when it holds."""
+
+from __future__ import annotations
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from hookproxy.protocol.calls import Call
+from hookproxy.session.change_event import Changes
+
+pytestmark = pytest.mark.anyio
+
+
+def call(number: int) -> Call:
+    return Call(b"%d" % number, b"%d" % number, b"", "tool", b"{}", {}, stateless=False, task=False)
+
+
+async def test_what_holds_already_is_not_waited_for() -> None:
+    looks: list[bool] = []
+    with anyio.fail_after(1):
+        await Changes().until(lambda: looks.append(True) is None)  # type: ignore[func-returns-value]
+    assert looks == [True]
+
+
+async def test_a_condition_is_looked_at_again_whenever_something_has_changed() -> None:
+    changes = Changes()
+    values: list[int] = []
+    looks: list[int] = []
+    over: list[str] = []
+
+    async def wait(name: str, least: int) -> None:
+        def holds() -> bool:
+            looks.append(len(values))
+            return len(values) >= least
+
+        await changes.until(holds)
+        over.append(name)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait, "two", 2)
+        tasks.start_soon(wait, "one", 1)
+        await anyio.wait_all_tasks_blocked()
+        assert looks == [0, 0]
+        values.append(1)
+        await anyio.wait_all_tasks_blocked()
+        assert looks == [0, 0], "nobody has told of it"
+        changes.tell()
+        await anyio.wait_all_tasks_blocked()
+        assert (looks, over) == ([0, 0, 1, 1], ["one"])
+        values.append(2)
+        changes.tell()
+        changes.tell()
+        with anyio.fail_after(1):
+            while over != ["one", "two"]:
+                await anyio.lowlevel.checkpoint()
+
+
+async def test_a_change_that_comes_between_look_and_wait_of_another_is_not_lost() -> None:
+    changes = Changes()
+    done: list[str] = []
+
+    async def first() -> None:
+        await changes.until(lambda: "go" in done)
+        done.append("first")
+        changes.tell()
+
+    with anyio.fail_after(1):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(first)
+            tasks.start_soon(changes.until, lambda: "first" in done)
+            await anyio.wait_all_tasks_blocked()
+            done.append("go")
+            changes.tell()
+
+
+async def test_waiting_can_be_cancelled_and_telling_nobody_is_fine() -> None:
+    changes = Changes()
+    changes.tell()
+    with anyio.move_on_after(0.01) as scope:
+        await changes.until(lambda: False)
+    assert scope.cancelled_caught
+    changes.tell()

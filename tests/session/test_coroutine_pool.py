@@ -1,0 +1,166 @@
+"""Clerks: tasks that see judged calls through, one after another, and end with a call that is cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from hookproxy.protocol.calls import Call
+from hookproxy.session.coroutine_pool import Clerk, Clerks
+from hookproxy.transports.epoll_loop import DirectLoop
+from tests.rig import DIRECT
+
+pytestmark = pytest.mark.anyio
+
+
+def call(number: int) -> Call:
+    return Call(b"%d" % number, b"%d" % number, b"", "tool", b"{}", {}, stateless=False, task=False)
+
+
+async def test_a_clerk_sees_one_call_after_another_through() -> None:
+    running: dict[Call, Clerk] = {}
+    seen: list[tuple[int, anyio.TaskInfo]] = []
+
+    async def see_through(call: Call) -> None:
+        seen.append((int(call.key), anyio.get_current_task()))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            clerks = Clerks(tasks, see_through, running)
+            for number in (1, 2, 3):
+                clerks.begin(call(number))
+                await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+    assert [number for number, _ in seen] == [1, 2, 3]
+    assert len({task.id for _, task in seen}) == 1
+
+
+async def test_calls_at_the_same_time_have_clerks_of_their_own_and_few_of_them_stay() -> None:
+    running: dict[Call, Clerk] = {}
+    begun = 0
+    go = anyio.Event()
+
+    async def see_through(_call: Call) -> None:
+        nonlocal begun
+        begun += 1
+        await go.wait()
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            clerks = Clerks(tasks, see_through, running)
+            for number in range(100):
+                clerks.begin(call(number))
+            await anyio.wait_all_tasks_blocked()
+            assert begun == 100
+            go.set()
+            await anyio.wait_all_tasks_blocked()
+            assert len(anyio.get_running_tasks()) < 50
+            tasks.cancel_scope.cancel()
+
+
+async def test_a_call_that_is_cancelled_takes_its_clerk_along_and_no_other_call() -> None:
+    running: dict[Call, Clerk] = {}
+    ended: list[str] = []
+    go = anyio.Event()
+
+    async def see_through(call: Call) -> None:
+        try:
+            await go.wait()
+            ended.append(f"{call.id.decode()} went on")
+        except anyio.get_cancelled_exc_class():
+            ended.append(f"{call.id.decode()} was cancelled")
+            raise
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            clerks = Clerks(tasks, see_through, running)
+            first, second, third = call(1), call(2), call(3)
+            clerks.begin(first)
+            clerks.begin(second)
+            await anyio.wait_all_tasks_blocked()
+            running[first].cancel()
+            await anyio.wait_all_tasks_blocked()
+            go.set()
+            await anyio.wait_all_tasks_blocked()
+            clerks.begin(third)
+            assert running[third] is running[second]
+            await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+    assert ended == ["1 was cancelled", "2 went on", "3 went on"]
+
+
+async def test_a_clerk_that_is_cancelled_when_its_call_has_ended_gets_no_other() -> None:
+    running: dict[Call, Clerk] = {}
+    first, second = call(1), call(2)
+
+    async def see_through(one: Call) -> None:
+        if one is first:
+            running[one].cancel()  # too late for the call, which does not wait any more
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            clerks = Clerks(tasks, see_through, running)
+            clerks.begin(first)
+            await anyio.wait_all_tasks_blocked()
+            clerks.begin(second)
+            assert running[second] is not running[first]
+            await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("anyio_backend", [DIRECT])
+async def test_an_idle_clerk_that_is_given_a_call_where_bytes_arrive_comes_to_its_first_wait_at_once() -> None:
+    running: dict[Call, Clerk] = {}
+    seen: list[str] = []
+    go = anyio.Event()
+    reader, writer = os.pipe()
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, DirectLoop)
+
+    async def see_through(one: Call) -> None:
+        assert one in running, "whoever looks for it finds it, however soon it runs"
+        seen.append(f"{one.id.decode()} began")
+        await go.wait()
+
+    def arrived() -> None:
+        os.read(reader, 1)
+        clerks.begin(call(2))
+        seen.append("the callback goes on")
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            clerks = Clerks(tasks, see_through, running)
+            clerks.begin(call(1))
+            go.set()
+            await anyio.wait_all_tasks_blocked()
+            go = anyio.Event()
+            loop.direct.add_direct(reader, select.EPOLLIN, arrived)
+            os.write(writer, b"x")
+            await anyio.wait_all_tasks_blocked()
+            loop.direct.remove_direct(reader)
+            tasks.cancel_scope.cancel()
+    os.close(reader)
+    os.close(writer)
+    assert seen == ["1 began", "2 began", "the callback goes on"]
+
+
+async def test_what_is_told_twice_or_to_nobody_is_no_error() -> None:
+    waiting: list[Call] = []
+    clerk = Clerk()
+    clerk.tell(call(1))
+
+    async def wait() -> None:
+        waiting.append(await clerk.told())
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+            clerk.tell(call(2))
+            clerk.tell(call(3))
+    assert [one.key for one in waiting] == [b"2"]

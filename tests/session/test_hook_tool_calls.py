@@ -1,0 +1,297 @@
+"""Hooks that are tools of the server behind us: what it gets, and that nothing of it reaches the agent."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import anyio
+import pytest
+from msgspec.structs import replace
+
+from hookproxy.model.hooks import Event, HookSpec
+from hookproxy.model.settings import OnTrouble, Settings
+from hookproxy.protocol.actions import Dropped
+from hookproxy.protocol.calls import OURS
+from tests.rig import DIRECT, PATIENCE, Rig, group, hook, rig
+from tests.session.test_approval import answer, call, greet
+
+pytestmark = pytest.mark.anyio
+
+DENIES: Final = json.dumps(
+    {
+        "hookSpecificOutput": {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": "deny",
+            "permissionDecisionReason": "not there",
+        }
+    }
+)
+MODERN: Final = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "Lean", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+}
+
+
+@pytest.fixture
+def anyio_backend() -> object:
+    return DIRECT
+
+
+def asks(event: Event = Event.PRE_TOOL_USE, **more: Any) -> HookSpec:  # noqa: ANN401  # fields of a hook
+    """A hook that calls `check` of the server, with the call's path."""
+    kind: dict[str, Any] = {"type": "mcp_tool", "server": "files", "tool": "check"}
+    spec = replace(hook("", event), shell="", input=b'{"it":"${tool_input.path}"}', **kind)
+    return replace(spec, **more)
+
+
+def says(errand: dict[str, Any], text: str, **more: object) -> bytes:
+    result = {"content": [{"type": "text", "text": text}], **more}
+    return json.dumps({"jsonrpc": "2.0", "id": errand["id"], "result": result}).encode() + b"\n"
+
+
+async def nothing_more(one: Rig) -> None:
+    """Neither side has anything left that is not its own."""
+    assert one.proxy.errands._open == {}
+    assert one.proxy.board.requests.errands == set()
+    assert await one.finish() == (b"", b"")
+
+
+async def test_the_tool_is_called_and_what_it_says_decides() -> None:
+    async with rig(group(asks())) as one:
+        await greet(one)
+        await one.agent.send(call(1, path='a"b'))
+        errand = await one.server.message()
+        assert errand["id"].encode().startswith(OURS)
+        assert (errand["method"], errand["params"]) == ("tools/call", {"name": "check", "arguments": {"it": 'a"b'}})
+        await one.server.send(says(errand, DENIES))
+        refused = await one.agent.message()
+        assert refused["id"] == 1
+        assert refused["result"]["content"][0]["text"].endswith("PreToolUse hook guard: not there")
+        await nothing_more(one)
+
+
+async def test_plain_text_lets_the_call_pass_as_it_came_and_asks_no_hook_about_the_errand() -> None:
+    async with rig(group(asks())) as one:
+        await greet(one)
+        for number in range(1, 4):
+            await one.agent.send(call(number, path="a"))
+            await one.server.send(says(await one.server.message(), "fine"))
+            assert await one.server.line() == call(number, path="a")
+            await one.server.send(answer(number))
+            assert await one.agent.line() == answer(number)
+        await nothing_more(one)
+
+
+async def test_in_the_stateless_era_the_errand_speaks_as_the_agent_does_and_offers_nothing() -> None:
+    params = {"name": "write", "arguments": {"path": "a"}, "_meta": MODERN}
+    asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode() + b"\n"
+    async with rig(group(asks())) as one:
+        await one.agent.send(asked)
+        errand = await one.server.message()
+        assert errand["params"]["_meta"] == {**MODERN, "io.modelcontextprotocol/clientCapabilities": {}}
+        await one.server.send(says(errand, "fine", resultType="complete"))
+        assert await one.server.line() == asked
+
+
+async def test_an_errand_speaks_as_its_own_call_and_not_as_one_that_came_meanwhile() -> None:
+    def asked(number: int, version: str) -> bytes:
+        meta = {**MODERN, "io.modelcontextprotocol/protocolVersion": version}
+        params = {"name": "write", "arguments": {}, "_meta": meta}
+        return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}).encode() + b"\n"
+
+    async with rig(group(asks())) as one:
+        await one.agent.send(asked(1, "2026-07-28") + asked(2, "nonsense") + call(3))
+        said = [(await one.server.message())["params"].get("_meta", {}) for _ in range(3)]
+    versions = [meta.get("io.modelcontextprotocol/protocolVersion", "") for meta in said]
+    assert sorted(versions) == ["", "2026-07-28", "nonsense"]
+
+
+async def test_after_a_call_the_tool_may_comment_on_its_result() -> None:
+    comment = {"hookSpecificOutput": {"hookEventName": "PostToolUse", "additionalContext": "well done"}}
+    async with rig(group(asks(Event.POST_TOOL_USE, input=b'{"all":"${tool_response}"}'))) as one:
+        await greet(one)
+        await one.agent.send(call(1))
+        await one.server.line()
+        await one.server.send(answer(1))
+        errand = await one.server.message()
+        assert json.loads(errand["params"]["arguments"]["all"]) == [{"type": "text", "text": "done"}]
+        await one.server.send(says(errand, json.dumps(comment)))
+        said = await one.agent.message()
+        assert [block["text"] for block in said["result"]["content"]] == ["done", "well done"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        ({"error": {"code": -32602, "message": "Unknown tool"}}, "could not be asked: MCP error -32602: Unknown tool"),
+        ({"error": None}, "could not be asked: MCP error"),
+        ({"result": {"content": [{"type": "text", "text": "broken\n..."}], "isError": True}}, "an error: broken"),
+        ({"result": {"content": [], "isError": True}}, "reported an error without a text"),
+        ({"result": {"content": [{"type": "text", "text": DENIES}], "isError": "yes"}}, "reported an error"),
+        ({"result": {"resultType": "input_required", "inputRequests": {}}}, "answered with 'input_required'"),
+        ({"result": {"resultType": "task", "taskId": "t"}}, "answered with 'task' instead of a result"),
+        ({"result": {"task": {"taskId": "t"}}}, "answered with 'task' instead of a result"),
+        ({"result": {"resultType": 7}}, "answered with None instead of a result"),
+        ({"result": {"content": []}, "error": {}}, "answered in a way that readers take differently"),
+        ({"result": {"content": [{"type": "text", "text": "x" * 10_485_761}]}}, "more than 10485760 bytes"),
+    ],
+)
+async def test_an_answer_that_does_not_count_is_trouble_and_blocks_nothing(reply: dict[str, object], why: str) -> None:
+    async with rig(group(asks())) as one:
+        await greet(one)
+        await one.agent.send(call(1))
+        errand = await one.server.message()
+        await one.server.send(json.dumps({"jsonrpc": "2.0", "id": errand["id"], **reply}).encode() + b"\n")
+        assert await one.server.line() == call(1)
+        assert why in one.said[-1]
+        await one.server.send(answer(1))
+        assert await one.agent.line() == answer(1)
+        await nothing_more(one)
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", "[]", '{"decision": 7}', "\\ud800", "{\u2028}"])
+async def test_nonsense_blocks_nothing(text: str) -> None:
+    async with rig(group(asks())) as one:
+        await greet(one)
+        await one.agent.send(call(1))
+        errand = await one.server.message()
+        line = says(errand, "TEXT").replace(b"TEXT", text.replace('"', '\\"').encode())
+        await one.server.send(line)
+        assert await one.server.line() == call(1)
+
+
+async def test_trouble_blocks_where_the_configuration_says_so() -> None:
+    async with rig(group(asks()), settings=Settings(on_trouble=OnTrouble.DENY)) as one:
+        await greet(one)
+        await one.agent.send(call(1))
+        await one.server.send(says(await one.server.message(), "no", isError=True))
+        said = await one.agent.message()
+        assert "failed: reported an error: no" in said["result"]["content"][0]["text"]
+        await nothing_more(one)
+
+
+@pytest.mark.parametrize("greets", [False, True])
+async def test_an_agent_that_calls_before_its_handshake_is_over_is_not_rid_of_its_guard(greets: bool) -> None:
+    async with rig(group(asks())) as one:
+        if greets:
+            await greet(one, initialized=False)
+        await one.agent.send(call(1))
+        await one.server.send(says(await one.server.message(), DENIES))
+        assert (await one.agent.message())["result"]["isError"]
+        await nothing_more(one)
+
+
+async def test_before_the_handshake_is_over_and_without_a_call_there_is_nobody_to_ask() -> None:
+    async with rig(group(asks(Event.SESSION_START))) as one:
+        await greet(one)
+        assert "the server is not connected yet" in one.said[-1]
+        assert await one.finish() == (b"", b"")
+
+
+async def test_another_server_cannot_be_asked() -> None:
+    async with rig(group(asks(server="policy"))) as one:
+        await greet(one)
+        await one.agent.send(call(1))
+        assert await one.server.line() == call(1)
+        assert "the only server in reach is 'files', not 'policy'" in one.said[-1]
+    assert list(one.proxy.hooks.groups.out_of_reach("policy")) == []
+    assert list(one.proxy.hooks.groups.out_of_reach("files")) == [
+        "hooks.json: PreToolUse asks the server 'policy', which cannot be asked: "
+        "the only server in reach is 'files' (--name)"
+    ]
+
+
+async def test_after_its_timeout_the_errand_is_cancelled_and_its_late_answer_dropped() -> None:
+    async with rig(group(asks(timeout=0.05))) as one:
+        await greet(one)
+        await one.agent.send(call(1))
+        errand = await one.server.message()
+        cancelled = await one.server.message()
+        assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", errand["id"])
+        assert await one.server.line() == call(1)
+        await one.server.send(says(errand, DENIES), says(errand, "x" * 200_000), answer(1))
+        assert await one.agent.line() == answer(1)
+        assert any("timed out" in said for said in one.said)
+        await nothing_more(one)
+
+
+async def test_a_call_that_is_cancelled_takes_its_errand_along() -> None:
+    async with rig(group(asks())) as one:
+        await greet(one)
+        await one.agent.send(call(1))
+        errand = await one.server.message()
+        await one.agent.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n')
+        assert (await one.server.message())["params"]["requestId"] == errand["id"]
+        await one.server.send(says(errand, DENIES))
+        await nothing_more(one)
+
+
+async def test_a_server_that_ends_leaves_no_errand_waiting() -> None:
+    async with rig(group(asks())) as one:
+        await greet(one)
+        await one.agent.send(call(1))
+        errand = await one.server.message()
+        one.server.end()
+        with anyio.fail_after(PATIENCE):
+            await one.server_ended.wait()
+            one.proxy.lose_server("exited with status 1")
+            said = await one.agent.message()
+        assert said["error"]["message"].startswith("The MCP server ended before it answered this call")
+        assert isinstance(one.proxy.board.from_server(says(errand, DENIES)), Dropped), "of whom it left behind"
+
+
+async def test_an_answer_of_many_bytes_is_seen_whole_and_goes_nowhere() -> None:
+    async with rig(group(asks())) as one:
+        await greet(one)
+        await one.agent.send(b'{"jsonrpc":"2.0","id":5,"method":"resources/read","params":{}}\n', call(1))
+        await one.server.line()
+        errand = await one.server.message()
+        late = {"jsonrpc": "2.0", "result": {"content": [{"type": "text", "text": "x" * 300_000}]}, "id": errand["id"]}
+        line = json.dumps(late).encode() + b"\n"
+        await one.server.send(line[:200_000])
+        await one.server.send(line[200_000:])
+        assert await one.server.line() == call(1)
+        await one.server.send(answer(5), answer(1))
+        assert await one.agent.line() == answer(5)
+        assert await one.agent.line() == answer(1)
+        await nothing_more(one)
+
+
+async def test_a_long_line_that_began_before_does_not_end_as_the_answer() -> None:
+    async with rig(group(asks(timeout=0.3))) as one:
+        await greet(one)
+        await one.agent.send(b'{"jsonrpc":"2.0","id":5,"method":"resources/read","params":{}}\n')
+        await one.server.line()
+        began = b'{"jsonrpc":"2.0","result":{"text":"%b' % (b"x" * 200_000)
+        await one.server.say(began)
+        await one.agent.send(call(1))
+        errand = await one.server.message()
+        await one.server.send(b'"},"id":%b}\n' % json.dumps(errand["id"]).encode())
+        assert (await one.agent.line()).endswith(b"x!\n")
+        await one.server.line()  # the cancellation
+        assert await one.server.line() == call(1)
+
+
+async def test_the_agent_cannot_take_an_errands_id_nor_a_batch_its_place() -> None:
+    async with rig(group(asks())) as one:
+        await greet(one)
+        await one.agent.send(call(1))
+        errand = await one.server.message()
+        await one.agent.send(json.dumps({"jsonrpc": "2.0", "id": errand["id"], "method": "ping"}).encode() + b"\n")
+        assert "id" in await one.agent.message()
+        await one.server.send(b"[" + says(errand, DENIES).strip() + b"]\n", says(errand, "fine"))
+        assert await one.server.line() == call(1)
+
+
+async def test_errands_at_once_are_told_apart() -> None:
+    async with rig(group(asks())) as one:
+        await greet(one)
+        await one.agent.send(*(call(number, path=f"p{number}") for number in range(1, 5)))
+        errands = {(each := await one.server.message())["params"]["arguments"]["it"]: each for _ in range(4)}
+        for number in (3, 1, 4, 2):
+            await one.server.send(says(errands[f"p{number}"], DENIES if number == 4 else "fine"))
+            if number != 4:
+                assert await one.server.line() == call(number, path=f"p{number}")
+        assert (await one.agent.message())["id"] == 4

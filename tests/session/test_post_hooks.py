@@ -1,0 +1,67 @@
+"""Post hooks asked about what a call came to; the rest of it `test_following.py` sees from outside."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hookproxy.model.decision import Comments
+from hookproxy.model.hooks import Event, Outcome, Statement
+from hookproxy.protocol.calls import Call
+from hookproxy.protocol.router import Switchboard
+from hookproxy.session import post_hooks
+from hookproxy.session.call_context import occasion_of
+from tests.rig import DIRECT, frank, frank_group, rig
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> object:
+    return DIRECT
+
+
+@pytest.fixture
+def call() -> Call:
+    board = Switchboard(lambda _tool: True)
+    board.from_agent(b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"write"}}\n')
+    return board.calls[b"7"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "spoke"),
+    [
+        (Outcome(has_result=True), "success"),
+        (Outcome(has_result=True, error="no"), "failure"),
+        (Outcome(error="no", interrupted=True), "failure"),
+    ],
+)
+async def test_the_hooks_of_a_success_or_of_a_failure_speak(call: Call, outcome: Outcome, spoke: str) -> None:
+    hooks = (
+        frank(Event.POST_TOOL_USE, feedback=["success"]),
+        frank(Event.POST_TOOL_USE_FAILURE, feedback=["failure"]),
+    )
+    heard: list[Statement] = []
+    async with rig(frank_group(*hooks)) as one:
+        comments = await post_hooks.hear(call, one.proxy, occasion_of(call, one.proxy), outcome, heard)
+    assert comments.feedback == (spoke,)
+    assert len(heard) == 1
+
+
+@pytest.mark.parametrize(("member", "result"), [('"result":{"content":[]}', True), ('"error":{"message":""}', False)])
+async def test_comments_are_written_into_results_and_errors(call: Call, member: str, result: bool) -> None:
+    line = b'{"id":7,%b}\n' % member.encode()
+    async with rig() as one:
+        written = post_hooks.written(call, one.proxy, line, Comments(), ("noted",), result=result)
+        assert b"noted" in written
+        assert json.loads(written)["id"] == 7
+        assert post_hooks.written(call, one.proxy, line, Comments(), (), result=result) is line
+
+
+async def test_what_cannot_be_told_the_model_people_are_told_once(call: Call) -> None:
+    line = b'{"id":7,"result":{}}\n'
+    async with rig() as one:
+        for _ in range(2):
+            assert post_hooks.written(call, one.proxy, line, Comments(), ("noted",), result=True) == line
+    assert len(one.said) == 1

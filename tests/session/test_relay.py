@@ -1,0 +1,444 @@
+"""The two directions: what passes, in which order, in which pieces, and what happens to lines that are too long."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+
+from hookproxy.protocol.actions import (
+    Answered,
+    CancelCall,
+    Dropped,
+    FromAgent,
+    FromServer,
+    Noise,
+    Opened,
+    Refused,
+    StartCall,
+)
+from hookproxy.protocol.calls import Call
+from hookproxy.protocol.router import Switchboard
+from hookproxy.session.relay import PIECEWISE, Relay
+
+LIMIT: Final = 300_000
+INITIALIZE: Final = b'{"jsonrpc":"2.0","id":"i","method":"initialize","params":{}}\n'
+CALL: Final = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"danger"}}\n'
+SAFE: Final = b'{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"safe"}}\n'
+NOTE: Final = b'{"jsonrpc":"2.0","method":"notifications/x"}\n'
+CANCEL: Final = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}\n'
+
+
+def answer(number: int, size: int = 0) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%d,"result":{"x":"%b"}}\n' % (number, b"x" * size)
+
+
+class Recording:
+    """A channel that remembers what was done with it; the test is its peer."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+        self.reading = False
+        self.gone = False
+        self.queued = 0
+
+    def start(
+        self,
+        on_bytes: Callable[[bytes], None],
+        on_end: Callable[[], None],
+        on_full: Callable[[bool], None],
+        on_gone: Callable[[], None],
+    ) -> None:
+        self.says, self.ends, self.is_full, self.goes = on_bytes, on_end, on_full, on_gone
+        self.reading = True
+
+    def write(self, piece: bytes) -> None:
+        self.written.append(piece)
+
+    def pause(self) -> None:
+        self.reading = False
+
+    def resume(self) -> None:
+        self.reading = True
+
+    def drain(self) -> None: ...
+
+    async def flushed(self) -> None: ...
+
+    def end_output(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    @property
+    def got(self) -> bytes:
+        return b"".join(self.written)
+
+
+class Scene:
+    """A relay between two recording channels."""
+
+    def __init__(self, strict: bool = True, limit: int = LIMIT) -> None:
+        self.agent, self.server = Recording(), Recording()
+        self.board = Switchboard((lambda tool: tool == "danger") if strict else None)
+        self.performed: list[FromAgent | FromServer] = []
+        self.lines: list[bytes] = []
+        self.told: list[str] = []
+        self.order: list[bytes | str] = []
+        self.relay = Relay(self.agent, self.server, self.board, limit, strict, self.perform)
+        self.relay.start(
+            lambda: self.told.append("agent ended"),
+            lambda: self.told.append("agent gone"),
+            lambda: self.told.append("server ended"),
+        )
+
+    def perform(self, effect: FromAgent | FromServer, line: bytes) -> None:
+        self.performed.append(effect)
+        self.lines.append(line)
+        self.order += (*self.server.written, type(effect).__name__)
+
+    @property
+    def read(self) -> set[str]:
+        """Whose bytes are read now."""
+        return {name for name, one in (("agent", self.agent), ("server", self.server)) if one.reading}
+
+    def call(self) -> Call:
+        """A judged call that the server has."""
+        self.agent.says(CALL)
+        effect = self.performed[-1]
+        assert isinstance(effect, StartCall)
+        assert self.board.release(effect.call)
+        return effect.call
+
+
+def test_what_concerns_nobody_passes_in_one_write() -> None:
+    scene = Scene()
+    block = INITIALIZE + NOTE + SAFE + NOTE
+    scene.agent.says(block)
+    assert scene.server.written == [block]
+    block = answer(8) + NOTE
+    scene.server.says(block)
+    assert scene.agent.written == [block]
+
+
+def test_lines_pass_when_they_are_whole() -> None:
+    scene = Scene()
+    for at in range(len(NOTE)):
+        assert scene.server.written == []
+        scene.agent.says(NOTE[at : at + 1])
+    assert scene.server.written == [NOTE]
+    scene.server.says(NOTE[:10])
+    assert scene.agent.written == []
+    scene.server.says(NOTE[10:] + NOTE[:5])
+    assert scene.agent.written == [NOTE]
+
+
+def test_what_stands_before_a_judged_call_goes_before_it_and_what_stands_after_it_after() -> None:
+    scene = Scene()
+    scene.agent.says(INITIALIZE + NOTE + CALL + SAFE + b"nonsense\n" + NOTE)
+    assert scene.server.got == INITIALIZE + NOTE + SAFE + NOTE
+    assert [type(effect) for effect in scene.performed] == [Opened, StartCall, Refused]
+    assert scene.lines[1:] == [CALL, b"nonsense\n"]
+    assert scene.order[1:3] == [INITIALIZE + NOTE, "StartCall"]
+
+
+def test_a_line_that_must_be_respelled_passes_so() -> None:
+    scene = Scene()
+    scene.agent.says(NOTE.replace(b",", b",\r") + NOTE)
+    assert scene.server.got == NOTE.replace(b",", b", ") + NOTE
+    assert scene.performed == []
+
+
+def test_the_session_opens_once() -> None:
+    scene = Scene()
+    scene.agent.says(NOTE)
+    scene.agent.says(INITIALIZE)
+    scene.agent.says(INITIALIZE.replace(b'"i"', b'"j"') + SAFE)
+    assert [type(effect) for effect in scene.performed] == [Opened]
+
+
+def test_without_hooks_bytes_go_on_before_anybody_looks_what_they_are() -> None:
+    scene = Scene(strict=False)
+    pieces = [b'{"id":', b"1,", b"not json\n\xff", CALL, CALL + b"x" * 100]
+    for piece in pieces:
+        scene.agent.says(piece)
+    assert scene.server.written == pieces
+    assert [effect for effect in scene.performed if not isinstance(effect, Opened)] == []
+
+
+def test_without_hooks_what_is_asked_is_known_although_no_line_end_follows() -> None:
+    scene = Scene(strict=False)
+    scene.agent.says(SAFE.strip())
+    scene.agent.ends()
+    assert scene.server.got == SAFE.strip()
+    assert scene.board.pending, "the end of the run waits for what is pending"
+
+
+def test_an_unterminated_last_line_is_a_frame() -> None:
+    scene = Scene()
+    scene.agent.says(NOTE + NOTE.strip())
+    assert scene.server.got == NOTE
+    scene.agent.ends()
+    assert scene.server.got == NOTE + NOTE.strip()
+    assert scene.told == ["agent ended"]
+    judged = Scene()
+    judged.agent.says(CALL.strip())
+    judged.agent.ends()
+    assert isinstance(judged.performed[-1], StartCall)
+    assert judged.server.got == b""
+
+
+def test_what_calls_will_send_later_does_not_run_into_an_unterminated_last_line() -> None:
+    scene = Scene()
+    scene.agent.says(CALL + NOTE.strip())
+    scene.agent.ends()
+    scene.relay.to_server(CALL)
+    assert scene.server.got == NOTE + CALL
+
+
+def test_a_line_of_the_agent_beyond_the_limit_is_refused_and_the_next_one_is_not() -> None:
+    scene = Scene()
+    long = SAFE.replace(b'"safe"', b'"%b"' % (b"x" * LIMIT))
+    for at in range(0, len(long), 50_000):
+        scene.agent.says(long[at : at + 50_000])
+    scene.agent.says(NOTE)
+    (refused,) = scene.performed
+    assert isinstance(refused, Refused)
+    assert "max_message_bytes" in refused.why
+    assert str(LIMIT) in refused.why
+    assert scene.server.got == NOTE
+
+
+def test_an_unterminated_last_line_beyond_the_limit_is_refused_too() -> None:
+    scene = Scene()
+    for _ in range(10):
+        scene.agent.says(b"x" * 50_000)
+    scene.agent.ends()
+    assert [type(effect) for effect in scene.performed] == [Refused]
+    assert scene.server.got == b""
+
+
+HIDING: Final = b'{"jsonrpc":"2.0","method":"notifications/x","params":[\r%b\r]}\r\n' % answer(7).strip()
+"""To a reader that also splits at carriage returns, the answer to call 7 stands on a line of its own."""
+
+
+def test_no_answer_that_is_to_be_judged_hides_in_another_message() -> None:
+    scene = Scene()
+    scene.call()
+    scene.server.says(HIDING)
+    scene.server.says(NOTE + HIDING)
+    visible = HIDING.replace(b"\r{", b" {").replace(b"\r]", b" ]")
+    assert scene.agent.got == visible + NOTE + visible
+    scene.server.says(HIDING.strip())
+    scene.server.ends()
+    assert scene.agent.got == visible + NOTE + visible + visible.strip()
+
+
+def test_no_answer_to_a_cancelled_judged_call_hides_in_another_message() -> None:
+    scene = Scene()
+    scene.call()
+    scene.agent.says(CANCEL)
+    scene.server.says(HIDING)
+    assert b"\r{" not in scene.agent.got
+    assert b'"id":7' in scene.agent.got, "as data"
+
+
+def test_where_no_answer_is_to_stay_away_the_bytes_are_the_servers_own() -> None:
+    for scene in (Scene(), Scene(strict=False)):
+        scene.server.says(HIDING)
+        scene.server.says(NOTE + HIDING)
+        assert scene.agent.got == HIDING + NOTE + HIDING
+
+
+def test_a_long_answer_that_nobody_must_see_passes_in_pieces() -> None:
+    scene = Scene()
+    scene.agent.says(SAFE)
+    line = answer(8, 1_000_000)
+    for at in range(0, len(line), 50_000):
+        scene.server.says(line[at : at + 50_000])
+        if at > PIECEWISE:
+            assert scene.agent.got == line[: at + 50_000], "no longer than needed is anything kept"
+    assert scene.agent.got == line
+    assert not scene.board.pending
+
+
+@pytest.mark.parametrize("after", [b"", NOTE, NOTE[:10]])
+def test_what_follows_a_long_line_is_a_line_of_its_own(after: bytes) -> None:
+    scene = Scene()
+    scene.agent.says(SAFE)
+    line = answer(8, 200_000)
+    scene.server.says(line[:100_000])
+    scene.server.says(line[100_000:] + after)
+    scene.server.says(NOTE[len(after) % len(NOTE) :])
+    assert scene.agent.got == line + NOTE * (2 if after == NOTE else 1)
+
+
+def test_our_own_lines_wait_until_a_long_line_is_over() -> None:
+    scene = Scene()
+    scene.agent.says(SAFE)
+    line = answer(8, 200_000)
+    scene.server.says(line[:100_000])
+    scene.relay.to_agent(b'{"ours":1}')
+    scene.relay.to_agent(b'{"ours":2}\n')
+    scene.server.says(line[100_000:-1])
+    assert b"ours" not in scene.agent.got
+    scene.server.says(b"\n" + NOTE)
+    assert scene.agent.got == line + b'{"ours":1}\n{"ours":2}\n' + NOTE
+
+
+def test_our_own_lines_are_not_lost_when_a_long_line_never_ends() -> None:
+    scene = Scene()
+    scene.agent.says(SAFE)
+    head = answer(8, 200_000)[:100_000]
+    scene.server.says(head)
+    scene.relay.to_agent(b'{"ours":1}\n')
+    scene.server.ends()
+    assert scene.agent.got == head + b'\n{"ours":1}\n'
+    assert scene.told == ["server ended"]
+
+
+def test_a_long_answer_to_a_judged_call_is_seen_whole() -> None:
+    scene = Scene()
+    call = scene.call()
+    line = answer(7, 200_000)
+    for at in range(0, len(line), 50_000):
+        assert scene.agent.written == []
+        scene.server.says(line[at : at + 50_000])
+    assert scene.performed[-1] == Answered(call)
+    assert scene.lines[-1] == line
+    assert scene.agent.written == []
+
+
+def test_a_long_late_answer_to_a_cancelled_judged_call_passes_neither_whole_nor_in_pieces() -> None:
+    scene = Scene()
+    scene.call()
+    scene.agent.says(CANCEL)
+    line = answer(7, 200_000)
+    for at in range(0, len(line), 50_000):
+        scene.server.says(line[at : at + 50_000])
+    assert scene.agent.got == b""
+    assert [type(effect) for effect in scene.performed] == [Opened, StartCall, CancelCall, Dropped]
+
+
+def test_an_answer_that_has_begun_when_its_call_is_cancelled_stays_away() -> None:
+    scene = Scene()
+    scene.call()
+    line = answer(7, 200_000)
+    scene.server.says(line[:100_000])
+    scene.agent.says(CANCEL)
+    scene.server.says(line[100_000:150_000])
+    scene.server.says(line[150_000:])
+    assert scene.agent.got == b""
+
+
+def test_a_long_second_answer_to_a_judged_call_stays_away() -> None:
+    scene = Scene()
+    call = scene.call()
+    scene.server.says(answer(7))
+    assert scene.board.finish(call)
+    line = answer(7, 200_000)
+    scene.server.says(line[:100_000])
+    scene.server.says(line[100_000:])
+    assert scene.agent.got == b""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"method":"sampling/createMessage","params":{"x":"%b"},"jsonrpc":"2.0","id":8}\n',
+        b'{"id":8,"jsonrpc":"2.0","method":"sampling/createMessage","params":{"x":"%b"}}\n',
+    ],
+)
+def test_a_long_request_of_the_server_answers_no_request_of_the_agent(line: bytes) -> None:
+    """Both number their requests from the same start."""
+    scene = Scene()
+    scene.agent.says(SAFE)
+    request = line % (b"x" * 200_000)
+    scene.server.says(request[:100_000])
+    scene.server.says(request[100_000:])
+    scene.server.says(answer(8))
+    assert scene.agent.got == request + answer(8)
+
+
+def test_an_answer_beyond_the_limit_becomes_an_error_of_this_call() -> None:
+    scene = Scene()
+    call = scene.call()
+    line = answer(7, LIMIT)
+    for at in range(0, len(line), 50_000):
+        scene.server.says(line[at : at + 50_000])
+    assert scene.performed[-1] == Answered(call)
+    told = json.loads(scene.lines[-1])
+    assert told["id"] == 7
+    assert str(len(line)) in told["error"]["message"]
+    scene.server.says(NOTE)
+    assert scene.agent.got == NOTE
+
+
+def test_long_noise_does_not_reach_the_agent() -> None:
+    scene = Scene()
+    for _ in range(10):
+        scene.server.says(b"log " * 10_000)
+    scene.server.says(b"\n" + NOTE)
+    assert scene.agent.got == NOTE
+    assert isinstance(scene.performed[-1], Noise)
+
+
+def test_the_last_words_of_the_server_pass_without_a_line_end() -> None:
+    scene = Scene()
+    scene.server.says(NOTE + NOTE.strip())
+    scene.server.ends()
+    assert scene.agent.got == NOTE + NOTE.strip()
+    noisy = Scene()
+    noisy.server.says(b"Segmentation fault")
+    noisy.server.ends()
+    assert noisy.agent.got == b""
+    assert isinstance(noisy.performed[-1], Noise)
+
+
+def test_noise_among_messages_is_taken_out_of_their_middle() -> None:
+    scene = Scene()
+    scene.server.says(NOTE + b"listening\n" + NOTE)
+    assert scene.agent.got == NOTE + NOTE
+    assert scene.lines == [b"listening\n"]
+
+
+def test_who_does_not_read_is_not_read_for() -> None:
+    scene = Scene()
+    scene.agent.is_full(True)
+    assert scene.read == {"agent"}
+    scene.agent.is_full(False)
+    assert scene.read == {"agent", "server"}
+    scene.server.is_full(True)
+    assert scene.read == {"server"}
+    scene.server.is_full(False)
+    assert scene.read == {"agent", "server"}
+
+
+def test_the_agent_is_read_again_when_no_reason_against_it_is_left() -> None:
+    scene = Scene()
+    scene.server.is_full(True)
+    scene.relay.pause_agent("held", True)
+    scene.server.is_full(False)
+    assert scene.read == {"server"}
+    scene.relay.pause_agent("held", False)
+    assert scene.read == {"agent", "server"}
+    scene.relay.pause_agent("held", False)
+    assert scene.read == {"agent", "server"}
+
+
+def test_whoever_waits_for_answers_is_told_of_lines_from_the_server() -> None:
+    scene = Scene()
+    passed: list[int] = []
+    scene.relay.on_passed = lambda: passed.append(len(scene.agent.got))
+    scene.server.says(NOTE)
+    scene.server.says(NOTE[:5])
+    assert passed == [len(NOTE)]
+
+
+def test_the_end_of_the_agent_is_told_when_it_goes() -> None:
+    scene = Scene()
+    scene.agent.goes()
+    assert scene.told == ["agent gone"]
+    scene.server.goes()
+    assert scene.told == ["agent gone"], "a server that does not read may still answer"

@@ -1,0 +1,133 @@
+"""Why hooks were not run: each reason as a person reads it, for the hook that it is true of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from hookproxy.dialects.dialect import Group
+from hookproxy.dialects.registry import DIALECTS
+from hookproxy.model.hooks import Event, HookSpec
+from hookproxy.model.settings import OnTrouble, Settings, ToolNames
+from hookproxy.trial.run import Attempt, Trials, plan
+from hookproxy.trial.why_not import absent
+from tests.rig import DIRECT, SESSION, frank, frank_group, group, hook
+
+pytestmark = pytest.mark.anyio
+
+PRE, POST, FAILURE, REQUEST = (
+    Event.PRE_TOOL_USE,
+    Event.POST_TOOL_USE,
+    Event.POST_TOOL_USE_FAILURE,
+    Event.PERMISSION_REQUEST,
+)
+DENIES, ASKS = frank(PRE, permission="deny"), frank(PRE, permission="ask")
+RESULT = b'{"content":[]}'
+ERROR = b'{"content":[],"isError":true}'
+
+
+@pytest.fixture
+def anyio_backend() -> object:
+    return DIRECT
+
+
+async def reasons(
+    *groups: Group, alone: Event | None = None, result: bytes | None = None, arguments: bytes = b"{}"
+) -> list[str]:
+    async with Trials(groups, plan(alone, result is not None, Settings()), SESSION, os.environ) as trials:
+        trial = await trials.call(Attempt("write", arguments, result))
+        return [one.why for one in absent(groups, trials, trial, "write")]
+
+
+def claw(*hooks: HookSpec) -> Group:
+    specs = tuple(replace(one, dialect="claw") for one in hooks)
+    return Group(DIALECTS["claw"], "claw.json", specs, ToolNames.BARE)
+
+
+async def test_a_hook_that_ran_is_not_absent() -> None:
+    assert await reasons(group(hook("exit 0"))) == []
+
+
+CASES: Sequence[tuple[str, Sequence[Group], bytes | None]] = [
+    ("its matcher 'other' does not match 'write'", [group(hook("", matcher="other"))], None),
+    (
+        "its matcher 'write' does not match 'mcp__files__write'",
+        [replace(group(hook("", matcher="write")), tool_names=ToolNames.MCP)],
+        None,
+    ),
+    (
+        "its matcher 'x' does not match 'write' or 'mcp__files__write'",
+        [replace(group(hook("", matcher="x")), match_all_names=True)],
+        None,
+    ),
+    ("its `if` 'other' leaves this call out", [group(replace(hook(""), only_if="other"))], None),
+    (
+        "it is for PostToolUse, and there is no result: give one with --result",
+        [group(hook("", POST))],
+        None,
+    ),
+    (
+        "it is for SessionEnd, which is no part of this call: try it with --event SessionEnd",
+        [group(hook("", Event.SESSION_END))],
+        None,
+    ),
+    (
+        "it is for Elicitation, a question of the server to a person, which cannot be tried",
+        [group(hook("", Event.ELICITATION))],
+        None,
+    ),
+    (
+        "it is the same hook as hooks.json: PreToolUse, which runs once",
+        [group(hook("exit 0"), replace(hook("exit 0"), source="hooks.json: again"))],
+        None,
+    ),
+    ("the call was not refused", [group(hook("exit 0")), frank_group(frank(Event.PERMISSION_DENIED))], None),
+    ("no person would be asked", [group(hook("exit 0")), frank_group(frank(Event.USER_INPUT))], None),
+    ("nobody wants a person to be asked", [frank_group(frank(PRE), frank(REQUEST))], None),
+    ("nothing judges the call", [frank_group(frank(REQUEST))], None),
+    ("frank had refused the call before", [frank_group(DENIES), group(hook(""))], None),
+    ("frank had refused the call before", [frank_group(DENIES, frank(REQUEST))], None),
+    ("the call was refused before it ran", [frank_group(DENIES, frank(POST))], RESULT),
+    ("a person would be asked first", [frank_group(ASKS, frank(POST))], RESULT),
+    ("the result is an error", [frank_group(frank(POST))], ERROR),
+    ("the result is no error", [frank_group(frank(FAILURE))], RESULT),
+    (
+        "a hook of its file had refused before, which ends it",
+        [claw(hook("exit 2"), hook("exit 0"))],
+        None,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("why", "groups", "result"), CASES, ids=[f"{number}" for number in range(len(CASES))])
+async def test_each_reason(why: str, groups: Sequence[Group], result: bytes | None) -> None:
+    assert await reasons(*groups, result=result) == [why]
+
+
+async def test_what_is_tried_alone_is_the_reason_for_all_others() -> None:
+    found = await reasons(group(hook("exit 0"), hook("", POST)), alone=POST, result=RESULT)
+    assert found == ["it is for PreToolUse, and PostToolUse alone is tried"]
+
+
+async def test_a_call_that_cannot_be_judged_is_the_reason_for_all() -> None:
+    found = await reasons(group(hook("exit 0")), arguments=b'{"a":1,"a":1}')
+    assert found == ["the call was refused before any hook was asked"]
+
+
+async def test_a_result_whose_call_goes_on_is_told() -> None:
+    result = b'{"resultType":"input_required","inputRequests":{}}'
+    assert await reasons(frank_group(frank(POST)), result=result) == [
+        "what the result says is not known yet: the call goes on in further requests"
+    ]
+
+
+async def test_an_unasked_question_is_no_reason_where_a_hook_is_asked_about_each_call() -> None:
+    assert await reasons(frank_group(frank(PRE), replace(frank(REQUEST), unasked=True))) == []
+
+
+async def test_a_failed_hook_that_refuses_is_named() -> None:
+    failing = replace(hook("exit 1"), on_trouble=OnTrouble.DENY)
+    assert await reasons(group(failing), frank_group(frank(PRE))) == ["guard had refused the call before"]

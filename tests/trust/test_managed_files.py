@@ -1,0 +1,315 @@
+"""The administrator's files: what is in them counts only if nobody but root had a say, all the way from /."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hookproxy.config import load as configuration
+from hookproxy.config.load import Loaded, load
+from hookproxy.model.errors import ConfigError
+from hookproxy.model.settings import OnAsk, OnTrouble
+from hookproxy.trust import managed_files
+from tests.rooted import AS_ROOT, NOBODY, as_user, write
+
+pytestmark = AS_ROOT
+
+
+def loaded(**environ: str) -> Loaded:
+    return load(None, (), None, {**os.environ, **environ}, "/")
+
+
+def refused() -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        loaded()
+    return caught.value
+
+
+def test_without_the_folder_nothing_is_managed(etc: Path) -> None:
+    etc.rmdir()
+    assert loaded().managed is None
+    etc.mkdir()
+
+
+def test_a_folder_without_files_manages_nothing(etc: Path) -> None:
+    assert loaded().managed is None
+
+
+def test_the_first_file_then_the_others_by_name_and_the_later_one_wins(etc: Path) -> None:
+    write(etc / "managed.toml", 'on_ask = "allow"\n[permissions]\ndeny = ["a"]\n')
+    write(etc / "managed.d" / "20.toml", 'on_ask = "deny"\n[permissions]\ndeny = ["c"]\n')
+    write(etc / "managed.d" / "10.toml", 'on_ask = "elicit"\n[permissions]\ndeny = ["b"]\n')
+    for other in (".hidden.toml", "readme", "40.toml~", "x.json"):
+        write(etc / "managed.d" / other, "nonsense")
+    found = loaded()
+    assert found.managed
+    assert [Path(file).name for file in found.managed.files] == ["managed.toml", "10.toml", "20.toml"]
+    assert found.settings.on_ask is OnAsk.DENY
+    assert found.settings.managed
+    assert found.settings.managed.deny == ("a", "b", "c")
+
+
+def test_no_environment_leads_past_it(etc: Path, tmp_path: Path) -> None:
+    write(etc / "managed.toml", 'on_trouble = "deny"')
+    empty = str(tmp_path)
+    names = ("HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "CLAUDE_PROJECT_DIR", "HOOKPROXY_MANAGED")
+    for environ in ({}, *({name: empty} for name in names)):
+        assert load(None, (), None, environ, "/").settings.on_trouble is OnTrouble.DENY
+
+
+def _writable_by_others(etc: Path) -> str:
+    (etc / "managed.toml").chmod(0o646)
+    return f"{etc}/managed.toml: is writable by others"
+
+
+def _writable_by_its_group(etc: Path) -> str:
+    (etc / "managed.toml").chmod(0o664)
+    return f"{etc}/managed.toml: is writable by its group"
+
+
+def _folder_writable(etc: Path) -> str:
+    etc.chmod(0o777)
+    return f"{etc}: is writable by others"
+
+
+def _folder_sticky(etc: Path) -> str:
+    etc.chmod(0o1777)
+    return f"{etc}: is writable by others"
+
+
+def _folder_of_somebody(etc: Path) -> str:
+    os.chown(etc, NOBODY, 0)
+    return f"{etc}: belongs to user {NOBODY} and not to root"
+
+
+def _file_of_somebody(etc: Path) -> str:
+    os.chown(etc / "managed.toml", NOBODY, 0)
+    return f"{etc}/managed.toml: belongs to user {NOBODY} and not to root"
+
+
+def _link_to_what_is_not_roots(etc: Path) -> str:
+    target = write(etc / "theirs" / "x.toml", "")
+    (etc / "theirs").chmod(0o777)
+    (etc / "managed.toml").unlink()
+    (etc / "managed.toml").symlink_to(target)
+    return f"{etc}/theirs: is writable by others"
+
+
+def _link_of_somebody(etc: Path) -> str:
+    target = write(etc / "real.toml", "")
+    (etc / "managed.toml").unlink()
+    (etc / "managed.toml").symlink_to(target)
+    os.chown(etc / "managed.toml", NOBODY, 0, follow_symlinks=False)
+    return f"{etc}/managed.toml: belongs to user {NOBODY} and not to root"
+
+
+def _linked_folder(etc: Path) -> str:
+    write(etc / "theirs" / "a.toml", "")
+    os.chown(etc / "theirs", NOBODY, 0)
+    (etc / "managed.d").symlink_to("theirs")
+    return f"{etc}/theirs: belongs to user {NOBODY}"
+
+
+def _hard_link(etc: Path) -> str:
+    theirs = write(etc / "theirs", "")
+    os.chown(theirs, NOBODY, 0)
+    (etc / "managed.toml").unlink()
+    os.link(theirs, etc / "managed.toml")
+    return f"{etc}/managed.toml: belongs to user {NOBODY}"
+
+
+def _pipe(etc: Path) -> str:
+    (etc / "managed.toml").unlink()
+    os.mkfifo(etc / "managed.toml", 0o644)
+    return f"{etc}/managed.toml: is no regular file"
+
+
+def _folder_in_its_place(etc: Path) -> str:
+    (etc / "managed.toml").unlink()
+    (etc / "managed.toml").mkdir()
+    return f"{etc}/managed.toml: is a folder, not a file"
+
+
+def _endless_links(etc: Path) -> str:
+    (etc / "managed.toml").unlink()
+    (etc / "managed.toml").symlink_to("managed.toml")
+    return f"{etc}/managed.toml: cannot be read: Too many levels"
+
+
+def _file_in_place_of_the_folder(etc: Path) -> str:
+    write(etc / "managed.d", "")
+    return f"{etc}/managed.d: cannot be read: Not a directory"
+
+
+def _link_to_nothing(etc: Path) -> str:
+    (etc / "managed.toml").unlink()
+    (etc / "managed.toml").symlink_to("gone")
+    return f"{etc}/managed.toml: leads to nothing"
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        _writable_by_others,
+        _writable_by_its_group,
+        _folder_writable,
+        _folder_sticky,
+        _folder_of_somebody,
+        _file_of_somebody,
+        _link_to_what_is_not_roots,
+        _link_of_somebody,
+        _linked_folder,
+        _hard_link,
+        _pipe,
+        _folder_in_its_place,
+        _endless_links,
+        _link_to_nothing,
+        _file_in_place_of_the_folder,
+    ],
+)
+def test_what_somebody_else_had_a_say_in_stops_start_up(etc: Path, spoil: Callable[[Path], str]) -> None:
+    write(etc / "managed.toml", "")
+    message = spoil(etc)
+    error = refused()
+    assert error.message.startswith(message)
+    if "writable" in message:
+        assert error.hint == f"chmod go-w {message.partition(':')[0]}"
+    elif "belongs" in message:
+        assert error.hint.startswith(("chown root: ", "chown -h root: "))
+
+
+def test_a_link_that_is_roots_to_what_is_roots_is_followed(etc: Path) -> None:
+    write(etc / "inner" / "real.toml", 'on_ask = "deny"')
+    (etc / "linked").symlink_to("inner")
+    (etc / "managed.toml").symlink_to(etc / "linked" / ".." / "linked" / "real.toml")
+    assert loaded().settings.on_ask is OnAsk.DENY
+
+
+def test_a_folder_that_leads_to_nothing_stops_start_up(etc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (etc / "link").symlink_to("not-mounted")
+    monkeypatch.setattr(configuration, "MANAGED", str(etc / "link"))
+    assert refused().message == f"{etc}/link: leads to nothing"
+
+
+def test_a_broken_file_stops_start_up(etc: Path) -> None:
+    write(etc / "managed.d" / "a.toml", "on_ask = 7")
+    assert refused().message.startswith(f"{etc}/managed.d/a.toml:1: on_ask")
+
+
+def test_a_hook_file_that_is_named_must_be_roots_too(etc: Path, tmp_path: Path) -> None:
+    theirs = write(tmp_path / "hooks.json", "{}")
+    write(etc / "managed.toml", f'[[use]]\nfile = "{theirs}"\ndialect = "claude"\n')
+    assert "is writable by others" in refused().message  # /tmp is: whoever can replace the folder replaces the file
+
+
+@pytest.mark.parametrize("how", ["./guard.sh", "sh guard.sh", "cat | sh -c 'exec ./guard.sh'", "FOO=1 ./guard.sh"])
+def test_a_script_that_somebody_else_can_change_stops_start_up(etc: Path, how: str) -> None:
+    script = write(etc / "guard.sh", "#!/bin/sh\n", 0o755)
+    write(etc / "managed.toml", f'[[hooks.PreToolUse]]\ncommand = "{how}"\n')
+    assert loaded().groups[0].managed
+    script.chmod(0o775)
+    error = refused()
+    assert error.message.startswith(f"{etc}/managed.toml: hooks.PreToolUse[0]: starts {script}, and {script}: is writa")
+    assert error.hint == f"chmod go-w {script}"
+
+
+def test_a_program_whose_name_only_the_shell_knows_is_noted(etc: Path) -> None:
+    write(etc / "managed.toml", "[[hooks.PreToolUse]]\ncommand = '\"$CLAUDE_PROJECT_DIR\"/guard.sh'\n")
+    (note,) = loaded().notes
+    assert note.endswith(
+        "$CLAUDE_PROJECT_DIR/guard.sh, which the shell puts together: nobody looks whether that is root's"
+    )
+
+
+def test_a_program_of_somebody_else_as_prompter_stops_start_up(etc: Path) -> None:
+    write(etc / "ask", "#!/bin/sh\n", 0o777)
+    write(etc / "managed.toml", 'on_ask_fallback = { command = ["./ask"] }')
+    assert "on_ask_fallback: starts" in refused().message
+
+
+def test_managed_hooks_inherit_nothing_that_changes_what_programs_do(etc: Path) -> None:
+    names = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LD_PRELOAD", "BASH_ENV", "PYTHONPATH", "IFS")
+    clean = managed_files.environment({**dict.fromkeys(names, "evil"), "TOKEN": "secret", "OTHER": "secret"}, ["TOKEN"])
+    assert set(clean) == {"PATH", "HOME", "USER", "LOGNAME", "LANG", "TOKEN"}
+    assert clean["TOKEN"] == "secret"
+    assert "evil" not in clean.values()
+    assert not os.path.lexists(clean["HOME"])  # whatever lies at home is the user's, too
+    assert managed_files.environment({}, at_home=True)["HOME"] == os.path.expanduser(f"~{clean['USER']}")
+
+
+def test_a_rule_that_hangs_on_the_servers_name_is_noted(etc: Path) -> None:
+    write(etc / "managed.toml", '[permissions]\ndeny = ["mcp__github__delete_*", "mcp__*__drop", "drop"]\n')
+    (note,) = loaded().notes
+    assert note.startswith(
+        f"{etc}/managed.toml: permissions.deny[0] 'mcp__github__delete_*' hangs on the server's name"
+    )
+
+
+def test_so_is_whatever_else_hangs_on_it(etc: Path) -> None:
+    limit = '[[limits]]\ntool = "mcp__git__*"\ncalls = 1\nper = "day"\n'
+    hook = '[[hooks.PreToolUse]]\ncommand = "true"\nmatcher = '
+    rules = '[permissions]\nallow = ["mcp__git__read"]\n'
+    write(etc / "managed.toml", f'{rules}{limit}{hook}"Bash|mcp__git__.*"\n{hook}"mcp__.*__drop|drop"\n')
+    places = [note.partition(" hangs on the server's name")[0] for note in loaded().notes]
+    assert places == [
+        f"{etc}/managed.toml: permissions.allow[0] 'mcp__git__read'",
+        f"{etc}/managed.toml: limits[0] 'mcp__git__*'",
+        f"{etc}/managed.toml: hooks.PreToolUse[0]: its matcher 'Bash|mcp__git__.*'",
+    ]
+
+
+def test_an_audit_file_on_the_command_line_does_not_take_the_managed_ones_place(etc: Path) -> None:
+    write(etc / "managed.toml", '[audit]\nfile = "/var/log/hookproxy.jsonl"\nrequired = true\n')
+    found = load(None, (), "/dev/null", os.environ, "/")
+    assert (found.settings.audit_file, found.settings.audit_required) == ("/var/log/hookproxy.jsonl", True)
+    assert found.notes == (f"--audit /dev/null is not used: {etc}/managed.toml: audit.file holds, for it is managed",)
+
+
+def test_an_audit_that_is_required_and_that_nobody_names_stops_start_up(etc: Path) -> None:
+    write(etc / "managed.toml", "[audit]\nrequired = true\n")
+    assert refused().message == f"{etc}/managed.toml: audit.required is true, but no file is named"
+    assert load(None, (), "/a", os.environ, "/").settings.audit_required
+
+
+def test_managed_only_runs_no_others_and_is_the_administrators_to_say(etc: Path, home: Path) -> None:
+    own = write(home / ".config/hookproxy/hookproxy.toml", '[[hooks.PreToolUse]]\ncommand = "true"\n')
+    write(etc / "managed.toml", 'managed_only = true\n[[hooks.PreToolUse]]\ncommand = "false"\n')
+    found = loaded()
+    assert [group.source for group in found.groups] == [f"{etc}/managed.toml"]
+    assert found.notes == (f"{own}: its hooks are not run: {etc}/managed.toml says managed_only",)
+    own.write_text("managed_only = false\n")
+    assert len(loaded().groups) == 1
+    own.write_text("managed_only = true\n")
+    assert refused().message == f"{own}: managed_only is the administrator's to say"
+
+
+# --- as somebody who is not root ---
+
+
+def as_nobody(user: int, folder: Path) -> str:
+    """What this user is told who loads, in a process of its own."""
+    script = (
+        "import sys\nfrom hookproxy import config\nconfig.MANAGED = sys.argv[1]\n"
+        "try:\n    print(config.load(None, (), None, {'HOME': '/'}, '/').settings.on_ask)\n"
+        "except Exception as error:\n    print(error)\n"
+    )
+    command = [*as_user(user), sys.executable, "-c", script, str(folder)]
+    return subprocess.run(command, cwd="/", stdout=subprocess.PIPE, text=True, timeout=30, check=True).stdout
+
+
+def test_who_is_not_root_reads_what_is_managed_and_may_not_be_kept_from_it(etc: Path, nobody: int) -> None:
+    file = write(etc / "managed.toml", 'on_ask = "deny"')
+    assert as_nobody(nobody, etc) == "deny\n"
+    file.chmod(0o600)
+    assert f"{file}: cannot be read: Permission denied\nhint: " in as_nobody(nobody, etc)
+    file.chmod(0o644)
+    etc.chmod(0o700)
+    assert "cannot be read: Permission denied" in as_nobody(nobody, etc)
+    etc.chmod(0o711)  # to be entered, but not to be looked through
+    (etc / "managed.d").mkdir(mode=0o711)
+    assert f"{etc}/managed.d: cannot be read: Permission denied" in as_nobody(nobody, etc)

@@ -1,0 +1,156 @@
+"""Which files the words of a command name, and what nobody can tell from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from hookproxy.model.hooks import HookSpec
+from hookproxy.trust import scripts
+from tests.rig import hook
+
+ENVIRON = {"PATH": "/usr/bin:/bin", "HOME": "/home/me", "FOLDER": "hooks"}
+
+
+@pytest.fixture
+def cwd(tmp_path: Path) -> Path:
+    for name in ("guard.sh", "guard.py", "rules.json", "with blank.sh", "hooks/inner.sh", "in.txt", "out.txt"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("")
+    return tmp_path
+
+
+def of(cwd: Path, shell: str) -> scripts.Files:
+    return scripts.of_hook(replace(hook(shell), cwd=str(cwd)), ENVIRON)
+
+
+def here(cwd: Path, paths: list[str] | tuple[str, ...]) -> list[str]:
+    """The paths in the folder, as they are called there."""
+    return [path.removeprefix(f"{cwd}/") for path in paths if path.startswith(str(cwd))]
+
+
+@pytest.mark.parametrize(
+    ("line", "programs", "named"),
+    [
+        ("./guard.sh", ["guard.sh"], []),
+        ("./guard.sh --rules rules.json -v", ["guard.sh"], ["rules.json"]),
+        ("./guard.sh --rules=rules.json", ["guard.sh"], ["rules.json"]),
+        ("python3 guard.py rules.json", ["guard.py"], ["rules.json"]),
+        ("python3 -I -B guard.py", ["guard.py"], []),
+        ("sh 'with blank.sh'", ["with blank.sh"], []),
+        ('"$FOLDER"/inner.sh', ["hooks/inner.sh"], []),
+        ("${FOLDER}/inner.sh", ["hooks/inner.sh"], []),
+        ("cat | ./guard.sh && sh hooks/inner.sh; true", ["guard.sh", "hooks/inner.sh"], []),
+        ("if ./guard.sh; then sh hooks/inner.sh; fi", ["guard.sh", "hooks/inner.sh"], []),
+        ("A=1 env B=2 timeout 5 ./guard.sh", ["guard.sh"], []),
+        ("./guard.sh >out.txt 2>>out.txt", ["guard.sh"], []),
+        ("./guard.sh <in.txt", ["guard.sh"], ["in.txt"]),
+        ("cat | tee -a out.txt", [], []),
+        ("sh -c 'exec ./guard.sh'", ["guard.sh"], []),
+        ("sh -c \"sh -c './guard.sh'\"", ["guard.sh"], []),
+        (". ./guard.sh", ["guard.sh"], []),
+        ("source guard.sh && x", ["guard.sh"], []),
+        ("./gone.sh", ["gone.sh"], []),
+        ("python3 gone.py", ["gone.py"], []),
+        ("(./guard.sh)", ["guard.sh"], []),
+        ("cat <<'E'\n./guard.sh\nE", ["guard.sh"], []),
+        ("./guard.sh 'open", ["guard.sh"], []),
+        ("bash -e guard.sh", ["guard.sh"], []),
+        ("bash -ec ./guard.sh", ["guard.sh"], []),
+        ("cd hooks && ./inner.sh rules.json", ["inner.sh", "hooks/inner.sh"], ["rules.json"]),
+        ("cd -- hooks; sh inner.sh", ["inner.sh", "hooks/inner.sh"], []),
+        ('test "$(./guard.sh)" = ok || exit 2', ["guard.sh"], []),
+        ("x=`./guard.sh`", ["guard.sh"], []),
+        ("D=hooks; sh $D/inner.sh", ["hooks/inner.sh"], []),
+        ("", [], []),
+        ("\0", [], []),
+    ],
+)
+def test_the_files_of_a_command_line(cwd: Path, line: str, programs: list[str], named: list[str]) -> None:
+    files = of(cwd, line)
+    assert here(cwd, files.programs) == programs
+    assert here(cwd, files.named) == named
+
+
+def test_programs_are_found_in_path_and_a_shells_own_words_are_none(cwd: Path) -> None:
+    files = of(cwd, "cd /tmp; cat rules.json")
+    assert len(files.programs) == 1
+    assert files.programs[0].endswith("/cat")
+
+
+@pytest.mark.parametrize(
+    ("line", "unknown"),
+    [
+        ("python3 -c 'import os'", "the code after python3 -c"),
+        ("node -e 'x'", "the code after node -e"),
+        ("python3 -m guards", "the module guards"),
+        ("${X:-.}/guard.sh", "${X:-.}/guard.sh, which the shell puts together"),
+        ("$X", "$X, which the shell puts together"),
+    ],
+)
+def test_what_cannot_be_told_is_said(cwd: Path, line: str, unknown: str) -> None:
+    assert of(cwd, line).unknown == [unknown]
+
+
+def test_the_words_of_a_program_without_a_shell(cwd: Path) -> None:
+    files = scripts.of_command(["python3", "guard.py", "$FOLDER"], str(cwd), ENVIRON)
+    assert here(cwd, files.all) == ["guard.py"]
+
+
+def test_the_interpreter_in_a_scripts_first_line_is_one_of_its_programs(cwd: Path) -> None:
+    own = cwd / "bin" / "mine"
+    own.parent.mkdir()
+    own.write_text("#!/bin/sh\n")
+    own.chmod(0o755)
+    (cwd / "guard.sh").write_text(f"#!{own} -x\n")
+    assert here(cwd, of(cwd, "./guard.sh").programs) == ["guard.sh", "bin/mine"]
+    (cwd / "guard.sh").write_text("#!/usr/bin/env -S mine -x\n")
+    files = scripts.of_hook(replace(hook("./guard.sh"), cwd=str(cwd)), {"PATH": f"{cwd}/other:bin:/bin"})
+    assert here(cwd, files.programs) == ["guard.sh", "bin/mine"]
+    assert here(cwd, files.absent) == ["other/mine"]
+
+
+def test_where_a_program_would_be_found_first_nothing_may_appear(cwd: Path) -> None:
+    path = {"PATH": f"{cwd}/first:{cwd}/hooks:/usr/bin:/bin:{cwd}/late"}
+    files = scripts.of_hook(replace(hook("sh guard.sh"), cwd=str(cwd)), path)
+    assert here(cwd, files.absent) == ["first/sh", "hooks/sh"]
+
+
+def test_a_function_is_in_its_module_and_its_packages(cwd: Path) -> None:
+    for name in ("pack/__init__.py", "pack/inner.py"):
+        (cwd / name).parent.mkdir(exist_ok=True)
+        (cwd / name).write_text("")
+    spec: HookSpec = replace(hook(""), type="python", call="pack.inner:check", cwd=str(cwd))
+    files = scripts.of_hook(spec, ENVIRON)
+    assert here(cwd, files.programs) == ["pack/__init__.py", "pack/inner.py"]
+    assert files.unknown == ["what pack.inner imports"]
+
+
+def test_modules_beside_a_script_or_function_that_it_imports_are_its_files(cwd: Path) -> None:
+    (cwd / "guard.py").write_text("import rules\n")
+    (cwd / "rules.py").write_text("from more import x\n")
+    for name in ("more.py", "json.py", "nothing.py"):
+        (cwd / name).write_text("")
+    for files in (of(cwd, "python3 -B guard.py"), of(cwd, "cd hooks; python3 ../guard.py")):
+        assert here(cwd, files.named) == ["json.py", "more.py", "rules.py"]
+    assert here(cwd, of(cwd, "python3 -I guard.py").named) == []
+    function = scripts.of_hook(replace(hook(""), type="python", call="guard:check", cwd=str(cwd)), ENVIRON)
+    assert here(cwd, function.named) == ["json.py", "more.py", "rules.py"]
+
+
+@pytest.mark.parametrize("name", ["inner.cpython-311.so", "inner.pyc", "inner/__init__.py"])
+def test_what_python_would_take_for_a_module_instead_is_one_of_its_files(cwd: Path, name: str) -> None:
+    for path in (cwd / "inner.py", cwd / name, cwd / "inner.txt", cwd / "inner2.py"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("")
+    files = scripts.of_hook(replace(hook(""), type="python", call="inner:check", cwd=str(cwd)), ENVIRON)
+    assert sorted(here(cwd, files.programs)) == sorted(["inner.py", name])
+
+
+def test_a_web_service_has_no_files(cwd: Path) -> None:
+    spec = replace(hook(""), type="http", url="https://guard.example/x?secret", cwd=str(cwd))
+    files = scripts.of_hook(spec, ENVIRON)
+    assert (files.all, files.unknown) == ((), ["the service at https://guard.example/x"])

@@ -1,0 +1,116 @@
+"""The store of what is trusted: whole or not at all, and nobody else's."""
+
+from __future__ import annotations
+
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from hookproxy.model.errors import ConfigError, UserError
+from hookproxy.trust import trust_store
+from hookproxy.trust.sources import store_path
+from hookproxy.trust.trust_store import Entry, changing, read_store
+from tests.rooted import NOBODY
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    return str(tmp_path / "state" / "trust.json")
+
+
+def put(store: str, **entries: Entry) -> None:
+    with changing(store) as kept:
+        kept.update(entries)
+
+
+def test_it_lies_in_the_state_folder() -> None:
+    assert store_path({}, "/home/me") == "/home/me/.local/state/hookproxy/trust.json"
+    assert store_path({"XDG_STATE_HOME": "/state"}, "/home/me") == "/state/hookproxy/trust.json"
+    assert store_path({"XDG_STATE_HOME": "relative"}, "/home/me") == "/home/me/.local/state/hookproxy/trust.json"
+    with pytest.raises(UserError, match="no place to remember"):
+        store_path({}, "")
+
+
+def test_what_is_put_in_comes_out_and_nobody_else_reads_it(store: str) -> None:
+    assert read_store(store) == {}
+    put(store, a=Entry("1", "text", ("x",)), b=Entry("2"))
+    assert read_store(store) == {"a": Entry("1", "text", ("x",)), "b": Entry("2")}
+    assert os.stat(store).st_mode & 0o777 == 0o600
+    assert os.stat(os.path.dirname(store)).st_mode & 0o777 == 0o700
+    assert os.listdir(os.path.dirname(store)) == ["trust.json"]
+
+
+def test_a_failure_leaves_the_old_store(store: str) -> None:
+    put(store, a=Entry("1"))
+    with pytest.raises(KeyError), changing(store) as entries:
+        del entries["a"], entries["b"]
+    assert read_store(store) == {"a": Entry("1")}
+
+
+def test_many_who_trust_at_once_lose_nothing(store: str) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda number: put(store, **{str(number): Entry("x")}), range(40)))
+    assert len(read_store(store)) == 40
+
+
+def test_texts_beyond_the_limit_are_not_kept_but_their_hashes_are(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trust_store, "_MOST_TEXT", 5)
+    put(store, a=Entry("1", "12345"), b=Entry("2", "6"))
+    assert read_store(store) == {"a": Entry("1", "12345"), "b": Entry("2")}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "nonsense", "[]", "{}", '{"files": 7}', '{"files": {"a": 7}}', '{"files": {"a": {}}}',
+     '{"files": {"a": {"sha256": 7}}}', '{"files": {"a": {"sha256": "x", "of": 7}}}', "\xff", "[" * 100_000],
+)  # fmt: skip
+def test_what_is_no_store_is_an_error(store: str, text: str) -> None:
+    put(store)
+    Path(store).write_bytes(text.encode("latin-1"))
+    with pytest.raises(ConfigError, match="is no store of hookproxy"):
+        read_store(store)
+
+
+@pytest.mark.parametrize("place", ["", ".."])
+def test_a_store_that_others_may_write_is_an_error_that_names_the_fix(store: str, place: str) -> None:
+    put(store, a=Entry("1"))
+    path = os.path.normpath(os.path.join(store, place))
+    os.chmod(path, 0o722)
+    with pytest.raises(ConfigError) as caught:
+        read_store(store)
+    assert caught.value.message.startswith(f"{path}: is writable by others")
+    assert caught.value.hint.endswith(f"chmod go-w {path}")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: only root gives files away")
+def test_a_store_of_somebody_else_is_an_error(store: str) -> None:
+    put(store, a=Entry("1"))
+    os.chown(store, NOBODY, NOBODY)
+    with pytest.raises(ConfigError, match="belongs to somebody else"):
+        read_store(store)
+
+
+def test_a_link_or_a_pipe_is_no_store(store: str, tmp_path: Path) -> None:
+    put(store)
+    os.unlink(store)
+    os.symlink(tmp_path / "elsewhere", store)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_store(store)
+    os.unlink(store)
+    os.mkfifo(store, 0o600)
+    with pytest.raises(ConfigError, match="is no regular file"):
+        read_store(store)
+
+
+def test_a_state_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot be used"):
+        put(str(tmp_path / "file" / "trust.json"))
+
+
+def test_the_store_says_what_it_is(store: str) -> None:
+    put(store)
+    assert json.loads(Path(store).read_text()) == {"v": trust_store.VERSION, "files": {}}

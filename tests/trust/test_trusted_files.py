@@ -1,0 +1,364 @@
+"""What is trusted is used, and nothing else: at start-up, and at each run until the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hookproxy.cli.main import main
+from hookproxy.config.load import Loaded, load
+from hookproxy.model.errors import ConfigError
+from hookproxy.model.hooks import HookSpec
+from hookproxy.trust import trusted_files
+from hookproxy.trust.trusted_files import Trust
+
+REQUIRED = "require_trust = true\n"
+
+
+class Project:
+    """A folder with a guard, and a hookproxy.toml that requires trust."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.guard = self.write("guard.sh", "#!/bin/sh\nexit 0\n", 0o755)
+        self.config = self.write("hookproxy.toml", f'{REQUIRED}[[hooks.PreToolUse]]\ncommand = "./guard.sh"\n')
+
+    def write(self, name: str, text: str, mode: int = 0o644) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(mode)
+        return path
+
+    def load(self, *hooks: str) -> Loaded:
+        return load(str(self.config), hooks, None, os.environ, str(self.folder))
+
+    def refusal(self, *hooks: str) -> ConfigError:
+        with pytest.raises(ConfigError) as caught:
+            self.load(*hooks)
+        return caught.value
+
+    def trust(self, *files: str) -> None:
+        assert main(["trust", *(files or [str(self.config)])]) == 0
+
+    def running(self) -> tuple[Trust, HookSpec]:
+        """All is trusted, and hooks run now."""
+        self.trust()
+        loaded = self.load()
+        assert loaded.trust
+        return loaded.trust, loaded.groups[0].hooks[0]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.chdir(tmp_path)
+    return Project(tmp_path)
+
+
+# --- at start-up ---
+
+
+def test_where_nobody_requires_trust_nothing_is_looked_at(project: Project) -> None:
+    project.config.write_text(project.config.read_text().removeprefix(REQUIRED))
+    assert project.load().trust is None
+
+
+def test_what_nobody_trusted_stops_start_up_and_the_hint_is_what_to_do(project: Project) -> None:
+    error = project.refusal()
+    assert error.message == f"{project.config}: is not trusted yet, and so 1 more"
+    assert error.hint == f"hookproxy trust {project.config} shows what it is, and remembers it"
+    project.trust()
+    assert project.load().trust
+
+
+@pytest.mark.parametrize("name", ["guard.sh", "hookproxy.toml"])
+def test_what_has_changed_stops_start_up_until_it_is_trusted_again(project: Project, name: str) -> None:
+    project.trust()
+    path = project.folder / name
+    path.write_text(path.read_text() + "# softer\n")
+    assert project.refusal().message == f"{path}: has changed since it was trusted"
+    project.trust()
+    project.load()
+
+
+def test_a_hook_file_on_the_command_line_must_be_trusted_by_its_own_name(project: Project) -> None:
+    project.trust()
+    hooks = {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "./more.sh"}]}]}}
+    file = project.write("settings.json", json.dumps(hooks))
+    project.write("more.sh", "", 0o755)
+    error = project.refusal("settings.json")
+    assert error.message == f"{file}: is not trusted yet, and so 1 more"
+    assert error.hint.startswith(f"hookproxy trust claude={file} ")
+    project.trust("claude=settings.json")
+    project.load("settings.json")
+    project.write("more.sh", "exit 0", 0o755)
+    assert project.refusal("settings.json").message == f"{project.folder}/more.sh: has changed since it was trusted"
+
+
+def test_hook_files_that_a_configuration_names_are_trusted_with_it(project: Project) -> None:
+    project.write("settings.json", '{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "x"}]}]}}')
+    project.config.write_text(f'{REQUIRED}[[use]]\nfile = "settings.json"\n')
+    project.trust()
+    project.load()
+    project.write("settings.json", '{"hooks": {}}')  # no hook is left of it, and it is looked at all the same
+    assert "settings.json: has changed" in project.refusal().message
+    project.config.write_text(REQUIRED)
+    error = project.refusal("claude=settings.json")
+    assert error.message.endswith("and so 1 more")
+    assert f"claude={project.folder}/settings.json" in error.hint
+
+
+def test_what_the_users_own_file_requires_no_config_on_the_command_line_lifts(project: Project, home: Path) -> None:
+    own = home / ".config/hookproxy/hookproxy.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text(REQUIRED)
+    project.config.write_text("require_trust = false\n")
+    assert project.refusal().message == f"{project.config}: is not trusted yet"
+    own.write_text("require_trust = ")
+    assert "not TOML" in project.refusal().message
+    own.write_text("require_trust = false\nnonsense = 1")
+    assert project.load().trust is None
+    own.write_text("nonsense")
+    assert project.load().trust is None
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "long"])
+def test_what_is_no_file_is_never_trusted(project: Project, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.guard.unlink()
+    if kind == "folder":
+        project.guard.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(project.guard, 0o755)
+    else:
+        monkeypatch.setattr(trusted_files, "LONGEST", 10)
+        project.guard.write_text("12345678901")
+    with pytest.raises(ConfigError, match=r"guard\.sh: is .*, and cannot be trusted"):
+        trusted_files.read(str(project.guard))
+    assert main(["trust", str(project.config)]) == 2
+
+
+def test_a_prompter_is_covered_and_programs_of_the_system_are_not(project: Project) -> None:
+    project.config.write_text(f'{REQUIRED}on_ask_fallback = {{ command = ["sh", "./ask.sh"] }}\n')
+    ask = project.write("ask.sh", "exit 2")
+    project.trust()
+    project.load()
+    ask.write_text("exit 0")
+    assert project.refusal().message == f"{ask}: has changed since it was trusted"
+
+
+def test_a_function_is_imported_from_the_text_that_was_hashed(project: Project) -> None:
+    project.config.write_text(f'{REQUIRED}[[hooks.PreToolUse]]\ntype = "python"\ncall = "trusted_guard:check"\n')
+    project.write("trusted_guard.py", "def check(d): return None\n")
+    project.trust()
+    watched = project.load().trust
+    assert watched
+    with watched.importing():
+        inside = sys.pycache_prefix, sys.dont_write_bytecode
+    assert inside != (sys.pycache_prefix, sys.dont_write_bytecode)
+    assert inside[1]
+    with pytest.raises(ConfigError, match=r"trusted_guard\.py has changed"), watched.importing():
+        project.write("trusted_guard.py", "def check(d): return {}\n")
+
+
+def test_a_hook_file_that_is_taken_away_from_a_folder_stops_start_up(project: Project) -> None:
+    for name in ("a", "b"):
+        project.write(
+            f"hooks/{name}.json", '{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "x"}]}]}}'
+        )
+    project.config.write_text(f'{REQUIRED}[[use]]\nfile = "hooks"\n')
+    project.trust()
+    project.load()
+    (project.folder / "hooks" / "a.json").unlink()
+    gone = f"{project.folder}/hooks/a.json: was trusted with {project.config}, which leads to it no more"
+    assert project.refusal().message == gone
+    project.trust()
+    project.load()
+
+
+def test_a_script_that_is_gone_stops_start_up_until_that_is_trusted(project: Project) -> None:
+    project.trust()
+    project.guard.unlink()
+    assert project.refusal().message == f"{project.guard}: is gone"
+    project.trust()
+    project.load()
+
+
+# --- while hooks run ---
+
+
+def swap(project: Project) -> None:
+    project.write("other.sh", "#!/bin/sh\necho softer\n", 0o755).replace(project.guard)
+
+
+def write_over(project: Project) -> None:
+    state = project.guard.stat()
+    project.guard.write_text(project.guard.read_text().replace("0", "1"))
+    os.utime(project.guard, ns=(state.st_atime_ns, state.st_mtime_ns))  # same length, same time, same number
+
+
+def link(project: Project) -> None:
+    project.write("other.sh", "#!/bin/sh\nexit 1\n", 0o755)
+    project.guard.unlink()
+    project.guard.symlink_to("other.sh")
+
+
+def pipe(project: Project) -> None:
+    project.guard.unlink()
+    os.mkfifo(project.guard)
+
+
+def configuration(project: Project) -> None:
+    project.config.write_text(project.config.read_text() + "# softer\n")
+
+
+@pytest.mark.parametrize(
+    "change", [swap, write_over, link, pipe, configuration, lambda project: project.guard.unlink()]
+)
+def test_what_changes_while_hooks_run_is_trouble(project: Project, change: Callable[[Project], None]) -> None:
+    watched, spec = project.running()
+    assert watched.mark(spec).trouble == ""
+    change(project)
+    trouble = watched.mark(spec).trouble
+    assert trouble.startswith("is not run, for ")
+
+
+def test_it_runs_again_once_it_is_trusted_again(project: Project) -> None:
+    watched, spec = project.running()
+    swap(project)
+    trouble = watched.mark(spec).trouble
+    changed = f"{project.guard} has changed since it was trusted"
+    assert trouble == f"is not run, for {changed}: hookproxy trust {project.config} shows what it is now"
+    project.trust()
+    mark = watched.mark(spec)
+    assert (mark.trouble, mark.touched) == ("", True)
+    assert not watched.mark(spec).touched
+
+
+def test_the_same_text_written_anew_is_trusted_and_known_to_be_touched(project: Project) -> None:
+    watched, spec = project.running()
+    project.guard.write_bytes(project.guard.read_bytes())
+    assert watched.mark(spec).touched
+
+
+def test_each_hook_of_a_script_that_was_touched_is_told(project: Project) -> None:
+    again = '[[hooks.PostToolUse]]\ncommand = "./guard.sh"\n'
+    project.write("hookproxy.toml", project.config.read_text() + again)
+    project.trust()
+    loaded = project.load()
+    assert loaded.trust
+    before, after = loaded.groups[0].hooks
+    project.guard.write_bytes(project.guard.read_bytes())
+    assert [loaded.trust.mark(spec).touched for spec in (before, after, before, after)] == [True, True, False, False]
+
+
+def test_a_script_that_is_swapped_for_the_moment_of_the_start_and_back_is_found_out(project: Project) -> None:
+    watched, spec = project.running()
+    mark = watched.mark(spec)
+    before = project.guard.stat()
+    kept = project.guard.rename(project.folder / "kept")
+    project.write("guard.sh", "#!/bin/sh\necho softer\n", 0o755)
+    kept.replace(project.guard)
+    os.utime(project.guard, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert project.guard.stat().st_ino == before.st_ino
+    assert watched.trouble_since(mark, spec)
+    again = watched.mark(spec)
+    assert (again.trouble, again.touched) == ("", True)
+
+
+def test_a_script_that_appears_where_there_was_none_is_trouble(project: Project) -> None:
+    project.guard.unlink()
+    watched, spec = project.running()
+    assert watched.mark(spec).trouble == ""
+    project.write("guard.sh", "#!/bin/sh\n", 0o755)
+    assert "guard.sh is not trusted yet" in watched.mark(spec).trouble
+
+
+def test_that_trust_is_required_is_not_lifted_by_taking_it_out_of_a_trusted_file(project: Project) -> None:
+    project.trust()
+    lax = project.config.read_text().replace(REQUIRED, "")
+    for text in (lax, f"require_trust = false\n{lax}", ""):
+        project.write("hookproxy.toml", text)
+        assert "has changed since it was trusted" in project.refusal().message
+    own = Path(os.environ["HOME"]) / ".config" / "hookproxy" / "hookproxy.toml"
+    project.write(str(own), REQUIRED)
+    project.trust(str(own))
+    own.write_text("")
+    project.write("hookproxy.toml", lax)
+    assert "has changed since it was trusted" in project.refusal().message
+    own.unlink()
+    project.trust()
+    assert project.load().trust is None  # a person has seen that
+
+
+def test_a_program_that_appears_earlier_in_path_is_trouble(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{project.folder}/bin:{os.environ['PATH']}")
+    project.guard.write_text("#!/usr/bin/env sh\n")
+    watched, spec = project.running()
+    assert not watched.mark(spec).trouble
+    project.write("bin/sh", "#!/bin/sh\nexit 0\n", 0o755)
+    assert "bin/sh is not trusted yet" in watched.mark(spec).trouble
+
+
+@pytest.mark.parametrize("name", ["json.py", "rules/__init__.py", "helper.py"])
+def test_a_module_that_appears_beside_a_script_and_would_be_imported_is_trouble(project: Project, name: str) -> None:
+    project.write("guards/guard.py", "import rules.deep\nimport json, other\n")
+    project.write("guards/other.py", "from helper import x\n")
+    project.write("hookproxy.toml", project.config.read_text().replace("./guard.sh", "python3 guards/guard.py"))
+    watched, spec = project.running()
+    project.write("guards/mine.py", "")
+    project.write("guards/__pycache__/other.cpython-311.pyc", "")
+    mark = watched.mark(spec)
+    assert (mark.trouble, watched.trouble_since(mark, spec)) == ("", "")
+    project.write(f"guards/{name}", "")
+    assert f"{name} is not trusted yet" in watched.mark(spec).trouble
+    assert f"{name}: is not trusted yet" in project.refusal().message
+    project.trust()
+    assert not watched.mark(spec).trouble
+
+
+def test_a_module_beside_a_script_is_trusted_with_it(project: Project) -> None:
+    rules = project.write("guards/rules.py", "LIST = 1\n")
+    project.write("guards/guard.py", "import rules\n")
+    project.write("hookproxy.toml", project.config.read_text().replace("./guard.sh", "python3 guards/guard.py"))
+    watched, spec = project.running()
+    rules.write_text("LIST = 2\n")
+    assert "rules.py has changed since it was trusted" in watched.mark(spec).trouble
+
+
+def test_the_project_folder_is_where_hooks_find_it(project: Project) -> None:
+    project.write("hookproxy.toml", project.config.read_text().replace("./", "$CLAUDE_PROJECT_DIR/"))
+    watched, spec = project.running()
+    project.write("guard.sh", "#!/bin/sh\necho softer\n", 0o755)
+    assert watched.mark(spec).trouble
+
+
+def test_a_link_to_a_program_of_the_system_takes_no_scripts_place(project: Project) -> None:
+    watched, spec = project.running()
+    project.guard.unlink()
+    project.guard.symlink_to("/bin/true")
+    assert "guard.sh has changed" in watched.mark(spec).trouble
+    assert project.refusal().message == f"{project.guard}: has changed since it was trusted"
+
+
+def test_a_script_behind_a_linked_folder_is_judged_by_what_is_read(project: Project) -> None:
+    project.write("one/guard.sh", "#!/bin/sh\nexit 0\n", 0o755)
+    project.write("two/guard.sh", "#!/bin/sh\nexit 1\n", 0o755)
+    (project.folder / "hooks").symlink_to("one")
+    project.config.write_text(f'{REQUIRED}[[hooks.PreToolUse]]\ncommand = "hooks/guard.sh"\n')
+    watched, spec = project.running()
+    assert watched.mark(spec).trouble == ""
+    (project.folder / "hooks").unlink()
+    (project.folder / "hooks").symlink_to("two")
+    assert "hooks/guard.sh has changed" in watched.mark(spec).trouble
+
+
+def test_another_name_of_a_trusted_script_is_another_file(project: Project) -> None:
+    project.trust()
+    os.link(project.guard, project.folder / "linked.sh")
+    project.config.write_text(project.config.read_text().replace("guard.sh", "linked.sh"))
+    assert project.refusal().message.endswith("and so 1 more")

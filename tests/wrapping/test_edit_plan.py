@@ -1,0 +1,99 @@
+"""Plans: what is wrapped and what is not, and that nothing is written which is not what was meant."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hookproxy.model.errors import ConfigError
+from hookproxy.wrapping import edit_plan
+from tests.wrapping.roundtrip import OPTIONS, argv, launcher, unwrapped
+
+TEXT = json.dumps({
+    "mcpServers": {
+        "git": {"command": "npx", "args": ["git"]},
+        "time": {"command": "uvx"},
+        "far": {"url": "https://x"},
+        "ext": {"source": "extension"},
+    }
+})  # fmt: skip
+
+
+def plan(text: str = TEXT, *names: str) -> edit_plan.Plan:
+    return edit_plan.wrap(edit_plan.read("x.json", text), names, launcher, OPTIONS)
+
+
+def test_all_that_is_started_is_wrapped_and_the_rest_is_told() -> None:
+    found = plan()
+    assert [entry.name for entry in found.changed] == ["git", "time"]
+    assert [edit_plan.why_not(entry).split(":")[0] for entry in found.unchanged] == [
+        "is reached at an address", "has no command",
+    ]  # fmt: skip
+
+
+def test_one_server_alone_is_wrapped_and_unwrapped() -> None:
+    one = plan(TEXT, "time").text
+    assert argv("x.json", one)["mcpServers.git"] == ("npx", "git")
+    both = plan(one).text
+    only = edit_plan.unwrap(edit_plan.read("x.json", both), ["git"]).text
+    assert only == one
+    assert unwrapped("x.json", only) == TEXT
+
+
+def test_a_server_of_that_name_in_every_project_is_meant() -> None:
+    text = json.dumps({
+        "mcpServers": {"a": {"command": "1"}},
+        "projects": {"/p": {"mcpServers": {"a": {"command": "2"}, "b": {"command": "3"}}}},
+    })  # fmt: skip
+    assert [entry.place for entry in plan(text, "a").changed] == ["mcpServers.a", "projects./p.mcpServers.a"]
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("gti", "there is no server 'gti' in it\nhint: did you mean 'git'?"),
+        ("nothing", "there is no server 'nothing' in it\nhint: its servers: ext, far, git, time"),
+        ("far", "x.json:1: mcpServers.far is reached at an address"),
+        ("ext", "x.json:1: mcpServers.ext has no command"),
+    ],
+)
+def test_what_is_asked_for_and_cannot_be_done_is_an_error(name: str, what: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        plan(TEXT, name)
+    assert what in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["{}", '{"mcpServers": []}', '{"other": {"mcpServers": {}}}'])
+def test_a_file_of_another_kind_is_an_error(text: str) -> None:
+    with pytest.raises(ConfigError, match="holds no servers in any way that is known here"):
+        plan(text)
+
+
+def test_a_file_without_servers_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="there are no servers in it"):
+        plan('{"mcpServers": {}}')
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+def test_a_name_that_no_command_line_can_carry_is_an_error(name: str) -> None:
+    with pytest.raises(ConfigError, match="no command line can carry the name"):
+        plan(json.dumps({"mcpServers": {name: {"command": "x"}}}))
+
+
+def test_toml_and_yaml_that_would_take_for_ever_are_not_read() -> None:
+    for name in ("config.toml", "config.yaml"):
+        with pytest.raises(ConfigError, match="longer than"):
+            edit_plan.read(name, "# x\n" * 2**19)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "extensions:\n  a: &a {cmd: npx}\nother: *a\n",  # the other one would change, too
+        "extensions:\n  a:\n    cmd: x, [y\n    args: [z]\n",  # it means something else in a list
+    ],
+)
+def test_a_plan_that_would_change_anything_else_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"config\.yaml:2: is laid out in a way that cannot be edited safely"):
+        edit_plan.wrap(edit_plan.read("config.yaml", text), (), launcher, OPTIONS)
