@@ -21,14 +21,14 @@ from msgspec.structs import replace
 from hookproxy.audit.log import Audit
 from hookproxy.dialects.dialect import Dialect, Effect, Group, HookList
 from hookproxy.dialects.registry import DIALECTS
-from hookproxy.dialects.shared import plaintext
+from hookproxy.dialects.shared import input
 from hookproxy.hooks.evaluate import Hooks
 from hookproxy.model.hooks import Document, Event, HookResult, HookSpec, Occasion, Order, Permission, Session, Verdict
 from hookproxy.model.settings import Settings, ToolNames
 from hookproxy.policy import matchers
 from hookproxy.session.proxy import Proxy
 from hookproxy.transports.epoll_loop import new_loop
-from hookproxy.transports.open_channel import open_channel
+from hookproxy.transports.pipe import open_channel
 
 DIRECT: Final = ("asyncio", {"loop_factory": new_loop})
 PATIENCE: Final = 30.0  # seconds until a test gives up on what should come at once: other tests run beside it
@@ -76,7 +76,7 @@ def _told(spec: HookSpec, occasion: Occasion) -> Document:
         "message": occasion.message,
         "content": json.loads((occasion.inquiry and occasion.inquiry.content) or b"null"),
         "id": occasion.request_id,
-        "text": plaintext.text(occasion.outcome) if occasion.outcome else "",
+        "text": input.text(occasion.outcome) if occasion.outcome else "",
     }
     return Document(json.dumps(told).encode() + b"\n", {})
 

@@ -90,7 +90,7 @@ def startable(user: int) -> str:
 @pytest.fixture(scope="session")
 def nobody() -> int:
     """A user without any rights, who can run hookproxy."""
-    command = [*as_user(NOBODY), sys.executable, "-c", "import hookproxy.config_models"]
+    command = [*as_user(NOBODY), sys.executable, "-c", "import hookproxy.config.models"]
     if subprocess.run(command, cwd="/", capture_output=True, timeout=60).returncode:
         pytest.skip("NOT TESTED: this Python lies where nobody else can start it")
     return NOBODY

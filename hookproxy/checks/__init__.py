@@ -1,1 +1,1 @@
-"""What `hookproxy check` finds before anything runs: hooks that cannot start, never match, or cannot do what they say."""
+"""What `hookproxy check` finds before anything runs: hooks that cannot start, never match or are left out in part."""

@@ -7,9 +7,9 @@ from typing import Final
 
 from ..hooks.select import OF_TOOLS
 from ..model.hooks import Ended, Event, HookResult
-from ..model.settings import OnTrouble, ToolNames
+from ..model.settings import OnTrouble, Settings, ToolNames
 from ..policy import matchers
-from .report import Hook, OnFailure
+from .report import Finding, Hook, OnFailure
 
 LONG: Final = 1000.0
 """Seconds. Agents give up on a call long before: who writes such a number means milliseconds."""
@@ -109,3 +109,22 @@ def never_meant(hook: Hook) -> Iterator[str]:
             yield f"`if` {rule!r} never holds: {_SEES_BARE}"
     elif not name.startswith("mcp__"):
         yield f"`if` {rule!r} never holds: {_SEES_MCP}"
+
+
+def remarks(settings: Settings) -> Iterator[Finding]:
+    """Sentences about aliases; they are about no file, for several may have a say in them."""
+    used = dict.fromkeys(one.preset for one in settings.aliases if one.preset)
+    if used:
+        from ..policy.presets import PRESETS
+
+        for name in used:
+            preset = PRESETS[name]
+            if preset.others:
+                text = f"hooks know these of {preset.server} by their own names alone: {', '.join(preset.others)}"
+                yield Finding("", None, "preset", f"preset {name}: {text}")
+            yield from (Finding("", None, "preset", f"preset {name}: {note}") for note in preset.notes)
+    tools = {one.tool for one in settings.aliases}
+    for one in settings.aliases:
+        if one.name in tools and one.name != one.tool:
+            text = f"hooks know {one.tool} as {one.name}, which is another tool's own name: what is for one is for both"
+            yield Finding("", None, f"tools.{one.tool}", text)

@@ -21,7 +21,7 @@ from ..config.load import Loaded
 from ..dialects.dialect import Dialect, Group
 from ..dialects.registry import DIALECTS
 from ..model.hooks import HookSpec
-from . import commands, effective_settings, tools
+from . import commands, effective_settings
 from .report import Entry, Finding, Hook, Report
 from .startup_notes import Files, concerns, event_of, finding
 
@@ -64,7 +64,7 @@ def inspect(loaded: Loaded, environ: Mapping[str, str]) -> Report:
             [
                 *(note for entry in entries for note in entry.remarks),
                 *_of_files(loaded, _remarks, environ),
-                *tools.remarks(settings),
+                *effective_settings.remarks(settings),
             ]
         ),
         loaded.managed,

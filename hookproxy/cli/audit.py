@@ -22,7 +22,7 @@ from .common import here, parser, show
 if TYPE_CHECKING:
     import argparse
 
-    from ..audit.view.filters import Wanted
+    from ..audit.view.files import Wanted
     from ..audit.view.verify import Checked
 
 _LOOKS: Final = "[--tool GLOB] [--decision D] [--since WHEN] [--session S]"
@@ -56,12 +56,12 @@ def _check_verb(word: str, verbs: Iterable[str]) -> None:
 
 
 def _list(arguments: Sequence[str]) -> int:
-    from ..audit.view import cells, files, table
+    from ..audit.view import files, table
 
     chosen = options().parse_args(list(arguments))
     wanted, path = _wanted(chosen), _path(chosen)
     lines = files.follow(path, _wait) if chosen.follow else files.read_all(path)
-    told, screen, own = _Told(), cells.screen(), _own()
+    told, screen, own = _Told(), table.screen(), _own()
     output = _Output(at_once=chosen.follow)
     for name, line in lines:
         one = told.record(name, line)
@@ -143,8 +143,8 @@ def _spelled(sign: str) -> str:
 
 
 def _stats(arguments: Sequence[str]) -> int:
-    from ..audit.view import cells, charts, files
-    from ..audit.view.totals import Sums
+    from ..audit.view import files, statistics, table
+    from ..audit.view.statistics import Sums
 
     chosen = parts()["stats"].parse_args(list(arguments))
     wanted, told, sums = _wanted(chosen), _Told(), Sums()
@@ -153,7 +153,7 @@ def _stats(arguments: Sequence[str]) -> int:
     if chosen.json:
         show(_document(sums))
     else:
-        show("".join(f"{line}\n" for line in charts.charts(sums, cells.screen())))
+        show("".join(f"{line}\n" for line in statistics.charts(sums, table.screen())))
     return told.status
 
 
@@ -168,7 +168,7 @@ def _document(value: object) -> str:
 
 
 def _verify(arguments: Sequence[str]) -> int:
-    from ..audit.view import cells
+    from ..audit.view import table
     from ..audit.view.verify import verify
 
     chosen = parts()["verify"].parse_args(list(arguments))
@@ -180,7 +180,7 @@ def _verify(arguments: Sequence[str]) -> int:
     if chosen.json:
         show(_document({"files": checked, "head_found": None if not head else not lost}))
     else:
-        screen = cells.screen()
+        screen = table.screen()
         for one in checked:
             show("".join(f"{screen.visible(line)}\n" for line in _verdict(one)))
         if missing := _missing(checked):
@@ -262,12 +262,12 @@ def _add_looks(to: argparse.ArgumentParser) -> None:
 
 
 def _wanted(chosen: argparse.Namespace) -> Wanted:
-    from ..audit.view import filters
+    from ..audit.view import files
 
-    return filters.Wanted(
+    return files.Wanted(
         tool=chosen.tool or "",
-        decision=filters.decision(chosen.decision) if chosen.decision else "",
-        since=filters.since(chosen.since, filters.now()) if chosen.since else None,
+        decision=files.decision(chosen.decision) if chosen.decision else "",
+        since=files.since(chosen.since, files.now()) if chosen.since else None,
         session=chosen.session or "",
     )
 

@@ -42,7 +42,8 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
-from ..checks import as_json, inspect
+from ..checks import inspect
+from ..checks import report as check_report
 from ..checks.report import Entry, Finding, OnFailure, Report
 from ..config.load import Loaded, load
 from ..hooks.evaluate import Hooks, check_errands
@@ -91,7 +92,7 @@ def main(arguments: Sequence[str]) -> int:
         with hooks_at_work():
             run(partial(_find, loaded))
     report = inspect.inspect(loaded, os.environ)
-    show(as_json.text(report) if chosen.json else _text(report, cwd))
+    show(check_report.text(report) if chosen.json else _text(report, cwd))
     return FINDINGS if report.findings else 0
 
 

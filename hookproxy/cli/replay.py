@@ -36,7 +36,7 @@ from msgspec import to_builtins
 from rich.text import Text
 
 from ..audit.records import CallRecord, Entry, read
-from ..audit.view import filters
+from ..audit.view import files
 from ..config.load import Loaded, load
 from ..model.errors import CANNOT, FINDINGS, UserError
 from ..trial.replay import Difference, Judged, Replay, Unread
@@ -62,7 +62,7 @@ _MOST_UNREAD: Final = 1000  # lines named in the document: more say no more
 def main(arguments: Sequence[str]) -> int:
     """Replay, and print what would be decided otherwise; gives the exit status."""
     chosen = options().parse_args(list(arguments))
-    since = filters.since(chosen.since, filters.now()) if chosen.since is not None else None
+    since = files.since(chosen.since, files.now()) if chosen.since is not None else None
     cwd = here()
     loaded = load(chosen.config, chosen.hooks, None, os.environ, cwd)
     for note in loaded.notes:

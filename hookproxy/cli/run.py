@@ -122,7 +122,7 @@ async def _serve(
     from ..model.hooks import Session
     from ..session.lifecycle import Lifetime
     from ..session.proxy import Proxy
-    from ..transports.open_channel import open_channel
+    from ..transports.pipe import open_channel
 
     cwd = here()
     session = Session(

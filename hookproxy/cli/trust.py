@@ -3,7 +3,8 @@
 It never asks: whoever is not sure adds `--dry-run`. Exit status: 0 done; 1 `--dry-run` found something to trust, or
 `--list` something that is not as it was trusted; 2 it could not be done.
 
-The store is a file of the user's: an agent that may write there can trust what it likes. See `hookproxy.trust`.
+The store is a file of the user's: an agent that may write there can trust what it likes. See
+`hookproxy.trust.trusted_files`.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ from ..config.load import load
 from ..dialects.registry import DIALECTS
 from ..model.errors import FINDINGS, UserError
 from ..wrapping import edit_plan, files, known_agents
-from ..wrapping.command_words import PROGRAM, Options
 from ..wrapping.diff import unified
 from ..wrapping.find_servers import Entry, Kind, NoServers
+from ..wrapping.wrap_entry import PROGRAM, Options
 from .common import add_sources, here, parser, show, visible
 
 if TYPE_CHECKING:

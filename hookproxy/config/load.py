@@ -213,7 +213,7 @@ def _says(file: ConfigFile, key: str) -> bool:
 
 
 def _settings(file: ConfigFile, path: str, around: Surroundings) -> Settings:
-    from . import tools
+    from . import validate
 
     folder = os.path.dirname(path)
     return Settings(
@@ -238,8 +238,8 @@ def _settings(file: ConfigFile, path: str, around: Surroundings) -> Settings:
         ask=tuple(file.permissions.ask),
         deny=tuple(file.permissions.deny),
         hide_denied=file.permissions.hide_denied,
-        aliases=tools.aliases(file, path),
-        limits=tools.limits(file, path),
+        aliases=validate.aliases(file, path),
+        limits=validate.limits(file, path),
     )
 
 

@@ -22,7 +22,7 @@ from ..protocol import (
     elicitation_messages,
     elicitations,
     feedback,
-    forwarded_lines,
+    request_edits,
     response_edits,
     tool_results,
 )
@@ -177,7 +177,7 @@ def _is_under_way(case: Case) -> bool:
 async def _forwarded(case: Case, decision: Proceed) -> bytes | None:
     """Have the call made, as often as its hooks say, and its answer commented."""
     call, desk = case.call, case.desk
-    line = forwarded_lines.to_server(call, decision.arguments, case.waiting)
+    line = request_edits.to_server(call, decision.arguments, case.waiting)
     read = _is_read(case, decision)
     if not (read or call.task) and desk.let_pass(call, line):
         return None  # its answer needs nobody
@@ -270,9 +270,9 @@ async def _unfinished(
         return _Delivery(line, next_round=elicitation_messages.next_round(asked_by, result, given))
     for question in reading.questions:
         desk.elicited(question, only_told=bool(asked_by))
-    state = forwarded_lines.servers_state(line)
+    state = request_edits.servers_state(line)
     waiting = Round(call.tool, call.arguments, decision.arguments, decision.feedback, asked=decision.asked, state=state)
-    return _Delivery(forwarded_lines.to_agent(line, desk.seals.seal(waiting)))
+    return _Delivery(request_edits.to_agent(line, desk.seals.seal(waiting)))
 
 
 def _delivered(case: Case, outcome: Outcome, line: bytes, comments: Comments, texts: tuple[str, ...]) -> bytes:

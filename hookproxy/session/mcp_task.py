@@ -17,11 +17,10 @@ from ..audit.log import Record
 from ..jsonrpc import raw_json
 from ..model.errors import what_ended
 from ..model.hooks import Occasion, Outcome
-from ..protocol import feedback, response_edits, task_status, tasks, tool_results
+from ..protocol import feedback, response_edits, tasks, tool_results
 from ..protocol.calls import Call, Phase
 from ..protocol.router import Switchboard
-from ..protocol.task_status import News
-from ..protocol.tasks import Poll, Stage, Task
+from ..protocol.tasks import News, Poll, Stage, Task
 from ..protocol.tool_results import NO_OUTCOME, Reading
 from . import post_hooks
 from .call_context import Desk, Ending
@@ -73,7 +72,7 @@ class Following:
         for task in self._tasks.shed():
             if self._records.pop(task, None):
                 self._desk.say(f"a task of {task.call.tool} is followed no more: there are too many")
-        return task_status.without_immediate_response(line) if any(task.guarded for task in begun) else line
+        return tasks.without_immediate_response(line) if any(task.guarded for task in begun) else line
 
     def close(self, call: Call) -> None:
         """The call is over. Tasks that it has not begun are none that its hooks would hear of: no output passes."""
@@ -161,7 +160,7 @@ class Following:
             return line
         if task.withheld:
             raise raw_json.Unreadable(task.withheld)
-        if task.guarded and task_status.digest(reading) != task.told:
+        if task.guarded and tasks.digest(reading) != task.told:
             raise raw_json.Unreadable("it is not what its hooks were told when the task ended")
         return self._written(task, told, line)
 
@@ -176,7 +175,7 @@ class Following:
         ms = (occasion.outcome or NO_OUTCOME).duration_ms + (perf_counter() - begun) * 1000
         task.stage, task.withheld = Stage.JUDGING, "its hooks did not come to an end"
         try:
-            task.told = task_status.digest(reading)
+            task.told = tasks.digest(reading)
             outcome = replace(reading.outcome, duration_ms=round(ms))
             task.comments = await post_hooks.hear(task.call, self._desk, occasion, outcome, record.statements)
             record.result = _ENDS[end.status][0] if end.said is None else "error" if reading.failed else "ok"
@@ -204,10 +203,10 @@ class Following:
         said = told.said
         if said is None or (said.error is not None and not said.error):
             return line  # there is nothing to withhold in it, and no place for a word
-        answer = task_status.as_answer(line, told.place)
+        answer = tasks.as_answer(line, told.place)
         result = said.error is None
         edited = post_hooks.written(task.call, self._desk, answer, task.comments, task.texts, result=result)
-        return line if edited is answer else task_status.with_answer(line, told.place, edited)
+        return line if edited is answer else tasks.with_answer(line, told.place, edited)
 
 
 def _reading(task: Task, told: News) -> Reading:

@@ -19,7 +19,7 @@ from ..model.decision import Refuse
 from ..model.errors import LIMITS, scarcity, what_ended
 from ..model.hooks import Event, Session, Tool
 from ..model.settings import Delivery, Settings
-from ..protocol import actions, calls, feedback, forwarded_lines
+from ..protocol import actions, calls, feedback, request_edits
 from ..protocol.actions import FromAgent, FromServer
 from ..protocol.calls import Call, Phase
 from ..protocol.elicitations import Elicitations
@@ -215,7 +215,7 @@ class Proxy:
         await self._running[call].told()
         if call.phase is Phase.CANCELLED:
             return Ending.INTERRUPTED
-        return (call.sent_id and forwarded_lines.renamed(call)) or call.answer or Ending.LOST
+        return (call.sent_id and request_edits.renamed(call)) or call.answer or Ending.LOST
 
     def let_pass(self, call: Call, line: bytes) -> bool:
         """As in Desk."""

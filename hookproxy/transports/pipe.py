@@ -6,6 +6,7 @@ what is kept for it is bounded because its counterpart is told to pause.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import select
@@ -15,7 +16,8 @@ from collections.abc import Callable
 
 import anyio
 
-from .channel import DRAINED, EMPTY, FULL, READ_AT_ONCE
+from ..model.errors import UserError
+from .channel import DRAINED, EMPTY, FULL, READ_AT_ONCE, Channel
 from .epoll_loop import DirectLoop
 
 
@@ -238,3 +240,14 @@ class Pipe:
         if self._source >= 0:
             os.close(self._source)
             self._source = -1
+
+
+def open_channel(source: int, sink: int) -> Channel:
+    """A channel that reads `source` and writes `sink`, and owns both from now on. Call it in the event loop.
+
+    Raises UserError where the system has no epoll.
+    """
+    loop = asyncio.get_running_loop()
+    if not isinstance(loop, DirectLoop):
+        raise UserError("this system has no epoll", "hookproxy runs on Linux; elsewhere use a Linux container")
+    return Pipe(private(source, os.O_RDONLY), private(sink, os.O_WRONLY), loop)

@@ -27,7 +27,7 @@ from ..dialects.dialect import Group
 from ..model.errors import ConfigError, look
 from ..model.hooks import HookSpec
 from . import scripts
-from .imports import modules
+from .scripts import modules
 from .sources import Layer, Seen, Stamp, Surroundings, stamp_of, store_path
 from .trust_store import Entry, read_store
 

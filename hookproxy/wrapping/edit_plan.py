@@ -12,13 +12,13 @@ from msgspec import Struct
 
 from ..dialects.shared.hook_file import suggestion
 from ..model.errors import ConfigError
-from . import command_words
+from . import wrap_entry
 from . import wrap_entry as entries
-from .command_words import Options, Wrapping
 from .find_servers import Entry, Kind, servers
 from .json_file import JSON
 from .syntax_tree import Edit, Mapping, Syntax, Tree, edited, plain, shown, where
 from .toml_file import TOML
+from .wrap_entry import Options, Wrapping
 from .yaml_file import YAML
 
 SYNTAXES: Final = (JSON, TOML, YAML)
@@ -66,7 +66,7 @@ def read(path: str, text: str) -> Configuration:
 
 def wrapping(entry: Entry) -> Wrapping | None:
     """How an entry is wrapped, if it is."""
-    return command_words.wrapping(entry.argv)
+    return wrap_entry.wrapping(entry.argv)
 
 
 def wrap(found: Configuration, names: Sequence[str], launcher: Launcher, options: Options) -> Plan:

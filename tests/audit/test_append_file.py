@@ -184,7 +184,7 @@ def test_a_line_that_only_lacks_its_end_is_a_line(file: Path) -> None:
 def test_a_file_that_may_not_grow_is_not_ready_for_a_line(tmp_path: Path) -> None:
     program = """
 import resource, sys
-from hookproxy.ledger import Ledger, Ways
+from hookproxy.audit.append_file import Ledger, Ways
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 try:
     Ledger(sys.argv[1], Ways()).ready()

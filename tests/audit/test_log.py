@@ -354,11 +354,11 @@ def test_each_account_writes_its_own_file(tmp_path: Path) -> None:
 
 AS_OTHER: str = """
 import os, sys
-from hookproxy import chains, ledger
-from hookproxy.audit import Audit, Record
-from hookproxy.settings import Settings
+from hookproxy.audit import append_file, hash_chain
+from hookproxy.audit.log import Audit, Record
+from hookproxy.model.settings import Settings
 path, uid = sys.argv[1], int(sys.argv[2])
-chains.line_hash(b"")
+hash_chain.line_hash(b"")
 os.setgroups([54321])
 os.setgid(uid)
 os.setuid(uid)
@@ -392,7 +392,7 @@ def test_several_accounts_write_one_chained_file() -> None:
 
 
 def test_arguments_too_large_for_readers_stand_as_a_digest(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hookproxy.audit._LONGEST", 20)  # else a test of 144 MiB
+    monkeypatch.setattr("hookproxy.audit.log._LONGEST", 20)  # else a test of 144 MiB
     audit = Audit(Settings(audit_file=str(file), audit_chain=True))
     small, large = record(b'{"a":1}'), record(b'{"a":1}')
     small.final, large.final = b'{"a":2}', b'{"a":"longer by far"}'

@@ -33,7 +33,7 @@ from hookproxy.protocol.responses import Said
 
 TRACE: Final = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT: Final = f"00-{TRACE}-00f067aa0ba902b7-01"
-SERVER: Final = Path(__file__).parent / "docs" / "tiny_server.py"
+SERVER: Final = Path(__file__).parents[1] / "docs" / "tiny_server.py"
 PATIENCE: Final = 30  # seconds until a test gives up on what should come at once
 
 
@@ -346,9 +346,10 @@ def test_a_collector_that_is_not_there_harms_no_call(tmp_path: Path) -> None:
 
 def test_nothing_of_it_is_imported_unless_it_is_configured(tmp_path: Path) -> None:
     look = (
-        "import sys; from hookproxy.audit import Audit; from hookproxy.settings import Settings;"
+        "import sys; from hookproxy.audit.log import Audit; from hookproxy.model.settings import Settings;"
         f"Audit(Settings(audit_file={str(tmp_path / 'a')!r})).trouble();"
-        "print([name for name in sys.modules if 'opentelemetry' in name or name in ('hookproxy.redaction', 'rich')])"
+        "unwanted = ('hookproxy.jsonrpc.redact', 'rich');"
+        "print([name for name in sys.modules if 'opentelemetry' in name or name in unwanted])"
     )
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, encoding="utf-8", timeout=PATIENCE)
     assert done.stdout == "[]\n"

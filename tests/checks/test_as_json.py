@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hookproxy.checks import as_json
+from hookproxy.checks import report
 from hookproxy.checks.report import Report
 from hookproxy.model.settings import OnAsk, Settings
 from hookproxy.trust.sources import Managed
@@ -13,7 +13,7 @@ from hookproxy.trust.sources import Managed
 def test_what_is_managed_is_told_with_its_places() -> None:
     settings = Settings(on_ask=OnAsk.DENY, managed=Settings(deny=("x",)))
     managed = Managed(("/etc/hookproxy/managed.toml",), {"on_ask": "/etc/hookproxy/managed.toml: on_ask"})
-    read = json.loads(as_json.text(Report(settings, (), (), (), managed)))
+    read = json.loads(report.text(Report(settings, (), (), (), managed)))
     assert read["managed"] == {
         "files": ["/etc/hookproxy/managed.toml"],
         "settings": {"on_ask": "/etc/hookproxy/managed.toml: on_ask"},
@@ -21,4 +21,4 @@ def test_what_is_managed_is_told_with_its_places() -> None:
     }
     assert read["settings"]["managed"]["deny"] == ["x"]
     assert read["settings"]["managed"]["managed"] is None
-    assert json.loads(as_json.text(Report(Settings(), (), (), ())))["managed"] is None
+    assert json.loads(report.text(Report(Settings(), (), (), ())))["managed"] is None

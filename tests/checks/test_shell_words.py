@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hookproxy.checks.shell_words import first_command
+from hookproxy.checks.commands import first_command
 
 KNOWN = {"HOME": "/home/a", "DIR": "/p/some where", "PLAIN": "/p"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from hookproxy.checks.tools import remarks
+from hookproxy.checks.effective_settings import remarks
 from hookproxy.model.aliases import Alias
 from hookproxy.model.settings import Settings
 from hookproxy.policy.presets import PRESETS

@@ -16,7 +16,7 @@ from hookproxy.model.errors import UserError
 
 NOISY: Final = """
 import os, subprocess
-from hookproxy.cli.stage import hooks_at_work
+from hookproxy.cli.hook_runtime import hooks_at_work
 print("before")
 with hooks_at_work():
     print("printed")
@@ -55,6 +55,6 @@ def test_what_goes_wrong_is_told_as_it_is() -> None:
 
 
 def test_a_standard_output_that_is_closed_is_no_obstacle(tmp_path: Path) -> None:
-    code = "import sys\nfrom hookproxy.cli.stage import hooks_at_work\nwith hooks_at_work(): pass\nsys.exit(7)"
+    code = "import sys\nfrom hookproxy.cli.hook_runtime import hooks_at_work\nwith hooks_at_work(): pass\nsys.exit(7)"
     ended = subprocess.run(f"exec '{sys.executable}' -c '{code}' >&-", shell=True, capture_output=True, timeout=30)
     assert (ended.returncode, ended.stderr) == (7, b"")

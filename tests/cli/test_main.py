@@ -125,8 +125,18 @@ def test_closed_standard_streams_are_no_defect() -> None:
 @pytest.mark.parametrize(
     ("begun", "imported"),
     [
-        ("hookproxy.cli", []),
-        ("hookproxy.cli.run", ["__future__", "errno", "hookproxy.errors", "hookproxy.process"]),
+        ("hookproxy.cli.main", []),
+        (
+            "hookproxy.cli.run",
+            [
+                "__future__",
+                "errno",
+                "hookproxy.model",
+                "hookproxy.model.errors",
+                "hookproxy.processes",
+                "hookproxy.processes.process",
+            ],
+        ),
     ],
 )
 def test_the_start_imports_nothing_that_a_server_would_wait_for(begun: str, imported: list[str]) -> None:
@@ -134,7 +144,7 @@ def test_the_start_imports_nothing_that_a_server_would_wait_for(begun: str, impo
     command = [sys.executable, "-S", "-c", script]  # -S: what .pth files of other packages import is not ours
     folder = Path(main.__file__).parents[2]
     ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=30, check=True)
-    assert set(ended.stdout.split()) == {"hookproxy", "hookproxy.cli", "hookproxy.cli.base", begun, *imported}
+    assert set(ended.stdout.split()) == {"hookproxy", "hookproxy.cli", "hookproxy.cli.common", begun, *imported}
 
 
 def test_a_verb_gets_its_arguments_and_gives_the_status(verb: Path) -> None:
@@ -144,7 +154,7 @@ def test_a_verb_gets_its_arguments_and_gives_the_status(verb: Path) -> None:
 
 def test_an_error_of_the_user_is_two_lines_and_its_status(verb: Path, capsys: pytest.CaptureFixture[str]) -> None:
     verb.write_text(
-        "from hookproxy.errors import UserError\n"
+        "from hookproxy.model.errors import UserError\n"
         "def main(arguments): raise UserError('no such command: x', 'is it in PATH?', 127)\n"
     )
     assert main.main(["run"]) == 127
@@ -153,7 +163,7 @@ def test_an_error_of_the_user_is_two_lines_and_its_status(verb: Path, capsys: py
 
 def test_an_error_of_the_user_is_found_in_the_groups_of_tasks(verb: Path, capsys: pytest.CaptureFixture[str]) -> None:
     verb.write_text(
-        "from hookproxy.errors import UserError\n"
+        "from hookproxy.model.errors import UserError\n"
         "def main(arguments):\n"
         "    raise ExceptionGroup('tasks', [ExceptionGroup('tasks', [UserError('broken', 'mend it')])])\n"
     )

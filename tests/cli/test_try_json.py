@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hookproxy.cli.try_json import for_programs
-from hookproxy.cli.try_text import Told
+from hookproxy.cli.try_ import Told, for_programs
 from hookproxy.hooks.evaluate import Hearing
 from hookproxy.model.decision import Proceed
 from hookproxy.model.hooks import Ended, HookResult, Statement, Verdict

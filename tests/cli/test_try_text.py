@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hookproxy.cli.try_text import Told, verdict
+from hookproxy.cli.try_ import Told, verdict
 from hookproxy.hooks.evaluate import Hearing
 from hookproxy.model.decision import Comments, Ground, Proceed, Question, Refuse
 from hookproxy.model.hooks import Ended, Event, HookResult, Permission, Statement, Verdict

@@ -457,11 +457,11 @@ def test_a_named_configuration_that_is_not_there_or_a_folder_is_told(cwd: Path) 
 def test_hook_files_alone_need_no_pydantic(cwd: Path) -> None:
     write(cwd / "a.json", settings_json("guard"))
     script = (
-        "import os, sys; old = set(sys.modules); from hookproxy.config import load\n"
+        "import os, sys; old = set(sys.modules); from hookproxy.config.load import load\n"
         "found = load(None, ['claude=a.json'], None, os.environ, os.getcwd())\n"
         "print(len(found.groups), {'pydantic', 'yaml', 'mcp', 'tomllib'} & (set(sys.modules) - old))"
     )
-    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     command = [sys.executable, "-c", script]
     ended = subprocess.run(command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=30, check=True)
     assert ended.stdout == "1 set()\n"

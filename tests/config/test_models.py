@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel
 
-from hookproxy.config.models import ConfigFile, OwnHook, OwnHooks, Permissions, Use, parse
-from hookproxy.config.models_audit import Audit, Otel
+from hookproxy.config.models import Audit, ConfigFile, Otel, OwnHook, OwnHooks, Permissions, Use, parse
 from hookproxy.dialects.own import hook_file
 from hookproxy.dialects.own.hook_file import OWN
 from hookproxy.model.settings import Settings

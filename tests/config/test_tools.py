@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hookproxy.config.models import parse
-from hookproxy.config.tools import aliases, limits
+from hookproxy.config.validate import aliases, limits
 from hookproxy.model.aliases import Alias
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.settings import Limit, Per

@@ -17,7 +17,7 @@ from hookproxy.model.errors import UserError
 from hookproxy.processes import process
 from tests.starts import output_of_hook, read_all, start
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def output_of_server(*argv: str) -> bytes:
@@ -70,7 +70,7 @@ def test_signals_that_python_ignores_are_not_ignored_in_children(output: Callabl
 
 def test_a_server_gets_our_environment_without_what_python_added() -> None:
     code = (
-        "import os; from hookproxy import process; "
+        "import os; from hookproxy.processes import process; "
         "server = process.start_server(['/usr/bin/env']); print(os.read(server.from_server, 100000).decode())"
     )
     names = {line.partition("=")[0] for line in in_python(code).splitlines()}
@@ -81,7 +81,7 @@ def test_a_server_gets_our_environment_without_what_python_added() -> None:
 
 def test_a_server_starts_where_our_own_standard_descriptors_are_closed(tmp_path: Path) -> None:
     code = (
-        "import os; from hookproxy import process; server = process.start_server(['/bin/echo', 'hello']); "
+        "import os; from hookproxy.processes import process; server = process.start_server(['/bin/echo', 'hello']); "
         "open(os.environ['FILE'], 'wb').write(os.read(server.from_server, 100))"
     )
     in_python(code, before="exec <&- >&-;", FILE=str(tmp_path / "printed"))
@@ -90,7 +90,7 @@ def test_a_server_starts_where_our_own_standard_descriptors_are_closed(tmp_path:
 
 def test_exit_statuses_are_kept_where_our_parent_ignores_its_children() -> None:
     code = (
-        "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); from hookproxy import process; "
+        "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); from hookproxy.processes import process; "
         "print(process.reap(process.start_server(['sh', '-c', 'exit 3']).pid))"
     )
     assert in_python(code) == "3\n"
@@ -128,8 +128,8 @@ def test_a_server_whose_interpreter_is_missing_is_an_error_that_says_so(tmp_path
 
 
 def test_starting_the_server_waits_for_no_heavy_import() -> None:
-    code = "import sys; import hookproxy.process; print(*sys.modules)"
-    heavy = {"typing", "asyncio", "anyio", "subprocess", "dataclasses", "threading", "hookproxy.model"}
+    code = "import sys; import hookproxy.processes.process; print(*sys.modules)"
+    heavy = {"typing", "asyncio", "anyio", "subprocess", "dataclasses", "threading", "hookproxy.model.hooks"}
     assert not heavy & set(in_python(code).split())
 
 

@@ -8,13 +8,13 @@ import pytest
 
 from hookproxy.jsonrpc import raw_json
 from hookproxy.model.hooks import Outcome
-from hookproxy.protocol import task_status
-from hookproxy.protocol.task_status import News
+from hookproxy.protocol import tasks
+from hookproxy.protocol.tasks import News
 from hookproxy.protocol.tool_results import Reading
 
 
 def said(text: str, *, whole: bool = False, holder: str = "result") -> News:
-    return task_status.of_task(raw_json.fields(text.encode()), holder, whole=whole)
+    return tasks.of_task(raw_json.fields(text.encode()), holder, whole=whole)
 
 
 def test_a_status_alone_is_no_output() -> None:
@@ -88,13 +88,13 @@ def test_output_on_the_outside_of_a_notification_is_unreadable() -> None:
     ],
 )
 def test_the_handles_in_a_result(text: str, ids: list[str]) -> None:
-    assert list(task_status.handles(raw_json.fields(text.encode()))) == ids
+    assert list(tasks.handles(raw_json.fields(text.encode()))) == ids
 
 
 @pytest.mark.parametrize("text", ['{"Task":{"taskId":"T"}}', '{"taskId":"T","result":{}}', '{"task":{"TaskId":"T"}}'])
 def test_handles_that_readers_take_differently(text: str) -> None:
     with pytest.raises(raw_json.Unreadable):
-        list(task_status.handles(raw_json.fields(text.encode())))
+        list(tasks.handles(raw_json.fields(text.encode())))
 
 
 @pytest.mark.parametrize(
@@ -105,16 +105,16 @@ def test_handles_that_readers_take_differently(text: str) -> None:
     ],
 )
 def test_an_edit_changes_the_output_alone(line: bytes, place: tuple[str, ...]) -> None:
-    answer = task_status.as_answer(line, place)
+    answer = tasks.as_answer(line, place)
     assert json.loads(answer)["result"] == {"content": []}
-    edited = task_status.with_answer(line, place, answer.replace(b"[]", b"[7]"))
+    edited = tasks.with_answer(line, place, answer.replace(b"[]", b"[7]"))
     assert edited == line.replace(b"[]", b"[7]")
-    assert task_status.with_answer(line, place, answer) == line
+    assert tasks.with_answer(line, place, answer) == line
 
 
 def test_a_whole_answer_is_its_own_output() -> None:
-    assert task_status.as_answer(b"line", ()) == b"line"
-    assert task_status.with_answer(b"line", (), b"other") == b"other"
+    assert tasks.as_answer(b"line", ()) == b"line"
+    assert tasks.with_answer(b"line", (), b"other") == b"other"
 
 
 def test_another_output_has_another_digest() -> None:
@@ -126,12 +126,10 @@ def test_another_output_has_another_digest() -> None:
         Reading(True, False, Outcome(content=b"[", structured=b"]", has_result=True)),
         Reading(True, False, Outcome(content=b"[]", error="e", has_result=True)),
     ]
-    assert len({task_status.digest(one) for one in readings}) == len(readings)
-    assert task_status.digest(readings[0]) == task_status.digest(
-        Reading(True, False, Outcome(has_result=True, duration_ms=7))
-    )
+    assert len({tasks.digest(one) for one in readings}) == len(readings)
+    assert tasks.digest(readings[0]) == tasks.digest(Reading(True, False, Outcome(has_result=True, duration_ms=7)))
 
 
 def test_a_handle_without_an_immediate_response_stays_as_it_is() -> None:
     for line in (b'{"id":1,"result":{"task":{}}}\n', b'{"id":1,"result":{"_meta":{"a":1}}}\n'):
-        assert task_status.without_immediate_response(line) == line
+        assert tasks.without_immediate_response(line) == line

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from hookproxy.checks.shell_words import first_command
+from hookproxy.checks.commands import first_command
 
 KNOWN: Final = {"HOME": "/home/some body", "PLAIN": "/x/y", "ODD": "a\\b*", "EMPTY": ""}
 PIECES: Final = (

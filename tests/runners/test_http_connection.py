@@ -19,7 +19,7 @@ import pytest
 
 from hookproxy.model.hooks import Document, Ended, Event, HookSpec
 from hookproxy.runners import http
-from hookproxy.runners.http_connection import Connection, connect
+from hookproxy.runners.http import Connection, connect
 from hookproxy.transports.epoll_loop import new_loop
 
 pytestmark = pytest.mark.anyio

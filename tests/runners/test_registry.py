@@ -16,8 +16,8 @@ pytestmark = pytest.mark.anyio
 
 IMPORTED = """
 import sys
-from hookproxy.model import Event, HookSpec
-from hookproxy.runners import Runners
+from hookproxy.model.hooks import Event, HookSpec
+from hookproxy.runners.registry import Runners
 Runners([HookSpec("claude", "f: k", Event.PRE_TOOL_USE, "x", type=kind, **more) for kind, more in KINDS], print)
 print(*sorted(name for name in sys.modules if name.startswith("hookproxy.runners.") or name == "h11"))
 """

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hookproxy.model.hooks import Event, HookSpec
 from hookproxy.processes.process import SHELL
-from hookproxy.runners.shell import plain_words, ways
+from hookproxy.runners.command import plain_words, ways
 
 SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 

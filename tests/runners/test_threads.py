@@ -7,7 +7,7 @@ import threading
 import anyio
 import pytest
 
-from hookproxy.runners.threads import Threads, TooManyStuck
+from hookproxy.runners.python import Threads, TooManyStuck
 
 pytestmark = pytest.mark.anyio
 

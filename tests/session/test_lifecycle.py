@@ -21,7 +21,7 @@ from hookproxy.processes import process
 from hookproxy.session import lifecycle
 from hookproxy.session.lifecycle import Lifetime
 from hookproxy.session.proxy import Proxy
-from hookproxy.transports.open_channel import open_channel
+from hookproxy.transports.pipe import open_channel
 from tests.rig import DIRECT, PATIENCE, SESSION, End, group, hook
 
 pytestmark = pytest.mark.anyio

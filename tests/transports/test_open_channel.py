@@ -9,8 +9,7 @@ import pytest
 
 from hookproxy.model.errors import UserError
 from hookproxy.transports.epoll_loop import new_loop
-from hookproxy.transports.open_channel import open_channel
-from hookproxy.transports.pipe import Pipe
+from hookproxy.transports.pipe import Pipe, open_channel
 
 
 def test_a_channel_owns_both_descriptors_and_waits_for_neither() -> None:

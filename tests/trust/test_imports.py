@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hookproxy.trust.imports import imported, modules
+from hookproxy.trust.scripts import imported, modules
 
 
 def test_modules_and_packages_of_these_names_are_found(tmp_path: Path) -> None:

@@ -294,7 +294,7 @@ def test_managed_only_runs_no_others_and_is_the_administrators_to_say(etc: Path,
 def as_nobody(user: int, folder: Path) -> str:
     """What this user is told who loads, in a process of its own."""
     script = (
-        "import sys\nfrom hookproxy import config\nconfig.MANAGED = sys.argv[1]\n"
+        "import sys\nfrom hookproxy.config import load as config\nconfig.MANAGED = sys.argv[1]\n"
         "try:\n    print(config.load(None, (), None, {'HOME': '/'}, '/').settings.on_ask)\n"
         "except Exception as error:\n    print(error)\n"
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from hookproxy.wrapping import edit_plan
-from hookproxy.wrapping.command_words import Options
 from hookproxy.wrapping.find_servers import Entry
+from hookproxy.wrapping.wrap_entry import Options
 
 LAUNCHER: Final = ("/opt/hooks/bin/hookproxy",)
 OPTIONS: Final = Options(config="/etc/hooks.toml")

@@ -7,8 +7,8 @@ from typing import Final
 
 import pytest
 
-from hookproxy.wrapping.command_words import Options
-from hookproxy.wrapping.command_words import wrapping as found_in
+from hookproxy.wrapping.wrap_entry import Options
+from hookproxy.wrapping.wrap_entry import wrapping as found_in
 from tests.wrapping.roundtrip import argv, unwrapped, wrapped
 
 COMMAND: Final = ("npx", "-y", "server")

@@ -8,8 +8,7 @@ from typing import Final
 import pytest
 
 from hookproxy.wrapping import edit_plan
-from hookproxy.wrapping.command_words import Options
-from hookproxy.wrapping.wrap_entry import own
+from hookproxy.wrapping.wrap_entry import Options, own
 from tests.wrapping.roundtrip import LAUNCHER, argv, unwrapped, wrapped
 
 COMMAND: Final = ("npx", "-y", "server")

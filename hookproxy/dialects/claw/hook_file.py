@@ -19,8 +19,8 @@ from ...model.hooks import Document, Event, HookSpec, Occasion, Order, Outcome
 from ...model.settings import ToolNames
 from ..dialect import Dialect, HookFile, HookList
 from ..shared import hook_file as shared_hook_file
+from ..shared import input
 from ..shared import input as shared_input
-from ..shared import plaintext
 from ..shared.hook_file import Table
 from ..shared.identity_variables import IDENTITIES
 from . import output as claw_output
@@ -202,7 +202,7 @@ def write(spec: HookSpec, occasion: Occasion) -> Document:
     arguments = occasion.arguments.decode()
     failed = occasion.event is Event.POST_TOOL_USE_FAILURE
     ran = occasion.event is not Event.PRE_TOOL_USE
-    output = plaintext.text(occasion.outcome or Outcome()) if ran else None
+    output = input.text(occasion.outcome or Outcome()) if ran else None
     document = {
         "hook_event_name": spec.event_name,
         "tool_name": occasion.tool_name,

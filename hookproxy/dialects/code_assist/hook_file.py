@@ -15,8 +15,8 @@ from ...model.hooks import Document, Event, HookSpec, Occasion, Order, Outcome
 from ...model.settings import ToolNames
 from ..dialect import Dialect, HookFile, HookList
 from ..shared import hook_file as shared_hook_file
+from ..shared import input
 from ..shared import input as shared_input
-from ..shared import plaintext
 from ..shared.hook_file import Table
 from . import output
 
@@ -142,7 +142,7 @@ def write(spec: HookSpec, occasion: Occasion) -> Document:
         "tool_name": shared_input.utf8(occasion.tool_name) if about_call else None,
         "tool_input": msgspec.Raw(occasion.arguments) if has_input else None,
         "tool_use_id": shared_input.utf8(occasion.tool_use_id) if about_call else None,
-        "tool_output": shared_input.utf8(plaintext.text(occasion.outcome or Outcome())) if called else None,
+        "tool_output": shared_input.utf8(input.text(occasion.outcome or Outcome())) if called else None,
         "user_prompt": None,
         "session_id": shared_input.utf8(session.id),
         "agent_id": None,

@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 
 from ...model.hooks import Document, Event, HookSpec, Occasion, Outcome
+from ..shared import input
 from ..shared import input as shared_input
-from ..shared import plaintext
 
 OBJECT: Final = "toolArgs is an object"
 """The trait of hooks whose file says `tool_args = "object"`."""
@@ -41,9 +41,7 @@ def _camel_case(spec: HookSpec, occasion: Occasion) -> dict[str, object]:
         case Event.PRE_TOOL_USE:
             return members | call
         case Event.POST_TOOL_USE:
-            return (
-                members | call | {"toolResult": {"resultType": "success", "textResultForLlm": plaintext.text(outcome)}}
-            )
+            return members | call | {"toolResult": {"resultType": "success", "textResultForLlm": input.text(outcome)}}
         case Event.POST_TOOL_USE_FAILURE:
             return members | call | {"error": _failure(outcome)}
         case Event.PERMISSION_REQUEST:  # its input is not documented: as for preToolUse, and as Copilot CLI sends it
@@ -73,7 +71,7 @@ def _snake_case(spec: HookSpec, occasion: Occasion) -> dict[str, object]:
         case Event.PRE_TOOL_USE:
             return members | call
         case Event.POST_TOOL_USE:
-            result = {"result_type": "success", "text_result_for_llm": plaintext.text(outcome)}
+            result = {"result_type": "success", "text_result_for_llm": input.text(outcome)}
             return members | call | {"tool_result": result}
         case Event.POST_TOOL_USE_FAILURE:
             return members | call | {"error": _failure(outcome)}
@@ -113,7 +111,7 @@ def _recoverable(occasion: Occasion) -> dict[str, object]:
 
 
 def _failure(outcome: Outcome) -> str:
-    return plaintext.text(outcome) or outcome.error
+    return input.text(outcome) or outcome.error
 
 
 def _milliseconds(occasion: Occasion) -> int:

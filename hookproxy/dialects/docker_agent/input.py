@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from ...model.hooks import Document, Event, HookSpec, Occasion, Order, Outcome
 from ...model.settings import ToolNames
 from ..dialect import Dialect, Effect
+from ..shared import input
 from ..shared import input as shared_input
-from ..shared import plaintext
 from . import hook_file as agent_file
 from . import output as answer
 
@@ -153,7 +153,7 @@ def _members(spec: HookSpec, occasion: Occasion, more: Mapping[str, object] | No
             "tool_input": msgspec.Raw(occasion.arguments),
         }
     if occasion.event in _AFTER:
-        members["tool_response"] = plaintext.text(occasion.outcome or Outcome())
+        members["tool_response"] = input.text(occasion.outcome or Outcome())
     if occasion.event is Event.SESSION_START:
         members["source"] = occasion.occasioned_by
     if occasion.event is Event.SESSION_END:

@@ -7,6 +7,9 @@ from typing import Final
 
 import msgspec
 
+from ...jsonrpc import normalize, raw_json
+from ...model.hooks import Outcome
+
 _ENCODER: Final = msgspec.json.Encoder()
 
 
@@ -21,3 +24,47 @@ def line(document: Mapping[str, object]) -> bytearray:
     _ENCODER.encode_into(document, written)  # not through bytes: a result may be large, and is copied once
     written += b"\n"
     return written
+
+
+def text(outcome: Outcome) -> str:
+    """All that the model could read in a result, as text; the failure in words where there was no result.
+
+    Text blocks as they are, other blocks as their own text or as JSON, a line end between each two; structuredContent
+    as JSON after them, unless a text block says the same.
+    """
+    if not outcome.has_result:
+        return outcome.error
+    parts = blocks(outcome.content)
+    if outcome.structured:
+        structured = _legible(outcome.structured)
+        if not _says(parts, structured):
+            parts.append(structured.decode(errors="replace"))
+    return "\n".join(parts)
+
+
+def blocks(content: bytes) -> list[str]:
+    """Each content block of a JSON array as text."""
+    try:
+        return [_block(bytes(block)) for block in raw_json.items(content)]
+    except raw_json.Unreadable:
+        return [content.decode(errors="replace")]
+
+
+def _block(raw: bytes) -> str:
+    try:
+        said = raw_json.text(bytes(raw_json.fields(raw).get("text", b"")))
+    except (raw_json.Unreadable, raw_json.TwinKeys):
+        said = None
+    return raw.decode(errors="replace") if said is None else said
+
+
+def _legible(raw: bytes) -> bytes:
+    try:
+        return normalize.legible(raw)
+    except (raw_json.Unreadable, raw_json.TwinKeys):
+        return raw
+
+
+def _says(parts: list[str], structured: bytes) -> bool:
+    wanted = b"".join(structured.split())
+    return any(b"".join(part.encode(errors="replace").split()) == wanted for part in parts)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from hookproxy.audit.view.cells import Screen
-from hookproxy.audit.view.charts import charts
-from hookproxy.audit.view.totals import OfHook, OfTool, Sums
+from hookproxy.audit.view.statistics import OfHook, OfTool, Sums, charts
+from hookproxy.audit.view.table import Screen
 
 PLAIN = Screen(80, "utf-8", lambda text, _style: text)
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hookproxy.audit.records import CallRecord, NoRecord, NoteRecord
-from hookproxy.audit.view import filters
-from hookproxy.audit.view.filters import Wanted
+from hookproxy.audit.view import files
+from hookproxy.audit.view.files import Wanted
 from hookproxy.model.errors import UserError
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -50,20 +50,20 @@ def test_what_cannot_be_read_may_be_what_is_looked_for() -> None:
     [("90s", 90), ("90m", 5400), ("2h", 7200), ("7d", 604_800), ("1w", 604_800), ("2026-11-21T11:00:00Z", 3600)],
 )
 def test_a_time_is_given_or_how_long_it_is_ago(text: str, ago: int) -> None:
-    assert filters.since(text, NOW) == NOW - timedelta(seconds=ago)
+    assert files.since(text, NOW) == NOW - timedelta(seconds=ago)
 
 
 def test_a_date_is_this_machines() -> None:
-    assert filters.since("2026-11-01", NOW) == datetime(2026, 11, 1).astimezone()
+    assert files.since("2026-11-01", NOW) == datetime(2026, 11, 1).astimezone()
 
 
 @pytest.mark.parametrize("text", ["yesterday", "7", "h", "-2h", "2 h", "999999w", "2026-13-01", "", "٢h"])
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="is no time"):
-        filters.since(text, NOW)
+        files.since(text, NOW)
 
 
 def test_a_decision_that_no_call_can_have_is_refused() -> None:
-    assert filters.decision("*deny") == "*deny"
+    assert files.decision("*deny") == "*deny"
     with pytest.raises(UserError, match="no call is decided so"):
-        filters.decision("denied")
+        files.decision("denied")

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from hookproxy.audit.records import CallRecord, Entry, HookRun, NoteRecord
 from hookproxy.audit.view import table
-from hookproxy.audit.view.cells import Screen
+from hookproxy.audit.view.table import Screen
 
 PLAIN = Screen(0, "utf-8", lambda text, _style: text)
 NARROW = Screen(80, "utf-8", lambda text, _style: text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hookproxy.audit.records import CallRecord, HookRun, NoRecord, NoteRecord
-from hookproxy.audit.view.totals import OTHERS, OfHook, OfTool, Sums
+from hookproxy.audit.view.statistics import OTHERS, OfHook, OfTool, Sums
 
 
 def test_each_call_counts_for_its_tool_and_each_run_for_its_hook() -> None:

@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from hookproxy.dialects.claude.permission_request import Decision, verdict
+from hookproxy.dialects.claude.output import Decision, verdict
 from hookproxy.model.hooks import Permission
 
 

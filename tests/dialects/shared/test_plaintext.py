@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.dialects.shared.plaintext import blocks, text
+from hookproxy.dialects.shared.input import blocks, text
 from hookproxy.model.hooks import Outcome
 
 ECHO = b'{"type":"text","text":"ECHO"}'

@@ -1,19 +1,91 @@
-"""Sums as charts of block signs, to be read at 80 columns, or at 60, and without colour."""
+"""Calls, refusals, rewrites and the time of hooks, summed up in one pass, in bounded memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from .cells import Screen
-from .totals import OfHook, OfTool, Sums
+import msgspec
+
+from ..records import CallRecord, Entry, HookRun
+from .table import Screen
+
+OTHERS: Final = "(others)"
+"""Where tools or hooks are summed up for which there is no room."""
+
+_MOST: Final = 1000  # names of each kind: agents choose those of tools
+
+
+class OfTool(msgspec.Struct):
+    """The calls of one tool."""
+
+    calls: int = 0
+    refused: int = 0
+    rewritten: int = 0
+    failed: int = 0
+    """Error, lost or cancelled."""
+
+
+class OfHook(msgspec.Struct):
+    """The runs of one hook."""
+
+    runs: int = 0
+    ms: float = 0.0
+    longest: float = 0.0
+    refusals: int = 0
+    rewrites: int = 0
+    troubles: int = 0
+
+
+class Sums(msgspec.Struct):
+    """What all calls come to."""
+
+    all: OfTool = msgspec.field(default_factory=OfTool)
+    tools: dict[str, OfTool] = msgspec.field(default_factory=dict)
+    hooks: dict[str, OfHook] = msgspec.field(default_factory=dict)
+    """By what runs, and at which event."""
+    first: str = ""
+    last: str = ""
+    """Times of the first and the last call, as they stand in the files."""
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Count them in."""
+        for entry in entries:
+            if isinstance(entry, CallRecord):
+                self._add(entry)
+
+    def _add(self, call: CallRecord) -> None:
+        self.first = self.first or call.time
+        self.last = call.time
+        name = _room(f"{call.server}/{call.tool}", self.tools)
+        for sums in (self.all, self.tools.setdefault(name, OfTool())):
+            sums.calls += 1
+            sums.refused += call.result == "refused"
+            sums.rewritten += "arguments" in call.changed
+            sums.failed += call.result in ("error", "lost", "cancelled")
+        for run in call.hooks:
+            self._run(run)
+
+    def _run(self, run: HookRun) -> None:
+        hook = self.hooks.setdefault(_room(f"{run.command} ({run.event})", self.hooks), OfHook())
+        hook.runs += 1
+        hook.ms += run.ms
+        hook.longest = max(hook.longest, run.ms)
+        hook.refusals += run.outcome == "blocking"
+        hook.rewrites += run.verdict == "rewrite"
+        hook.troubles += run.verdict == "trouble"
+
+
+def _room(name: str, known: dict[str, OfTool] | dict[str, OfHook]) -> str:
+    return name if name in known or len(known) < _MOST else OTHERS
+
 
 _WIDE: Final = 80  # columns: on fewer, a tool's name has its own line, as a hook's always has
 _NAME: Final = 30  # columns of a tool's name
 _TIME: Final = 19  # columns: 2026-11-21T16:50:01
 _BAR: Final = 20  # columns of the longest bar
 _LEAST: Final = 20  # columns of a hook's name, however much it did
-_MOST: Final = 20  # tools or hooks that are drawn: the others are few calls each, and counted
+_MOST_ROWS: Final = 20  # tools or hooks that are drawn: the others are few calls each, and counted
 _NUMBERS: Final = ("CALLS", "REFUSED", "REWRITTEN")
 
 
@@ -41,7 +113,7 @@ def _tools(tools: dict[str, OfTool], screen: Screen) -> Iterator[str]:
     yield screen.paint(f"{before}{legend:{_BAR + 2}} {calls:>7} {refused:>8} {rewritten:>9}", "bold")
     ordered = sorted(tools.items(), key=lambda item: -item[1].calls)
     most = ordered[0][1].calls
-    for name, of in ordered[:_MOST]:
+    for name, of in ordered[:_MOST_ROWS]:
         dark = _columns(of.calls - of.refused, most)
         light = _columns(of.refused, most, _BAR - dark)
         bar = _full(screen) * dark + screen.paint(_light(screen) * light, "red")
@@ -58,7 +130,7 @@ def _hooks(hooks: dict[str, OfHook], screen: Screen) -> Iterator[str]:
     yield screen.paint("HOOK, by the time that calls have waited for it", "bold")
     ordered = sorted(hooks.items(), key=lambda item: -item[1].ms)
     most = max(ordered[0][1].ms, 0.001)
-    for name, of in ordered[:_MOST]:
+    for name, of in ordered[:_MOST_ROWS]:
         did = [(of.refusals, "refusal"), (of.rewrites, "rewrite"), (of.troubles, "trouble")]
         told = ", ".join(_count(number, word) for number, word in did if number)
         width = (screen.width or 80) - len(told) - 2
@@ -75,8 +147,8 @@ def _narrow(screen: Screen) -> bool:
 
 
 def _more(number: int, word: str) -> Iterator[str]:
-    if number > _MOST:
-        yield f"and {_count(number - _MOST, word)} more"
+    if number > _MOST_ROWS:
+        yield f"and {_count(number - _MOST_ROWS, word)} more"
 
 
 def _columns(part: float, whole: float, room: int = _BAR) -> int:

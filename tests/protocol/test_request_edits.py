@@ -8,7 +8,7 @@ import pytest
 
 from hookproxy.jsonrpc import raw_json
 from hookproxy.model.decision import Question
-from hookproxy.protocol import calls, forwarded_lines
+from hookproxy.protocol import calls, request_edits
 from hookproxy.protocol.calls import SEALED, Call
 from hookproxy.protocol.request_state import Round, Seals
 
@@ -23,12 +23,12 @@ def call(more: bytes = b"") -> Call:
 
 def test_a_call_that_nobody_changes_is_the_agents_own_bytes() -> None:
     one = call(b',"requestState":"theirs","inputResponses":{"x":{}}')
-    assert forwarded_lines.to_server(one, None) is one.line
+    assert request_edits.to_server(one, None) is one.line
 
 
 def test_only_the_arguments_are_other_where_a_hook_rewrote_them() -> None:
     one = call(b',"x":1')
-    assert forwarded_lines.to_server(one, b'{"a":\n2}') == one.line.replace(b'{"a": 1.0}', b'{"a": 2}')
+    assert request_edits.to_server(one, b'{"a":\n2}') == one.line.replace(b'{"a": 1.0}', b'{"a": 2}')
 
 
 @pytest.mark.parametrize(
@@ -45,27 +45,27 @@ def test_our_seal_and_our_answer_reach_no_server_and_its_own_state_does(
     waiting = Round("write", b"{}", state=state, question=Question("a", "b"))
     seal = Seals().seal(waiting).encode()
     one = call(b',"requestState":"%b","inputResponses":%b' % (seal, inputs))
-    assert forwarded_lines.to_server(one, None, waiting) == call(more).line
-    assert forwarded_lines.to_server(one, None) == call(more).line, "also where the seal was not opened"
+    assert request_edits.to_server(one, None, waiting) == call(more).line
+    assert request_edits.to_server(one, None) == call(more).line, "also where the seal was not opened"
 
 
 def test_what_only_looks_like_a_seal_is_taken_off() -> None:
     one = call(b',"requestState":"%bx.y"' % SEALED.encode())
-    assert forwarded_lines.to_server(one, None) == call().line
+    assert request_edits.to_server(one, None) == call().line
     other = call(b',"requestState":"hookproxy1.x.y","inputResponses":{"hookproxy.ask":{}}')
-    assert forwarded_lines.to_server(other, None) is other.line, "it is another hookproxy's, behind us"
+    assert request_edits.to_server(other, None) is other.line, "it is another hookproxy's, behind us"
 
 
 def test_an_answer_to_a_hookproxy_behind_us_is_forwarded() -> None:
     waiting = Round("write", b"{}", state=b'"S"')
     answered = b',"inputResponses":{"hookproxy.ask":{"action":"accept"}}'
     one = call(b',"requestState":"%b"%b' % (Seals().seal(waiting).encode(), answered))
-    assert forwarded_lines.to_server(one, None, waiting) == call(b',"requestState":"S"' + answered).line
+    assert request_edits.to_server(one, None, waiting) == call(b',"requestState":"S"' + answered).line
 
 
 @pytest.mark.parametrize(("own", "state"), [(b',"requestState":"S"', b'"S"'), (b"", b"")])
 def test_the_servers_state_goes_into_our_seal(own: bytes, state: bytes) -> None:
     line = b'{"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required" %b}}\n' % own
-    assert forwarded_lines.servers_state(line) == state
-    sealed = json.loads(forwarded_lines.to_agent(line, "hookproxy1.x"))
+    assert request_edits.servers_state(line) == state
+    sealed = json.loads(request_edits.to_agent(line, "hookproxy1.x"))
     assert sealed["result"] == {"resultType": "input_required", "requestState": "hookproxy1.x"}
