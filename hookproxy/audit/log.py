@@ -72,7 +72,7 @@ class Audit:
 
     def __init__(self, settings: Settings) -> None:
         self.path = os_user.place(settings.audit_file)
-        self.told = bool(self.path) or settings.otel  # somebody is to know what calls come to
+        self.enabled = bool(self.path) or settings.otel  # somebody is to know what calls come to
         self.required = settings.audit_required
         self._digest = settings.audit_digest
         self._waiting: list[bytes] = []

@@ -28,7 +28,7 @@ _AWAITED: Final = (*_BEFORE, *_AFTER, Event.SESSION_START, Event.SESSION_END)
 """Occasions at which something waits until the hooks have spoken."""
 
 
-def on_failure(hook: Hook) -> OnFailure:
+def failure_effect(hook: Hook) -> OnFailure:
     """What follows when this hook fails, by the same rules as in `policy`."""
     spec = hook.spec
     rule = spec.on_trouble or hook.group.on_trouble or hook.settings.on_trouble

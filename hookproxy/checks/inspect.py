@@ -124,7 +124,7 @@ def _entry(hook: Hook, place: Finding, noted: list[Finding]) -> Entry:
         only_if=spec.only_if,
         command=spec.shell or shlex.join(spec.argv) or spec.runs or spec.label,
         timeout=spec.timeout,
-        on_failure=effective_settings.on_failure(hook),
+        on_failure=effective_settings.failure_effect(hook),
         fires=True,
         awaited=effective_settings.is_awaited(hook),
         findings=(*noted, *(replace(place, text=text) for text in found)),

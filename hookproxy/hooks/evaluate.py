@@ -145,15 +145,15 @@ class Hooks:
         """As `_judged`, of the arguments that are final, by the names that managed hooks know and no user's alias."""
         outer, earlier, proceed = occasion.alias, proceed.question, replace(proceed, question=None)
         try:
-            sent = aliases.sent(outer, occasion.arguments)
+            sent = aliases.for_server(outer, occasion.arguments)
             inner = bench.groups.alias(occasion.tool, sent)
             if inner == outer:
                 return await self._judged(bench, proceed, occasion, listed, heard, earlier)
-            final = replace(occasion, alias=inner, arguments=aliases.told(inner, sent))
+            final = replace(occasion, alias=inner, arguments=aliases.for_hooks(inner, sent))
             judged = await self._judged(bench, proceed, final, listed, heard, earlier)
             if judged.arguments is final.arguments:
                 return Hearing(judged.decision, occasion.arguments)
-            back = aliases.told(outer, aliases.sent(inner, judged.arguments))
+            back = aliases.for_hooks(outer, aliases.for_server(inner, judged.arguments))
         except ValueError as unreadable:  # names that two sides would take for different things
             return Hearing(Refuse("the managed hooks", str(unreadable), ground=Ground.TROUBLE), occasion.arguments)
         rewritten = isinstance(judged.decision, Proceed)
@@ -282,9 +282,9 @@ def _known_to(bench: Permissions, occasion: Occasion) -> Occasion:
         return occasion
     alias = None
     with suppress(ValueError):  # what two sides would take for different things goes by the server's names
-        occasion = replace(occasion, arguments=aliases.sent(occasion.alias, occasion.arguments), alias=None)
+        occasion = replace(occasion, arguments=aliases.for_server(occasion.alias, occasion.arguments), alias=None)
         alias = bench.groups.alias(occasion.tool, occasion.arguments)
-    return replace(occasion, alias=alias, arguments=aliases.told(alias, occasion.arguments))
+    return replace(occasion, alias=alias, arguments=aliases.for_hooks(alias, occasion.arguments))
 
 
 def _both(earlier: Question | None, question: Question | None) -> Question | None:

@@ -97,7 +97,7 @@ def _judged(rules: Rules, groups: Groups, occasion: Occasion) -> Ruling | None:
     """What is ruled on a call; where hooks know it otherwise, its alias is judged by their arguments' names as well."""
     if occasion.alias is None:
         return rules.judge(groups.names(occasion.tool), occasion.arguments)
-    own = rules.judge(groups.own_names(occasion.tool), aliases.sent(occasion.alias, occasion.arguments))
+    own = rules.judge(groups.own_names(occasion.tool), aliases.for_server(occasion.alias, occasion.arguments))
     familiar = rules.judge([occasion.alias.name], occasion.arguments) if occasion.alias.name else None
     ruled = [one for one in (own, familiar) if one is not None]
     return max(ruled, key=lambda one: one.permission, default=None)

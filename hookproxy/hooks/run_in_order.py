@@ -186,7 +186,7 @@ async def _fitting(verdict: Verdict, occasion: Occasion, listed: Tool | None) ->
             arguments = _merged(occasion.arguments, arguments)
         if not normalize.normalise(arguments).startswith(b"{"):
             raise raw_json.Unreadable("they are no object")
-        sent = aliases.sent(occasion.alias, arguments)
+        sent = aliases.for_server(occasion.alias, arguments)
     except ValueError as unreadable:
         trouble = f"rewrote the arguments so that they cannot be read: {unreadable}"
         return replace(verdict, arguments=None, trouble=trouble)

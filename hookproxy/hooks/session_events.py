@@ -110,14 +110,14 @@ class Moments:
         """There is nothing that an answer should carry, and SessionStart hooks are done."""
         return not (self.unsaid or self._words)
 
-    async def words(self, handshake: bool) -> tuple[str, ...]:
+    async def words(self, uses_initialize: bool) -> tuple[str, ...]:
         """Wait until SessionStart hooks are done; gives what waits for the model, to go with a call's result.
 
-        With a `handshake`, what comes before the answer to `initialize` goes into that.
+        With `uses_initialize`, what comes before the answer to `initialize` goes into that.
         """
         if not self._begun.is_set():  # to wait for what has happened would cost a trip around the loop
             await self._begun.wait()
-        if handshake and not self._introduced:
+        if uses_initialize and not self._introduced:
             return ()
         texts, self._words, self.unsaid = self._words, (), False
         return texts
@@ -157,14 +157,14 @@ class Moments:
 
     async def _occur(self, occasion: Occasion, only_told: bool) -> None:
         try:
-            self.heard(await self._around.hooks.at(occasion, only_told))
+            self.keep_feedback(await self._around.hooks.at(occasion, only_told))
         except OSError as problem:  # too few descriptors or processes
             self._around.say(f"{occasion.event} hooks could not be run: {problem.strerror}")
         finally:
             self.aside -= 1
             self._around.tell()
 
-    def heard(self, statements: list[Statement]) -> None:
+    def keep_feedback(self, statements: list[Statement]) -> None:
         """Keep what hooks had for the model, until an answer can carry it."""
         self._words += _words(statements)
 

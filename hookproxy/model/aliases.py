@@ -41,11 +41,11 @@ class Alias(Struct, frozen=True):
                 raise raw_json.Unreadable(f"its arguments {self.arguments[name]!r} and {name!r} are one to its hooks")
         return replace(self, given=given) if given else self
 
-    def told(self, arguments: bytes) -> bytes:
+    def for_hooks(self, arguments: bytes) -> bytes:
         """The server's arguments under the names that hooks know; `arguments` itself where no name differs."""
         return _renamed(arguments, {self.arguments[name]: name for name in self.arguments.keys() - self.given})
 
-    def sent(self, arguments: bytes) -> bytes:
+    def for_server(self, arguments: bytes) -> bytes:
         """A hook's arguments under the server's names; `arguments` itself where no name differs.
 
         Raises Unreadable, TwinKeys for names that the server may take for one that hooks know by another.
@@ -66,14 +66,14 @@ class Alias(Struct, frozen=True):
                 raise raw_json.Unreadable(f"the argument {key!r} may be taken for {meant!r}")
 
 
-def told(alias: Alias | None, arguments: bytes) -> bytes:
-    """As `Alias.told`; without an alias nothing differs."""
-    return arguments if alias is None else alias.told(arguments)
+def for_hooks(alias: Alias | None, arguments: bytes) -> bytes:
+    """As `Alias.for_hooks`; without an alias nothing differs."""
+    return arguments if alias is None else alias.for_hooks(arguments)
 
 
-def sent(alias: Alias | None, arguments: bytes) -> bytes:
-    """As `Alias.sent`; without an alias nothing differs."""
-    return arguments if alias is None else alias.sent(arguments)
+def for_server(alias: Alias | None, arguments: bytes) -> bytes:
+    """As `Alias.for_server`; without an alias nothing differs."""
+    return arguments if alias is None else alias.for_server(arguments)
 
 
 def _renamed(arguments: bytes, names: Mapping[str, str]) -> bytes:

@@ -20,7 +20,7 @@ class Greeting:
     def __init__(self) -> None:
         self.opened = False
         """The session has begun: `initialize`, or the first request of the stateless era but `server/discover`."""
-        self.handshake = False
+        self.uses_initialize = False
         """It began with `initialize`."""
         self.agent = ""
         """Name and version as the agent gave them."""
@@ -37,7 +37,7 @@ class Greeting:
 
     def initialize(self, params: Members) -> None:
         """The params of an `initialize` request."""
-        self.opened = self.handshake = True
+        self.opened = self.uses_initialize = True
         self.agent = calls.introduced(params.get("clientInfo"))
         self._offers_form = offers_form(params.get("capabilities"))
 

@@ -92,7 +92,7 @@ async def _judged(call: Call, desk: Desk, record: Record) -> bytes | None:
 def _as_sent(decision: Decision, alias: Alias) -> Decision:
     """The decision with rewritten arguments under the server's names."""
     if isinstance(decision, Proceed) and decision.arguments is not None:
-        return replace(decision, arguments=alias.sent(decision.arguments))
+        return replace(decision, arguments=alias.for_server(decision.arguments))
     return decision
 
 
@@ -116,7 +116,7 @@ async def _settled(case: Case, proceed: Proceed) -> Decision | bytes:
     decision = decide.unasked(proceed, desk.settings, can_ask or desk.asking.has_prompter(question))
     if question is None or not isinstance(decision, Proceed) or decision.question is None:
         return decision
-    arguments = aliases.sent(case.occasion.alias, case.occasion.arguments)
+    arguments = aliases.for_server(case.occasion.alias, case.occasion.arguments)
     message = approval_messages.text(desk.session.server, call.tool, arguments, question)
     asking = replace(case.occasion, occasioned_by="permission_prompt", message=message)
     for event in (Event.NOTIFICATION, Event.USER_INPUT):
@@ -144,7 +144,7 @@ async def _resumed(case: Case, waiting: Round) -> bytes | None:
     proceed = Proceed(waiting.rewritten, waiting.feedback, waiting.question, waiting.asked)
     decision: Decision = proceed
     if waiting.rewritten is not None:
-        rewritten = aliases.told(case.occasion.alias, normalize.normalise(waiting.rewritten))
+        rewritten = aliases.for_hooks(case.occasion.alias, normalize.normalise(waiting.rewritten))
         case.occasion = replace(case.occasion, arguments=rewritten)
     if waiting.question:
         consent = approval_messages.consent(response_edits.peek(case.call.inputs, approval_messages.MEMBER))
@@ -207,7 +207,7 @@ async def _forwarded(case: Case, decision: Proceed) -> bytes | None:
 def _is_read(case: Case, decision: Proceed) -> bool:
     """Somebody wants to know what the answer says, or has to be told with it. Rounds of a call must be followed."""
     desk, call = case.desk, case.call
-    return bool(decision.feedback or desk.audit.told or call.stateless or desk.hooks.groups.hears_outcome(call.tool))
+    return bool(decision.feedback or desk.audit.enabled or call.stateless or desk.hooks.groups.hears_outcome(call.tool))
 
 
 async def _ended(case: Case, ending: Ending) -> bytes | None:

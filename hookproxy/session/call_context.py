@@ -124,7 +124,7 @@ def occasion_of(call: Call, desk: Desk) -> Occasion:
         tool=call.tool,
         tool_name=groups.first_name(call.tool),
         tool_use_id=(call.meta and _told_id(call)) or f"call_{request_id}",
-        arguments=call.arguments if alias is None else alias.told(call.arguments),
+        arguments=call.arguments if alias is None else alias.for_hooks(call.arguments),
         alias=alias,
         annotations=listed.annotations if listed else b"",
         request_id=request_id,

@@ -170,7 +170,7 @@ class Answering:
         answer: Answer | None = None
         for chosen in self._judges(event):
             statements = await self._around.hooks.asked(chosen, self._occasion(event, inquiry))
-            self._moments.heard(statements)
+            self._moments.keep_feedback(statements)
             said = [await self._fitting(one, inquiry, task) for one in statements]
             answer = elicitation_messages.stricter(
                 answer, elicitation_messages.decide(said, self._settings, chosen.group.on_trouble)

@@ -59,7 +59,7 @@ class Following:
 
     def begin(self, call: Call, record: Record, occasion: Occasion, texts: tuple[str, ...], line: bytes) -> bytes:
         """A judged call is answered with a handle, which is about to go to the agent: gives it as the agent may."""
-        if not (texts or self._desk.audit.told or self._desk.hooks.groups.hears_outcome(call.tool)):
+        if not (texts or self._desk.audit.enabled or self._desk.hooks.groups.hears_outcome(call.tool)):
             self.close(call)  # nobody wants to know what it comes to
             return line
         begun = self._tasks.take(call)

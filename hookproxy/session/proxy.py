@@ -98,7 +98,7 @@ class Proxy:
 
     def _concerns(self, tool: str) -> bool:
         """True if hooks are to see calls of this tool; what SessionStart said may wait for any call at all."""
-        if self.settings.audit_all_calls or (self.moments.unsaid and not self.board.greeting.handshake):
+        if self.settings.audit_all_calls or (self.moments.unsaid and not self.board.greeting.uses_initialize):
             return True
         return self.hooks.concern(tool)
 
@@ -194,7 +194,7 @@ class Proxy:
 
     async def words(self) -> tuple[str, ...]:
         """As in Desk."""
-        return await self.moments.words(self.board.greeting.handshake)
+        return await self.moments.words(self.board.greeting.uses_initialize)
 
     def let_go(self, call: Call) -> None:
         """As in Desk."""

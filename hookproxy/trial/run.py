@@ -226,7 +226,7 @@ class Trials:
         judged = seen.hearing.decision if seen.hearing else None
         if not isinstance(judged, Proceed) or judged.arguments is None:
             return b""
-        return aliases.sent(self.hooks.groups.alias(call.tool, call.arguments), judged.arguments)
+        return aliases.for_server(self.hooks.groups.alias(call.tool, call.arguments), judged.arguments)
 
     async def beside(self, event: Event, attempt: Attempt) -> Trial:
         """Try an occasion of BESIDE: of the call, or of the session. Raises UserError."""

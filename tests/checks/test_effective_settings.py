@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.checks.effective_settings import is_awaited, never_matching, never_meant, odd_timeout, on_failure
+from hookproxy.checks.effective_settings import is_awaited, never_matching, never_meant, odd_timeout, failure_effect
 from hookproxy.checks.report import Hook, OnFailure
 from hookproxy.dialects.dialect import Group
 from hookproxy.dialects.own.hook_file import OWN
@@ -47,9 +47,9 @@ def test_before_a_call_a_failure_blocks_where_the_hook_fails_closed(
     event: Event, fails_closed: bool, wanted: OnFailure
 ) -> None:
     spec = replace(SPEC, event=event, fails_closed=fails_closed)
-    assert on_failure(hook(spec)) is wanted
-    assert on_failure(hook(spec, rule=DENY)) is OnFailure.BLOCK
-    assert on_failure(hook(spec, rule=ALLOW)) is OnFailure.CONTINUE
+    assert failure_effect(hook(spec)) is wanted
+    assert failure_effect(hook(spec, rule=DENY)) is OnFailure.BLOCK
+    assert failure_effect(hook(spec, rule=ALLOW)) is OnFailure.CONTINUE
 
 
 @pytest.mark.parametrize("event", [Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE])
@@ -66,24 +66,24 @@ def test_after_a_call_a_failure_may_withhold_the_result(
     event: Event, fails_closed: bool, withholds: bool, wanted: OnFailure
 ) -> None:
     spec = replace(SPEC, event=event, fails_closed=fails_closed, withholds=withholds)
-    assert on_failure(hook(spec)) is wanted
-    assert on_failure(hook(spec, rule=DENY)) is OnFailure.WITHHOLD
-    assert on_failure(hook(spec, rule=ALLOW)) is OnFailure.CONTINUE
+    assert failure_effect(hook(spec)) is wanted
+    assert failure_effect(hook(spec, rule=DENY)) is OnFailure.WITHHOLD
+    assert failure_effect(hook(spec, rule=ALLOW)) is OnFailure.CONTINUE
 
 
 def test_the_hooks_own_choice_goes_before_its_files_and_that_before_the_configurations() -> None:
     spec, group = replace(SPEC, on_trouble=ALLOW), replace(CLAUDE, on_trouble=DENY)
-    assert on_failure(hook(SPEC, group, ALLOW)) is OnFailure.BLOCK
-    assert on_failure(hook(spec, group, DENY)) is OnFailure.CONTINUE
+    assert failure_effect(hook(SPEC, group, ALLOW)) is OnFailure.BLOCK
+    assert failure_effect(hook(spec, group, DENY)) is OnFailure.CONTINUE
 
 
 @pytest.mark.parametrize("event", [Event.SESSION_START, Event.SESSION_END, Event.PERMISSION_DENIED])
 def test_elsewhere_a_failure_changes_nothing(event: Event) -> None:
-    assert on_failure(hook(replace(SPEC, event=event, fails_closed=True), rule=DENY)) is OnFailure.CONTINUE
+    assert failure_effect(hook(replace(SPEC, event=event, fails_closed=True), rule=DENY)) is OnFailure.CONTINUE
 
 
 def test_where_nobody_waits_a_failure_changes_nothing() -> None:
-    assert on_failure(hook(replace(SPEC, background=True, fails_closed=True), rule=DENY)) is OnFailure.CONTINUE
+    assert failure_effect(hook(replace(SPEC, background=True, fails_closed=True), rule=DENY)) is OnFailure.CONTINUE
 
 
 def test_hooks_in_the_background_and_of_what_has_happened_already_are_not_awaited() -> None:
@@ -111,9 +111,9 @@ def test_what_is_told_is_what_the_policy_does(
         return [Statement(one, HookResult(Ended.EXITED, 1), Verdict(trouble="it crashed"))]
 
     decided = decide.decide(failed(spec), Settings(rule), group_rule)
-    assert isinstance(decided, Refuse) == (on_failure(hook(spec, group, rule)) is OnFailure.BLOCK)
+    assert isinstance(decided, Refuse) == (failure_effect(hook(spec, group, rule)) is OnFailure.BLOCK)
     comments = decide.comments(failed(after), Settings(rule), group_rule)
-    told = on_failure(hook(after, group, rule))
+    told = failure_effect(hook(after, group, rule))
     assert (bool(comments.withheld), bool(comments.noted)) == (told is OnFailure.WITHHOLD, told is OnFailure.TELL)
 
 

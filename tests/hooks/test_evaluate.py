@@ -128,9 +128,9 @@ async def test_a_group_sees_what_the_one_before_it_rewrote_normalised(tmp_path: 
 
 
 async def test_a_denial_in_one_group_ends_the_asking_and_keeps_what_was_said_before(tmp_path: Path) -> None:
-    context = json.dumps({"hookSpecificOutput": {"hookEventName": "PreToolUse", "additionalContext": "Psst."}})
+    printed = json.dumps({"hookSpecificOutput": {"hookEventName": "PreToolUse", "additionalContext": "Psst."}})
     asked = hooks(
-        group(hook(f"echo {shlex.quote(context)}")),
+        group(hook(f"echo {shlex.quote(printed)}")),
         group(hook("echo no >&2; exit 2")),
         group(hook(noting(tmp_path, "x"))),
     )

@@ -80,7 +80,7 @@ BASH = Alias("run", "Bash", {"command": "cmd"})
 
 def aliased(arguments: bytes) -> Occasion:
     alias = BASH.for_call(arguments)
-    return Occasion(Event.PRE_TOOL_USE, SESSION, tool="run", arguments=alias.told(arguments), alias=alias)
+    return Occasion(Event.PRE_TOOL_USE, SESSION, tool="run", arguments=alias.for_hooks(arguments), alias=alias)
 
 
 def of_bash(**rules: Any) -> Permissions:  # noqa: ANN401  # as above
@@ -111,7 +111,7 @@ def test_a_path_rule_is_about_the_familiar_argument() -> None:
     one = Permissions(Groups((), "my files", [edit]), Settings(deny=("Edit(/etc/**)",)))
 
     def ruled(arguments: bytes) -> object:
-        told = Occasion(Event.PRE_TOOL_USE, SESSION, tool="change", arguments=edit.told(arguments), alias=edit)
+        told = Occasion(Event.PRE_TOOL_USE, SESSION, tool="change", arguments=edit.for_hooks(arguments), alias=edit)
         return one.ruled(Proceed(), told)
 
     assert isinstance(ruled(b'{"target":"/etc/passwd","text":"x"}'), Refuse)

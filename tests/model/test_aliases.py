@@ -28,22 +28,22 @@ SWAP = Alias("swap", "", {"a": "b", "b": "a"})
 )
 def test_names_change_and_nothing_else_does(alias: Alias, server: bytes, hooks: bytes | None) -> None:
     held = alias.for_call(server)
-    told = held.told(server)
+    told = held.for_hooks(server)
     assert told == (hooks or server.replace(b'"cmd":"', b'"command":"', 1))
-    assert held.sent(told) == server
+    assert held.for_server(told) == server
 
 
 def test_what_has_no_other_name_is_the_same_object() -> None:
     plain = b'{ "x" : 1 }'
     assert BASH.for_call(plain) is BASH
-    assert BASH.told(plain) is plain
-    assert BASH.sent(plain) is plain
-    assert aliases.told(None, plain) is plain
-    assert aliases.sent(None, plain) is plain
+    assert BASH.for_hooks(plain) is plain
+    assert BASH.for_server(plain) is plain
+    assert aliases.for_hooks(None, plain) is plain
+    assert aliases.for_server(None, plain) is plain
 
 
 def test_a_rewrite_may_be_spelled_over_many_lines() -> None:
-    assert BASH.sent(b'{\n  "x": 1.0,\n  "command": "a\\/b"\n}\n') == b'{"x":1.0,"cmd":"a\\/b"}'
+    assert BASH.for_server(b'{\n  "x": 1.0,\n  "command": "a\\/b"\n}\n') == b'{"x":1.0,"cmd":"a\\/b"}'
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_twins_are_no_choice() -> None:
     with pytest.raises(TwinKeys):
         BASH.for_call(b'{"cmd":1,"cmd":2}')
     with pytest.raises(TwinKeys):
-        BASH.sent(b'{"command":1,"command":2}')
+        BASH.for_server(b'{"command":1,"command":2}')
 
 
 @pytest.mark.parametrize(
@@ -87,15 +87,15 @@ def test_twins_are_no_choice() -> None:
 )
 def test_a_rewrite_that_cannot_be_mapped_is_an_error(arguments: bytes, why: str) -> None:
     with pytest.raises(Unreadable, match=why):
-        BASH.sent(arguments)
+        BASH.for_server(arguments)
 
 
 def test_an_argument_that_the_agent_gives_by_the_hooks_own_name_keeps_it() -> None:
     """A server may take both names, or be another one with such a tool: what was sent so is forwarded so."""
     held = BASH.for_call(b'{"command":"ls","x":1}')
-    assert held.told(b'{"command":"ls","x":1}') == b'{"command":"ls","x":1}'
-    assert held.sent(b'{"command":"ls -l","x":2}') == b'{"command":"ls -l","x":2}'
+    assert held.for_hooks(b'{"command":"ls","x":1}') == b'{"command":"ls","x":1}'
+    assert held.for_server(b'{"command":"ls -l","x":2}') == b'{"command":"ls -l","x":2}'
     with pytest.raises(Unreadable, match="own name"):
-        held.sent(b'{"command":"ls","cmd":"rm"}')
+        held.for_server(b'{"command":"ls","cmd":"rm"}')
     with pytest.raises(Unreadable, match="own name"):
-        held.sent(b'{"cmd":"rm"}')
+        held.for_server(b'{"cmd":"rm"}')

@@ -14,9 +14,9 @@ def members(text: str) -> Members:
 
 def test_initialize_opens_a_session_of_the_handshake_era() -> None:
     greeting = Greeting()
-    assert (greeting.opened, greeting.handshake, greeting.agent) == (False, False, "")
+    assert (greeting.opened, greeting.uses_initialize, greeting.agent) == (False, False, "")
     greeting.initialize(members("{" + INFO + "}"))
-    assert (greeting.opened, greeting.handshake, greeting.agent) == (True, True, "Lean 1.2")
+    assert (greeting.opened, greeting.uses_initialize, greeting.agent) == (True, True, "Lean 1.2")
 
 
 def test_a_request_that_names_its_version_opens_a_stateless_one_and_no_other_does() -> None:
@@ -24,13 +24,13 @@ def test_a_request_that_names_its_version_opens_a_stateless_one_and_no_other_doe
     greeting.request(members("{}"))
     assert not greeting.opened
     greeting.request(members(META))
-    assert (greeting.opened, greeting.handshake, greeting.agent) == (True, False, "L")
+    assert (greeting.opened, greeting.uses_initialize, greeting.agent) == (True, False, "L")
 
 
 def test_a_call_opens_a_session_although_nobody_greeted() -> None:
     greeting = Greeting()
     greeting.call(members("{}"))
-    assert (greeting.opened, greeting.handshake, greeting.agent) == (True, False, "")
+    assert (greeting.opened, greeting.uses_initialize, greeting.agent) == (True, False, "")
 
 
 def test_who_came_first_stays() -> None:
@@ -38,4 +38,4 @@ def test_who_came_first_stays() -> None:
     greeting.initialize(members("{" + INFO + "}"))
     greeting.request(members(META))
     greeting.call(members(META))
-    assert (greeting.handshake, greeting.agent) == (True, "Lean 1.2")
+    assert (greeting.uses_initialize, greeting.agent) == (True, "Lean 1.2")

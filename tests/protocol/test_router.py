@@ -371,7 +371,7 @@ def test_a_session_begins_with_initialize(board: Switchboard) -> None:
     board.from_agent(b'{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{}}}\n')
     assert not board.greeting.opened
     board.from_agent(b'{"id":2,"method":"initialize","params":{"clientInfo":{"name":"Lean","version":"1.2"}}}\n')
-    assert (board.greeting.opened, board.greeting.handshake, board.greeting.agent) == (True, True, "Lean 1.2")
+    assert (board.greeting.opened, board.greeting.uses_initialize, board.greeting.agent) == (True, True, "Lean 1.2")
     assert board.from_server(b'{"id":2,"result":{}}\n') == InitializeAnswered()
 
 
@@ -385,7 +385,7 @@ def test_a_stateless_session_begins_with_the_first_request_that_is_no_discovery(
     board.from_agent((line % (1, "server/discover", name, meta)).encode())
     assert not board.greeting.opened
     board.from_agent((line % (2, method, name, meta)).encode())
-    assert (board.greeting.opened, board.greeting.handshake, board.greeting.agent) == (True, False, "L")
+    assert (board.greeting.opened, board.greeting.uses_initialize, board.greeting.agent) == (True, False, "L")
 
 
 def test_the_table_of_tools_learns_from_what_passes(board: Switchboard) -> None:

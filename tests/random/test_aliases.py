@@ -47,9 +47,9 @@ def test_what_a_hook_says_is_sent_or_an_error_and_hooks_would_read_it_so_again(
 ) -> None:
     alias = Alias("tool", "Tool", names)
     try:
-        sent = alias.sent(said)
+        sent = alias.for_server(said)
     except ValueError:
         assume(False)
     assert alias.for_call(sent) is alias
-    assert alias.told(sent) == normalize.normalise(said)
+    assert alias.for_hooks(sent) == normalize.normalise(said)
     assert len(json.loads(sent)) == len(json.loads(said))
