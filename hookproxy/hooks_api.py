@@ -1,7 +1,9 @@
-"""The name under which Python hooks written for 0.1 import `hookproxy.hooks.api`."""
+"""The former name of `hookproxy.hooks.api`: Python hooks that import it go on working."""
 
 from __future__ import annotations
 
-from .hooks.api import Answer, Occasion, Server, allow, ask, comment, deny, rewrite
+from .hooks.api import Answer, HookInput, Server, allow, ask, comment, deny, rewrite
 
-__all__ = ["Answer", "Occasion", "Server", "allow", "ask", "comment", "deny", "rewrite"]
+Occasion = HookInput
+
+__all__ = ["Answer", "HookInput", "Occasion", "Server", "allow", "ask", "comment", "deny", "rewrite"]

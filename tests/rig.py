@@ -23,7 +23,17 @@ from hookproxy.dialects.dialect import Dialect, Effect, Group, HookList
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.dialects.shared import input
 from hookproxy.hooks.evaluate import Hooks
-from hookproxy.model.hooks import Document, Event, HookResult, HookSpec, Occasion, Order, Permission, Session, Verdict
+from hookproxy.model.hooks import (
+    Document,
+    Event,
+    EventContext,
+    HookResult,
+    HookSpec,
+    Order,
+    Permission,
+    Session,
+    Verdict,
+)
 from hookproxy.model.settings import Settings, ToolNames
 from hookproxy.policy import matchers
 from hookproxy.session.proxy import Proxy
@@ -63,18 +73,18 @@ def _heard(spec: HookSpec, result: HookResult) -> Verdict:
         said[name] = tuple(said[name])
     if "permission" in said:
         said["permission"] = Permission[said["permission"].upper()]
-    trouble = f"exited with status {result.code}" if result.code else ""
-    return replace(Verdict(**said), trouble=trouble) if trouble else Verdict(**said)
+    failure = f"exited with status {result.code}" if result.code else ""
+    return replace(Verdict(**said), failure=failure) if failure else Verdict(**said)
 
 
-def _told(spec: HookSpec, occasion: Occasion) -> Document:
+def _told(spec: HookSpec, occasion: EventContext) -> Document:
     told = {
         "event": occasion.event,
         "tool": occasion.tool_name,
         "arguments": json.loads(occasion.arguments),
-        "by": occasion.occasioned_by,
+        "by": occasion.trigger,
         "message": occasion.message,
-        "content": json.loads((occasion.inquiry and occasion.inquiry.content) or b"null"),
+        "content": json.loads((occasion.elicitation and occasion.elicitation.content) or b"null"),
         "id": occasion.request_id,
         "text": input.text(occasion.outcome) if occasion.outcome else "",
     }

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct, field
 
 from ..jsonrpc import normalize, raw_json
-from ..model.hooks import Ended, Permission, Session, Statement, Verdict
+from ..model.hooks import Ended, HookRun, Permission, Session, Verdict
 from ..model.settings import Settings
 from ..protocol.calls import Call
 from . import os_user
@@ -48,7 +48,7 @@ class Record(Struct):
     """Name and version as the agent gave them."""
     alias: str = ""
     """What hooks call the tool, where that is not its name."""
-    statements: list[Statement] = field(default_factory=list)
+    hook_runs: list[HookRun] = field(default_factory=list)
     final: bytes = b""
     """The rewritten arguments, where a hook rewrote them."""
     decision: str = ""
@@ -85,7 +85,7 @@ class Audit:
             self._redaction = _redaction(settings)
             self._writer = os_user.writer()
 
-    def trouble(self) -> str:
+    def failure(self) -> str:
         """Empty if a line can be written now, as far as can be known; else why not."""
         if not self.path:
             return "no audit file is configured" if self.required else ""
@@ -125,7 +125,7 @@ class Audit:
         else:
             self._waiting.append(line)
             self._size += len(line)
-        return self.trouble()
+        return self.failure()
 
     def _line(self, members: dict[str, object]) -> bytes:
         if self._redaction is not None:
@@ -136,7 +136,7 @@ class Audit:
         """Write what waits, and close the file; a line that cannot be written now is lost."""
         if self.path:
             if self._waiting:
-                self.trouble()
+                self.failure()
             self._ledger.close()
         if self._collector is not None:
             self._collector.close()
@@ -172,7 +172,7 @@ class Audit:
             **({"alias": record.alias} if record.alias else {}),
             "id": msgspec.Raw(record.id),
             **{f"{name}_sha256" if digest else name: _as_kept(raw, digest) for name, raw in given.items()},
-            "hooks": [_hook(one) for one in record.statements],
+            "hooks": [_hook(one) for one in record.hook_runs],
             "changed": changed,
             **({"repeats": record.repeats} if record.repeats else {}),
             "decision": record.decision,
@@ -180,7 +180,7 @@ class Audit:
             "reason": record.reason,
             "result": record.result,
             "ms": round(record.ms, 3),
-            "hook_ms": round(sum(one.result.ms for one in record.statements), 3),
+            "hook_ms": round(sum(one.result.ms for one in record.hook_runs), 3),
             "agent": record.agent,
         }
 
@@ -253,7 +253,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _hook(one: Statement) -> dict[str, object]:
+def _hook(one: HookRun) -> dict[str, object]:
     spec, result, verdict = one.spec, one.result, one.verdict
     return {
         "source": spec.source,
@@ -265,7 +265,7 @@ def _hook(one: Statement) -> dict[str, object]:
         "ms": round(result.ms, 3),
         "outcome": _outcome(one),
         "verdict": _in_a_word(verdict),
-        "reason": verdict.trouble or verdict.reason,
+        "reason": verdict.failure or verdict.reason,
         "feedback": list(verdict.feedback),
         "messages": list(verdict.messages),
         **({"stderr": _told(result.stderr)} if result.ended is Ended.FAILED and result.stderr else {}),
@@ -277,18 +277,18 @@ def _told(stderr: bytes) -> str:
     return stderr[-_STDERR:].decode(errors="replace")
 
 
-def _outcome(one: Statement) -> str:
+def _outcome(one: HookRun) -> str:
     """How the run came out, in the words of code-assist's document: `success`, `blocking` and so on."""
     if one.result.ended in (Ended.TIMED_OUT, Ended.CANCELLED):
         return "cancelled"
     if one.verdict.permission is Permission.DENY or one.verdict.stop:
         return "blocking"
-    return "non_blocking_error" if one.verdict.trouble else "success"
+    return "non_blocking_error" if one.verdict.failure else "success"
 
 
 def _in_a_word(verdict: Verdict) -> str:
     """The most that a hook said: a permission outweighs a rewrite, and that a comment."""
-    if verdict.trouble:
+    if verdict.failure:
         return "trouble"
     if verdict.permission is not None:
         return verdict.permission.name.lower()

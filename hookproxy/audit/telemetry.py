@@ -25,7 +25,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from .. import __version__
 from ..jsonrpc import raw_json
-from ..model.hooks import Statement
+from ..model.hooks import HookRun
 from ..protocol.calls import Call
 
 FLUSH: Final = 0.5
@@ -54,7 +54,7 @@ class Told(Protocol):
     tool: str
     id: bytes
     agent: str
-    statements: list[Statement]
+    hook_runs: list[HookRun]
     decision: str
     result: str
     ms: float
@@ -63,7 +63,7 @@ class Told(Protocol):
 class Collector:
     """Where spans and metrics go: `endpoint`, or where the variables of OpenTelemetry itself say."""
 
-    def __init__(self, endpoint: str, writer: Mapping[str, object], verdict_of: Callable[[Statement], str]) -> None:
+    def __init__(self, endpoint: str, writer: Mapping[str, object], verdict_of: Callable[[HookRun], str]) -> None:
         """`writer` has `user`, `host` and `pid`."""
         resource = Resource.create(
             {
@@ -142,7 +142,7 @@ class Span:
         """The call is over, as `told` says."""
         span, tool = self._span, told.tool[:_LONGEST]
         failed = self._failed(told)
-        for one in told.statements:
+        for one in told.hook_runs:
             self._ran(one)
         span.set_attribute("hookproxy.decision", told.decision)
         span.set_attribute("hookproxy.result", told.result)
@@ -164,7 +164,7 @@ class Span:
 
     def _code(self) -> str:
         """The code of a JSON-RPC error; empty: the answer is none."""
-        said = self._call.said
+        said = self._call.response
         if said is None or said.error is None:
             return ""
         try:
@@ -173,7 +173,7 @@ class Span:
             return _OTHER
         return code.decode() if raw_json.is_integer(code) and len(code) <= len("-2147483648") else _OTHER
 
-    def _ran(self, one: Statement) -> None:
+    def _ran(self, one: HookRun) -> None:
         attributes = {
             "hookproxy.hook": one.spec.label[:_LONGEST],
             "hookproxy.event": str(one.spec.event),

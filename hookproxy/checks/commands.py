@@ -127,7 +127,7 @@ _INTERPRETERS: Final = (
 )
 
 
-class _Around(Struct, frozen=True):
+class _CommandContext(Struct, frozen=True):
     """What is certain about the surroundings of a hook's command."""
 
     cwd: str
@@ -145,35 +145,35 @@ class _Around(Struct, frozen=True):
         return find_program(program, self.path, self.cwd) is None
 
 
-def troubles(hook: Hook) -> Iterator[str]:
+def problems(hook: Hook) -> Iterator[str]:
     """One sentence for each thing that is certain to be wrong when this hook starts."""
     spec, own = hook.spec, dict(hook.spec.env)
     home = {"HOME": hook.environ["HOME"]} if "HOME" in hook.environ else {}
-    around = _Around(spec.cwd, own.get("PATH", hook.environ.get("PATH")), {**home, **own})
+    context = _CommandContext(spec.cwd, own.get("PATH", hook.environ.get("PATH")), {**home, **own})
     if spec.cwd and not os.path.isdir(spec.cwd):
         yield f"the folder that it starts in is not there: {spec.cwd}"
     elif spec.shell:
-        yield from _of_line(spec.shell, around)
+        yield from _of_line(spec.shell, context)
     else:
-        yield from _of_words(list(spec.argv), around, in_shell=False)
+        yield from _of_words(list(spec.argv), context, in_shell=False)
 
 
-def _of_line(line: str, around: _Around) -> Iterator[str]:
-    yield from _of_words(first_command(line, around.known), around, in_shell=True)
+def _of_line(line: str, context: _CommandContext) -> Iterator[str]:
+    yield from _of_words(first_command(line, context.known), context, in_shell=True)
 
 
-def _of_words(words: _Words, around: _Around, *, in_shell: bool) -> Iterator[str]:
+def _of_words(words: _Words, context: _CommandContext, *, in_shell: bool) -> Iterator[str]:
     words = _started(words, in_shell)
     program = words[0] if words else None
     if program is None or _is_shells_own(program, in_shell):
         return
     if "/" in program:
-        yield from _no_program(around.find(program), around)
-    elif around.lacks(program):
+        yield from _no_program(context.find(program), context)
+    elif context.lacks(program):
         yield f"there is no program {program!r} in PATH"
     for interpreter in _INTERPRETERS:
         if interpreter.name.fullmatch(os.path.basename(program)):
-            yield from _interpreted(interpreter, words[1:], around)
+            yield from _interpreted(interpreter, words[1:], context)
 
 
 def _started(words: _Words, in_shell: bool) -> _Words:
@@ -195,7 +195,7 @@ def _is_shells_own(word: str, in_shell: bool) -> bool:
     return "/" not in word and (in_shell or word.startswith("-")) and plain_words(word) is None
 
 
-def _no_program(file: str, around: _Around) -> Iterator[str]:
+def _no_program(file: str, context: _CommandContext) -> Iterator[str]:
     """Why a file cannot be started."""
     if not os.path.exists(file):
         yield f"there is no file {file}"
@@ -204,10 +204,10 @@ def _no_program(file: str, around: _Around) -> Iterator[str]:
     elif not os.access(file, os.X_OK):
         yield f"{file} is not executable: chmod +x makes it so"
     else:
-        yield from _misled(file, around)
+        yield from _misled(file, context)
 
 
-def _misled(file: str, around: _Around) -> Iterator[str]:
+def _misled(file: str, context: _CommandContext) -> Iterator[str]:
     """What is wrong with the interpreter that a script's first line names."""
     if not os.path.isfile(file):  # whoever opens a pipe may wait for ever
         return
@@ -220,30 +220,32 @@ def _misled(file: str, around: _Around) -> Iterator[str]:
         return
     program, *words = os.fsdecode(line[2:]).strip(" \t").split(" ")
     name = os.path.basename(program)
-    if not os.path.exists(around.find(program)):
+    if not os.path.exists(context.find(program)):
         yield f"{file} names an interpreter that is not there: {program!r}"
-    elif name == "env" and len(words) == 1 and around.lacks(words[0]):
+    elif name == "env" and len(words) == 1 and context.lacks(words[0]):
         yield f"{file} names an interpreter that is not in PATH: {words[0]!r}"
     elif _SHELLS.fullmatch(name) and any(map(_LOGIN.fullmatch, words)):
         yield f"{file} starts {_LOGIN_SHELL}"
 
 
-def _interpreted(interpreter: _Interpreter, words: _Words, around: _Around) -> Iterator[str]:
+def _interpreted(interpreter: _Interpreter, words: _Words, context: _CommandContext) -> Iterator[str]:
     """What is wrong with what an interpreter is told."""
     skipped = list(takewhile(lambda word: word is not None and interpreter.before.fullmatch(word), words))
     script, *rest = words[len(skipped) :] or [None]
     if interpreter.name is _SHELLS and any(_LOGIN.fullmatch(word) for word in (*skipped, script) if word):
         yield f"it starts {_LOGIN_SHELL}"  # and what profiles set, nobody knows
     elif script and interpreter.script.fullmatch(script):
-        if not _is_there(script, around):
-            yield f"there is no file {around.find(script)}"
+        if not _is_there(script, context):
+            yield f"there is no file {context.find(script)}"
     elif interpreter.name is _SHELLS and script and _LINE.fullmatch(script) and rest and rest[0]:
-        yield from _of_line(rest[0], around)
+        yield from _of_line(rest[0], context)
 
 
-def _is_there(script: str, around: _Around) -> bool:
+def _is_there(script: str, context: _CommandContext) -> bool:
     """The script, or what an interpreter may take for it: an address, a name without its ending or in PATH."""
-    folders = [""] if "/" in script else ["", *(around.path or os.defpath).split(os.pathsep)]
+    folders = [""] if "/" in script else ["", *(context.path or os.defpath).split(os.pathsep)]
     return "://" in script or any(
-        os.path.exists(around.find(os.path.join(folder, script + suffix))) for folder in folders for suffix in _SUFFIXES
+        os.path.exists(context.find(os.path.join(folder, script + suffix)))
+        for folder in folders
+        for suffix in _SUFFIXES
     )

@@ -7,9 +7,9 @@ from typing import Final
 
 from ..hooks.select import OF_TOOLS
 from ..model.hooks import Ended, Event, HookResult
-from ..model.settings import OnTrouble, Settings, ToolNames
+from ..model.settings import OnFailure, Settings, ToolNames
 from ..policy import matchers
-from .report import Finding, Hook, OnFailure
+from .report import FailureEffect, Finding, Hook
 
 LONG: Final = 1000.0
 """Seconds. Agents give up on a call long before: who writes such a number means milliseconds."""
@@ -23,24 +23,24 @@ _SEES_MCP: Final = 'hooks of this file see mcp__SERVER__TOOL, unless tool_names 
 _FAILED: Final = HookResult(Ended.EXITED, 1)
 _BEFORE: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
 _AFTER: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
-_INQUIRIES: Final = (Event.ELICITATION, Event.ELICITATION_RESULT)
+_ELICITATION_EVENTS: Final = (Event.ELICITATION, Event.ELICITATION_RESULT)
 _AWAITED: Final = (*_BEFORE, *_AFTER, Event.SESSION_START, Event.SESSION_END)
 """Occasions at which something waits until the hooks have spoken."""
 
 
-def failure_effect(hook: Hook) -> OnFailure:
+def failure_effect(hook: Hook) -> FailureEffect:
     """What follows when this hook fails, by the same rules as in `policy`."""
     spec = hook.spec
-    rule = spec.on_trouble or hook.group.on_trouble or hook.settings.on_trouble
-    if spec.background or rule is OnTrouble.ALLOW:
-        return OnFailure.CONTINUE
+    rule = spec.on_failure or hook.group.on_failure or hook.settings.on_failure
+    if spec.background or rule is OnFailure.ALLOW:
+        return FailureEffect.CONTINUE
     if spec.event in _BEFORE or _answers(hook):
-        return OnFailure.BLOCK if rule is OnTrouble.DENY or _fails_closed(hook) else OnFailure.CONTINUE
+        return FailureEffect.BLOCK if rule is OnFailure.DENY or _fails_closed(hook) else FailureEffect.CONTINUE
     if spec.event in _AFTER:
-        if rule is OnTrouble.DENY or spec.withholds:
-            return OnFailure.WITHHOLD
-        return OnFailure.TELL if _fails_closed(hook) else OnFailure.CONTINUE
-    return OnFailure.CONTINUE
+        if rule is OnFailure.DENY or spec.withholds:
+            return FailureEffect.WITHHOLD
+        return FailureEffect.TELL if _fails_closed(hook) else FailureEffect.CONTINUE
+    return FailureEffect.CONTINUE
 
 
 def _fails_closed(hook: Hook) -> bool:
@@ -55,7 +55,7 @@ def is_awaited(hook: Hook) -> bool:
 
 def _answers(hook: Hook) -> bool:
     """It may answer a question of the server, or change the answer."""
-    return hook.spec.event in _INQUIRIES and hook.group.dialect.answers
+    return hook.spec.event in _ELICITATION_EVENTS and hook.group.dialect.answers
 
 
 def odd_timeout(hook: Hook) -> Iterator[str]:

@@ -34,7 +34,7 @@ _TESTS: Final = (
     (effective_settings.never_matching, "never matches"),
     (effective_settings.never_meant, ""),
     (effective_settings.odd_timeout, "timeout"),
-    (commands.troubles, ""),
+    (commands.problems, ""),
 )
 """What is looked for in a hook, and the words by which a note of start-up's says so already."""
 

@@ -17,7 +17,7 @@ from ..trust.sources import Managed
 from ..trust.trusted_files import Covered
 
 
-class OnFailure(StrEnum):
+class FailureEffect(StrEnum):
     """What follows when a hook crashes, hangs, cannot start or answers nonsense. Standard error tells in each case."""
 
     BLOCK = "block"  # the call is refused
@@ -52,7 +52,7 @@ class Entry(Struct, frozen=True):
     only_if: str = ""
     command: str = ""
     timeout: float = 0.0
-    on_failure: OnFailure = OnFailure.CONTINUE
+    on_failure: FailureEffect = FailureEffect.CONTINUE
     fires: bool = False
     """It can be asked behind MCP."""
     awaited: bool = False

@@ -44,9 +44,9 @@ from rich.text import Text
 
 from ..checks import inspect
 from ..checks import report as check_report
-from ..checks.report import Entry, Finding, OnFailure, Report
+from ..checks.report import Entry, FailureEffect, Finding, Report
 from ..config.load import Loaded, load
-from ..hooks.evaluate import Hooks, check_errands
+from ..hooks.evaluate import Hooks, check_mcp_tool_hooks
 from ..model.errors import FINDINGS
 from ..model.hooks import Event
 from ..model.settings import Settings
@@ -62,9 +62,9 @@ USAGE: Final = "hookproxy check [--config FILE] [--hooks [DIALECT=]FILE]... [--j
 _WARNING: Final = Text.assemble("  ", ("warning:", "bold yellow"), " ")
 _NOTE: Final = Text.assemble("  ", ("note:", "cyan"), " ")
 _CONSEQUENCES: Final = {
-    OnFailure.BLOCK: "the call is refused",
-    OnFailure.WITHHOLD: "the result is withheld",
-    OnFailure.TELL: "the result passes, and the model is told that it was not judged",
+    FailureEffect.BLOCK: "the call is refused",
+    FailureEffect.WITHHOLD: "the result is withheld",
+    FailureEffect.TELL: "the result passes, and the model is told that it was not judged",
 }
 _HERE: Final = ("python", "http")
 """The types of hooks that run in our own process: whether they can is known before anything runs."""
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str]) -> int:
     chosen = options().parse_args(list(arguments))
     cwd = here()
     loaded = load(chosen.config, chosen.hooks, None, os.environ, cwd)
-    check_errands(loaded.groups, loaded.settings)
+    check_mcp_tool_hooks(loaded.groups, loaded.settings)
     if any(spec.type in _HERE for group in loaded.groups for spec in group.hooks):
         with hooks_at_work():
             run(partial(_find, loaded))
@@ -230,7 +230,7 @@ def _failure(entry: Entry) -> str:
     """What follows when the hook fails."""
     if not entry.awaited:
         return "nobody waits for it; standard error tells"
-    if entry.on_failure is not OnFailure.CONTINUE:
+    if entry.on_failure is not FailureEffect.CONTINUE:
         return _CONSEQUENCES[entry.on_failure]
     goes_on = _GOES_ON.get(entry.event, "all goes on")
     return f"{goes_on}; standard error tells"

@@ -110,15 +110,15 @@ def _innermost(error: BaseException) -> BaseException:
 
 def _report(error: BaseException) -> int:
     """Say on standard error what went wrong; gives the exit status."""
-    from ..model.errors import LIMITS, OUR_FAULT, UserError, scarcity, what_ended
+    from ..model.errors import LIMITS, OUR_FAULT, UserError, describe_error, resource_shortage
 
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     if isinstance(error, BrokenPipeError):
         discard_output()
         return PIPE_CLOSED
-    if scarcity(error):
-        error = UserError(what_ended(error), LIMITS)
+    if resource_shortage(error):
+        error = UserError(describe_error(error), LIMITS)
     if isinstance(error, UserError):
         _say(f"{error}\n")
         return error.status

@@ -166,7 +166,7 @@ class _ForPeople:
         parts = [
             f"{count(tally.replayed, 'call')} replayed",
             f"{tally.differing or 'none'} would be decided otherwise",
-            f"{tally.troubled} met a hook that failed" if tally.troubled else "",
+            f"{tally.failed_hooks} met a hook that failed" if tally.failed_hooks else "",
             f"{tally.digests} recorded with a digest of the arguments alone" if tally.digests else "",
             f"{tally.undecided} recorded as never decided" if tally.undecided else "",
             f"{tally.limited} recorded as refused by a limit" if tally.limited else "",

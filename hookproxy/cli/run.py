@@ -120,7 +120,7 @@ async def _serve(
     from ..audit.log import Audit
     from ..hooks.evaluate import Hooks
     from ..model.hooks import Session
-    from ..session.lifecycle import Lifetime
+    from ..session.lifecycle import Lifecycle
     from ..session.proxy import Proxy
     from ..transports.pipe import open_channel
 
@@ -137,7 +137,7 @@ async def _serve(
     for note in hooks.groups.out_of_reach(name):
         say(note)
     proxy = Proxy(agent_channel, server_channel, hooks, loaded.settings, session, Audit(loaded.settings), say)
-    return await Lifetime(proxy, server).live()
+    return await Lifecycle(proxy, server).live()
 
 
 def _parse(arguments: "Sequence[str]") -> "argparse.Namespace":

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from ..config.load import users_layer
 from ..model.errors import FINDINGS, UserError, printable
 from ..trust import trusted_files
-from ..trust.sources import Seen, Surroundings, store_path
+from ..trust.sources import FileContext, Seen, store_path
 from ..trust.trust_store import LONGEST_TEXT, Entry, changing, read_store
 from ..trust.trusted_files import Covered
 from .common import here, parser, show
@@ -36,8 +36,8 @@ _INDENT: Final = "    "  # of what stands in a file
 def main(arguments: Sequence[str]) -> int:
     """Do what the options say; gives the exit status."""
     chosen = options().parse_args(list(arguments))
-    around = Surroundings(os.environ, here())
-    store = store_path(around.environ, around.home)
+    file_context = FileContext(os.environ, here())
+    store = store_path(file_context.environ, file_context.home)
     if chosen.list and chosen.files:
         raise UserError("--list takes no file", f"hookproxy trust --dry-run {' '.join(chosen.files)}")
     if chosen.list:
@@ -45,17 +45,17 @@ def main(arguments: Sequence[str]) -> int:
     if not chosen.files:
         raise UserError("no file is named", f"usage: {USAGE}")
     if chosen.forget:
-        return _forget(store, chosen.files, around)
-    found = _covered(chosen.files, around)
+        return _forget(store, chosen.files, file_context)
+    found = _covered(chosen.files, file_context)
     if chosen.dry_run:
-        return FINDINGS if _show(found, read_store(store), around, remembered=False)[1] else 0
+        return FINDINGS if _show(found, read_store(store), file_context, remembered=False)[1] else 0
     with changing(store) as entries:
-        seen, _ = _show(found, entries, around, remembered=True)
-        _remember(entries, found, seen, around)
+        seen, _ = _show(found, entries, file_context, remembered=True)
+        _remember(entries, found, seen, file_context)
     return 0
 
 
-def _remember(entries: dict[str, Entry], found: Covered, seen: Mapping[str, Seen], around: Surroundings) -> None:
+def _remember(entries: dict[str, Entry], found: Covered, seen: Mapping[str, Seen], file_context: FileContext) -> None:
     """Put what was shown into the store; what these files lead to no more goes out of it."""
     names = set(found.files.values())
     for path, entry in list(entries.items()):
@@ -70,7 +70,7 @@ def _remember(entries: dict[str, Entry], found: Covered, seen: Mapping[str, Seen
         if path in seen:
             before = entries[path].of if path in entries else ()
             of = tuple(dict.fromkeys((*before, name)))
-            entries[path] = Entry(trusted_files.digest(seen[path]), _text(seen[path]), of, path in around.seen)
+            entries[path] = Entry(trusted_files.digest(seen[path]), _text(seen[path]), of, path in file_context.seen)
 
 
 def options() -> argparse.ArgumentParser:
@@ -89,15 +89,19 @@ def options() -> argparse.ArgumentParser:
     return taken
 
 
-def _covered(files: Sequence[str], around: Surroundings) -> Covered:
+def _covered(files: Sequence[str], file_context: FileContext) -> Covered:
     """What these files come to. A name that ends in .toml is a file of ours, unless a dialect stands before it."""
     whole = Covered()
     for item in files:
         ours = item.endswith(".toml") and "=" not in os.path.basename(item)
         layer = users_layer(
-            around.find(item, around.cwd) if ours else "", () if ours else (item,), None, around, "hookproxy trust"
+            file_context.find(item, file_context.cwd) if ours else "",
+            () if ours else (item,),
+            None,
+            file_context,
+            "hookproxy trust",
         )
-        one = trusted_files.covered(layer, layer.groups, around)
+        one = trusted_files.covered(layer, layer.groups, file_context)
         for path, name in one.files.items():
             whole.files.setdefault(path, name)
         whole.unknown += [text for text in one.unknown if text not in whole.unknown]
@@ -105,13 +109,13 @@ def _covered(files: Sequence[str], around: Surroundings) -> Covered:
 
 
 def _show(
-    found: Covered, entries: Mapping[str, Entry], around: Surroundings, *, remembered: bool
+    found: Covered, entries: Mapping[str, Entry], file_context: FileContext, *, remembered: bool
 ) -> tuple[dict[str, Seen], int]:
     """Print each file with what is new in it; gives the files as they were read, and how many are not trusted."""
     read: dict[str, Seen] = {}
     news = 0
     for path in found.files:
-        seen = around.seen.get(path) or trusted_files.read(path)
+        seen = file_context.seen.get(path) or trusted_files.read(path)
         if seen is None:
             show(f"missing    {visible(path)}\n")
             continue
@@ -168,8 +172,8 @@ def _list(store: str) -> int:
     return FINDINGS if found else 0
 
 
-def _forget(store: str, files: Sequence[str], around: Surroundings) -> int:
-    wanted = {around.find(item, around.cwd): item for item in files}
+def _forget(store: str, files: Sequence[str], file_context: FileContext) -> int:
+    wanted = {file_context.find(item, file_context.cwd): item for item in files}
     with changing(store) as entries:
         for path, item in wanted.items():
             names = {name for name in (path, item, *_names(entries, path)) if name}

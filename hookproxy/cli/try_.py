@@ -27,7 +27,7 @@ from ..model.aliases import Alias
 from ..model.decision import Proceed
 from ..model.errors import CANNOT, FINDINGS, UserError, look
 from ..model.hooks import Ended, Event, HookResult, HookSpec, Session, Verdict
-from ..model.settings import OnAsk, OnTrouble, Settings
+from ..model.settings import OnAsk, OnFailure, Settings
 from ..trial.observe import Run
 from ..trial.run import BESIDE, OF_NO_TOOL, Attempt, Trial, Trials, plan
 from ..trial.why_not import Absent, absent
@@ -165,8 +165,8 @@ def _result(page: Console, result: HookResult) -> None:
 
 def verdict(said: Verdict) -> Iterator[str]:
     """What a hook said, a line for each thing."""
-    if said.trouble:
-        yield f"trouble: it {said.trouble}"
+    if said.failure:
+        yield f"trouble: it {said.failure}"
     if said.permission is not None:
         yield said.permission.name.lower() + (f": {said.reason}" if said.reason else "")
     elif said.reason:
@@ -181,7 +181,7 @@ def verdict(said: Verdict) -> Iterator[str]:
 
 
 def _style(said: Verdict) -> str:
-    return "yellow" if said.trouble else ""
+    return "yellow" if said.failure else ""
 
 
 def _changes(page: Console, told: Told) -> None:
@@ -230,7 +230,7 @@ def _cannot_ask(settings: Settings) -> str:
         return settings.on_ask
     if settings.prompter:
         return f"where the agent cannot ask, {settings.prompter[0]} would"
-    allowed = settings.on_ask_fallback is OnTrouble.ALLOW
+    allowed = settings.on_ask_fallback is OnFailure.ALLOW
     return f"where the agent cannot ask, the call would be {'allowed' if allowed else 'refused'}"
 
 
@@ -241,7 +241,7 @@ def _told(trial: Trial) -> Iterator[tuple[str, str]]:
         yield "model", "\n".join(input.blocks(bytes(raw_json.fields(trial.answer).get("content", b"[]"))))
     elif comments is not None:
         for one in comments.withheld:
-            yield "withheld", f"the {one.spec.event} hook {one.spec.label} {one.verdict.trouble}"
+            yield "withheld", f"the {one.spec.event} hook {one.spec.label} {one.verdict.failure}"
         if comments.hidden_by:
             yield "hidden", f"by {comments.hidden_by}"
         if comments.failed:
@@ -332,7 +332,7 @@ def _ran(run: Run) -> dict[str, object]:
             "hides": said.hides,
             "retry": said.retry,
             "allows": said.allows,
-            "trouble": said.trouble,
+            "trouble": said.failure,
         }
     return members
 

@@ -15,6 +15,9 @@ from ..model.errors import ConfigError
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
+FORMER_KEYS: Final = {"on_trouble": "on_failure"}
+"""Keys that were named otherwise before, and are read under both names."""
+
 _HEADER: Final = re.compile(r"\s*(\[\[?)([^\[\]]+)\]")
 _KEY: Final = re.compile(r"\s*([\w\-.\"' \t]+?)\s*=")
 
@@ -107,6 +110,7 @@ def _lines(text: str) -> dict[tuple[str | int, ...], int]:
             at = (*here, *_parts(key[1]))
         else:
             continue
+        at = tuple(FORMER_KEYS.get(part, part) if isinstance(part, str) else part for part in at)
         for depth in range(1, len(at) + 1):
             found.setdefault(at[:depth], number)
     return found

@@ -16,8 +16,8 @@ from ..dialects.registry import DIALECTS
 from ..dialects.shared.handler_types import warmed
 from ..dialects.shared.hook_file import read_document, suggestion
 from ..model.errors import ConfigError, UserError
-from ..model.settings import OnTrouble, ToolNames
-from ..trust.sources import Surroundings
+from ..model.settings import OnFailure, ToolNames
+from ..trust.sources import FileContext
 
 _PATTERN: Final = frozenset("*?[")  # what makes a path a glob pattern, unless a file is named so
 
@@ -34,7 +34,7 @@ class Use(Struct, frozen=True):
     dialect: Dialect | None
     """None: seen from the file's shape."""
     tool_names: ToolNames | None = None
-    on_trouble: OnTrouble | None = None
+    on_failure: OnFailure | None = None
     options: Mapping[str, object] = field(default_factory=dict)
     """The keys that only some dialects have."""
     warmth: Mapping[str, object] = field(default_factory=dict)
@@ -63,31 +63,31 @@ def dialect_named(name: str, place: str) -> Dialect:
     raise ConfigError(place, f"there is no dialect {name!r}", hint)
 
 
-def read_use(use: Use, around: Surroundings) -> Iterator[Read]:
+def read_use(use: Use, file_context: FileContext) -> Iterator[Read]:
     """The hooks of each file that is meant. Raises ConfigError."""
-    for path in _files(use, around):
-        text = around.text(path, use.place)
+    for path in _files(use, file_context):
+        text = file_context.text(path, use.place)
         dialect = use.dialect or _recognised(path, text)
         for option in use.options:
             if option not in dialect.options:
                 raise ConfigError(
                     f"{use.place}.{option}", f"is for {_takers(option)} only, not for {dialect.name}", "leave it out"
                 )
-        project = _project_dir(path, dialect, around)
-        found = dialect.read_hooks(HookFile(path, text, project, use.options, around.environ))
+        project = _project_dir(path, dialect, file_context)
+        found = dialect.read_hooks(HookFile(path, text, project, use.options, file_context.environ))
         nothing = () if found.hooks else (f"{path}: no hook in it can fire here",)
         tool_names = use.tool_names or dialect.tool_names
         hooks = warmed(dialect, found.hooks, use.place, use.warmth)
-        yield Group(dialect, path, hooks, tool_names, use.on_trouble), (*found.notes, *nothing)
+        yield Group(dialect, path, hooks, tool_names, use.on_failure), (*found.notes, *nothing)
 
 
 def _takers(option: str) -> str:
     return ", ".join(name for name, dialect in DIALECTS.items() if option in dialect.options)
 
 
-def _files(use: Use, around: Surroundings) -> list[str]:
+def _files(use: Use, file_context: FileContext) -> list[str]:
     """The hook files that are asked for, at least one; those of a folder or pattern by name."""
-    path = around.find(use.file, use.folder)
+    path = file_context.find(use.file, use.folder)
     if os.path.isdir(path):
         endings = use.dialect.suffixes if use.dialect else (".json",)
         found = sorted(name for name in os.listdir(path) if name.endswith(endings) and not name.startswith("."))
@@ -98,7 +98,7 @@ def _files(use: Use, around: Surroundings) -> list[str]:
         return [os.path.join(path, name) for name in found]
     if _PATTERN.isdisjoint(use.file) or os.path.lexists(path):
         return [path]
-    pattern, root = around.expand(use.file), use.folder
+    pattern, root = file_context.expand(use.file), use.folder
     from glob import glob
 
     matches = sorted(glob(pattern, root_dir=root, recursive=True))
@@ -122,15 +122,15 @@ def _recognised(path: str, text: str) -> Dialect:
     raise ConfigError(path, f"may be a hook file of {names}: its shape fits both", hint)
 
 
-def _project_dir(path: str, dialect: Dialect, around: Surroundings) -> str:
+def _project_dir(path: str, dialect: Dialect, file_context: FileContext) -> str:
     """What relative commands of a hook file start from: the project it belongs to."""
-    given = around.environ.get("CLAUDE_PROJECT_DIR")
+    given = file_context.environ.get("CLAUDE_PROJECT_DIR")
     if given and "CLAUDE_PROJECT_DIR" in dialect.variables:
-        return os.path.join(around.cwd, given)
+        return os.path.join(file_context.cwd, given)
     folder = os.path.dirname(path)
     for inner in dialect.folders:
-        if around.home and os.path.realpath(folder) == os.path.realpath(os.path.join(around.home, inner)):
-            return around.cwd  # the user's own hooks are for whatever project is being worked on
+        if file_context.home and os.path.realpath(folder) == os.path.realpath(os.path.join(file_context.home, inner)):
+            return file_context.cwd  # the user's own hooks are for whatever project is being worked on
         if folder.endswith(f"/{inner}"):
             return folder.removesuffix(f"/{inner}") or "/"
     return folder

@@ -17,8 +17,8 @@ from ..dialects.dialect import Dialect, Group
 from ..dialects.own.hook_file import OWN, own_hook
 from ..dialects.shared.hook_file import located
 from ..model.errors import ConfigError, UserError
-from ..model.settings import OnTrouble, Settings
-from ..trust.sources import Layer, Managed, Surroundings, store_path
+from ..model.settings import OnFailure, Settings
+from ..trust.sources import FileContext, Layer, Managed, store_path
 from .hook_files import Read, Use, dialect_named, read_use, short_form
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ MANAGED = "/etc/hookproxy"
 """The administrator's folder. A constant: what a user could set, a user could switch off."""
 
 KEYS: Final = {
-    "on_trouble": "on_trouble",
+    "on_failure": "on_failure",
     "on_ask": "on_ask",
     "on_ask_fallback": "on_ask_fallback",
     "prompter": "on_ask_fallback",
@@ -76,12 +76,12 @@ def load(config: str | None, hooks: Sequence[str], audit: str | None, environ: M
     on the command line, what is managed. Raises ConfigError or UserError for whatever cannot be read or understood,
     and for what is not trusted where that is required.
     """
-    around = Surroundings(environ, cwd)
-    own = users_own(around)
-    given = users_layer(own if config is None else around.find(config, cwd), hooks, audit, around)
+    file_context = FileContext(environ, cwd)
+    own = users_own(file_context)
+    given = users_layer(own if config is None else file_context.find(config, cwd), hooks, audit, file_context)
     if own and config is not None and not given.require_trust:
-        given = replace(given, require_trust=_trust_is_required(own, Surroundings({}, "").text(own)))
-    if not given.require_trust and any(_trust_was_required(path, around) for path in {given.source, own} - {""}):
+        given = replace(given, require_trust=_trust_is_required(own, FileContext({}, "").text(own)))
+    if not given.require_trust and any(_trust_was_required(path, file_context) for path in {given.source, own} - {""}):
         given = replace(given, require_trust=True)
     managed = _managed(environ)
     if managed:
@@ -97,20 +97,22 @@ def load(config: str | None, hooks: Sequence[str], audit: str | None, environ: M
     if given.require_trust or any(one.require_trust for one in managed):
         from ..trust.trusted_files import trusted
 
-        loaded = replace(loaded, trust=trusted(loaded.groups, given, around))
+        loaded = replace(loaded, trust=trusted(loaded.groups, given, file_context))
     return loaded
 
 
-def users_layer(path: str, hooks: Sequence[str], audit: str | None, around: Surroundings, by: str = "--hooks") -> Layer:
+def users_layer(
+    path: str, hooks: Sequence[str], audit: str | None, file_context: FileContext, by: str = "--hooks"
+) -> Layer:
     """What the file at `path`, if it is not empty, and the command line configure; `by` names the hooks' files."""
-    found = layer(path, around) if path else Layer("")
+    found = layer(path, file_context) if path else Layer("")
     if found.only:
         hint = f"it is for {os.path.join(MANAGED, 'managed.toml')}"
         raise ConfigError(path, "managed_only is the administrator's to say", hint)
     if audit is not None:
-        settings = replace(found.settings, audit_file=_audit_file(audit, around.cwd, around))
+        settings = replace(found.settings, audit_file=_audit_file(audit, file_context.cwd, file_context))
         found = replace(found, settings=settings, given={**found.given, "audit_file": f"--audit {audit}"})
-    read = [one for item in hooks for one in read_use(short_form(item, around.cwd, by), around)]
+    read = [one for item in hooks for one in read_use(short_form(item, file_context.cwd, by), file_context)]
     named = {group.source: f"{group.dialect.name}={group.source}" for group, _ in read}
     return replace(_with(found, read), by_option=named)
 
@@ -128,10 +130,10 @@ def _managed(environ: Mapping[str, str]) -> Sequence[Layer]:
     return layers(MANAGED, layer, environ)
 
 
-def _trust_was_required(path: str, around: Surroundings) -> bool:
+def _trust_was_required(path: str, file_context: FileContext) -> bool:
     """The file said so when it was trusted: to take that out of it needs as much trust as any other change."""
     try:
-        store = store_path(around.environ, around.home)
+        store = store_path(file_context.environ, file_context.home)
     except UserError:  # nothing has been trusted where there is no place to remember it
         return False
     if not os.path.lexists(store):
@@ -156,13 +158,13 @@ def _trust_is_required(path: str, text: str) -> bool:
         raise not_toml(path, text, str(error)) from None
 
 
-def users_own(around: Surroundings) -> str:
+def users_own(file_context: FileContext) -> str:
     """The path of the user's own hookproxy.toml; empty where there is none."""
-    folder = around.environ.get("XDG_CONFIG_HOME", "")
+    folder = file_context.environ.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(folder):  # a relative one is to be ignored, says the XDG specification
-        if not around.home:
+        if not file_context.home:
             return ""
-        folder = os.path.join(around.home, ".config")
+        folder = os.path.join(file_context.home, ".config")
     path = os.path.join(folder, "hookproxy", "hookproxy.toml")
     try:
         os.lstat(path)
@@ -173,12 +175,12 @@ def users_own(around: Surroundings) -> str:
     return path
 
 
-def layer(path: str, around: Surroundings) -> Layer:
+def layer(path: str, file_context: FileContext) -> Layer:
     """What one file of ours configures. Raises ConfigError."""
     from .models import DIALECT_OPTIONS, WARMTH, parse  # pydantic: 40 ms, for those who have this file only
     from .validate import check_patterns
 
-    file = parse(path, around.text(path))
+    file = parse(path, file_context.text(path))
     folder = os.path.dirname(path)
     read: list[Read] = []
     for number, table in enumerate(file.use):
@@ -186,14 +188,14 @@ def layer(path: str, around: Surroundings) -> Layer:
         dialect: Dialect | None = dialect_named(table.dialect, where) if table.dialect is not None else None
         options = table.model_dump(include=DIALECT_OPTIONS, exclude_unset=True)
         warmth = table.model_dump(include=WARMTH, exclude_unset=True)
-        use = Use(table.file, folder, where, dialect, table.tool_names, table.on_trouble, options, warmth)
-        read.extend(read_use(use, around))
+        use = Use(table.file, folder, where, dialect, table.tool_names, table.on_failure, options, warmth)
+        read.extend(read_use(use, file_context))
     read.append((_own_group(file, path), ()))
     check_patterns(file, path)
     given = {name: f"{path}: {key}" for name, key in KEYS.items() if _says(file, key)}
     if _says(file, "preset"):
         given.setdefault("aliases", f"{path}: preset")
-    settings = _settings(file, path, around)
+    settings = _settings(file, path, file_context)
     found = Layer(path, settings, given, only=file.managed_only, require_trust=file.require_trust)
     return _with(found, read)
 
@@ -212,18 +214,18 @@ def _says(file: ConfigFile, key: str) -> bool:
     return name in inner.model_fields_set
 
 
-def _settings(file: ConfigFile, path: str, around: Surroundings) -> Settings:
+def _settings(file: ConfigFile, path: str, file_context: FileContext) -> Settings:
     from . import validate
 
     folder = os.path.dirname(path)
     return Settings(
-        on_trouble=file.on_trouble,
+        on_failure=file.on_failure,
         on_ask=file.on_ask,
-        on_ask_fallback=OnTrouble.ALLOW if file.on_ask_fallback == "allow" else OnTrouble.DENY,
+        on_ask_fallback=OnFailure.ALLOW if file.on_ask_fallback == "allow" else OnFailure.DENY,
         prompter=_prompter(file, folder),
         feedback=file.feedback,
         max_message_bytes=file.max_message_bytes,
-        audit_file=_audit_file(file.audit.file, folder, around),
+        audit_file=_audit_file(file.audit.file, folder, file_context),
         audit_required=file.audit.required,
         audit_digest=file.audit.arguments == "digest",
         audit_all_calls=file.audit.calls == "all",
@@ -243,9 +245,9 @@ def _settings(file: ConfigFile, path: str, around: Surroundings) -> Settings:
     )
 
 
-def _audit_file(file: str | None, folder: str, around: Surroundings) -> str:
+def _audit_file(file: str | None, folder: str, file_context: FileContext) -> str:
     """With a slash at its end, it stays a folder that may not be there yet."""
-    return (around.find(file, folder) + "/" * file.endswith("/")) if file else ""
+    return (file_context.find(file, folder) + "/" * file.endswith("/")) if file else ""
 
 
 def _prompter(file: ConfigFile, folder: str) -> tuple[str, ...]:

@@ -16,16 +16,16 @@ from ..dialects.dialect import Group
 from ..model.aliases import Alias
 from ..model.errors import ConfigError
 from ..model.hooks import HookSpec
-from ..model.settings import OnAsk, OnTrouble, Settings
+from ..model.settings import OnAsk, OnFailure, Settings
 from ..trust.sources import Layer, Managed
 
 _RULES: Final = ("deny", "ask", "allow", "limits")
 _REDACTED: Final = ("audit_redact", "audit_redact_keys")
 _LISTS: Final = (*_RULES, *_REDACTED, "aliases")
 """Settings that do not take each other's place."""
-_TROUBLE: Final = (OnTrouble.ALLOW, OnTrouble.DIALECT, OnTrouble.DENY)
+_FAILURE_ORDER: Final = (OnFailure.ALLOW, OnFailure.DIALECT, OnFailure.DENY)
 _STRICTNESS: Final[dict[str, tuple[object, ...]]] = {
-    "on_trouble": _TROUBLE,
+    "on_failure": _FAILURE_ORDER,
     "on_ask": (OnAsk.ALLOW, OnAsk.ELICIT, OnAsk.DENY),
     "audit_required": (False, True),
     "audit_all_calls": (False, True),
@@ -88,15 +88,15 @@ def _implied(given: Mapping[str, str]) -> dict[str, str]:
 
 def _managed(group: Group, layer: Layer) -> Group:
     """A managed group fails closed, unless its file says otherwise."""
-    otherwise = layer.settings.on_trouble if "on_trouble" in layer.given else OnTrouble.DENY
-    return replace(group, managed=True, on_trouble=group.on_trouble or otherwise)
+    otherwise = layer.settings.on_failure if "on_failure" in layer.given else OnFailure.DENY
+    return replace(group, managed=True, on_failure=group.on_failure or otherwise)
 
 
 def _of_managed(given: Layer, ruling: Layer) -> Settings:
     """What holds for managed hooks and rules: nothing of the user's can answer for a person whom they want asked."""
     own = ruling.settings
     return Settings(
-        on_trouble=own.on_trouble if "on_trouble" in ruling.given else OnTrouble.DENY,
+        on_failure=own.on_failure if "on_failure" in ruling.given else OnFailure.DENY,
         on_ask=_stricter("on_ask", own.on_ask, given.settings.on_ask),
         on_ask_fallback=own.on_ask_fallback,
         prompter=own.prompter,
@@ -154,8 +154,8 @@ _FALLBACK: Final = ("on_ask_fallback", "prompter")
 def _fallback(given: Layer, ruling: Layer, name: str) -> object:
     """One key sets both: the user's holds where it denies without asking anybody, or where all would be allowed."""
     user, own = given.settings, ruling.settings
-    refuses = user.on_ask_fallback is OnTrouble.DENY and not user.prompter
-    return getattr(user if refuses or own.on_ask_fallback is OnTrouble.ALLOW else own, name)
+    refuses = user.on_ask_fallback is OnFailure.DENY and not user.prompter
+    return getattr(user if refuses or own.on_ask_fallback is OnFailure.ALLOW else own, name)
 
 
 def _stricter(name: str, held: T, wanted: T) -> T:
@@ -177,9 +177,9 @@ def _groups(given: Layer, ruling: Layer, only: str) -> tuple[tuple[Group, ...], 
             "is a Python function: it would run in hookproxy's own process, where it could switch off what is managed",
             'as a program of its own it may run: type = "worker", or a command',
         )
-    if "on_trouble" not in ruling.given:
+    if "on_failure" not in ruling.given:
         return given.groups, []
-    floor = _Floor(ruling.settings.on_trouble, ruling.given["on_trouble"])
+    floor = _Floor(ruling.settings.on_failure, ruling.given["on_failure"])
     notes: list[str] = []
     return tuple(floor.under(group, notes) for group in given.groups), notes
 
@@ -187,22 +187,22 @@ def _groups(given: Layer, ruling: Layer, only: str) -> tuple[tuple[Group, ...], 
 class _Floor(Struct, frozen=True):
     """The least that trouble with any hook leads to, and where that is said."""
 
-    least: OnTrouble
+    least: OnFailure
     place: str
 
     def under(self, group: Group, notes: list[str]) -> Group:
         """The group without choices that are laxer."""
         hooks = tuple(self._held(spec, notes) for spec in group.hooks)
-        if group.on_trouble is None or not self._is_laxer(group.on_trouble):
+        if group.on_failure is None or not self._is_laxer(group.on_failure):
             return replace(group, hooks=hooks)
-        notes.append(_told(f"{group.source}: its on_trouble", self.place))
-        return replace(group, hooks=hooks, on_trouble=self.least)
+        notes.append(_told(f"{group.source}: its on_failure", self.place))
+        return replace(group, hooks=hooks, on_failure=self.least)
 
     def _held(self, spec: HookSpec, notes: list[str]) -> HookSpec:
-        if spec.on_trouble is None or not self._is_laxer(spec.on_trouble):
+        if spec.on_failure is None or not self._is_laxer(spec.on_failure):
             return spec
-        notes.append(_told(f"{spec.source}: on_trouble", self.place))
-        return replace(spec, on_trouble=self.least)
+        notes.append(_told(f"{spec.source}: on_failure", self.place))
+        return replace(spec, on_failure=self.least)
 
-    def _is_laxer(self, wanted: OnTrouble) -> bool:
-        return _TROUBLE.index(wanted) < _TROUBLE.index(self.least)
+    def _is_laxer(self, wanted: OnFailure) -> bool:
+        return _FAILURE_ORDER.index(wanted) < _FAILURE_ORDER.index(self.least)

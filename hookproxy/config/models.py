@@ -10,9 +10,10 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from ..model.errors import ConfigError
 from ..model.hooks import Event
-from ..model.settings import Delivery, OnAsk, OnTrouble, Settings, ToolNames
-from .errors import not_toml, wrong_key
+from ..model.settings import Delivery, OnAsk, OnFailure, Settings, ToolNames
+from .errors import FORMER_KEYS, not_toml, wrong_key
 
 Path = Annotated[str, Field(min_length=1)]
 """A file as written; where a relative one starts from, its key says."""
@@ -89,7 +90,7 @@ _DEFAULT: Final = Settings()
 _Rule = Annotated[str, Field(min_length=1)]
 _Name = Annotated[str, Field(min_length=1)]
 # TOML has no enums: a string that names a member will do.
-_OnTrouble = Annotated[OnTrouble, Field(strict=False)]
+_OnFailure = Annotated[OnFailure, Field(strict=False)]
 _OnAsk = Annotated[OnAsk, Field(strict=False)]
 _Delivery = Annotated[Delivery, Field(strict=False)]
 _ToolNames = Annotated[ToolNames, Field(strict=False)]
@@ -108,7 +109,7 @@ class Use(Table):
         description='Which name of a tool its hooks see: "mcp" is mcp__SERVER__TOOL, "bare" is TOOL. '
         "Not given: what its dialect is used to.",
     )
-    on_trouble: _OnTrouble | None = Field(None, description="As the top-level key, for the hooks of this file.")
+    on_failure: _OnFailure | None = Field(None, description="As the top-level key, for the hooks of this file.")
     agent: Path | None = Field(
         None, description="docker-agent: the agent in the file whose hooks are meant; not given: root."
     )
@@ -203,7 +204,7 @@ class OwnHook(Table):
     background: bool | None = Field(
         None, alias="async", description="true: nobody waits for it, and what it says decides nothing."
     )
-    on_trouble: _OnTrouble | None = Field(None, description="As the top-level key, for this hook.")
+    on_failure: _OnFailure | None = Field(None, description="As the top-level key, for this hook.")
 
 
 class OwnHooks(Table):
@@ -283,8 +284,8 @@ def _as_list(value: object) -> object:
 class ConfigFile(Table):
     """The whole of hookproxy.toml."""
 
-    on_trouble: _OnTrouble = Field(
-        _DEFAULT.on_trouble,
+    on_failure: _OnFailure = Field(
+        _DEFAULT.on_failure,
         description='What follows when a hook crashes, hangs, cannot start or answers nonsense: "deny", '
         '"allow", or "dialect", what its system\'s document says. Hooks of our own then deny.',
     )
@@ -339,6 +340,34 @@ def parse(path: str, text: str) -> ConfigFile:
     except tomllib.TOMLDecodeError as error:
         raise not_toml(path, text, str(error)) from None
     try:
-        return ConfigFile.model_validate(tables)
+        return ConfigFile.model_validate(_with_present_keys(path, tables))
     except ValidationError as error:
         raise wrong_key(path, text, error.errors(include_url=False)[0], ConfigFile) from None
+
+
+def _with_present_keys(path: str, tables: dict[str, object]) -> dict[str, object]:
+    """The file with its own keys, and those of its hooks, under their present names. Raises ConfigError.
+
+    Only where the keys are ours: a variable, a tool or an argument may have any name.
+    """
+    hooks = tables.get("hooks")
+    hooks = hooks.items() if isinstance(hooks, dict) else ()
+    found = _renamed(path, tables)
+    if "use" in found:
+        found["use"] = _each_renamed(path, found["use"])
+    if hooks:
+        found["hooks"] = {event: _each_renamed(path, entries) for event, entries in hooks}
+    return found
+
+
+def _each_renamed(path: str, tables: object) -> object:
+    if not isinstance(tables, list):
+        return tables
+    return [_renamed(path, table) if isinstance(table, dict) else table for table in tables]
+
+
+def _renamed(path: str, table: dict[str, object]) -> dict[str, object]:
+    for former, name in FORMER_KEYS.items():
+        if former in table and name in table:
+            raise ConfigError(path, f"{former} and {name} are the same key", f"leave out {former}, its former name")
+    return {FORMER_KEYS.get(key, key): value for key, value in table.items()}

@@ -7,8 +7,8 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from ..model.hooks import Document, Event, HookResult, HookSpec, Occasion, Order, Verdict
-from ..model.settings import OnTrouble, ToolNames
+from ..model.hooks import Document, Event, EventContext, HookResult, HookSpec, Order, Verdict
+from ..model.settings import OnFailure, ToolNames
 
 
 class HookFile(Struct, frozen=True):
@@ -68,7 +68,7 @@ class Dialect(Struct, frozen=True):
     """Which name its hooks see where the configuration does not say."""
     read_hooks: Callable[[HookFile], HookList]
     """Raises ConfigError, naming file and key."""
-    write: Callable[[HookSpec, Occasion], Document]
+    write: Callable[[HookSpec, EventContext], Document]
     read: Callable[[HookSpec, HookResult], Verdict]
     """Total: nonsense is a Verdict with `trouble`, never an exception."""
     fits: Callable[[Mapping[str, object]], bool] = lambda _members: False
@@ -102,7 +102,7 @@ class Group(Struct, frozen=True):
     source: str
     hooks: tuple[HookSpec, ...]
     tool_names: ToolNames
-    on_trouble: OnTrouble | None = None
+    on_failure: OnFailure | None = None
     """This file's choice, over the configuration's."""
     match_all_names: bool = False
     """Our own hooks: a matcher is tried on the bare name and on mcp__SERVER__TOOL."""

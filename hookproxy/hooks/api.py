@@ -1,9 +1,9 @@
 """For Python hooks: the document as a typed value, and answers in fewer words. A plain dict serves as well.
 
-from hookproxy.hooks_api import Occasion, deny
+from hookproxy.hooks.api import HookInput, deny
 
-def check(occasion: Occasion) -> dict[str, object] | None:
-    return deny("not there") if occasion.tool_input.get("path") == "/etc" else None
+def check(hook_input: HookInput) -> dict[str, object] | None:
+    return deny("not there") if hook_input.tool_input.get("path") == "/etc" else None
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class Server(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-class Occasion(msgspec.Struct, frozen=True, kw_only=True):
-    """What a hook is told. What an occasion does not have is empty."""
+class HookInput(msgspec.Struct, frozen=True, kw_only=True):
+    """What a hook is told. What an event does not have is empty."""
 
     session_id: str
     cwd: str
@@ -63,9 +63,9 @@ def rewrite(tool_input: dict[str, object]) -> Answer:
     return _before(updatedInput=tool_input)
 
 
-def comment(occasion: Occasion, text: str) -> Answer:
+def comment(hook_input: HookInput, text: str) -> Answer:
     """The model is told this with the call's result."""
-    return {"hookSpecificOutput": {"hookEventName": occasion.hook_event_name, "additionalContext": text}}
+    return {"hookSpecificOutput": {"hookEventName": hook_input.hook_event_name, "additionalContext": text}}
 
 
 def _before(**members: object) -> Answer:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from ..dialects.dialect import Group
-from ..model.hooks import Ended, HookResult, HookSpec, Occasion, Statement, Verdict
+from ..model.hooks import Ended, EventContext, HookResult, HookRun, HookSpec, Verdict
 
 if TYPE_CHECKING:
     import anyio.abc
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 _MOST: Final = 256  # hooks that run or wait for a place: one for each call of a busy minute
 _MOST_BYTES: Final = 64 * 1024 * 1024  # of arguments and output that they are told: what one line may have
 
-Run = Callable[[Group, HookSpec, Occasion], Awaitable[object]]
+Run = Callable[[Group, HookSpec, EventContext], Awaitable[object]]
 """Runs a hook, and reports what it said. Raises OSError where the system gives too few descriptors or processes."""
 
-Report = Callable[[Statement], None]
+Report = Callable[[HookRun], None]
 """Tells people what a hook has for them. Never blocks."""
 
 
-class Aside:
+class BackgroundHooks:
     """The hooks that run while nobody waits; they end with `tasks` of `begin`."""
 
     def __init__(self, run: Run) -> None:
@@ -36,22 +36,22 @@ class Aside:
         """From now on hooks can be started. `tell` is called when one has ended."""
         self._tasks, self._report, self._tell = tasks, report, tell
 
-    def start(self, group: Group, spec: HookSpec, occasion: Occasion) -> bool:
+    def start(self, group: Group, spec: HookSpec, context: EventContext) -> bool:
         """Start a hook if nobody is to wait for it; False: somebody is. One too many is told, and not run."""
         if not spec.background or self._tasks is None:
             return False
-        size = _size(occasion)
+        size = _size(context)
         if self.running >= _MOST or self._bytes + size > _MOST_BYTES:
             self._fail(spec, "was not run, for too many hooks are running that nobody waits for")
         else:
             self.running += 1
             self._bytes += size
-            self._tasks.start_soon(self._see_through, group, spec, occasion, size)
+            self._tasks.start_soon(self._see_through, group, spec, context, size)
         return True
 
-    async def _see_through(self, group: Group, spec: HookSpec, occasion: Occasion, size: int) -> None:
+    async def _see_through(self, group: Group, spec: HookSpec, context: EventContext, size: int) -> None:
         try:
-            await self._run(group, spec, occasion)
+            await self._run(group, spec, context)
         except OSError as problem:  # too few descriptors or processes: it decides nothing, and is told
             self._fail(spec, f"could not be run: {problem.strerror}")
         finally:
@@ -59,10 +59,10 @@ class Aside:
             self._bytes -= size
             self._tell()
 
-    def _fail(self, spec: HookSpec, trouble: str) -> None:
-        self._report(Statement(spec, HookResult(Ended.NOT_STARTED), Verdict(trouble=trouble)))
+    def _fail(self, spec: HookSpec, failure: str) -> None:
+        self._report(HookRun(spec, HookResult(Ended.NOT_STARTED), Verdict(failure=failure)))
 
 
-def _size(occasion: Occasion) -> int:
-    outcome = occasion.outcome
-    return len(occasion.arguments) + (len(outcome.content) + len(outcome.structured) if outcome else 0)
+def _size(context: EventContext) -> int:
+    outcome = context.outcome
+    return len(context.arguments) + (len(outcome.content) + len(outcome.structured) if outcome else 0)

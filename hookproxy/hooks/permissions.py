@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from ..model import aliases
-from ..model.decision import Decision, Ground, Proceed, Question, Refuse
-from ..model.hooks import Occasion, Permission, Verdict
+from ..model.decision import ApprovalRequest, Decision, Proceed, RefusalCause, Refuse
+from ..model.hooks import EventContext, Permission, Verdict
 from ..model.settings import Settings
 from ..policy import matchers
-from .select import Groups
+from .select import HookGroups
 
 if TYPE_CHECKING:
     from ..policy.rate_limits import Limits, Reached
@@ -24,7 +24,7 @@ _RULES: Final = 1024  # permission rules that hooks may add to a session: a tabl
 class Permissions:
     """The hooks and permission rules of one layer, the user's or the managed one, for the tools of one server."""
 
-    def __init__(self, groups: Groups, settings: Settings, managed: bool = False) -> None:
+    def __init__(self, groups: HookGroups, settings: Settings, managed: bool = False) -> None:
         self.rules = _rules(settings)
         self.limits = _limits(settings)
         self.groups = groups
@@ -37,18 +37,18 @@ class Permissions:
         """Some rule or limit is configured."""
         return self.rules is not None or self.limits is not None
 
-    def ruled(self, proceed: Proceed, occasion: Occasion) -> Decision:
+    def ruled(self, proceed: Proceed, context: EventContext) -> Decision:
         """What the configuration's rules and limits make of a call that hooks let go, on its final arguments."""
-        ruling = _judged(self.rules, self.groups, occasion) if self.rules is not None else None
+        ruling = _judged(self.rules, self.groups, context) if self.rules is not None else None
         if ruling is not None and ruling.permission is Permission.DENY:
-            return Refuse(ruling.rule, "", ground=Ground.RULE, feedback=proceed.feedback, where=self._where)
-        if self.limits is not None and (reached := self.limits.reached(self.groups.names(occasion.tool))):
+            return Refuse(ruling.rule, "", cause=RefusalCause.RULE, feedback=proceed.feedback, where=self._where)
+        if self.limits is not None and (reached := self.limits.reached(self.groups.names(context.tool))):
             return _over(reached, proceed, self._where)
         if ruling is None:
             return proceed
         if ruling.permission is Permission.ASK:
             by = f"the managed permission rule {ruling.rule}" if self.managed else ruling.by
-            return replace(proceed, question=proceed.question or Question(by, ""))
+            return replace(proceed, question=proceed.question or ApprovalRequest(by, ""))
         return replace(proceed, question=None, asked=proceed.asked or proceed.question is not None)
 
     def counted(self, proceed: Proceed, tool: str) -> Decision:
@@ -56,12 +56,12 @@ class Permissions:
         reached = self.limits.spend(self.groups.names(tool)) if self.limits is not None else None
         return proceed if reached is None else _over(reached, proceed, self._where)
 
-    def allow(self, occasion: Occasion) -> bool:
+    def allow(self, context: EventContext) -> bool:
         """A person, or a rule that a hook added, has allowed the call for this session."""
-        if occasion.tool in self._allowed_tools:
+        if context.tool in self._allowed_tools:
             return True
-        names = matchers.allowed_as(self.groups.names(occasion.tool))
-        return any(rule(name, occasion.arguments) for rule in self._allowed.values() for name in names)
+        names = matchers.allowed_as(self.groups.names(context.tool))
+        return any(rule(name, context.arguments) for rule in self._allowed.values() for name in names)
 
     def concern(self, tool: str) -> bool:
         """True if any hook, rule or limit is to see calls of this tool."""
@@ -81,24 +81,24 @@ class Permissions:
 
     def add(self, verdict: Verdict) -> Verdict:
         """Add the rules of a hook to the session, unless it denies or failed. No rule, or one too many, is trouble."""
-        if verdict.trouble or verdict.permission is Permission.DENY:
+        if verdict.failure or verdict.permission is Permission.DENY:
             return verdict
         try:
             rules = {text: matchers.allow_rule(text) for text in verdict.allows}
         except ValueError as problem:
-            return replace(verdict, trouble=verdict.trouble or f"gave a permission rule that is none: {problem}")
+            return replace(verdict, failure=verdict.failure or f"gave a permission rule that is none: {problem}")
         if len(self._allowed.keys() | rules.keys()) > _RULES:
-            return replace(verdict, trouble=verdict.trouble or f"gave more than {_RULES} permission rules")
+            return replace(verdict, failure=verdict.failure or f"gave more than {_RULES} permission rules")
         self._allowed.update(rules)
         return verdict
 
 
-def _judged(rules: Rules, groups: Groups, occasion: Occasion) -> Ruling | None:
+def _judged(rules: Rules, groups: HookGroups, context: EventContext) -> Ruling | None:
     """What is ruled on a call; where hooks know it otherwise, its alias is judged by their arguments' names as well."""
-    if occasion.alias is None:
-        return rules.judge(groups.names(occasion.tool), occasion.arguments)
-    own = rules.judge(groups.own_names(occasion.tool), aliases.for_server(occasion.alias, occasion.arguments))
-    familiar = rules.judge([occasion.alias.name], occasion.arguments) if occasion.alias.name else None
+    if context.alias is None:
+        return rules.judge(groups.names(context.tool), context.arguments)
+    own = rules.judge(groups.own_names(context.tool), aliases.for_server(context.alias, context.arguments))
+    familiar = rules.judge([context.alias.name], context.arguments) if context.alias.name else None
     ruled = [one for one in (own, familiar) if one is not None]
     return max(ruled, key=lambda one: one.permission, default=None)
 
@@ -109,7 +109,7 @@ def _over(reached: Reached, proceed: Proceed, where: str) -> Refuse:
         limit.by,
         f"no more than {limit.calls} {'call' if limit.calls == 1 else 'calls'} of {limit.tool} per {limit.per}",
         asked=proceed.asked,
-        ground=Ground.LIMIT,
+        cause=RefusalCause.LIMIT,
         feedback=proceed.feedback,
         retry_after=reached.retry_after,
         where=where,

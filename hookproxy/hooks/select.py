@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ..dialects.dialect import Group
 from ..model.aliases import Alias
-from ..model.hooks import Event, HookSpec, Occasion
+from ..model.hooks import Event, EventContext, HookSpec
 from ..model.settings import ToolNames
 from ..policy import matchers
 
@@ -32,14 +32,14 @@ OF_TOOLS: Final = frozenset(
 )
 """The events whose matchers are tried on the tool's name; those of the others on what occasioned them."""
 
-_INQUIRIES: Final = frozenset({Event.ELICITATION, Event.ELICITATION_RESULT})
+_ELICITATION_EVENTS: Final = frozenset({Event.ELICITATION, Event.ELICITATION_RESULT})
 """The events whose matchers are tried on the server's name."""
 
 _OF_ELICITATIONS: Final = frozenset({Event.ELICITATION, Event.ELICITATION_RESULT, Event.NOTIFICATION, Event.USER_INPUT})
 """The events that the server's questions to the person occasion."""
 
 
-class Chosen(Struct, frozen=True):
+class SelectedHooks(Struct, frozen=True):
     """The hooks of one group that match an occasion, and the name under which they see its tool."""
 
     group: Group
@@ -50,28 +50,28 @@ class Chosen(Struct, frozen=True):
     also: tuple[str, ...] = ()
     """Where the name is an alias: the other names by which an `if` may mean the tool."""
 
-    def shown(self, occasion: Occasion) -> Occasion:
+    def shown(self, context: EventContext) -> EventContext:
         """The occasion as this group sees it."""
-        return occasion if occasion.tool_name == self.tool_name else replace(occasion, tool_name=self.tool_name)
+        return context if context.tool_name == self.tool_name else replace(context, tool_name=self.tool_name)
 
     @property
     def answers(self) -> bool:
         """Its hooks may answer a question of the server; else they are only told."""
         return self.group.dialect.answers and not all(spec.background for spec in self.hooks)
 
-    def applying(self, occasion: Occasion) -> Sequence[HookSpec]:
+    def applying(self, context: EventContext) -> Sequence[HookSpec]:
         """The hooks whose `if` does not leave this occasion out."""
         if not self.conditional:
             return self.hooks
-        names = (occasion.tool_name, *self.also)
+        names = (context.tool_name, *self.also)
         return [
             one
             for one in self.hooks
-            if not one.only_if or any(_rule(one.only_if)(name, occasion.arguments) for name in names)
+            if not one.only_if or any(_rule(one.only_if)(name, context.arguments) for name in names)
         ]
 
 
-class Groups:
+class HookGroups:
     """All hook groups of one run, for the server of this name, some of whose tools they know by another."""
 
     def __init__(self, groups: Sequence[Group], server: str, aliases: Iterable[Alias] = ()) -> None:
@@ -81,8 +81,8 @@ class Groups:
         self._events = frozenset(spec.event for group in groups for spec in group.hooks)
         self.asks_servers = any(spec.type == "mcp_tool" for group in groups for spec in group.hooks)
         """Some hook is a tool of the server."""
-        self._asks_each = any(spec.unasked for group in groups for spec in group.hooks)
-        self._chosen: dict[tuple[Event, str], tuple[Chosen, ...]] = {}
+        self._asks_each = any(spec.every_call for group in groups for spec in group.hooks)
+        self._chosen: dict[tuple[Event, str], tuple[SelectedHooks, ...]] = {}
         self._outcomes: dict[str, bool] = {}  # whether any hook hears what comes of a tool's calls
         self._concerned: dict[str, bool] = {}
 
@@ -98,7 +98,7 @@ class Groups:
             if any(agent == name or agent.startswith(f"{name} ") for name in group.dialect.agents)
         ]
 
-    def hears(self, event: Event) -> bool:
+    def has_hooks_for(self, event: Event) -> bool:
         """True if some hook is configured for this event at all."""
         return event in self._events
 
@@ -114,7 +114,7 @@ class Groups:
                 yield f"{spec.source} asks the server {spec.server!r}, which cannot be asked: {reach}"
 
     @property
-    def hears_elicitations(self) -> bool:
+    def observes_elicitations(self) -> bool:
         """True if some hook is to know of the server's questions to the person."""
         return not self._events.isdisjoint(_OF_ELICITATIONS)
 
@@ -122,7 +122,7 @@ class Groups:
     def answers_elicitations(self) -> bool:
         """True if some hook may answer the server's questions to the person, or change an answer."""
         return any(
-            spec.event in _INQUIRIES and not spec.background and group.dialect.answers
+            spec.event in _ELICITATION_EVENTS and not spec.background and group.dialect.answers
             for group in self._groups
             for spec in group.hooks
         )
@@ -137,31 +137,31 @@ class Groups:
 
     def _is_concerned(self, tool: str) -> bool:
         return (
-            self.hears(Event.ERROR_OCCURRED)
-            or self.hears(Event.STOP)
-            or self.hears_elicitations
-            or bool(self.choose(Event.PRE_TOOL_USE, tool))
+            self.has_hooks_for(Event.ERROR_OCCURRED)
+            or self.has_hooks_for(Event.STOP)
+            or self.observes_elicitations
+            or bool(self.select(Event.PRE_TOOL_USE, tool))
             or self.comments_on(tool)
-            or (self._asks_each and any(one.unasked for each in self._requested(tool) for one in each.hooks))
+            or (self._asks_each and any(one.every_call for each in self._requested(tool) for one in each.hooks))
         )
 
     def comments_on(self, tool: str) -> bool:
         """True if some hook is to see what comes of calls of this tool."""
-        return bool(self.choose(Event.POST_TOOL_USE, tool) or self.choose(Event.POST_TOOL_USE_FAILURE, tool))
+        return bool(self.select(Event.POST_TOOL_USE, tool) or self.select(Event.POST_TOOL_USE_FAILURE, tool))
 
-    def hears_outcome(self, tool: str) -> bool:
+    def observes_outcome(self, tool: str) -> bool:
         """True if some hook is to know what comes of calls of this tool, whatever it is."""
         known = self._outcomes.get(tool)
         if known is None:
-            known = self.comments_on(tool) or self.hears_elicitations
-            known = known or self.hears(Event.ERROR_OCCURRED) or self.hears(Event.STOP)
+            known = self.comments_on(tool) or self.observes_elicitations
+            known = known or self.has_hooks_for(Event.ERROR_OCCURRED) or self.has_hooks_for(Event.STOP)
             _remember(self._outcomes, tool, known)
         return known
 
     def first_name(self, tool: str) -> str:
         """The name under which the first group that is asked before a call sees its tool."""
-        chosen = self.choose(Event.PRE_TOOL_USE, tool)
-        return chosen[0].tool_name if chosen else self._familiar(tool) or tool
+        selected = self.select(Event.PRE_TOOL_USE, tool)
+        return selected[0].tool_name if selected else self._familiar(tool) or tool
 
     def own_names(self, tool: str) -> tuple[str, str]:
         """The names that a tool has from its server."""
@@ -181,35 +181,35 @@ class Groups:
         found = self.aliases.get(tool)
         return None if found is None else found.for_call(arguments)
 
-    def choose(self, event: Event, tool: str) -> tuple[Chosen, ...]:
+    def select(self, event: Event, tool: str) -> tuple[SelectedHooks, ...]:
         """The groups with hooks for this event and tool."""
         known = self._chosen.get((event, tool))
         if known is None:
-            chosen = self._matching(event, lambda group: self._tried(group, tool))
+            selected = self._matching(event, lambda group: self._tried(group, tool))
             if self._familiar(tool):
-                chosen = (replace(one, also=self._tried(one.group, tool)[1:]) for one in chosen)
-            known = tuple(chosen)
+                selected = (replace(one, also=self._tried(one.group, tool)[1:]) for one in selected)
+            known = tuple(selected)
             _remember(self._chosen, (event, tool), known)
         return known
 
-    def at(self, occasion: Occasion) -> tuple[Chosen, ...]:
+    def at(self, context: EventContext) -> tuple[SelectedHooks, ...]:
         """The groups with hooks for an occasion of any kind."""
-        if occasion.event in OF_TOOLS:
-            return self.choose(occasion.event, occasion.tool)
-        chosen = self._matching(occasion.event, lambda group: self.tried_on(group, occasion))
-        return tuple(replace(one, tool_name=self._seen(one.group, occasion.tool)) for one in chosen)
+        if context.event in OF_TOOLS:
+            return self.select(context.event, context.tool)
+        selected = self._matching(context.event, lambda group: self.tried_on(group, context))
+        return tuple(replace(one, tool_name=self._seen(one.group, context.tool)) for one in selected)
 
-    def tried_on(self, group: Group, occasion: Occasion) -> tuple[str, ...]:
+    def tried_on(self, group: Group, context: EventContext) -> tuple[str, ...]:
         """What the matchers of a group's hooks for this occasion are tried on."""
-        if occasion.event in OF_TOOLS:
-            return self._tried(group, occasion.tool)
-        return (occasion.session.server if occasion.event in _INQUIRIES else occasion.occasioned_by,)
+        if context.event in OF_TOOLS:
+            return self._tried(group, context.tool)
+        return (context.session.server if context.event in _ELICITATION_EVENTS else context.trigger,)
 
     def _seen(self, group: Group, tool: str) -> str:
         return self._tried(group, tool)[0] if tool else ""
 
-    def _requested(self, tool: str) -> tuple[Chosen, ...]:
-        return self.choose(Event.PERMISSION_REQUEST, tool)
+    def _requested(self, tool: str) -> tuple[SelectedHooks, ...]:
+        return self.select(Event.PERMISSION_REQUEST, tool)
 
     def _tried(self, group: Group, tool: str) -> tuple[str, ...]:
         """What a group's matchers are tried on; the first is the name that its hooks see."""
@@ -219,19 +219,19 @@ class Groups:
         # the group's own name as well: that somebody gives a tool another must take no guard away
         return (*alias, composed if group.tool_names is ToolNames.MCP else bare)
 
-    def _matching(self, event: Event, tried: Callable[[Group], tuple[str, ...]]) -> Iterator[Chosen]:
+    def _matching(self, event: Event, tried: Callable[[Group], tuple[str, ...]]) -> Iterator[SelectedHooks]:
         """Each group's hooks that match, but a hook that stands twice in one dialect only once."""
         seen: set[tuple[object, ...]] = set()
         for group in self._groups:
             names = tried(group)
             hooks: list[HookSpec] = []
             for spec in group.hooks:
-                identity = (group.managed, group.dialect.name, group.on_trouble, names, *spec.identity)
+                identity = (group.managed, group.dialect.name, group.on_failure, names, *spec.identity)
                 if spec.event is event and identity not in seen and any(map(spec.matches, names)):
                     seen.add(identity)
                     hooks.append(spec)
             if hooks:
-                yield Chosen(group, tuple(hooks), names[0], any(spec.only_if for spec in hooks))
+                yield SelectedHooks(group, tuple(hooks), names[0], any(spec.only_if for spec in hooks))
 
 
 def _remember(table: dict[_Key, _Value], key: _Key, value: _Value) -> None:

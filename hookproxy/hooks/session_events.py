@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from ..audit.log import Audit
 from ..jsonrpc import raw_json
-from ..model.hooks import SILENT, Event, Occasion, Session, Statement
+from ..model.hooks import NO_VERDICT, Event, EventContext, HookRun, Session
 from ..protocol import feedback
-from ..protocol.actions import Elicited
-from ..protocol.handshake import Greeting
+from ..protocol.actions import ElicitationSeen
+from ..protocol.handshake import Handshake
 from .evaluate import Hooks
 
 _AT_ONCE: Final = 64  # occasions that nobody waits for: a server that asks for ever must not fill memory with them
@@ -29,7 +29,7 @@ _RECORDED: Final = frozenset(
 """The events whose hooks stand in the record of their call."""
 
 
-class Surroundings(Struct, frozen=True):
+class SessionContext(Struct, frozen=True):
     """What moments need of the proxy."""
 
     hooks: Hooks
@@ -44,17 +44,17 @@ class Surroundings(Struct, frozen=True):
     """Something has changed that the end of the run may wait for."""
 
 
-class Moments:
+class SessionEvents:
     """What hooks are told, and say, when it is no call's turn."""
 
-    def __init__(self, around: Surroundings) -> None:
-        self._around = around
+    def __init__(self, session_context: SessionContext) -> None:
+        self._context = session_context
         self._begun = anyio.Event()  # SessionStart hooks have spoken
         self._words: tuple[str, ...] = ()  # for the model, and not delivered yet
         self._introduced = False
         self._logging = False
         self._said: set[str] = set()
-        self._starts = around.hooks.groups.hears(Event.SESSION_START)
+        self._starts = session_context.hooks.groups.has_hooks_for(Event.SESSION_START)
         self.unsaid = self._starts
         """SessionStart hooks may have something for the model that no answer has carried yet."""
         self.introducing = 0
@@ -67,44 +67,44 @@ class Moments:
     def begin_session(self) -> None:
         """The agent has begun the session: SessionStart hooks speak now. A probing copy of us is never asked."""
         if self._starts:
-            self._around.spawn(self._begin)
+            self._context.spawn(self._begin)
 
     async def _begin(self) -> None:
-        occasion = Occasion(Event.SESSION_START, self._around.session, occasioned_by="startup", at=time())
+        context = EventContext(Event.SESSION_START, self._context.session, trigger="startup", at=time())
         try:
-            self._words += _words(await self._around.hooks.at(occasion))
+            self._words += _words(await self._context.hooks.at(context))
         except OSError as problem:  # too few descriptors or processes
-            self._around.say(f"SessionStart hooks could not be run: {problem.strerror}")
+            self._context.say(f"SessionStart hooks could not be run: {problem.strerror}")
         self._begun.set()
 
     async def end_session(self) -> None:
         """Ask the SessionEnd hooks. On cancel they are ended with their whole process groups."""
-        occasion = Occasion(Event.SESSION_END, self._around.session, occasioned_by="other", at=time())
+        context = EventContext(Event.SESSION_END, self._context.session, trigger="other", at=time())
         try:
-            await self._around.hooks.at(occasion)
+            await self._context.hooks.at(context)
         except OSError as problem:  # too few descriptors or processes
-            self._around.say(f"SessionEnd hooks could not be run: {problem.strerror}")
+            self._context.say(f"SessionEnd hooks could not be run: {problem.strerror}")
 
-    def introduce(self, line: bytes, greeting: Greeting) -> None:
+    def introduce(self, line: bytes, handshake: Handshake) -> None:
         """The server has answered `initialize`: what it declares, and what SessionStart hooks have to add."""
         with contextlib.suppress(ValueError, KeyError):
             result = raw_json.fields(bytes(raw_json.fields(line)["result"]))
-            greeting.answered(result)
+            handshake.answered(result)
             self._logging = "logging" in raw_json.fields(bytes(result["capabilities"]))
         if self._begun.is_set() and not self._words:
             self._introduced = True
-            self._around.to_agent(line)
+            self._context.to_agent(line)
         else:
             self.introducing += 1
-            self._around.spawn(self._instruct, line)
+            self._context.spawn(self._instruct, line)
 
     async def _instruct(self, line: bytes) -> None:
         await self._begun.wait()
         texts, self._words = self._words, ()
         self._introduced = True
-        self._around.to_agent(feedback.with_instructions(line, texts))
+        self._context.to_agent(feedback.with_instructions(line, texts))
         self.introducing -= 1
-        self._around.tell()
+        self._context.tell()
 
     def silent(self) -> bool:
         """There is nothing that an answer should carry, and SessionStart hooks are done."""
@@ -122,66 +122,68 @@ class Moments:
         texts, self._words, self.unsaid = self._words, (), False
         return texts
 
-    def elicited(self, elicited: Elicited, only_told: bool = False) -> None:
+    def elicited(self, elicited: ElicitationSeen, only_observers: bool = False) -> None:
         """The server asks the person, or has the answer, in the stateless era; `only_told` as in `occur`."""
-        occasion = Occasion(
+        context = EventContext(
             Event.ELICITATION_RESULT if elicited.action else Event.ELICITATION,
-            self._around.session,
-            occasioned_by=elicited.action,
+            self._context.session,
+            trigger=elicited.action,
             message=elicited.message,
-            inquiry=elicited.inquiry,
+            elicitation=elicited.elicitation,
         )
-        self.occur(occasion, only_told)
+        self.occur(context, only_observers)
         if not elicited.action:
             self.shown(elicited.message)
 
     def shown(self, message: str) -> None:
         """The person is shown a question of the server."""
-        session = self._around.session
-        self.occur(Occasion(Event.NOTIFICATION, session, occasioned_by="elicitation_dialog", message=message))
-        self.occur(Occasion(Event.USER_INPUT, session, message=message))
+        session = self._context.session
+        self.occur(EventContext(Event.NOTIFICATION, session, trigger="elicitation_dialog", message=message))
+        self.occur(EventContext(Event.USER_INPUT, session, message=message))
 
-    def occur(self, occasion: Occasion, only_told: bool = False) -> None:
+    def occur(self, context: EventContext, only_observers: bool = False) -> None:
         """Tell hooks of something that nobody waits for; what they have for the model goes with the next answer.
 
         `only_told`: but for those that may answer a question of the server.
         """
-        groups = self._around.hooks.groups
-        if not groups.hears(occasion.event) or (only_told and all(one.answers for one in groups.at(occasion))):
+        groups = self._context.hooks.groups
+        if not groups.has_hooks_for(context.event) or (
+            only_observers and all(one.answers for one in groups.at(context))
+        ):
             return
         if self.aside >= _AT_ONCE:
-            self._around.say(f"{occasion.event} hooks are not told: {_AT_ONCE} such hooks are running")
+            self._context.say(f"{context.event} hooks are not told: {_AT_ONCE} such hooks are running")
             return
         self.aside += 1
-        self._around.spawn(self._occur, replace(occasion, at=time()), only_told)
+        self._context.spawn(self._occur, replace(context, at=time()), only_observers)
 
-    async def _occur(self, occasion: Occasion, only_told: bool) -> None:
+    async def _occur(self, context: EventContext, only_observers: bool) -> None:
         try:
-            self.keep_feedback(await self._around.hooks.at(occasion, only_told))
+            self.keep_feedback(await self._context.hooks.at(context, only_observers))
         except OSError as problem:  # too few descriptors or processes
-            self._around.say(f"{occasion.event} hooks could not be run: {problem.strerror}")
+            self._context.say(f"{context.event} hooks could not be run: {problem.strerror}")
         finally:
             self.aside -= 1
-            self._around.tell()
+            self._context.tell()
 
-    def keep_feedback(self, statements: list[Statement]) -> None:
+    def keep_feedback(self, hook_runs: list[HookRun]) -> None:
         """Keep what hooks had for the model, until an answer can carry it."""
-        self._words += _words(statements)
+        self._words += _words(hook_runs)
 
-    def report(self, one: Statement) -> None:
+    def report(self, one: HookRun) -> None:
         """Tell people what a hook has for them: messages, and trouble with it."""
-        if one.verdict is SILENT:  # as nearly all are
+        if one.verdict is NO_VERDICT:  # as nearly all are
             return
-        spec, around = one.spec, self._around
+        spec, session_context = one.spec, self._context
         told = list(one.verdict.messages)
         for text in told:
-            around.say(f"{spec.label}: {text}")
+            session_context.say(f"{spec.label}: {text}")
             if self._logging:
-                around.to_agent(feedback.log_entry(text))
-        if one.verdict.trouble:
+                session_context.to_agent(feedback.log_entry(text))
+        if one.verdict.failure:
             follows = f"; {one.consequence}" if one.consequence else ""
-            around.say(f"{spec.event} hook {spec.label} ({spec.source}): {one.verdict.trouble}{follows}")
-            told.append(one.verdict.trouble)
+            session_context.say(f"{spec.event} hook {spec.label} ({spec.source}): {one.verdict.failure}{follows}")
+            told.append(one.verdict.failure)
         if told and (spec.event not in _RECORDED or spec.background):
             self.note(f"{spec.event} hook {spec.label} ({spec.source}): " + "; ".join(told))
 
@@ -189,13 +191,13 @@ class Moments:
         """Tell people, unless they have been told."""
         if text not in self._said:
             self._said.add(text)
-            self._around.say(text)
+            self._context.say(text)
 
     def note(self, text: str) -> None:
         """Put a sentence into the audit."""
-        if problem := self._around.audit.note(self._around.session, text):
-            self._around.say(f"an audit line cannot be written: {problem}")
+        if problem := self._context.audit.note(self._context.session, text):
+            self._context.say(f"an audit line cannot be written: {problem}")
 
 
-def _words(statements: list[Statement]) -> tuple[str, ...]:
-    return tuple(text for one in statements for text in one.verdict.feedback)
+def _words(hook_runs: list[HookRun]) -> tuple[str, ...]:
+    return tuple(text for one in hook_runs for text in one.verdict.feedback)

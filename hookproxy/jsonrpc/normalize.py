@@ -77,19 +77,19 @@ def _lexeme(number: str) -> msgspec.Raw:
     return msgspec.Raw(number)
 
 
-def _no_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     value = dict(pairs)
     if len(value) != len(pairs):
         seen: set[str] = set()
         for key, _ in pairs:  # once through: an attacker chooses how many there are
             if key in seen:
-                raise raw_json.TwinKeys(key)
+                raise raw_json.DuplicateKeys(key)
             seen.add(key)
     return value
 
 
 _LEXEMES: Final = json.JSONDecoder(
-    object_pairs_hook=_no_twins, parse_float=_lexeme, parse_int=_lexeme, parse_constant=raw_json.no_constant
+    object_pairs_hook=_no_duplicates, parse_float=_lexeme, parse_int=_lexeme, parse_constant=raw_json.no_constant
 )
 
 
@@ -101,7 +101,7 @@ def legible(raw: bytes) -> bytes:
     raw_json.check_text(raw)
     if raw[:1] in (b"{", b"[") and not _may_hide(raw):
         try:
-            _check_twins(raw)
+            _check_duplicates(raw)
         except RecursionError:
             raise raw_json.TooDeep from None
         return raw
@@ -146,16 +146,16 @@ def _may_hide(raw: bytes) -> bool:
     return b"\\" in raw and (_CODED.search(raw) is not None or (b"/" in raw and _SLASHED.search(raw) is not None))
 
 
-def _check_twins(raw: bytes | msgspec.Raw) -> None:
+def _check_duplicates(raw: bytes | msgspec.Raw) -> None:
     """Raise TwinKeys if an object inside has any; nothing is copied."""
     first = bytes(memoryview(raw)[:1])
     if first == b"{":
         for value in raw_json.fields(raw).values():
-            _check_twins(value)
+            _check_duplicates(value)
     elif first == b"[":
         objects = _objects(raw)
         for value in raw_json.items(raw) if objects is None else (value for one in objects for value in one.values()):
-            _check_twins(value)
+            _check_duplicates(value)
 
 
 def _objects(raw: bytes | msgspec.Raw) -> list[dict[str, msgspec.Raw]] | None:

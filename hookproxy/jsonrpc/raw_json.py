@@ -27,7 +27,7 @@ class TooDeep(Unreadable):
         super().__init__("nested too deep")
 
 
-class TwinKeys(ValueError):
+class DuplicateKeys(ValueError):
     """An object holds a key twice: one reader takes the first, another the last."""
 
     def __init__(self, key: str) -> None:
@@ -156,7 +156,7 @@ def _scan(raw: bytes) -> dict[str, Span]:
         if key is None:
             raise Unreadable("not JSON: a key that is no string")
         if key in spans:
-            raise TwinKeys(key)
+            raise DuplicateKeys(key)
         start = _expect(line, end, ":")
         end = _value_end(line, start)
         spans[key] = (start, end)

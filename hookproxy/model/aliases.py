@@ -85,6 +85,6 @@ def _renamed(arguments: bytes, names: Mapping[str, str]) -> bytes:
     for key, value in members.items():
         name = names.get(key, key)
         if name in renamed:
-            raise raw_json.TwinKeys(name)
+            raise raw_json.DuplicateKeys(name)
         renamed[name] = bytes(value)
     return b"{%b}" % b",".join(b"%b:%b" % (raw_json.encode(name), value) for name, value in renamed.items())

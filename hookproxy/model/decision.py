@@ -6,14 +6,14 @@ from enum import Enum
 
 from msgspec import Struct
 
-from .hooks import Event, Statement
+from .hooks import Event, HookRun
 
 
-class Ground(Enum):
+class RefusalCause(Enum):
     """Why a call is refused; `feedback` has a sentence for each."""
 
     DENIED = "denied"  # a hook said so
-    TROUBLE = "trouble"  # a hook failed, and the configuration denies then
+    FAILURE = "trouble"  # a hook failed, and the configuration denies then
     FAILED_CLOSED = "failed closed"  # a hook failed, and its own field or its dialect's document denies then
     ASK_DENIED = "ask denied"  # a person must confirm, and the configuration denies then
     ASK_UNAVAILABLE = "ask unavailable"  # a person must confirm, and cannot be asked
@@ -22,7 +22,7 @@ class Ground(Enum):
     LIMIT = "limit"  # there were as many such calls as are allowed
 
 
-class Question(Struct, frozen=True):
+class ApprovalRequest(Struct, frozen=True):
     """Somebody wants a person to be asked about a call."""
 
     by: str
@@ -39,7 +39,7 @@ class Proceed(Struct, frozen=True):
     """The rewritten arguments; None: as the agent sent them."""
     feedback: tuple[str, ...] = ()
     """Texts for the model, to go with the result."""
-    question: Question | None = None
+    question: ApprovalRequest | None = None
     """It may be forwarded only if this is answered with yes."""
     asked: bool = False
     """A hook wanted a person to be asked, and a hook, a rule or the configuration said yes in the person's place."""
@@ -55,7 +55,7 @@ class Refuse(Struct, frozen=True):
     asked: bool = False
     """It was refused because a person could not be asked."""
     stop: bool = False
-    ground: Ground = Ground.DENIED
+    cause: RefusalCause = RefusalCause.DENIED
     feedback: tuple[str, ...] = ()
     """Texts for the model from all hooks that spoke, to go with the refusal."""
     event: Event = Event.PRE_TOOL_USE
@@ -75,9 +75,9 @@ class Comments(Struct, frozen=True):
     feedback: tuple[str, ...] = ()
     replacement: bytes | None = None
     """JSON in place of the tool's output: an array of content blocks, a string, or a result object."""
-    withheld: tuple[Statement, ...] = ()
+    withheld: tuple[HookRun, ...] = ()
     """Hooks whose trouble keeps the tool's output from the agent: sentences about it stand in its place."""
-    noted: tuple[Statement, ...] = ()
+    noted: tuple[HookRun, ...] = ()
     """Hooks of whose trouble the model is told beside the unchanged output."""
     failed: bool = False
     """The result is marked as an error."""

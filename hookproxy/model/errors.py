@@ -54,7 +54,7 @@ def look(path: str, why: OSError) -> str:
     return f"ls -ld {quote(path)} shows what it is, and whose"
 
 
-def scarcity(error: BaseException) -> str:
+def resource_shortage(error: BaseException) -> str:
     """Of what the system gives us too little (descriptors, processes, memory), as it says itself; empty: of nothing."""
     from errno import EAGAIN, EMFILE, ENFILE, ENOMEM
 
@@ -63,7 +63,7 @@ def scarcity(error: BaseException) -> str:
     return ""
 
 
-def what_ended(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Why a call, or all of us, has ended by nobody's decision."""
-    scarce = scarcity(error)
+    scarce = resource_shortage(error)
     return f"the system gives hookproxy too little: {scarce}" if scarce else f"a defect of hookproxy: {error!r}"

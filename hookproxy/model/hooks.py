@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from .aliases import Alias
-from .settings import OnTrouble
+from .settings import OnFailure
 
 
 class Event(StrEnum):
@@ -90,7 +90,7 @@ class HookSpec(Struct, frozen=True):
     """With `OnTrouble.DIALECT`, trouble with this hook blocks (its document, or the hook's own field, says so)."""
     withholds: bool = False
     """With `OnTrouble.DIALECT`, trouble with this post hook withholds the result; else the model is only told."""
-    on_trouble: OnTrouble | None = None
+    on_failure: OnFailure | None = None
     """The hook's own choice, over its group's and the configuration's."""
     only_if: str = ""
     """A permission rule as in Claude Code's `if`, tried on the tool's name and its first argument."""
@@ -118,7 +118,7 @@ class HookSpec(Struct, frozen=True):
     """The event as its file spells it, where that decides what it is told."""
     traits: frozenset[str] = frozenset()
     """Marks that its dialect's `read_hooks` leaves for its own `write` and `read`; nobody else reads them."""
-    unasked: bool = False
+    every_call: bool = False
     """PermissionRequest: it is asked about each call, also where nobody wants a person to be asked."""
     max_retries: int = 0
     """How often one call may be repeated because it says so."""
@@ -182,16 +182,16 @@ class Verdict(Struct, frozen=True):
     """With `accept`: the values of the form, a JSON object exactly as the hook spelled it."""
     fails_closed: bool = False
     """With `OnTrouble.DIALECT`, this trouble blocks, whatever the hook's own field says."""
-    trouble: str = ""
+    failure: str = ""
     """What went wrong with the hook itself, in one sentence without a full stop; empty: nothing did."""
     untrusted: bool = False  # the trouble is that its script is not what was trusted: it blocks, whatever is configured
 
 
-SILENT: Final = Verdict()
+NO_VERDICT: Final = Verdict()
 """Nothing was said, as most hooks say of most calls."""
 
 
-class Statement(Struct, frozen=True):
+class HookRun(Struct, frozen=True):
     """One hook's part in one occasion: who, how it ran, what it said."""
 
     spec: HookSpec
@@ -229,7 +229,7 @@ class Outcome(Struct, frozen=True):
     """Milliseconds between forwarding the call and its answer: the tool's time, not the hooks'."""
 
 
-class Inquiry(Struct, frozen=True):
+class Elicitation(Struct, frozen=True):
     """What the server asks the person, and the answer once there is one; JSON as hooks may read it."""
 
     message: str
@@ -245,7 +245,7 @@ class Inquiry(Struct, frozen=True):
     """The values that the person gave."""
 
 
-class Occasion(Struct, frozen=True):
+class EventContext(Struct, frozen=True):
     """A moment at which hooks may speak, with everything they may be told."""
 
     event: Event
@@ -262,12 +262,12 @@ class Occasion(Struct, frozen=True):
     annotations: bytes = b""
     """The tool's `annotations` from a tools/list that passed; empty: not known."""
     outcome: Outcome | None = None
-    occasioned_by: str = ""
+    trigger: str = ""
     """SessionStart: its source. SessionEnd: its reason. Notification: its type. ErrorOccurred: `tool_execution` or
     `system`. Matchers of these events are tried on it. ElicitationResult: the answer's action."""
     message: str = ""
     """What the person is asked or told, why a call was refused or a person is to be asked, what an error says."""
-    inquiry: Inquiry | None = None
+    elicitation: Elicitation | None = None
     """Elicitation, ElicitationResult: the question in full, where it is known."""
     request_id: str = ""
     """The JSON-RPC id of the call, as text."""

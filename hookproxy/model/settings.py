@@ -9,7 +9,7 @@ from msgspec import Struct
 from .aliases import Alias
 
 
-class OnTrouble(StrEnum):
+class OnFailure(StrEnum):
     """What follows when a hook crashes, hangs, cannot start or answers nonsense."""
 
     DIALECT = "dialect"  # what the dialect's document says
@@ -64,9 +64,9 @@ class Limit(Struct, frozen=True):
 class Settings(Struct, frozen=True):
     """The configuration's choices that concern every call."""
 
-    on_trouble: OnTrouble = OnTrouble.DIALECT
+    on_failure: OnFailure = OnFailure.DIALECT
     on_ask: OnAsk = OnAsk.ELICIT
-    on_ask_fallback: OnTrouble = OnTrouble.DENY
+    on_ask_fallback: OnFailure = OnFailure.DENY
     """What follows where the agent cannot ask: DENY or ALLOW."""
     prompter: tuple[str, ...] = ()
     """A command that asks the person where the agent cannot; empty: there is none."""

@@ -8,10 +8,10 @@ from typing import Final
 from msgspec import Struct
 
 from ..jsonrpc import raw_json
-from ..model.hooks import Inquiry
+from ..model.hooks import Elicitation
 from .calls import Call
-from .elicitation_messages import OpenQuestion
-from .responses import Said
+from .elicitation_messages import PendingElicitation
+from .responses import Response
 
 
 class Passing(Enum):
@@ -50,47 +50,47 @@ class Refused(Struct, frozen=True):
     unreadable: bool = False
 
 
-class Opened(Struct, frozen=True):
+class SessionOpened(Struct, frozen=True):
     """The session has begun. Comes beside the effect of the frame that began it."""
 
 
-class Answered(Struct, frozen=True):
+class CallAnswered(Struct, frozen=True):
     """The answer to a judged call; nothing is forwarded yet."""
 
     call: Call
 
 
-class Elicited(Struct, frozen=True):
+class ElicitationSeen(Struct, frozen=True):
     """The server asks the person, or the agent has the person's answer, in the stateless era."""
 
     message: str
     """What is asked."""
     action: str = ""
     """The answer: `accept`, `decline`, `cancel` or `error`; empty: this is the question."""
-    inquiry: Inquiry | None = None
+    elicitation: Elicitation | None = None
 
 
-class Asked(Struct, frozen=True):
+class ElicitationRequested(Struct, frozen=True):
     """The server asks the person; nothing is forwarded yet."""
 
-    question: OpenQuestion
+    question: PendingElicitation
 
 
-class Replied(Struct, frozen=True):
+class ElicitationAnswered(Struct, frozen=True):
     """The agent answers a question of the server; nothing is forwarded yet."""
 
-    question: OpenQuestion
-    inquiry: Inquiry
+    question: PendingElicitation
+    elicitation: Elicitation
     """The question with the answer."""
 
 
-class Withdrawn(Struct, frozen=True):
+class ElicitationWithdrawn(Struct, frozen=True):
     """The server cancels a question that the agent does not know yet; it need not hear of either."""
 
-    question: OpenQuestion
+    question: PendingElicitation
 
 
-class PersonAnswered(Struct, frozen=True):
+class ApprovalAnswered(Struct, frozen=True):
     """The answer to a question of ours; it is not forwarded."""
 
     key: bytes
@@ -99,12 +99,12 @@ class PersonAnswered(Struct, frozen=True):
     """As spelled; empty: there is none."""
 
 
-class ErrandAnswered(Struct, frozen=True):
+class HookToolCallAnswered(Struct, frozen=True):
     """The answer to a tool call of ours; it is not forwarded."""
 
     key: bytes
     """Of our call's id."""
-    said: Said | None
+    response: Response | None
     """What it says; None: it can be read in two ways."""
 
 
@@ -126,16 +126,16 @@ class Dropped(Struct, frozen=True):
     why: str
 
 
-FromAgent = Passing | Send | StartCall | CancelCall | Refused | Opened | Replied | PersonAnswered
+FromAgent = Passing | Send | StartCall | CancelCall | Refused | SessionOpened | ElicitationAnswered | ApprovalAnswered
 FromServer = (
     Passing
     | StartCall
-    | Answered
+    | CallAnswered
     | InitializeAnswered
     | ToolsListed
-    | Asked
-    | Withdrawn
-    | ErrandAnswered
+    | ElicitationRequested
+    | ElicitationWithdrawn
+    | HookToolCallAnswered
     | Noise
     | Dropped
 )

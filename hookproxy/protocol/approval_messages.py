@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from ..jsonrpc import raw_json
-from ..model.decision import Question
+from ..model.decision import ApprovalRequest
 
 MEMBER: Final = "hookproxy.ask"
 """The key of our question among `inputRequests`, and of the answer among `inputResponses` (2026-07-28)."""
@@ -66,7 +66,7 @@ All is linear: a repeat gives nothing back, and what begins one stands nowhere i
 """
 
 
-class Consent(Enum):
+class Approval(Enum):
     """What a person says. The values are what the form shows."""
 
     ONCE = "allow once"
@@ -74,7 +74,7 @@ class Consent(Enum):
     NO = "deny"
 
 
-def text(server: str, tool: str, arguments: bytes, question: Question) -> str:
+def text(server: str, tool: str, arguments: bytes, question: ApprovalRequest) -> str:
     """What the person reads. `arguments` are the normalised ones that will run."""
     reason = _shortened(question.reason.strip(), _LONGEST_REASON)
     by, tool, server = (_shortened(name, _LONGEST_NAME) for name in (question.by, tool, server))
@@ -84,7 +84,7 @@ def text(server: str, tool: str, arguments: bytes, question: Question) -> str:
     return f"Allow the tool {tool} of {server} to run?{warning}\n\n{shown}\n\n{asks}"
 
 
-def document(server: str, tool: str, arguments: bytes, question: Question) -> dict[str, object]:
+def document(server: str, tool: str, arguments: bytes, question: ApprovalRequest) -> dict[str, object]:
     """What an operator's own prompter reads, as JSON."""
     return {
         "server": server.encode(errors="replace").decode(),
@@ -97,7 +97,7 @@ def document(server: str, tool: str, arguments: bytes, question: Question) -> di
 
 def parameters(message: str) -> bytes:
     """The params of `elicitation/create`; valid in each version that has it."""
-    choices = [consent.value for consent in Consent]
+    choices = [approval.value for approval in Approval]
     decision = {"type": "string", "title": "Decision", "enum": choices}
     schema = {"type": "object", "properties": {"decision": decision}, "required": ["decision"]}
     return raw_json.one_line(
@@ -105,16 +105,16 @@ def parameters(message: str) -> bytes:
     )
 
 
-def consent(result: bytes | msgspec.Raw | None) -> Consent:
+def approval(result: bytes | msgspec.Raw | None) -> Approval:
     """What an elicitation's result says: all but an accepted form with an explicit yes is no."""
     try:
         members = raw_json.fields(result or b"{}")
         if raw_json.text(bytes(members.get("action", b""))) != "accept":
-            return Consent.NO
+            return Approval.NO
         decision = raw_json.text(bytes(raw_json.fields(members.get("content", b"{}")).get("decision", b"")))
-        return Consent(decision)
+        return Approval(decision)
     except ValueError:  # what cannot be read, and a word that is none of ours
-        return Consent.NO
+        return Approval.NO
 
 
 def _shown(arguments: bytes) -> tuple[str, str]:

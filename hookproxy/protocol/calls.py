@@ -13,7 +13,7 @@ from ..jsonrpc import normalize, raw_json
 from ..model.aliases import Alias
 from ..model.hooks import Tool
 from . import fast_scan
-from .responses import Members, Said
+from .responses import Members, Response
 
 if TYPE_CHECKING:
     import msgspec
@@ -80,7 +80,7 @@ class Call(Struct, eq=False):
     """Which hook ended it with all others, and why; empty: none did."""
     phase: Phase = Phase.HELD
     answer: bytes = b""
-    said: Said | None = None
+    response: Response | None = None
     """What the answer says; None: it can be read in two ways."""
     inputs: bytes = b""
     """`params.inputResponses`, as spelled, where the call goes on after somebody asked for input."""

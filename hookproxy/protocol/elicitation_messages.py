@@ -14,8 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..jsonrpc import normalize, raw_json
-from ..model.hooks import Inquiry, Statement, Verdict
-from ..model.settings import OnTrouble, Settings
+from ..model.hooks import Elicitation, HookRun, Verdict
+from ..model.settings import OnFailure, Settings
 from ..policy import decide as policy
 
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ class Stage(Enum):
     REFUSED = auto()  # too many wait
 
 
-class OpenQuestion(Struct, eq=False):
+class PendingElicitation(Struct, eq=False):
     """One question of the handshake era: a request of the server."""
 
     key: bytes
     id: bytes
     """As the server spelled it."""
-    inquiry: Inquiry
+    elicitation: Elicitation
     task: bool = False
     """The server asked for a task handle instead of an answer."""
     stage: Stage = Stage.ASKED
@@ -59,10 +59,10 @@ class Answer(Struct, frozen=True):
     """Which hook said it, for people."""
 
 
-def read(params: Members) -> Inquiry:
+def read(params: Members) -> Elicitation:
     """What an `elicitation/create` asks. Raises Unreadable, TwinKeys: hooks could read it otherwise than the agent."""
     schema = bytes(params.get("requestedSchema", b""))
-    return Inquiry(
+    return Elicitation(
         message=_text(params, "message"),
         mode=_text(params, "mode") or "form",
         schema=normalize.normalise(schema, lenient=True) if schema[:1] == b"{" else b"",
@@ -71,14 +71,14 @@ def read(params: Members) -> Inquiry:
     )
 
 
-def answered(inquiry: Inquiry, response: Members) -> Inquiry:
+def answered(elicitation: Elicitation, response: Members) -> Elicitation:
     """The question with the agent's answer. Raises Unreadable, TwinKeys if that can be read in two ways."""
     if "result" not in response:
-        return replace(inquiry, action="error")
+        return replace(elicitation, action="error")
     result = raw_json.fields(response["result"])
     content = bytes(result.get("content", b""))
     return replace(
-        inquiry,
+        elicitation,
         action=_text(result, "action"),
         content=normalize.normalise(content, lenient=True) if content[:1] == b"{" else None,
     )
@@ -88,44 +88,44 @@ def _text(members: Members, name: str) -> str:
     return raw_json.text(bytes(members.get(name, b""))) or ""
 
 
-def settled(verdict: Verdict, inquiry: Inquiry, task: bool) -> Verdict:
+def settled(verdict: Verdict, elicitation: Elicitation, task: bool) -> Verdict:
     """The verdict with the content that would be sent; that it cannot be sent is trouble."""
     if verdict.action != "accept":
         return replace(verdict, content=None)
     if task:
-        return replace(verdict, trouble=verdict.trouble or "accepted a question that wants a task for an answer")
-    if inquiry.mode != "form":
+        return replace(verdict, failure=verdict.failure or "accepted a question that wants a task for an answer")
+    if elicitation.mode != "form":
         return replace(verdict, content=None)  # the person is to visit a page: there are no values
     if verdict.content is None:
-        return verdict if inquiry.action == "accept" else replace(verdict, content=b"{}")
+        return verdict if elicitation.action == "accept" else replace(verdict, content=b"{}")
     try:
         normalize.normalise(verdict.content)
         _VALUES.decode(verdict.content)
     except (ValueError, msgspec.MsgspecError, RecursionError) as problem:
-        trouble = verdict.trouble or f"gave a content that no form can hold: {problem}"
-        return replace(verdict, content=None, trouble=trouble)
+        failure = verdict.failure or f"gave a content that no form can hold: {problem}"
+        return replace(verdict, content=None, failure=failure)
     return verdict
 
 
-def decide(statements: Sequence[Statement], settings: Settings, group_on_trouble: OnTrouble | None) -> Answer | None:
+def decide(hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None) -> Answer | None:
     """One group's answer, or None where it has none; `statements` stand in the order in which the last one wins.
 
     `decline` beats `cancel` beats `accept`. A refusal stands whatever else is wrong; beside trouble no consent does.
     """
-    judges = [one for one in statements if not one.spec.background]
+    judges = [one for one in hook_runs if not one.spec.background]
     offers = [_offer(one) for one in judges if one.verdict.stop or one.verdict.action]
-    if refuse := policy.failed(statements, settings, group_on_trouble):
+    if refuse := policy.failed(hook_runs, settings, group_on_failure):
         offers.append(Answer("decline", by=refuse.by))
     heard = [one for one in offers if one is not None]
     return max(reversed(heard), key=lambda one: _STRICTNESS[one.action], default=None)
 
 
-def _offer(one: Statement) -> Answer | None:
+def _offer(one: HookRun) -> Answer | None:
     verdict = one.verdict
     by = f"{one.spec.label} ({one.spec.source})"
     if verdict.stop:
         return Answer("decline", by=by)
-    if verdict.action == "accept" and verdict.trouble:
+    if verdict.action == "accept" and verdict.failure:
         return None
     return Answer(verdict.action, verdict.content, by) if verdict.action in _STRICTNESS else None
 
@@ -137,12 +137,12 @@ def stricter(first: Answer | None, second: Answer | None) -> Answer | None:
     return first if _STRICTNESS[first.action] > _STRICTNESS[second.action] else second
 
 
-def given(inquiry: Inquiry, answer: Answer) -> Inquiry:
+def given(elicitation: Elicitation, answer: Answer) -> Elicitation:
     """The question with this answer to it, as the next hooks are told."""
     content = answer.content
     if answer.action == "accept":
-        content = inquiry.content if content is None else normalize.normalise(content)
-    return replace(inquiry, action=answer.action, content=content)
+        content = elicitation.content if content is None else normalize.normalise(content)
+    return replace(elicitation, action=answer.action, content=content)
 
 
 def response(raw_id: bytes, answer: Answer) -> bytes:
@@ -191,9 +191,10 @@ def _on_one_line(content: bytes) -> bytes:
     return raw_json.one_line(content.replace(b"\n", b" "))
 
 
-def told(inquiry: Inquiry, answer: Answer) -> str:
+def told(elicitation: Elicitation, answer: Answer) -> str:
     """The sentence for people about an answered question, or about an answer that was changed; never the values."""
-    message = inquiry.message[:_SHOWN]
-    if inquiry.action:
-        return f"{answer.by} changed the answer to the server's question {message!r}: {inquiry.action}, {answer.action}"
+    message = elicitation.message[:_SHOWN]
+    if elicitation.action:
+        changed = f"{elicitation.action}, {answer.action}"
+        return f"{answer.by} changed the answer to the server's question {message!r}: {changed}"
     return f"{answer.by} answered the server's question {message!r} in the person's place: {answer.action}"

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from ..jsonrpc import raw_json
-from ..model.hooks import Inquiry
+from ..model.hooks import Elicitation
 from . import calls, elicitation_messages
-from .actions import Asked, Dropped, Elicited, Refused, Replied, Withdrawn
+from .actions import Dropped, ElicitationAnswered, ElicitationRequested, ElicitationSeen, ElicitationWithdrawn, Refused
 from .calls import id_key, method
-from .elicitation_messages import OpenQuestion, Stage
+from .elicitation_messages import PendingElicitation, Stage
 from .responses import Members
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 METHOD: Final = b'"elicitation/create"'
 MOST: Final = 256  # questions in flight: the server asks them, and a table must not grow for ever
-_UNCLEAR: Final = (raw_json.Unreadable, raw_json.TwinKeys)
+_UNCLEAR: Final = (raw_json.Unreadable, raw_json.DuplicateKeys)
 _PERHAPS: Final = re.compile(rb"(?i:elicitation)|\\")
 """Found in every line that some reader may take for a question."""
 
@@ -32,11 +32,11 @@ class Elicitations:
 
     def __init__(self, guarded: bool = False) -> None:
         self._guarded = guarded
-        self._asked: dict[bytes, OpenQuestion] = {}
+        self._asked: dict[bytes, PendingElicitation] = {}
 
     # --- lines of the server ---
 
-    def asked(self, line: bytes | msgspec.Raw) -> Asked | Withdrawn | Dropped | None:
+    def asked(self, line: bytes | msgspec.Raw) -> ElicitationRequested | ElicitationWithdrawn | Dropped | None:
         """The question in a line from the server, if it is one, or the end of one."""
         try:
             members = raw_json.fields(line)
@@ -44,22 +44,22 @@ class Elicitations:
                 calls.check_spelling(members)
             if method(members) == calls.CANCELLED:
                 return self._cancelled(members)
-            inquiry = _inquiry(members) if "id" in members else None
+            elicitation = _elicitation(members) if "id" in members else None
         except _UNCLEAR:
             unclear = self._guarded and _PERHAPS.search(bytes(line))
             return Dropped("a message that may be a question to the person or not") if unclear else None
-        return None if inquiry is None else self._note(members, inquiry)
+        return None if elicitation is None else self._note(members, elicitation)
 
-    def _note(self, members: Members, inquiry: Inquiry) -> Asked | Dropped:
+    def _note(self, members: Members, elicitation: Elicitation) -> ElicitationRequested | Dropped:
         raw_id = bytes(members["id"])
-        question = OpenQuestion(id_key(raw_id), raw_id, inquiry, task=b"task" in _names(members))
+        question = PendingElicitation(id_key(raw_id), raw_id, elicitation, task=b"task" in _names(members))
         if self._guarded and question.key in self._asked:
             return Dropped("a question to the person with the id of one that waits for its answer")
         if len(self._asked) >= MOST and not self._forget_one():
             question.stage = Stage.REFUSED
-            return Asked(question)
+            return ElicitationRequested(question)
         self._asked[question.key] = question
-        return Asked(question)
+        return ElicitationRequested(question)
 
     def _forget_one(self) -> bool:
         """Make room; where they are guarded, only one that the server has cancelled may be forgotten."""
@@ -69,14 +69,14 @@ class Elicitations:
                 return True
         return False
 
-    def _cancelled(self, members: Members) -> Withdrawn | None:
+    def _cancelled(self, members: Members) -> ElicitationWithdrawn | None:
         params = raw_json.fields(members.get("params", b"{}"))
         question = self._asked.get(id_key(bytes(params.get("requestId", b""))))
         if question is None or question.stage is Stage.ANSWERED:
             return None
         if question.stage is Stage.HELD:
             self.close(question)
-            return Withdrawn(question)
+            return ElicitationWithdrawn(question)
         question.stage = Stage.WITHDRAWN  # its answer may be under way already
         return None
 
@@ -89,7 +89,7 @@ class Elicitations:
 
     # --- lines of the agent ---
 
-    def answered(self, members: Members) -> Replied | Refused | None:
+    def answered(self, members: Members) -> ElicitationAnswered | Refused | None:
         """The answer in a response of the agent, if it is one to a question."""
         key = id_key(bytes(members.get("id", b"")))
         question = self._asked.get(key)
@@ -98,42 +98,46 @@ class Elicitations:
         if question.stage in (Stage.HELD, Stage.ANSWERED):
             return Refused("It answers a question of the server that hooks have not let go on, or have an answer to.")
         try:
-            inquiry = elicitation_messages.answered(question.inquiry, members)
+            elicitation = elicitation_messages.answered(question.elicitation, members)
         except _UNCLEAR as problem:
             if self._guarded:
                 return Refused(f"The answer to the server's question cannot be judged: {problem}.")
-            inquiry = question.inquiry
+            elicitation = question.elicitation
         question.stage = Stage.ANSWERED
         if not self._guarded:
             self.close(question)
-        return Replied(question, inquiry)
+        return ElicitationAnswered(question, elicitation)
 
     def waits(self, members: Members) -> bool:
         """This would be an answer that hooks are to judge."""
         return self._guarded and id_key(bytes(members.get("id", b""))) in self._asked
 
-    def close(self, question: OpenQuestion) -> None:
+    def close(self, question: PendingElicitation) -> None:
         """It has been answered."""
         self._asked.pop(question.key, None)
 
 
-def in_result(members: Members) -> list[Elicited]:
+def in_result(members: Members) -> list[ElicitationSeen]:
     """The questions in an `input_required` result of the stateless era."""
     found = [_requested(request) for _, request in _members(members.get("inputRequests"))]
-    return [Elicited(inquiry.message, inquiry=inquiry) for inquiry in found if inquiry is not None]
+    return [
+        ElicitationSeen(elicitation.message, elicitation=elicitation)
+        for elicitation in found
+        if elicitation is not None
+    ]
 
 
-def all_in_result(members: Members) -> dict[str, Inquiry] | None:
+def all_in_result(members: Members) -> dict[str, Elicitation] | None:
     """The questions by their names, if they are all that an `input_required` result wants; else None."""
     found = {name: _requested(request) for name, request in _members(members.get("inputRequests"))}
-    questions = {name: inquiry for name, inquiry in found.items() if inquiry is not None}
+    questions = {name: elicitation for name, elicitation in found.items() if elicitation is not None}
     return questions if questions and len(questions) == len(found) else None
 
 
-def in_responses(raw: bytes) -> list[Elicited]:
+def in_responses(raw: bytes) -> list[ElicitationSeen]:
     """The answers in `inputResponses` of a call that goes on after such a result; what was asked the server knows."""
     found = [_responded(answer) for _, answer in _members(raw)]
-    return [Elicited("", inquiry.action, inquiry) for inquiry in found if inquiry.action]
+    return [ElicitationSeen("", elicitation.action, elicitation) for elicitation in found if elicitation.action]
 
 
 def _members(raw: bytes | msgspec.Raw | None) -> Iterator[tuple[str, msgspec.Raw]]:
@@ -143,21 +147,21 @@ def _members(raw: bytes | msgspec.Raw | None) -> Iterator[tuple[str, msgspec.Raw
         return
 
 
-def _requested(request: msgspec.Raw) -> Inquiry | None:
+def _requested(request: msgspec.Raw) -> Elicitation | None:
     try:
-        return _inquiry(raw_json.fields(request))
+        return _elicitation(raw_json.fields(request))
     except _UNCLEAR:
         return None
 
 
-def _responded(answer: msgspec.Raw) -> Inquiry:
+def _responded(answer: msgspec.Raw) -> Elicitation:
     try:
-        return elicitation_messages.answered(Inquiry(""), {"result": answer})
+        return elicitation_messages.answered(Elicitation(""), {"result": answer})
     except _UNCLEAR:
-        return Inquiry("")
+        return Elicitation("")
 
 
-def _inquiry(request: Members) -> Inquiry | None:
+def _elicitation(request: Members) -> Elicitation | None:
     """What an `elicitation/create` asks; None: the request is another. Raises Unreadable, TwinKeys."""
     if method(request) != METHOD:
         return None

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, assert_never
 
 from ..jsonrpc import raw_json
-from ..model.decision import Comments, Ground, Refuse
-from ..model.hooks import Statement, Tool
+from ..model.decision import Comments, RefusalCause, Refuse
+from ..model.hooks import HookRun, Tool
 from ..model.settings import Delivery
 from . import approval_messages, response_edits
 from .response_edits import Delivered
@@ -240,32 +240,32 @@ def _broken(id_lexeme: bytes, text: str) -> bytes:
 
 def _refused(refuse: Refuse) -> str:  # noqa: C901  # one case for each ground
     hook, reason = f"the {refuse.event} hook {refuse.by}", refuse.reason
-    match refuse.ground:
-        case Ground.DENIED:
+    match refuse.cause:
+        case RefusalCause.DENIED:
             said = f": {reason}" if reason else ", which gave no reason. The tool was not run."
             wish = "\nThe hook wants you to stop here: make no further calls, and report to the user."
             return f"Blocked by {hook}{said}{wish if refuse.stop else ''}"
-        case Ground.TROUBLE:
-            rule = 'blocking because the configuration says on_trouble = "deny"'
+        case RefusalCause.FAILURE:
+            rule = 'blocking because the configuration says on_failure = "deny"'
             return f"Blocked: {hook} failed: {reason}; {rule}. The tool was not run."
-        case Ground.FAILED_CLOSED:
+        case RefusalCause.FAILED_CLOSED:
             rule = "blocking because this hook is set to block when it fails"
             return f"Blocked: {hook} failed: {reason}; {rule}. The tool was not run."
-        case Ground.ASK_DENIED:
+        case RefusalCause.ASK_DENIED:
             rule = 'The configuration says on_ask = "deny", so the call is denied.'
-        case Ground.ASK_UNAVAILABLE:
+        case RefusalCause.ASK_UNAVAILABLE:
             rule = "This agent cannot ask the user, so the call is denied."
-        case Ground.DECLINED:
+        case RefusalCause.DECLINED:
             rule = "The user was asked and did not allow it. Do not try it again, unless the user says so."
-        case Ground.RULE:
+        case RefusalCause.RULE:
             rule = f"the permission rule {refuse.by} of {refuse.where}"
             return f"Blocked by {rule}{_because(reason)} The tool was not run."
-        case Ground.LIMIT:
+        case RefusalCause.LIMIT:
             time = f"{refuse.retry_after} second{'s' * (refuse.retry_after != 1)}"
             wait = f"Try again in {time}." if refuse.retry_after else "Do not try again in this session."
             return f"Blocked by {refuse.by} of {refuse.where}: {reason}. The tool was not run. {wait}"
         case _:
-            assert_never(refuse.ground)
+            assert_never(refuse.cause)
     return f"Blocked: {refuse.by} requires confirmation by the user{_because(reason)} {rule}"
 
 
@@ -273,10 +273,10 @@ def _because(reason: str) -> str:
     return f": {reason}{'' if reason.endswith(('.', '!', '?')) else '.'}" if reason else "."
 
 
-def _withheld(failed: Iterable[Statement], pre_feedback: Sequence[str]) -> str:
+def _withheld(failed: Iterable[HookRun], pre_feedback: Sequence[str]) -> str:
     """What stands in the output's place. What post hooks said is left out: it may quote the output."""
     sentences = (
-        f"The tool was run, but its output is withheld, because {_trouble(one)}. "
+        f"The tool was run, but its output is withheld, because {_hook_failure(one)}. "
         "Calling the tool again would run it again."
         for one in failed
     )
@@ -289,15 +289,15 @@ def _hidden(comments: Comments) -> str:
 
 def _feedback(comments: Comments, pre_feedback: Sequence[str]) -> str:
     noted = (
-        f"Note: {_trouble(one)}. It is set to block when it fails, but the tool had run already: "
+        f"Note: {_hook_failure(one)}. It is set to block when it fails, but the tool had run already: "
         "the output stands as it is, not judged by this hook."
         for one in comments.noted
     )
     return _paragraphs((*pre_feedback, *comments.feedback, *noted))
 
 
-def _trouble(one: Statement) -> str:
-    return f"the {one.spec.event} hook {one.spec.label} failed: {one.verdict.trouble}"
+def _hook_failure(one: HookRun) -> str:
+    return f"the {one.spec.event} hook {one.spec.label} failed: {one.verdict.failure}"
 
 
 def _paragraphs(texts: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from .responses import Members
 _FIRST_WITH_ELICITATION: Final = "2025-06-18"  # versions are dates, which sort as texts do
 
 
-class Greeting:
+class Handshake:
     """What the agent told of itself. A session that has begun stays so."""
 
     def __init__(self) -> None:

@@ -38,7 +38,7 @@ class InFlight(dict[bytes, Kind]):
         self._barred: set[bytes] = set()  # those of them whose late answer does not pass
         self.allowed: dict[bytes, bytes] = {}
         """Judged calls among them, whose answers nobody has to see: the id of each as the agent spelled it."""
-        self.errands: set[bytes] = set()
+        self.hook_tool_calls: set[bytes] = set()
         """Tool calls of our own that are not answered."""
 
     @property
@@ -49,7 +49,7 @@ class InFlight(dict[bytes, Kind]):
     @property
     def bars(self) -> bool:
         """Some answer that may come is not for the agent."""
-        return bool(self._barred or self.errands)
+        return bool(self._barred or self.hook_tool_calls)
 
     @property
     def telling(self) -> bool:
@@ -61,15 +61,15 @@ class InFlight(dict[bytes, Kind]):
         """An answer to the agent is still to come."""
         return any(kind is not Kind.ENDLESS for kind in self.values())
 
-    def settle_errand(self, key: bytes) -> bool:
+    def settle_hook_tool_call(self, key: bytes) -> bool:
         """A tool call of our own is answered; False: there is none."""
-        found = key in self.errands
-        self.errands.discard(key)
+        found = key in self.hook_tool_calls
+        self.hook_tool_calls.discard(key)
         return found
 
     def give_up(self, key: bytes) -> None:
         """Nobody waits for this errand any more; its late answer is nobody's."""
-        self.errands.discard(key)
+        self.hook_tool_calls.discard(key)
         self.lapse(key, late_answer_passes=False)
 
     def note(self, key: bytes, kind: Kind) -> None:
@@ -162,7 +162,7 @@ class InFlight(dict[bytes, Kind]):
 
     def barred(self, key: bytes) -> bool:
         """The answer to an errand or a cancelled judged call may come with this key, and must not pass as another's."""
-        return key in self._barred or key in self.errands
+        return key in self._barred or key in self.hook_tool_calls
 
     def welcome(self, key: bytes | None) -> bool:
         """An answer with this key passes unseen; None: whichever it has, for JavaScript servers write the id last."""

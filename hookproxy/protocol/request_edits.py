@@ -7,11 +7,11 @@ import contextlib
 from ..jsonrpc import raw_json
 from . import approval_messages
 from .calls import SEALED, Call
-from .request_state import Round, server_state
+from .request_state import CallRound, server_state
 from .response_edits import string
 
 
-def to_server(call: Call, arguments: bytes | None, waiting: Round | None = None) -> bytes:
+def to_server(call: Call, arguments: bytes | None, waiting: CallRound | None = None) -> bytes:
     """The agent's own bytes, or the same with other arguments, and without what is between the agent and us.
 
     `arguments` None: the agent's. `waiting` is the round that its seal has brought back; None: there is none. What only
@@ -58,7 +58,7 @@ def renamed(call: Call) -> bytes:
     """The answer to a repeated call, under the agent's id; as it is where readers could take that differently."""
     with contextlib.suppress(ValueError):
         return raw_json.with_member(call.answer, "id", call.id)
-    call.said = None  # so that it is withheld
+    call.response = None  # so that it is withheld
     return call.answer
 
 

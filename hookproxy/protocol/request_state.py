@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..jsonrpc import raw_json
-from ..model.decision import Question
+from ..model.decision import ApprovalRequest
 from .calls import SEALED
 
 LIFETIME: Final = 3600.0
@@ -26,7 +26,7 @@ _KEY_BYTES: Final = 32  # of HMAC-SHA256's own size
 _NONCE_BYTES: Final = 16  # nobody guesses or meets it twice
 
 
-class Round(Struct, frozen=True):
+class CallRound(Struct, frozen=True):
     """A call between two rounds: what was decided so far, and what it waits for."""
 
     tool: str
@@ -36,7 +36,7 @@ class Round(Struct, frozen=True):
     """The arguments that run instead; None: the agent's."""
     feedback: tuple[str, ...] = ()
     """Texts for the model, to go with the result."""
-    question: Question | None = None
+    question: ApprovalRequest | None = None
     """What the person is asked by us; None: the server asks."""
     asked: bool = False
     """A person was asked in an earlier round, or a hook or rule answered in the person's place."""
@@ -49,16 +49,16 @@ class Round(Struct, frozen=True):
         return len(self.arguments) + len(self.rewritten or b"") + len(self.state) + sum(map(len, self.feedback))
 
 
-class Seals:
+class StateSealer:
     """The calls that wait for their next round, each by a seal that only this process can make."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
         self._key = os.urandom(_KEY_BYTES)
-        self._rounds: dict[str, tuple[Round, float]] = {}
+        self._rounds: dict[str, tuple[CallRound, float]] = {}
         self._bytes = 0
 
-    def seal(self, waiting: Round) -> str:
+    def seal(self, waiting: CallRound) -> str:
         """The requestState that brings this round back, once, within LIFETIME."""
         kept = replace(waiting, arguments=b"")  # the seal holds the next round to them
         self._bytes += kept.size
@@ -70,7 +70,7 @@ class Seals:
         payload = _encoded(raw_json.encode({"n": nonce, "e": expiry, "s": waiting.state.decode()}))
         return f"{SEALED}{payload}.{self._mac(payload, waiting.tool, waiting.arguments)}"
 
-    def open(self, text: str, tool: str, arguments: bytes) -> Round | None:
+    def open(self, text: str, tool: str, arguments: bytes) -> CallRound | None:
         """The round that a call of this tool with these arguments goes on with; None: there is none."""
         if not text.startswith(SEALED):
             return None
@@ -82,7 +82,7 @@ class Seals:
         waiting, expiry = self._take(_member(payload, "n"))
         return waiting if self._clock() < expiry else None
 
-    def _take(self, nonce: str) -> tuple[Round | None, float]:
+    def _take(self, nonce: str) -> tuple[CallRound | None, float]:
         waiting, expiry = self._rounds.pop(nonce, (None, 0.0))
         self._bytes -= waiting.size if waiting else 0
         return waiting, expiry

@@ -45,7 +45,7 @@ _CODE: Final = re.compile(rb"-?[0-9]{1,10}")
 
 _EMPTY: Final = re.compile(rb"\[[ \t\r\n]*\]")
 
-UNCLEAR: Final = (raw_json.Unreadable, raw_json.TwinKeys)
+UNCLEAR: Final = (raw_json.Unreadable, raw_json.DuplicateKeys)
 
 Edit = tuple[raw_json.Span, bytes]
 """A part of a message, and what takes its place."""

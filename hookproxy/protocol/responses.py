@@ -18,7 +18,7 @@ _ANSWERING: Final = _ENVELOPE - {"method", "params"}
 _UNSET: Final = msgspec.Raw(b"")
 
 
-class Said(Struct, frozen=True):
+class Response(Struct, frozen=True):
     """What an answer says: one of both."""
 
     result: Members | None = None
@@ -32,7 +32,7 @@ class Reply(Struct, frozen=True):
 
     id: bytes
     """As spelled."""
-    said: Said | None = None
+    response: Response | None = None
     """None: it was not read closely, or it can be read in two ways."""
     sure: bool = True
     """False: some readers may take it for an answer, and others not."""
@@ -93,12 +93,12 @@ def _read_closely(line: bytes) -> Reply | None:
         if reply is None and not fast_scan.answers_none(line[: fast_scan.ENDS]):
             raise
         return reply
-    except (raw_json.TwinKeys, raw_json.Unreadable) as problem:
+    except (raw_json.DuplicateKeys, raw_json.Unreadable) as problem:
         try:
             head = _HEAD.decode(line)
         except _DECODING:
             raise raw_json.Unreadable(str(problem)) from None
-        if head.method and not (head.result or head.error or isinstance(problem, raw_json.TwinKeys)):
+        if head.method and not (head.result or head.error or isinstance(problem, raw_json.DuplicateKeys)):
             return None
         return Reply(bytes(head.id), sure=False) if head.id else None
 
@@ -112,7 +112,9 @@ def _read_compact(line: bytes) -> Reply | None:
     size = 4 * len(result) + 1 + sum(map(len, result)) + sum(map(len, result.values()))
     if not result or size + len(answer.id) + len(answer.jsonrpc) + _LEAST_ANSWER != len(line):
         return None
-    return Reply(bytes(answer.id), Said(result=result), plain=True)  # every byte is accounted for, as in `wire.fields`
+    return Reply(
+        bytes(answer.id), Response(result=result), plain=True
+    )  # every byte is accounted for, as in `wire.fields`
 
 
 def _read_members(members: Members) -> Reply | None:
@@ -126,15 +128,15 @@ def _read_members(members: Members) -> Reply | None:
     return Reply(bytes(members["id"]), _said(members), plain=members.keys() <= _ANSWERING)
 
 
-def _said(members: Members) -> Said | None:
+def _said(members: Members) -> Response | None:
     if "result" in members and "error" in members:
         return None
     if "result" not in members:
-        return Said(error=members.get("error", _UNSET))
+        return Response(error=members.get("error", _UNSET))
     result = members["result"]
     try:
-        return Said(result=raw_json.fields(result) if bytes(memoryview(result)[:1]) == b"{" else {})
-    except (raw_json.Unreadable, raw_json.TwinKeys):
+        return Response(result=raw_json.fields(result) if bytes(memoryview(result)[:1]) == b"{" else {})
+    except (raw_json.Unreadable, raw_json.DuplicateKeys):
         return None
 
 
@@ -145,7 +147,7 @@ def _scan(line: bytes) -> Reply | None:
     except raw_json.TooDeep:  # what it says cannot be read here, but whom it answers can be seen
         raw_id = fast_scan.answered_id(line[: fast_scan.ENDS], line[-fast_scan.ENDS :])
         return None if raw_id is None else Reply(raw_id)
-    except raw_json.TwinKeys:
+    except raw_json.DuplicateKeys:
         return None
     reply = _read_members(members)
     return None if reply is None else Reply(reply.id)

@@ -17,13 +17,13 @@ from . import actions, calls, fast_scan, responses, tool_list
 from .actions import PASS, FromAgent, FromServer, as_one_line
 from .calls import Call, Phase, id_key
 from .elicitations import Elicitations
-from .handshake import Greeting
+from .handshake import Handshake
 from .inflight import KINDS, InFlight, Kind
-from .responses import Members, Said
+from .responses import Members, Response
 from .tasks import Tasks
 
 
-class Board(Protocol):
+class RouterState(Protocol):
     """What is asked of the switchboard."""
 
     @property
@@ -63,59 +63,59 @@ class Board(Protocol):
         """A request of the agent goes out."""
 
 
-def from_agent(board: Board, line: bytes, problem: raw_json.Unreadable) -> FromAgent:
+def from_agent(router: RouterState, line: bytes, problem: raw_json.Unreadable) -> FromAgent:
     """A line that holds no object: blank ones pass, and batches without any tool call; the rest cannot be read."""
     body = line.strip(b" \t\r\n")  # what JSON takes for blank, and no more
     if body[:1] != b"[":
         return actions.Refused(f"The line is {problem}.", unreadable=True) if body else PASS
     try:
         batch = calls.read_batch(body)
-    except (raw_json.TwinKeys, raw_json.Unreadable) as in_batch:
-        return actions.Refused(f"In a batch, {in_batch}.", unreadable=not isinstance(in_batch, raw_json.TwinKeys))
-    if why := _forbidden(board, batch):
+    except (raw_json.DuplicateKeys, raw_json.Unreadable) as in_batch:
+        return actions.Refused(f"In a batch, {in_batch}.", unreadable=not isinstance(in_batch, raw_json.DuplicateKeys))
+    if why := _forbidden(router, batch):
         return actions.Refused(why)
     for members, method in batch:
-        if method == calls.CANCELLED and (effect := board.cancelled(members)) is not PASS:
+        if method == calls.CANCELLED and (effect := router.cancelled(members)) is not PASS:
             return effect
         if method and "id" in members:
-            board.note(members, method)
+            router.note(members, method)
     return as_one_line(line)
 
 
-def _forbidden(board: Board, batch: list[tuple[Members, bytes]]) -> str:
+def _forbidden(router: RouterState, batch: list[tuple[Members, bytes]]) -> str:
     """Why a batch that can be read may not pass all the same; empty: it may."""
     requests = [members for members, method in batch if method and "id" in members]
     answers = [members for members, method in batch if not method]
-    if any(board.is_reserved(id_key(bytes(members["id"]))) for members in requests):
+    if any(router.is_reserved(id_key(bytes(members["id"]))) for members in requests):
         return "A request in a batch has the id of a tool call that may still be answered."
     if any(id_key(bytes(members.get("id", b""))).startswith(calls.OURS) for members in answers):
         return "In a batch, an answer to a question of hookproxy: send it as a message of its own."
-    if board.elicitations and any(map(board.elicitations.waits, answers)):
+    if router.elicitations and any(map(router.elicitations.waits, answers)):
         return "In a batch, an answer to a question that hooks judge: send it as a message of its own."
     return ""
 
 
-def from_server(board: Board, line: bytes) -> FromServer:
+def from_server(router: RouterState, line: bytes) -> FromServer:
     """A line that holds no object: blank ones pass, and batches that answer no judged call; the rest is noise."""
     if line.isspace():
         return PASS
     try:
-        found = [responses.read(bytes(item), closely=board.withholds) for item in raw_json.items(line)]
-    except (raw_json.Unreadable, raw_json.TwinKeys):
+        found = [responses.read(bytes(item), closely=router.withholds) for item in raw_json.items(line)]
+    except (raw_json.Unreadable, raw_json.DuplicateKeys):
         return actions.Noise()
-    if board.tasks.told_in_batch(line, board.calls):
+    if router.tasks.told_in_batch(line, router.calls):
         return actions.Dropped("a batch that tells of a judged call's task")
-    hides = board.elicitations is not None and board.elicitations.hidden(line)
+    hides = router.elicitations is not None and router.elicitations.hidden(line)
     keys = [id_key(reply.id) for reply in found if reply is not None]
-    if any(reply is not None and not reply.sure for reply in found) or any(map(board.is_reserved, keys)) or hides:
+    if any(reply is not None and not reply.sure for reply in found) or any(map(router.is_reserved, keys)) or hides:
         return actions.Dropped("a batch that holds the answer to a judged call, or a question that hooks judge")
-    welcome = [board.requests.settle(key) is not None or board.requests.late(key) or key == b"null" for key in keys]
-    if board.judges and not all(welcome):
+    welcome = [router.requests.settle(key) is not None or router.requests.late(key) or key == b"null" for key in keys]
+    if router.judges and not all(welcome):
         return actions.Dropped("a batch with an answer that nobody asked for")
     return PASS
 
 
-class Switchboard:
+class Router:
     """The table of requests in flight.
 
     `judged` says whether hooks concern a tool; None: there are no hooks, and nothing is judged or refused.
@@ -139,7 +139,7 @@ class Switchboard:
         self.tools: dict[str, Tool] = {}
         """What passing listings told."""
         self.tasks = Tasks()
-        self.greeting = Greeting()
+        self.handshake = Handshake()
         self._judged_names = fast_scan.Names()
 
     def from_agent(self, line: bytes) -> FromAgent:
@@ -153,7 +153,7 @@ class Switchboard:
 
     def _passes(self, raw_id: bytes) -> bool:
         """True if a call with this id, which is not to be judged, is noted, and nobody has to look closer."""
-        ready = self.greeting.opened or self._judged is None
+        ready = self.handshake.opened or self._judged is None
         return ready and raw_id not in self.calls and fast_scan.is_plain(raw_id) and self.requests.note_all([raw_id])
 
     def read_from_agent(self, line: bytes) -> FromAgent:
@@ -164,7 +164,7 @@ class Switchboard:
         try:
             raw_json.check_text(line)
             members = raw_json.fields(line)
-        except raw_json.TwinKeys as problem:
+        except raw_json.DuplicateKeys as problem:
             return actions.Refused(f"{problem}, which readers take differently.")
         except raw_json.Unreadable as problem:
             return from_agent(self, line, problem)
@@ -175,7 +175,7 @@ class Switchboard:
 
     def glance_from_agent(self, block: bytes) -> bool:
         """True if all these lines pass, and are noted; False if they must be read one by one."""
-        if not self.greeting.opened and self._judged is not None:
+        if not self.handshake.opened and self._judged is not None:
             return False
         ids = fast_scan.unjudged_calls(block, self._judged_names)
         return ids is not None and self.calls.keys().isdisjoint(ids) and self.requests.note_all(ids)
@@ -221,25 +221,25 @@ class Switchboard:
         """The agent's answer: to a request of the server, or to ours."""
         key = id_key(bytes(members.get("id", b"")))
         if key.startswith(calls.OURS):
-            return actions.PersonAnswered(key, b"" if "error" in members else bytes(members.get("result", b"")))
+            return actions.ApprovalAnswered(key, b"" if "error" in members else bytes(members.get("result", b"")))
         return (self.elicitations and self.elicitations.answered(members)) or PASS
 
     def _notification(self, members: Members, method: bytes) -> FromAgent:
         if method == calls.INITIALIZED:
-            self.greeting.initialized()
+            self.handshake.initialized()
         return self.cancelled(members) if method == calls.CANCELLED else PASS
 
     def note(self, members: Members, method: bytes) -> None:
         """A request of the agent goes out: its answer will be welcome."""
         kind = KINDS.get(method, Kind.OTHER)
         self.requests.note(id_key(bytes(members["id"])), kind)
-        if not self.greeting.opened:
-            self.greeting.heard(members, method, kind is Kind.INITIALIZE)
+        if not self.handshake.opened:
+            self.handshake.heard(members, method, kind is Kind.INITIALIZE)
 
     def _call(self, line: bytes, members: Members) -> FromAgent:
         try:
             request = calls.read(members)
-        except (raw_json.Unreadable, raw_json.TwinKeys) as problem:
+        except (raw_json.Unreadable, raw_json.DuplicateKeys) as problem:
             return actions.Refused(f"The tool call cannot be judged: {problem}.", calls.own_id(members))
         return self._requested(request, line)
 
@@ -248,18 +248,18 @@ class Switchboard:
         if key in self.requests or key in self.calls or self.requests.barred(key):
             return actions.Refused("Its id is that of a request in flight, or of a cancelled one.", request.id)
         try:
-            if not self.greeting.opened:
-                self.greeting.call(calls.meta(request.meta))
+            if not self.handshake.opened:
+                self.handshake.call(calls.meta(request.meta))
             if not self._is_judged(request):
                 self.requests.note(key, Kind.OTHER)
                 return PASS
             if self.requests.lapsed(key):
                 return actions.Refused("Its id is that of a cancelled request, which may be answered.", request.id)
             call = calls.to_judge(request, line, self.tools.get(request.tool), self._aliases.get(request.tool))
-        except (raw_json.Unreadable, raw_json.TwinKeys) as problem:
+        except (raw_json.Unreadable, raw_json.DuplicateKeys) as problem:
             return actions.Refused(f"The tool call cannot be judged: {problem}.", request.id)
         self.calls[key] = call
-        self.greeting.judged(call.meta)
+        self.handshake.judged(call.meta)
         return actions.StartCall(call)
 
     def _is_judged(self, request: calls.Request) -> bool:
@@ -271,7 +271,7 @@ class Switchboard:
         """The agent's `notifications/cancelled`."""
         try:
             params = raw_json.fields(bytes(members.get("params", b"{}")))
-        except (raw_json.Unreadable, raw_json.TwinKeys) as problem:
+        except (raw_json.Unreadable, raw_json.DuplicateKeys) as problem:
             return actions.Refused(f"The cancellation cannot be read: {problem}.")
         key = id_key(bytes(params.get("requestId", b"")))
         call = self.calls.get(key)
@@ -310,7 +310,7 @@ class Switchboard:
             return False
         if call.sent_id:
             del self.calls[call.sent_key]
-        call.phase, call.sent_id, call.answer, call.said = Phase.HELD, calls.fresh_id(), b"", None
+        call.phase, call.sent_id, call.answer, call.response = Phase.HELD, calls.fresh_id(), b"", None
         call.sent_key = id_key(call.sent_id)
         self.calls[call.sent_key] = call
         return True
@@ -343,7 +343,7 @@ class Switchboard:
             return from_server(self, line)
         try:
             reply = responses.read(body, closely=self.withholds)
-        except (raw_json.Unreadable, raw_json.TwinKeys):
+        except (raw_json.Unreadable, raw_json.DuplicateKeys):
             return actions.Noise()
         if (reply is None or not reply.plain) and (told := self.tasks.told(body, self.calls, reply)):
             return told
@@ -352,16 +352,16 @@ class Switchboard:
         key = id_key(reply.id)
         if not reply.sure and not self.is_taken(key):
             return actions.Dropped("a message that may be an answer or not, while another is not to pass unseen")
-        return self._answer(line, key, reply.said)
+        return self._answer(line, key, reply.response)
 
-    def _answer(self, line: bytes, key: bytes, said: Said | None = None) -> FromServer:
+    def _answer(self, line: bytes, key: bytes, said: Response | None = None) -> FromServer:
         call = self.calls.get(key)
         if call is not None:
             if call.phase is not Phase.FORWARDED or key != call.sent_key:
                 return actions.Dropped(f"a second or early answer to the judged call {key.decode(errors='replace')}")
-            call.phase, call.answer, call.said = Phase.ANSWERED, line, said
+            call.phase, call.answer, call.response = Phase.ANSWERED, line, said
             self.tasks.expect(call)
-            return actions.Answered(call)
+            return actions.CallAnswered(call)
         if self.requests.barred(key):
             return self._barred(key, said)
         kind = self.requests.settle(key)
@@ -376,9 +376,9 @@ class Switchboard:
             return actions.ToolsListed()
         return PASS
 
-    def _barred(self, key: bytes, said: Said | None) -> FromServer:
-        if self.requests.settle_errand(key):
-            return actions.ErrandAnswered(key, said)
+    def _barred(self, key: bytes, said: Response | None) -> FromServer:
+        if self.requests.settle_hook_tool_call(key):
+            return actions.HookToolCallAnswered(key, said)
         self.requests.late(key)
         return actions.Dropped(f"the late answer to a cancelled judged call: {key.decode(errors='replace')}")
 

@@ -16,12 +16,12 @@ from msgspec import Struct, field
 
 from ..jsonrpc import raw_json
 from ..model.decision import Comments
-from ..model.hooks import Occasion
+from ..model.hooks import EventContext
 from . import calls
 from .actions import Dropped, FromAgent, Refused, StartCall
 from .calls import Call, Phase
 from .inflight import InFlight
-from .responses import Members, Reply, Said
+from .responses import Members, Reply, Response
 from .tool_results import Reading
 
 _RELATED: Final = "io.modelcontextprotocol/related-task"
@@ -35,13 +35,13 @@ _COUNTING: Final = {
 }
 
 
-class News(Struct, frozen=True):
+class TaskStatus(Struct, frozen=True):
     """What a message says of a task."""
 
     ids: frozenset[str] = frozenset()
     """One or none."""
     status: str = ""
-    said: Said | None = None
+    response: Response | None = None
     """Its output; None: the message has none."""
     place: tuple[str, ...] = ()
     """The members in which the output stands, from the outside in; none: the whole message is an answer with it."""
@@ -51,7 +51,7 @@ class News(Struct, frozen=True):
     @property
     def ends(self) -> bool:
         """It says that there will be no output."""
-        return self.said is None and self.status in ("cancelled", "failed")
+        return self.response is None and self.status in ("cancelled", "failed")
 
 
 def clear_id(raw: msgspec.Raw) -> str:
@@ -82,7 +82,7 @@ def _handle(members: Members) -> str:
     return clear_id(members["taskId"])
 
 
-def of_task(members: Members, holder: str, *, whole: bool) -> News:
+def of_task(members: Members, holder: str, *, whole: bool) -> TaskStatus:
     """What an answer's result, or a notification's params, says of a task; `whole`: it is the output itself.
 
     Raises Unreadable, TwinKeys.
@@ -91,7 +91,7 @@ def of_task(members: Members, holder: str, *, whole: bool) -> News:
     if len(ids) > 1:
         raise raw_json.Unreadable("it names two tasks")
     if whole:
-        return News(ids, said=Said(result=members))
+        return TaskStatus(ids, response=Response(result=members))
     _check(members)
     status = raw_json.text(bytes(members["status"])) or "" if "status" in members else ""
     inner = _inner(members)
@@ -101,13 +101,13 @@ def of_task(members: Members, holder: str, *, whole: bool) -> News:
     if shown:
         if holder != "result":
             raise raw_json.Unreadable("it has output where none belongs")
-        return News(ids, status, Said(result=members))
+        return TaskStatus(ids, status, Response(result=members))
     if not inner:
-        return News(ids, status)
+        return TaskStatus(ids, status)
     (name,) = inner
     raw = members[name]
-    said = Said(result=raw_json.fields(raw)) if name == "result" else Said(error=raw)
-    return News(ids, status, said, (holder, name))
+    said = Response(result=raw_json.fields(raw)) if name == "result" else Response(error=raw)
+    return TaskStatus(ids, status, said, (holder, name))
 
 
 def _ids(members: Members) -> Iterator[str]:
@@ -210,7 +210,7 @@ class Task(Struct, eq=False):
     stage: Stage = Stage.AWAITED
     guarded: bool = True
     """Hooks hear of its output: none passes but the one that they heard of."""
-    occasion: Occasion | None = None
+    event_context: EventContext | None = None
     """The call as its hooks were told of it last, with the arguments that ran."""
     texts: tuple[str, ...] = ()
     """What hooks said for the model before the call ran."""
@@ -221,7 +221,7 @@ class Task(Struct, eq=False):
     """Why no output of it passes."""
 
 
-class Poll(Call, eq=False):
+class TaskRequest(Call, eq=False):
     """A request of the agent about tasks, or a message of the server about one, held as a call is."""
 
     method: bytes = b""
@@ -246,13 +246,13 @@ class Tasks(dict[str, Task]):
 
         Where it cannot be told which task that is, the answer is one that readers take differently.
         """
-        result = call.said.result if call.said else None
-        if not result or result.keys() <= _USUAL or isinstance(call, Poll):
+        result = call.response.result if call.response else None
+        if not result or result.keys() <= _USUAL or isinstance(call, TaskRequest):
             return
         try:
             self._expect(call, result)
         except ValueError:
-            call.said = None
+            call.response = None
 
     def _expect(self, call: Call, result: Members) -> None:
         for task_id in handles(result):
@@ -294,15 +294,15 @@ class Tasks(dict[str, Task]):
         """A request about tasks: its answer is held. `others` are requests that nobody judges."""
         raw_id = calls.own_id(members)
         try:
-            poll = self._poll(line, members, raw_id)
+            task_request = self._poll(line, members, raw_id)
         except ValueError as problem:
             return Refused(f"This request about a task cannot be judged: {problem}.", raw_id)
-        if poll.key in others or others.lapsed(poll.key):
+        if task_request.key in others or others.lapsed(task_request.key):
             return Refused("Its id is that of a request in flight, or of a cancelled one.", raw_id)
-        in_flight[poll.key] = poll
-        return StartCall(poll)
+        in_flight[task_request.key] = task_request
+        return StartCall(task_request)
 
-    def _poll(self, line: bytes, members: Members, raw_id: bytes) -> Poll:
+    def _poll(self, line: bytes, members: Members, raw_id: bytes) -> TaskRequest:
         if raw_id == b"null":
             raise raw_json.Unreadable("its id is neither a string nor an integer")
         params = raw_json.fields(bytes(members.get("params", b"{}")))
@@ -323,8 +323,8 @@ class Tasks(dict[str, Task]):
         if not (self or in_flight) or (reply and reply.plain) or not _may_tell(line):
             return None
         try:
-            news = _told_by(line, answers=reply is not None)
-            task_id = self._ended(news) if news else ""
+            task_status = _told_by(line, answers=reply is not None)
+            task_id = self._ended(task_status) if task_status else ""
         except ValueError as problem:
             return Dropped(f"what the server told of a task: {problem}")
         if not task_id or not (task_id in self or any(map(may_become_a_task, in_flight.values()))):
@@ -334,13 +334,13 @@ class Tasks(dict[str, Task]):
         self._telling.add(task_id)
         return StartCall(_held(raw_json.one_line(line), _NOTIFICATION, task_id, b""))
 
-    def _ended(self, news: News) -> str:
+    def _ended(self, task_status: TaskStatus) -> str:
         """The task that is said to have ended; none if it goes on. Raises Unreadable."""
-        if not (news.ends or news.said):
+        if not (task_status.ends or task_status.response):
             return ""
-        if not news.ids:
+        if not task_status.ids:
             raise raw_json.Unreadable("it names none")
-        (task_id,) = news.ids
+        (task_id,) = task_status.ids
         if self._forgot(task_id):
             raise raw_json.Unreadable("it ended long ago")
         return task_id
@@ -351,39 +351,39 @@ class Tasks(dict[str, Task]):
             return False
         return any(self.told(bytes(item), in_flight, None) is not None for item in raw_json.items(line))
 
-    def is_told(self, poll: Poll) -> None:
+    def is_told(self, task_request: TaskRequest) -> None:
         """A message of the server is dealt with."""
-        self._telling.discard(poll.task_id)
+        self._telling.discard(task_request.task_id)
 
 
-def read(poll: Poll) -> News:
+def read(task_request: TaskRequest) -> TaskStatus:
     """What an answered poll, or a message of the server, says of its task. Raises Unreadable, TwinKeys."""
-    if not poll.id:
-        news = _told_by(poll.line)
-        assert news is not None, "else it would not be held"
-        return news
-    if poll.said is None:
+    if not task_request.id:
+        task_status = _told_by(task_request.line)
+        assert task_status is not None, "else it would not be held"
+        return task_status
+    if task_request.response is None:
         raise raw_json.Unreadable("readers would take it differently")
-    if poll.said.error is not None:
-        whole = poll.method == RESULT
-        return News(said=poll.said if whole else None, refused=not whole)
-    result = poll.said.result or {}
-    if poll.method == _LIST:
+    if task_request.response.error is not None:
+        whole = task_request.method == RESULT
+        return TaskStatus(response=task_request.response if whole else None, refused=not whole)
+    result = task_request.response.result or {}
+    if task_request.method == _LIST:
         _check_listed(result)
-        return News()
-    if not result and poll.method != RESULT:
-        raw_json.fields(raw_json.fields(poll.answer)["result"])  # what is no object may be output all the same
-    return of_task(result, "result", whole=poll.method == RESULT)
+        return TaskStatus()
+    if not result and task_request.method != RESULT:
+        raw_json.fields(raw_json.fields(task_request.answer)["result"])  # what is no object may be output all the same
+    return of_task(result, "result", whole=task_request.method == RESULT)
 
 
-def lost(task: Task) -> Poll:
+def lost(task: Task) -> TaskRequest:
     """What stands for the end of the server in a task's life."""
     return _held(b"", b"", task.id, b"")
 
 
-def _held(line: bytes, method: bytes, task_id: str, raw_id: bytes) -> Poll:
+def _held(line: bytes, method: bytes, task_id: str, raw_id: bytes) -> TaskRequest:
     key = calls.id_key(raw_id) if raw_id else b""
-    return Poll(
+    return TaskRequest(
         key=key,
         sent_key=key,
         id=raw_id,
@@ -404,11 +404,11 @@ def _may_tell(line: bytes) -> bool:
     return (b'"method"' in line or b"\\u" in line) and (b"tasks" in line or b"\\" in line)
 
 
-def _told_by(line: bytes, answers: bool = False) -> News | None:
+def _told_by(line: bytes, answers: bool = False) -> TaskStatus | None:
     """What a line tells of a task; None: it is no such notification. Raises Unreadable, TwinKeys."""
     try:
         members = raw_json.fields(line)
-    except (raw_json.TwinKeys, raw_json.Unreadable):
+    except (raw_json.DuplicateKeys, raw_json.Unreadable):
         if answers:  # that is withheld, or dropped, as such
             return None
         raise
@@ -425,13 +425,13 @@ def _told_by(line: bytes, answers: bool = False) -> News | None:
 def may_become_a_task(call: Call) -> bool:
     """The server has the call, and may answer it with a task."""
     answered = call.phase in (Phase.FORWARDED, Phase.ANSWERED)
-    return answered and (call.stateless or call.task) and not isinstance(call, Poll)
+    return answered and (call.stateless or call.task) and not isinstance(call, TaskRequest)
 
 
 def _check_listed(result: Members) -> None:
     """Raise Unreadable, TwinKeys if a list of tasks carries output, which no list does."""
     for item in _listed(result):
-        if of_task(item, "result", whole=False).said is not None:
+        if of_task(item, "result", whole=False).response is not None:
             raise raw_json.Unreadable("a list of tasks holds the output of one")
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from ..jsonrpc import normalize, raw_json
 from ..model.hooks import Outcome
 from . import elicitations
-from .actions import Elicited
+from .actions import ElicitationSeen
 from .calls import Call
 
 if TYPE_CHECKING:
@@ -32,17 +32,17 @@ class Reading(Struct, frozen=True):
     outcome: Outcome = NO_OUTCOME
     needs_input: bool = False
     """It is not final because the server asks for input, and a round follows."""
-    questions: tuple[Elicited, ...] = ()
+    questions: tuple[ElicitationSeen, ...] = ()
     """What an answer that is not final asks the person."""
 
 
 def read(call: Call) -> Reading:
     """What the answer says. Raises Unreadable, TwinKeys: the agent could read it otherwise than hooks would."""
-    if call.said is None:
+    if call.response is None:
         raise raw_json.Unreadable("readers would take it differently")
-    if call.said.error is not None:
-        return Reading(True, True, Outcome(error=error_text(call.said.error)))
-    members = call.said.result or {}
+    if call.response.error is not None:
+        return Reading(True, True, Outcome(error=error_text(call.response.error)))
+    members = call.response.result or {}
     if any(key not in _READ and raw_json.taken_for(key) in _FOLDED for key in members):
         raise raw_json.Unreadable("a member of its result differs in case only from one that counts")
     kind = raw_json.text(bytes(members["resultType"])) if "resultType" in members else "complete"

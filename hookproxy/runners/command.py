@@ -17,7 +17,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ..model.errors import scarcity
+from ..model.errors import resource_shortage
 from ..model.hooks import Document, Ended, HookResult, HookSpec
 from ..processes import environment, process, spawn
 from ..processes.process import SHELL, find_program
@@ -104,7 +104,7 @@ class Prepared(Struct):
     variables: Mapping[str, str]
     env: Sequence[bytes]
     """The same as the system takes them."""
-    trouble: str = ""
+    failure: str = ""
     """Why no process can be given these variables; empty: one can."""
     way: tuple[bytes, tuple[str, ...]] | None = None
     """The program and its arguments that could be started the last time, if there was one."""
@@ -133,7 +133,7 @@ async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> Hoo
 
 def not_started(spec: HookSpec, error: OSError | ValueError, ms: float = 0.0) -> HookResult:
     """The result of a hook that `start` could not start. Raises the error where it is no fault of the hook."""
-    if scarcity(error):
+    if resource_shortage(error):
         raise error
     word = spec.argv[0] if spec.argv else process.SHELL
     return HookResult(Ended.NOT_STARTED, ms=ms, detail=process.why_not_started(error, word, spec.cwd))
@@ -153,7 +153,7 @@ def prepared(spec: HookSpec, document: Document, inherited: Mapping[str, str]) -
     try:
         kept.env = environment.entries(env)
     except ValueError as illegal:
-        kept.trouble = str(illegal)
+        kept.failure = str(illegal)
     _kept[id(spec)] = kept
     return kept
 
@@ -164,8 +164,8 @@ def start(hook: Prepared, document: bytes | bytearray = b"") -> tuple[int, list[
     What of the document fits its standard input is written before it starts, and is all there when it reads.
     Raises OSError or ValueError where it cannot be started; nothing is left then.
     """
-    if hook.trouble:
-        raise ValueError(hook.trouble)
+    if hook.failure:
+        raise ValueError(hook.failure)
     fds: list[int] = []
     try:
         fds += os.pipe()
@@ -203,14 +203,14 @@ def _spawn(hook: Prepared, standard: tuple[int, int, int]) -> int:
             return spawn.start_hook(*hook.way, hook.env, hook.spec.cwd, standard)
         except OSError:
             hook.way = None
-    trouble: OSError = FileNotFoundError(errno.ENOENT, "no such command")
+    failure: OSError = FileNotFoundError(errno.ENOENT, "no such command")
     for program, argv in ways(hook.spec, hook.variables):
         way = os.fsencode(program), argv
         try:
             pid = spawn.start_hook(*way, hook.env, hook.spec.cwd, standard)
         except OSError as error:
-            trouble = error
+            failure = error
         else:
             hook.way = way
             return pid
-    raise trouble
+    raise failure

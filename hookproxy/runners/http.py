@@ -115,9 +115,9 @@ class Connection(asyncio.Protocol):
 
     def _is_readable(self) -> bool:
         """There is something that the loop has not told yet: the end, or what nobody asked for."""
-        poll = select.poll()
-        poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
-        return bool(poll.poll(0))
+        task_request = select.poll()
+        task_request.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
+        return bool(task_request.poll(0))
 
     # --- what asyncio tells ---
 

@@ -11,17 +11,17 @@ from typing import Final
 import anyio
 from msgspec import Struct, field
 
-from ..hooks.session_events import Surroundings
+from ..hooks.session_events import SessionContext
 from ..jsonrpc import raw_json
-from ..model.decision import Question
+from ..model.decision import ApprovalRequest
 from ..model.hooks import Document, Ended, Event, HookResult, HookSpec
 from ..model.settings import Settings
 from ..policy import decide
 from ..protocol import approval_messages, calls, feedback
-from ..protocol.actions import PersonAnswered
-from ..protocol.approval_messages import Consent
+from ..protocol.actions import ApprovalAnswered
+from ..protocol.approval_messages import Approval
 from ..protocol.calls import Call
-from ..protocol.handshake import Greeting, offers_form
+from ..protocol.handshake import Handshake, offers_form
 from ..protocol.request_state import LIFETIME
 from ..runners.registry import RUNNERS
 
@@ -36,12 +36,12 @@ class _Waiting(Struct):
     result: bytes = b""
 
 
-class Asking:
+class Approvals:
     """Asks about calls; in the handshake era a question is a request of ours to the agent, kept while it is open."""
 
-    def __init__(self, around: Surroundings, greeting: Greeting, settings: Settings) -> None:
-        self._around = around
-        self._greeting = greeting
+    def __init__(self, session_context: SessionContext, handshake: Handshake, settings: Settings) -> None:
+        self._context = session_context
+        self._handshake = handshake
         self._settings = settings
         self._open: dict[bytes, _Waiting] = {}
         self._prompters = anyio.Semaphore(_PROMPTERS)
@@ -50,13 +50,13 @@ class Asking:
         """The person can be asked about this call through the agent."""
         if call.stateless:
             return offers_form(call.meta.get(calls.CAPABILITIES_KEY))
-        return self._greeting.may_ask
+        return self._handshake.may_ask
 
-    def has_prompter(self, question: Question | None) -> bool:
+    def has_prompter(self, question: ApprovalRequest | None) -> bool:
         """The operator has a prompter for agents that cannot ask; for a managed question, the administrator."""
         return bool(decide.governing(self._settings, question).prompter)
 
-    async def ask(self, call: Call, message: str, asked: Mapping[str, object], question: Question) -> Consent:
+    async def ask(self, call: Call, message: str, asked: Mapping[str, object], question: ApprovalRequest) -> Approval:
         """Ask, and wait as long as it takes: through the agent with `message`, else through the prompter with `asked`.
 
         On cancel the question is taken back, or the prompter ended with its whole process group.
@@ -64,33 +64,33 @@ class Asking:
         if not self.may_ask(call):
             async with self._prompters:
                 prompter = decide.governing(self._settings, question).prompter
-                if trouble := self._around.hooks.prompter_trouble(question.managed):
-                    self._around.say(f"the prompter {prompter[0]} {trouble}; so the call is denied")
-                    return Consent.NO
-                environ = self._around.hooks.environment(question.managed)
-                return await prompt(prompter, asked, environ, self._around.say)
+                if failure := self._context.hooks.prompter_failure(question.managed):
+                    self._context.say(f"the prompter {prompter[0]} {failure}; so the call is denied")
+                    return Approval.NO
+                environ = self._context.hooks.environment(question.managed)
+                return await prompt(prompter, asked, environ, self._context.say)
         if len(self._open) >= _MOST:
-            self._around.say(f"a call is denied, for {_MOST} questions wait for the person")
-            return Consent.NO
+            self._context.say(f"a call is denied, for {_MOST} questions wait for the person")
+            return Approval.NO
         raw_id = calls.fresh_id()
         key, waiting = calls.id_key(raw_id), _Waiting()
         self._open[key] = waiting
-        self._around.to_agent(feedback.elicitation(raw_id, message))
+        self._context.to_agent(feedback.elicitation(raw_id, message))
         try:
             await waiting.answered.wait()
         except anyio.get_cancelled_exc_class():
-            self._around.to_agent(feedback.question_cancelled(raw_id))
+            self._context.to_agent(feedback.question_cancelled(raw_id))
             raise
         finally:
             del self._open[key]
-        return approval_messages.consent(waiting.result)
+        return approval_messages.approval(waiting.result)
 
     def end(self) -> None:
         """Nobody can answer any more: what is open has not been allowed."""
         for waiting in self._open.values():
             waiting.answered.set()
 
-    def answered(self, answer: PersonAnswered) -> None:
+    def answered(self, answer: ApprovalAnswered) -> None:
         """The agent's answer; one that comes too late, or again, is nobody's."""
         waiting = self._open.get(answer.key)
         if waiting is not None and not waiting.answered.is_set():
@@ -100,7 +100,7 @@ class Asking:
 
 async def prompt(
     command: tuple[str, ...], asked: Mapping[str, object], environ: Mapping[str, str], say: Callable[[str], None]
-) -> Consent:
+) -> Approval:
     """Ask through the operator's prompter: it reads the question as JSON; exit status 0 is yes, 2 is no.
 
     All else is trouble, which is told, and no. On cancel it is ended with its whole process group.
@@ -114,7 +114,7 @@ async def prompt(
     except OSError as problem:  # too few descriptors or processes
         result = HookResult(Ended.NOT_STARTED, detail=problem.strerror or "")
     if result.ended is Ended.EXITED and result.code in (0, 2):
-        return Consent.NO if result.code else Consent.ONCE
+        return Approval.NO if result.code else Approval.ONCE
     ended = f"status {result.code}" if result.ended is Ended.EXITED else result.detail or result.ended.value
     say(f"the prompter {command[0]} failed ({ended}), so the call is denied")
-    return Consent.NO
+    return Approval.NO

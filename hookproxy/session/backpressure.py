@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ..protocol.calls import Call
 
 
-class Held:
+class Backpressure:
     """The calls whose lines are kept. `pause` is called with True beyond `limit` bytes, with False below it again."""
 
     def __init__(self, limit: int, pause: Callable[[bool], None]) -> None:

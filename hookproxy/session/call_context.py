@@ -12,15 +12,15 @@ from ..audit.log import Audit, Record
 from ..hooks.evaluate import Hooks
 from ..jsonrpc import raw_json
 from ..model.decision import Refuse
-from ..model.hooks import Event, Occasion, Session, Tool
+from ..model.hooks import Event, EventContext, Session, Tool
 from ..model.settings import Settings
 from ..protocol import feedback
-from ..protocol.actions import Elicited
+from ..protocol.actions import ElicitationSeen
 from ..protocol.calls import Call
 from ..protocol.elicitation_messages import Answer
-from ..protocol.request_state import Round, Seals
+from ..protocol.request_state import CallRound, StateSealer
 from ..protocol.responses import Members
-from .approval import Asking
+from .approval import Approvals
 
 _ID_IN_META: Final = ("claudecode/toolUseId", "callId")
 """Where agents name their own call: Claude Code, Codex."""
@@ -33,15 +33,15 @@ class Ending(Enum):
     INTERRUPTED = auto()  # the agent cancelled it
 
 
-class Desk(Protocol):
+class CallServices(Protocol):
     """What a call needs of the proxy that holds it."""
 
     hooks: Hooks
     settings: Settings
     session: Session
     audit: Audit
-    seals: Seals
-    asking: Asking
+    state_sealer: StateSealer
+    approvals: Approvals
 
     def agent(self) -> str:
         """Name and version as the agent gave them, else nothing."""
@@ -73,13 +73,15 @@ class Desk(Protocol):
     def repeat(self, call: Call, line: bytes) -> bytes | None:
         """Take back an answered call, to make it again: gives its line with a new id, or None if it is cancelled."""
 
-    def follow(self, call: Call, record: Record, occasion: Occasion, texts: tuple[str, ...], line: bytes) -> bytes:
+    def follow(
+        self, call: Call, record: Record, event_context: EventContext, texts: tuple[str, ...], line: bytes
+    ) -> bytes:
         """Follow the tasks that an answer hands over; gives the answer as the agent may have it."""
 
-    def occur(self, occasion: Occasion) -> None:
+    def occur(self, event_context: EventContext) -> None:
         """Tell hooks of something, and wait for none of them."""
 
-    def elicited(self, elicited: Elicited, only_told: bool = False) -> None:
+    def elicited(self, elicited: ElicitationSeen, only_observers: bool = False) -> None:
         """Tell hooks of a question of the server to the person, or of its answer; `only_told`: as `moments` has it."""
 
     async def answer_all(self, result: Members) -> dict[str, Answer] | None:
@@ -95,15 +97,15 @@ class Desk(Protocol):
         """The line that tells the agent that the server is gone."""
 
 
-class Case(Struct):
+class CallContext(Struct):
     """One call, and all that is known of it by now."""
 
     call: Call
-    desk: Desk
+    services: CallServices
     record: Record
-    occasion: Occasion
+    event_context: EventContext
     """The last moment at which hooks spoke, with the arguments that run."""
-    waiting: Round | None = None
+    waiting: CallRound | None = None
     """What the call goes on with, if it came back with a seal of ours."""
 
 
@@ -112,15 +114,15 @@ def refusal(call: Call, refuse: Refuse) -> bytes:
     return feedback.refusal(call.id, refuse, stateless=call.stateless, task=call.task)
 
 
-def occasion_of(call: Call, desk: Desk) -> Occasion:
+def event_context_of(call: Call, services: CallServices) -> EventContext:
     """The moment before a call, as its hooks are told."""
-    listed = desk.tool(call.tool)
-    groups = desk.hooks.groups
+    listed = services.tool(call.tool)
+    groups = services.hooks.groups
     alias = groups.alias(call.tool, call.arguments) if groups.aliases else None
     request_id = call.key.decode(errors="replace")
-    return Occasion(
+    return EventContext(
         event=Event.PRE_TOOL_USE,
-        session=desk.session,
+        session=services.session,
         tool=call.tool,
         tool_name=groups.first_name(call.tool),
         tool_use_id=(call.meta and _told_id(call)) or f"call_{request_id}",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import anyio
 
 
-class Changes:
+class ChangeEvent:
     """One event after another, made only while somebody waits."""
 
     def __init__(self) -> None:

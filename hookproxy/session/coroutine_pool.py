@@ -14,7 +14,7 @@ from ..protocol.calls import Call
 _IDLE: Final = 16  # tasks that wait for a call: as many as are often in flight
 
 
-class Clerk:
+class CallCoroutine:
     """A task that sees calls through, one after another: to make one would cost a tenth of a call."""
 
     task: anyio.TaskHandle[None]
@@ -43,34 +43,37 @@ class Clerk:
             self._awaited.set_result(call)
 
 
-class Clerks:
+class CoroutinePool:
     """The clerks of a proxy; they end with `tasks`."""
 
     def __init__(
-        self, tasks: anyio.abc.TaskGroup, see_through: Callable[[Call], Awaitable[None]], running: dict[Call, Clerk]
+        self,
+        tasks: anyio.abc.TaskGroup,
+        see_through: Callable[[Call], Awaitable[None]],
+        running: dict[Call, CallCoroutine],
     ) -> None:
         """`running` gets each call with its clerk; `see_through` takes it out."""
         self._tasks = tasks
         self._see_through = see_through
         self._running = running
-        self._idle: list[Clerk] = []
+        self._idle: list[CallCoroutine] = []
 
     def begin(self, call: Call) -> None:
         """Let one see this call through: an idle one may come to its first wait, or its end, before this returns."""
         if self._idle:
-            self._running[call] = clerk = self._idle.pop()
-            clerk.tell(call)
+            self._running[call] = coroutine = self._idle.pop()
+            coroutine.tell(call)
         else:
-            self._running[call] = clerk = Clerk()
-            clerk.task = self._tasks.start_soon(self._work, clerk, call)
+            self._running[call] = coroutine = CallCoroutine()
+            coroutine.task = self._tasks.start_soon(self._work, coroutine, call)
 
-    async def _work(self, clerk: Clerk, call: Call) -> None:
+    async def _work(self, coroutine: CallCoroutine, call: Call) -> None:
         await self._see_through(call)
-        while not clerk.cancelled and len(self._idle) < _IDLE:
-            self._idle.append(clerk)
+        while not coroutine.cancelled and len(self._idle) < _IDLE:
+            self._idle.append(coroutine)
             try:
-                call = await clerk.told()
+                call = await coroutine.told()
             except anyio.get_cancelled_exc_class():
-                self._idle.remove(clerk)
+                self._idle.remove(coroutine)
                 raise
             await self._see_through(call)

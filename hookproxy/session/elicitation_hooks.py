@@ -14,14 +14,14 @@ import anyio
 import anyio.to_thread
 from msgspec.structs import replace
 
-from ..hooks.select import Chosen
-from ..hooks.session_events import Moments, Surroundings
+from ..hooks.select import SelectedHooks
+from ..hooks.session_events import SessionContext, SessionEvents
 from ..jsonrpc import raw_json, schema
-from ..model.hooks import Event, Inquiry, Occasion, Statement, Verdict
+from ..model.hooks import Elicitation, Event, EventContext, HookRun, Verdict
 from ..model.settings import Settings
 from ..protocol import elicitation_messages, feedback, response_edits
-from ..protocol.actions import Asked, Replied, Withdrawn
-from ..protocol.elicitation_messages import Answer, OpenQuestion, Stage
+from ..protocol.actions import ElicitationAnswered, ElicitationRequested, ElicitationWithdrawn
+from ..protocol.elicitation_messages import Answer, PendingElicitation, Stage
 from ..protocol.elicitations import MOST, Elicitations, all_in_result
 from ..protocol.responses import Members
 
@@ -29,78 +29,78 @@ _DECLINE: Final = Answer("decline")
 _REFUSED: Final = f"hookproxy refused this question: {MOST} questions, or too long ones, wait for their answers"
 
 
-class Answering:
+class ElicitationHooks:
     """The questions and answers that wait for hooks."""
 
     def __init__(
         self,
-        around: Surroundings,
-        moments: Moments,
+        session_context: SessionContext,
+        session_events: SessionEvents,
         table: Elicitations | None,
         settings: Settings,
         to_server: Callable[[bytes], None],
     ) -> None:
-        self._around = around
-        self._moments = moments
+        self._context = session_context
+        self._session_events = session_events
         self._table = table
         self._settings = settings
         self._to_server = to_server
-        self._held: dict[OpenQuestion, anyio.CancelScope] = {}
+        self._backpressure: dict[PendingElicitation, anyio.CancelScope] = {}
         self._held_bytes = 0
         self._refused = False
 
     @property
     def holding(self) -> bool:
         """A question or an answer waits for hooks."""
-        return bool(self._held)
+        return bool(self._backpressure)
 
-    def perform(self, effect: Asked | Replied | Withdrawn, line: bytes) -> None:
+    def perform(self, effect: ElicitationRequested | ElicitationAnswered | ElicitationWithdrawn, line: bytes) -> None:
         """Do what the table of questions decided about a line."""
         line = raw_json.one_line(line)
         match effect:
-            case Asked(question):
+            case ElicitationRequested(question):
                 self._asked(question, line)
-            case Replied(question, inquiry):
-                self._replied(question, inquiry, line)
-            case Withdrawn(question):
-                self._held[question].cancel()
+            case ElicitationAnswered(question, elicitation):
+                self._replied(question, elicitation, line)
+            case ElicitationWithdrawn(question):
+                self._backpressure[question].cancel()
 
     def end(self) -> None:
         """The server is gone: nobody waits for an answer any more."""
-        for scope in self._held.values():
+        for scope in self._backpressure.values():
             scope.cancel()
 
-    def _asked(self, question: OpenQuestion, line: bytes) -> None:
+    def _asked(self, question: PendingElicitation, line: bytes) -> None:
         if question.stage is Stage.REFUSED or self._held_bytes + len(line) > self._settings.max_message_bytes:
             self._refuse(question)
             return
-        self._moments.occur(self._occasion(Event.ELICITATION, question.inquiry), only_told=True)
+        self._session_events.occur(self._occasion(Event.ELICITATION, question.elicitation), only_observers=True)
         if self._judges(Event.ELICITATION):
             question.stage = Stage.HELD
             self._hold(question, line, lambda: self._judge_question(question, line))
         else:
             self._show(question, line)
 
-    def _replied(self, question: OpenQuestion, inquiry: Inquiry, line: bytes) -> None:
-        self._moments.occur(self._occasion(Event.ELICITATION_RESULT, inquiry), only_told=True)
-        if inquiry.action in ("accept", "decline", "cancel") and self._judges(Event.ELICITATION_RESULT):
-            self._hold(question, line, lambda: self._judge_answer(question, inquiry, line))
+    def _replied(self, question: PendingElicitation, elicitation: Elicitation, line: bytes) -> None:
+        self._session_events.occur(self._occasion(Event.ELICITATION_RESULT, elicitation), only_observers=True)
+        if elicitation.action in ("accept", "decline", "cancel") and self._judges(Event.ELICITATION_RESULT):
+            self._hold(question, line, lambda: self._judge_answer(question, elicitation, line))
         else:
             self._close(question, line)
 
-    def _refuse(self, question: OpenQuestion) -> None:
+    def _refuse(self, question: PendingElicitation) -> None:
         self._close(question, response_edits.error(question.id, feedback.REFUSED, _REFUSED))
         if not self._refused:
             self._tell(_REFUSED)
         self._refused = True
 
-    def _show(self, question: OpenQuestion, line: bytes) -> None:
+    def _show(self, question: PendingElicitation, line: bytes) -> None:
         """Nobody has answered: the person is to."""
         question.stage = Stage.ASKED
-        self._around.to_agent(line)
-        self._moments.shown(question.inquiry.message)
+        self._context.to_agent(line)
+        self._session_events.shown(question.elicitation.message)
 
-    def _close(self, question: OpenQuestion, line: bytes) -> None:
+    def _close(self, question: PendingElicitation, line: bytes) -> None:
         """The server gets its answer."""
         if self._table is not None and question.stage is not Stage.REFUSED:
             self._table.close(question)
@@ -108,40 +108,40 @@ class Answering:
 
     # --- what waits ---
 
-    def _hold(self, question: OpenQuestion, line: bytes, judge: Callable[[], Awaitable[None]]) -> None:
-        self._held[question] = anyio.CancelScope()
+    def _hold(self, question: PendingElicitation, line: bytes, judge: Callable[[], Awaitable[None]]) -> None:
+        self._backpressure[question] = anyio.CancelScope()
         self._held_bytes += len(line)
-        self._around.spawn(self._see_through, question, len(line), judge)
+        self._context.spawn(self._see_through, question, len(line), judge)
 
-    async def _see_through(self, question: OpenQuestion, size: int, judge: Callable[[], Awaitable[None]]) -> None:
+    async def _see_through(self, question: PendingElicitation, size: int, judge: Callable[[], Awaitable[None]]) -> None:
         """One question's task, or one answer's. Whatever happens in it ends this one alone, and consents to nothing."""
         try:
-            with self._held[question]:
+            with self._backpressure[question]:
                 await judge()
         except Exception as defect:  # the task's boundary: fail closed, and say so
-            self._around.say("".join(traceback.format_exception(defect)).rstrip())
+            self._context.say("".join(traceback.format_exception(defect)).rstrip())
             self._close(question, elicitation_messages.response(question.id, _DECLINE))
         finally:
-            del self._held[question]
+            del self._backpressure[question]
             self._held_bytes -= size
-            self._around.tell()
+            self._context.tell()
 
-    async def _judge_question(self, question: OpenQuestion, line: bytes) -> None:
-        answer = await self._judged(Event.ELICITATION, question.inquiry, question.task)
-        if self._held[question].cancel_called:  # the server has changed its mind while the last hook ended
+    async def _judge_question(self, question: PendingElicitation, line: bytes) -> None:
+        answer = await self._judged(Event.ELICITATION, question.elicitation, question.task)
+        if self._backpressure[question].cancel_called:  # the server has changed its mind while the last hook ended
             return
         if answer is None:
             self._show(question, line)
         else:
             self._close(question, elicitation_messages.response(question.id, answer))
-            self._tell(elicitation_messages.told(question.inquiry, answer))
+            self._tell(elicitation_messages.told(question.elicitation, answer))
 
-    async def _judge_answer(self, question: OpenQuestion, inquiry: Inquiry, line: bytes) -> None:
-        answer = await self._judged(Event.ELICITATION_RESULT, inquiry, question.task)
+    async def _judge_answer(self, question: PendingElicitation, elicitation: Elicitation, line: bytes) -> None:
+        answer = await self._judged(Event.ELICITATION_RESULT, elicitation, question.task)
         changed = line if answer is None else elicitation_messages.changed(line, answer)
         self._close(question, changed)
         if answer is not None and changed is not line:
-            self._tell(elicitation_messages.told(inquiry, answer))
+            self._tell(elicitation_messages.told(elicitation, answer))
 
     # --- what hooks say ---
 
@@ -151,8 +151,8 @@ class Answering:
         if questions is None or len(questions) > MOST or not self._judges(Event.ELICITATION):
             return None
         found: dict[str, Answer] = {}
-        for name, inquiry in questions.items():
-            answer = await self._judged(Event.ELICITATION, inquiry)
+        for name, elicitation in questions.items():
+            answer = await self._judged(Event.ELICITATION, elicitation)
             if answer is None:
                 return None
             found[name] = answer
@@ -160,43 +160,47 @@ class Answering:
             self._tell(elicitation_messages.told(questions[name], answer))
         return found
 
-    def _judges(self, event: Event) -> list[Chosen]:
+    def _judges(self, event: Event) -> list[SelectedHooks]:
         """The groups that may answer."""
-        around = self._around
-        return [one for one in around.hooks.groups.at(Occasion(event, around.session)) if one.answers]
+        session_context = self._context
+        return [
+            one for one in session_context.hooks.groups.at(EventContext(event, session_context.session)) if one.answers
+        ]
 
-    async def _judged(self, event: Event, inquiry: Inquiry, task: bool = False) -> Answer | None:
+    async def _judged(self, event: Event, elicitation: Elicitation, task: bool = False) -> Answer | None:
         """The answer of all groups, asked one after another: a refusal ends it, and each sees what came before."""
         answer: Answer | None = None
-        for chosen in self._judges(event):
-            statements = await self._around.hooks.asked(chosen, self._occasion(event, inquiry))
-            self._moments.keep_feedback(statements)
-            said = [await self._fitting(one, inquiry, task) for one in statements]
+        for selected in self._judges(event):
+            hook_runs = await self._context.hooks.asked(selected, self._occasion(event, elicitation))
+            self._session_events.keep_feedback(hook_runs)
+            said = [await self._fitting(one, elicitation, task) for one in hook_runs]
             answer = elicitation_messages.stricter(
-                answer, elicitation_messages.decide(said, self._settings, chosen.group.on_trouble)
+                answer, elicitation_messages.decide(said, self._settings, selected.group.on_failure)
             )
             if answer is not None and answer.action == "decline":
                 break
             if answer is not None and event is Event.ELICITATION_RESULT:
-                inquiry = elicitation_messages.given(inquiry, answer)
+                elicitation = elicitation_messages.given(elicitation, answer)
         return answer
 
-    async def _fitting(self, one: Statement, inquiry: Inquiry, task: bool) -> Statement:
+    async def _fitting(self, one: HookRun, elicitation: Elicitation, task: bool) -> HookRun:
         """The statement with the content that would be sent; that it does not fit the form is trouble."""
-        verdict = elicitation_messages.settled(one.verdict, inquiry, task)
-        if verdict.action == "accept" and verdict.content is not None and inquiry.schema and not verdict.trouble:
+        verdict = elicitation_messages.settled(one.verdict, elicitation, task)
+        if verdict.action == "accept" and verdict.content is not None and elicitation.schema and not verdict.failure:
             # in a thread: the validator takes 70 ms to import, and a schema may be written to take long
-            problem = await anyio.to_thread.run_sync(schema.misfit, inquiry.schema, verdict.content)
+            problem = await anyio.to_thread.run_sync(schema.misfit, elicitation.schema, verdict.content)
             if problem:
-                verdict = replace(verdict, trouble=f"gave a content that does not fit the form: {problem}")
-        if verdict.trouble != one.verdict.trouble:
-            self._moments.report(replace(one, verdict=Verdict(trouble=verdict.trouble)))
+                verdict = replace(verdict, failure=f"gave a content that does not fit the form: {problem}")
+        if verdict.failure != one.verdict.failure:
+            self._session_events.report(replace(one, verdict=Verdict(failure=verdict.failure)))
         return replace(one, verdict=verdict)
 
-    def _occasion(self, event: Event, inquiry: Inquiry) -> Occasion:
-        by, message = inquiry.action, inquiry.message
-        return Occasion(event, self._around.session, occasioned_by=by, message=message, inquiry=inquiry, at=time())
+    def _occasion(self, event: Event, elicitation: Elicitation) -> EventContext:
+        by, message = elicitation.action, elicitation.message
+        return EventContext(
+            event, self._context.session, trigger=by, message=message, elicitation=elicitation, at=time()
+        )
 
     def _tell(self, text: str) -> None:
-        self._around.say(text)
-        self._moments.note(text)
+        self._context.say(text)
+        self._session_events.note(text)

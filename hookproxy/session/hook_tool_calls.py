@@ -16,9 +16,9 @@ from msgspec import Struct, field
 from ..jsonrpc import raw_json
 from ..processes.process import OUTPUT_LIMIT
 from ..protocol import calls, tool_results
-from ..protocol.actions import ErrandAnswered
-from ..protocol.responses import Members, Said
-from ..protocol.router import Switchboard
+from ..protocol.actions import HookToolCallAnswered
+from ..protocol.responses import Members, Response
+from ..protocol.router import Router
 from ..runners.runner import NoAnswer
 
 AT_HAND: Final[ContextVar[Members | None]] = ContextVar("at_hand", default=None)
@@ -27,54 +27,54 @@ AT_HAND: Final[ContextVar[Members | None]] = ContextVar("at_hand", default=None)
 _FIRST_WORDS: Final = 200  # characters of an error: enough to know it by
 
 
-class _Errand(Struct, eq=False):
+class _HookToolCall(Struct, eq=False):
     """A call that the server has not answered."""
 
     over: anyio.Event = field(default_factory=anyio.Event)
-    answer: ErrandAnswered | None = None
+    answer: HookToolCallAnswered | None = None
     """None when it is over: no answer will come."""
 
 
-class Errands:
+class HookToolCalls:
     """The tool calls of ours in flight, to the server that is known as `server`."""
 
-    def __init__(self, server: str, board: Switchboard, to_server: Callable[[bytes], None]) -> None:
+    def __init__(self, server: str, router: Router, to_server: Callable[[bytes], None]) -> None:
         self._server = server
-        self._board = board
+        self._board = router
         self._to_server = to_server
-        self._open: dict[bytes, _Errand] = {}
+        self._open: dict[bytes, _HookToolCall] = {}
         self._closed = False
 
     async def call(self, server: str, tool: str, arguments: bytes) -> bytes:
         """As `CallTool`. An answer that is not the tool's last word counts as none: nobody here goes on with it."""
-        meta = self._board.greeting.own_meta(AT_HAND.get())
+        meta = self._board.handshake.own_meta(AT_HAND.get())
         if server != self._server:
             raise NoAnswer(f"cannot be asked: the only server in reach is {self._server!r}, not {server!r}")
         if meta is None or self._closed:
             raise NoAnswer(f"cannot be asked: the server is not connected {'any more' if self._closed else 'yet'}")
-        raw_id, errand = calls.fresh_id(), _Errand()
+        raw_id, tool_call = calls.fresh_id(), _HookToolCall()
         key = calls.id_key(raw_id)
-        self._open[key] = errand
-        self._board.requests.errands.add(key)
+        self._open[key] = tool_call
+        self._board.requests.hook_tool_calls.add(key)
         self._to_server(_request(raw_id, tool, arguments, meta))
         try:
-            await errand.over.wait()
+            await tool_call.over.wait()
         except anyio.get_cancelled_exc_class():
-            if not errand.over.is_set():
+            if not tool_call.over.is_set():
                 self._board.requests.give_up(key)
                 self._to_server(_cancellation(raw_id))
             raise
         finally:
             del self._open[key]
-        if errand.answer is None:
+        if tool_call.answer is None:
             raise NoAnswer("was asked, and the server ended before it answered")
-        return _text(errand.answer.said)
+        return _text(tool_call.answer.response)
 
-    def answered(self, answer: ErrandAnswered) -> None:
+    def answered(self, answer: HookToolCallAnswered) -> None:
         """The server's answer to one that is in flight."""
-        errand = self._open[answer.key]
-        errand.answer = answer
-        errand.over.set()
+        tool_call = self._open[answer.key]
+        tool_call.answer = answer
+        tool_call.over.set()
 
     def close(self) -> None:
         """The server gets no further call: its input ends."""
@@ -83,9 +83,9 @@ class Errands:
     def lose(self) -> None:
         """The server is gone: nothing more is answered."""
         self.close()
-        for key, errand in self._open.items():
+        for key, tool_call in self._open.items():
             self._board.requests.give_up(key)  # a process that it left behind may answer yet
-            errand.over.set()
+            tool_call.over.set()
 
 
 def _request(raw_id: bytes, tool: str, arguments: bytes, meta: Members) -> bytes:
@@ -101,7 +101,7 @@ def _cancellation(raw_id: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","method":%b,"params":%b}\n' % (calls.CANCELLED, params)
 
 
-def _text(said: Said | None) -> bytes:
+def _text(said: Response | None) -> bytes:
     """The text of a tool's answer. Raises NoAnswer where it has none that counts."""
     if said is None:
         raise NoAnswer("answered in a way that readers take differently")

@@ -26,7 +26,7 @@ STALL: Final = 5.0  # seconds without the agent taking a byte, after which what 
 _PASSED_ON: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-class Lifetime:
+class Lifecycle:
     """One run of a proxy over a started server."""
 
     def __init__(self, proxy: Proxy, server: Server) -> None:
@@ -107,7 +107,7 @@ class Lifetime:
         proxy = self._proxy
         async with anyio.create_task_group() as farewell:
             if not self._hurried:
-                proxy.asking.end()
+                proxy.approvals.end()
                 await self._let_hooks_decide()
             if not (self._server_ended or self._exited.is_set()):  # else they are told that it is gone
                 proxy.end_held(lambda call: feedback.ended_early(call.id))
@@ -115,10 +115,10 @@ class Lifetime:
                 await self._end_session()  # which some of its hooks can do only as long as the server listens
             else:
                 farewell.start_soon(self._end_session)
-            proxy.errands.close()
+            proxy.hook_tool_calls.close()
             proxy.relay.server.end_output()
             proxy.relay.on_passed = proxy.changes.tell  # now somebody waits for the last answer
-            await proxy.changes.until(lambda: self._hurried or self._agent_gone or not proxy.board.pending)
+            await proxy.changes.until(lambda: self._hurried or self._agent_gone or not proxy.router.pending)
             proxy.relay.on_passed = proxy.passed.tell
             await self._see_server_off()
             proxy.relay.server.drain()
@@ -160,9 +160,9 @@ class Lifetime:
         return f"exited with status {self._code}"
 
     async def _end_session(self) -> None:
-        if self._proxy.board.greeting.opened and self._proxy.hooks.groups.hears(Event.SESSION_END):
+        if self._proxy.router.handshake.opened and self._proxy.hooks.groups.has_hooks_for(Event.SESSION_END):
             with anyio.move_on_after(FAREWELL):
-                await self._proxy.moments.end_session()
+                await self._proxy.session_events.end_session()
 
     async def _hand_over(self) -> None:
         """Give the agent what is queued for it, as long as it takes any."""

@@ -13,29 +13,29 @@ from msgspec.structs import replace
 
 from ..audit.log import Audit
 from ..hooks.evaluate import Hooks
-from ..hooks.session_events import Moments, Surroundings
+from ..hooks.session_events import SessionContext, SessionEvents
 from ..jsonrpc import raw_json
 from ..model.decision import Refuse
-from ..model.errors import LIMITS, scarcity, what_ended
+from ..model.errors import LIMITS, describe_error, resource_shortage
 from ..model.hooks import Event, Session, Tool
 from ..model.settings import Delivery, Settings
 from ..protocol import actions, calls, feedback, request_edits
 from ..protocol.actions import FromAgent, FromServer
 from ..protocol.calls import Call, Phase
 from ..protocol.elicitations import Elicitations
-from ..protocol.request_state import Seals
-from ..protocol.router import Switchboard
-from ..protocol.tasks import Poll
+from ..protocol.request_state import StateSealer
+from ..protocol.router import Router
+from ..protocol.tasks import TaskRequest
 from ..transports.channel import Channel
-from .approval import Asking
-from .backpressure import Held
+from .approval import Approvals
+from .backpressure import Backpressure
 from .call import intercept
-from .call_context import Ending, occasion_of, refusal
-from .change_event import Changes
-from .coroutine_pool import Clerk, Clerks
-from .elicitation_hooks import Answering
-from .hook_tool_calls import AT_HAND, Errands
-from .mcp_task import Following
+from .call_context import Ending, event_context_of, refusal
+from .change_event import ChangeEvent
+from .coroutine_pool import CallCoroutine, CoroutinePool
+from .elicitation_hooks import ElicitationHooks
+from .hook_tool_calls import AT_HAND, HookToolCalls
+from .mcp_task import McpTasks
 from .relay import Relay
 
 _NOISE_SHOWN: Final = 2000  # bytes of a line that is no JSON: enough to know it by, and no flood
@@ -65,40 +65,48 @@ class Proxy:
         self.say = say
         groups = hooks.groups
         strict = bool(groups or hooks.has_rules or settings.audit_all_calls)  # the agent's lines must be read
-        elicitations = Elicitations(groups.answers_elicitations) if groups.hears_elicitations else None
-        self.board = Switchboard(self._concerns if strict else None, elicitations, groups.aliases)
-        self.relay = Relay(agent, server, self.board, settings.max_message_bytes, strict, self._perform)
+        elicitations = Elicitations(groups.answers_elicitations) if groups.observes_elicitations else None
+        self.router = Router(self._concerns if strict else None, elicitations, groups.aliases)
+        self.relay = Relay(agent, server, self.router, settings.max_message_bytes, strict, self._perform)
         self._tasks: anyio.abc.TaskGroup | None = None
-        self._clerks: Clerks  # from `open` on
-        self._running: dict[Call, Clerk] = {}
+        self._pool: CoroutinePool  # from `open` on
+        self._running: dict[Call, CallCoroutine] = {}
         self._last_words: dict[Call, bytes] = {}  # what the agent is told of a call whose task we end
-        self._held = Held(settings.max_message_bytes, partial(self.relay.pause_agent, _HELD))
-        self.seals = Seals()
+        self._backpressure = Backpressure(settings.max_message_bytes, partial(self.relay.pause_agent, _HELD))
+        self.state_sealer = StateSealer()
         self.server_lost = ""
         """How the server ended, once it has."""
-        self.changes = Changes()
-        self.events = Changes()  # of the run: told apart from the ends of calls, which are many
-        self.passed = Changes()  # lines from the server: told apart, because they are many
-        around = Surroundings(hooks, session, audit, say, self.relay.to_agent, self._spawn, self.changes.tell)
-        self.moments = Moments(around)
-        self.asking = Asking(around, self.board.greeting, settings)
-        self.answering = Answering(around, self.moments, elicitations, settings, self.relay.to_server)
-        self.errands = Errands(session.server, self.board, self.relay.to_server)
-        self._following = Following(self, self.board, self.changes, self.relay.to_agent, self._start)
-        self.follow = self._following.begin
-        self.occur, self.elicited, self.say_once = self.moments.occur, self.moments.elicited, self.moments.say_once
-        self.answer_all, self.silent = self.answering.answer_all, self.moments.silent
+        self.changes = ChangeEvent()
+        self.events = ChangeEvent()  # of the run: told apart from the ends of calls, which are many
+        self.passed = ChangeEvent()  # lines from the server: told apart, because they are many
+        session_context = SessionContext(
+            hooks, session, audit, say, self.relay.to_agent, self._spawn, self.changes.tell
+        )
+        self.session_events = SessionEvents(session_context)
+        self.approvals = Approvals(session_context, self.router.handshake, settings)
+        self.elicitation_hooks = ElicitationHooks(
+            session_context, self.session_events, elicitations, settings, self.relay.to_server
+        )
+        self.hook_tool_calls = HookToolCalls(session.server, self.router, self.relay.to_server)
+        self._mcp_tasks = McpTasks(self, self.router, self.changes, self.relay.to_agent, self._start)
+        self.follow = self._mcp_tasks.begin
+        self.occur, self.elicited, self.say_once = (
+            self.session_events.occur,
+            self.session_events.elicited,
+            self.session_events.say_once,
+        )
+        self.answer_all, self.silent = self.elicitation_hooks.answer_all, self.session_events.silent
 
     def open(self, tasks: anyio.abc.TaskGroup) -> None:
         """Calls live in `tasks` from now on."""
         self._tasks = tasks
-        self._clerks = Clerks(tasks, self._see_through, self._running)
-        self.hooks.begin(tasks, self.moments.report, self.changes.tell, self.errands.call)
+        self._pool = CoroutinePool(tasks, self._see_through, self._running)
+        self.hooks.begin(tasks, self.session_events.report, self.changes.tell, self.hook_tool_calls.call)
         self.relay.on_passed = self.passed.tell
 
     def _concerns(self, tool: str) -> bool:
         """True if hooks are to see calls of this tool; what SessionStart said may wait for any call at all."""
-        if self.settings.audit_all_calls or (self.moments.unsaid and not self.board.greeting.uses_initialize):
+        if self.settings.audit_all_calls or (self.session_events.unsaid and not self.router.handshake.uses_initialize):
             return True
         return self.hooks.concern(tool)
 
@@ -106,23 +114,23 @@ class Proxy:
         match effect:
             case actions.StartCall(call):
                 self._start(call)
-            case actions.Answered(call):
+            case actions.CallAnswered(call):
                 self._running[call].tell(call)
             case actions.CancelCall(call, forward):
                 self._cancel(call, line if forward else b"")
             case actions.Refused(why, id_lexeme, unreadable):
                 self.say(f"refused a message of the agent: {why}")
                 self.relay.to_agent(feedback.refused_frame(id_lexeme, why, unreadable=unreadable))
-            case actions.Opened():
+            case actions.SessionOpened():
                 self._open_session()
-            case actions.Asked() | actions.Replied() | actions.Withdrawn():
-                self.answering.perform(effect, line)
-            case actions.PersonAnswered():
-                self.asking.answered(effect)
-            case actions.ErrandAnswered():
-                self.errands.answered(effect)
+            case actions.ElicitationRequested() | actions.ElicitationAnswered() | actions.ElicitationWithdrawn():
+                self.elicitation_hooks.perform(effect, line)
+            case actions.ApprovalAnswered():
+                self.approvals.answered(effect)
+            case actions.HookToolCallAnswered():
+                self.hook_tool_calls.answered(effect)
             case actions.InitializeAnswered():
-                self.moments.introduce(line, self.board.greeting)
+                self.session_events.introduce(line, self.router.handshake)
             case actions.ToolsListed():
                 self.relay.to_agent(self._listing(line))
             case actions.Noise():
@@ -139,25 +147,25 @@ class Proxy:
         self._tasks.start_soon(function, *arguments)
 
     def _start(self, call: Call) -> None:
-        self._held.hold(call)
-        self._clerks.begin(call)
+        self._backpressure.hold(call)
+        self._pool.begin(call)
 
     async def _see_through(self, call: Call) -> None:
         """One call's task. Whatever happens in it ends this call alone, and never lets it pass unjudged."""
         try:
             if self.hooks.groups.asks_servers:
-                AT_HAND.set(None if isinstance(call, Poll) else call.meta)
-            await (self._following.see_through(call) if isinstance(call, Poll) else intercept(call, self))
+                AT_HAND.set(None if isinstance(call, TaskRequest) else call.meta)
+            await (self._mcp_tasks.see_through(call) if isinstance(call, TaskRequest) else intercept(call, self))
         except Exception as defect:  # the task's boundary: fail closed, and say so
-            what = what_ended(defect)
+            what = describe_error(defect)
             scarce = f"a call of {call.tool} cannot be seen through: {what}; {LIMITS}"
-            self.say(scarce if scarcity(defect) else "".join(traceback.format_exception(defect)).rstrip())
-            seen = call.sent_id or isinstance(call, Poll) or call.phase in (Phase.FORWARDED, Phase.ANSWERED)
+            self.say(scarce if resource_shortage(defect) else "".join(traceback.format_exception(defect)).rstrip())
+            seen = call.sent_id or isinstance(call, TaskRequest) or call.phase in (Phase.FORWARDED, Phase.ANSWERED)
             self.answer(call, feedback.defect(call.id, what, seen=bool(seen)))
         finally:
             del self._running[call]
-            self._following.close(call)
-            self._held.let_go(call)
+            self._mcp_tasks.close(call)
+            self._backpressure.let_go(call)
             if call in self._last_words:
                 self.answer(call, self._last_words.pop(call))
             self.changes.tell()
@@ -169,13 +177,13 @@ class Proxy:
             self.relay.to_server(raw_json.one_line(calls.cancellation(notification, call)))
             if call in self._running:  # not if its task has ended already
                 self._running[call].tell(call)
-        if not isinstance(call, Poll):
-            self.moments.occur(replace(occasion_of(call, self), event=Event.STOP))
+        if not isinstance(call, TaskRequest):
+            self.session_events.occur(replace(event_context_of(call, self), event=Event.STOP))
 
     def _open_session(self) -> None:
         for source in self.hooks.groups.double(self.agent()):
             self.say(f"{self.agent()} runs the hooks of {source} itself, so that they now run twice for each call")
-        self.moments.begin_session()
+        self.session_events.begin_session()
 
     def _listing(self, line: bytes) -> bytes:
         if self.settings.feedback is Delivery.STRIP_OUTPUT_SCHEMA:
@@ -186,19 +194,19 @@ class Proxy:
 
     def agent(self) -> str:
         """As in Desk."""
-        return self.board.greeting.agent
+        return self.router.handshake.agent
 
     def tool(self, name: str) -> Tool | None:
         """As in Desk."""
-        return self.board.tools.get(name)
+        return self.router.tools.get(name)
 
     async def words(self) -> tuple[str, ...]:
         """As in Desk."""
-        return await self.moments.words(self.board.greeting.uses_initialize)
+        return await self.session_events.words(self.router.handshake.uses_initialize)
 
     def let_go(self, call: Call) -> None:
         """As in Desk."""
-        self._held.let_go(call)
+        self._backpressure.let_go(call)
 
     async def forward(self, call: Call, line: bytes) -> bytes | Ending:
         """As in Desk."""
@@ -206,12 +214,12 @@ class Proxy:
             await self.passed.until(lambda: not self.relay.passing)
         if self.server_lost or self.relay.server.gone:
             return Ending.LOST
-        if not self.board.release(call):
+        if not self.router.release(call):
             if not call.sent_id:  # no server has it, and its task is cancelled: this is where it ends
                 await anyio.sleep_forever()
             return Ending.INTERRUPTED
         self.relay.to_server(line)
-        self._held.let_go(call)
+        self._backpressure.let_go(call)
         await self._running[call].told()
         if call.phase is Phase.CANCELLED:
             return Ending.INTERRUPTED
@@ -221,14 +229,14 @@ class Proxy:
         """As in Desk."""
         if self.relay.passing or self.server_lost or self.relay.server.gone:
             return False
-        if not self.board.release(call, unseen=True):
+        if not self.router.release(call, unseen=True):
             return False
         self.relay.to_server(line)
         return True
 
     def answer(self, call: Call, line: bytes) -> None:
         """As in Desk."""
-        if self.board.finish(call):
+        if self.router.finish(call):
             self.relay.to_agent(line)
 
     def stop_others(self, call: Call, refuse: Refuse) -> None:
@@ -236,8 +244,8 @@ class Proxy:
         for other in self._running:
             if other.phase is Phase.HELD and other is not call:
                 other.stopped_by = f"{refuse.by} stopped all calls: {refuse.reason}"
-                self.moments.occur(
-                    replace(occasion_of(other, self), event=Event.PERMISSION_DENIED, message=refuse.reason)
+                self.session_events.occur(
+                    replace(event_context_of(other, self), event=Event.PERMISSION_DENIED, message=refuse.reason)
                 )
         self.end_held(lambda other: refusal(other, refuse), but=call)
 
@@ -258,14 +266,14 @@ class Proxy:
     def lose_server(self, how: str) -> None:
         """The server is gone: calls that it has are lost, and calls that it should have got are."""
         self.server_lost = how
-        self.answering.end()
-        self.errands.lose()
+        self.elicitation_hooks.end()
+        self.hook_tool_calls.lose()
         self.end_held(self.lost)
-        for call, clerk in self._running.items():
-            clerk.tell(call)
-        for spelled in self.board.requests.allowed.values():
+        for call, coroutine in self._running.items():
+            coroutine.tell(call)
+        for spelled in self.router.requests.allowed.values():
             self.relay.to_agent(feedback.server_lost(spelled, how))
-        self._following.lose()
+        self._mcp_tasks.lose()
 
     def lost(self, call: Call) -> bytes:
         """As in Desk."""
@@ -273,21 +281,21 @@ class Proxy:
 
     def repeat(self, call: Call, line: bytes) -> bytes | None:
         """As in Desk."""
-        if not self.board.repeat(call):
+        if not self.router.repeat(call):
             return None
         return raw_json.with_member(line, "id", call.sent_id)
 
     @property
     def busy(self) -> bool:
         """Some judged call, or an answer that hooks may add to, is still under way."""
-        return bool(self._running or self.moments.introducing)
+        return bool(self._running or self.session_events.introducing)
 
     @property
     def aside(self) -> bool:
         """Some hook runs that nobody waits for."""
-        return self.hooks.aside.running > 0 or self.moments.aside > 0
+        return self.hooks.aside.running > 0 or self.session_events.aside > 0
 
     @property
     def holding(self) -> bool:
         """Some call, or a question or its answer, waits for hooks that decide whether it goes on."""
-        return self.answering.holding or any(call.phase is Phase.HELD for call in self._running)
+        return self.elicitation_hooks.holding or any(call.phase is Phase.HELD for call in self._running)

@@ -7,10 +7,10 @@ from typing import Final
 
 from ..jsonrpc import raw_json
 from ..protocol import feedback
-from ..protocol.actions import PASS, Dropped, FromAgent, FromServer, Opened, Refused, Send
+from ..protocol.actions import PASS, Dropped, FromAgent, FromServer, Refused, Send, SessionOpened
 from ..protocol.calls import id_key
 from ..protocol.fast_scan import answered_id, ids_in, requested_id
-from ..protocol.router import Switchboard
+from ..protocol.router import Router
 from ..transports.channel import Channel
 from ..transports.lines import Lines, Passage, TooLong
 
@@ -26,11 +26,11 @@ class Relay:
     """The two directions between an agent and a server. With `strict`, no line passes that could not be read."""
 
     def __init__(
-        self, agent: Channel, server: Channel, board: Switchboard, limit: int, strict: bool, perform: Perform
+        self, agent: Channel, server: Channel, router: Router, limit: int, strict: bool, perform: Perform
     ) -> None:
         self.agent = agent
         self.server = server
-        self._board = board
+        self._board = router
         self._strict = strict
         self._perform = perform
         self._limit = limit
@@ -94,9 +94,9 @@ class Relay:
         passing: list[bytes] = []
         for line in lines:
             effect = self._board.from_agent(line)
-            if self._board.greeting.opened and not self._opened:
+            if self._board.handshake.opened and not self._opened:
                 self._opened = True
-                self._perform(Opened(), line)
+                self._perform(SessionOpened(), line)
             if effect is PASS:
                 passing.append(line)
             elif isinstance(effect, Send):
@@ -191,7 +191,7 @@ class Relay:
     def _end_passage(self, passage: Passage) -> None:
         """Let the line's end go, unless it makes the line the answer to a call that was not there when it began."""
         ids = map(id_key, ids_in(passage.last))
-        if any(key in self._board.calls or key in self._board.requests.errands for key in ids):
+        if any(key in self._board.calls or key in self._board.requests.hook_tool_calls for key in ids):
             self.agent.write(b"!\n")  # no JSON, so that nobody takes the line for anything
             self._perform(Dropped("the end of a message that would have answered a call before its hooks"), b"")
             return

@@ -10,18 +10,18 @@ from msgspec.structs import replace
 
 from ..audit.log import Audit, Record
 from ..hooks.evaluate import Hooks
-from ..hooks.session_events import Surroundings
+from ..hooks.session_events import SessionContext
 from ..jsonrpc import raw_json
 from ..model.decision import Refuse
-from ..model.hooks import Event, Occasion, Session, Tool
+from ..model.hooks import Event, EventContext, Session, Tool
 from ..model.settings import Settings
-from ..protocol.actions import Elicited
+from ..protocol.actions import ElicitationSeen
 from ..protocol.calls import Call
 from ..protocol.elicitation_messages import Answer
-from ..protocol.request_state import Seals
+from ..protocol.request_state import StateSealer
 from ..protocol.responses import Members
-from ..protocol.router import Switchboard
-from ..session.approval import Asking
+from ..protocol.router import Router
+from ..session.approval import Approvals
 from ..session.call_context import Ending
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Kept(Audit):
         return ""
 
 
-class TrialDesk:
+class TrialServices:
     """What a call needs of a proxy. `given` is the result that it comes to; None: it ends where it would be forwarded.
 
     `tasks` ends when all hooks have spoken.
@@ -52,7 +52,7 @@ class TrialDesk:
         hooks: Hooks,
         settings: Settings,
         session: Session,
-        board: Switchboard,
+        router: Router,
         tasks: anyio.abc.TaskGroup,
         given: bytes | None,
     ) -> None:
@@ -61,18 +61,18 @@ class TrialDesk:
         self.session = session
         self.kept = Kept(settings)
         self.audit: Audit = self.kept
-        self.seals = Seals()
-        around = Surroundings(
+        self.state_sealer = StateSealer()
+        around = SessionContext(
             hooks, session, self.kept, self.say, lambda _line: None, lambda *_task: None, lambda: None
         )  # for questions that are never asked
-        self.asking = Asking(around, board.greeting, settings)
+        self.approvals = Approvals(around, router.handshake, settings)
         self.answered = b""
         """The line that the agent gets; empty: it gets none."""
         self.question = ""
         """What the person would be asked."""
         self.remarks: list[str] = []
         """What people would be told."""
-        self._board = board
+        self._board = router
         self._tasks = tasks
         self._given = given
 
@@ -118,24 +118,26 @@ class TrialDesk:
         """As in Desk: what it comes to will be the same."""
         return raw_json.with_member(line, "id", call.sent_id) if self._board.repeat(call) else None
 
-    def follow(self, call: Call, record: Record, occasion: Occasion, texts: tuple[str, ...], line: bytes) -> bytes:
+    def follow(
+        self, call: Call, record: Record, event_context: EventContext, texts: tuple[str, ...], line: bytes
+    ) -> bytes:
         """As in Desk: there is no task to follow."""
         self.remarks.append("the result hands over a task, whose own result hooks would be asked about")
         return line
 
-    def occur(self, occasion: Occasion) -> None:
+    def occur(self, event_context: EventContext) -> None:
         """As in Desk; `tasks` waits for them."""
-        if occasion.event is Event.NOTIFICATION:
-            self.question = occasion.message
-        self._tasks.start_soon(self._occur, replace(occasion, at=time()))
+        if event_context.event is Event.NOTIFICATION:
+            self.question = event_context.message
+        self._tasks.start_soon(self._occur, replace(event_context, at=time()))
 
-    async def _occur(self, occasion: Occasion) -> None:
+    async def _occur(self, event_context: EventContext) -> None:
         try:
-            await self.hooks.at(occasion)
+            await self.hooks.at(event_context)
         except OSError as problem:  # too few descriptors or processes
-            self.say(f"{occasion.event} hooks could not be run: {problem.strerror}")
+            self.say(f"{event_context.event} hooks could not be run: {problem.strerror}")
 
-    def elicited(self, elicited: Elicited, only_told: bool = False) -> None:
+    def elicited(self, elicited: ElicitationSeen, only_observers: bool = False) -> None:
         """As in Desk: questions of a server are not tried."""
 
     async def answer_all(self, result: Members) -> dict[str, Answer] | None:

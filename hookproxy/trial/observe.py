@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct, field
 
 from ..dialects.dialect import Group
-from ..hooks.evaluate import Hearing, Hooks
-from ..hooks.run_in_order import Turns
+from ..hooks.evaluate import Evaluation, Hooks
+from ..hooks.run_in_order import HookExecutor
 from ..model.decision import Comments
-from ..model.hooks import Document, HookResult, HookSpec, Occasion, Statement, Tool
+from ..model.hooks import Document, EventContext, HookResult, HookRun, HookSpec, Tool
 from ..runners.command import prepared
 from ..runners.runner import Runner
 
@@ -19,7 +19,7 @@ class Asked(Struct, frozen=True):
     """One group that was asked at one occasion."""
 
     group: Group
-    occasion: Occasion
+    event_context: EventContext
     """As the group sees it."""
     hooks: tuple[HookSpec, ...]
     """Those of its matching hooks that the occasion concerns; a denial may have ended it before all had run."""
@@ -36,7 +36,7 @@ class Run(Struct):
     hidden: tuple[str, ...]
     """Names of our own variables that it did not inherit, for they tell of another system."""
     result: HookResult | None = None
-    statement: Statement | None = None
+    statement: HookRun | None = None
     """What it said; None: it was ended before."""
 
 
@@ -46,8 +46,8 @@ class Seen(Struct):
     asked: list[Asked] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     """In the order in which they began."""
-    hearing: Hearing | None = None
-    after: list[Occasion] = field(default_factory=list)
+    evaluation: Evaluation | None = None
+    after: list[EventContext] = field(default_factory=list)
     """The moments after the call: several if it was repeated."""
     comments: Comments | None = None
     """What came of the last of them."""
@@ -55,7 +55,7 @@ class Seen(Struct):
     """What people would be told about hooks beside what these said themselves."""
 
 
-class _Noted(Turns):
+class _Noted(HookExecutor):
     """Turns that tell who is asked, before they are."""
 
     note: Callable[[Asked], None]
@@ -64,12 +64,12 @@ class _Noted(Turns):
         self,
         group: Group,
         hooks: Sequence[HookSpec],
-        occasion: Occasion,
-        heard: list[Statement],
+        event_context: EventContext,
+        hook_runs: list[HookRun],
         listed: Tool | None = None,
-    ) -> list[Statement]:
-        self.note(Asked(group, occasion, tuple(hooks)))
-        return await super().ask(group, hooks, occasion, heard, listed)
+    ) -> list[HookRun]:
+        self.note(Asked(group, event_context, tuple(hooks)))
+        return await super().ask(group, hooks, event_context, hook_runs, listed)
 
 
 class Observed(Hooks):
@@ -77,33 +77,33 @@ class Observed(Hooks):
 
     seen: Seen
 
-    def note(self, one: Statement) -> None:
+    def note(self, one: HookRun) -> None:
         """A statement has been made: to be given to `begin` as its `report`."""
         for run in reversed(self.seen.runs):
             if run.result is one.result:
                 run.statement = one
                 return
-        told = (*one.verdict.messages, one.verdict.trouble)
+        told = (*one.verdict.messages, one.verdict.failure)
         self.seen.remarks += [f"{one.spec.label}: {text}" for text in told if text]
 
-    async def before(self, occasion: Occasion, listed: Tool | None, heard: list[Statement]) -> Hearing:
+    async def before(self, event_context: EventContext, listed: Tool | None, hook_runs: list[HookRun]) -> Evaluation:
         """As of Hooks."""
-        self.seen.hearing = await super().before(occasion, listed, heard)
-        return self.seen.hearing
+        self.seen.evaluation = await super().before(event_context, listed, hook_runs)
+        return self.seen.evaluation
 
-    async def after(self, occasion: Occasion, heard: list[Statement]) -> Comments:
+    async def after(self, event_context: EventContext, hook_runs: list[HookRun]) -> Comments:
         """As of Hooks."""
-        self.seen.after.append(occasion)
-        self.seen.comments = await super().after(occasion, heard)
+        self.seen.after.append(event_context)
+        self.seen.comments = await super().after(event_context, hook_runs)
         return self.seen.comments
 
-    def _new_turns(self, groups: Sequence[Group]) -> Turns:
+    def _new_executor(self, groups: Sequence[Group]) -> HookExecutor:
         self.seen = Seen()
-        turns = _Noted(groups, self._settings, self.environ, self._trust, self._allowing)
-        turns.note = self._asked
-        for kind, run in turns.runners.by_type.items():
-            turns.runners.by_type[kind] = self._watched(run)
-        return turns
+        executor = _Noted(groups, self._settings, self.environ, self._trust, self._allowing)
+        executor.note = self._asked
+        for kind, run in executor.runners.by_type.items():
+            executor.runners.by_type[kind] = self._watched(run)
+        return executor
 
     def _asked(self, one: Asked) -> None:
         self.seen.asked.append(one)

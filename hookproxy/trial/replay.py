@@ -56,7 +56,7 @@ class Unread(Struct, frozen=True):
     why: str
 
 
-class Tally(Struct):
+class Tally(Struct, rename={"failed_hooks": "troubled"}):
     """How many calls came to what."""
 
     replayed: int = 0
@@ -69,7 +69,7 @@ class Tally(Struct):
     """Recorded as refused by a limit, which is about the times of calls: replayed, none is reached."""
     unread: int = 0
     """Lines that are no record of a call or a note, or cannot be judged."""
-    troubled: int = 0
+    failed_hooks: int = 0
     """Of those replayed: a hook failed."""
 
 
@@ -119,7 +119,7 @@ class Replay:
 
     def _compared(self, record: CallRecord, trial: Trial) -> Difference | None:
         self.tally.replayed += 1
-        self.tally.troubled += any(run.statement and run.statement.verdict.trouble for run in trial.seen.runs)
+        self.tally.failed_hooks += any(run.statement and run.statement.verdict.failure for run in trial.seen.runs)
         before, after = was(record), would_be(trial, bytes(record.arguments))
         if not differ(before, after):
             return None

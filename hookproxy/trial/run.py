@@ -16,19 +16,19 @@ from msgspec.structs import replace
 
 from ..audit.log import Record
 from ..dialects.dialect import Group
-from ..hooks.select import Groups
+from ..hooks.select import HookGroups
 from ..jsonrpc import raw_json
 from ..model import aliases
-from ..model.decision import Decision, Ground, Proceed, Refuse
+from ..model.decision import Decision, Proceed, RefusalCause, Refuse
 from ..model.errors import UserError
-from ..model.hooks import Event, Occasion, Session
+from ..model.hooks import Event, EventContext, Session
 from ..model.settings import Settings
 from ..protocol import actions, feedback
 from ..protocol.calls import CAPABILITIES_KEY, PROTOCOL_VERSION_KEY, Call
-from ..protocol.router import Switchboard
+from ..protocol.router import Router
 from ..session.call import intercept
-from ..session.call_context import occasion_of
-from .context import TrialDesk
+from ..session.call_context import event_context_of
+from .context import TrialServices
 from .observe import Observed, Seen
 
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ OF_NO_TOOL: Final = frozenset({Event.SESSION_START, Event.SESSION_END})
 _META: Final = {PROTOCOL_VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {"elicitation": {}}}
 """Of an agent that can ask: a call that needs a person's consent then ends with the question."""
 
-_BY: Final = {Ground.RULE: "the permission rule {0.by}", Ground.LIMIT: "{0.by} of {0.where}"}
+_BY: Final = {RefusalCause.RULE: "the permission rule {0.by}", RefusalCause.LIMIT: "{0.by} of {0.where}"}
 """Who refuses, where it is no hook."""
 
-_TROUBLES: Final = frozenset({Ground.TROUBLE, Ground.FAILED_CLOSED})
+_FAILURES: Final = frozenset({RefusalCause.FAILURE, RefusalCause.FAILED_CLOSED})
 
 
 class Plan(Struct, frozen=True):
@@ -126,7 +126,7 @@ class Trial(Struct, frozen=True):
     @property
     def judged(self) -> Decision | None:
         """What hooks and rules decided before a person or the configuration was asked; None: they were not asked."""
-        return self.seen.hearing.decision if self.seen.hearing else None
+        return self.seen.evaluation.decision if self.seen.evaluation else None
 
     @property
     def rewritten(self) -> bytes:
@@ -144,7 +144,7 @@ class Trial(Struct, frozen=True):
     def failed(self) -> bool:
         """It is not allowed, and that is for a hook that failed: nobody has judged it."""
         if isinstance(self.judged, Refuse):
-            return self.judged.ground in _TROUBLES
+            return self.judged.cause in _FAILURES
         comments = self.seen.comments
         return comments is not None and bool(comments.withheld) and self.decision in ("allow", "asked-allow")
 
@@ -153,8 +153,8 @@ class Trial(Struct, frozen=True):
         """Who decided, in words, and why; empty where nobody had anything to say."""
         judged = self.judged
         if isinstance(judged, Refuse):
-            by = _BY.get(judged.ground, "the {0.event} hook {0.by}").format(judged)
-            return by, f"it {judged.reason}" if judged.ground in _TROUBLES else judged.reason
+            by = _BY.get(judged.cause, "the {0.event} hook {0.by}").format(judged)
+            return by, f"it {judged.reason}" if judged.cause in _FAILURES else judged.reason
         if judged is None:
             return "", ""
         if judged.question is not None:
@@ -181,7 +181,7 @@ class Trials:
         )
         self.hooks = Observed(self.groups, plan.settings, session.server, environ, trust)
         self.session = session
-        self._all = Groups(groups, session.server, plan.settings.aliases)
+        self._all = HookGroups(groups, session.server, plan.settings.aliases)
 
     async def __aenter__(self) -> Self:
         """What hooks keep ends with the block, however that ends."""
@@ -196,19 +196,19 @@ class Trials:
 
     async def call(self, attempt: Attempt) -> Trial:
         """Try a call. On cancel its hooks are ended with their whole process groups. Raises UserError."""
-        board = Switchboard(self._concerned)
+        router = Router(self._concerned)
         seen = self.hooks.seen = Seen()
         line = attempt.line
         if len(line) > self.settings.max_message_bytes:
             return Trial("deny", seen, unreadable=feedback.too_long(len(line), self.settings.max_message_bytes))
-        effect = board.from_agent(line)
+        effect = router.from_agent(line)
         if isinstance(effect, actions.Refused):
             return Trial("deny", seen, unreadable=effect.why)
         if not isinstance(effect, actions.StartCall):
             return Trial("allow", seen, concerned=False, answer=attempt.result or b"")
         call = effect.call
-        desk = await self._at_desk(board, attempt.result, lambda desk: intercept(call, desk))
-        record = desk.kept.record
+        services = await self._with_services(router, attempt.result, lambda services: intercept(call, services))
+        record = services.kept.record
         assert record is not None, "every call that is seen through is recorded"
         if attempt.result is None:
             seen.after.clear()  # where there is no server, a call that is let go ends as if it were cancelled
@@ -216,51 +216,51 @@ class Trials:
             decision=record.decision,
             seen=seen,
             record=record,
-            question=desk.question,
+            question=services.question,
             proposed=record.final or self._proposed(call, seen),
-            answer=_result(desk.answered),
+            answer=_result(services.answered),
         )
 
     def _proposed(self, call: Call, seen: Seen) -> bytes:
         """What hooks made of the arguments, under the server's names."""
-        judged = seen.hearing.decision if seen.hearing else None
+        judged = seen.evaluation.decision if seen.evaluation else None
         if not isinstance(judged, Proceed) or judged.arguments is None:
             return b""
         return aliases.for_server(self.hooks.groups.alias(call.tool, call.arguments), judged.arguments)
 
     async def beside(self, event: Event, attempt: Attempt) -> Trial:
         """Try an occasion of BESIDE: of the call, or of the session. Raises UserError."""
-        board = Switchboard(lambda _tool: True)
+        router = Router(lambda _tool: True)
         seen = self.hooks.seen = Seen()
-        effect = None if event in OF_NO_TOOL else board.from_agent(attempt.line)
+        effect = None if event in OF_NO_TOOL else router.from_agent(attempt.line)
         if isinstance(effect, actions.Refused):
             return Trial("deny", seen, unreadable=effect.why)
         call = effect.call if isinstance(effect, actions.StartCall) else None
         by, message = BESIDE[event]
 
-        async def happen(desk: TrialDesk) -> None:
-            occasion = occasion_of(call, desk) if call else Occasion(event, self.session)
-            await self.hooks.at(replace(occasion, event=event, occasioned_by=by, message=message, at=time()))
+        async def happen(services: TrialServices) -> None:
+            event_context = event_context_of(call, services) if call else EventContext(event, self.session)
+            await self.hooks.at(replace(event_context, event=event, trigger=by, message=message, at=time()))
 
-        await self._at_desk(board, None, happen)
+        await self._with_services(router, None, happen)
         return Trial("", seen)
 
-    async def _at_desk(
-        self, board: Switchboard, given: bytes | None, act: Callable[[TrialDesk], Awaitable[None]]
-    ) -> TrialDesk:
+    async def _with_services(
+        self, router: Router, given: bytes | None, act: Callable[[TrialServices], Awaitable[None]]
+    ) -> TrialServices:
         """Have it happen, and wait until all hooks have spoken. Raises UserError."""
         problem: OSError | None = None
         async with anyio.create_task_group() as tasks:
             self.hooks.begin(tasks, self.hooks.note, lambda: None)
-            desk = TrialDesk(self.hooks, self.settings, self.session, board, tasks, given)
+            services = TrialServices(self.hooks, self.settings, self.session, router, tasks, given)
             try:
-                await act(desk)
+                await act(services)
             except OSError as caught:
                 problem = caught
         if problem is not None:  # too few descriptors or processes: no fault of a hook, and no decision
             raise UserError(f"hooks could not be run: {problem.strerror}", "ulimit -a shows what is allowed here")
-        self.hooks.seen.remarks += desk.remarks
-        return desk
+        self.hooks.seen.remarks += services.remarks
+        return services
 
 
 def _result(line: bytes) -> bytes:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ..dialects.dialect import Group
 from ..model.decision import Proceed, Refuse
-from ..model.hooks import Event, HookSpec, Occasion
+from ..model.hooks import Event, EventContext, HookSpec
 from .observe import Asked
 from .run import AFTER, BESIDE, Trial, Trials
 
@@ -33,14 +33,14 @@ def absent(configured: Sequence[Group], trials: Trials, trial: Trial, tool: str)
     """All hooks of the configuration that had no part in a trial of this tool, in their order."""
     ran = {id(run.spec) for run in trial.seen.runs}
     return [
-        Absent(spec, group, _why(_Case(spec, tried, trials, trial, tool)))
+        Absent(spec, group, _why(_Context(spec, tried, trials, trial, tool)))
         for group, tried in zip(configured, trials.groups, strict=True)
         for spec in group.hooks
         if id(spec) not in ran
     ]
 
 
-class _Case(Struct, frozen=True):
+class _Context(Struct, frozen=True):
     spec: HookSpec
     group: Group
     """As it was tried: with the hooks for the events of the trial."""
@@ -52,30 +52,32 @@ class _Case(Struct, frozen=True):
     def asked(self) -> Asked | None:
         """When its group was asked at its event, the last time."""
         found = [
-            one for one in self.trial.seen.asked if one.group is self.group and one.occasion.event is self.spec.event
+            one
+            for one in self.trial.seen.asked
+            if one.group is self.group and one.event_context.event is self.spec.event
         ]
         return found[-1] if found else None
 
     @property
-    def occasion(self) -> Occasion:
+    def event_context(self) -> EventContext:
         """What its matcher is tried on."""
         by, _ = BESIDE.get(self.spec.event, ("", ""))
-        return Occasion(self.spec.event, self.trials.session, tool=self.tool, occasioned_by=by)
+        return EventContext(self.spec.event, self.trials.session, tool=self.tool, trigger=by)
 
 
-def _why(case: _Case) -> str:
-    if case.spec.event not in case.trials.events:
-        return _of_another(case)
-    if case.trial.unreadable:
+def _why(context: _Context) -> str:
+    if context.spec.event not in context.trials.events:
+        return _of_another(context)
+    if context.trial.unreadable:
         return "the call was refused before any hook was asked"
-    return _not_matching(case) or (_not_run(case, case.asked) if case.asked else _not_asked(case))
+    return _not_matching(context) or (_not_run(context, context.asked) if context.asked else _not_asked(context))
 
 
-def _of_another(case: _Case) -> str:
+def _of_another(context: _Context) -> str:
     """It is for an event that is not tried."""
-    event = case.spec.event
-    if len(case.trials.events) == 1:
-        return f"it is for {event}, and {next(iter(case.trials.events))} alone is tried"
+    event = context.spec.event
+    if len(context.trials.events) == 1:
+        return f"it is for {event}, and {next(iter(context.trials.events))} alone is tried"
     if event in AFTER:
         return f"it is for {event}, and there is no result: give one with --result"
     if event in BESIDE:
@@ -83,31 +85,31 @@ def _of_another(case: _Case) -> str:
     return f"it is for {event}, a question of the server to a person, which cannot be tried"
 
 
-def _not_matching(case: _Case) -> str:
-    groups, spec = case.trials.hooks.groups, case.spec
-    names = groups.tried_on(case.group, case.occasion)
+def _not_matching(context: _Context) -> str:
+    groups, spec = context.trials.hooks.groups, context.spec
+    names = groups.tried_on(context.group, context.event_context)
     if not any(map(spec.matches, names)):
         return f"its matcher {spec.matcher!r} does not match {' or '.join(map(repr, names))}"
-    chosen = [one for each in groups.at(case.occasion) for one in each.hooks]
-    if any(one is spec for one in chosen):
+    selected = [one for each in groups.at(context.event_context) for one in each.hooks]
+    if any(one is spec for one in selected):
         return ""
-    same = [one for one in chosen if one.identity == spec.identity and one.dialect == spec.dialect]
+    same = [one for one in selected if one.identity == spec.identity and one.dialect == spec.dialect]
     return f"it is the same hook as {same[0].source}, which runs once" if same else "another hook runs in its place"
 
 
-def _not_run(case: _Case, asked: Asked | None) -> str:
+def _not_run(context: _Context, asked: Asked | None) -> str:
     """Its group was asked, but not this hook."""
-    spec = case.spec
+    spec = context.spec
     if asked and any(one is spec for one in asked.hooks):
         return "a hook of its file had refused before, which ends it"
-    if spec.event is Event.PERMISSION_REQUEST and not _is_question(case.trial) and not spec.unasked:
+    if spec.event is Event.PERMISSION_REQUEST and not _is_question(context.trial) and not spec.every_call:
         return _NOBODY
     return f"its `if` {spec.only_if!r} leaves this call out"
 
 
-def _not_asked(case: _Case) -> str:
+def _not_asked(context: _Context) -> str:
     """Its moment did not come."""
-    trial, event = case.trial, case.spec.event
+    trial, event = context.trial, context.spec.event
     if not trial.concerned:
         return "nothing judges the call"
     if event in AFTER:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from ..model.errors import ConfigError, look
 from .scripts import find, of_hook
-from .sources import Layer, Seen, Surroundings, stamp_of
+from .sources import FileContext, Layer, Seen, stamp_of
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where managed hooks find programs: with the user's own PATH the user would choose them."""
@@ -36,7 +36,7 @@ _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_
 
 _OF_SERVER: Final = re.compile(r"mcp__[^*.\[(]")  # and not a pattern in its place
 
-ReadLayer = Callable[[str, Surroundings], Layer]
+ReadLayer = Callable[[str, FileContext], Layer]
 """What one file of ours configures, as `config.layer`."""
 
 
@@ -45,8 +45,8 @@ def layers(folder: str, layer: ReadLayer, environ: Mapping[str, str]) -> Sequenc
     if not _is_there(folder):
         return ()
     clean = environment(environ, at_home=True)
-    around = Surroundings(clean, folder, read)
-    return [_checked(layer(path, around), clean) for path in _files(folder)]
+    file_context = FileContext(clean, folder, read)
+    return [_checked(layer(path, file_context), clean) for path in _files(folder)]
 
 
 def environment(environ: Mapping[str, str], allowed: Sequence[str] = (), *, at_home: bool = False) -> dict[str, str]:

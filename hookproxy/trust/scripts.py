@@ -105,28 +105,28 @@ def find(word: str, cwd: str, environ: Mapping[str, str]) -> str:
 
 def of_hook(spec: HookSpec, environ: Mapping[str, str]) -> Files:
     """The files of a hook that inherits these variables."""
-    around = _Around(spec.cwd or "/", {**environ, **dict(spec.env)})
+    context = _CommandContext(spec.cwd or "/", {**environ, **dict(spec.env)})
     if spec.call:
-        around.module(spec.call.partition(":")[0])
+        context.module(spec.call.partition(":")[0])
     elif spec.url:
-        around.files.unknown.append(f"the service at {spec.runs}")
+        context.files.unknown.append(f"the service at {spec.runs}")
     elif spec.shell:
-        around.line(spec.shell, 0)
+        context.line(spec.shell, 0)
     elif not spec.argv:
-        around.files.unknown.append(spec.runs)
+        context.files.unknown.append(spec.runs)
     else:
-        around.command(list(spec.argv), 0)
-    return around.files
+        context.command(list(spec.argv), 0)
+    return context.files
 
 
 def of_command(words: Sequence[str], cwd: str, environ: Mapping[str, str]) -> Files:
     """The files of a program with its arguments."""
-    around = _Around(cwd, environ)
-    around.command(list(words), 0)
-    return around.files
+    context = _CommandContext(cwd, environ)
+    context.command(list(words), 0)
+    return context.files
 
 
-class _Around:
+class _CommandContext:
     """Where a command starts, and what it has been found to name."""
 
     def __init__(self, cwd: str, environ: Mapping[str, str]) -> None:

@@ -41,7 +41,7 @@ def read(path: str) -> Seen:
         return Seen(file.read(), stamp)
 
 
-class Surroundings(Struct, frozen=True):
+class FileContext(Struct, frozen=True):
     """What decides which file a path means, and how files are read."""
 
     environ: Mapping[str, str]

@@ -28,7 +28,7 @@ from ..model.errors import ConfigError, look
 from ..model.hooks import HookSpec
 from . import scripts
 from .scripts import modules
-from .sources import Layer, Seen, Stamp, Surroundings, stamp_of, store_path
+from .sources import FileContext, Layer, Seen, Stamp, stamp_of, store_path
 from .trust_store import Entry, read_store
 
 LONGEST: Final = 64 * 1024 * 1024  # bytes of a file that is hashed: more than any script, and most programs
@@ -55,13 +55,13 @@ class Covered(Struct):
     """What is run besides and cannot be covered, in a few words each."""
 
 
-def covered(layer: Layer, groups: Sequence[Group], around: Surroundings) -> Covered:
+def covered(layer: Layer, groups: Sequence[Group], file_context: FileContext) -> Covered:
     """The files of a layer, of these groups, and all others that have been read: a hook file without hooks had some.
 
     As far as can be told. What is managed is root's, and left out.
     """
-    found, environ = Covered(), dict(around.environ)
-    environ["CLAUDE_PROJECT_DIR"] = environ.get("CLAUDE_PROJECT_DIR") or around.cwd  # as hooks get it
+    found, environ = Covered(), dict(file_context.environ)
+    environ["CLAUDE_PROJECT_DIR"] = environ.get("CLAUDE_PROJECT_DIR") or file_context.cwd  # as hooks get it
     if layer.source:
         found.files[layer.source] = layer.source
         prompter = scripts.of_command(layer.settings.prompter, os.path.dirname(layer.source), environ)
@@ -74,7 +74,7 @@ def covered(layer: Layer, groups: Sequence[Group], around: Surroundings) -> Cove
         for spec in group.hooks:
             paths = _add(found, name, scripts.of_hook(spec, environ))
             found.of_hooks[id(spec)] = (group.source, *paths)
-    for path in around.seen:
+    for path in file_context.seen:
         found.files.setdefault(path, layer.by_option.get(path) or layer.source or path)
     found.unknown = list(dict.fromkeys(found.unknown))
     return found
@@ -144,15 +144,15 @@ def _listed(paths: Sequence[str]) -> Stamp:
 # --- at start-up ---
 
 
-def trusted(groups: Sequence[Group], given: Layer, around: Surroundings) -> Trust:
+def trusted(groups: Sequence[Group], given: Layer, file_context: FileContext) -> Trust:
     """What is to be watched while hooks run. Raises ConfigError where something is not as it was trusted."""
-    store = store_path(around.environ, around.home)
+    store = store_path(file_context.environ, file_context.home)
     entries = read_store(store)
-    found = covered(given, groups, around)
+    found = covered(given, groups, file_context)
     known: dict[str, Stamp | None] = {}
     problems: list[tuple[str, str]] = []
     for path, name in found.files.items():
-        seen = around.seen.get(path) or read(path)  # what has been parsed is what is judged
+        seen = file_context.seen.get(path) or read(path)  # what has been parsed is what is judged
         known[path] = seen.stamp if seen else None
         if problem := _problem(path, seen, entries):
             problems.append((problem, name))
@@ -195,7 +195,7 @@ class Mark(Struct, frozen=True):
     """What the files of a hook were at one moment."""
 
     stamps: tuple[Stamp | None, ...]
-    trouble: str = ""
+    failure: str = ""
     """Why the hook must not run, in one sentence without a full stop."""
     touched: bool = False
     """Some file was written or replaced since this hook's last time, with the same content: what runs may be older."""
@@ -218,22 +218,22 @@ class Trust:
     def mark(self, spec: HookSpec) -> Mark:
         """Look at the hook's files, and hash again those that are not the same as before."""
         one = self._mark(self._found.of_hooks.get(id(spec), ()))
-        if one.trouble:
+        if one.failure:
             return one
         before, self._last[id(spec)] = self._last.get(id(spec)), one.stamps
         return replace(one, touched=before is not None and before != one.stamps)
 
-    def prompter_trouble(self) -> str:
+    def prompter_failure(self) -> str:
         """Why the user's prompter must not run, in one sentence without a full stop; empty: it may."""
-        return self._mark(self._found.prompter).trouble
+        return self._mark(self._found.prompter).failure
 
     def _mark(self, paths: Sequence[str]) -> Mark:
         for path in paths:
-            if self._stamp(path) != self._known[path] and (trouble := self._again(path)):
-                return Mark((), trouble)
+            if self._stamp(path) != self._known[path] and (failure := self._again(path)):
+                return Mark((), failure)
         return Mark(tuple(self._known[path] for path in paths))
 
-    def trouble_since(self, mark: Mark, spec: HookSpec) -> str:
+    def failure_since(self, mark: Mark, spec: HookSpec) -> str:
         """Why what a hook said that began at this mark does not count; empty: its files are the same."""
         now = tuple(map(self._stamp, self._found.of_hooks.get(id(spec), ())))
         return "" if now == mark.stamps else "had a file of its own changed while it ran, so that what ran is not known"
@@ -272,5 +272,5 @@ class Trust:
         finally:
             sys.pycache_prefix, sys.dont_write_bytecode = before
         for path, stamp in self._known.items():
-            if self._stamp(path) != stamp and (trouble := self._again(path)):
-                raise ConfigError(path, trouble, "try again: it has been changed just now")
+            if self._stamp(path) != stamp and (failure := self._again(path)):
+                raise ConfigError(path, failure, "try again: it has been changed just now")

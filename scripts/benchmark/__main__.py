@@ -170,11 +170,11 @@ def main() -> int:
         contestants = all_contestants(folder)
         reasons = {who: try_out(one, everywhere[0], folder) for who, one in contestants.items()}
         able = {who: one for who, one in contestants.items() if reasons[who] is None}
-        bench = Bench(able, folder, set(options.only), options.quick)
+        layer = Bench(able, folder, set(options.only), options.quick)
         for who, reason in reasons.items():
             if reason is not None:
-                bench.samples.blame(contestants[who], "cannot start", reason)
-        samples = bench.run(everywhere, rounds) if DIRECT in able else bench.samples
+                layer.samples.blame(contestants[who], "cannot start", reason)
+        samples = layer.run(everywhere, rounds) if DIRECT in able else layer.samples
         os.chdir("/")
     check_hooks_ran(samples)
     results = judge(samples)

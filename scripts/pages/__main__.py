@@ -10,7 +10,6 @@ from pathlib import Path
 
 import dialects
 import keys
-import modules
 import schema
 import tables
 import verbs
@@ -23,7 +22,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "dialects": tables.tables,
     "summary": verbs.summary,
     "verbs": verbs.verbs,
-    "modules": modules.modules,
     "keys": keys.keys,
     **dialects.parts(),
 }

@@ -12,9 +12,9 @@ from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import (
     Ended,
     Event,
+    EventContext,
     HookResult,
     HookSpec,
-    Occasion,
     Order,
     Outcome,
     Permission,
@@ -29,7 +29,7 @@ ORDERS = {
     Order.UNTIL_DENIED: "Hooks that match run one after another, in the order of the file, until one denies.",
     Order.PIPELINE: "Hooks that match run one after another, and each sees the arguments as rewritten so far.",
 }
-TROUBLE = "What follows from trouble: [when a hook fails](../concepts.md#when-a-hook-fails)."
+FAILURE = "What follows from trouble: [when a hook fails](../concepts.md#when-a-hook-fails)."
 CALLS = (Event.PRE_TOOL_USE, Event.POST_TOOL_USE)
 RUNS = {
     "exit status 0, `text` on standard output": HookResult(Ended.EXITED, 0, b"text\n"),
@@ -58,7 +58,7 @@ def _page(name: str) -> str:
             "\n".join(_files(dialect)),
             f"### When its hooks are asked\n\n{_events(dialect)}",
             f"### What a hook reads\n\n{_documents(dialect)}",
-            f"### What a hook says\n\n{_runs(dialect)}\n\n{TROUBLE}\n\n{_answers(dialect)}",
+            f"### What a hook says\n\n{_runs(dialect)}\n\n{FAILURE}\n\n{_answers(dialect)}",
         ]
     )
 
@@ -115,8 +115,8 @@ def _spec(dialect: Dialect, event: Event) -> HookSpec:
     )
 
 
-def _occasion(dialect: Dialect, event: Event) -> Occasion:
-    return Occasion(
+def _occasion(dialect: Dialect, event: Event) -> EventContext:
+    return EventContext(
         event,
         SESSION,
         "read_file",
@@ -140,9 +140,9 @@ def _runs(dialect: Dialect) -> str:
 def _told(event: Event, verdict: Verdict) -> str:
     """A verdict in words."""
     said = []
-    if verdict.trouble:
+    if verdict.failure:
         closed = verdict.fails_closed or (verdict.permission is Permission.DENY and event is Event.PRE_TOOL_USE)
-        said.append("trouble, which refuses the call" if closed else "trouble: `on_trouble`")
+        said.append("trouble, which refuses the call" if closed else "trouble: `on_failure`")
     elif verdict.permission is Permission.DENY and event is Event.PRE_TOOL_USE:
         said.append(f"the call is refused: “{verdict.reason}”")
     if verdict.permission is Permission.DENY and event is Event.POST_TOOL_USE:

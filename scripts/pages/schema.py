@@ -4,6 +4,7 @@ import json
 
 from pydantic.json_schema import GenerateJsonSchema
 
+from hookproxy.config.errors import FORMER_KEYS
 from hookproxy.config.models import ConfigFile
 
 
@@ -26,5 +27,10 @@ def schema() -> str:
                 (only,) = [one for one in key.pop("anyOf") if one.get("type") != "null"]
                 del key["default"]
                 key.update(only | key)
+        properties = table.get("properties", {})
+        for former, name in FORMER_KEYS.items():
+            if name in properties:
+                about = {"description": f"The former name of `{name}`.", "deprecated": True}
+                properties[former] = properties[name] | about
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "hookproxy.toml"}
     return json.dumps(head | made, indent=2, ensure_ascii=False) + "\n"

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from hookproxy.audit.log import Audit, Record
 from hookproxy.audit.view.verify import verify
-from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Session, Statement, Verdict
+from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Permission, Session, Verdict
 from hookproxy.model.settings import Settings
 
 SESSION = Session("session", "files", "/", "/")
@@ -28,9 +28,9 @@ def record(arguments: bytes = b'{"a":1.0}') -> Record:
     return Record("session", "files", "write", b'"7"', arguments, agent="Lean 1")
 
 
-def statement(verdict: Verdict, ms: float = 1.25) -> Statement:
+def statement(verdict: Verdict, ms: float = 1.25) -> HookRun:
     spec = HookSpec("claude", "hooks.json: 0", Event.PRE_TOOL_USE, "guard", argv=("guard", "-x"))
-    return Statement(spec, HookResult(Ended.EXITED, 2, ms=ms), verdict)
+    return HookRun(spec, HookResult(Ended.EXITED, 2, ms=ms), verdict)
 
 
 def written(path: Path) -> list[dict[str, Any]]:
@@ -45,9 +45,9 @@ def file(tmp_path: Path) -> Path:
 def test_a_record_is_one_line_with_everything_that_is_known(file: Path) -> None:
     audit = Audit(Settings(audit_file=str(file)))
     one = record()
-    one.statements = [
+    one.hook_runs = [
         statement(Verdict(Permission.DENY, "no", messages=("look",))),
-        statement(Verdict(trouble="crashed"), 2.0),
+        statement(Verdict(failure="crashed"), 2.0),
         statement(Verdict()),
     ]
     one.decision, one.result, one.reason, one.ms = "deny", "refused", "no", 12.3456
@@ -98,15 +98,15 @@ def test_a_record_is_one_line_with_everything_that_is_known(file: Path) -> None:
         (HookResult(Ended.EXITED), Verdict(Permission.ASK), "success"),
         (HookResult(Ended.EXITED, 2), Verdict(Permission.DENY), "blocking"),
         (HookResult(Ended.EXITED), Verdict(stop=True), "blocking"),
-        (HookResult(Ended.EXITED, 1), Verdict(trouble="exited with status 1"), "non_blocking_error"),
-        (HookResult(Ended.TIMED_OUT), Verdict(trouble="timed out after 1 s"), "cancelled"),
+        (HookResult(Ended.EXITED, 1), Verdict(failure="exited with status 1"), "non_blocking_error"),
+        (HookResult(Ended.TIMED_OUT), Verdict(failure="timed out after 1 s"), "cancelled"),
         (HookResult(Ended.CANCELLED), Verdict(), "cancelled"),
     ],
 )
 def test_each_hook_has_one_of_four_outcomes(file: Path, result: HookResult, verdict: Verdict, outcome: str) -> None:
     audit = Audit(Settings(audit_file=str(file)))
     one = record()
-    one.statements = [replace(statement(verdict), result=result)]
+    one.hook_runs = [replace(statement(verdict), result=result)]
     audit.write(one)
     audit.close()
     (line,) = written(file)
@@ -148,7 +148,7 @@ def test_a_digest_stands_in_place_of_the_arguments_where_that_is_configured(file
 
 def test_the_file_is_its_owners_alone_and_inherited_by_nobody(file: Path) -> None:
     audit = Audit(Settings(audit_file=str(file)))
-    assert audit.trouble() == ""
+    assert audit.failure() == ""
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.parent.stat().st_mode & 0o777 == 0o700
     assert not os.get_inheritable(audit._ledger._fd)
@@ -167,14 +167,14 @@ def test_lines_are_added_to_what_is_there(file: Path) -> None:
 
 def test_without_a_file_nothing_happens() -> None:
     audit = Audit(Settings())
-    assert audit.trouble() == ""
+    assert audit.failure() == ""
     assert audit.write(record()) == ""
     assert audit.note(SESSION, "something") == ""
     audit.close()
 
 
 def test_a_required_audit_without_a_file_is_trouble() -> None:
-    assert "no audit file" in Audit(Settings(audit_required=True)).trouble()
+    assert "no audit file" in Audit(Settings(audit_required=True)).failure()
 
 
 def test_what_belongs_to_no_call_is_a_note(file: Path) -> None:
@@ -194,10 +194,10 @@ def test_trouble_names_the_file_and_the_reason(tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.write_text("")
     audit = Audit(Settings(audit_file=str(taken / "audit.jsonl")))
-    assert str(taken) in audit.trouble()
+    assert str(taken) in audit.failure()
     assert str(taken) in audit.write(record())
     folder = Audit(Settings(audit_file=str(tmp_path)))
-    assert "Is a directory" in folder.trouble()
+    assert "Is a directory" in folder.failure()
 
 
 def test_a_line_that_cannot_be_written_comes_with_the_next_one(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_half_a_line_is_followed_by_the_whole_line(tmp_path: Path) -> None:
     arguments = json.dumps({"a": "x" * 100_000}).encode()
     assert "space" in audit.write(record(arguments)), "a pipe takes 64 KiB"
     first = os.read(reader, 1 << 20)
-    assert audit.trouble() in ("", f"{fifo}: No space left on device")
+    assert audit.failure() in ("", f"{fifo}: No space left on device")
     second = os.read(reader, 1 << 20)
     assert second.startswith(b"\n{"), "half a line has an end, and then the whole begins"
     assert second[1:].startswith(first[:1000])
@@ -280,7 +280,7 @@ def test_secrets_are_not_written_wherever_they_stand(file: Path) -> None:
     one = record(b'{"text":"a s3cret","deep":[{"apiKey":{"x":"hidden"}}],"esc":"s\\u0033cret"}'.replace(b"\\\\", b"\\"))
     verdict = Verdict(Permission.DENY, "s3cret", feedback=("s3cret",), messages=("s3cret",))
     failed = replace(statement(verdict), result=HookResult(Ended.FAILED, stderr=b"a s3cret"))
-    one.statements = [replace(failed, spec=replace(failed.spec, argv=("curl", "s3cret")))]
+    one.hook_runs = [replace(failed, spec=replace(failed.spec, argv=("curl", "s3cret")))]
     one.final, one.reason, one.agent = b'{"api-key":7,"n":1e400}', "s3cret", "s3cret"
     assert audit.write(one) == ""
     assert audit.note(SESSION, "a s3cret") == ""
@@ -303,10 +303,10 @@ def test_digests_are_of_what_was_sent_also_where_secrets_are_not_written(file: P
 
 def test_who_holds_the_lock_cannot_let_calls_go_unrecorded_in_silence(file: Path) -> None:
     audit = Audit(Settings(audit_file=str(file), audit_chain=True, audit_required=True))
-    assert audit.trouble() == ""
+    assert audit.failure() == ""
     with open(f"{file}.lock", "rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert "holds the lock" in audit.trouble()
+        assert "holds the lock" in audit.failure()
         assert "holds the lock" in audit.write(record(b'{"a":1}'))
     assert audit.write(record(b'{"a":2}')) == "", "it is free again"
     audit.close()
@@ -315,7 +315,7 @@ def test_who_holds_the_lock_cannot_let_calls_go_unrecorded_in_silence(file: Path
 
 def test_what_waits_at_the_end_is_written_then(file: Path) -> None:
     audit = Audit(Settings(audit_file=str(file), audit_chain=True))
-    assert audit.trouble() == ""
+    assert audit.failure() == ""
     with open(f"{file}.lock", "rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert audit.write(record()) != ""

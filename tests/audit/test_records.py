@@ -15,7 +15,7 @@ from hookproxy.audit import records
 from hookproxy.audit.log import Audit, Record
 from hookproxy.audit.records import CallRecord, Entry, Line, NoRecord, NoteRecord
 from hookproxy.model.errors import UserError
-from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Session, Statement, Verdict
+from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Permission, Session, Verdict
 from hookproxy.model.settings import Settings
 
 
@@ -28,7 +28,7 @@ def test_what_the_audit_writes_is_read_back(tmp_path: Path) -> None:
     audit = Audit(Settings(audit_file=path))
     spec = HookSpec("claude", "hooks.json: 0", Event.PRE_TOOL_USE, "guard", argv=("guard", "-x"))
     one = Record("session", "files", "write", b'"7"', b'{"a":1.0}', agent="Lean 1")
-    one.statements = [Statement(spec, HookResult(Ended.EXITED, 2, ms=1.25), Verdict(Permission.DENY, "no"))]
+    one.hook_runs = [HookRun(spec, HookResult(Ended.EXITED, 2, ms=1.25), Verdict(Permission.DENY, "no"))]
     one.final, one.decision, one.result, one.reason, one.ms = b'{"a":2}', "deny", "refused", "no", 3.5
     audit.write(one)
     audit.note(Session("session", "files", "/", "/"), "dropped an answer")

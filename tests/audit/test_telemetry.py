@@ -26,10 +26,10 @@ from hookproxy.audit.log import Audit, Record
 from hookproxy.audit.telemetry import FLUSH
 from hookproxy.config.load import load
 from hookproxy.model.errors import ConfigError
-from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Statement, Verdict
+from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Permission, Verdict
 from hookproxy.model.settings import Settings
 from hookproxy.protocol.calls import Call
-from hookproxy.protocol.responses import Said
+from hookproxy.protocol.responses import Response
 
 TRACE: Final = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT: Final = f"00-{TRACE}-00f067aa0ba902b7-01"
@@ -121,7 +121,7 @@ def test_a_span_says_what_the_conventions_want(receiver: Receiver) -> None:
     with collected(receiver.endpoint) as audit:
         one = record()
         assert dict(audit.begin(one, call({"traceparent": PARENT, "tracestate": "rojo=1"})))["TRACESTATE"] == "rojo=1"
-        one.statements = [Statement(spec, HookResult(Ended.EXITED, ms=3.0), Verdict(Permission.ALLOW))]
+        one.hook_runs = [HookRun(spec, HookResult(Ended.EXITED, ms=3.0), Verdict(Permission.ALLOW))]
         audit.write(one)
     assert receiver.paths == {"/v1/traces", "/v1/metrics"}
     (span,) = receiver.spans
@@ -158,7 +158,7 @@ def test_metrics_count_calls_and_runs_of_hooks(receiver: Receiver) -> None:
         for decision, result in (("allow", "ok"), ("allow", "ok"), ("deny", "refused")):
             one = record(decision=decision, result=result)
             audit.begin(one, call())
-            one.statements = [Statement(spec, HookResult(Ended.EXITED, ms=3.0), Verdict())]
+            one.hook_runs = [HookRun(spec, HookResult(Ended.EXITED, ms=3.0), Verdict())]
             audit.write(one)
     points = receiver.metrics["mcp.server.operation.duration"]
     counts = {attributes(point.attributes)["hookproxy.decision"]: point.count for point in points}
@@ -187,7 +187,7 @@ def test_a_failure_has_a_type(receiver: Receiver, result: str, error: bytes | No
     with collected(receiver.endpoint) as audit:
         one, of = record(result=result), call()
         audit.begin(one, of)
-        of.said = Said(error=msgspec.Raw(error)) if error else Said(result={})
+        of.response = Response(error=msgspec.Raw(error)) if error else Response(result={})
         audit.write(one)
     (span,) = receiver.spans
     found = attributes(span.attributes)
@@ -347,7 +347,7 @@ def test_a_collector_that_is_not_there_harms_no_call(tmp_path: Path) -> None:
 def test_nothing_of_it_is_imported_unless_it_is_configured(tmp_path: Path) -> None:
     look = (
         "import sys; from hookproxy.audit.log import Audit; from hookproxy.model.settings import Settings;"
-        f"Audit(Settings(audit_file={str(tmp_path / 'a')!r})).trouble();"
+        f"Audit(Settings(audit_file={str(tmp_path / 'a')!r})).failure();"
         "unwanted = ('hookproxy.jsonrpc.redact', 'rich');"
         "print([name for name in sys.modules if 'opentelemetry' in name or name in unwanted])"
     )

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from hookproxy.checks.commands import troubles
+from hookproxy.checks.commands import problems
 from hookproxy.checks.report import Hook
 from hookproxy.dialects.dialect import Group
 from hookproxy.dialects.registry import DIALECTS
@@ -60,7 +60,7 @@ def told(project: Path, shell: str = "", argv: tuple[str, ...] = (), **variables
     hook = Hook(
         spec, Group(DIALECTS["claude"], "hooks.json", (spec,), DIALECTS["claude"].tool_names), Settings(), environ
     )
-    return [text.replace(f"{project}/", "") for text in troubles(hook)]
+    return [text.replace(f"{project}/", "") for text in problems(hook)]
 
 
 @pytest.mark.parametrize(

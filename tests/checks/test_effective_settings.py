@@ -8,15 +8,15 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.checks.effective_settings import is_awaited, never_matching, never_meant, odd_timeout, failure_effect
-from hookproxy.checks.report import Hook, OnFailure
+from hookproxy.checks.effective_settings import failure_effect, is_awaited, never_matching, never_meant, odd_timeout
+from hookproxy.checks.report import FailureEffect, Hook
 from hookproxy.dialects.dialect import Group
 from hookproxy.dialects.own.hook_file import OWN
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.aliases import Alias
 from hookproxy.model.decision import Refuse
-from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Statement, Verdict
-from hookproxy.model.settings import OnTrouble, Settings, ToolNames
+from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Verdict
+from hookproxy.model.settings import OnFailure, Settings, ToolNames
 from hookproxy.policy import decide, matchers
 
 SPEC: Final = HookSpec(dialect="claude", source="x", event=Event.PRE_TOOL_USE, label="x", shell="true", timeout=5)
@@ -24,11 +24,11 @@ CLAUDE: Final = Group(DIALECTS["claude"], "x", (SPEC,), ToolNames.MCP)
 BARE: Final = replace(CLAUDE, tool_names=ToolNames.BARE)
 OURS: Final = Group(OWN, "x", (SPEC,), ToolNames.BARE, match_all_names=True)
 
-ALLOW, DENY, DIALECT = OnTrouble.ALLOW, OnTrouble.DENY, OnTrouble.DIALECT
+ALLOW, DENY, DIALECT = OnFailure.ALLOW, OnFailure.DENY, OnFailure.DIALECT
 
 
-def hook(spec: HookSpec = SPEC, group: Group = CLAUDE, rule: OnTrouble = DIALECT) -> Hook:
-    return Hook(spec, group, Settings(on_trouble=rule), {})
+def hook(spec: HookSpec = SPEC, group: Group = CLAUDE, rule: OnFailure = DIALECT) -> Hook:
+    return Hook(spec, group, Settings(on_failure=rule), {})
 
 
 def matched(matcher: str, group: Group = CLAUDE, event: Event = Event.PRE_TOOL_USE) -> list[str]:
@@ -42,48 +42,48 @@ def matched_as(matches: Callable[[str], bool], matcher: str, group: Group) -> li
 
 
 @pytest.mark.parametrize("event", [Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST])
-@pytest.mark.parametrize(("fails_closed", "wanted"), [(False, OnFailure.CONTINUE), (True, OnFailure.BLOCK)])
+@pytest.mark.parametrize(("fails_closed", "wanted"), [(False, FailureEffect.CONTINUE), (True, FailureEffect.BLOCK)])
 def test_before_a_call_a_failure_blocks_where_the_hook_fails_closed(
-    event: Event, fails_closed: bool, wanted: OnFailure
+    event: Event, fails_closed: bool, wanted: FailureEffect
 ) -> None:
     spec = replace(SPEC, event=event, fails_closed=fails_closed)
     assert failure_effect(hook(spec)) is wanted
-    assert failure_effect(hook(spec, rule=DENY)) is OnFailure.BLOCK
-    assert failure_effect(hook(spec, rule=ALLOW)) is OnFailure.CONTINUE
+    assert failure_effect(hook(spec, rule=DENY)) is FailureEffect.BLOCK
+    assert failure_effect(hook(spec, rule=ALLOW)) is FailureEffect.CONTINUE
 
 
 @pytest.mark.parametrize("event", [Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE])
 @pytest.mark.parametrize(
     ("fails_closed", "withholds", "wanted"),
     [
-        (False, False, OnFailure.CONTINUE),
-        (True, False, OnFailure.TELL),
-        (False, True, OnFailure.WITHHOLD),
-        (True, True, OnFailure.WITHHOLD),
+        (False, False, FailureEffect.CONTINUE),
+        (True, False, FailureEffect.TELL),
+        (False, True, FailureEffect.WITHHOLD),
+        (True, True, FailureEffect.WITHHOLD),
     ],
 )
 def test_after_a_call_a_failure_may_withhold_the_result(
-    event: Event, fails_closed: bool, withholds: bool, wanted: OnFailure
+    event: Event, fails_closed: bool, withholds: bool, wanted: FailureEffect
 ) -> None:
     spec = replace(SPEC, event=event, fails_closed=fails_closed, withholds=withholds)
     assert failure_effect(hook(spec)) is wanted
-    assert failure_effect(hook(spec, rule=DENY)) is OnFailure.WITHHOLD
-    assert failure_effect(hook(spec, rule=ALLOW)) is OnFailure.CONTINUE
+    assert failure_effect(hook(spec, rule=DENY)) is FailureEffect.WITHHOLD
+    assert failure_effect(hook(spec, rule=ALLOW)) is FailureEffect.CONTINUE
 
 
 def test_the_hooks_own_choice_goes_before_its_files_and_that_before_the_configurations() -> None:
-    spec, group = replace(SPEC, on_trouble=ALLOW), replace(CLAUDE, on_trouble=DENY)
-    assert failure_effect(hook(SPEC, group, ALLOW)) is OnFailure.BLOCK
-    assert failure_effect(hook(spec, group, DENY)) is OnFailure.CONTINUE
+    spec, group = replace(SPEC, on_failure=ALLOW), replace(CLAUDE, on_failure=DENY)
+    assert failure_effect(hook(SPEC, group, ALLOW)) is FailureEffect.BLOCK
+    assert failure_effect(hook(spec, group, DENY)) is FailureEffect.CONTINUE
 
 
 @pytest.mark.parametrize("event", [Event.SESSION_START, Event.SESSION_END, Event.PERMISSION_DENIED])
 def test_elsewhere_a_failure_changes_nothing(event: Event) -> None:
-    assert failure_effect(hook(replace(SPEC, event=event, fails_closed=True), rule=DENY)) is OnFailure.CONTINUE
+    assert failure_effect(hook(replace(SPEC, event=event, fails_closed=True), rule=DENY)) is FailureEffect.CONTINUE
 
 
 def test_where_nobody_waits_a_failure_changes_nothing() -> None:
-    assert failure_effect(hook(replace(SPEC, background=True, fails_closed=True), rule=DENY)) is OnFailure.CONTINUE
+    assert failure_effect(hook(replace(SPEC, background=True, fails_closed=True), rule=DENY)) is FailureEffect.CONTINUE
 
 
 def test_hooks_in_the_background_and_of_what_has_happened_already_are_not_awaited() -> None:
@@ -95,26 +95,29 @@ def test_hooks_in_the_background_and_of_what_has_happened_already_are_not_awaite
     assert not any(is_awaited(hook(replace(SPEC, event=event, background=True))) for event in Event)
 
 
-@pytest.mark.parametrize("rule", list(OnTrouble))
-@pytest.mark.parametrize("group_rule", [None, *OnTrouble])
-@pytest.mark.parametrize("own_rule", [None, *OnTrouble])
+@pytest.mark.parametrize("rule", list(OnFailure))
+@pytest.mark.parametrize("group_rule", [None, *OnFailure])
+@pytest.mark.parametrize("own_rule", [None, *OnFailure])
 @pytest.mark.parametrize("closed", [False, True])
 @pytest.mark.parametrize("withholds", [False, True])
 def test_what_is_told_is_what_the_policy_does(
-    rule: OnTrouble, group_rule: OnTrouble | None, own_rule: OnTrouble | None, closed: bool, withholds: bool
+    rule: OnFailure, group_rule: OnFailure | None, own_rule: OnFailure | None, closed: bool, withholds: bool
 ) -> None:
-    spec = replace(SPEC, on_trouble=own_rule, fails_closed=closed, withholds=withholds)
-    group = replace(CLAUDE, on_trouble=group_rule)
+    spec = replace(SPEC, on_failure=own_rule, fails_closed=closed, withholds=withholds)
+    group = replace(CLAUDE, on_failure=group_rule)
     after = replace(spec, event=Event.POST_TOOL_USE)
 
-    def failed(one: HookSpec) -> Sequence[Statement]:
-        return [Statement(one, HookResult(Ended.EXITED, 1), Verdict(trouble="it crashed"))]
+    def failed(one: HookSpec) -> Sequence[HookRun]:
+        return [HookRun(one, HookResult(Ended.EXITED, 1), Verdict(failure="it crashed"))]
 
     decided = decide.decide(failed(spec), Settings(rule), group_rule)
-    assert isinstance(decided, Refuse) == (failure_effect(hook(spec, group, rule)) is OnFailure.BLOCK)
+    assert isinstance(decided, Refuse) == (failure_effect(hook(spec, group, rule)) is FailureEffect.BLOCK)
     comments = decide.comments(failed(after), Settings(rule), group_rule)
     told = failure_effect(hook(after, group, rule))
-    assert (bool(comments.withheld), bool(comments.noted)) == (told is OnFailure.WITHHOLD, told is OnFailure.TELL)
+    assert (bool(comments.withheld), bool(comments.noted)) == (
+        told is FailureEffect.WITHHOLD,
+        told is FailureEffect.TELL,
+    )
 
 
 @pytest.mark.parametrize("group", [CLAUDE, BARE, OURS], ids=["mcp", "bare", "own"])

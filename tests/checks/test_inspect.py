@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hookproxy.checks.inspect import inspect
-from hookproxy.checks.report import Entry, Finding, OnFailure, Report
+from hookproxy.checks.report import Entry, FailureEffect, Finding, Report
 from hookproxy.config.load import load
 
 PATH = {"PATH": "/bin:/usr/bin"}
@@ -66,7 +66,7 @@ def test_a_hook_is_told_as_its_file_has_it(project: Path) -> None:
             only_if="mcp__git__*(x)",
             command="./good.sh --x",
             timeout=7.0,
-            on_failure=OnFailure.BLOCK,
+            on_failure=FailureEffect.BLOCK,
             fires=True,
             awaited=True,
         ),
@@ -81,7 +81,7 @@ def test_an_own_hook_is_told_with_the_line_of_its_table(project: Path) -> None:
     report = checked(project, config=config)
     first, second = report.entries
     assert (first.line, first.dialect, first.command) == (2, "hookproxy", f"{project}/good.sh 'a b'")
-    assert (first.on_failure, first.awaited) == (OnFailure.BLOCK, True)
+    assert (first.on_failure, first.awaited) == (FailureEffect.BLOCK, True)
     assert (second.line, second.key, second.awaited) == (5, "hooks.PostToolUse[0]", False)
     assert report.findings == second.findings
     assert report.findings[0].line == 5

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 from hookproxy.audit.log import Audit, Record
-from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Session, Statement, Verdict
+from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Permission, Session, Verdict
 from hookproxy.model.settings import Settings
 from tests import terminal
 
@@ -44,7 +44,7 @@ def record(number: int, tool: str = "write", decision: str = "allow") -> Record:
     one = Record("session", "files", tool, b"%d" % number, b'{"n":%d}' % number, agent="Lean 1")
     spec = HookSpec("claude", "hooks.json: 0", Event.PRE_TOOL_USE, "guard", argv=("guard.sh",))
     verdict = Verdict(Permission.DENY, "not this") if decision == "deny" else Verdict()
-    one.statements = [Statement(spec, HookResult(Ended.EXITED, ms=2.0), verdict)]
+    one.hook_runs = [HookRun(spec, HookResult(Ended.EXITED, ms=2.0), verdict)]
     one.decision, one.result = decision, "refused" if decision == "deny" else "ok"
     one.reason = "not this" if decision == "deny" else ""
     return one

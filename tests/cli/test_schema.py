@@ -40,8 +40,8 @@ def test_every_configuration_of_ours_fits_and_names_the_schema(path: Path) -> No
 @pytest.mark.parametrize(
     "text",
     [
-        "on_truble = 'deny'",
-        "on_trouble = 'perhaps'",
+        "on_falure = 'deny'",
+        "on_failure = 'perhaps'",
         "[[hooks.PreTool]]",
         "[audit]\nfile = 1",
         "[[use]]\ndialect = 'lime'",

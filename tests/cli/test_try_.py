@@ -195,7 +195,7 @@ FAILING: Final = '[[hooks.PreToolUse]]\ncommand = "exit 9"\n'
 
 
 def test_a_hook_that_fails_and_lets_the_call_go_is_0_and_shown(tmp_path: Path) -> None:
-    ended = attempt(tmp_path, "sh", config(tmp_path, FAILING + 'on_trouble = "allow"'))
+    ended = attempt(tmp_path, "sh", config(tmp_path, FAILING + 'on_failure = "allow"'))
     assert ended.returncode == 0
     assert "  verdict  trouble: it exited with status 9\n" in ended.stdout
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from hookproxy.cli.try_ import Told, for_programs
-from hookproxy.hooks.evaluate import Hearing
+from hookproxy.hooks.evaluate import Evaluation
 from hookproxy.model.decision import Proceed
-from hookproxy.model.hooks import Ended, HookResult, Statement, Verdict
+from hookproxy.model.hooks import Ended, HookResult, HookRun, Verdict
 from hookproxy.model.settings import Settings
 from hookproxy.trial.observe import Run, Seen
 from hookproxy.trial.run import Attempt, Trial
@@ -16,8 +16,8 @@ from tests.rig import hook
 
 def test_numbers_and_bytes_stay_as_they_were() -> None:
     result = HookResult(Ended.EXITED, 0, b"\xff\x1b", b"", 1.23456)
-    run = Run(hook("x"), b"{}", {"A": "\udcff"}, ("B",), result, Statement(hook("x"), result, Verdict()))
-    seen = Seen(runs=[run], hearing=Hearing(Proceed(b'{"a":1.50}'), b"{}"))
+    run = Run(hook("x"), b"{}", {"A": "\udcff"}, ("B",), result, HookRun(hook("x"), result, Verdict()))
+    seen = Seen(runs=[run], evaluation=Evaluation(Proceed(b'{"a":1.50}'), b"{}"))
     attempt = Attempt("write", b'{"big":123456789012345678901234567890.0}')
     text = for_programs(
         Told(

@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 
 from hookproxy.cli.try_ import Told, verdict
-from hookproxy.hooks.evaluate import Hearing
-from hookproxy.model.decision import Comments, Ground, Proceed, Question, Refuse
-from hookproxy.model.hooks import Ended, Event, HookResult, Permission, Statement, Verdict
+from hookproxy.hooks.evaluate import Evaluation
+from hookproxy.model.decision import ApprovalRequest, Comments, Proceed, RefusalCause, Refuse
+from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, Permission, Verdict
 from hookproxy.model.settings import Settings
 from hookproxy.trial.observe import Seen
 from hookproxy.trial.run import Attempt, Trial
 from tests.rig import group, hook
 
-FAILED = Statement(hook(""), HookResult(Ended.EXITED, 1), Verdict(trouble="exited with status 1"))
+FAILED = HookRun(hook(""), HookResult(Ended.EXITED, 1), Verdict(failure="exited with status 1"))
 
 
 def told(decision: str, refuse: Refuse | None = None, comments: Comments | None = None) -> Told:
-    judged = refuse or Proceed(question=Question("the rule", "") if decision == "asked" else None)
-    seen = Seen(hearing=Hearing(judged, b"{}"), comments=comments)
+    judged = refuse or Proceed(question=ApprovalRequest("the rule", "") if decision == "asked" else None)
+    seen = Seen(evaluation=Evaluation(judged, b"{}"), comments=comments)
     return Told(Attempt("write"), None, "files", Settings(), (), Trial(decision, seen), ())
 
 
@@ -31,9 +31,9 @@ def told(decision: str, refuse: Refuse | None = None, comments: Comments | None 
         (told("asked"), 1, "a person would be asked"),
         (told("deny", Refuse("guard", "")), 1, "refused"),
         (told("asked-deny"), 1, "refused"),
-        (told("deny", Refuse("guard", "", ground=Ground.RULE)), 1, "refused"),
-        (told("deny", Refuse("guard", "", ground=Ground.TROUBLE)), 2, "refused, for a hook failed"),
-        (told("deny", Refuse("guard", "", ground=Ground.FAILED_CLOSED)), 2, "refused, for a hook failed"),
+        (told("deny", Refuse("guard", "", cause=RefusalCause.RULE)), 1, "refused"),
+        (told("deny", Refuse("guard", "", cause=RefusalCause.FAILURE)), 2, "refused, for a hook failed"),
+        (told("deny", Refuse("guard", "", cause=RefusalCause.FAILED_CLOSED)), 2, "refused, for a hook failed"),
         (told("allow", comments=Comments(withheld=(FAILED,))), 2, "the result is withheld"),
         (told("allow", comments=Comments(hidden_by="x")), 1, "allowed, but the result is refused"),
         (told("allow", comments=Comments(failed=True)), 1, "allowed, but the result is refused"),
@@ -56,7 +56,7 @@ def test_all_that_a_hook_can_say_has_its_line() -> None:
         hides=True,
         retry=True,
         allows=("Bash(ls:*)",),
-        trouble="exited with status 1",
+        failure="exited with status 1",
     )
     assert list(verdict(said)) == [
         "trouble: it exited with status 1",

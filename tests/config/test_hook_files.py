@@ -9,7 +9,7 @@ import pytest
 from hookproxy.config.hook_files import dialect_named, read_use, short_form
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.errors import ConfigError, UserError
-from hookproxy.trust.sources import Surroundings
+from hookproxy.trust.sources import FileContext
 
 CLAUDE = '{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "./guard.sh"}]}]}}'
 
@@ -34,6 +34,6 @@ def test_a_dialect_has_its_name_and_no_other() -> None:
 def test_every_file_that_is_read_has_been_seen(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.json").write_text(CLAUDE)
-    around = Surroundings({}, str(tmp_path))
-    groups = [group for group, _ in read_use(short_form(".", str(tmp_path)), around)]
-    assert [group.source for group in groups] == list(around.seen) == [f"{tmp_path}/a.json", f"{tmp_path}/b.json"]
+    file_context = FileContext({}, str(tmp_path))
+    groups = [group for group, _ in read_use(short_form(".", str(tmp_path)), file_context)]
+    assert [group.source for group in groups] == list(file_context.seen) == [f"{tmp_path}/a.json", f"{tmp_path}/b.json"]

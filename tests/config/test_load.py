@@ -15,7 +15,7 @@ from hookproxy.config.load import Loaded, load
 from hookproxy.dialects.dialect import Group
 from hookproxy.model.errors import ConfigError, UserError
 from hookproxy.model.hooks import Event
-from hookproxy.model.settings import Delivery, OnAsk, OnTrouble, Settings, ToolNames
+from hookproxy.model.settings import Delivery, OnAsk, OnFailure, Settings, ToolNames
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_a_users_own_file_that_cannot_be_read_stops_start_up(cwd: Path, home: Pa
 
 def test_every_setting_arrives(cwd: Path) -> None:
     text = """
-        on_trouble = "deny"
+        on_failure = "deny"
         on_ask = "allow"
         feedback = "text"
         max_message_bytes = 4096
@@ -115,7 +115,7 @@ def test_every_setting_arrives(cwd: Path) -> None:
     """
     write(cwd / "sub" / "hookproxy.toml", text)
     assert loaded(cwd, config="sub/hookproxy.toml").settings == Settings(
-        on_trouble=OnTrouble.DENY,
+        on_failure=OnFailure.DENY,
         on_ask=OnAsk.ALLOW,
         feedback=Delivery.TEXT,
         max_message_bytes=4096,
@@ -154,14 +154,14 @@ def test_a_use_table_says_which_names_its_hooks_see_and_what_trouble_means(cwd: 
     write(cwd / "a.json", settings_json("guard"))
     write(cwd / "hookproxy.toml", '[[use]]\nfile = "a.json"\ntool_names = "bare"\non_trouble = "deny"\n')
     (group,) = loaded(cwd, config="hookproxy.toml").groups
-    assert (group.tool_names, group.on_trouble) == (ToolNames.BARE, OnTrouble.DENY)
+    assert (group.tool_names, group.on_failure) == (ToolNames.BARE, OnFailure.DENY)
 
 
 def test_otherwise_a_group_has_what_its_dialect_is_used_to(cwd: Path) -> None:
     write(cwd / "a.json", settings_json("guard"))
     (group,) = loaded(cwd, hooks=["a.json"]).groups
     assert (group.dialect.name, group.source, group.match_all_names) == ("claude", str(cwd / "a.json"), False)
-    assert (group.tool_names, group.on_trouble) == (ToolNames.MCP, None)
+    assert (group.tool_names, group.on_failure) == (ToolNames.MCP, None)
 
 
 def test_relative_paths_start_from_the_file_that_has_them(cwd: Path) -> None:
@@ -292,17 +292,17 @@ def test_own_hooks_are_one_group_with_bare_names(cwd: Path) -> None:
         matcher = "write_file|edit_.*"
         command = "./guards/paths.py"
         timeout = 5
-        on_trouble = "allow"
+        on_failure = "allow"
     """
     path = write(cwd / "conf" / "hookproxy.toml", text)
     (group,) = loaded(cwd, config="conf/hookproxy.toml").groups
     assert (group.source, group.tool_names, group.match_all_names) == (str(path), ToolNames.BARE, True)
     pre, post = group.hooks
-    assert (pre.event, pre.label, pre.timeout, pre.on_trouble) == (
+    assert (pre.event, pre.label, pre.timeout, pre.on_failure) == (
         Event.PRE_TOOL_USE,
         "paths",
         5,
-        OnTrouble.ALLOW,
+        OnFailure.ALLOW,
     )
     assert (pre.matches("write_file"), pre.matches("read_file")) == (True, False)
     assert (post.event, post.argv) == (Event.POST_TOOL_USE, ("python3", "lint.py"))
@@ -335,7 +335,7 @@ def test_a_required_audit_needs_a_file(cwd: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "message", "hint"),
     [
-        ('on_truble = "deny"', 1, "on_truble: unknown key", "did you mean 'on_trouble'?"),
+        ('on_falure = "deny"', 1, "on_falure: unknown key", "did you mean 'on_failure'?"),
         ("\n[permission]\ndeny = []", 2, "permission: unknown key", "did you mean 'permissions'?"),
         ("[permissions]\nask = []\ndenny = []", 3, "permissions.denny: unknown key", "did you mean 'deny'?"),
         ('[permissions]\ndeny = "x"', 2, "permissions.deny: should be a list", ""),
@@ -531,15 +531,15 @@ def test_commands_start_in_the_project_that_a_hook_file_belongs_to(
 @pytest.mark.parametrize(
     ("text", "fallback", "prompter"),
     [
-        ("", OnTrouble.DENY, ()),
-        ('on_ask_fallback = "deny"', OnTrouble.DENY, ()),
-        ('on_ask_fallback = "allow"', OnTrouble.ALLOW, ()),
-        ('on_ask_fallback = { command = ["./ask", "-x"] }', OnTrouble.DENY, ("{cwd}/ask", "-x")),
-        ('on_ask_fallback = { command = ["zenity"] }', OnTrouble.DENY, ("zenity",)),
+        ("", OnFailure.DENY, ()),
+        ('on_ask_fallback = "deny"', OnFailure.DENY, ()),
+        ('on_ask_fallback = "allow"', OnFailure.ALLOW, ()),
+        ('on_ask_fallback = { command = ["./ask", "-x"] }', OnFailure.DENY, ("{cwd}/ask", "-x")),
+        ('on_ask_fallback = { command = ["zenity"] }', OnFailure.DENY, ("zenity",)),
     ],
 )
 def test_what_follows_where_nobody_can_ask(
-    cwd: Path, text: str, fallback: OnTrouble, prompter: tuple[str, ...]
+    cwd: Path, text: str, fallback: OnFailure, prompter: tuple[str, ...]
 ) -> None:
     write(cwd / "hookproxy.toml", text)
     settings = loaded(cwd, config="hookproxy.toml").settings

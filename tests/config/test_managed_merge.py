@@ -11,11 +11,11 @@ from hookproxy.config.load import KEYS
 from hookproxy.config.managed_merge import joined
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event
-from hookproxy.model.settings import Delivery, OnAsk, OnTrouble, Settings
+from hookproxy.model.settings import Delivery, OnAsk, OnFailure, Settings
 from hookproxy.trust.sources import Layer
 from tests.rig import group, hook
 
-D, A = OnTrouble.DENY, OnTrouble.ALLOW
+D, A = OnFailure.DENY, OnFailure.ALLOW
 
 
 def layer(source: str, **settings: object) -> Layer:
@@ -35,13 +35,13 @@ def test_every_setting_has_a_key_that_can_be_managed() -> None:
 @pytest.mark.parametrize(
     ("name", "managed", "wanted"),
     [
-        ("on_trouble", OnTrouble.DENY, OnTrouble.ALLOW),
-        ("on_trouble", OnTrouble.DENY, OnTrouble.DIALECT),
-        ("on_trouble", OnTrouble.DIALECT, OnTrouble.ALLOW),
+        ("on_failure", OnFailure.DENY, OnFailure.ALLOW),
+        ("on_failure", OnFailure.DENY, OnFailure.DIALECT),
+        ("on_failure", OnFailure.DIALECT, OnFailure.ALLOW),
         ("on_ask", OnAsk.ELICIT, OnAsk.ALLOW),
         ("on_ask", OnAsk.DENY, OnAsk.ALLOW),
         ("on_ask", OnAsk.DENY, OnAsk.ELICIT),
-        ("on_ask_fallback", OnTrouble.DENY, OnTrouble.ALLOW),
+        ("on_ask_fallback", OnFailure.DENY, OnFailure.ALLOW),
         ("feedback", Delivery.AUTO, Delivery.TEXT),
         ("feedback", Delivery.STRIP_OUTPUT_SCHEMA, Delivery.AUTO),
         ("max_message_bytes", 4096, 8192),
@@ -62,11 +62,11 @@ def test_no_managed_key_is_weakened_and_the_attempt_is_told(name: str, managed: 
 @pytest.mark.parametrize(
     ("name", "managed", "wanted"),
     [
-        ("on_trouble", OnTrouble.ALLOW, OnTrouble.DENY),
-        ("on_trouble", OnTrouble.DIALECT, OnTrouble.DENY),
+        ("on_failure", OnFailure.ALLOW, OnFailure.DENY),
+        ("on_failure", OnFailure.DIALECT, OnFailure.DENY),
         ("on_ask", OnAsk.ALLOW, OnAsk.ELICIT),
         ("on_ask", OnAsk.ELICIT, OnAsk.DENY),
-        ("on_ask_fallback", OnTrouble.ALLOW, OnTrouble.DENY),
+        ("on_ask_fallback", OnFailure.ALLOW, OnFailure.DENY),
         ("audit_required", False, True),
         ("hide_denied", False, True),
         ("feedback", Delivery.TEXT, Delivery.TEXT),
@@ -132,11 +132,11 @@ MINE, THEIRS = replace(group(hook("mine")), source="mine"), replace(group(hook("
 
 def test_managed_groups_come_last_and_fail_closed_unless_their_file_says_otherwise() -> None:
     one = replace(layer("etc/1"), groups=(THEIRS,))
-    two = replace(layer("etc/2", on_trouble=OnTrouble.DIALECT), groups=(THEIRS, replace(THEIRS, on_trouble=A)))
+    two = replace(layer("etc/2", on_failure=OnFailure.DIALECT), groups=(THEIRS, replace(THEIRS, on_failure=A)))
     _, groups, _, _ = joined(replace(layer("user"), groups=(MINE,)), [one, two])
     assert [each.source for each in groups] == ["mine", "theirs", "theirs", "theirs"]
     assert [each.managed for each in groups] == [False, True, True, True]
-    assert [each.on_trouble for each in groups] == [None, D, OnTrouble.DIALECT, A]
+    assert [each.on_failure for each in groups] == [None, D, OnFailure.DIALECT, A]
 
 
 def test_managed_only_drops_the_users_hooks_and_says_so() -> None:
@@ -157,22 +157,22 @@ def test_a_function_of_the_users_does_not_run_in_the_process_that_holds_what_is_
     assert groups == ()
 
 
-@pytest.mark.parametrize("wanted", [OnTrouble.ALLOW, OnTrouble.DIALECT])
-def test_no_group_and_no_hook_weakens_on_trouble(wanted: OnTrouble) -> None:
-    lax = replace(hook("lax", Event.POST_TOOL_USE), on_trouble=wanted)
-    mine = replace(MINE, on_trouble=wanted, hooks=(lax, hook("plain")))
-    _, groups, notes, _ = joined(replace(layer("user"), groups=(mine,)), [layer("etc", on_trouble=D)])
-    assert groups[0].on_trouble is D
-    assert [spec.on_trouble for spec in groups[0].hooks] == [D, None]
+@pytest.mark.parametrize("wanted", [OnFailure.ALLOW, OnFailure.DIALECT])
+def test_no_group_and_no_hook_weakens_on_trouble(wanted: OnFailure) -> None:
+    lax = replace(hook("lax", Event.POST_TOOL_USE), on_failure=wanted)
+    mine = replace(MINE, on_failure=wanted, hooks=(lax, hook("plain")))
+    _, groups, notes, _ = joined(replace(layer("user"), groups=(mine,)), [layer("etc", on_failure=D)])
+    assert groups[0].on_failure is D
+    assert [spec.on_failure for spec in groups[0].hooks] == [D, None]
     assert notes == (
-        f"{lax.source}: on_trouble is not used: etc: on_trouble holds, for it is managed",
-        "mine: its on_trouble is not used: etc: on_trouble holds, for it is managed",
+        f"{lax.source}: on_failure is not used: etc: on_failure holds, for it is managed",
+        "mine: its on_failure is not used: etc: on_failure holds, for it is managed",
     )
 
 
 def test_a_stricter_hook_stays_as_it_is() -> None:
-    strict = replace(MINE, on_trouble=D, hooks=(replace(hook("x"), on_trouble=D),))
-    _, groups, notes, _ = joined(replace(layer("user"), groups=(strict,)), [layer("etc", on_trouble=OnTrouble.DIALECT)])
+    strict = replace(MINE, on_failure=D, hooks=(replace(hook("x"), on_failure=D),))
+    _, groups, notes, _ = joined(replace(layer("user"), groups=(strict,)), [layer("etc", on_failure=OnFailure.DIALECT)])
     assert (groups, notes) == ((strict,), ())
 
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from hookproxy.config.models import Audit, ConfigFile, Otel, OwnHook, OwnHooks, Permissions, Use, parse
 from hookproxy.dialects.own import hook_file
 from hookproxy.dialects.own.hook_file import OWN
+from hookproxy.model.errors import ConfigError
 from hookproxy.model.settings import Settings
 
 TABLES = [ConfigFile, Use, OwnHooks, OwnHook, Permissions, Audit, Otel]
@@ -34,8 +35,8 @@ def test_the_description_of_a_timeout_tells_the_default() -> None:
 
 def test_an_empty_file_means_the_defaults() -> None:
     file, settings = parse("hookproxy.toml", ""), Settings()
-    assert (file.on_trouble, file.on_ask, file.feedback) == (
-        settings.on_trouble,
+    assert (file.on_failure, file.on_ask, file.feedback) == (
+        settings.on_failure,
         settings.on_ask,
         settings.feedback,
     )
@@ -57,3 +58,36 @@ tool_names = "nonsense"
 """
     with pytest.raises(Exception, match=r"x\.toml:10: use\[1\]\.tool_names: should be 'mcp' or 'bare'"):
         parse("x.toml", text)
+
+
+FORMER = """
+on_trouble = "deny"
+[tools.on_trouble]
+as = "Bash"
+[[use]]
+file = "a.json"
+on_trouble = "allow"
+[[hooks.PreToolUse]]
+command = "guard"
+on_trouble = "allow"
+env = { on_trouble = "a variable" }
+"""
+
+
+def test_a_key_is_read_under_its_former_name() -> None:
+    file = parse("f", FORMER)
+    (hook,) = file.hooks.PreToolUse
+    assert (file.on_failure, file.use[0].on_failure, hook.on_failure) == ("deny", "allow", "allow")
+    assert (hook.env, list(file.tools)) == ({"on_trouble": "a variable"}, ["on_trouble"])
+
+
+@pytest.mark.parametrize("table", ["", "[[use]]\n", "[[hooks.PreToolUse]]\n"])
+def test_a_key_under_both_of_its_names_is_refused(table: str) -> None:
+    with pytest.raises(ConfigError, match="on_trouble and on_failure are the same key"):
+        parse("f", f'{table}on_trouble = "deny"\non_failure = "deny"\n')
+
+
+def test_a_wrong_value_under_the_former_name_has_its_line() -> None:
+    with pytest.raises(ConfigError, match=r"f:2: on_failure: .*") as raised:
+        parse("f", '\non_trouble = "den"\n')
+    assert raised.value.hint == "hookproxy schema tells what on_failure may be"

@@ -182,7 +182,7 @@ def tell(path: str, word: str) -> None:
 
 
 @server.prompt()
-def greeting(name: str) -> str:
+def handshake(name: str) -> str:
     return f"Greet {name}."
 
 

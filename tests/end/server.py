@@ -217,8 +217,8 @@ class Server:
 
 def flood(size: int, stuck: str) -> None:
     os.set_blocking(1, False)
-    poll = select.poll()
-    poll.register(1, select.POLLOUT)
+    task_request = select.poll()
+    task_request.register(1, select.POLLOUT)
     line = json.dumps({"jsonrpc": "2.0", "method": "notifications/flood", "params": {"text": "x" * 4000}}).encode()
     block = memoryview((line + b"\n") * 16)
     sent, rest, told = 0, block, False
@@ -227,7 +227,7 @@ def flood(size: int, stuck: str) -> None:
             written = os.write(1, rest)
             sent, rest = sent + written, rest[written:] or block
         except BlockingIOError:
-            if not poll.poll(None if told else 500):
+            if not task_request.poll(None if told else 500):
                 told = True
                 with open(stuck, "w") as fifo:
                     fifo.write(f"{sent}\n")

@@ -170,12 +170,12 @@ async def test_no_argument_hides_behind_the_familiar_name_of_another(scene: Scen
 
 
 @pytest.mark.parametrize("arguments", [{"cmd": "rm"}, {"command": "ls", "cmd": "rm"}, {"COMMAND": "ls"}])
-@pytest.mark.parametrize(("on_trouble", "runs"), [("deny", False), ("allow", True)])
+@pytest.mark.parametrize(("on_failure", "runs"), [("deny", False), ("allow", True)])
 async def test_a_rewrite_that_cannot_be_mapped_is_trouble_and_never_forwarded(
-    scene: Scene, arguments: Json, on_trouble: str, runs: bool
+    scene: Scene, arguments: Json, on_failure: str, runs: bool
 ) -> None:
     hook = scene.prints(specific("PreToolUse", updatedInput=arguments))
-    more = f'on_trouble = "{on_trouble}"\n{BASH}'
+    more = f'on_failure = "{on_failure}"\n{BASH}'
     agent = await begun(scene, using(scene, before(group(hook)), more))
     answer = await agent.ask(call(1, "echo", cmd="ls"))
     if runs:
@@ -189,7 +189,7 @@ async def test_a_rewrite_that_cannot_be_mapped_is_trouble_and_never_forwarded(
 async def test_a_merged_rewrite_under_the_servers_name_is_trouble_too(scene: Scene) -> None:
     hook = scene.prints({"hook_specific_output": {"hook_event_name": "pre_tool_use", "updated_input": {"cmd": "rm"}}})
     agent = await begun(
-        scene, scene.config(f'on_trouble = "deny"\n{BASH}'), hook_file_of(scene, "docker-agent@current", hook)
+        scene, scene.config(f'on_failure = "deny"\n{BASH}'), hook_file_of(scene, "docker-agent@current", hook)
     )
     assert "'cmd' is the tool's own name for 'command'" in refused(await agent.ask(call(1, "echo", cmd="ls")))
     assert scene.calls_received() == []
@@ -205,7 +205,7 @@ async def test_an_empty_merge_changes_no_name(scene: Scene) -> None:
 
 async def test_a_rewrite_that_does_not_fit_the_tool_is_told_by_the_name_that_the_hook_knows(scene: Scene) -> None:
     hook = scene.prints(specific("PreToolUse", updatedInput={"file_path": 7}))
-    more = 'on_trouble = "deny"\n[tools.typed]\nas = "Read"\narguments = { file_path = "path" }\n'
+    more = 'on_failure = "deny"\n[tools.typed]\nas = "Read"\narguments = { file_path = "path" }\n'
     agent = await begun(scene, using(scene, before(group(hook)), more))
     await agent.ask(request(1, "tools/list"))
     said = refused(await agent.ask(call(2, "typed", path="a")))

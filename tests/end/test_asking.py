@@ -603,11 +603,11 @@ async def test_an_hour_later_a_seal_opens_nothing(scene: Scene) -> None:
     )
     clock = scene.file("sitecustomize.py", shifted)
     agent = scene.run(scene.config(RULE), env={"PYTHONPATH": str(Path(clock).parent)})
-    seals = [await sealed(agent, number) for number in ("first", "second")]
+    state_sealer = [await sealed(agent, number) for number in ("first", "second")]
     later.write_text("3590")
-    assert text_of(await agent.ask(stateless(1, requestState=seals[0], inputResponses=ACCEPTED))) == "ran write"
+    assert text_of(await agent.ask(stateless(1, requestState=state_sealer[0], inputResponses=ACCEPTED))) == "ran write"
     later.write_text("3700")
-    await asked_again(agent, stateless(2, requestState=seals[1], inputResponses=ACCEPTED))
+    await asked_again(agent, stateless(2, requestState=state_sealer[1], inputResponses=ACCEPTED))
     assert len(scene.calls_received()) == 1
 
 
@@ -758,9 +758,9 @@ async def test_three_hundred_rounds_are_open_at_once(scene: Scene) -> None:
     agent = scene.run(scene.config(RULE))
     calls = [stateless(number, arguments={"n": number}) for number in range(300)]
     await agent.send(*calls)
-    seals = [(await agent.answer(number))["result"]["requestState"] for number in range(300)]
+    state_sealer = [(await agent.answer(number))["result"]["requestState"] for number in range(300)]
     for number in range(299, -1, -1):
-        more: Json = {"requestState": seals[number], "inputResponses": ACCEPTED}
+        more: Json = {"requestState": state_sealer[number], "inputResponses": ACCEPTED}
         await agent.send(stateless(f"again {number}", arguments={"n": number}, **more))
     for number in range(300):
         assert text_of(await agent.answer(f"again {number}")) == "ran write"

@@ -140,14 +140,14 @@ async def test_json_on_standard_output_is_plain_feedback(scene: Scene) -> None:
         ("kill -9 $$", "was ended by signal SIGKILL"),
     ],
 )
-async def test_any_other_end_is_a_warning_and_the_call_goes_on(scene: Scene, command: str, trouble: str) -> None:
+async def test_any_other_end_is_a_warning_and_the_call_goes_on(scene: Scene, command: str, failure: str) -> None:
     agent = await begun(scene, hooks(scene, PreToolUse=[command], PostToolUse=[command]))
     assert (await agent.ask(call(1, "bash")))["result"] == said("ran bash")
-    assert agent.said_aside().count(trouble) == 2
+    assert agent.said_aside().count(failure) == 2
 
 
 async def test_on_trouble_makes_a_warning_a_denial(scene: Scene) -> None:
-    agent = await begun(scene, scene.config('on_trouble = "deny"\n'), hooks(scene, PreToolUse=["exit 1"]))
+    agent = await begun(scene, scene.config('on_failure = "deny"\n'), hooks(scene, PreToolUse=["exit 1"]))
     assert "exited with status 1" in text_of(await agent.ask(call(1, "bash")))
     assert scene.calls_received() == []
 
@@ -287,7 +287,7 @@ async def test_in_the_variant_any_failure_denies_a_call(scene: Scene, command: s
 
 
 async def test_in_the_variant_on_trouble_can_let_a_call_pass(scene: Scene) -> None:
-    agent = await begun(scene, scene.config('on_trouble = "allow"\n'), current(scene, PreToolUse=["exit 1"]))
+    agent = await begun(scene, scene.config('on_failure = "allow"\n'), current(scene, PreToolUse=["exit 1"]))
     assert (await agent.ask(call(1, "bash")))["result"] == said("ran bash")
 
 

@@ -247,7 +247,7 @@ async def test_a_timeout_counts_milliseconds_and_the_call_goes_on(project: Proje
 
 
 async def test_the_configuration_can_make_trouble_deny(project: Project) -> None:
-    config = project.scene.config('on_trouble = "deny"\n')
+    config = project.scene.config('on_failure = "deny"\n')
     agent = await project.begun({"PreToolUse": [{"command": "exit 1"}]}, config)
     assert (await agent.ask(call(1, "BashTool")))["result"]["isError"] is True
     assert project.scene.calls_received() == []

@@ -173,7 +173,7 @@ async def test_a_rewrite_that_does_not_fit_the_listed_schema_is_trouble_that_nam
     scene: Scene, rewritten: Json, field: str, rule: str
 ) -> None:
     hooks = scene.hooks(PreToolUse=scene.prints(pre(updatedInput=rewritten)))
-    agent = await begun(scene, scene.config(f'on_trouble = "{rule}"\n'), hooks)
+    agent = await begun(scene, scene.config(f'on_failure = "{rule}"\n'), hooks)
     await agent.ask(request("list", "tools/list"))
     answer = await agent.ask(call(1, "typed", path="as it was"))
     if rule == "deny":
@@ -457,17 +457,17 @@ TROUBLES: dict[str, tuple[str, Json, str]] = {
 
 @pytest.mark.parametrize("trouble", TROUBLES)
 async def test_trouble_with_a_hook_lets_the_call_go_as_the_document_says_and_people_are_told(
-    scene: Scene, trouble: str
+    scene: Scene, failure: str
 ) -> None:
-    command, more, said = TROUBLES[trouble]
+    command, more, said = TROUBLES[failure]
     agent = await begun(scene, scene.hooks(PreToolUse=[group(command, **more)]))
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"
     assert said in agent.said_aside()
 
 
 @pytest.mark.parametrize("trouble", ["exit code", "signal", "timeout", "missing", "bad JSON"])
-async def test_trouble_with_a_hook_that_blocks_on_failure_blocks(scene: Scene, trouble: str) -> None:
-    command, more, said = TROUBLES[trouble]
+async def test_trouble_with_a_hook_that_blocks_on_failure_blocks(scene: Scene, failure: str) -> None:
+    command, more, said = TROUBLES[failure]
     agent = await begun(scene, scene.hooks(PreToolUse=[group(command, onFailure="block", **more)]))
     told = refused(await agent.ask(call(1, "echo")))
     assert said in told
@@ -476,12 +476,12 @@ async def test_trouble_with_a_hook_that_blocks_on_failure_blocks(scene: Scene, t
 
 
 async def test_on_trouble_deny_blocks_and_names_the_configuration(scene: Scene) -> None:
-    agent = await begun(scene, scene.config('on_trouble = "deny"\n'), scene.hooks(PreToolUse="exit 1"))
-    assert 'on_trouble = "deny"' in refused(await agent.ask(call(1, "echo")))
+    agent = await begun(scene, scene.config('on_failure = "deny"\n'), scene.hooks(PreToolUse="exit 1"))
+    assert 'on_failure = "deny"' in refused(await agent.ask(call(1, "echo")))
 
 
 async def test_on_trouble_deny_withholds_a_result_whose_hook_failed(scene: Scene) -> None:
-    agent = await begun(scene, scene.config('on_trouble = "deny"\n'), scene.hooks(PostToolUse="exit 1"))
+    agent = await begun(scene, scene.config('on_failure = "deny"\n'), scene.hooks(PostToolUse="exit 1"))
     answer = await agent.ask(call(1, "echo", secret="s3cret"))
     assert "s3cret" not in json.dumps(answer)
     assert "output is withheld" in refused(answer)
@@ -490,7 +490,7 @@ async def test_on_trouble_deny_withholds_a_result_whose_hook_failed(scene: Scene
 
 async def test_on_trouble_of_a_file_goes_over_that_of_the_configuration(scene: Scene) -> None:
     file = scene.hooks(PreToolUse="exit 1").removeprefix("--hooks=claude=")
-    config = scene.config(f'on_trouble = "deny"\n[[use]]\nfile = "{file}"\ndialect = "claude"\non_trouble = "allow"\n')
+    config = scene.config(f'on_failure = "deny"\n[[use]]\nfile = "{file}"\ndialect = "claude"\non_trouble = "allow"\n')
     agent = await begun(scene, config)
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"
 
@@ -931,7 +931,7 @@ async def test_trouble_with_an_own_result_hook_withholds_the_result(scene: Scene
 
 async def test_an_own_hooks_rule_goes_over_everything(scene: Scene) -> None:
     hook = '[[hooks.PreToolUse]]\ncommand = "exit 1"\non_trouble = "allow"\n'
-    agent = await begun(scene, scene.config('on_trouble = "deny"\n' + hook))
+    agent = await begun(scene, scene.config('on_failure = "deny"\n' + hook))
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"
 
 

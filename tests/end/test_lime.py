@@ -166,8 +166,8 @@ async def test_the_settings_of_the_page_run_as_they_stand(scene: Scene) -> None:
 
 async def test_the_answer_of_the_page_denies_the_call_and_the_others_that_are_held(scene: Scene) -> None:
     gate, stops = scene.gate("held"), scene.prints(PROTOCOL)
-    choose = f'if [ "$HOOK_TOOL_NAME" = echo ]; then {gate.script}; else {stops}; fi'
-    agent = await begun(scene, hooks(scene, PreToolUse=[choose]))
+    select = f'if [ "$HOOK_TOOL_NAME" = echo ]; then {gate.script}; else {stops}; fi'
+    agent = await begun(scene, hooks(scene, PreToolUse=[select]))
     await agent.send(call(1, "echo"))
     await gate.reached()
     said = refused(await agent.ask(call(2, "bash", command="git push origin main")))
@@ -222,8 +222,8 @@ async def test_a_hook_that_says_nothing_or_fails_lets_the_call_go(scene: Scene, 
 
 
 async def test_on_trouble_deny_blocks_what_the_page_lets_go(scene: Scene) -> None:
-    agent = await begun(scene, scene.config('on_trouble = "deny"\n'), hooks(scene, PreToolUse=["echo '{'"]))
-    assert 'on_trouble = "deny"' in refused(await agent.ask(call(1, "bash")))
+    agent = await begun(scene, scene.config('on_failure = "deny"\n'), hooks(scene, PreToolUse=["echo '{'"]))
+    assert 'on_failure = "deny"' in refused(await agent.ask(call(1, "bash")))
 
 
 async def test_updated_input_replaces_the_arguments(scene: Scene) -> None:

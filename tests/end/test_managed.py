@@ -22,7 +22,7 @@ grep -q secret && { echo 'managed: no secrets' >&2; exit 2; }
 exit 0
 """
 MANAGED = """
-on_trouble = "deny"
+on_failure = "deny"
 on_ask = "deny"
 [permissions]
 deny = ["die"]
@@ -96,13 +96,13 @@ async def test_a_managed_hook_refuses_what_a_users_hook_has_rewritten_after_it_w
 
 
 async def test_a_managed_rule_holds_whatever_the_user_allows(box: Box) -> None:
-    agent = box.run(users(box, 'on_trouble = "allow"\non_ask = "allow"\n[permissions]\nallow = ["*"]\n'))
+    agent = box.run(users(box, 'on_failure = "allow"\non_ask = "allow"\n[permissions]\nallow = ["*"]\n'))
     await agent.greet()
     answer = await agent.ask(call(1, "die"))
     assert answer["result"]["isError"]
     assert box.scene.calls_received() == []
     said = agent.said_aside()
-    assert "users.toml: on_trouble is not used: /etc/hookproxy/managed.toml: on_trouble holds" in said
+    assert "users.toml: on_failure is not used: /etc/hookproxy/managed.toml: on_failure holds" in said
     assert "users.toml: on_ask is not used: /etc/hookproxy/managed.toml: on_ask holds" in said
 
 
@@ -140,7 +140,7 @@ async def test_check_shows_what_is_managed(box: Box) -> None:
     ended = box.complete("check", "--json")
     report = json.loads(ended.stdout)
     assert report["managed"]["files"] == ["/etc/hookproxy/managed.toml"]
-    assert report["managed"]["settings"]["on_trouble"] == "/etc/hookproxy/managed.toml: on_trouble"
+    assert report["managed"]["settings"]["on_failure"] == "/etc/hookproxy/managed.toml: on_failure"
     assert report["settings"]["managed"]["deny"] == ["die"]
     assert [hook["managed"] for hook in report["hooks"]] == [True]
     shown = box.complete("check").stdout
@@ -151,8 +151,8 @@ async def test_check_shows_what_is_managed(box: Box) -> None:
 
 
 async def test_check_says_no_where_a_users_hook_would_stop_the_start(box: Box) -> None:
-    errand = {"type": "mcp_tool", "server": "any", "tool": "die", "input": {}}
-    file = write(box.scene.folder / "errand.json", json.dumps({"hooks": {"PreToolUse": [{"hooks": [errand]}]}}))
+    tool_call = {"type": "mcp_tool", "server": "any", "tool": "die", "input": {}}
+    file = write(box.scene.folder / "errand.json", json.dumps({"hooks": {"PreToolUse": [{"hooks": [tool_call]}]}}))
     for verb in (("check",), ("run", "--name", "any")):
         ended = box.complete(*verb, f"--hooks=claude={file}", *(("--", *box.server) if verb[0] == "run" else ()))
         assert (ended.returncode, "calls the tool die" in ended.stderr) == (2, True)

@@ -48,7 +48,7 @@ class Stage:
         message["params"] |= more
         return message
 
-    async def poll(self, method: str, task_id: str) -> Json:
+    async def task_request(self, method: str, task_id: str) -> Json:
         self.ids += 1
         meta = {"_meta": STATELESS} if self.stateless else {}
         return await self.agent.ask(request(self.ids, method, taskId=task_id, **meta))
@@ -59,9 +59,9 @@ class Stage:
     async def output(self, task_id: str) -> Json:
         """What a poll says the task came to."""
         if self.stateless:
-            polled: Json = (await self.poll("tasks/get", task_id))["result"]
+            polled: Json = (await self.task_request("tasks/get", task_id))["result"]
             return polled
-        return await self.poll("tasks/result", task_id)
+        return await self.task_request("tasks/result", task_id)
 
     @property
     def events(self) -> list[str]:
@@ -80,7 +80,7 @@ COMMENT: Final = specific("PostToolUse", additionalContext="noted")
 async def test_the_output_of_a_task_is_commented_once_and_alike_in_each_poll(scene: Scene, stateless: bool) -> None:
     stage = Stage(scene, stateless, PostToolUse=COMMENT)
     task_id = await stage.begin()
-    assert (await stage.poll("tasks/get", task_id))["result"]["status"] == "working"
+    assert (await stage.task_request("tasks/get", task_id))["result"]["status"] == "working"
     assert stage.events == ["PreToolUse"]
     await stage.end(task_id, result=OUTPUT)
     outputs = [(await stage.output(task_id))["result"]["content"] for _ in range(3)]
@@ -98,7 +98,7 @@ async def test_blocked_output_of_a_task_is_nowhere(scene: Scene, stateless: bool
     task_id = await stage.begin()
     await stage.end(task_id, result=OUTPUT, tell=True)
     for method in ("tasks/get", "tasks/result", "tasks/list", "tasks/get", "tasks/cancel"):
-        assert "SECRET" not in json.dumps(await stage.poll(method, task_id)), method
+        assert "SECRET" not in json.dumps(await stage.task_request(method, task_id)), method
     assert "clean" in json.dumps(await stage.output(task_id))
     stage.agent.end_input()
     rest = await stage.agent.rest()
@@ -121,8 +121,8 @@ async def test_a_task_that_fails_is_a_failure_once(scene: Scene, stateless: bool
 async def test_a_cancelled_task_is_an_interrupt_once(scene: Scene, stateless: bool) -> None:
     stage = Stage(scene, stateless)
     task_id = await stage.begin()
-    await stage.poll("tasks/cancel", task_id)
-    assert (await stage.poll("tasks/get", task_id))["result"]["status"] == "cancelled"
+    await stage.task_request("tasks/cancel", task_id)
+    assert (await stage.task_request("tasks/get", task_id))["result"]["status"] == "cancelled"
     assert stage.events == ["PreToolUse", "PostToolUseFailure"]
     assert json.loads(stage.told.read_bytes().splitlines()[-1] or b"{}").get("is_interrupt", True) is True
     assert stage.results == ["pending", "cancelled"]

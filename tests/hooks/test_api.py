@@ -6,22 +6,23 @@ import msgspec
 import pytest
 
 from hookproxy.dialects.own.hook_file import OWN, own_hook
-from hookproxy.hooks.api import Answer, Occasion, allow, ask, comment, deny, rewrite
-from hookproxy.model.hooks import Ended, Event, HookResult, Outcome, Permission, Session
-from hookproxy.model.hooks import Occasion as Told
+from hookproxy.hooks.api import Answer, HookInput, allow, ask, comment, deny, rewrite
+from hookproxy.model.hooks import Ended, Event, EventContext, HookResult, Outcome, Permission, Session
 
 SPEC = own_hook({"type": "python", "call": "a:b"}, Event.PRE_TOOL_USE, "f: k", "/")
 
 
-def occasion(event: Event) -> Occasion:
+def hook_input(event: Event) -> HookInput:
     outcome = Outcome(content=b'[{"type":"text","text":"x"}]', has_result=True)
-    told = Told(event, Session("s", "files", "/", "/"), "read", "read", "id", b'{"path":"/etc"}', outcome=outcome)
-    return msgspec.json.decode(OWN.write(SPEC, told).stdin, type=Occasion)
+    told = EventContext(
+        event, Session("s", "files", "/", "/"), "read", "read", "id", b'{"path":"/etc"}', outcome=outcome
+    )
+    return msgspec.json.decode(OWN.write(SPEC, told).stdin, type=HookInput)
 
 
 @pytest.mark.parametrize("event", OWN.events.values())
-def test_every_occasion_can_be_read_typed(event: Event) -> None:
-    read = occasion(event)
+def test_every_event_can_be_read_typed(event: Event) -> None:
+    read = hook_input(event)
     assert read.hook_event_name == event
     if event is Event.POST_TOOL_USE:
         assert (read.tool_input, read.tool_response) == ({"path": "/etc"}, [{"type": "text", "text": "x"}])
@@ -34,13 +35,13 @@ def test_every_occasion_can_be_read_typed(event: Event) -> None:
         (ask("sure?"), Permission.ASK, "sure?", None, ()),
         (allow(), Permission.ALLOW, "", None, ()),
         (rewrite({"a": 1}), None, "", b'{"a":1}', ()),
-        (comment(occasion(Event.PRE_TOOL_USE), "hm"), None, "", None, ("hm",)),
+        (comment(hook_input(Event.PRE_TOOL_USE), "hm"), None, "", None, ("hm",)),
     ],
 )
 def test_answers_mean_what_they_say(
     answer: Answer, permission: Permission | None, reason: str, arguments: bytes | None, feedback: tuple[str, ...]
 ) -> None:
     verdict = OWN.read(SPEC, HookResult(Ended.EXITED, 0, msgspec.json.encode(answer)))
-    assert (verdict.permission, verdict.reason, verdict.arguments, verdict.feedback, verdict.trouble) == (
+    assert (verdict.permission, verdict.reason, verdict.arguments, verdict.feedback, verdict.failure) == (
         permission, reason, arguments, feedback, "",
     )  # fmt: skip

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from hookproxy.dialects.dialect import Group
-from hookproxy.hooks.background import Aside
-from hookproxy.model.hooks import Event, HookSpec, Occasion, Outcome, Statement
+from hookproxy.hooks.background import BackgroundHooks
+from hookproxy.model.hooks import Event, EventContext, HookRun, HookSpec, Outcome
 from tests.rig import SESSION, frank, frank_group
 
 pytestmark = pytest.mark.anyio
@@ -19,37 +19,37 @@ SPEC = replace(frank(POST), background=True)
 GROUP = frank_group(SPEC)
 
 
-def after(size: int = 0) -> Occasion:
-    return Occasion(POST, SESSION, outcome=Outcome(content=b"x" * size, has_result=True))
+def after(size: int = 0) -> EventContext:
+    return EventContext(POST, SESSION, outcome=Outcome(content=b"x" * size, has_result=True))
 
 
 async def test_one_too_many_is_told_and_not_run() -> None:
-    release, told, reported = anyio.Event(), [0], list[Statement]()
+    release, told, reported = anyio.Event(), [0], list[HookRun]()
 
-    async def run(_group: Group, _spec: HookSpec, _occasion: Occasion) -> None:
+    async def run(_group: Group, _spec: HookSpec, _occasion: EventContext) -> None:
         await release.wait()
 
     def tell() -> None:
         told[0] += 1
 
-    aside = Aside(run)
+    aside = BackgroundHooks(run)
     async with anyio.create_task_group() as tasks:
         aside.begin(tasks, reported.append, tell)
         assert all(aside.start(GROUP, SPEC, after()) for _ in range(300))
         assert aside.running == 256
         assert len(reported) == 44
-        assert reported[0].verdict.trouble.startswith("was not run, for too many hooks")
+        assert reported[0].verdict.failure.startswith("was not run, for too many hooks")
         release.set()
     assert (aside.running, told[0]) == (0, 256)
 
 
 async def test_what_they_are_told_is_bounded_in_bytes() -> None:
-    reported = list[Statement]()
+    reported = list[HookRun]()
 
-    async def run(_group: Group, _spec: HookSpec, _occasion: Occasion) -> None:
+    async def run(_group: Group, _spec: HookSpec, _occasion: EventContext) -> None:
         await anyio.lowlevel.checkpoint()
 
-    aside = Aside(run)
+    aside = BackgroundHooks(run)
     async with anyio.create_task_group() as tasks:
         aside.begin(tasks, reported.append, lambda: None)
         for _ in range(3):
@@ -59,14 +59,14 @@ async def test_what_they_are_told_is_bounded_in_bytes() -> None:
 
 
 async def test_a_hook_that_somebody_waits_for_is_not_started_here() -> None:
-    async def run(_group: Group, _spec: HookSpec, _occasion: Occasion) -> None:
+    async def run(_group: Group, _spec: HookSpec, _occasion: EventContext) -> None:
         raise OSError(24, "Too many open files")
 
-    aside = Aside(run)
+    aside = BackgroundHooks(run)
     assert not aside.start(GROUP, SPEC, after()), "before begin"
-    reported = list[Statement]()
+    reported = list[HookRun]()
     async with anyio.create_task_group() as tasks:
         aside.begin(tasks, reported.append, lambda: None)
         assert not aside.start(GROUP, replace(SPEC, background=False), after())
         assert aside.start(GROUP, SPEC, after())
-    assert [one.verdict.trouble for one in reported] == ["could not be run: Too many open files"]
+    assert [one.verdict.failure for one in reported] == ["could not be run: Too many open files"]

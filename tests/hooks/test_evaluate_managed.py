@@ -14,23 +14,23 @@ from msgspec.structs import replace
 from hookproxy.dialects.dialect import Group
 from hookproxy.hooks.evaluate import Hooks
 from hookproxy.model.aliases import Alias
-from hookproxy.model.decision import Ground, Proceed, Refuse
+from hookproxy.model.decision import Proceed, RefusalCause, Refuse
 from hookproxy.model.errors import ConfigError
-from hookproxy.model.hooks import Event, Occasion
-from hookproxy.model.settings import OnAsk, OnTrouble, Settings
-from hookproxy.policy.decide import governing, unasked
+from hookproxy.model.hooks import Event, EventContext
+from hookproxy.model.settings import OnAsk, OnFailure, Settings
+from hookproxy.policy.decide import governing, without_person
 from hookproxy.protocol.tool_results import NO_OUTCOME
 from tests.rig import SESSION, frank, frank_group, group, hook
 
 pytestmark = pytest.mark.anyio
 
 PRE, REQUEST = Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST
-CALL = Occasion(PRE, SESSION, tool="write", arguments=b'{"a":1}')
+CALL = EventContext(PRE, SESSION, tool="write", arguments=b'{"a":1}')
 
 
 def managed(*hooks: object) -> Group:
     one = frank_group(*hooks)  # type: ignore[arg-type]  # as they are
-    return replace(one, managed=True, source="/etc/hookproxy/managed.toml", on_trouble=OnTrouble.DENY)
+    return replace(one, managed=True, source="/etc/hookproxy/managed.toml", on_failure=OnFailure.DENY)
 
 
 def of(*groups: Group, users: Settings | None = None, **rules: tuple[str, ...]) -> Hooks:
@@ -38,9 +38,9 @@ def of(*groups: Group, users: Settings | None = None, **rules: tuple[str, ...]) 
     return Hooks(groups, settings, "files", dict(os.environ))
 
 
-async def decided(hooks: Hooks, occasion: Occasion = CALL) -> Proceed | Refuse:
+async def decided(hooks: Hooks, context: EventContext = CALL) -> Proceed | Refuse:
     with anyio.fail_after(10):
-        return (await hooks.before(occasion, None, [])).decision
+        return (await hooks.before(context, None, [])).decision
 
 
 def noting(folder: Path, event: Event = PRE) -> str:
@@ -68,7 +68,7 @@ async def test_a_managed_rule_judges_what_a_users_permission_request_hook_has_re
     answering = frank(REQUEST, permission="allow", arguments={"path": "/etc/passwd"})
     decision = await decided(of(frank_group(asking, answering), deny=("write(/etc/**)",)))
     assert isinstance(decision, Refuse)
-    assert decision.ground is Ground.RULE
+    assert decision.cause is RefusalCause.RULE
 
 
 async def test_what_managed_hooks_rewrite_the_next_of_them_and_the_rules_see(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ async def test_what_managed_hooks_rewrite_the_next_of_them_and_the_rules_see(tmp
 
 async def test_the_same_hook_in_the_users_file_does_not_run_in_the_managed_ones_place(tmp_path: Path) -> None:
     same = frank(PRE, noting(tmp_path))
-    mine = replace(frank_group(same, frank(PRE, arguments={"a": 2})), on_trouble=OnTrouble.DENY)
+    mine = replace(frank_group(same, frank(PRE, arguments={"a": 2})), on_failure=OnFailure.DENY)
     await decided(of(mine, managed(same)))
     assert told(tmp_path) == [{"a": 1}, {"a": 2}]
 
@@ -99,7 +99,7 @@ async def test_nothing_of_the_users_answers_a_managed_question(wants: str, answe
     elif answer == "on_ask":
         users = Settings(on_ask=OnAsk.ALLOW)
     elif answer == "fallback":
-        users = Settings(on_ask_fallback=OnTrouble.ALLOW, prompter=("true",))
+        users = Settings(on_ask_fallback=OnFailure.ALLOW, prompter=("true",))
     theirs = [managed(frank(PRE, permission="ask", reason="really?"))] if wants == "hook" else []
     hooks = of(frank_group(*mine), *theirs, users=users, ask=("write",) if wants == "rule" else ())
     if answer == "consent":
@@ -110,8 +110,8 @@ async def test_nothing_of_the_users_answers_a_managed_question(wants: str, answe
     assert decision.question.managed
     settings = replace(users, managed=Settings())
     assert governing(settings, decision.question).prompter == ()
-    assert isinstance(unasked(decision, settings, can_ask=False), Refuse)
-    assert unasked(decision, settings, can_ask=True) is decision
+    assert isinstance(without_person(decision, settings, can_ask=False), Refuse)
+    assert without_person(decision, settings, can_ask=True) is decision
 
 
 async def test_the_persons_consent_to_a_managed_question_holds_for_the_session() -> None:
@@ -172,7 +172,7 @@ async def test_a_call_that_the_users_hooks_deny_is_denied_and_no_managed_hook_as
 
 
 async def test_trouble_with_a_managed_hook_denies_whatever_the_user_wants() -> None:
-    decision = await decided(of(managed(hook("exit 1")), users=Settings(on_trouble=OnTrouble.ALLOW)))
+    decision = await decided(of(managed(hook("exit 1")), users=Settings(on_failure=OnFailure.ALLOW)))
     assert isinstance(decision, Refuse)
 
 
@@ -217,8 +217,8 @@ async def test_an_alias_of_the_users_hides_nothing_from_managed_hooks_after_a_ca
 
 
 def test_no_hook_of_the_users_is_a_call_that_the_administrator_wants_judged() -> None:
-    errand = replace(hook(""), shell="", type="mcp_tool", server="files", tool="die")
-    users = replace(group(errand), source="mine")
+    tool_call = replace(hook(""), shell="", type="mcp_tool", server="files", tool="die")
+    users = replace(group(tool_call), source="mine")
     with pytest.raises(ConfigError, match="calls the tool die, whose calls managed hooks or rules judge"):
         of(users, ask=("d*",))
     with pytest.raises(ConfigError, match="calls the tool die"):

@@ -7,32 +7,32 @@ from typing import Any
 import pytest
 
 from hookproxy.hooks.permissions import Permissions
-from hookproxy.hooks.select import Groups
+from hookproxy.hooks.select import HookGroups
 from hookproxy.model.aliases import Alias
-from hookproxy.model.decision import Ground, Proceed, Question, Refuse
-from hookproxy.model.hooks import Event, Occasion, Permission, Verdict
+from hookproxy.model.decision import ApprovalRequest, Proceed, RefusalCause, Refuse
+from hookproxy.model.hooks import Event, EventContext, Permission, Verdict
 from hookproxy.model.settings import Limit, Per, Settings
 from tests.rig import SESSION
 
 
 def permissions(**rules: Any) -> Permissions:  # noqa: ANN401  # tuples of texts, or a flag
-    return Permissions(Groups((), "my files"), Settings(**rules))
+    return Permissions(HookGroups((), "my files"), Settings(**rules))
 
 
-def call(arguments: bytes = b'{"path":"a"}', tool: str = "write") -> Occasion:
-    return Occasion(Event.PRE_TOOL_USE, SESSION, tool=tool, arguments=arguments)
+def call(arguments: bytes = b'{"path":"a"}', tool: str = "write") -> EventContext:
+    return EventContext(Event.PRE_TOOL_USE, SESSION, tool=tool, arguments=arguments)
 
 
 @pytest.mark.parametrize("name", ["write", "mcp__my_files__write", "mcp__my_files", "wr*"])
 def test_a_rule_names_a_tool_by_any_of_its_names(name: str) -> None:
-    assert permissions(deny=(name,)).ruled(Proceed(), call()) == Refuse(name, "", ground=Ground.RULE)
+    assert permissions(deny=(name,)).ruled(Proceed(), call()) == Refuse(name, "", cause=RefusalCause.RULE)
     assert permissions(deny=(name,)).concern("write")
     assert permissions(deny=(name,)).hide("write")
     assert not permissions(deny=(name,), hide_denied=False).hide("write")
 
 
 def test_a_hooks_question_keeps_its_reason_where_a_rule_asks_too() -> None:
-    own = Proceed(question=Question("the hook", "why"))
+    own = Proceed(question=ApprovalRequest("the hook", "why"))
     assert permissions(ask=("write",)).ruled(own, call()) == own
     assert permissions(allow=("write",)).ruled(own, call()) == Proceed(asked=True)
     assert permissions().ruled(own, call()) is own
@@ -41,13 +41,13 @@ def test_a_hooks_question_keeps_its_reason_where_a_rule_asks_too() -> None:
 def test_rules_of_hooks_count_for_the_session_and_are_bounded() -> None:
     one = permissions()
     assert not one.allow(call())
-    assert one.add(Verdict(allows=("mcp__my_files__write(a)",))).trouble == ""
+    assert one.add(Verdict(allows=("mcp__my_files__write(a)",))).failure == ""
     assert one.allow(call())
     assert not one.allow(call(b'{"path":"b"}'))
     many = Verdict(allows=tuple(f"tool{number}" for number in range(1100)))
-    assert one.add(many).trouble == "gave more than 1024 permission rules"
+    assert one.add(many).failure == "gave more than 1024 permission rules"
     assert not one.allow(call(tool="tool1"))
-    assert "gave a permission rule that is none" in one.add(Verdict(allows=("a b",))).trouble
+    assert "gave a permission rule that is none" in one.add(Verdict(allows=("a b",))).failure
 
 
 def test_a_tool_that_a_person_allows_is_allowed_whatever_its_arguments() -> None:
@@ -58,7 +58,7 @@ def test_a_tool_that_a_person_allows_is_allowed_whatever_its_arguments() -> None
 
 
 @pytest.mark.parametrize(
-    "verdict", [Verdict(trouble="failed", allows=("write",)), Verdict(Permission.DENY, allows=("write",))]
+    "verdict", [Verdict(failure="failed", allows=("write",)), Verdict(Permission.DENY, allows=("write",))]
 )
 def test_a_hook_that_failed_or_denies_allows_nothing_else(verdict: Verdict) -> None:
     one = permissions()
@@ -67,24 +67,24 @@ def test_a_hook_that_failed_or_denies_allows_nothing_else(verdict: Verdict) -> N
 
 
 def test_a_tool_cannot_pose_as_one_of_another_server() -> None:
-    one = Permissions(Groups((), "evil"), Settings(allow=("mcp__github",)))
+    one = Permissions(HookGroups((), "evil"), Settings(allow=("mcp__github",)))
     one.add(Verdict(allows=("mcp__github",)))
     posing = call(tool="mcp__github__wipe")
     assert not one.allow(posing)
-    own = Proceed(question=Question("the hook", "why"))
+    own = Proceed(question=ApprovalRequest("the hook", "why"))
     assert one.ruled(own, posing) == own
 
 
 BASH = Alias("run", "Bash", {"command": "cmd"})
 
 
-def aliased(arguments: bytes) -> Occasion:
+def aliased(arguments: bytes) -> EventContext:
     alias = BASH.for_call(arguments)
-    return Occasion(Event.PRE_TOOL_USE, SESSION, tool="run", arguments=alias.for_hooks(arguments), alias=alias)
+    return EventContext(Event.PRE_TOOL_USE, SESSION, tool="run", arguments=alias.for_hooks(arguments), alias=alias)
 
 
 def of_bash(**rules: Any) -> Permissions:  # noqa: ANN401  # as above
-    return Permissions(Groups((), "my files", [BASH]), Settings(**rules))
+    return Permissions(HookGroups((), "my files", [BASH]), Settings(**rules))
 
 
 @pytest.mark.parametrize("rule", ["Bash(rm *)", "run(rm *)", "mcp__my_files__run(rm *)", "Bash", "run", "*(rm *)"])
@@ -92,7 +92,7 @@ def test_a_call_is_denied_by_either_name_of_its_tool(rule: str) -> None:
     one = of_bash(deny=(rule,))
     assert one.concern("run")
     assert one.hide("run") is ("(" not in rule)
-    assert one.ruled(Proceed(), aliased(b'{"cmd":"rm -rf x"}')) == Refuse(rule, "", ground=Ground.RULE)
+    assert one.ruled(Proceed(), aliased(b'{"cmd":"rm -rf x"}')) == Refuse(rule, "", cause=RefusalCause.RULE)
     if "(" in rule:
         assert one.ruled(Proceed(), aliased(b'{"cmd":"ls"}')) == Proceed()
 
@@ -108,10 +108,10 @@ def test_of_two_names_the_stricter_rule_counts() -> None:
 
 def test_a_path_rule_is_about_the_familiar_argument() -> None:
     edit = Alias("change", "Edit", {"file_path": "target"})
-    one = Permissions(Groups((), "my files", [edit]), Settings(deny=("Edit(/etc/**)",)))
+    one = Permissions(HookGroups((), "my files", [edit]), Settings(deny=("Edit(/etc/**)",)))
 
     def ruled(arguments: bytes) -> object:
-        told = Occasion(Event.PRE_TOOL_USE, SESSION, tool="change", arguments=edit.for_hooks(arguments), alias=edit)
+        told = EventContext(Event.PRE_TOOL_USE, SESSION, tool="change", arguments=edit.for_hooks(arguments), alias=edit)
         return one.ruled(Proceed(), told)
 
     assert isinstance(ruled(b'{"target":"/etc/passwd","text":"x"}'), Refuse)
@@ -127,7 +127,7 @@ def test_a_rule_of_a_hook_for_the_alias_covers_the_call() -> None:
 
 def limited(calls: int = 1, **rules: Any) -> Permissions:  # noqa: ANN401  # as above
     limits = (Limit("Bash", calls, Per.SESSION, "limits[0]"),)
-    return Permissions(Groups((), "my files", [BASH]), Settings(limits=limits, **rules))
+    return Permissions(HookGroups((), "my files", [BASH]), Settings(limits=limits, **rules))
 
 
 def test_a_limit_concerns_a_tool_by_its_alias_and_refuses_by_its_key() -> None:
@@ -138,7 +138,7 @@ def test_a_limit_concerns_a_tool_by_its_alias_and_refuses_by_its_key() -> None:
     what, proceed = aliased(b'{"cmd":"ls"}'), Proceed(feedback=("a",))
     assert one.ruled(proceed, what) is proceed
     assert one.counted(proceed, "run") is proceed
-    over = Refuse("limits[0]", "no more than 1 call of Bash per session", ground=Ground.LIMIT, feedback=("a",))
+    over = Refuse("limits[0]", "no more than 1 call of Bash per session", cause=RefusalCause.LIMIT, feedback=("a",))
     assert one.ruled(proceed, what) == one.counted(proceed, "run") == over
     assert one.counted(proceed, "other") is proceed
 
@@ -149,4 +149,4 @@ def test_a_deny_rule_is_told_before_a_limit_and_an_allow_rule_lifts_none() -> No
     denied, over = one.ruled(Proceed(), aliased(b'{"cmd":"rm x"}')), one.ruled(Proceed(), aliased(b'{"cmd":"ls"}'))
     assert isinstance(denied, Refuse)
     assert isinstance(over, Refuse)
-    assert (denied.ground, over.ground) == (Ground.RULE, Ground.LIMIT)
+    assert (denied.cause, over.cause) == (RefusalCause.RULE, RefusalCause.LIMIT)

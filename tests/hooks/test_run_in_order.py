@@ -14,20 +14,20 @@ from hookproxy.cli.main import main
 from hookproxy.config.load import load
 from hookproxy.hooks.evaluate import Hooks
 from hookproxy.model.decision import Proceed, Refuse
-from hookproxy.model.hooks import Event, Occasion, Outcome, Statement
+from hookproxy.model.hooks import Event, EventContext, HookRun, Outcome
 from hookproxy.policy.decide import comments
 from tests.rig import SESSION
 
 pytestmark = pytest.mark.anyio
 
-PRE = Occasion(Event.PRE_TOOL_USE, SESSION, tool="write", arguments=b"{}")
-POST = Occasion(Event.POST_TOOL_USE, SESSION, tool="write", outcome=Outcome(content=b"[]", has_result=True))
+PRE = EventContext(Event.PRE_TOOL_USE, SESSION, tool="write", arguments=b"{}")
+POST = EventContext(Event.POST_TOOL_USE, SESSION, tool="write", outcome=Outcome(content=b"[]", has_result=True))
 SCRIPT = "#!/bin/sh\ncat >/dev/null\necho >>ran\n"
 WORKER = "#!/bin/sh\nwhile read -r _; do echo $$ >>ran; echo '{}'; done\n"
 
 
 class Project:
-    """A folder with one hook of each of these events, on_trouble as lax as it can be, and trust required."""
+    """A folder with one hook of each of these events, on_failure as lax as it can be, and trust required."""
 
     def __init__(self, folder: Path, table: str = "", script: str = SCRIPT) -> None:
         self.folder = folder
@@ -74,11 +74,11 @@ async def test_a_script_swapped_between_trust_and_call_is_not_run_and_denies_wha
 async def test_a_result_is_withheld_where_its_hook_is_not_as_it_was_trusted(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.guard.write_text("")
-    heard: list[Statement] = []
+    hook_runs: list[HookRun] = []
     with anyio.fail_after(10):
-        found = await project.hooks.after(POST, heard)
-    assert [one.verdict.untrusted for one in heard] == [True]
-    assert found.withheld == comments(heard, project.settings, None).withheld == tuple(heard)
+        found = await project.hooks.after(POST, hook_runs)
+    assert [one.verdict.untrusted for one in hook_runs] == [True]
+    assert found.withheld == comments(hook_runs, project.settings, None).withheld == tuple(hook_runs)
 
 
 async def test_a_script_that_is_swapped_while_it_runs_has_said_nothing(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ async def test_a_worker_whose_script_was_written_and_put_back_is_started_anew(tm
 
 async def test_a_prompter_that_has_changed_is_not_asked(tmp_path: Path) -> None:
     project = Project(tmp_path)
-    assert project.hooks.prompter_trouble(managed=False) == ""
+    assert project.hooks.prompter_failure(managed=False) == ""
     project.config.write_text("")
-    assert "has changed" in project.hooks.prompter_trouble(managed=False)
-    assert project.hooks.prompter_trouble(managed=True) == ""
+    assert "has changed" in project.hooks.prompter_failure(managed=False)
+    assert project.hooks.prompter_failure(managed=True) == ""

@@ -9,18 +9,18 @@ from msgspec.structs import replace
 
 from hookproxy.dialects.dialect import Group
 from hookproxy.dialects.registry import DIALECTS
-from hookproxy.hooks.select import Groups
+from hookproxy.hooks.select import HookGroups
 from hookproxy.jsonrpc.raw_json import Unreadable
 from hookproxy.model.aliases import Alias
-from hookproxy.model.hooks import Event, Occasion
-from hookproxy.model.settings import OnTrouble, ToolNames
+from hookproxy.model.hooks import Event, EventContext
+from hookproxy.model.settings import OnFailure, ToolNames
 from tests.rig import SESSION, frank, frank_group, group, hook
 
 PRE, POST = Event.PRE_TOOL_USE, Event.POST_TOOL_USE
 
 
-def groups(*each: Group) -> Groups:
-    return Groups(each, "my files")
+def groups(*each: Group) -> HookGroups:
+    return HookGroups(each, "my files")
 
 
 def test_who_concerns_a_tool() -> None:
@@ -28,7 +28,7 @@ def test_who_concerns_a_tool() -> None:
     assert asked
     assert (asked.concerns("write"), asked.concerns("read"), asked.concerns("list")) == (True, True, False)
     assert (asked.comments_on("write"), asked.comments_on("read")) == (False, True)
-    assert (asked.hears(PRE), asked.hears(Event.SESSION_START)) == (True, False)
+    assert (asked.has_hooks_for(PRE), asked.has_hooks_for(Event.SESSION_START)) == (True, False)
     nobody = groups()
     assert not nobody
     assert not nobody.concerns("write")
@@ -52,12 +52,12 @@ def test_what_may_come_of_any_call_concerns_each_call(event: Event) -> None:
 def test_permission_request_hooks_concern_calls_only_if_they_are_asked_about_each() -> None:
     one = frank(Event.PERMISSION_REQUEST)
     assert not groups(frank_group(one)).concerns("write")
-    assert groups(frank_group(replace(one, unasked=True))).concerns("write")
+    assert groups(frank_group(replace(one, every_call=True))).concerns("write")
 
 
 def test_who_hears_of_elicitations() -> None:
-    assert groups(frank_group(frank(Event.USER_INPUT))).hears_elicitations
-    assert not groups(frank_group(frank(Event.STOP))).hears_elicitations
+    assert groups(frank_group(frank(Event.USER_INPUT))).observes_elicitations
+    assert not groups(frank_group(frank(Event.STOP))).observes_elicitations
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_group_sees_a_tool_under_the_name_it_expects(
     asked = groups(one)
     assert asked.concerns("write") is (seen is not None)
     assert asked.first_name("write") == (seen or "write")
-    assert [chosen.tool_name for chosen in asked.choose(PRE, "write")] == ([seen] if seen else [])
+    assert [selected.tool_name for selected in asked.select(PRE, "write")] == ([seen] if seen else [])
 
 
 def test_matchers_of_tool_events_are_tried_on_the_tool_and_others_on_what_occasioned_them() -> None:
@@ -87,10 +87,10 @@ def test_matchers_of_tool_events_are_tried_on_the_tool_and_others_on_what_occasi
         group(hook("true", start, matcher="startup"), hook("echo", start, matcher="resume"), hook(":", start)),
         group(hook("true", Event.PERMISSION_DENIED, matcher="write"), hook(":", Event.PERMISSION_DENIED, "read")),
     )
-    (chosen,) = asked.at(Occasion(start, SESSION, occasioned_by="startup"))
-    assert [one.matcher for one in chosen.hooks] == ["startup", ""]
-    (chosen,) = asked.at(Occasion(Event.PERMISSION_DENIED, SESSION, tool="write", occasioned_by="read"))
-    assert [one.matcher for one in chosen.hooks] == ["write"]
+    (selected,) = asked.at(EventContext(start, SESSION, trigger="startup"))
+    assert [one.matcher for one in selected.hooks] == ["startup", ""]
+    (selected,) = asked.at(EventContext(Event.PERMISSION_DENIED, SESSION, tool="write", trigger="read"))
+    assert [one.matcher for one in selected.hooks] == ["write"]
 
 
 def test_a_table_of_names_does_not_grow_for_ever() -> None:
@@ -116,22 +116,22 @@ def test_an_agent_that_runs_these_hooks_itself_is_known() -> None:
     [
         {"fails_closed": True},
         {"withholds": True},
-        {"on_trouble": OnTrouble.DENY},
+        {"on_failure": OnFailure.DENY},
         {"timeout": 99.0},
         {"max_retries": 2},
     ],
 )
 def test_of_two_entries_that_differ_in_what_their_failure_does_both_run(stricter: dict[str, Any]) -> None:
     lenient = hook("guard")
-    (chosen,) = groups(group(lenient, replace(lenient, **stricter), lenient)).choose(PRE, "write")
-    assert len(chosen.hooks) == 2
+    (selected,) = groups(group(lenient, replace(lenient, **stricter), lenient)).select(PRE, "write")
+    assert len(selected.hooks) == 2
 
 
 def test_a_hook_of_two_files_runs_once_only_where_both_ask_the_same_of_it() -> None:
     one = group(hook("guard"))
-    assert len(groups(one, one).choose(PRE, "write")) == 1
-    assert len(groups(one, replace(one, on_trouble=OnTrouble.DENY)).choose(PRE, "write")) == 2
-    assert len(groups(one, replace(one, tool_names=ToolNames.MCP)).choose(PRE, "write")) == 2
+    assert len(groups(one, one).select(PRE, "write")) == 1
+    assert len(groups(one, replace(one, on_failure=OnFailure.DENY)).select(PRE, "write")) == 2
+    assert len(groups(one, replace(one, tool_names=ToolNames.MCP)).select(PRE, "write")) == 2
 
 
 BASH = Alias("run", "Bash", {"command": "cmd"})
@@ -141,8 +141,8 @@ BASH = Alias("run", "Bash", {"command": "cmd"})
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_hooks_of_each_system_see_an_alias_and_match_it(dialect: str, names: ToolNames) -> None:
     one = replace(group(hook("true", matcher="Bash")), dialect=DIALECTS[dialect], tool_names=names)
-    asked = Groups([one], "my files", [BASH])
-    assert [chosen.tool_name for chosen in asked.choose(PRE, "run")] == ["Bash"]
+    asked = HookGroups([one], "my files", [BASH])
+    assert [selected.tool_name for selected in asked.select(PRE, "run")] == ["Bash"]
     assert asked.first_name("run") == "Bash"
     assert (asked.concerns("run"), asked.concerns("Run"), asked.concerns("Bash"), asked.concerns("other")) == (
         True,
@@ -168,8 +168,8 @@ def test_an_alias_takes_no_guard_away_and_is_what_it_sees(
     names: ToolNames, both: bool, matcher: str, matches: bool
 ) -> None:
     one = replace(group(hook("true", matcher=matcher)), tool_names=names, match_all_names=both)
-    asked = Groups([one], "my files", [BASH])
-    assert [chosen.tool_name for chosen in asked.choose(PRE, "run")] == (["Bash"] if matches else [])
+    asked = HookGroups([one], "my files", [BASH])
+    assert [selected.tool_name for selected in asked.select(PRE, "run")] == (["Bash"] if matches else [])
 
 
 @pytest.mark.parametrize(
@@ -183,14 +183,14 @@ def test_an_alias_takes_no_guard_away_and_is_what_it_sees(
     ],
 )
 def test_an_if_may_call_the_tool_by_its_alias_or_its_name(rule: str, applies: bool) -> None:
-    asked = Groups([group(replace(hook("true"), only_if=rule))], "my files", [BASH])
-    (chosen,) = asked.choose(PRE, "run")
-    what = Occasion(PRE, SESSION, tool="run", tool_name="Bash", arguments=b'{"command":"rm x"}')
-    assert bool(chosen.applying(what)) is applies
+    asked = HookGroups([group(replace(hook("true"), only_if=rule))], "my files", [BASH])
+    (selected,) = asked.select(PRE, "run")
+    what = EventContext(PRE, SESSION, tool="run", tool_name="Bash", arguments=b'{"command":"rm x"}')
+    assert bool(selected.applying(what)) is applies
 
 
 def test_the_names_of_a_call_are_those_of_its_alias() -> None:
-    asked = Groups([], "my files", [BASH, Alias("quiet", "", {"path": "p"})])
+    asked = HookGroups([], "my files", [BASH, Alias("quiet", "", {"path": "p"})])
     assert asked.names("run") == ("run", "mcp__my_files__run", "Bash")
     assert asked.names("quiet") == ("quiet", "mcp__my_files__quiet")
     assert asked.alias("run", b'{"cmd":1}') is BASH

@@ -149,6 +149,6 @@ async def test_a_server_that_asks_for_ever_does_not_start_hooks_for_ever(tmp_pat
             await one.server.send(ASK.replace(b"5", b"%d" % number, 1))
         for _ in range(100):
             await one.agent.line()
-        assert one.proxy.moments.aside == 64
+        assert one.proxy.session_events.aside == 64
         assert len(one.said) == 36
         assert one.said[0] == "OnUserInput hooks are not told: 64 such hooks are running"

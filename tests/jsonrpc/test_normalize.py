@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from hookproxy.jsonrpc import normalize
-from hookproxy.jsonrpc.raw_json import TwinKeys, Unreadable
+from hookproxy.jsonrpc.raw_json import DuplicateKeys, Unreadable
 from tests.jsonrpc.test_raw_json import TWINS
 
 READERS = (normalize.normalise, normalize.legible)
@@ -17,7 +17,7 @@ READERS = (normalize.normalise, normalize.legible)
 @pytest.mark.parametrize("raw", TWINS.values(), ids=TWINS)
 def test_a_key_that_stands_twice_is_an_error_however_it_is_spelled(raw: bytes) -> None:
     for read in READERS:
-        with pytest.raises(TwinKeys, match="stands twice"):
+        with pytest.raises(DuplicateKeys, match="stands twice"):
             read(raw.strip())
 
 
@@ -25,13 +25,13 @@ def test_a_key_that_stands_twice_is_an_error_however_it_is_spelled(raw: bytes) -
 def test_a_key_that_stands_twice_inside_is_an_error_to_whoever_shows_it_to_hooks(raw: bytes) -> None:
     for outer in (b'{"x":[1,%b]}', b"[[%b]]", b'{ "x" : %b }', b'[{"y":0},{"x":%b}]', b'{"\\u0078":%b}'):
         for read in READERS:
-            with pytest.raises(TwinKeys):
+            with pytest.raises(DuplicateKeys):
                 read(outer % raw.strip())
 
 
 def test_twins_are_found_after_leading_blanks_too() -> None:
     for read in READERS:
-        with pytest.raises(TwinKeys):
+        with pytest.raises(DuplicateKeys):
             read(b' {"a":1,"a":2}')
 
 

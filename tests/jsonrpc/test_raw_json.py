@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hookproxy.jsonrpc import raw_json
-from hookproxy.jsonrpc.raw_json import TwinKeys, Unreadable
+from hookproxy.jsonrpc.raw_json import DuplicateKeys, Unreadable
 
 LOOSE = b' { "a" : 1.50 , "b" : [ 1,\t2 ] ,"c":{"d" : null}} \r\n'
 
@@ -61,15 +61,15 @@ NOT_ONE_OBJECT = {
 @pytest.mark.parametrize("raw", TWINS.values(), ids=TWINS)
 def test_a_key_that_stands_twice_is_an_error_however_it_is_spelled(raw: bytes) -> None:
     for read in (raw_json.fields, raw_json.members):
-        with pytest.raises(TwinKeys, match="stands twice"):
+        with pytest.raises(DuplicateKeys, match="stands twice"):
             read(raw.strip())
-        with pytest.raises(TwinKeys):
+        with pytest.raises(DuplicateKeys):
             read(raw)
 
 
 def test_twins_are_found_after_leading_blanks_too() -> None:
     for read in (raw_json.fields, raw_json.members):
-        with pytest.raises(TwinKeys):
+        with pytest.raises(DuplicateKeys):
             read(b' {"a":1,"a":2}')
 
 

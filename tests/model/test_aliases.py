@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hookproxy.jsonrpc.raw_json import TwinKeys, Unreadable
+from hookproxy.jsonrpc.raw_json import DuplicateKeys, Unreadable
 from hookproxy.model import aliases
 from hookproxy.model.aliases import Alias
 
@@ -69,9 +69,9 @@ def test_what_could_be_two_arguments_to_a_server_and_one_to_hooks_is_not_judged(
 
 
 def test_twins_are_no_choice() -> None:
-    with pytest.raises(TwinKeys):
+    with pytest.raises(DuplicateKeys):
         BASH.for_call(b'{"cmd":1,"cmd":2}')
-    with pytest.raises(TwinKeys):
+    with pytest.raises(DuplicateKeys):
         BASH.for_server(b'{"command":1,"command":2}')
 
 

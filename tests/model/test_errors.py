@@ -7,7 +7,16 @@ import errno
 from pathlib import Path
 
 import hookproxy
-from hookproxy.model.errors import CANNOT, NOT_FOUND, ConfigError, UserError, look, printable, scarcity, what_ended
+from hookproxy.model.errors import (
+    CANNOT,
+    NOT_FOUND,
+    ConfigError,
+    UserError,
+    describe_error,
+    look,
+    printable,
+    resource_shortage,
+)
 
 
 def test_an_error_says_what_and_a_hint_says_what_to_do() -> None:
@@ -51,6 +60,10 @@ def test_nothing_of_a_text_is_obeyed_by_a_terminal() -> None:
 
 def test_what_the_system_lacks_is_told_from_what_is_wrong_with_us() -> None:
     lacking, missing = OSError(errno.EMFILE, "Too many open files"), FileNotFoundError(errno.ENOENT, "no such file")
-    assert (scarcity(lacking), scarcity(missing), scarcity(KeyError("id"))) == ("Too many open files", "", "")
-    assert what_ended(lacking) == "the system gives hookproxy too little: Too many open files"
-    assert what_ended(KeyError("id")) == "a defect of hookproxy: KeyError('id')"
+    assert (resource_shortage(lacking), resource_shortage(missing), resource_shortage(KeyError("id"))) == (
+        "Too many open files",
+        "",
+        "",
+    )
+    assert describe_error(lacking) == "the system gives hookproxy too little: Too many open files"
+    assert describe_error(KeyError("id")) == "a defect of hookproxy: KeyError('id')"

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from hookproxy.model.hooks import Event, HookSpec, Permission
-from hookproxy.model.settings import OnTrouble, Settings
+from hookproxy.model.settings import OnFailure, Settings
 
 HOOK = HookSpec("claude", "a.json: hooks", Event.PRE_TOOL_USE, "guard", shell="guard.sh")
 
@@ -28,7 +28,7 @@ def test_a_hook_in_two_files_is_the_same_hook() -> None:
         replace(HOOK, background=True),
         replace(HOOK, timeout=1.0),
         replace(HOOK, fails_closed=True),
-        replace(HOOK, on_trouble=OnTrouble.DENY),
+        replace(HOOK, on_failure=OnFailure.DENY),
         replace(HOOK, type="http"),
     ],
 )

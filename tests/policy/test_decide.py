@@ -5,20 +5,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hookproxy.model.decision import Comments, Ground, Proceed, Question, Refuse
-from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Statement, Verdict
-from hookproxy.model.settings import OnAsk, OnTrouble, Settings
-from hookproxy.policy.decide import comments, consequence, decide, declined, merge_comments, permitted, unasked
+from hookproxy.model.decision import ApprovalRequest, Comments, Proceed, RefusalCause, Refuse
+from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Permission, Verdict
+from hookproxy.model.settings import OnAsk, OnFailure, Settings
+from hookproxy.policy.decide import comments, consequence, decide, declined, merge_comments, permitted, without_person
 
 ALLOW, ASK, DENY = Permission.ALLOW, Permission.ASK, Permission.DENY
 PRE = HookSpec(dialect="any", source="hooks.json: 0", event=Event.PRE_TOOL_USE, label="guard.sh")
 POST = replace(PRE, event=Event.POST_TOOL_USE)
 CLOSED = replace(PRE, fails_closed=True)
-CRASH = Verdict(trouble="it exited with status 1")
+CRASH = Verdict(failure="it exited with status 1")
 
 
-def said(verdict: Verdict, spec: HookSpec = PRE, label: str = "") -> Statement:
-    return Statement(replace(spec, label=label or spec.label), HookResult(Ended.EXITED), verdict)
+def said(verdict: Verdict, spec: HookSpec = PRE, label: str = "") -> HookRun:
+    return HookRun(replace(spec, label=label or spec.label), HookResult(Ended.EXITED), verdict)
 
 
 def test_a_call_that_no_hook_speaks_about_goes_on_as_it_is() -> None:
@@ -27,53 +27,53 @@ def test_a_call_that_no_hook_speaks_about_goes_on_as_it_is() -> None:
 
 
 def test_one_denial_beats_any_number_of_allowances_and_questions() -> None:
-    statements = [
+    hook_runs = [
         said(Verdict(permission=ALLOW)),
         said(Verdict(permission=ASK, reason="sure?")),
         said(Verdict(permission=DENY, reason="no rm"), label="rm.sh"),
         said(Verdict(permission=ALLOW)),
     ]
-    assert decide(statements, Settings(on_ask=OnAsk.ALLOW), None) == Refuse(by="rm.sh", reason="no rm")
+    assert decide(hook_runs, Settings(on_ask=OnAsk.ALLOW), None) == Refuse(by="rm.sh", reason="no rm")
 
 
 def test_the_first_hook_that_denies_is_named_and_the_reasons_of_all_are_told_in_order() -> None:
-    statements = [
+    hook_runs = [
         said(Verdict(permission=DENY, reason="one"), label="a"),
         said(Verdict(permission=DENY), label="b"),
         said(Verdict(permission=DENY, reason="two"), label="c"),
     ]
-    assert decide(statements, Settings(), None) == Refuse(by="a", reason="one\ntwo")
+    assert decide(hook_runs, Settings(), None) == Refuse(by="a", reason="one\ntwo")
 
 
-QUESTION = Question("the PreToolUse hook guard.sh", "sure?")
+QUESTION = ApprovalRequest("the PreToolUse hook guard.sh", "sure?")
 
 
 def test_a_hook_that_asks_makes_a_question() -> None:
-    statements = [said(Verdict(permission=ALLOW)), said(Verdict(permission=ASK, reason="sure?"))]
-    assert decide(statements, Settings(), None) == Proceed(question=QUESTION)
+    hook_runs = [said(Verdict(permission=ALLOW)), said(Verdict(permission=ASK, reason="sure?"))]
+    assert decide(hook_runs, Settings(), None) == Proceed(question=QUESTION)
 
 
 @pytest.mark.parametrize(
     ("settings", "can_ask", "decision"),
     [
         (Settings(), True, Proceed(question=QUESTION)),
-        (Settings(), False, Refuse(QUESTION.by, "sure?", asked=True, ground=Ground.ASK_UNAVAILABLE)),
-        (Settings(on_ask_fallback=OnTrouble.ALLOW), False, Proceed(asked=True)),
-        (Settings(on_ask_fallback=OnTrouble.ALLOW), True, Proceed(question=QUESTION)),
+        (Settings(), False, Refuse(QUESTION.by, "sure?", asked=True, cause=RefusalCause.ASK_UNAVAILABLE)),
+        (Settings(on_ask_fallback=OnFailure.ALLOW), False, Proceed(asked=True)),
+        (Settings(on_ask_fallback=OnFailure.ALLOW), True, Proceed(question=QUESTION)),
         (Settings(on_ask=OnAsk.ALLOW), False, Proceed(asked=True)),
-        (Settings(on_ask=OnAsk.DENY), True, Refuse(QUESTION.by, "sure?", asked=True, ground=Ground.ASK_DENIED)),
+        (Settings(on_ask=OnAsk.DENY), True, Refuse(QUESTION.by, "sure?", asked=True, cause=RefusalCause.ASK_DENIED)),
     ],
 )
 def test_a_question_that_no_hook_answers_is_settled_as_configured(
     settings: Settings, can_ask: bool, decision: Proceed | Refuse
 ) -> None:
-    assert unasked(Proceed(question=QUESTION), settings, can_ask) == decision
-    assert unasked(Proceed(), settings, can_ask) == Proceed()
+    assert without_person(Proceed(question=QUESTION), settings, can_ask) == decision
+    assert without_person(Proceed(), settings, can_ask) == Proceed()
 
 
 def test_who_declines_refuses_with_what_hooks_had_to_say() -> None:
     refuse = declined(Proceed(b"{}", ("note",), QUESTION))
-    assert refuse == Refuse(QUESTION.by, "sure?", asked=True, ground=Ground.DECLINED, feedback=("note",))
+    assert refuse == Refuse(QUESTION.by, "sure?", asked=True, cause=RefusalCause.DECLINED, feedback=("note",))
 
 
 REQUEST = replace(PRE, event=Event.PERMISSION_REQUEST)
@@ -105,10 +105,10 @@ def test_permission_request_hooks_answer_in_the_persons_place(
 ) -> None:
     if answer == "failed":
         answer = Refuse(
-            "guard.sh", CRASH.trouble, asked=True, ground=Ground.FAILED_CLOSED, event=Event.PERMISSION_REQUEST
+            "guard.sh", CRASH.failure, asked=True, cause=RefusalCause.FAILED_CLOSED, event=Event.PERMISSION_REQUEST
         )
-    statements = [said(verdict, REQUEST) for verdict in verdicts]
-    assert permitted(statements, Settings(), None, later_overrides) == answer
+    hook_runs = [said(verdict, REQUEST) for verdict in verdicts]
+    assert permitted(hook_runs, Settings(), None, later_overrides) == answer
 
 
 def test_a_denying_post_hook_marks_the_result_and_a_hiding_one_is_named() -> None:
@@ -120,41 +120,41 @@ def test_a_denying_post_hook_marks_the_result_and_a_hiding_one_is_named() -> Non
 
 def test_trouble_that_the_document_says_blocks_is_still_the_configurations_to_allow() -> None:
     crash = said(replace(CRASH, fails_closed=True))
-    assert decide([crash], Settings(), None) == Refuse("guard.sh", CRASH.trouble, ground=Ground.FAILED_CLOSED)
-    assert decide([crash], Settings(on_trouble=OnTrouble.ALLOW), None) == Proceed()
+    assert decide([crash], Settings(), None) == Refuse("guard.sh", CRASH.failure, cause=RefusalCause.FAILED_CLOSED)
+    assert decide([crash], Settings(on_failure=OnFailure.ALLOW), None) == Proceed()
 
 
 def test_a_hook_that_wants_the_turn_to_end_denies_and_says_so() -> None:
-    statements = [said(Verdict(permission=DENY, reason="no")), said(Verdict(stop=True, reason="enough"))]
-    assert decide(statements, Settings(), None) == Refuse("guard.sh", "no\nenough", stop=True)
-    assert decide(statements[1:], Settings(), None) == Refuse("guard.sh", "enough", stop=True)
+    hook_runs = [said(Verdict(permission=DENY, reason="no")), said(Verdict(stop=True, reason="enough"))]
+    assert decide(hook_runs, Settings(), None) == Refuse("guard.sh", "no\nenough", stop=True)
+    assert decide(hook_runs[1:], Settings(), None) == Refuse("guard.sh", "enough", stop=True)
 
 
 def test_the_last_rewrite_wins_byte_for_byte() -> None:
     first, last = b'{"n": 1}', b'{"n":  2.0}'
-    statements = [said(Verdict(arguments=first)), said(Verdict(arguments=last)), said(Verdict())]
-    decision = decide(statements, Settings(), None)
+    hook_runs = [said(Verdict(arguments=first)), said(Verdict(arguments=last)), said(Verdict())]
+    decision = decide(hook_runs, Settings(), None)
     assert isinstance(decision, Proceed)
     assert decision.arguments is last
 
 
 def test_all_feedback_is_carried_in_order_with_a_refusal_too() -> None:
-    statements = [said(Verdict(feedback=("a", "b"))), said(Verdict(feedback=("c",)))]
+    hook_runs = [said(Verdict(feedback=("a", "b"))), said(Verdict(feedback=("c",)))]
     denial = said(Verdict(permission=DENY, reason="no", feedback=("d",)))
-    assert decide(statements, Settings(), None) == Proceed(feedback=("a", "b", "c"))
-    assert decide([*statements, denial], Settings(), None).feedback == ("a", "b", "c", "d")
+    assert decide(hook_runs, Settings(), None) == Proceed(feedback=("a", "b", "c"))
+    assert decide([*hook_runs, denial], Settings(), None).feedback == ("a", "b", "c", "d")
 
 
 def test_a_background_hook_decides_nothing() -> None:
     later = replace(CLOSED, background=True)
     wishes = [Verdict(permission=DENY, arguments=b"{}"), Verdict(stop=True), Verdict(permission=ASK), CRASH]
-    assert decide([said(wish, later) for wish in wishes], Settings(OnTrouble.DENY), None) == Proceed()
+    assert decide([said(wish, later) for wish in wishes], Settings(OnFailure.DENY), None) == Proceed()
     post = replace(later, event=Event.POST_TOOL_USE, withholds=True)
-    heard = comments([said(Verdict(replacement=b"[]"), post), said(CRASH, post)], Settings(OnTrouble.DENY), None)
+    heard = comments([said(Verdict(replacement=b"[]"), post), said(CRASH, post)], Settings(OnFailure.DENY), None)
     assert heard == Comments()
 
 
-DIALECT, DENY_IT, ALLOW_IT = OnTrouble.DIALECT, OnTrouble.DENY, OnTrouble.ALLOW
+DIALECT, DENY_IT, ALLOW_IT = OnFailure.DIALECT, OnFailure.DENY, OnFailure.ALLOW
 RULES = [
     # the hook's own choice, its group's, the configuration's: the first that is made counts
     (None, None, DIALECT, DIALECT),
@@ -172,36 +172,36 @@ RULES = [
 @pytest.mark.parametrize(("own", "group", "settings", "rule"), RULES)
 @pytest.mark.parametrize("fails_closed", [False, True])
 def test_trouble_before_a_call_has_the_consequence_that_the_nearest_choice_names(
-    own: OnTrouble | None, group: OnTrouble | None, settings: OnTrouble, rule: OnTrouble, fails_closed: bool
+    own: OnFailure | None, group: OnFailure | None, settings: OnFailure, rule: OnFailure, fails_closed: bool
 ) -> None:
-    hook = replace(PRE, on_trouble=own, fails_closed=fails_closed)
+    hook = replace(PRE, on_failure=own, fails_closed=fails_closed)
     expected: Proceed | Refuse = Proceed()
     if rule is DENY_IT:
-        expected = Refuse("guard.sh", CRASH.trouble, ground=Ground.TROUBLE)
+        expected = Refuse("guard.sh", CRASH.failure, cause=RefusalCause.FAILURE)
     if rule is DIALECT and fails_closed:
-        expected = Refuse("guard.sh", CRASH.trouble, ground=Ground.FAILED_CLOSED)
-    assert decide([said(CRASH, hook)], Settings(on_trouble=settings), group) == expected
+        expected = Refuse("guard.sh", CRASH.failure, cause=RefusalCause.FAILED_CLOSED)
+    assert decide([said(CRASH, hook)], Settings(on_failure=settings), group) == expected
 
 
 @pytest.mark.parametrize(("own", "group", "settings", "rule"), RULES)
 @pytest.mark.parametrize("fails_closed", [False, True])
 @pytest.mark.parametrize("withholds", [False, True])
 def test_trouble_after_a_call_withholds_or_is_told_or_nothing(
-    own: OnTrouble | None,
-    group: OnTrouble | None,
-    settings: OnTrouble,
-    rule: OnTrouble,
+    own: OnFailure | None,
+    group: OnFailure | None,
+    settings: OnFailure,
+    rule: OnFailure,
     fails_closed: bool,
     withholds: bool,
 ) -> None:
-    hook = replace(POST, on_trouble=own, fails_closed=fails_closed, withholds=withholds)
+    hook = replace(POST, on_failure=own, fails_closed=fails_closed, withholds=withholds)
     crash = said(CRASH, hook)
     expected = Comments()
     if rule is DENY_IT or (rule is DIALECT and withholds):
         expected = Comments(withheld=(crash,))
     elif rule is DIALECT and fails_closed:
         expected = Comments(noted=(crash,))
-    assert comments([crash], Settings(on_trouble=settings), group) == expected
+    assert comments([crash], Settings(on_failure=settings), group) == expected
 
 
 def test_a_judgement_is_told_before_trouble_and_trouble_before_a_question() -> None:
@@ -210,26 +210,26 @@ def test_a_judgement_is_told_before_trouble_and_trouble_before_a_question() -> N
     question = said(Verdict(permission=ASK), label="ask.sh")
     assert decide([crash, denial], Settings(), None) == Refuse("rm.sh", "no rm")
     asked_and_failed = decide([question, crash], Settings(), None)
-    assert asked_and_failed == Refuse("crash.sh", CRASH.trouble, ground=Ground.FAILED_CLOSED)
+    assert asked_and_failed == Refuse("crash.sh", CRASH.failure, cause=RefusalCause.FAILED_CLOSED)
 
 
 def test_a_hook_in_trouble_that_is_let_go_may_refuse_but_not_rewrite() -> None:
-    broken = Verdict(trouble="the rewrite does not fit", arguments=b'{"n":1}')
+    broken = Verdict(failure="the rewrite does not fit", arguments=b'{"n":1}')
     good = said(Verdict(arguments=b"{}"))
     assert decide([good, said(broken)], Settings(), None) == Proceed(b"{}")
     denying = replace(broken, permission=DENY, reason="no")
     assert decide([good, said(denying)], Settings(), None) == Refuse("guard.sh", "no")
-    replacing = said(Verdict(trouble="its output was cut", replacement=b'"x"'), POST)
+    replacing = said(Verdict(failure="its output was cut", replacement=b'"x"'), POST)
     assert comments([replacing], Settings(), None) == Comments()
 
 
 def test_comments_carry_all_feedback_and_the_last_replacement() -> None:
-    statements = [
+    hook_runs = [
         said(Verdict(feedback=("a",), replacement=b'"first"'), POST),
         said(Verdict(feedback=("b", "c"), replacement=b'"last"'), POST),
         said(Verdict(feedback=("d",)), POST),
     ]
-    assert comments(statements, Settings(), None) == Comments(("a", "b", "c", "d"), b'"last"')
+    assert comments(hook_runs, Settings(), None) == Comments(("a", "b", "c", "d"), b'"last"')
 
 
 def test_merged_comments_hold_both_groups_in_order_and_the_later_replacement() -> None:
@@ -250,7 +250,7 @@ VERDICTS = st.builds(
     feedback=st.sampled_from([(), ("f",)]),
     replacement=st.sampled_from([None, b"[]"]),
     stop=st.booleans(),
-    trouble=st.sampled_from(["", "it hung"]),
+    failure=st.sampled_from(["", "it hung"]),
 )
 SPECS = st.builds(
     replace,
@@ -258,25 +258,25 @@ SPECS = st.builds(
     background=st.booleans(),
     fails_closed=st.booleans(),
     withholds=st.booleans(),
-    on_trouble=st.sampled_from([None, *OnTrouble]),
+    on_failure=st.sampled_from([None, *OnFailure]),
 )
 STATEMENTS = st.lists(st.builds(said, VERDICTS, SPECS), max_size=5)
-SETTINGS = st.builds(Settings, on_trouble=st.sampled_from(OnTrouble), on_ask=st.sampled_from(OnAsk))
-GROUP = st.sampled_from([None, *OnTrouble])
+SETTINGS = st.builds(Settings, on_failure=st.sampled_from(OnFailure), on_ask=st.sampled_from(OnAsk))
+GROUP = st.sampled_from([None, *OnFailure])
 
 
 @given(STATEMENTS, st.builds(said, VERDICTS, SPECS), SETTINGS, GROUP)
 def test_no_further_hook_turns_a_refusal_into_consent(
-    statements: list[Statement], further: Statement, settings: Settings, group: OnTrouble | None
+    hook_runs: list[HookRun], further: HookRun, settings: Settings, group: OnFailure | None
 ) -> None:
-    if isinstance(decide(statements, settings, group), Refuse):
-        assert isinstance(decide([*statements, further], settings, group), Refuse)
-        assert isinstance(decide([further, *statements], settings, group), Refuse)
+    if isinstance(decide(hook_runs, settings, group), Refuse):
+        assert isinstance(decide([*hook_runs, further], settings, group), Refuse)
+        assert isinstance(decide([further, *hook_runs], settings, group), Refuse)
 
 
 @given(STATEMENTS, STATEMENTS, SETTINGS, GROUP)
 def test_two_groups_comment_as_one_would(
-    first: list[Statement], second: list[Statement], settings: Settings, group: OnTrouble | None
+    first: list[HookRun], second: list[HookRun], settings: Settings, group: OnFailure | None
 ) -> None:
     apart = merge_comments(comments(first, settings, group), comments(second, settings, group))
     assert apart == comments([*first, *second], settings, group)
@@ -285,25 +285,25 @@ def test_two_groups_comment_as_one_would(
 @pytest.mark.parametrize(
     ("spec", "rule", "told"),
     [
-        (PRE, OnTrouble.DENY, "the call is refused"),
-        (PRE, OnTrouble.DIALECT, "it stops nothing"),
-        (CLOSED, OnTrouble.DIALECT, "the call is refused"),
-        (CLOSED, OnTrouble.ALLOW, "it stops nothing"),
-        (replace(PRE, event=Event.PERMISSION_REQUEST), OnTrouble.DENY, "the call is refused"),
-        (replace(PRE, event=Event.PERMISSION_REQUEST), OnTrouble.ALLOW, "it stops nothing"),
-        (POST, OnTrouble.DENY, "the result is withheld"),
-        (replace(POST, withholds=True), OnTrouble.DIALECT, "the result is withheld"),
-        (replace(POST, fails_closed=True), OnTrouble.DIALECT, "the model is told"),
-        (POST, OnTrouble.ALLOW, "it changes nothing"),
-        (replace(CLOSED, background=True), OnTrouble.DENY, ""),
-        (replace(PRE, event=Event.NOTIFICATION), OnTrouble.DENY, ""),
+        (PRE, OnFailure.DENY, "the call is refused"),
+        (PRE, OnFailure.DIALECT, "it stops nothing"),
+        (CLOSED, OnFailure.DIALECT, "the call is refused"),
+        (CLOSED, OnFailure.ALLOW, "it stops nothing"),
+        (replace(PRE, event=Event.PERMISSION_REQUEST), OnFailure.DENY, "the call is refused"),
+        (replace(PRE, event=Event.PERMISSION_REQUEST), OnFailure.ALLOW, "it stops nothing"),
+        (POST, OnFailure.DENY, "the result is withheld"),
+        (replace(POST, withholds=True), OnFailure.DIALECT, "the result is withheld"),
+        (replace(POST, fails_closed=True), OnFailure.DIALECT, "the model is told"),
+        (POST, OnFailure.ALLOW, "it changes nothing"),
+        (replace(CLOSED, background=True), OnFailure.DENY, ""),
+        (replace(PRE, event=Event.NOTIFICATION), OnFailure.DENY, ""),
     ],
 )
-def test_people_are_told_what_follows_from_trouble(spec: HookSpec, rule: OnTrouble, told: str) -> None:
+def test_people_are_told_what_follows_from_trouble(spec: HookSpec, rule: OnFailure, told: str) -> None:
     assert consequence(said(CRASH, spec), Settings(), rule) == told
     assert consequence(said(Verdict(), spec), Settings(), rule) == ""
 
 
 def test_where_a_hook_denies_and_fails_at_something_people_hear_that_the_denial_stands() -> None:
     denies = said(replace(CRASH, permission=DENY, reason="no"))
-    assert consequence(denies, Settings(), OnTrouble.ALLOW) == "the call is refused"
+    assert consequence(denies, Settings(), OnFailure.ALLOW) == "the call is refused"

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from hookproxy.protocol import actions
-from hookproxy.protocol.actions import PASS, Elicited, Passing, Refused, StartCall
+from hookproxy.protocol.actions import PASS, ElicitationSeen, Passing, Refused, StartCall
 
 
 def test_each_direction_has_its_effects_and_passing_is_in_both() -> None:
     from_agent, from_server = set(get_args(actions.FromAgent)), set(get_args(actions.FromServer))
     assert from_agent & from_server == {Passing, StartCall}
-    told = {Elicited}  # of the stateless era: in results and in calls, which have effects of their own
+    told = {ElicitationSeen}  # of the stateless era: in results and in calls, which have effects of their own
     defined = {one for one in vars(actions).values() if isinstance(one, type) and issubclass(one, msgspec.Struct)}
     assert {one for one in defined if one.__module__ == actions.__name__} == told | (from_agent | from_server) - {
         Passing

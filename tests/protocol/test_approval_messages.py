@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from mcp_types import methods
 
 from hookproxy.jsonrpc import raw_json
-from hookproxy.model.decision import Question
+from hookproxy.model.decision import ApprovalRequest
 from hookproxy.protocol import approval_messages
-from hookproxy.protocol.approval_messages import Consent, consent
+from hookproxy.protocol.approval_messages import Approval, approval
 from hookproxy.protocol.feedback import elicitation, input_required, question_cancelled
 
 TOKEN = "abcdefghij0123456789"
 KEY = f"MIIEvQIBADANBgkq{'aB3/' * 12}\n" * 2 + "aB3/aB3/aB3/a4==\n"
-WHO = Question("the PreToolUse hook guard.sh", "pushes to main")
+WHO = ApprovalRequest("the PreToolUse hook guard.sh", "pushes to main")
 
 
-def shown(arguments: object, question: Question = WHO) -> str:
+def shown(arguments: object, question: ApprovalRequest = WHO) -> str:
     return approval_messages.text("git", "push", json.dumps(arguments, ensure_ascii=False).encode(), question)
 
 
@@ -32,7 +32,9 @@ def test_a_person_sees_server_tool_arguments_who_asks_and_why() -> None:
         "the PreToolUse hook guard.sh asks you to confirm: pushes to main"
     )
     assert "It has no arguments." in shown({})
-    assert shown({}, Question("the permission rule push", "")).endswith("the permission rule push asks you to confirm.")
+    assert shown({}, ApprovalRequest("the permission rule push", "")).endswith(
+        "the permission rule push asks you to confirm."
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,7 +122,7 @@ def test_all_that_is_shown_whole_says_nothing_of_more() -> None:
 def test_long_things_are_shortened_and_say_so() -> None:
     assert "… [99622 more characters] …" in shown({"text": "a" * 100_000})
     assert "… and 30 more arguments" in shown({f"a{n}": n for n in range(50)})
-    assert len(shown({"a": "x" * 10**6}, Question("h", "r" * 10**6))) < 4000
+    assert len(shown({"a": "x" * 10**6}, ApprovalRequest("h", "r" * 10**6))) < 4000
 
 
 @pytest.mark.parametrize("size", [500, 50_000])
@@ -132,7 +134,9 @@ def test_of_a_long_value_begin_and_end_are_shown(size: int) -> None:
 
 
 def test_long_names_are_shortened() -> None:
-    told = approval_messages.text("s" * 9999, "t" * 9999, b'{"%b":1}' % (b"n" * 300_000), Question("b" * 9999, ""))
+    told = approval_messages.text(
+        "s" * 9999, "t" * 9999, b'{"%b":1}' % (b"n" * 300_000), ApprovalRequest("b" * 9999, "")
+    )
     assert len(told) < 800
     assert f"\n{'n' * 80} … [299920 more characters]: 1\n" in told
     assert f"of {'s' * 120} … [9879 more characters] to run?" in told
@@ -159,7 +163,7 @@ def test_no_value_makes_a_question_slow(value: str) -> None:
 
 def test_no_reason_and_no_unreadable_arguments_make_a_question_slow() -> None:
     begun = time.process_time()
-    told = approval_messages.text("s", "t", b"x" * 50_000_000, Question("h", "r\u2028" * 5_000_000))
+    told = approval_messages.text("s", "t", b"x" * 50_000_000, ApprovalRequest("h", "r\u2028" * 5_000_000))
     assert time.process_time() - begun < 0.5
     assert "Not all of it is shown here: the arguments are shortened." in told
 
@@ -173,7 +177,7 @@ def test_an_argument_cannot_pass_for_a_line_of_ours() -> None:
 
 @pytest.mark.parametrize("sign", "\u2028\u2029\u0085\u00a0\u3000\u200b\u202e\u2066\ufeff\u00ad\u3164\u2800\U000e0041")
 def test_signs_that_are_seen_as_nothing_or_end_lines_are_made_visible(sign: str) -> None:
-    question = Question(f"a{sign}", f"a{sign}b")
+    question = ApprovalRequest(f"a{sign}", f"a{sign}b")
     told = approval_messages.text(
         f"a{sign}", f"a{sign}", json.dumps({f"a{sign}": sign}, ensure_ascii=False).encode(), question
     )
@@ -191,27 +195,27 @@ def test_a_name_that_could_pass_for_more_is_shown_as_json() -> None:
 @pytest.mark.parametrize(
     ("result", "said"),
     [
-        (b'{"action":"accept","content":{"decision":"allow once"}}', Consent.ONCE),
-        (b'{"action":"accept","content":{"decision":"allow for this session"}}', Consent.SESSION),
-        (b'{"action":"accept","content":{"decision":"deny"}}', Consent.NO),
-        (b'{"action":"accept","content":{}}', Consent.NO),
-        (b'{"action":"accept"}', Consent.NO),
-        (b'{"action":"accept","content":{"decision":true}}', Consent.NO),
-        (b'{"action":"accept","content":{"decision":"Allow once"}}', Consent.NO),
-        (b'{"action":"decline","content":{"decision":"allow once"}}', Consent.NO),
-        (b'{"action":"cancel"}', Consent.NO),
-        (b'{"action":"accept","content":{"decision":"deny","decision":"allow once"}}', Consent.NO),
-        (b"", Consent.NO),
-        (b"[]", Consent.NO),
+        (b'{"action":"accept","content":{"decision":"allow once"}}', Approval.ONCE),
+        (b'{"action":"accept","content":{"decision":"allow for this session"}}', Approval.SESSION),
+        (b'{"action":"accept","content":{"decision":"deny"}}', Approval.NO),
+        (b'{"action":"accept","content":{}}', Approval.NO),
+        (b'{"action":"accept"}', Approval.NO),
+        (b'{"action":"accept","content":{"decision":true}}', Approval.NO),
+        (b'{"action":"accept","content":{"decision":"Allow once"}}', Approval.NO),
+        (b'{"action":"decline","content":{"decision":"allow once"}}', Approval.NO),
+        (b'{"action":"cancel"}', Approval.NO),
+        (b'{"action":"accept","content":{"decision":"deny","decision":"allow once"}}', Approval.NO),
+        (b"", Approval.NO),
+        (b"[]", Approval.NO),
     ],
 )
-def test_only_an_explicit_yes_is_consent(result: bytes, said: Consent) -> None:
-    assert consent(result) is said
+def test_only_an_explicit_yes_is_consent(result: bytes, said: Approval) -> None:
+    assert approval(result) is said
 
 
 @given(st.binary(max_size=60))
 def test_whatever_else_an_agent_says_is_no(result: bytes) -> None:
-    assert consent(result) is Consent.NO
+    assert approval(result) is Approval.NO
 
 
 @given(st.text(max_size=50), st.text(max_size=50))

@@ -4,7 +4,7 @@ import pytest
 
 from hookproxy.protocol.actions import PASS, Dropped, Noise, Refused, Send, StartCall
 from hookproxy.protocol.calls import OURS
-from hookproxy.protocol.router import Switchboard
+from hookproxy.protocol.router import Router
 
 CALL = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"danger"}}'
 PING = b'{"jsonrpc":"2.0","id":9,"method":"ping"}'
@@ -12,41 +12,41 @@ PONG = b'{"jsonrpc":"2.0","id":9,"result":{}}'
 
 
 @pytest.fixture
-def board() -> Switchboard:
-    return Switchboard(lambda tool: tool == "danger")
+def router() -> Router:
+    return Router(lambda tool: tool == "danger")
 
 
 @pytest.mark.parametrize(
     "batch", [b"[%b]\n" % CALL, b"[%b,%b]\n" % (PING, CALL), b"[%b" % PING, b"[1,{}]\n", b"\v[%b]\n" % PING]
 )
-def test_a_batch_with_a_call_or_without_sense_is_refused(board: Switchboard, batch: bytes) -> None:
-    assert isinstance(board.from_agent(batch), Refused)
+def test_a_batch_with_a_call_or_without_sense_is_refused(router: Router, batch: bytes) -> None:
+    assert isinstance(router.from_agent(batch), Refused)
 
 
-def test_a_batch_of_other_requests_passes_and_so_do_their_answers_once(board: Switchboard) -> None:
-    assert board.from_agent(b"[%b]\n" % PING) is PASS
-    assert board.from_server(b"[%b]\n" % PONG) is PASS
-    assert isinstance(board.from_server(b"[%b]\n" % PONG), Dropped)
-    assert board.from_agent(b"[%s]\n".replace(b"%s", PING.replace(b"ping", "\u2028".encode()))) != PASS
-    assert isinstance(board.from_agent(b"[%b]\n" % PING.replace(b"ping", "\u2028".encode())), Send)
+def test_a_batch_of_other_requests_passes_and_so_do_their_answers_once(router: Router) -> None:
+    assert router.from_agent(b"[%b]\n" % PING) is PASS
+    assert router.from_server(b"[%b]\n" % PONG) is PASS
+    assert isinstance(router.from_server(b"[%b]\n" % PONG), Dropped)
+    assert router.from_agent(b"[%s]\n".replace(b"%s", PING.replace(b"ping", "\u2028".encode()))) != PASS
+    assert isinstance(router.from_agent(b"[%b]\n" % PING.replace(b"ping", "\u2028".encode())), Send)
 
 
-def test_an_answer_to_a_judged_call_never_passes_in_a_batch(board: Switchboard) -> None:
-    effect = board.from_agent(CALL + b"\n")
+def test_an_answer_to_a_judged_call_never_passes_in_a_batch(router: Router) -> None:
+    effect = router.from_agent(CALL + b"\n")
     assert isinstance(effect, StartCall)
-    board.release(effect.call)
+    router.release(effect.call)
     for spelled in (b"7", b'"7"', b"7.0"):
-        assert isinstance(board.from_server(b"[%b]\n" % PONG.replace(b"9", spelled)), Dropped)
-    assert isinstance(board.from_agent(b"[%b]\n" % PING.replace(b"9", b"7")), Refused)
-    assert isinstance(board.from_server(b"[no JSON\n"), Noise)
+        assert isinstance(router.from_server(b"[%b]\n" % PONG.replace(b"9", spelled)), Dropped)
+    assert isinstance(router.from_agent(b"[%b]\n" % PING.replace(b"9", b"7")), Refused)
+    assert isinstance(router.from_server(b"[no JSON\n"), Noise)
 
 
 def test_without_hooks_every_batch_passes() -> None:
-    board = Switchboard(None)
-    assert board.from_agent(b"[%b]\n" % CALL) is PASS
-    assert board.from_server(b"[%b]\n" % PONG) is PASS
+    router = Router(None)
+    assert router.from_agent(b"[%b]\n" % CALL) is PASS
+    assert router.from_server(b"[%b]\n" % PONG) is PASS
 
 
-def test_an_answer_to_our_own_question_is_no_part_of_a_batch(board: Switchboard) -> None:
+def test_an_answer_to_our_own_question_is_no_part_of_a_batch(router: Router) -> None:
     answer = PONG.replace(b"9", b'"%b1"' % OURS)
-    assert isinstance(board.from_agent(b"[%b]\n" % answer), Refused)
+    assert isinstance(router.from_agent(b"[%b]\n" % answer), Refused)

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from hookproxy.jsonrpc import raw_json
-from hookproxy.jsonrpc.raw_json import TwinKeys, Unreadable
+from hookproxy.jsonrpc.raw_json import DuplicateKeys, Unreadable
 from hookproxy.model.aliases import Alias
 from hookproxy.model.hooks import Tool
 from hookproxy.protocol import calls
@@ -140,7 +140,7 @@ def test_an_agent_is_known_by_name_and_version(info: bytes, said: str) -> None:
 
 @pytest.mark.parametrize("meta", [b'{"a":1,"a":2}', b"7", b'"x"'])
 def test_meta_that_cannot_be_read_makes_a_call_that_cannot_be_judged(meta: bytes) -> None:
-    with pytest.raises((Unreadable, TwinKeys)):
+    with pytest.raises((Unreadable, DuplicateKeys)):
         judged(LINE.replace(b'"name"', b'"_meta":%b,"name"' % meta))
 
 

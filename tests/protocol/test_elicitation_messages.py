@@ -11,8 +11,8 @@ from mcp_types import methods
 from mcp_types.jsonrpc import JSONRPCResponse, jsonrpc_message_adapter
 
 from hookproxy.jsonrpc import raw_json
-from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Inquiry, Statement, Verdict
-from hookproxy.model.settings import OnTrouble, Settings
+from hookproxy.model.hooks import Elicitation, Ended, Event, HookResult, HookRun, HookSpec, Verdict
+from hookproxy.model.settings import OnFailure, Settings
 from hookproxy.protocol import elicitation_messages
 from hookproxy.protocol.elicitation_messages import (
     Answer,
@@ -25,14 +25,14 @@ from hookproxy.protocol.elicitation_messages import (
     told,
 )
 
-FORM = Inquiry("Who?", schema=b'{"type":"object"}')
-VISIT = Inquiry("Log in", mode="url", url="https://x")
+FORM = Elicitation("Who?", schema=b'{"type":"object"}')
+VISIT = Elicitation("Log in", mode="url", url="https://x")
 LINE = b'{"jsonrpc": "2.0", "id":"\\u0037", "result": {"x":1.0, "action":"accept", "content": {"n":1.10}} }\n'
 
 
-def said(label: str = "a", *, fails_closed: bool = False, background: bool = False, **verdict: object) -> Statement:
+def said(label: str = "a", *, fails_closed: bool = False, background: bool = False, **verdict: object) -> HookRun:
     spec = HookSpec("any", "f", Event.ELICITATION, label, fails_closed=fails_closed, background=background)
-    return Statement(spec, HookResult(Ended.EXITED), Verdict(**verdict))  # type: ignore[arg-type]
+    return HookRun(spec, HookResult(Ended.EXITED), Verdict(**verdict))  # type: ignore[arg-type]
 
 
 ACCEPT, CANCEL = said("yes", action="accept", content=b'{"a":1}'), said("stop", action="cancel")
@@ -49,26 +49,26 @@ DECLINE, NOTHING = said("no", action="decline"), said("mute")
         ([CANCEL, ACCEPT], "cancel", "stop"),
         ([DECLINE, CANCEL, ACCEPT], "decline", "no"),
         ([ACCEPT, said("end", stop=True)], "decline", "end"),
-        ([said("half", action="accept", trouble="nonsense")], "", ""),
-        ([said("half", action="decline", trouble="nonsense")], "decline", "half"),
+        ([said("half", action="accept", failure="nonsense")], "", ""),
+        ([said("half", action="decline", failure="nonsense")], "decline", "half"),
         ([said("odd", action="perhaps")], "", ""),
-        ([ACCEPT, said("closed", trouble="crashed", fails_closed=True)], "decline", "closed"),
+        ([ACCEPT, said("closed", failure="crashed", fails_closed=True)], "decline", "closed"),
         ([said("late", action="decline", background=True), ACCEPT], "accept", "yes"),
     ],
 )
 def test_decline_beats_cancel_beats_accept_and_trouble_is_no_consent(
-    statements: list[Statement], action: str, by: str
+    hook_runs: list[HookRun], action: str, by: str
 ) -> None:
-    answer = decide(statements, Settings(), None)
+    answer = decide(hook_runs, Settings(), None)
     assert ((answer.action, answer.by.partition(" ")[0]) if answer else ("", "")) == (action, by)
 
 
 @pytest.mark.parametrize(("rule", "action"), [("deny", "decline"), ("allow", ""), ("dialect", "")])
 def test_trouble_has_the_consequence_that_is_configured(rule: str, action: str) -> None:
-    trouble = [said(trouble="crashed")]
+    failure = [said(failure="crashed")]
     for answer in (
-        decide(trouble, Settings(on_trouble=OnTrouble(rule)), None),
-        decide(trouble, Settings(), OnTrouble(rule)),
+        decide(failure, Settings(on_failure=OnFailure(rule)), None),
+        decide(failure, Settings(), OnFailure(rule)),
     ):
         assert (answer.action if answer else "") == action
 
@@ -86,8 +86,8 @@ def test_of_two_groups_the_stricter_and_else_the_later_counts() -> None:
     [
         (Verdict(action="accept", content=b'{"a":[ "x"]}'), FORM, b'{"a":[ "x"]}', ""),
         (Verdict(action="accept"), FORM, b"{}", ""),
-        (Verdict(action="accept"), Inquiry("", action="accept", content=b'{"a":1}'), None, ""),
-        (Verdict(action="accept"), Inquiry("", action="decline"), b"{}", ""),
+        (Verdict(action="accept"), Elicitation("", action="accept", content=b'{"a":1}'), None, ""),
+        (Verdict(action="accept"), Elicitation("", action="decline"), b"{}", ""),
         (Verdict(action="accept", content=b"{}"), VISIT, None, ""),
         (Verdict(action="decline", content=b"{}"), FORM, None, ""),
         (Verdict(action="accept", content=b'{"a":{}}'), FORM, None, "gave a content that no form can hold: Expected"),
@@ -100,17 +100,17 @@ def test_of_two_groups_the_stricter_and_else_the_later_counts() -> None:
     ],
 )
 def test_what_would_be_sent_is_what_a_form_can_hold(
-    verdict: Verdict, inquiry: Inquiry, content: bytes | None, trouble: str
+    verdict: Verdict, elicitation: Elicitation, content: bytes | None, failure: str
 ) -> None:
-    settled_verdict = settled(verdict, inquiry, task=False)
+    settled_verdict = settled(verdict, elicitation, task=False)
     assert settled_verdict.content == content
-    assert settled_verdict.trouble.startswith(trouble)
-    assert bool(settled_verdict.trouble) == bool(trouble)
+    assert settled_verdict.failure.startswith(failure)
+    assert bool(settled_verdict.failure) == bool(failure)
 
 
 def test_a_question_that_wants_a_task_cannot_be_accepted_at_once() -> None:
-    assert settled(Verdict(action="accept"), FORM, task=True).trouble
-    assert not settled(Verdict(action="decline"), FORM, task=True).trouble
+    assert settled(Verdict(action="accept"), FORM, task=True).failure
+    assert not settled(Verdict(action="decline"), FORM, task=True).failure
 
 
 ANSWERS = [
@@ -191,15 +191,15 @@ def test_the_next_round_is_valid_by_the_protocol() -> None:
 
 
 def test_the_next_hooks_are_told_of_the_answer_so_far() -> None:
-    inquiry = Inquiry("Who?", action="accept", content=b'{"n":1}')
-    assert elicitation_messages.given(inquiry, Answer("accept")) == inquiry
-    assert elicitation_messages.given(inquiry, Answer("accept", b'{"n": 2}')).content == b'{"n":2}'
-    assert elicitation_messages.given(inquiry, Answer("decline")) == Inquiry("Who?", action="decline")
+    elicitation = Elicitation("Who?", action="accept", content=b'{"n":1}')
+    assert elicitation_messages.given(elicitation, Answer("accept")) == elicitation
+    assert elicitation_messages.given(elicitation, Answer("accept", b'{"n": 2}')).content == b'{"n":2}'
+    assert elicitation_messages.given(elicitation, Answer("decline")) == Elicitation("Who?", action="decline")
 
 
 def test_a_sentence_tells_of_an_answer_and_never_the_values() -> None:
     answer = Answer("accept", b'{"password":"x"}', "guard (f)")
     assert told(FORM, answer) == "guard (f) answered the server's question 'Who?' in the person's place: accept"
-    assert told(Inquiry("Who?", action="accept"), Answer("decline", by="guard (f)")) == (
+    assert told(Elicitation("Who?", action="accept"), Answer("decline", by="guard (f)")) == (
         "guard (f) changed the answer to the server's question 'Who?': accept, decline"
     )

@@ -3,9 +3,16 @@
 import pytest
 
 from hookproxy.jsonrpc import raw_json
-from hookproxy.model.hooks import Inquiry
-from hookproxy.protocol.actions import Asked, Dropped, Elicited, Refused, Replied, Withdrawn
-from hookproxy.protocol.elicitation_messages import OpenQuestion, Stage
+from hookproxy.model.hooks import Elicitation
+from hookproxy.protocol.actions import (
+    Dropped,
+    ElicitationAnswered,
+    ElicitationRequested,
+    ElicitationSeen,
+    ElicitationWithdrawn,
+    Refused,
+)
+from hookproxy.protocol.elicitation_messages import PendingElicitation, Stage
 from hookproxy.protocol.elicitations import MOST, Elicitations, all_in_result, in_responses, in_result
 
 ASK = b'{"jsonrpc":"2.0","id":%b,"method":"elicitation/create","params":{"message":"Which branch?"}}\n'
@@ -13,9 +20,9 @@ ANSWER = raw_json.fields(b'{"jsonrpc":"2.0","id":7,"result":{"action":"accept"}}
 CANCEL = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}\n'
 
 
-def asked(seen: Elicitations, line: bytes = ASK % b"7") -> OpenQuestion:
+def asked(seen: Elicitations, line: bytes = ASK % b"7") -> PendingElicitation:
     effect = seen.asked(line)
-    assert isinstance(effect, Asked)
+    assert isinstance(effect, ElicitationRequested)
     return effect.question
 
 
@@ -32,9 +39,11 @@ def asked(seen: Elicitations, line: bytes = ASK % b"7") -> OpenQuestion:
 def test_a_question_and_its_answer_belong_together(result: bytes, action: str, content: bytes | None) -> None:
     seen = Elicitations()
     question = asked(seen)
-    assert (question.id, question.inquiry) == (b"7", Inquiry("Which branch?"))
+    assert (question.id, question.elicitation) == (b"7", Elicitation("Which branch?"))
     response = raw_json.fields(b'{"jsonrpc":"2.0","id":7,%b}' % result)
-    assert seen.answered(response) == Replied(question, Inquiry("Which branch?", action=action, content=content))
+    assert seen.answered(response) == ElicitationAnswered(
+        question, Elicitation("Which branch?", action=action, content=content)
+    )
     assert seen.answered(response) is None
 
 
@@ -77,16 +86,16 @@ def test_where_hooks_may_answer_other_messages_pass_however_spelled() -> None:
 def test_an_escaped_method_and_an_id_in_another_spelling_are_seen() -> None:
     seen = Elicitations()
     question = asked(seen, b'{"jsonrpc":"2.0","id":"7","method":"elicitation\\/create","params":{}}')
-    assert seen.answered(ANSWER) == Replied(question, Inquiry("", action="accept"))
+    assert seen.answered(ANSWER) == ElicitationAnswered(question, Elicitation("", action="accept"))
 
 
 def test_a_question_of_every_kind_is_read_in_full() -> None:
     form = asked(Elicitations(), ASK.replace(b'"message"', b'"requestedSchema":{"\\u0061":1 },"message"') % b"1")
-    assert form.inquiry == Inquiry("Which branch?", schema=b'{"a":1}')
+    assert form.elicitation == Elicitation("Which branch?", schema=b'{"a":1}')
     visit = asked(
         Elicitations(), ASK.replace(b'"message"', b'"mode":"url","url":"u","elicitationId":"e","message"') % b"1"
     )
-    assert visit.inquiry == Inquiry("Which branch?", mode="url", url="u", elicitation_id="e")
+    assert visit.elicitation == Elicitation("Which branch?", mode="url", url="u", elicitation_id="e")
     assert asked(Elicitations(), ASK.replace(b'"message"', b'"task":{},"message"') % b"1").task
 
 
@@ -115,7 +124,7 @@ def test_a_question_that_is_held_can_be_withdrawn_and_answered_by_nobody_else() 
     question.stage = Stage.HELD
     assert isinstance(seen.answered(ANSWER), Refused)
     assert isinstance(seen.asked(ASK % b"7"), Dropped), "its id is taken"
-    assert seen.asked(CANCEL) == Withdrawn(question)
+    assert seen.asked(CANCEL) == ElicitationWithdrawn(question)
     assert seen.asked(CANCEL) is None
     assert seen.answered(ANSWER) is None
 
@@ -124,7 +133,7 @@ def test_an_answer_that_is_held_is_the_only_one() -> None:
     seen = Elicitations(guarded=True)
     question = asked(seen)
     assert seen.waits(ANSWER)
-    assert isinstance(seen.answered(ANSWER), Replied)
+    assert isinstance(seen.answered(ANSWER), ElicitationAnswered)
     assert isinstance(seen.answered(ANSWER), Refused)
     assert seen.asked(CANCEL) is None, "the agent hears of it"
     assert question.stage is Stage.ANSWERED
@@ -134,7 +143,7 @@ def test_an_answer_that_is_held_is_the_only_one() -> None:
 
 def test_an_answer_that_can_be_read_in_two_ways_is_refused_where_hooks_judge_it() -> None:
     twins = raw_json.fields(b'{"jsonrpc":"2.0","id":7,"result":{"action":"accept","action":"decline"}}')
-    for guarded, effect in ((True, Refused), (False, Replied)):
+    for guarded, effect in ((True, Refused), (False, ElicitationAnswered)):
         seen = Elicitations(guarded)
         seen.asked(ASK % b"7")
         assert isinstance(seen.answered(twins), effect)
@@ -154,7 +163,7 @@ def test_questions_of_the_stateless_era_stand_in_a_result_and_answers_in_the_nex
         b'"a":{"method":"elicitation/create","params":{"message":"Which?"}},'
         b'"b":{"method":"sampling/createMessage","params":{}},"c":5}}'
     )
-    assert in_result(result) == [Elicited("Which?", inquiry=Inquiry("Which?"))]
+    assert in_result(result) == [ElicitationSeen("Which?", elicitation=Elicitation("Which?"))]
     assert all_in_result(result) is None
     said = in_responses(b'{"a":{"action":"accept","content":{}},"b":{"role":"assistant"},"c":{"action":"cancel"}}')
     assert [(one.message, one.action) for one in said] == [("", "accept"), ("", "cancel")]
@@ -163,5 +172,5 @@ def test_questions_of_the_stateless_era_stand_in_a_result_and_answers_in_the_nex
 
 def test_a_result_that_wants_nothing_but_answers_to_questions_is_known() -> None:
     one = b'{"inputRequests":{"a":{"method":"elicitation/create","params":{"message":"Which?"}}}}'
-    assert all_in_result(raw_json.fields(one)) == {"a": Inquiry("Which?")}
+    assert all_in_result(raw_json.fields(one)) == {"a": Elicitation("Which?")}
     assert all_in_result({}) is None

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from mcp_types import LoggingMessageNotification, methods
 from mcp_types.jsonrpc import JSONRPCError, jsonrpc_message_adapter
 
-from hookproxy.model.decision import Comments, Ground, Refuse
-from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Statement, Tool, Verdict
+from hookproxy.model.decision import Comments, RefusalCause, Refuse
+from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Tool, Verdict
 from hookproxy.model.settings import Delivery
 from hookproxy.protocol import feedback
 from hookproxy.protocol.feedback import (
@@ -26,10 +26,10 @@ from hookproxy.protocol.response_edits import LIMIT, Note
 AUTO = Delivery.AUTO
 RESULT = b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"SECRET"}]}}\n'
 ERROR = b'{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"SECRET","data":{"a":"SECRET"}}}\n'
-HUNG = Statement(
+HUNG = HookRun(
     HookSpec("any", "hooks.json: 0", Event.POST_TOOL_USE, "redact.sh"),
     HookResult(Ended.TIMED_OUT),
-    Verdict(trouble="it ran longer than 5 s"),
+    Verdict(failure="it ran longer than 5 s"),
 )
 
 
@@ -52,27 +52,27 @@ REFUSALS = [
         "The hook wants you to stop here: make no further calls, and report to the user.",
     ),
     (
-        Refuse("guard.sh", "it exited with status 3", ground=Ground.TROUBLE),
+        Refuse("guard.sh", "it exited with status 3", cause=RefusalCause.FAILURE),
         "Blocked: the PreToolUse hook guard.sh failed: it exited with status 3; blocking because the "
-        'configuration says on_trouble = "deny". The tool was not run.',
+        'configuration says on_failure = "deny". The tool was not run.',
     ),
     (
-        Refuse("guard.sh", "it timed out", ground=Ground.FAILED_CLOSED),
+        Refuse("guard.sh", "it timed out", cause=RefusalCause.FAILED_CLOSED),
         "Blocked: the PreToolUse hook guard.sh failed: it timed out; blocking because this hook is set to "
         "block when it fails. The tool was not run.",
     ),
     (
-        Refuse("the PreToolUse hook guard.sh", "writes to /etc", asked=True, ground=Ground.ASK_DENIED),
+        Refuse("the PreToolUse hook guard.sh", "writes to /etc", asked=True, cause=RefusalCause.ASK_DENIED),
         "Blocked: the PreToolUse hook guard.sh requires confirmation by the user: writes to /etc. "
         'The configuration says on_ask = "deny", so the call is denied.',
     ),
     (
-        Refuse("the PreToolUse hook guard.sh", "", asked=True, ground=Ground.ASK_UNAVAILABLE),
+        Refuse("the PreToolUse hook guard.sh", "", asked=True, cause=RefusalCause.ASK_UNAVAILABLE),
         "Blocked: the PreToolUse hook guard.sh requires confirmation by the user. "
         "This agent cannot ask the user, so the call is denied.",
     ),
     (
-        Refuse("the permission rule write_*", "", asked=True, ground=Ground.DECLINED),
+        Refuse("the permission rule write_*", "", asked=True, cause=RefusalCause.DECLINED),
         "Blocked: the permission rule write_* requires confirmation by the user. "
         "The user was asked and did not allow it. Do not try it again, unless the user says so.",
     ),
@@ -81,26 +81,26 @@ REFUSALS = [
         "Blocked by the PermissionRequest hook approve.sh: never",
     ),
     (
-        Refuse("limits[0]", "no more than 30 calls of search_* per minute", ground=Ground.LIMIT, retry_after=42),
+        Refuse("limits[0]", "no more than 30 calls of search_* per minute", cause=RefusalCause.LIMIT, retry_after=42),
         "Blocked by limits[0] of hookproxy.toml: no more than 30 calls of search_* per minute. The tool was not run. "
         "Try again in 42 seconds.",
     ),
     (
-        Refuse("limits[1]", "no more than 1 call of x per second", ground=Ground.LIMIT, retry_after=1),
+        Refuse("limits[1]", "no more than 1 call of x per second", cause=RefusalCause.LIMIT, retry_after=1),
         "Blocked by limits[1] of hookproxy.toml: no more than 1 call of x per second. The tool was not run. "
         "Try again in 1 second.",
     ),
     (
-        Refuse("limits[0]", "no more than 1 call of x per session", ground=Ground.LIMIT),
+        Refuse("limits[0]", "no more than 1 call of x per session", cause=RefusalCause.LIMIT),
         "Blocked by limits[0] of hookproxy.toml: no more than 1 call of x per session. The tool was not run. "
         "Do not try again in this session.",
     ),
     (
-        Refuse("Bash(git push:*)", "", ground=Ground.RULE),
+        Refuse("Bash(git push:*)", "", cause=RefusalCause.RULE),
         "Blocked by the permission rule Bash(git push:*) of hookproxy.toml. The tool was not run.",
     ),
     (
-        Refuse("delete_*", "nothing is deleted", ground=Ground.RULE, feedback=("Noted.",)),
+        Refuse("delete_*", "nothing is deleted", cause=RefusalCause.RULE, feedback=("Noted.",)),
         "Blocked by the permission rule delete_* of hookproxy.toml: nothing is deleted. The tool was not run."
         "\n\nNoted.",
     ),
@@ -162,9 +162,9 @@ def test_feedback_stands_after_the_output_first_of_pre_hooks_then_of_post_hooks_
     went = deliver(RESULT, comments, ["pre 1", "pre 2"], AUTO, None)
     output, said = json.loads(went.line)["result"]["content"]
     assert output["text"] == "SECRET"
-    *texts, trouble = said["text"].split("\n\n")
+    *texts, failure = said["text"].split("\n\n")
     assert texts == ["pre 1", "pre 2", "post 1", "post 2"]
-    assert trouble == (
+    assert failure == (
         "Note: the PostToolUse hook redact.sh failed: it ran longer than 5 s. It is set to block when it "
         "fails, but the tool had run already: the output stands as it is, not judged by this hook."
     )

@@ -1,7 +1,7 @@
 """How a session begins, and whose it is."""
 
 from hookproxy.jsonrpc import raw_json
-from hookproxy.protocol.handshake import Greeting
+from hookproxy.protocol.handshake import Handshake
 from hookproxy.protocol.responses import Members
 
 INFO = '"clientInfo":{"name":"Lean","version":"1.2"}'
@@ -13,29 +13,29 @@ def members(text: str) -> Members:
 
 
 def test_initialize_opens_a_session_of_the_handshake_era() -> None:
-    greeting = Greeting()
-    assert (greeting.opened, greeting.uses_initialize, greeting.agent) == (False, False, "")
-    greeting.initialize(members("{" + INFO + "}"))
-    assert (greeting.opened, greeting.uses_initialize, greeting.agent) == (True, True, "Lean 1.2")
+    handshake = Handshake()
+    assert (handshake.opened, handshake.uses_initialize, handshake.agent) == (False, False, "")
+    handshake.initialize(members("{" + INFO + "}"))
+    assert (handshake.opened, handshake.uses_initialize, handshake.agent) == (True, True, "Lean 1.2")
 
 
 def test_a_request_that_names_its_version_opens_a_stateless_one_and_no_other_does() -> None:
-    greeting = Greeting()
-    greeting.request(members("{}"))
-    assert not greeting.opened
-    greeting.request(members(META))
-    assert (greeting.opened, greeting.uses_initialize, greeting.agent) == (True, False, "L")
+    handshake = Handshake()
+    handshake.request(members("{}"))
+    assert not handshake.opened
+    handshake.request(members(META))
+    assert (handshake.opened, handshake.uses_initialize, handshake.agent) == (True, False, "L")
 
 
 def test_a_call_opens_a_session_although_nobody_greeted() -> None:
-    greeting = Greeting()
-    greeting.call(members("{}"))
-    assert (greeting.opened, greeting.uses_initialize, greeting.agent) == (True, False, "")
+    handshake = Handshake()
+    handshake.call(members("{}"))
+    assert (handshake.opened, handshake.uses_initialize, handshake.agent) == (True, False, "")
 
 
 def test_who_came_first_stays() -> None:
-    greeting = Greeting()
-    greeting.initialize(members("{" + INFO + "}"))
-    greeting.request(members(META))
-    greeting.call(members(META))
-    assert (greeting.uses_initialize, greeting.agent) == (True, "Lean 1.2")
+    handshake = Handshake()
+    handshake.initialize(members("{" + INFO + "}"))
+    handshake.request(members(META))
+    handshake.call(members(META))
+    assert (handshake.uses_initialize, handshake.agent) == (True, "Lean 1.2")

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from hookproxy.jsonrpc import raw_json
-from hookproxy.model.decision import Question
+from hookproxy.model.decision import ApprovalRequest
 from hookproxy.protocol import calls, request_edits
 from hookproxy.protocol.calls import SEALED, Call
-from hookproxy.protocol.request_state import Round, Seals
+from hookproxy.protocol.request_state import CallRound, StateSealer
 
 META = b'"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}'
 
@@ -42,8 +42,8 @@ def test_only_the_arguments_are_other_where_a_hook_rewrote_them() -> None:
 def test_our_seal_and_our_answer_reach_no_server_and_its_own_state_does(
     state: bytes, inputs: bytes, more: bytes
 ) -> None:
-    waiting = Round("write", b"{}", state=state, question=Question("a", "b"))
-    seal = Seals().seal(waiting).encode()
+    waiting = CallRound("write", b"{}", state=state, question=ApprovalRequest("a", "b"))
+    seal = StateSealer().seal(waiting).encode()
     one = call(b',"requestState":"%b","inputResponses":%b' % (seal, inputs))
     assert request_edits.to_server(one, None, waiting) == call(more).line
     assert request_edits.to_server(one, None) == call(more).line, "also where the seal was not opened"
@@ -57,9 +57,9 @@ def test_what_only_looks_like_a_seal_is_taken_off() -> None:
 
 
 def test_an_answer_to_a_hookproxy_behind_us_is_forwarded() -> None:
-    waiting = Round("write", b"{}", state=b'"S"')
+    waiting = CallRound("write", b"{}", state=b'"S"')
     answered = b',"inputResponses":{"hookproxy.ask":{"action":"accept"}}'
-    one = call(b',"requestState":"%b"%b' % (Seals().seal(waiting).encode(), answered))
+    one = call(b',"requestState":"%b"%b' % (StateSealer().seal(waiting).encode(), answered))
     assert request_edits.to_server(one, None, waiting) == call(b',"requestState":"S"' + answered).line
 
 

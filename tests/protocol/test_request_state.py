@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hookproxy.model.decision import Question
+from hookproxy.model.decision import ApprovalRequest
 from hookproxy.protocol.calls import SEALED
-from hookproxy.protocol.request_state import LIFETIME, Round, Seals, server_state
+from hookproxy.protocol.request_state import LIFETIME, CallRound, StateSealer, server_state
 
-WAITING = Round("write", b'{"a":1}', b'{"a":2}', ("note",), Question("the hook", "why"), state=b'"s\\u0041"')
+WAITING = CallRound("write", b'{"a":1}', b'{"a":2}', ("note",), ApprovalRequest("the hook", "why"), state=b'"s\\u0041"')
 
 
 KEPT = replace(WAITING, arguments=b"")  # the seal itself holds the next round to them
@@ -25,80 +25,80 @@ class Clock:
 
 
 def test_a_seal_brings_its_round_back_once() -> None:
-    seals = Seals()
-    text = seals.seal(WAITING)
+    state_sealer = StateSealer()
+    text = state_sealer.seal(WAITING)
     assert text.startswith("hookproxy1.")
-    assert seals.open(text.removeprefix(SEALED), "write", b'{"a":1}') is None
-    assert seals.open(text, "write", b'{"a":1}') == KEPT
-    assert seals.open(text, "write", b'{"a":1}') is None
+    assert state_sealer.open(text.removeprefix(SEALED), "write", b'{"a":1}') is None
+    assert state_sealer.open(text, "write", b'{"a":1}') == KEPT
+    assert state_sealer.open(text, "write", b'{"a":1}') is None
 
 
 @pytest.mark.parametrize(("tool", "arguments"), [("write", b'{"a":2}'), ("read", b'{"a":1}'), ("", b"")])
 def test_a_seal_is_bound_to_the_tool_and_what_it_was_asked_for(tool: str, arguments: bytes) -> None:
-    seals = Seals()
-    text = seals.seal(WAITING)
-    assert seals.open(text, tool, arguments) is None
-    assert seals.open(text, "write", b'{"a":1}') == KEPT, "who only tried has used nothing up"
+    state_sealer = StateSealer()
+    text = state_sealer.seal(WAITING)
+    assert state_sealer.open(text, tool, arguments) is None
+    assert state_sealer.open(text, "write", b'{"a":1}') == KEPT, "who only tried has used nothing up"
 
 
 def test_a_seal_of_another_process_opens_nothing() -> None:
-    assert Seals().open(Seals().seal(WAITING), "write", b'{"a":1}') is None
+    assert StateSealer().open(StateSealer().seal(WAITING), "write", b'{"a":1}') is None
 
 
 def test_a_seal_ends_after_its_time() -> None:
     clock = Clock()
-    seals = Seals(clock)
-    early, late = seals.seal(WAITING), seals.seal(WAITING)
+    state_sealer = StateSealer(clock)
+    early, late = state_sealer.seal(WAITING), state_sealer.seal(WAITING)
     clock.now += LIFETIME - 1
-    assert seals.open(early, "write", b'{"a":1}') == KEPT
+    assert state_sealer.open(early, "write", b'{"a":1}') == KEPT
     clock.now += 2
-    assert seals.open(late, "write", b'{"a":1}') is None
+    assert state_sealer.open(late, "write", b'{"a":1}') is None
 
 
 @given(st.data())
 def test_any_changed_bit_opens_nothing(data: st.DataObject) -> None:
-    seals = Seals()
-    text = seals.seal(WAITING)
+    state_sealer = StateSealer()
+    text = state_sealer.seal(WAITING)
     at = data.draw(st.integers(0, 10**6)) % (len(text.encode()) * 8)
     raw = bytearray(text.encode())
     raw[at // 8] ^= 1 << (at % 8)
     changed = raw.decode("latin-1")
-    assert seals.open(changed, "write", b'{"a":1}') is None
+    assert state_sealer.open(changed, "write", b'{"a":1}') is None
     assert isinstance(server_state(changed), bytes)
 
 
 @given(st.text())
 def test_whatever_stands_there_opens_nothing(text: str) -> None:
-    seals = Seals()
-    seals.seal(WAITING)
-    assert seals.open(text, "write", b'{"a":1}') is None
-    assert seals.open(SEALED + text, "write", b'{"a":1}') is None
+    state_sealer = StateSealer()
+    state_sealer.seal(WAITING)
+    assert state_sealer.open(text, "write", b'{"a":1}') is None
+    assert state_sealer.open(SEALED + text, "write", b'{"a":1}') is None
     server_state(text)
 
 
 def test_agents_that_never_come_back_fill_no_memory() -> None:
-    seals = Seals()
-    first = seals.seal(WAITING)
-    rest = [seals.seal(replace(WAITING, feedback=(str(n),))) for n in range(1024)]
-    assert seals.open(first, "write", b'{"a":1}') is None
-    assert seals.open(rest[0], "write", b'{"a":1}') is not None
-    assert len(seals._rounds) < 1024
+    state_sealer = StateSealer()
+    first = state_sealer.seal(WAITING)
+    rest = [state_sealer.seal(replace(WAITING, feedback=(str(n),))) for n in range(1024)]
+    assert state_sealer.open(first, "write", b'{"a":1}') is None
+    assert state_sealer.open(rest[0], "write", b'{"a":1}') is not None
+    assert len(state_sealer._rounds) < 1024
 
 
 def test_the_servers_own_state_can_be_taken_out_of_a_seal() -> None:
-    assert server_state(Seals().seal(WAITING)) == b'"s\\u0041"'
-    assert server_state(Seals().seal(replace(WAITING, state=b""))) == b""
+    assert server_state(StateSealer().seal(WAITING)) == b'"s\\u0041"'
+    assert server_state(StateSealer().seal(replace(WAITING, state=b""))) == b""
     for text in ("", SEALED, SEALED + "!.x", SEALED + "bnVsbA.x", SEALED + "eyJzIjogImFiYyJ9.x"):
         assert server_state(text) == b""
 
 
 def test_large_calls_that_never_come_back_fill_no_memory() -> None:
-    seals = Seals()
+    state_sealer = StateSealer()
     large = replace(WAITING, rewritten=b"x" * 20_000_000)
-    texts = [seals.seal(large) for _ in range(5)]
-    assert seals._bytes < 70_000_000
-    assert seals.open(texts[0], "write", b'{"a":1}') is None
-    assert seals.open(texts[4], "write", b'{"a":1}') is not None
-    small = Seals()
+    texts = [state_sealer.seal(large) for _ in range(5)]
+    assert state_sealer._bytes < 70_000_000
+    assert state_sealer.open(texts[0], "write", b'{"a":1}') is None
+    assert state_sealer.open(texts[4], "write", b'{"a":1}') is not None
+    small = StateSealer()
     small.seal(replace(WAITING, rewritten=None, arguments=b"x" * 20_000_000))
     assert small._bytes < 1000

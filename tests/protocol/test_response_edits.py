@@ -385,9 +385,9 @@ def test_the_kind_of_a_result_and_its_failure_stay_when_it_is_replaced() -> None
 
 def test_an_answer_whose_envelope_is_unclear_is_never_delivered_where_its_output_must_not_pass() -> None:
     twins = b'{"id":1,"result":{},"result":{"content":["SECRET"]}}\n'
-    with pytest.raises(raw_json.TwinKeys):
+    with pytest.raises(raw_json.DuplicateKeys):
         withheld(twins, SAID)
-    with pytest.raises(raw_json.TwinKeys):
+    with pytest.raises(raw_json.DuplicateKeys):
         replaced(twins, b'"clean"', AUTO, PLAIN)
 
 

@@ -36,10 +36,10 @@ def test_what_an_answer_says_comes_with_a_close_reading_only() -> None:
     assert answer_in(line, closely=False) == Reply(b"7")
     found = answer_in(line)
     assert (found.id, found.sure) == (b"7", True)
-    assert found.said is not None
-    assert found.said.result is not None
-    assert found.said.error is None
-    assert bytes(found.said.result["content"]) == b"[1]"
+    assert found.response is not None
+    assert found.response.result is not None
+    assert found.response.error is None
+    assert bytes(found.response.result["content"]) == b"[1]"
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_what_an_answer_says_comes_with_a_close_reading_only() -> None:
 )
 def test_an_answer_that_can_be_read_in_two_ways_says_nothing(line: bytes) -> None:
     found = answer_in(line)
-    assert (found.id, found.said, found.sure) == (b"7", None, True)
+    assert (found.id, found.response, found.sure) == (b"7", None, True)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_an_answer_that_can_be_read_in_two_ways_says_nothing(line: bytes) -> Non
 )
 def test_what_only_some_readers_take_for_an_answer_is_not_sure(line: bytes) -> None:
     found = answer_in(line)
-    assert (found.said, found.sure) == (None, False)
+    assert (found.response, found.sure) == (None, False)
 
 
 def test_twins_without_any_id_answer_nothing() -> None:
@@ -94,7 +94,7 @@ def test_twins_without_any_id_answer_nothing() -> None:
     ],
 )
 def test_an_answer_says_a_result_or_an_error(line: bytes, result: dict[str, bytes] | None, error: bytes | None) -> None:
-    said = answer_in(line).said
+    said = answer_in(line).response
     assert said is not None
     assert (None if said.result is None else {key: bytes(raw) for key, raw in said.result.items()}) == result
     assert (None if said.error is None else bytes(said.error)) == error
@@ -109,14 +109,14 @@ def test_what_is_no_json_is_unreadable(line: bytes, closely: bool) -> None:
 
 def test_text_that_is_not_utf_8_says_nothing_sure_to_a_close_reader() -> None:
     found = responses.read(b'{"id":7,"result":{"a":"\xff"}}', closely=True)
-    assert found == Reply(b"7", said=None, sure=False)
+    assert found == Reply(b"7", response=None, sure=False)
 
 
 @pytest.mark.parametrize("closely", [True, False])
 @pytest.mark.parametrize("line", [b'{"id":7,"result":%b}', b'{"jsonrpc":"2.0","result":{"a":%b},"id":7}\n'])
 def test_whom_an_answer_of_any_depth_answers_is_seen(line: bytes, closely: bool) -> None:
     found = answer_in(line % DEEP, closely)
-    assert (found.id, found.said, found.sure) == (b"7", None, True)
+    assert (found.id, found.response, found.sure) == (b"7", None, True)
 
 
 @pytest.mark.parametrize("closely", [True, False])

@@ -7,24 +7,24 @@ from typing import Final
 import pytest
 
 from hookproxy.model.aliases import Alias
-from hookproxy.model.hooks import Inquiry
+from hookproxy.model.hooks import Elicitation
 from hookproxy.protocol.actions import (
     PASS,
-    Answered,
-    Asked,
+    CallAnswered,
     CancelCall,
     Dropped,
+    ElicitationAnswered,
+    ElicitationRequested,
     InitializeAnswered,
     Noise,
     Refused,
-    Replied,
     Send,
     StartCall,
     ToolsListed,
 )
 from hookproxy.protocol.calls import Call, Phase
 from hookproxy.protocol.elicitations import Elicitations
-from hookproxy.protocol.router import Switchboard
+from hookproxy.protocol.router import Router
 
 CALL: Final = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"danger","arguments":{"a":1}}}\n'
 SAFE: Final = b'{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"safe"}}\n'
@@ -34,82 +34,82 @@ ANSWER: Final = b'{"jsonrpc":"2.0","id":7,"result":{"content":[]}}\n'
 
 
 @pytest.fixture
-def board() -> Switchboard:
-    return Switchboard(lambda tool: tool == "danger")
+def router() -> Router:
+    return Router(lambda tool: tool == "danger")
 
 
-def start(board: Switchboard, line: bytes = CALL) -> Call:
-    effect = board.from_agent(line)
+def start(router: Router, line: bytes = CALL) -> Call:
+    effect = router.from_agent(line)
     assert isinstance(effect, StartCall)
     return effect.call
 
 
-def refusal(board: Switchboard, line: bytes) -> Refused:
-    effect = board.from_agent(line)
+def refusal(router: Router, line: bytes) -> Refused:
+    effect = router.from_agent(line)
     assert isinstance(effect, Refused)
     return effect
 
 
-def test_a_judged_call_is_held_until_it_is_released(board: Switchboard) -> None:
-    call = start(board)
+def test_a_judged_call_is_held_until_it_is_released(router: Router) -> None:
+    call = start(router)
     assert (call.id, call.tool, call.arguments, call.line) == (b"7", "danger", b'{"a":1}', CALL)
-    assert isinstance(board.from_server(ANSWER), Dropped), "an answer before the question"
-    assert board.release(call)
-    assert board.from_server(ANSWER) == Answered(call)
+    assert isinstance(router.from_server(ANSWER), Dropped), "an answer before the question"
+    assert router.release(call)
+    assert router.from_server(ANSWER) == CallAnswered(call)
     assert call.answer == ANSWER
-    assert isinstance(board.from_server(ANSWER), Dropped), "a second answer"
-    assert board.finish(call)
-    assert not board.finish(call)
-    assert isinstance(board.from_server(ANSWER), Dropped), "a third one"
+    assert isinstance(router.from_server(ANSWER), Dropped), "a second answer"
+    assert router.finish(call)
+    assert not router.finish(call)
+    assert isinstance(router.from_server(ANSWER), Dropped), "a third one"
 
 
-def test_a_repeated_call_has_an_id_of_its_own_and_only_its_answer_counts(board: Switchboard) -> None:
-    call = start(board)
-    assert not board.repeat(call), "before there is an answer"
-    board.release(call)
-    assert board.from_server(ANSWER) == Answered(call)
-    assert board.repeat(call)
+def test_a_repeated_call_has_an_id_of_its_own_and_only_its_answer_counts(router: Router) -> None:
+    call = start(router)
+    assert not router.repeat(call), "before there is an answer"
+    router.release(call)
+    assert router.from_server(ANSWER) == CallAnswered(call)
+    assert router.repeat(call)
     first = call.sent_id
     assert first.startswith(b'"hookproxy:')
     again = ANSWER.replace(b"7", first)
-    assert isinstance(board.from_server(again), Dropped), "not forwarded yet"
-    assert board.release(call)
-    assert isinstance(board.from_server(ANSWER), Dropped), "under the first id, a second time"
-    assert board.from_server(again) == Answered(call)
-    assert board.repeat(call)
+    assert isinstance(router.from_server(again), Dropped), "not forwarded yet"
+    assert router.release(call)
+    assert isinstance(router.from_server(ANSWER), Dropped), "under the first id, a second time"
+    assert router.from_server(again) == CallAnswered(call)
+    assert router.repeat(call)
     assert call.sent_id != first
-    assert isinstance(board.from_server(again), Dropped), "under the second id, a second time"
-    assert board.finish(call)
-    assert not board.calls
+    assert isinstance(router.from_server(again), Dropped), "under the second id, a second time"
+    assert router.finish(call)
+    assert not router.calls
 
 
-def test_a_repeated_call_that_the_agent_cancels_gets_no_late_answer(board: Switchboard) -> None:
-    call = start(board)
-    board.release(call)
-    board.from_server(ANSWER)
-    board.repeat(call)
-    board.release(call)
-    assert board.from_agent(CANCEL) == CancelCall(call, True)
-    assert not board.calls
-    assert isinstance(board.from_server(ANSWER.replace(b"7", call.sent_id)), Dropped)
-    assert not board.repeat(call)
+def test_a_repeated_call_that_the_agent_cancels_gets_no_late_answer(router: Router) -> None:
+    call = start(router)
+    router.release(call)
+    router.from_server(ANSWER)
+    router.repeat(call)
+    router.release(call)
+    assert router.from_agent(CANCEL) == CancelCall(call, True)
+    assert not router.calls
+    assert isinstance(router.from_server(ANSWER.replace(b"7", call.sent_id)), Dropped)
+    assert not router.repeat(call)
 
 
 def test_elicitations_are_told_where_hooks_hear_of_them() -> None:
     ask = b'{"jsonrpc":"2.0","id":5,"method":"elicitation/create","params":{"message":"Sure?"}}\n'
     answer = b'{"jsonrpc":"2.0","id":5,"result":{"action":"accept"}}\n'
-    hearing = Switchboard(lambda tool: tool == "danger", Elicitations())
-    assert not hearing.glance_from_server(ask)
-    assert not hearing.may_pass_in_pieces(ask[:40]), "a long question must be seen whole"
-    hearing.from_agent(PING)
-    assert hearing.may_pass_in_pieces(b'{"jsonrpc":"2.0","id":9,"result":{"contents":['), "an answer is no question"
-    asked, replied = hearing.from_server(ask), hearing.from_agent(answer)
-    assert isinstance(asked, Asked)
-    assert isinstance(replied, Replied)
+    evaluation = Router(lambda tool: tool == "danger", Elicitations())
+    assert not evaluation.glance_from_server(ask)
+    assert not evaluation.may_pass_in_pieces(ask[:40]), "a long question must be seen whole"
+    evaluation.from_agent(PING)
+    assert evaluation.may_pass_in_pieces(b'{"jsonrpc":"2.0","id":9,"result":{"contents":['), "an answer is no question"
+    asked, replied = evaluation.from_server(ask), evaluation.from_agent(answer)
+    assert isinstance(asked, ElicitationRequested)
+    assert isinstance(replied, ElicitationAnswered)
     assert replied.question is asked.question
-    assert replied.inquiry == Inquiry("Sure?", action="accept")
-    assert hearing.from_agent(answer) is PASS
-    deaf = Switchboard(lambda tool: tool == "danger")
+    assert replied.elicitation == Elicitation("Sure?", action="accept")
+    assert evaluation.from_agent(answer) is PASS
+    deaf = Router(lambda tool: tool == "danger")
     assert deaf.from_server(ask) is PASS
     assert deaf.from_agent(answer) is PASS
 
@@ -117,19 +117,19 @@ def test_elicitations_are_told_where_hooks_hear_of_them() -> None:
 def test_in_a_batch_no_question_and_no_answer_slips_by_the_hooks_that_judge_them() -> None:
     ask = b'{"jsonrpc":"2.0","id":5,"method":"elicitation/create","params":{"message":"Sure?"}}'
     answer = b'{"jsonrpc":"2.0","id":5,"result":{"action":"accept"}}'
-    guarded = Switchboard(lambda tool: tool == "danger", Elicitations(guarded=True))
+    guarded = Router(lambda tool: tool == "danger", Elicitations(guarded=True))
     assert isinstance(guarded.from_server(b"[%b]\n" % ask), Dropped)
-    assert isinstance(guarded.from_server(ask + b"\n"), Asked)
+    assert isinstance(guarded.from_server(ask + b"\n"), ElicitationRequested)
     assert isinstance(guarded.from_agent(b"[%b]\n" % answer), Refused)
-    told = Switchboard(lambda tool: tool == "danger", Elicitations())
+    told = Router(lambda tool: tool == "danger", Elicitations())
     assert told.from_server(b"[%b]\n" % ask) is PASS
     told.from_server(ask + b"\n")
     assert told.from_agent(b"[%b]\n" % answer) is PASS
 
 
-def test_what_concerns_no_hook_passes(board: Switchboard) -> None:
+def test_what_concerns_no_hook_passes(router: Router) -> None:
     for line in (PING, SAFE, b'{"jsonrpc":"2.0","method":"notifications/x"}\n', b"\n", b" \r\n"):
-        assert board.from_agent(line) is PASS
+        assert router.from_agent(line) is PASS
     for line in (
         PING.replace(b":9", b":8").replace(b'"method":"ping"', b'"result":{}'),
         PING.replace(b'"method":"ping"', b'"error":{"code":1,"message":""}'),
@@ -138,7 +138,7 @@ def test_what_concerns_no_hook_passes(board: Switchboard) -> None:
         b"\r\n",
         b'[{"jsonrpc":"2.0","method":"notifications/x"}]\n',
     ):
-        assert board.from_server(line) is PASS
+        assert router.from_server(line) is PASS
 
 
 @pytest.mark.parametrize(
@@ -151,107 +151,105 @@ def test_what_concerns_no_hook_passes(board: Switchboard) -> None:
         b"[%b]\n" % PING.replace(b"9", b'"\\u0037"').strip(),
     ],
 )
-def test_the_id_of_a_judged_call_in_flight_is_nobody_elses(board: Switchboard, line: bytes) -> None:
-    call = start(board)
-    assert "id" in refusal(board, line).why
-    board.release(call)
-    assert "id" in refusal(board, line).why
-    board.from_server(ANSWER)
-    assert "id" in refusal(board, line).why
-    board.finish(call)
-    assert not isinstance(board.from_agent(line), Refused)
+def test_the_id_of_a_judged_call_in_flight_is_nobody_elses(router: Router, line: bytes) -> None:
+    call = start(router)
+    assert "id" in refusal(router, line).why
+    router.release(call)
+    assert "id" in refusal(router, line).why
+    router.from_server(ANSWER)
+    assert "id" in refusal(router, line).why
+    router.finish(call)
+    assert not isinstance(router.from_agent(line), Refused)
 
 
-def test_a_call_with_the_id_of_another_request_in_flight_is_refused(board: Switchboard) -> None:
-    board.from_agent(PING)
-    assert refusal(board, CALL.replace(b":7", b":9")).id == b"9"
-    assert refusal(board, SAFE.replace(b":8", b':"9"')).id == b'"9"'
-    board.from_server(b'{"id":9,"result":{}}\n')
-    start(board, CALL.replace(b":7", b":9"))
+def test_a_call_with_the_id_of_another_request_in_flight_is_refused(router: Router) -> None:
+    router.from_agent(PING)
+    assert refusal(router, CALL.replace(b":7", b":9")).id == b"9"
+    assert refusal(router, SAFE.replace(b":8", b':"9"')).id == b'"9"'
+    router.from_server(b'{"id":9,"result":{}}\n')
+    start(router, CALL.replace(b":7", b":9"))
 
 
-def test_requests_with_the_ids_1_and_the_text_1_both_get_their_answers(board: Switchboard) -> None:
+def test_requests_with_the_ids_1_and_the_text_1_both_get_their_answers(router: Router) -> None:
     """They are different ids to JSON-RPC, and no hook is concerned."""
-    assert board.from_agent(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n') is PASS
-    assert board.from_agent(b'{"jsonrpc":"2.0","id":"1","method":"ping"}\n') is PASS
-    assert board.from_server(b'{"jsonrpc":"2.0","id":1,"result":{}}\n') is PASS
-    assert board.from_server(b'{"jsonrpc":"2.0","id":"1","result":{}}\n') is PASS
+    assert router.from_agent(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n') is PASS
+    assert router.from_agent(b'{"jsonrpc":"2.0","id":"1","method":"ping"}\n') is PASS
+    assert router.from_server(b'{"jsonrpc":"2.0","id":1,"result":{}}\n') is PASS
+    assert router.from_server(b'{"jsonrpc":"2.0","id":"1","result":{}}\n') is PASS
 
 
 @pytest.mark.parametrize("spelling", [b"7", b'"7"', b'"\\u0037"'])
-def test_a_cancelled_call_ends_without_a_word(board: Switchboard, spelling: bytes) -> None:
-    call = start(board)
-    effect = board.from_agent(CANCEL.replace(b":7", b":" + spelling))
+def test_a_cancelled_call_ends_without_a_word(router: Router, spelling: bytes) -> None:
+    call = start(router)
+    effect = router.from_agent(CANCEL.replace(b":7", b":" + spelling))
     assert effect == CancelCall(call, forward=False)
     assert call.phase is Phase.CANCELLED
-    assert not board.release(call)
-    assert not board.finish(call)
-    assert isinstance(board.from_server(ANSWER), Dropped)
+    assert not router.release(call)
+    assert not router.finish(call)
+    assert isinstance(router.from_server(ANSWER), Dropped)
 
 
-def test_the_server_hears_of_the_cancellation_of_what_it_has(board: Switchboard) -> None:
-    call = start(board)
-    board.release(call)
-    assert board.from_agent(CANCEL) == CancelCall(call, forward=True)
-    assert isinstance(board.from_server(ANSWER), Dropped)
-    assert not board.finish(call)
-    call = start(board, CALL.replace(b":7", b":70"))
-    board.release(call)
-    board.from_server(ANSWER.replace(b":7", b":70"))
-    assert board.from_agent(CANCEL.replace(b":7", b":70")) == CancelCall(call, forward=True)
-    assert not board.finish(call), "its answer is with the hooks, and stays there"
+def test_the_server_hears_of_the_cancellation_of_what_it_has(router: Router) -> None:
+    call = start(router)
+    router.release(call)
+    assert router.from_agent(CANCEL) == CancelCall(call, forward=True)
+    assert isinstance(router.from_server(ANSWER), Dropped)
+    assert not router.finish(call)
+    call = start(router, CALL.replace(b":7", b":70"))
+    router.release(call)
+    router.from_server(ANSWER.replace(b":7", b":70"))
+    assert router.from_agent(CANCEL.replace(b":7", b":70")) == CancelCall(call, forward=True)
+    assert not router.finish(call), "its answer is with the hooks, and stays there"
 
 
-def test_an_answer_that_nobody_has_to_see_passes_as_it_comes_and_only_once(board: Switchboard) -> None:
-    call = start(board)
-    assert board.release(call, unseen=True)
-    assert board.pending
-    assert not board.may_pass_in_pieces(b'{"jsonrpc":"2.0","id":7,"result":'), "its end must be seen"
-    assert not board.may_pass_in_pieces(b'{"result":')
-    assert isinstance(board.from_agent(CALL), Refused), "its id is taken until then"
-    assert isinstance(board.from_agent(PING.replace(b"9", b'"7"')), Refused)
-    assert isinstance(board.from_agent(b"[" + PING.strip().replace(b"9", b'"7"') + b"]\n"), Refused)
-    assert isinstance(board.from_server(b"[" + ANSWER.strip() + b"]\n"), Dropped), "nobody asked for a batch"
-    assert not board.glance_from_server(ANSWER + ANSWER), "a second one does not pass unseen"
-    assert board.glance_from_server(ANSWER)
-    assert (board.requests, board.requests.allowed) == ({}, {})
-    assert isinstance(board.from_server(ANSWER), Dropped)
-    assert not board.finish(call), "the call has ended"
-    assert isinstance(board.from_agent(CALL), StartCall)
+def test_an_answer_that_nobody_has_to_see_passes_as_it_comes_and_only_once(router: Router) -> None:
+    call = start(router)
+    assert router.release(call, unseen=True)
+    assert router.pending
+    assert not router.may_pass_in_pieces(b'{"jsonrpc":"2.0","id":7,"result":'), "its end must be seen"
+    assert not router.may_pass_in_pieces(b'{"result":')
+    assert isinstance(router.from_agent(CALL), Refused), "its id is taken until then"
+    assert isinstance(router.from_agent(PING.replace(b"9", b'"7"')), Refused)
+    assert isinstance(router.from_agent(b"[" + PING.strip().replace(b"9", b'"7"') + b"]\n"), Refused)
+    assert isinstance(router.from_server(b"[" + ANSWER.strip() + b"]\n"), Dropped), "nobody asked for a batch"
+    assert not router.glance_from_server(ANSWER + ANSWER), "a second one does not pass unseen"
+    assert router.glance_from_server(ANSWER)
+    assert (router.requests, router.requests.allowed) == ({}, {})
+    assert isinstance(router.from_server(ANSWER), Dropped)
+    assert not router.finish(call), "the call has ended"
+    assert isinstance(router.from_agent(CALL), StartCall)
 
 
 def test_the_late_answer_to_a_cancelled_call_that_was_judged_stays_away_whoever_had_to_see_it(
-    board: Switchboard,
+    router: Router,
 ) -> None:
-    call = start(board)
-    assert board.release(call, unseen=True)
-    assert board.from_agent(CANCEL) is PASS, "the server hears of it"
-    assert not board.glance_from_server(ANSWER)
-    assert isinstance(board.from_server(ANSWER), Dropped)
+    call = start(router)
+    assert router.release(call, unseen=True)
+    assert router.from_agent(CANCEL) is PASS, "the server hears of it"
+    assert not router.glance_from_server(ANSWER)
+    assert isinstance(router.from_server(ANSWER), Dropped)
 
 
-def test_the_cancellation_of_anything_else_passes_and_its_late_answer_does(board: Switchboard) -> None:
-    board.from_agent(PING)
-    assert board.from_agent(CANCEL.replace(b":7", b":9")) is PASS
-    assert not board.pending
-    assert board.from_server(b'{"id":9,"result":{}}\n') is PASS
-    assert isinstance(board.from_server(b'{"id":9,"result":{}}\n'), Dropped)
-    assert board.from_agent(CANCEL.replace(b":7", b":99")) is PASS
+def test_the_cancellation_of_anything_else_passes_and_its_late_answer_does(router: Router) -> None:
+    router.from_agent(PING)
+    assert router.from_agent(CANCEL.replace(b":7", b":9")) is PASS
+    assert not router.pending
+    assert router.from_server(b'{"id":9,"result":{}}\n') is PASS
+    assert isinstance(router.from_server(b'{"id":9,"result":{}}\n'), Dropped)
+    assert router.from_agent(CANCEL.replace(b":7", b":99")) is PASS
 
 
-def cancelled_while_the_server_has_it(board: Switchboard) -> None:
-    board.release(start(board))
-    assert isinstance(board.from_agent(CANCEL), CancelCall)
+def cancelled_while_the_server_has_it(router: Router) -> None:
+    router.release(start(router))
+    assert isinstance(router.from_agent(CANCEL), CancelCall)
 
 
 @pytest.mark.parametrize("line", [PING, SAFE, b"[%b]\n" % PING.strip()], ids=["ping", "call", "batch"])
-def test_the_late_answer_to_a_judged_call_is_not_taken_for_that_of_another_request(
-    board: Switchboard, line: bytes
-) -> None:
-    cancelled_while_the_server_has_it(board)
-    board.from_agent(line.replace(b":9", b":7").replace(b":8", b":7"))
-    assert not board.glance_from_server(ANSWER)
-    assert isinstance(board.from_server(ANSWER), Dropped)
+def test_the_late_answer_to_a_judged_call_is_not_taken_for_that_of_another_request(router: Router, line: bytes) -> None:
+    cancelled_while_the_server_has_it(router)
+    router.from_agent(line.replace(b":9", b":7").replace(b":8", b":7"))
+    assert not router.glance_from_server(ANSWER)
+    assert isinstance(router.from_server(ANSWER), Dropped)
 
 
 @pytest.mark.parametrize(
@@ -262,63 +260,63 @@ def test_the_late_answer_to_a_judged_call_is_not_taken_for_that_of_another_reque
         b'{"jsonrpc":"2.0","ID":7,"result":{}}\n',
     ],
 )
-def test_the_late_answer_stays_away_although_some_readers_take_it_for_anothers(board: Switchboard, line: bytes) -> None:
-    cancelled_while_the_server_has_it(board)
-    board.from_agent(SAFE)
+def test_the_late_answer_stays_away_although_some_readers_take_it_for_anothers(router: Router, line: bytes) -> None:
+    cancelled_while_the_server_has_it(router)
+    router.from_agent(SAFE)
     other = b'{"jsonrpc":"2.0","method":"notifications/x"}\n'
-    assert not board.glance_from_server(line)
-    assert not board.glance_from_server(other + line)
-    assert isinstance(board.from_server(line), Dropped)
-    assert board.from_server(other) is PASS
+    assert not router.glance_from_server(line)
+    assert not router.glance_from_server(other + line)
+    assert isinstance(router.from_server(line), Dropped)
+    assert router.from_server(other) is PASS
 
 
-def test_the_late_answer_stays_away_after_another_request_of_this_id_was_cancelled(board: Switchboard) -> None:
-    cancelled_while_the_server_has_it(board)
-    board.from_agent(PING.replace(b":9", b":7"))
-    board.from_agent(CANCEL)
-    assert isinstance(board.from_server(ANSWER), Dropped)
+def test_the_late_answer_stays_away_after_another_request_of_this_id_was_cancelled(router: Router) -> None:
+    cancelled_while_the_server_has_it(router)
+    router.from_agent(PING.replace(b":9", b":7"))
+    router.from_agent(CANCEL)
+    assert isinstance(router.from_server(ANSWER), Dropped)
 
 
-def test_the_id_of_a_cancelled_call_that_may_still_be_answered_is_no_new_calls(board: Switchboard) -> None:
-    cancelled_while_the_server_has_it(board)
-    assert "cancelled" in refusal(board, CALL).why
-    board.from_server(ANSWER)
-    start(board)
+def test_the_id_of_a_cancelled_call_that_may_still_be_answered_is_no_new_calls(router: Router) -> None:
+    cancelled_while_the_server_has_it(router)
+    assert "cancelled" in refusal(router, CALL).why
+    router.from_server(ANSWER)
+    start(router)
 
 
-def test_a_late_answer_in_a_batch_is_dropped_too(board: Switchboard) -> None:
-    cancelled_while_the_server_has_it(board)
-    assert isinstance(board.from_server(b"[%b]\n" % ANSWER.strip()), Dropped)
+def test_a_late_answer_in_a_batch_is_dropped_too(router: Router) -> None:
+    cancelled_while_the_server_has_it(router)
+    assert isinstance(router.from_server(b"[%b]\n" % ANSWER.strip()), Dropped)
 
 
-def test_an_answer_to_a_judged_call_in_a_batch_is_dropped(board: Switchboard) -> None:
-    call = start(board)
-    board.release(call)
+def test_an_answer_to_a_judged_call_in_a_batch_is_dropped(router: Router) -> None:
+    call = start(router)
+    router.release(call)
     other = b'{"jsonrpc":"2.0","method":"x"}'
-    assert isinstance(board.from_server(b"[%b,%b]\n" % (other, ANSWER.strip())), Dropped)
-    assert board.from_server(ANSWER) == Answered(call)
+    assert isinstance(router.from_server(b"[%b,%b]\n" % (other, ANSWER.strip())), Dropped)
+    assert router.from_server(ANSWER) == CallAnswered(call)
 
 
-def test_a_cancellation_in_a_batch_cancels(board: Switchboard) -> None:
-    call = start(board)
-    board.from_agent(b"[%b]\n" % CANCEL.strip())
-    assert not board.release(call), "the agent has cancelled the call: nothing is forwarded"
+def test_a_cancellation_in_a_batch_cancels(router: Router) -> None:
+    call = start(router)
+    router.from_agent(b"[%b]\n" % CANCEL.strip())
+    assert not router.release(call), "the agent has cancelled the call: nothing is forwarded"
 
 
-def test_late_answers_are_recognised_after_many_other_cancellations(board: Switchboard) -> None:
-    cancelled_while_the_server_has_it(board)
+def test_late_answers_are_recognised_after_many_other_cancellations(router: Router) -> None:
+    cancelled_while_the_server_has_it(router)
     for number in range(1000, 4000):
-        board.from_agent(PING.replace(b":9", b":%d" % number))
-        board.from_agent(CANCEL.replace(b":7", b":%d" % number))
-    assert isinstance(board.from_server(ANSWER), Dropped)
+        router.from_agent(PING.replace(b":9", b":%d" % number))
+        router.from_agent(CANCEL.replace(b":7", b":%d" % number))
+    assert isinstance(router.from_server(ANSWER), Dropped)
 
 
-def test_batches_without_calls_pass_and_their_requests_are_noted(board: Switchboard) -> None:
+def test_batches_without_calls_pass_and_their_requests_are_noted(router: Router) -> None:
     batch = b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"x"}]\n'
-    assert board.from_agent(batch) is PASS
-    assert board.pending
-    assert board.from_server(b'[{"jsonrpc":"2.0","id":1,"result":{}}]\n') is PASS
-    assert not board.pending
+    assert router.from_agent(batch) is PASS
+    assert router.pending
+    assert router.from_server(b'[{"jsonrpc":"2.0","id":1,"result":{}}]\n') is PASS
+    assert not router.pending
 
 
 @pytest.mark.parametrize(
@@ -341,90 +339,94 @@ def test_batches_without_calls_pass_and_their_requests_are_noted(board: Switchbo
     ],
 )
 def test_a_refusal_says_what_it_can_of_the_message(
-    board: Switchboard, line: bytes, unreadable: bool, given_id: bytes
+    router: Router, line: bytes, unreadable: bool, given_id: bytes
 ) -> None:
-    effect = refusal(board, line)
+    effect = refusal(router, line)
     assert (effect.unreadable, effect.id) == (unreadable, given_id)
     assert effect.why.endswith(".")
 
 
 def test_without_hooks_nothing_is_refused_or_dropped() -> None:
-    board = Switchboard(None)
+    router = Router(None)
     bare = b'{"id":1,"method":"tools/call"}\n'
     for line in (CALL, b"hello\n", b'{"id":1,"id":2}\n', b"\xff\n", CALL + CALL, b"[" * 9999 + b"\n", bare):
-        assert board.from_agent(line) is PASS
+        assert router.from_agent(line) is PASS
     for line in (ANSWER, ANSWER, b'{"id":1000,"result":{}}\n', b"[1]\n", b'{"id":[],"error":{}}\n'):
-        assert board.from_server(line) is PASS or isinstance(board.from_server(line), Noise)
+        assert router.from_server(line) is PASS or isinstance(router.from_server(line), Noise)
 
 
-def test_what_passes_is_one_line_to_every_reader(board: Switchboard) -> None:
+def test_what_passes_is_one_line_to_every_reader(router: Router) -> None:
     line = '{"jsonrpc":"2.0","method":"x","params":{"a":"\u2028"}}\n'.encode()
-    assert board.from_agent(line) == Send(line.replace("\u2028".encode(), b"\\u2028"))
-    assert board.from_agent(b'{"method":"x",\r"params":{}}\r\n') == Send(b'{"method":"x", "params":{}}\r\n')
+    assert router.from_agent(line) == Send(line.replace("\u2028".encode(), b"\\u2028"))
+    assert router.from_agent(b'{"method":"x",\r"params":{}}\r\n') == Send(b'{"method":"x", "params":{}}\r\n')
     unchanged = '{"method":"x","params":"é"}\r\n'.encode()
-    assert board.from_agent(unchanged) is PASS
-    assert start(board, CALL.replace(b",", b",\r")).line == CALL.replace(b",", b", ")
+    assert router.from_agent(unchanged) is PASS
+    assert start(router, CALL.replace(b",", b",\r")).line == CALL.replace(b",", b", ")
 
 
-def test_a_session_begins_with_initialize(board: Switchboard) -> None:
-    board.from_agent(PING)
-    board.from_agent(b'{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{}}}\n')
-    assert not board.greeting.opened
-    board.from_agent(b'{"id":2,"method":"initialize","params":{"clientInfo":{"name":"Lean","version":"1.2"}}}\n')
-    assert (board.greeting.opened, board.greeting.uses_initialize, board.greeting.agent) == (True, True, "Lean 1.2")
-    assert board.from_server(b'{"id":2,"result":{}}\n') == InitializeAnswered()
+def test_a_session_begins_with_initialize(router: Router) -> None:
+    router.from_agent(PING)
+    router.from_agent(b'{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{}}}\n')
+    assert not router.handshake.opened
+    router.from_agent(b'{"id":2,"method":"initialize","params":{"clientInfo":{"name":"Lean","version":"1.2"}}}\n')
+    assert (router.handshake.opened, router.handshake.uses_initialize, router.handshake.agent) == (
+        True,
+        True,
+        "Lean 1.2",
+    )
+    assert router.from_server(b'{"id":2,"result":{}}\n') == InitializeAnswered()
 
 
 @pytest.mark.parametrize("method", ["tools/list", "tools/call"])
 @pytest.mark.parametrize("name", ["safe", "danger"])
 def test_a_stateless_session_begins_with_the_first_request_that_is_no_discovery(
-    board: Switchboard, method: str, name: str
+    router: Router, method: str, name: str
 ) -> None:
     meta = '{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"L"}}'
     line = '{"jsonrpc":"2.0","id":%d,"method":"%s","params":{"name":"%s","_meta":%s}}\n'
-    board.from_agent((line % (1, "server/discover", name, meta)).encode())
-    assert not board.greeting.opened
-    board.from_agent((line % (2, method, name, meta)).encode())
-    assert (board.greeting.opened, board.greeting.uses_initialize, board.greeting.agent) == (True, False, "L")
+    router.from_agent((line % (1, "server/discover", name, meta)).encode())
+    assert not router.handshake.opened
+    router.from_agent((line % (2, method, name, meta)).encode())
+    assert (router.handshake.opened, router.handshake.uses_initialize, router.handshake.agent) == (True, False, "L")
 
 
-def test_the_table_of_tools_learns_from_what_passes(board: Switchboard) -> None:
-    board.from_agent(b'{"id":1,"method":"tools/list"}\n')
-    assert not board.may_pass_in_pieces(b'{"id":1,"result":')
+def test_the_table_of_tools_learns_from_what_passes(router: Router) -> None:
+    router.from_agent(b'{"id":1,"method":"tools/list"}\n')
+    assert not router.may_pass_in_pieces(b'{"id":1,"result":')
     listing = b'{"id":1,"result":{"tools":[{"name":"danger","inputSchema":{"properties":{"path":{}}}}]}}\n'
-    assert board.from_server(listing) == ToolsListed()
-    assert board.tools["danger"].properties == {"path"}
-    assert board.requests == {}
+    assert router.from_server(listing) == ToolsListed()
+    assert router.tools["danger"].properties == {"path"}
+    assert router.requests == {}
     spelled_otherwise = CALL.replace(b'"a":1', b'"Path":"/etc"')
-    assert "schema" in refusal(board, spelled_otherwise).why
+    assert "schema" in refusal(router, spelled_otherwise).why
 
 
-def test_what_the_server_prints_besides_messages_is_noise(board: Switchboard) -> None:
+def test_what_the_server_prints_besides_messages_is_noise(router: Router) -> None:
     for line in (b"listening on 8080\n", b"{not json}\n", b"[x]\n", b'{"a":1}{"b":2}\n', b"\xff\xfe\n", b"5\n"):
-        assert isinstance(board.from_server(line), Noise)
+        assert isinstance(router.from_server(line), Noise)
 
 
 @pytest.mark.parametrize("hooked", [True, False])
 @pytest.mark.parametrize("depth", [100, 900, 1100, 50_000])
 def test_answers_that_concern_no_hook_pass_however_deep_they_are(hooked: bool, depth: int) -> None:
-    board = Switchboard((lambda tool: tool == "danger") if hooked else None)
-    board.from_agent(PING)
+    router = Router((lambda tool: tool == "danger") if hooked else None)
+    router.from_agent(PING)
     line = b'{"jsonrpc":"2.0","id":9,"result":{"x":%b}}\n' % (b"[" * depth + b"]" * depth)
-    assert board.from_server(line) is PASS
+    assert router.from_server(line) is PASS
 
 
 @pytest.mark.parametrize("depth", [900, 1100, 50_000])
-def test_an_answer_to_a_judged_call_comes_to_its_end_however_deep_it_is(board: Switchboard, depth: int) -> None:
-    call = start(board)
-    board.release(call)
+def test_an_answer_to_a_judged_call_comes_to_its_end_however_deep_it_is(router: Router, depth: int) -> None:
+    call = start(router)
+    router.release(call)
     line = ANSWER.replace(b"[]", b"[" * depth + b"]" * depth)
-    assert board.from_server(line) == Answered(call)
+    assert router.from_server(line) == CallAnswered(call)
 
 
-def test_an_answer_with_half_a_surrogate_pair_reaches_its_call(board: Switchboard) -> None:
-    call = start(board)
-    board.release(call)
-    assert board.from_server(ANSWER.replace(b"[]", b'["\\ud83d"]')) == Answered(call)
+def test_an_answer_with_half_a_surrogate_pair_reaches_its_call(router: Router) -> None:
+    call = start(router)
+    router.release(call)
+    assert router.from_server(ANSWER.replace(b"[]", b'["\\ud83d"]')) == CallAnswered(call)
 
 
 @pytest.mark.parametrize(
@@ -441,44 +443,44 @@ def test_an_answer_with_half_a_surrogate_pair_reaches_its_call(board: Switchboar
         b'{"jsonrpc":"2.0","id":7}\n',
     ],
 )
-def test_an_answer_is_recognised_in_any_spelling(board: Switchboard, line: bytes) -> None:
-    call = start(board)
-    board.release(call)
-    assert not board.glance_from_server(line)
-    assert board.from_server(line) == Answered(call)
+def test_an_answer_is_recognised_in_any_spelling(router: Router, line: bytes) -> None:
+    call = start(router)
+    router.release(call)
+    assert not router.glance_from_server(line)
+    assert router.from_server(line) == CallAnswered(call)
 
 
-def test_an_answer_with_two_ids_passes_to_nobody(board: Switchboard) -> None:
-    call = start(board)
-    board.release(call)
+def test_an_answer_with_two_ids_passes_to_nobody(router: Router) -> None:
+    call = start(router)
+    router.release(call)
     for line in (b'{"id":7,"id":8,"result":{}}\n', b'{"id":8,"id":7,"result":{}}\n'):
-        board.from_agent(SAFE)
-        assert board.from_server(line) is not PASS
+        router.from_agent(SAFE)
+        assert router.from_server(line) is not PASS
 
 
-def test_a_request_that_ends_only_with_the_session_is_not_waited_for(board: Switchboard) -> None:
-    board.from_agent(b'{"id":1,"method":"subscriptions/listen","params":{}}\n')
-    assert not board.pending
-    board.from_agent(PING)
-    assert board.pending
+def test_a_request_that_ends_only_with_the_session_is_not_waited_for(router: Router) -> None:
+    router.from_agent(b'{"id":1,"method":"subscriptions/listen","params":{}}\n')
+    assert not router.pending
+    router.from_agent(PING)
+    assert router.pending
 
 
-def test_names_of_tools_do_not_fill_the_memory(board: Switchboard) -> None:
+def test_names_of_tools_do_not_fill_the_memory(router: Router) -> None:
     for number in range(20_000):
-        board.from_agent(SAFE.replace(b"safe", b"safe%d" % number))
-        board.from_server(b'{"id":8,"result":{}}\n')
-    assert len(board._judged_names) <= 4096
-    assert board.requests == {}
+        router.from_agent(SAFE.replace(b"safe", b"safe%d" % number))
+        router.from_server(b'{"id":8,"result":{}}\n')
+    assert len(router._judged_names) <= 4096
+    assert router.requests == {}
 
 
 def test_a_call_that_hooks_under_other_names_would_read_otherwise_is_refused() -> None:
     alias = Alias("danger", "Bash", {"command": "cmd"})
-    board = Switchboard(lambda tool: tool == "danger", None, {"danger": alias})
+    router = Router(lambda tool: tool == "danger", None, {"danger": alias})
     twins = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"danger","arguments":%b}}\n'
-    refused = board.from_agent(twins % b'{"cmd":"rm","command":"ls"}')
+    refused = router.from_agent(twins % b'{"cmd":"rm","command":"ls"}')
     assert isinstance(refused, Refused)
     assert "its arguments 'cmd' and 'command' are one to its hooks" in refused.why
-    assert not board.calls
-    started = board.from_agent(twins % b'{"cmd":"rm"}')
+    assert not router.calls
+    started = router.from_agent(twins % b'{"cmd":"rm"}')
     assert isinstance(started, StartCall)
     assert started.call.arguments == b'{"cmd":"rm"}'

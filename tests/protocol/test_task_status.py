@@ -9,17 +9,17 @@ import pytest
 from hookproxy.jsonrpc import raw_json
 from hookproxy.model.hooks import Outcome
 from hookproxy.protocol import tasks
-from hookproxy.protocol.tasks import News
+from hookproxy.protocol.tasks import TaskStatus
 from hookproxy.protocol.tool_results import Reading
 
 
-def said(text: str, *, whole: bool = False, holder: str = "result") -> News:
+def said(text: str, *, whole: bool = False, holder: str = "result") -> TaskStatus:
     return tasks.of_task(raw_json.fields(text.encode()), holder, whole=whole)
 
 
 def test_a_status_alone_is_no_output() -> None:
     told = said('{"taskId":"T","status":"working","result":null}')
-    assert told == News(frozenset({"T"}), "working")
+    assert told == TaskStatus(frozenset({"T"}), "working")
     assert not told.ends
     assert said('{"taskId":"T","status":"cancelled"}').ends
     assert said('{"taskId":"T","status":"failed","error":null}').ends
@@ -38,7 +38,7 @@ def test_a_status_alone_is_no_output() -> None:
 )
 def test_output_is_found_wherever_an_agent_would_find_it(text: str, place: tuple[str, ...]) -> None:
     told = said(text)
-    assert told.said is not None
+    assert told.response is not None
     assert told.place == place
 
 
@@ -46,7 +46,7 @@ def test_a_whole_result_is_output_and_its_meta_names_the_task() -> None:
     told = said('{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"T"}}}', whole=True)
     assert told.ids == {"T"}
     assert not told.place
-    assert told.said is not None
+    assert told.response is not None
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_whole_result_is_output_and_its_meta_names_the_task() -> None:
     ],
 )
 def test_what_readers_take_differently_is_unreadable(text: str) -> None:
-    with pytest.raises((raw_json.Unreadable, raw_json.TwinKeys)):
+    with pytest.raises((raw_json.Unreadable, raw_json.DuplicateKeys)):
         said(text)
 
 

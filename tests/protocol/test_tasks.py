@@ -8,10 +8,10 @@ import pytest
 
 from hookproxy.jsonrpc import raw_json
 from hookproxy.protocol import tasks
-from hookproxy.protocol.actions import PASS, Answered, CancelCall, Dropped, Refused, StartCall
+from hookproxy.protocol.actions import PASS, CallAnswered, CancelCall, Dropped, Refused, StartCall
 from hookproxy.protocol.calls import Call
-from hookproxy.protocol.router import Switchboard
-from hookproxy.protocol.tasks import Poll, Stage
+from hookproxy.protocol.router import Router
+from hookproxy.protocol.tasks import Stage, TaskRequest
 
 CALL: Final = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"danger","task":{}}}\n'
 HANDLE: Final = b'{"jsonrpc":"2.0","id":7,"result":{"task":{"taskId":"T","status":"working"}}}\n'
@@ -22,171 +22,174 @@ CANCEL: Final = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{
 
 
 @pytest.fixture
-def board() -> Switchboard:
-    return Switchboard(lambda tool: tool == "danger")
+def router() -> Router:
+    return Router(lambda tool: tool == "danger")
 
 
-def start(board: Switchboard, line: bytes) -> Call:
-    effect = board.from_agent(line)
+def start(router: Router, line: bytes) -> Call:
+    effect = router.from_agent(line)
     assert isinstance(effect, StartCall)
     return effect.call
 
 
-def handed(board: Switchboard, call: bytes = CALL, handle: bytes = HANDLE) -> Call:
+def handed(router: Router, call: bytes = CALL, handle: bytes = HANDLE) -> Call:
     """A judged call whose handle is with the agent."""
-    one = start(board, call)
-    board.release(one)
-    assert board.from_server(handle) == Answered(one)
-    for task in board.tasks.take(one):
+    one = start(router, call)
+    router.release(one)
+    assert router.from_server(handle) == CallAnswered(one)
+    for task in router.tasks.take(one):
         task.stage = Stage.OPEN
-    board.finish(one)
+    router.finish(one)
     return one
 
 
-def test_without_a_task_nothing_about_tasks_is_looked_at(board: Switchboard) -> None:
-    assert board.from_agent(POLL) is PASS
-    assert board.glance_from_server(RESULT)
-    assert board.glance_from_server(TOLD)
-    assert board.may_pass_in_pieces(b'{"jsonrpc":"2.0","method":"notifications/tasks","params":{')
+def test_without_a_task_nothing_about_tasks_is_looked_at(router: Router) -> None:
+    assert router.from_agent(POLL) is PASS
+    assert router.glance_from_server(RESULT)
+    assert router.glance_from_server(TOLD)
+    assert router.may_pass_in_pieces(b'{"jsonrpc":"2.0","method":"notifications/tasks","params":{')
 
 
-def test_with_a_task_every_line_of_the_server_is_read_whole(board: Switchboard) -> None:
-    handed(board)
-    assert not board.calls
-    assert not board.glance_from_server(TOLD)
-    assert not board.may_pass_in_pieces(b'{"jsonrpc":"2.0","method":"notifications/x"')
+def test_with_a_task_every_line_of_the_server_is_read_whole(router: Router) -> None:
+    handed(router)
+    assert not router.calls
+    assert not router.glance_from_server(TOLD)
+    assert not router.may_pass_in_pieces(b'{"jsonrpc":"2.0","method":"notifications/x"')
 
 
-def test_a_poll_is_held_as_a_call_is(board: Switchboard) -> None:
-    handed(board)
-    poll = start(board, POLL)
-    assert isinstance(poll, Poll)
-    assert (poll.task_id, poll.method, poll.id, poll.line) == ("T", tasks.RESULT, b"8", POLL)
-    assert isinstance(board.from_server(RESULT), Dropped), "before the question"
-    assert board.release(poll)
-    assert board.from_server(RESULT) == Answered(poll)
-    assert isinstance(board.from_server(RESULT), Dropped), "a second answer"
-    assert board.finish(poll)
-    assert isinstance(board.from_server(RESULT), Dropped), "a third one"
+def test_a_poll_is_held_as_a_call_is(router: Router) -> None:
+    handed(router)
+    task_request = start(router, POLL)
+    assert isinstance(task_request, TaskRequest)
+    assert (task_request.task_id, task_request.method, task_request.id, task_request.line) == (
+        "T",
+        tasks.RESULT,
+        b"8",
+        POLL,
+    )
+    assert isinstance(router.from_server(RESULT), Dropped), "before the question"
+    assert router.release(task_request)
+    assert router.from_server(RESULT) == CallAnswered(task_request)
+    assert isinstance(router.from_server(RESULT), Dropped), "a second answer"
+    assert router.finish(task_request)
+    assert isinstance(router.from_server(RESULT), Dropped), "a third one"
 
 
-def test_a_cancelled_poll_gets_no_answer(board: Switchboard) -> None:
-    handed(board)
-    poll = start(board, POLL)
-    board.release(poll)
-    assert board.from_agent(CANCEL) == CancelCall(poll, forward=True)
-    assert isinstance(board.from_server(RESULT), Dropped)
-    assert not board.finish(poll)
-    assert "T" in board.tasks
+def test_a_cancelled_poll_gets_no_answer(router: Router) -> None:
+    handed(router)
+    task_request = start(router, POLL)
+    router.release(task_request)
+    assert router.from_agent(CANCEL) == CancelCall(task_request, forward=True)
+    assert isinstance(router.from_server(RESULT), Dropped)
+    assert not router.finish(task_request)
+    assert "T" in router.tasks
 
 
-def test_the_id_of_a_poll_is_nobody_elses(board: Switchboard) -> None:
-    handed(board)
-    board.from_agent(b'{"jsonrpc":"2.0","id":8,"method":"ping"}\n')
-    assert isinstance(board.from_agent(POLL), Refused)
+def test_the_id_of_a_poll_is_nobody_elses(router: Router) -> None:
+    handed(router)
+    router.from_agent(b'{"jsonrpc":"2.0","id":8,"method":"ping"}\n')
+    assert isinstance(router.from_agent(POLL), Refused)
     other = POLL.replace(b":8", b":9")
-    start(board, other)
-    assert isinstance(board.from_agent(other), Refused)
-    assert isinstance(board.from_agent(b'{"jsonrpc":"2.0","id":"9","method":"ping"}\n'), Refused)
+    start(router, other)
+    assert isinstance(router.from_agent(other), Refused)
+    assert isinstance(router.from_agent(b'{"jsonrpc":"2.0","id":"9","method":"ping"}\n'), Refused)
 
 
-def test_a_task_is_known_from_the_moment_its_handle_is_here(board: Switchboard) -> None:
-    call = start(board, CALL)
-    board.release(call)
-    board.from_server(HANDLE)
-    assert board.tasks["T"].stage is Stage.AWAITED
-    told = board.from_server(TOLD)
+def test_a_task_is_known_from_the_moment_its_handle_is_here(router: Router) -> None:
+    call = start(router, CALL)
+    router.release(call)
+    router.from_server(HANDLE)
+    assert router.tasks["T"].stage is Stage.AWAITED
+    told = router.from_server(TOLD)
     assert isinstance(told, StartCall)
-    assert isinstance(told.call, Poll)
+    assert isinstance(told.call, TaskRequest)
     assert (told.call.task_id, told.call.id, told.call.line) == ("T", b"", TOLD)
-    assert isinstance(board.from_server(TOLD), Dropped), "one at a time"
-    board.tasks.is_told(told.call)
-    assert isinstance(board.from_server(TOLD), StartCall)
+    assert isinstance(router.from_server(TOLD), Dropped), "one at a time"
+    router.tasks.is_told(told.call)
+    assert isinstance(router.from_server(TOLD), StartCall)
 
 
-def test_what_is_told_before_the_handle_is_held_where_a_handle_may_come(board: Switchboard) -> None:
-    plain = start(board, CALL.replace(b',"task":{}', b""))
-    board.release(plain)
-    assert board.from_server(TOLD) is PASS, "this call cannot become a task"
-    call = start(board, CALL.replace(b":7", b":6"))
-    assert board.from_server(TOLD) is PASS, "the server does not know it"
-    board.release(call)
-    assert isinstance(board.from_server(TOLD), StartCall)
+def test_what_is_told_before_the_handle_is_held_where_a_handle_may_come(router: Router) -> None:
+    plain = start(router, CALL.replace(b',"task":{}', b""))
+    router.release(plain)
+    assert router.from_server(TOLD) is PASS, "this call cannot become a task"
+    call = start(router, CALL.replace(b":7", b":6"))
+    assert router.from_server(TOLD) is PASS, "the server does not know it"
+    router.release(call)
+    assert isinstance(router.from_server(TOLD), StartCall)
 
 
-def test_not_too_many_messages_of_the_server_are_held(board: Switchboard) -> None:
-    board.release(start(board, CALL))
+def test_not_too_many_messages_of_the_server_are_held(router: Router) -> None:
+    router.release(start(router, CALL))
     lines = [TOLD.replace(b'"T"', b'"%d"' % number) for number in range(100)]
-    effects = [board.from_server(line) for line in lines]
+    effects = [router.from_server(line) for line in lines]
     assert sum(isinstance(effect, StartCall) for effect in effects) == 64
     assert sum(isinstance(effect, Dropped) for effect in effects) == 36
 
 
-def test_a_handle_with_anothers_id_is_one_that_readers_take_differently(board: Switchboard) -> None:
-    handed(board)
-    call = start(board, CALL.replace(b":7", b":6"))
-    board.release(call)
-    board.from_server(HANDLE.replace(b":7", b":6"))
-    assert call.said is None
+def test_a_handle_with_anothers_id_is_one_that_readers_take_differently(router: Router) -> None:
+    handed(router)
+    call = start(router, CALL.replace(b":7", b":6"))
+    router.release(call)
+    router.from_server(HANDLE.replace(b":7", b":6"))
+    assert call.response is None
 
 
 def test_judged_tasks_are_forgotten_first_and_nothing_of_them_passes(
-    board: Switchboard, monkeypatch: pytest.MonkeyPatch
+    router: Router, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "_MOST", 2)
     for number in range(4):
         handed(
-            board,
+            router,
             CALL.replace(b":7", b":1%d" % number),
             HANDLE.replace(b":7", b":1%d" % number).replace(b"T", b"T%d" % number),
         )
-    board.tasks["T1"].stage = board.tasks["T3"].stage = Stage.JUDGED
-    board.tasks["T3"].guarded = False
-    assert {task.id for task in board.tasks.shed()} == {"T1", "T3"}
-    assert board.tasks.keys() == {"T0", "T2"}
-    assert isinstance(board.from_agent(POLL.replace(b'"T"', b'"T1"')), Refused)
-    assert isinstance(board.from_server(TOLD.replace(b'"T"', b'"T1"')), Dropped)
-    assert board.from_server(TOLD.replace(b'"T"', b'"T3"')) is PASS
-    assert isinstance(board.from_agent(POLL.replace(b'"T"', b'"T3"')), StartCall)
+    router.tasks["T1"].stage = router.tasks["T3"].stage = Stage.JUDGED
+    router.tasks["T3"].guarded = False
+    assert {task.id for task in router.tasks.shed()} == {"T1", "T3"}
+    assert router.tasks.keys() == {"T0", "T2"}
+    assert isinstance(router.from_agent(POLL.replace(b'"T"', b'"T1"')), Refused)
+    assert isinstance(router.from_server(TOLD.replace(b'"T"', b'"T1"')), Dropped)
+    assert router.from_server(TOLD.replace(b'"T"', b'"T3"')) is PASS
+    assert isinstance(router.from_agent(POLL.replace(b'"T"', b'"T3"')), StartCall)
 
 
-def test_after_very_many_forgotten_tasks_no_unknown_one_passes(
-    board: Switchboard, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    handed(board)
-    assert board.from_server(TOLD.replace(b'"T"', b'"X"')) is PASS
+def test_after_very_many_forgotten_tasks_no_unknown_one_passes(router: Router, monkeypatch: pytest.MonkeyPatch) -> None:
+    handed(router)
+    assert router.from_server(TOLD.replace(b'"T"', b'"X"')) is PASS
     monkeypatch.setattr(tasks, "_FORGOTTEN", -1)
-    assert isinstance(board.from_server(TOLD.replace(b'"T"', b'"X"')), Dropped)
-    assert isinstance(board.from_agent(POLL.replace(b'"T"', b'"X"')), Refused)
-    start(board, POLL)
+    assert isinstance(router.from_server(TOLD.replace(b'"T"', b'"X"')), Dropped)
+    assert isinstance(router.from_agent(POLL.replace(b'"T"', b'"X"')), Refused)
+    start(router, POLL)
 
 
-def test_a_deep_answer_to_another_request_passes(board: Switchboard) -> None:
-    handed(board)
-    board.from_agent(b'{"jsonrpc":"2.0","id":9,"method":"ping"}\n')
+def test_a_deep_answer_to_another_request_passes(router: Router) -> None:
+    handed(router)
+    router.from_agent(b'{"jsonrpc":"2.0","id":9,"method":"ping"}\n')
     deep = b'{"jsonrpc":"2.0","id":9,"result":{"tasks":%b,"x":"\\"method\\""}}\n' % (b"[" * 50_000 + b"]" * 50_000)
-    assert board.from_server(deep) is PASS
+    assert router.from_server(deep) is PASS
 
 
-def test_messages_that_only_mention_tasks_pass(board: Switchboard) -> None:
-    handed(board)
+def test_messages_that_only_mention_tasks_pass(router: Router) -> None:
+    handed(router)
     for line in (
         b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"tasks \\n"}}\n',
         b'{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"tasks":[{"result":{}}]}}\n',
         b'{"jsonrpc":"2.0","method":"notifications/tasks"}\n',
         b'{"jsonrpc":"2.0","method":"notifications/tasks","params":[]}\n',
     ):
-        assert board.from_server(line) is PASS
+        assert router.from_server(line) is PASS
 
 
-def answered(line: bytes, answer: bytes) -> Poll:
-    board = Switchboard(lambda tool: tool == "danger")
-    handed(board)
-    poll = start(board, line)
-    assert isinstance(poll, Poll)
-    board.release(poll)
-    assert board.from_server(answer) == Answered(poll)
-    return poll
+def answered(line: bytes, answer: bytes) -> TaskRequest:
+    router = Router(lambda tool: tool == "danger")
+    handed(router)
+    task_request = start(router, line)
+    assert isinstance(task_request, TaskRequest)
+    router.release(task_request)
+    assert router.from_server(answer) == CallAnswered(task_request)
+    return task_request
 
 
 @pytest.mark.parametrize("method", [b"tasks/get", b"tasks/cancel", b"tasks/list"])
@@ -194,17 +197,19 @@ def test_an_error_is_the_tasks_only_where_its_result_is_fetched(method: bytes) -
     refused = b'{"jsonrpc":"2.0","id":8,"error":{"code":1,"message":"x"}}\n'
     assert tasks.read(answered(POLL.replace(b"tasks/result", method), refused)).refused
     told = tasks.read(answered(POLL, refused))
-    assert (told.refused, told.said is None) == (False, False)
+    assert (told.refused, told.response is None) == (False, False)
 
 
 def test_an_answer_that_readers_take_differently_is_not_read() -> None:
-    poll = answered(POLL, b'{"jsonrpc":"2.0","id":8,"result":{"a":1,"a":2}}\n')
+    task_request = answered(POLL, b'{"jsonrpc":"2.0","id":8,"result":{"a":1,"a":2}}\n')
     with pytest.raises(raw_json.Unreadable):
-        tasks.read(poll)
+        tasks.read(task_request)
 
 
 @pytest.mark.parametrize("listed", [b'[{"result":{}}]', b'[{"Status":1}]', b"[7]", b"7"])
 def test_a_list_of_tasks_holds_no_output(listed: bytes) -> None:
-    poll = answered(POLL.replace(b"tasks/result", b"tasks/list"), RESULT.replace(b'"content":[]', b'"tasks":' + listed))
-    with pytest.raises((raw_json.Unreadable, raw_json.TwinKeys)):
-        tasks.read(poll)
+    task_request = answered(
+        POLL.replace(b"tasks/result", b"tasks/list"), RESULT.replace(b'"content":[]', b'"tasks":' + listed)
+    )
+    with pytest.raises((raw_json.Unreadable, raw_json.DuplicateKeys)):
+        tasks.read(task_request)

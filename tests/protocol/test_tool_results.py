@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from hookproxy.jsonrpc import raw_json
-from hookproxy.model.hooks import Inquiry, Outcome
-from hookproxy.protocol.actions import Elicited
+from hookproxy.model.hooks import Elicitation, Outcome
+from hookproxy.protocol.actions import ElicitationSeen
 from hookproxy.protocol.calls import Call
-from hookproxy.protocol.responses import Said
+from hookproxy.protocol.responses import Response
 from hookproxy.protocol.tool_results import Reading, read
 
 CALL = Call(b"7", b"7", b"", "write", b"{}", {}, stateless=False, task=False)
@@ -17,7 +17,7 @@ CALL = Call(b"7", b"7", b"", "write", b"{}", {}, stateless=False, task=False)
 
 def answered(result: bytes, stateless: bool = False, task: bool = False) -> Reading:
     call = replace(CALL, stateless=stateless, task=task)
-    call.said = Said(result=raw_json.fields(result))
+    call.response = Response(result=raw_json.fields(result))
     return read(call)
 
 
@@ -36,9 +36,9 @@ def test_a_failure_has_its_text_as_error() -> None:
 
 def test_an_error_is_a_failure_without_a_result() -> None:
     call = replace(CALL)
-    call.said = Said(error=raw_json.fields(b'{"e":{"code":-32000,"message":"no"}}')["e"])
+    call.response = Response(error=raw_json.fields(b'{"e":{"code":-32000,"message":"no"}}')["e"])
     assert read(call) == Reading(True, True, Outcome(error="MCP error -32000: no"))
-    call.said = Said(error=raw_json.fields(b'{"e":5}')["e"])
+    call.response = Response(error=raw_json.fields(b'{"e":5}')["e"])
     assert read(call).outcome.error == "MCP error"
 
 
@@ -65,7 +65,9 @@ def test_a_call_that_goes_on_has_no_end_yet(result: bytes, stateless: bool, task
 def test_questions_to_the_person_are_told() -> None:
     request = b'{"method":"elicitation/create","params":{"message":"Which?"}}'
     reading = answered(b'{"resultType":"input_required","inputRequests":{"a":%b}}' % request, stateless=True)
-    assert reading == Reading(False, needs_input=True, questions=(Elicited("Which?", inquiry=Inquiry("Which?")),))
+    assert reading == Reading(
+        False, needs_input=True, questions=(ElicitationSeen("Which?", elicitation=Elicitation("Which?")),)
+    )
 
 
 @pytest.mark.parametrize("key", ["Content", "ResultType", "structuredcontent", "ISERROR", "content\\u0000"])

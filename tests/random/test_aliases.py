@@ -30,8 +30,8 @@ def test_there_and_back_is_the_same_and_no_value_is_lost_or_doubled(names: dict[
         held = alias.for_call(arguments)
     except ValueError:
         assume(False)
-    told = held.told(arguments)
-    assert held.sent(told) == normalize.normalise(arguments)
+    told = held.for_hooks(arguments)
+    assert held.for_server(told) == normalize.normalise(arguments)
     before, after = json.loads(arguments), json.loads(told)
     assert list(before.values()) == list(after.values())
     mapped = {*names, *names.values()}

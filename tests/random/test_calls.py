@@ -7,7 +7,7 @@ from typing import Final
 from hypothesis import given, settings
 
 from hookproxy.jsonrpc import raw_json
-from hookproxy.jsonrpc.raw_json import TwinKeys, Unreadable
+from hookproxy.jsonrpc.raw_json import DuplicateKeys, Unreadable
 from hookproxy.protocol import calls
 from tests.random.documents import envelopes
 from tests.spellings import calls_seen
@@ -43,5 +43,5 @@ def test_a_call_that_some_reader_sees_is_a_call_or_cannot_be_read(line: bytes) -
         calls.check_spelling(members)
         assert calls.method(members) == calls.METHOD
         assert calls.read(members).tool == "danger"
-    except (Unreadable, TwinKeys):
+    except (Unreadable, DuplicateKeys):
         return

@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from hookproxy.protocol import fast_scan
 from hookproxy.protocol.actions import PASS, StartCall
 from hookproxy.protocol.inflight import Kind
-from hookproxy.protocol.router import Switchboard
+from hookproxy.protocol.router import Router
 from tests.random.documents import documents
 from tests.spellings import SPELLINGS, calls_seen
 
@@ -85,15 +85,15 @@ def blocks(draw: st.DrawFn) -> bytes:
     return (between.join(pieces) + "\n").encode()
 
 
-def primed() -> Switchboard:
-    board = Switchboard(lambda tool: tool == "danger")
-    board.from_agent(b'{"jsonrpc":"2.0","id":"i","method":"initialize","params":{}}\n')
+def primed() -> Router:
+    router = Router(lambda tool: tool == "danger")
+    router.from_agent(b'{"jsonrpc":"2.0","id":"i","method":"initialize","params":{}}\n')
     for number, tool in enumerate(("safe", "other", "danger")):
-        board.from_agent(call(900 + number, tool, "{}").encode() + b"\n")
-    board.calls.clear()
-    board.requests.clear()
-    board.requests[b"40"] = Kind.OTHER
-    return board
+        router.from_agent(call(900 + number, tool, "{}").encode() + b"\n")
+    router.calls.clear()
+    router.requests.clear()
+    router.requests[b"40"] = Kind.OTHER
+    return router
 
 
 def check(block: bytes) -> None:
@@ -107,7 +107,7 @@ def check(block: bytes) -> None:
         assert reading.read_from_agent(line + b"\n") is PASS
     assert glancing.requests == reading.requests
     assert glancing.calls == reading.calls == {}
-    assert glancing.greeting.opened == reading.greeting.opened
+    assert glancing.handshake.opened == reading.handshake.opened
 
 
 @given(blocks())
@@ -185,8 +185,8 @@ def test_what_passes_at_a_glance_from_the_server_passes_the_full_reading(said: l
         text = data.draw(damaged(text))
     block = text.encode() + b"\n"
     glancing, reading = primed(), primed()
-    for board in (glancing, reading):
-        board.requests[b"41"] = Kind.OTHER
+    for router in (glancing, reading):
+        router.requests[b"41"] = Kind.OTHER
     if glancing.glance_from_server(block):
         for line in block.split(b"\n")[:-1]:
             assert reading.from_server(line + b"\n") is PASS

@@ -43,12 +43,12 @@ def test_an_answer_that_is_read_has_nothing_twice_and_says_one_thing(line: bytes
         assert "id" not in keys
         return
     if not found.sure:
-        assert found.said is None
+        assert found.response is None
         assert twins or "ID" in keys
         return
     assert not twins
     assert read(found.id) == dict(members_of(line))["id"]
-    said = found.said
+    said = found.response
     result = dict(members_of(line)).get("result")
     if said is None:
         inner = [key for key, _ in result] if isinstance(result, Pairs) else []

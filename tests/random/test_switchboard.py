@@ -11,7 +11,7 @@ from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, 
 
 from hookproxy.protocol.actions import (
     PASS,
-    Answered,
+    CallAnswered,
     CancelCall,
     Dropped,
     FromAgent,
@@ -22,7 +22,7 @@ from hookproxy.protocol.actions import (
     ToolsListed,
 )
 from hookproxy.protocol.calls import Call, Phase
-from hookproxy.protocol.router import Switchboard
+from hookproxy.protocol.router import Router
 
 IDS: Final = ("1", '"1"', '"a"', '"\\u0061"')
 METHODS: Final = ("ping", "initialize", "tools/list", "resources/read", "subscriptions/listen")
@@ -57,9 +57,9 @@ class Schedule(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.board = Switchboard(lambda tool: tool == "danger")
-        self.board.from_agent(b'{"jsonrpc":"2.0","id":"i","method":"initialize","params":{}}\n')
-        self.board.from_server(b'{"jsonrpc":"2.0","id":"i","result":{}}\n')
+        self.router = Router(lambda tool: tool == "danger")
+        self.router.from_agent(b'{"jsonrpc":"2.0","id":"i","method":"initialize","params":{}}\n')
+        self.router.from_server(b'{"jsonrpc":"2.0","id":"i","result":{}}\n')
         self.live: dict[str, Call] = {}
         """Judged calls that have neither ended nor been cancelled."""
         self.all_heard: list[Heard] = []
@@ -70,11 +70,11 @@ class Schedule(RuleBasedStateMachine):
 
     def agent_says(self, line: str) -> FromAgent:
         block = line.encode() + b"\n"
-        return PASS if self.board.glance_from_agent(block) else self.board.from_agent(block)
+        return PASS if self.router.glance_from_agent(block) else self.router.from_agent(block)
 
     def server_says(self, line: str) -> FromServer:
         block = line.encode() + b"\n"
-        return PASS if self.board.glance_from_server(block) else self.board.from_server(block)
+        return PASS if self.router.glance_from_server(block) else self.router.from_server(block)
 
     def hear(self, spelling: str, call: Call | None = None) -> Heard:
         one = Heard(spelling, call)
@@ -165,7 +165,7 @@ class Schedule(RuleBasedStateMachine):
         if not lives and call.phase is not Phase.CANCELLED:
             return multiple()  # it was refused: its task is over
         expected = lives and call.phase is Phase.HELD
-        assert self.board.release(call, unseen=unseen) is expected
+        assert self.router.release(call, unseen=unseen) is expected
         if not expected:
             return multiple()
         if not unseen:
@@ -181,8 +181,8 @@ class Schedule(RuleBasedStateMachine):
             return  # it is the server's turn
         key = call.key.decode()
         expected = self.live.get(key) is call
-        assert self.board.finish(call) is expected, "a call ends once, and a cancelled one never"
-        assert self.board.finish(call) is False
+        assert self.router.finish(call) is expected, "a call ends once, and a cancelled one never"
+        assert self.router.finish(call) is False
         if expected:
             del self.live[key]
 
@@ -213,15 +213,16 @@ class Schedule(RuleBasedStateMachine):
             if one.unseen and one.cancelled:
                 assert isinstance(effect, Dropped), "a late answer to a call that was judged passes never"
             elif not one.cancelled:
-                assert effect is PASS or isinstance(effect, InitializeAnswered | ToolsListed)
+                in_a_batch = form == "batch" and isinstance(effect, Dropped)  # it might hide another answer
+                assert in_a_batch or effect is PASS or isinstance(effect, InitializeAnswered | ToolsListed)
         if form != "batch" or effect is PASS:
             one.answered = True
 
     def judged_was_answered(self, one: Heard, effect: FromServer, before: Phase | None) -> None:
         if one.key in self.muddled:
             return
-        assert isinstance(effect, Answered | Dropped), "an answer to a judged call passes through its task only"
-        if isinstance(effect, Answered):
+        assert isinstance(effect, CallAnswered | Dropped), "an answer to a judged call passes through its task only"
+        if isinstance(effect, CallAnswered):
             assert effect.call is one.call
             assert before is Phase.FORWARDED, "early, late and second answers are dropped"
             assert self.live[one.key] is one.call
@@ -240,17 +241,17 @@ class Schedule(RuleBasedStateMachine):
 
     @invariant()
     def the_table_holds_what_lives_and_nothing_else(self) -> None:
-        assert {key.decode(): call for key, call in self.board.calls.items()} == self.live
+        assert {key.decode(): call for key, call in self.router.calls.items()} == self.live
 
     @invariant()
     def a_request_is_pending_while_the_server_owes_its_answer(self) -> None:
         if any(call.phase is Phase.FORWARDED for call in self.live.values()):
-            assert self.board.pending
-            assert not self.board.may_pass_in_pieces(b'{"result":')
+            assert self.router.pending
+            assert not self.router.may_pass_in_pieces(b'{"result":')
 
     @invariant()
     def no_call_is_remembered_that_has_been_answered(self) -> None:
-        assert self.board.requests.allowed.keys() <= self.board.requests.keys()
+        assert self.router.requests.allowed.keys() <= self.router.requests.keys()
 
 
 TestSchedule = Schedule.TestCase

@@ -100,23 +100,23 @@ class Life:
     async def poll(self, method: str, which: int) -> None:
         handed = [number for number, form in self.answered.items() if form == "handle"]
         for number in handed[which : which + 1]:
-            poll = self.fresh()
-            self.polls[poll] = (method, number)
-            await self.asks(poll, method, taskId=f"T{number}")
+            task_request = self.fresh()
+            self.polls[task_request] = (method, number)
+            await self.asks(task_request, method, taskId=f"T{number}")
 
     async def answer(self, form: str, which: int) -> None:
         """The answer to one of the last polls, perhaps not the first one."""
-        for poll in list(self.polls)[-1 - which :][:1]:
-            method, number = self.polls[poll]
+        for task_request in list(self.polls)[-1 - which :][:1]:
+            method, number = self.polls[task_request]
             if form == "twins":
-                line = f'{{"id":{poll},"result":{{"result":{{}},"result":{json.dumps(output(form))}}}}}\n'
+                line = f'{{"id":{task_request},"result":{{"result":{{}},"result":{json.dumps(output(form))}}}}}\n'
                 await self.one.server.say(line.encode())
             elif form == "error":
-                await self.says({"id": poll, "error": {"code": 1, "message": "SECRET"}})
+                await self.says({"id": task_request, "error": {"code": 1, "message": "SECRET"}})
             elif method == "tasks/result" or form == "raw":
-                await self.says({"id": poll, "result": output(form)})
+                await self.says({"id": task_request, "result": output(form)})
             else:
-                await self.says({"id": poll, "result": self.state(form, number)})
+                await self.says({"id": task_request, "result": self.state(form, number)})
 
     def state(self, form: str, number: int) -> Json:
         state: Json = {"taskId": f"T{number}", "status": form if form in ("working", "cancelled") else "completed"}
@@ -133,9 +133,9 @@ class Life:
                 await self.says({"method": TOLD[which % 2], "params": self.state(form, number)})
 
     async def cancel(self, _form: str, which: int) -> None:
-        for poll in list(self.polls)[-1 - which :][:1]:
-            self.cancelled.add(poll)
-            message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": poll}}
+        for task_request in list(self.polls)[-1 - which :][:1]:
+            self.cancelled.add(task_request)
+            message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": task_request}}
             await self.one.agent.say(json.dumps(message).encode() + b"\n")
 
     async def idle(self, _form: str, _which: int) -> None:

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hookproxy.jsonrpc import normalize, raw_json
-from hookproxy.jsonrpc.raw_json import TwinKeys, Unreadable
+from hookproxy.jsonrpc.raw_json import DuplicateKeys, Unreadable
 from tests.random.documents import Pairs, blanks, documents, members_of, objects, read, spelled, texts
 
 
@@ -30,15 +30,15 @@ def test_twins_are_found_in_whatever_spelling(raw: bytes) -> None:
     pairs = members_of(raw)
     assert len({key for key, _ in pairs}) < len(pairs)
     for look in (raw_json.members, raw_json.fields, normalize.normalise):
-        with pytest.raises(TwinKeys):
+        with pytest.raises(DuplicateKeys):
             look(raw)
 
 
 @given(documents(twins=True))
 def test_twins_at_any_depth_are_never_shown_to_hooks(raw: bytes) -> None:
-    with pytest.raises(TwinKeys):
+    with pytest.raises(DuplicateKeys):
         normalize.normalise(raw, lenient=True)
-    with pytest.raises(TwinKeys):
+    with pytest.raises(DuplicateKeys):
         normalize.legible(raw.strip())
 
 
@@ -55,9 +55,9 @@ def test_a_key_twice_is_found_where_measuring_alone_would_not_find_it(data: st.D
         json.loads(raw)
     except ValueError:
         assume(False)
-    with pytest.raises(TwinKeys):
+    with pytest.raises(DuplicateKeys):
         raw_json.members(raw)
-    with pytest.raises(TwinKeys):
+    with pytest.raises(DuplicateKeys):
         raw_json.fields(raw)
 
 
@@ -134,7 +134,7 @@ def test_random_bytes_are_read_as_python_reads_them_or_not_at_all(raw: bytes) ->
     for look in (raw_json.fields, raw_json.members):
         try:
             found = look(raw)
-        except (Unreadable, TwinKeys):
+        except (Unreadable, DuplicateKeys):
             continue
         assert set(found) == {key for key, _ in members_of(raw)}
 
@@ -147,7 +147,7 @@ def test_a_damaged_object_is_never_taken_for_another_one(raw: bytes, data: st.Da
         try:
             found = look(damaged)
             raw_json.check_text(damaged)
-        except (Unreadable, TwinKeys):
+        except (Unreadable, DuplicateKeys):
             continue
         pairs = members_of(damaged)
         assert set(found) == {key for key, _ in pairs}

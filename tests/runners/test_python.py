@@ -79,15 +79,15 @@ async def test_none_says_nothing(tmp_path: Path) -> None:
 async def test_a_function_may_want_the_document_typed(tmp_path: Path) -> None:
     code = """
 from __future__ import annotations
-from hookproxy.hooks_api import Occasion, deny
-def check(occasion: Occasion): return deny(occasion.tool_name)
+from hookproxy.hooks.api import HookInput, deny
+def check(hook_input: HookInput): return deny(hook_input.tool_name)
 """
     told = {"session_id": "s", "cwd": "/", "hook_event_name": "PreToolUse", "tool_name": "read"}
     assert b'"permissionDecisionReason":"read"' in (await call(tmp_path, code, told)).stdout
 
 
 async def test_a_document_that_does_not_fit_the_type_is_trouble(tmp_path: Path) -> None:
-    code = "from hookproxy.hooks_api import Occasion\ndef check(occasion: Occasion): pass"
+    code = "from hookproxy.hooks.api import HookInput\ndef check(hook_input: HookInput): pass"
     result = await call(tmp_path, code, {"session_id": 7})
     assert result.ended is Ended.FAILED
     assert "cannot be given its document" in result.detail

@@ -74,47 +74,47 @@ class Bench:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+async def layer(tmp_path: Path) -> AsyncIterator[Bench]:
     true = HookSpec("claude", "f: k", Event.PRE_TOOL_USE, "true", argv=("/bin/true",))
     await command.run(true, Document(b"", {}), {})  # the loop's watch is there from now on
     gc.collect()
     before = sorted(os.listdir("/proc/self/fd"))
-    bench = Bench(tmp_path)
-    yield bench
-    await bench.kept.aclose()
+    layer = Bench(tmp_path)
+    yield layer
+    await layer.kept.aclose()
     assert sorted(os.listdir("/proc/self/fd")) == before
     assert children() == ""
 
 
-async def test_a_worker_answers_each_document_and_stays_the_same_process(bench: Bench) -> None:
-    bench.write(ECHO)
-    answers = [await bench.answer({"n": n}) for n in range(100)]
+async def test_a_worker_answers_each_document_and_stays_the_same_process(layer: Bench) -> None:
+    layer.write(ECHO)
+    answers = [await layer.answer({"n": n}) for n in range(100)]
     assert [one["got"] for one in answers] == [{"n": n} for n in range(100)]
     assert len({one["pid"] for one in answers}) == 1
-    assert bench.said == []
+    assert layer.said == []
 
 
-async def test_a_document_is_one_line_to_every_reader(bench: Bench) -> None:
-    bench.write("for line in sys.stdin: say({'lines': len(line.splitlines()), 'got': json.loads(line)})")
+async def test_a_document_is_one_line_to_every_reader(layer: Bench) -> None:
+    layer.write("for line in sys.stdin: say({'lines': len(line.splitlines()), 'got': json.loads(line)})")
     text = "a\u2028b\u2029c\u0085d"
     line = b'{"t":"%b",\n\r "x":1}\n' % text.encode()
-    result = await bench.kept.run(bench.spec, Document(line, {}), dict(os.environ))
+    result = await layer.kept.run(layer.spec, Document(line, {}), dict(os.environ))
     assert json.loads(result.stdout) == {"lines": 1, "got": {"t": text, "x": 1}}
 
 
 @pytest.mark.parametrize("size", [70_000, 3_000_000])
-async def test_long_documents_and_answers_arrive_whole(bench: Bench, size: int) -> None:
-    bench.write(ECHO)
+async def test_long_documents_and_answers_arrive_whole(layer: Bench, size: int) -> None:
+    layer.write(ECHO)
     for _ in range(2):
-        assert (await bench.answer({"t": "x" * size}))["got"] == {"t": "x" * size}
+        assert (await layer.answer({"t": "x" * size}))["got"] == {"t": "x" * size}
 
 
-async def test_documents_of_a_plain_worker_come_one_after_another(bench: Bench) -> None:
-    bench.write("for line in sys.stdin: time.sleep(0.01); say(json.loads(line))")
+async def test_documents_of_a_plain_worker_come_one_after_another(layer: Bench) -> None:
+    layer.write("for line in sys.stdin: time.sleep(0.01); say(json.loads(line))")
     answers: dict[int, object] = {}
 
     async def ask(n: int) -> None:
-        answers[n] = await bench.answer({"n": n})
+        answers[n] = await layer.answer({"n": n})
 
     async with anyio.create_task_group() as tasks:
         for n in range(20):
@@ -122,19 +122,19 @@ async def test_documents_of_a_plain_worker_come_one_after_another(bench: Bench) 
     assert answers == {n: {"n": n} for n in range(20)}
 
 
-async def test_a_cancel_of_a_concurrent_worker_ends_none_and_of_an_answered_one_forgets_nothing(bench: Bench) -> None:
-    bench.write(
+async def test_a_cancel_of_a_concurrent_worker_ends_none_and_of_an_answered_one_forgets_nothing(layer: Bench) -> None:
+    layer.write(
         "for line in sys.stdin: d = json.loads(line); say({'id': d['id'], 'pid': os.getpid()})", concurrent=True
     )
-    first = await bench.answer({})
+    first = await layer.answer({})
     for _ in range(50):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(bench.ask, {})
+            tasks.start_soon(layer.ask, {})
             await anyio.lowlevel.checkpoint()
             tasks.cancel_scope.cancel()
-    assert await bench.answer({}) == first
+    assert await layer.answer({}) == first
     gc.collect()
-    assert bench.said == []
+    assert layer.said == []
 
 
 CONCURRENT = """
@@ -147,12 +147,12 @@ for line in sys.stdin:
 """
 
 
-async def test_answers_of_a_concurrent_worker_are_told_apart_by_id(bench: Bench) -> None:
-    bench.write(CONCURRENT, concurrent=True)
+async def test_answers_of_a_concurrent_worker_are_told_apart_by_id(layer: Bench) -> None:
+    layer.write(CONCURRENT, concurrent=True)
     answers: dict[int, object] = {}
 
     async def ask(n: int) -> None:
-        answers[n] = await bench.answer({"n": n})
+        answers[n] = await layer.answer({"n": n})
 
     async with anyio.create_task_group() as tasks:
         for n in range(9):
@@ -160,15 +160,15 @@ async def test_answers_of_a_concurrent_worker_are_told_apart_by_id(bench: Bench)
     assert answers == {n: {"n": n} for n in range(9)}
 
 
-async def test_an_answer_that_nobody_waits_for_any_more_is_no_other_documents(bench: Bench) -> None:
-    bench.write(CONCURRENT, concurrent=True)
+async def test_an_answer_that_nobody_waits_for_any_more_is_no_other_documents(layer: Bench) -> None:
+    layer.write(CONCURRENT, concurrent=True)
     async with anyio.create_task_group() as tasks:
         for n in range(2):
-            tasks.start_soon(bench.ask, {"n": n})
+            tasks.start_soon(layer.ask, {"n": n})
         await anyio.wait_all_tasks_blocked()
         tasks.cancel_scope.cancel()
-    assert await bench.answer({"n": 7}) == {"n": 7}
-    assert bench.said == []
+    assert await layer.answer({"n": 7}) == {"n": 7}
+    assert layer.said == []
 
 
 @pytest.mark.parametrize(
@@ -191,89 +191,89 @@ async def test_an_answer_that_nobody_waits_for_any_more_is_no_other_documents(be
         ("sys.stdin.readline(); os.fork() or time.sleep(60); sys.exit(4)", "exited with status 4"),
     ],
 )
-async def test_a_worker_that_breaks_its_word_is_trouble(bench: Bench, code: str, trouble: str) -> None:
-    bench.write(code)
-    result = await bench.ask()
+async def test_a_worker_that_breaks_its_word_is_trouble(layer: Bench, code: str, failure: str) -> None:
+    layer.write(code)
+    result = await layer.ask()
     assert result.ended is Ended.FAILED
-    assert trouble in result.detail
-    bench.write(ECHO)
-    assert (await bench.answer({"n": 2}))["got"] == {"n": 2}
+    assert failure in result.detail
+    layer.write(ECHO)
+    assert (await layer.answer({"n": 2}))["got"] == {"n": 2}
 
 
-async def test_what_a_worker_prints_while_nobody_asks_ends_it(bench: Bench, tmp_path: Path) -> None:
+async def test_what_a_worker_prints_while_nobody_asks_ends_it(layer: Bench, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "go")
-    bench.write(
+    layer.write(
         f"sys.stdin.readline(); say({{}}); open({str(tmp_path / 'go')!r}).read(); say({{'stale': 1}}); time.sleep(9)"
     )
-    await bench.answer()
+    await layer.answer()
     (tmp_path / "go").write_text("")
     with anyio.fail_after(10):
-        await bench.told.wait()
-    assert bench.said == [
+        await layer.told.wait()
+    assert layer.said == [
         "the worker printed something that nobody had asked for; it is started again when it is needed"
     ]
-    bench.write(ECHO)
-    assert (await bench.answer())["got"] == {"n": 1}
+    layer.write(ECHO)
+    assert (await layer.answer())["got"] == {"n": 1}
 
 
-async def test_a_worker_that_dies_between_documents_is_started_again(bench: Bench) -> None:
-    bench.write(ECHO)
-    os.kill((await bench.answer())["pid"], signal.SIGKILL)
+async def test_a_worker_that_dies_between_documents_is_started_again(layer: Bench) -> None:
+    layer.write(ECHO)
+    os.kill((await layer.answer())["pid"], signal.SIGKILL)
     with anyio.fail_after(10):
-        await bench.told.wait()
-    assert "was ended by signal 9" in bench.said[0]
-    assert (await bench.answer())["got"] == {"n": 1}
+        await layer.told.wait()
+    assert "was ended by signal 9" in layer.said[0]
+    assert (await layer.answer())["got"] == {"n": 1}
 
 
-async def test_a_timeout_ends_the_worker_and_its_late_answer_is_nobodys(bench: Bench) -> None:
-    bench.write(
+async def test_a_timeout_ends_the_worker_and_its_late_answer_is_nobodys(layer: Bench) -> None:
+    layer.write(
         "for line in sys.stdin:\n d = json.loads(line)\n time.sleep(d['s'])\n say(d | {'pid': os.getpid()})", timeout=3
     )
-    first = await bench.answer({"s": 0})
-    assert (await bench.ask({"s": 60})).ended is Ended.TIMED_OUT
+    first = await layer.answer({"s": 0})
+    assert (await layer.ask({"s": 60})).ended is Ended.TIMED_OUT
     assert children() == ""  # it has been waited for
-    assert (await bench.answer({"s": 0}))["pid"] != first["pid"]
+    assert (await layer.answer({"s": 0}))["pid"] != first["pid"]
 
 
-async def test_a_document_that_a_worker_will_not_read_is_trouble(bench: Bench) -> None:
-    bench.write("os.close(0); time.sleep(60)")
-    result = await bench.ask("x" * 1_000_000)
+async def test_a_document_that_a_worker_will_not_read_is_trouble(layer: Bench) -> None:
+    layer.write("os.close(0); time.sleep(60)")
+    result = await layer.ask("x" * 1_000_000)
     assert (result.ended, result.detail) == (Ended.FAILED, "has closed its input")
 
 
-async def test_a_cancel_ends_a_plain_worker(bench: Bench) -> None:
-    bench.write("for line in sys.stdin:\n d = json.loads(line)\n time.sleep(d['s'])\n say(d)")
-    await bench.answer({"s": 0})
+async def test_a_cancel_ends_a_plain_worker(layer: Bench) -> None:
+    layer.write("for line in sys.stdin:\n d = json.loads(line)\n time.sleep(d['s'])\n say(d)")
+    await layer.answer({"s": 0})
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(bench.ask, {"s": 1})
+        tasks.start_soon(layer.ask, {"s": 1})
         await anyio.wait_all_tasks_blocked()
         tasks.cancel_scope.cancel()
     assert children() == ""  # it has been waited for
-    assert await bench.answer({"s": 0, "n": 2}) == {"s": 0, "n": 2}
+    assert await layer.answer({"s": 0, "n": 2}) == {"s": 0, "n": 2}
 
 
-async def test_a_worker_that_never_starts_well_is_started_less_and_less_often(bench: Bench) -> None:
-    bench.write("sys.exit(1)")
+async def test_a_worker_that_never_starts_well_is_started_less_and_less_often(layer: Bench) -> None:
+    layer.write("sys.exit(1)")
     begun = anyio.current_time()
     for _ in range(4):
-        assert (await bench.ask()).ended is Ended.FAILED
+        assert (await layer.ask()).ended is Ended.FAILED
     assert anyio.current_time() - begun > 0.3
 
 
-async def test_what_a_worker_says_on_standard_error_comes_with_its_answer(bench: Bench) -> None:
-    bench.write("for line in sys.stdin: sys.stderr.write('oops\\n'); sys.stderr.flush(); say({})")
-    assert (await bench.ask()).stderr == b"oops\n"
-    assert (await bench.ask()).stderr == b"oops\n"
+async def test_what_a_worker_says_on_standard_error_comes_with_its_answer(layer: Bench) -> None:
+    layer.write("for line in sys.stdin: sys.stderr.write('oops\\n'); sys.stderr.flush(); say({})")
+    assert (await layer.ask()).stderr == b"oops\n"
+    assert (await layer.ask()).stderr == b"oops\n"
 
 
-async def test_noise_without_end_neither_blocks_a_worker_nor_fills_memory(bench: Bench) -> None:
-    bench.write("for line in sys.stdin: sys.stderr.write('x' * 1_000_000); sys.stderr.flush(); say({})")
-    assert 0 < len((await bench.ask()).stderr) <= 65_536
+async def test_noise_without_end_neither_blocks_a_worker_nor_fills_memory(layer: Bench) -> None:
+    layer.write("for line in sys.stdin: sys.stderr.write('x' * 1_000_000); sys.stderr.flush(); say({})")
+    assert 0 < len((await layer.ask()).stderr) <= 65_536
 
 
-async def test_a_command_that_is_not_there_is_trouble(bench: Bench) -> None:
-    bench.spec = replace(bench.spec, argv=("no-such-worker",))
-    result = await bench.ask()
+async def test_a_command_that_is_not_there_is_trouble(layer: Bench) -> None:
+    layer.spec = replace(layer.spec, argv=("no-such-worker",))
+    result = await layer.ask()
     assert (result.ended, result.detail) == (Ended.NOT_STARTED, "command not found: no-such-worker")
 
 
@@ -281,9 +281,9 @@ async def test_a_command_that_is_not_there_is_trouble(bench: Bench) -> None:
     "code",
     [ECHO, "sys.stdin.readline(); say({}); time.sleep(60)", "sys.stdin.readline(); say({}); os.fork(); time.sleep(60)"],
 )
-async def test_the_end_leaves_nothing_behind(bench: Bench, code: str) -> None:
-    bench.write(code)
-    await bench.answer()
+async def test_the_end_leaves_nothing_behind(layer: Bench, code: str) -> None:
+    layer.write(code)
+    await layer.answer()
     with anyio.fail_after(3):
-        await bench.kept.aclose()
+        await layer.kept.aclose()
     assert children() == ""

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from hookproxy.model.hooks import Document, Event, HookResult, HookSpec
-from hookproxy.model.settings import OnAsk, OnTrouble, Settings
+from hookproxy.model.settings import OnAsk, OnFailure, Settings
 from hookproxy.protocol.calls import OURS, SEALED
 from hookproxy.runners.registry import RUNNERS
 from hookproxy.session.approval import _Waiting
@@ -199,8 +199,8 @@ async def test_hooks_are_told_that_a_person_is_asked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "passes"),
     [
-        (Settings(on_ask_fallback=OnTrouble.ALLOW), True),
-        (Settings(on_ask_fallback=OnTrouble.DENY), False),
+        (Settings(on_ask_fallback=OnFailure.ALLOW), True),
+        (Settings(on_ask_fallback=OnFailure.DENY), False),
         (Settings(on_ask=OnAsk.ALLOW), True),
         (Settings(on_ask=OnAsk.DENY), False),
         (Settings(prompter=("sh", "-c", "exit 0")), True),
@@ -222,13 +222,13 @@ async def test_without_an_agent_that_asks_the_configuration_says_what_follows(se
 
 
 async def test_a_prompter_reads_the_question_as_json(tmp_path: Path) -> None:
-    heard = tmp_path / "heard"
-    settings = Settings(prompter=("sh", "-c", f"cat > {shlex.quote(str(heard))}; exit 2"))
+    hook_runs = tmp_path / "heard"
+    settings = Settings(prompter=("sh", "-c", f"cat > {shlex.quote(str(hook_runs))}; exit 2"))
     async with rig(frank_group(ASKS), settings=settings) as one:
         await greet(one, None)
         await one.agent.send(call(1, path="a"))
         await one.agent.line()
-    assert json.loads(heard.read_bytes()) == {
+    assert json.loads(hook_runs.read_bytes()) == {
         "server": "files",
         "tool": "write",
         "arguments": {"path": "a"},
@@ -411,7 +411,7 @@ async def test_nothing_of_a_question_is_left_when_the_agent_goes() -> None:
         one.proxy.end_all(lambda _call: b"")
         with anyio.fail_after(PATIENCE):
             await one.proxy.changes.until(lambda: not one.proxy.busy)
-        assert not one.proxy.asking._open
+        assert not one.proxy.approvals._open
 
 
 async def test_hooks_that_answer_all_a_server_asks_go_on_with_the_call_in_the_agents_place(tmp_path: Path) -> None:
@@ -441,8 +441,8 @@ async def test_a_server_that_asks_for_ever_is_answered_by_hooks_only_so_often() 
 
 async def test_a_yes_and_a_cancellation_in_one_breath_run_no_hook_about_what_never_ran(tmp_path: Path) -> None:
     events = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
-    heard = [frank(event, f"touch {shlex.quote(str(tmp_path / event))}") for event in events]
-    async with rig(frank_group(ASKS, *heard)) as one:
+    hook_runs = [frank(event, f"touch {shlex.quote(str(tmp_path / event))}") for event in events]
+    async with rig(frank_group(ASKS, *hook_runs)) as one:
         await greet(one)
         for number in range(1, 6):
             await one.agent.send(call(number))
@@ -505,10 +505,10 @@ async def test_a_prompter_that_cannot_be_started_for_want_of_descriptors_is_a_no
 async def test_more_open_questions_than_anybody_answers_are_denied() -> None:
     async with rig(frank_group(ASKS)) as one:
         await greet(one)
-        one.proxy.asking._open.update({b"%d" % number: _Waiting() for number in range(512)})
+        one.proxy.approvals._open.update({b"%d" % number: _Waiting() for number in range(512)})
         await one.agent.send(call(1))
         assert (await one.agent.message())["result"]["isError"] is True
-        one.proxy.asking._open.clear()
+        one.proxy.approvals._open.clear()
     assert "a call is denied, for 512 questions wait for the person" in one.said
 
 

@@ -1,7 +1,7 @@
 """How much waits for hooks before nothing more is read from the agent."""
 
 from hookproxy.protocol.calls import Call
-from hookproxy.session.backpressure import Held
+from hookproxy.session.backpressure import Backpressure
 
 
 def call(size: int) -> Call:
@@ -10,7 +10,7 @@ def call(size: int) -> Call:
 
 def test_reading_pauses_beyond_the_limit_and_goes_on_below_it() -> None:
     pauses: list[bool] = []
-    held = Held(10, pauses.append)
+    held = Backpressure(10, pauses.append)
     calls = [call(6), call(4), call(1)]
     for one in calls:
         held.hold(one)

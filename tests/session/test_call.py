@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from hookproxy.dialects.dialect import Group
 from hookproxy.model.hooks import Event
-from hookproxy.model.settings import Delivery, Limit, OnAsk, OnTrouble, Per, Settings
+from hookproxy.model.settings import Delivery, Limit, OnAsk, OnFailure, Per, Settings
 from tests.rig import DIRECT, Rig, frank, frank_group, group, hook, rig
 
 pytestmark = pytest.mark.anyio
@@ -188,7 +188,7 @@ async def test_a_rewrite_that_does_not_fit_the_schema_is_trouble_that_names_the_
         b'{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"write","inputSchema":'
         b'{"type":"object","properties":{"a":{"type":"number"}}}}]}}\n'
     )
-    settings = Settings(on_trouble=OnTrouble.DENY)
+    settings = Settings(on_failure=OnFailure.DENY)
     async with rig(group(hook(specific(PRE, updatedInput={"a": "two"}))), settings=settings) as proxied:
         await proxied.agent.send(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n')
         await proxied.server.line()

@@ -7,7 +7,7 @@ import anyio.lowlevel
 import pytest
 
 from hookproxy.protocol.calls import Call
-from hookproxy.session.change_event import Changes
+from hookproxy.session.change_event import ChangeEvent
 
 pytestmark = pytest.mark.anyio
 
@@ -19,12 +19,12 @@ def call(number: int) -> Call:
 async def test_what_holds_already_is_not_waited_for() -> None:
     looks: list[bool] = []
     with anyio.fail_after(1):
-        await Changes().until(lambda: looks.append(True) is None)  # type: ignore[func-returns-value]
+        await ChangeEvent().until(lambda: looks.append(True) is None)  # type: ignore[func-returns-value]
     assert looks == [True]
 
 
 async def test_a_condition_is_looked_at_again_whenever_something_has_changed() -> None:
-    changes = Changes()
+    changes = ChangeEvent()
     values: list[int] = []
     looks: list[int] = []
     over: list[str] = []
@@ -57,7 +57,7 @@ async def test_a_condition_is_looked_at_again_whenever_something_has_changed() -
 
 
 async def test_a_change_that_comes_between_look_and_wait_of_another_is_not_lost() -> None:
-    changes = Changes()
+    changes = ChangeEvent()
     done: list[str] = []
 
     async def first() -> None:
@@ -75,7 +75,7 @@ async def test_a_change_that_comes_between_look_and_wait_of_another_is_not_lost(
 
 
 async def test_waiting_can_be_cancelled_and_telling_nobody_is_fine() -> None:
-    changes = Changes()
+    changes = ChangeEvent()
     changes.tell()
     with anyio.move_on_after(0.01) as scope:
         await changes.until(lambda: False)

@@ -11,7 +11,7 @@ import anyio.lowlevel
 import pytest
 
 from hookproxy.protocol.calls import Call
-from hookproxy.session.coroutine_pool import Clerk, Clerks
+from hookproxy.session.coroutine_pool import CallCoroutine, CoroutinePool
 from hookproxy.transports.epoll_loop import DirectLoop
 from tests.rig import DIRECT
 
@@ -23,7 +23,7 @@ def call(number: int) -> Call:
 
 
 async def test_a_clerk_sees_one_call_after_another_through() -> None:
-    running: dict[Call, Clerk] = {}
+    running: dict[Call, CallCoroutine] = {}
     seen: list[tuple[int, anyio.TaskInfo]] = []
 
     async def see_through(call: Call) -> None:
@@ -31,7 +31,7 @@ async def test_a_clerk_sees_one_call_after_another_through() -> None:
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            clerks = Clerks(tasks, see_through, running)
+            clerks = CoroutinePool(tasks, see_through, running)
             for number in (1, 2, 3):
                 clerks.begin(call(number))
                 await anyio.wait_all_tasks_blocked()
@@ -41,7 +41,7 @@ async def test_a_clerk_sees_one_call_after_another_through() -> None:
 
 
 async def test_calls_at_the_same_time_have_clerks_of_their_own_and_few_of_them_stay() -> None:
-    running: dict[Call, Clerk] = {}
+    running: dict[Call, CallCoroutine] = {}
     begun = 0
     go = anyio.Event()
 
@@ -52,7 +52,7 @@ async def test_calls_at_the_same_time_have_clerks_of_their_own_and_few_of_them_s
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            clerks = Clerks(tasks, see_through, running)
+            clerks = CoroutinePool(tasks, see_through, running)
             for number in range(100):
                 clerks.begin(call(number))
             await anyio.wait_all_tasks_blocked()
@@ -64,7 +64,7 @@ async def test_calls_at_the_same_time_have_clerks_of_their_own_and_few_of_them_s
 
 
 async def test_a_call_that_is_cancelled_takes_its_clerk_along_and_no_other_call() -> None:
-    running: dict[Call, Clerk] = {}
+    running: dict[Call, CallCoroutine] = {}
     ended: list[str] = []
     go = anyio.Event()
 
@@ -78,7 +78,7 @@ async def test_a_call_that_is_cancelled_takes_its_clerk_along_and_no_other_call(
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            clerks = Clerks(tasks, see_through, running)
+            clerks = CoroutinePool(tasks, see_through, running)
             first, second, third = call(1), call(2), call(3)
             clerks.begin(first)
             clerks.begin(second)
@@ -95,7 +95,7 @@ async def test_a_call_that_is_cancelled_takes_its_clerk_along_and_no_other_call(
 
 
 async def test_a_clerk_that_is_cancelled_when_its_call_has_ended_gets_no_other() -> None:
-    running: dict[Call, Clerk] = {}
+    running: dict[Call, CallCoroutine] = {}
     first, second = call(1), call(2)
 
     async def see_through(one: Call) -> None:
@@ -104,7 +104,7 @@ async def test_a_clerk_that_is_cancelled_when_its_call_has_ended_gets_no_other()
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            clerks = Clerks(tasks, see_through, running)
+            clerks = CoroutinePool(tasks, see_through, running)
             clerks.begin(first)
             await anyio.wait_all_tasks_blocked()
             clerks.begin(second)
@@ -115,7 +115,7 @@ async def test_a_clerk_that_is_cancelled_when_its_call_has_ended_gets_no_other()
 
 @pytest.mark.parametrize("anyio_backend", [DIRECT])
 async def test_an_idle_clerk_that_is_given_a_call_where_bytes_arrive_comes_to_its_first_wait_at_once() -> None:
-    running: dict[Call, Clerk] = {}
+    running: dict[Call, CallCoroutine] = {}
     seen: list[str] = []
     go = anyio.Event()
     reader, writer = os.pipe()
@@ -134,7 +134,7 @@ async def test_an_idle_clerk_that_is_given_a_call_where_bytes_arrive_comes_to_it
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            clerks = Clerks(tasks, see_through, running)
+            clerks = CoroutinePool(tasks, see_through, running)
             clerks.begin(call(1))
             go.set()
             await anyio.wait_all_tasks_blocked()
@@ -151,16 +151,16 @@ async def test_an_idle_clerk_that_is_given_a_call_where_bytes_arrive_comes_to_it
 
 async def test_what_is_told_twice_or_to_nobody_is_no_error() -> None:
     waiting: list[Call] = []
-    clerk = Clerk()
-    clerk.tell(call(1))
+    coroutine = CallCoroutine()
+    coroutine.tell(call(1))
 
     async def wait() -> None:
-        waiting.append(await clerk.told())
+        waiting.append(await coroutine.told())
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(wait)
             await anyio.wait_all_tasks_blocked()
-            clerk.tell(call(2))
-            clerk.tell(call(3))
+            coroutine.tell(call(2))
+            coroutine.tell(call(3))
     assert [one.key for one in waiting] == [b"2"]

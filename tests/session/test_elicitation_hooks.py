@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from hookproxy.jsonrpc import raw_json
 from hookproxy.model.hooks import Event, HookSpec
-from hookproxy.model.settings import OnTrouble, Settings
+from hookproxy.model.settings import OnFailure, Settings
 from hookproxy.protocol.elicitation_messages import Answer
 from tests.rig import DIRECT, PATIENCE, Rig, frank, frank_group, group, hook, rig
 
@@ -83,8 +83,8 @@ async def until(one: Rig, condition: Callable[[], bool]) -> None:
 async def test_a_hook_answers_and_the_agent_never_sees_the_question(tmp_path: Path) -> None:
     audit = tmp_path / "audit"
     answers = frank(ASKED, action="accept", content={"branch": "main"})
-    unasked = frank(RESULT, f"touch {shlex.quote(str(tmp_path / 'asked'))}")
-    async with rig(frank_group(answers, unasked), settings=Settings(audit_file=str(audit))) as one:
+    unasked_hook = frank(RESULT, f"touch {shlex.quote(str(tmp_path / 'asked'))}")
+    async with rig(frank_group(answers, unasked_hook), settings=Settings(audit_file=str(audit))) as one:
         await one.server.send(ASK)
         assert await one.server.line() == (
             b'{"jsonrpc":"2.0","id":5.0,"result":{"action":"accept","content":{"branch": "main"}}}\n'
@@ -207,15 +207,15 @@ async def test_a_person_who_declined_can_be_overruled() -> None:
 
 
 async def test_each_group_is_told_the_answer_so_far(tmp_path: Path) -> None:
-    heard = tmp_path / "heard"
+    hook_runs = tmp_path / "heard"
     first = frank_group(frank(RESULT, action="accept", content={"branch": "dev"}))
-    second = frank_group(frank(RESULT, f"cat > {shlex.quote(str(heard))}; echo '{{}}'"))
+    second = frank_group(frank(RESULT, f"cat > {shlex.quote(str(hook_runs))}; echo '{{}}'"))
     async with rig(first, second) as one:
         await one.server.send(ASK)
         await one.agent.line()
         await one.agent.send(ANSWER)
         assert (await one.server.message())["result"]["content"] == {"branch": "dev"}
-    assert json.loads(heard.read_text())["content"] == {"branch": "dev"}
+    assert json.loads(hook_runs.read_text())["content"] == {"branch": "dev"}
 
 
 async def test_a_decline_ends_it_and_a_later_group_is_not_asked(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ async def test_an_error_of_the_agent_goes_to_the_server_at_once_and_is_told(tmp_
 @pytest.mark.parametrize("rule", ["dialect", "deny"])
 async def test_content_that_does_not_fit_the_form_is_trouble(content: object, rule: str) -> None:
     hooks = frank_group(frank(ASKED, action="accept", content=content))
-    async with rig(hooks, settings=Settings(on_trouble=OnTrouble(rule))) as one:
+    async with rig(hooks, settings=Settings(on_failure=OnFailure(rule))) as one:
         await one.server.send(ASK)
         if rule == "deny":
             assert (await one.server.message())["result"] == {"action": "decline"}
@@ -359,7 +359,7 @@ async def test_all_questions_of_a_result_are_answered_or_none() -> None:
 
     script = """if grep -q 'who'; then echo '{"action": "accept"}'; else echo '{}'; fi"""
     async with rig(frank_group(frank(ASKED, script))) as one:
-        answering = one.proxy.answering
+        answering = one.proxy.elicitation_hooks
         answers = await answering.answer_all(raw_json.fields(result("who", "whose")))
         by = "frank (frank.json: Elicitation)"
         assert answers == {name: Answer("accept", b"{}", by) for name in ("who", "whose")}

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from hookproxy.model.hooks import Event, HookSpec
-from hookproxy.model.settings import OnTrouble, Settings
+from hookproxy.model.settings import OnFailure, Settings
 from hookproxy.protocol.actions import Dropped
 from hookproxy.protocol.calls import OURS
 from tests.rig import DIRECT, PATIENCE, Rig, group, hook, rig
@@ -46,15 +46,15 @@ def asks(event: Event = Event.PRE_TOOL_USE, **more: Any) -> HookSpec:  # noqa: A
     return replace(spec, **more)
 
 
-def says(errand: dict[str, Any], text: str, **more: object) -> bytes:
+def says(tool_call: dict[str, Any], text: str, **more: object) -> bytes:
     result = {"content": [{"type": "text", "text": text}], **more}
-    return json.dumps({"jsonrpc": "2.0", "id": errand["id"], "result": result}).encode() + b"\n"
+    return json.dumps({"jsonrpc": "2.0", "id": tool_call["id"], "result": result}).encode() + b"\n"
 
 
 async def nothing_more(one: Rig) -> None:
     """Neither side has anything left that is not its own."""
-    assert one.proxy.errands._open == {}
-    assert one.proxy.board.requests.errands == set()
+    assert one.proxy.hook_tool_calls._open == {}
+    assert one.proxy.router.requests.hook_tool_calls == set()
     assert await one.finish() == (b"", b"")
 
 
@@ -62,10 +62,13 @@ async def test_the_tool_is_called_and_what_it_says_decides() -> None:
     async with rig(group(asks())) as one:
         await greet(one)
         await one.agent.send(call(1, path='a"b'))
-        errand = await one.server.message()
-        assert errand["id"].encode().startswith(OURS)
-        assert (errand["method"], errand["params"]) == ("tools/call", {"name": "check", "arguments": {"it": 'a"b'}})
-        await one.server.send(says(errand, DENIES))
+        tool_call = await one.server.message()
+        assert tool_call["id"].encode().startswith(OURS)
+        assert (tool_call["method"], tool_call["params"]) == (
+            "tools/call",
+            {"name": "check", "arguments": {"it": 'a"b'}},
+        )
+        await one.server.send(says(tool_call, DENIES))
         refused = await one.agent.message()
         assert refused["id"] == 1
         assert refused["result"]["content"][0]["text"].endswith("PreToolUse hook guard: not there")
@@ -89,9 +92,9 @@ async def test_in_the_stateless_era_the_errand_speaks_as_the_agent_does_and_offe
     asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode() + b"\n"
     async with rig(group(asks())) as one:
         await one.agent.send(asked)
-        errand = await one.server.message()
-        assert errand["params"]["_meta"] == {**MODERN, "io.modelcontextprotocol/clientCapabilities": {}}
-        await one.server.send(says(errand, "fine", resultType="complete"))
+        tool_call = await one.server.message()
+        assert tool_call["params"]["_meta"] == {**MODERN, "io.modelcontextprotocol/clientCapabilities": {}}
+        await one.server.send(says(tool_call, "fine", resultType="complete"))
         assert await one.server.line() == asked
 
 
@@ -115,9 +118,9 @@ async def test_after_a_call_the_tool_may_comment_on_its_result() -> None:
         await one.agent.send(call(1))
         await one.server.line()
         await one.server.send(answer(1))
-        errand = await one.server.message()
-        assert json.loads(errand["params"]["arguments"]["all"]) == [{"type": "text", "text": "done"}]
-        await one.server.send(says(errand, json.dumps(comment)))
+        tool_call = await one.server.message()
+        assert json.loads(tool_call["params"]["arguments"]["all"]) == [{"type": "text", "text": "done"}]
+        await one.server.send(says(tool_call, json.dumps(comment)))
         said = await one.agent.message()
         assert [block["text"] for block in said["result"]["content"]] == ["done", "well done"]
 
@@ -142,8 +145,8 @@ async def test_an_answer_that_does_not_count_is_trouble_and_blocks_nothing(reply
     async with rig(group(asks())) as one:
         await greet(one)
         await one.agent.send(call(1))
-        errand = await one.server.message()
-        await one.server.send(json.dumps({"jsonrpc": "2.0", "id": errand["id"], **reply}).encode() + b"\n")
+        tool_call = await one.server.message()
+        await one.server.send(json.dumps({"jsonrpc": "2.0", "id": tool_call["id"], **reply}).encode() + b"\n")
         assert await one.server.line() == call(1)
         assert why in one.said[-1]
         await one.server.send(answer(1))
@@ -156,14 +159,14 @@ async def test_nonsense_blocks_nothing(text: str) -> None:
     async with rig(group(asks())) as one:
         await greet(one)
         await one.agent.send(call(1))
-        errand = await one.server.message()
-        line = says(errand, "TEXT").replace(b"TEXT", text.replace('"', '\\"').encode())
+        tool_call = await one.server.message()
+        line = says(tool_call, "TEXT").replace(b"TEXT", text.replace('"', '\\"').encode())
         await one.server.send(line)
         assert await one.server.line() == call(1)
 
 
 async def test_trouble_blocks_where_the_configuration_says_so() -> None:
-    async with rig(group(asks()), settings=Settings(on_trouble=OnTrouble.DENY)) as one:
+    async with rig(group(asks()), settings=Settings(on_failure=OnFailure.DENY)) as one:
         await greet(one)
         await one.agent.send(call(1))
         await one.server.send(says(await one.server.message(), "no", isError=True))
@@ -207,11 +210,11 @@ async def test_after_its_timeout_the_errand_is_cancelled_and_its_late_answer_dro
     async with rig(group(asks(timeout=0.05))) as one:
         await greet(one)
         await one.agent.send(call(1))
-        errand = await one.server.message()
+        tool_call = await one.server.message()
         cancelled = await one.server.message()
-        assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", errand["id"])
+        assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", tool_call["id"])
         assert await one.server.line() == call(1)
-        await one.server.send(says(errand, DENIES), says(errand, "x" * 200_000), answer(1))
+        await one.server.send(says(tool_call, DENIES), says(tool_call, "x" * 200_000), answer(1))
         assert await one.agent.line() == answer(1)
         assert any("timed out" in said for said in one.said)
         await nothing_more(one)
@@ -221,10 +224,10 @@ async def test_a_call_that_is_cancelled_takes_its_errand_along() -> None:
     async with rig(group(asks())) as one:
         await greet(one)
         await one.agent.send(call(1))
-        errand = await one.server.message()
+        tool_call = await one.server.message()
         await one.agent.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n')
-        assert (await one.server.message())["params"]["requestId"] == errand["id"]
-        await one.server.send(says(errand, DENIES))
+        assert (await one.server.message())["params"]["requestId"] == tool_call["id"]
+        await one.server.send(says(tool_call, DENIES))
         await nothing_more(one)
 
 
@@ -232,14 +235,14 @@ async def test_a_server_that_ends_leaves_no_errand_waiting() -> None:
     async with rig(group(asks())) as one:
         await greet(one)
         await one.agent.send(call(1))
-        errand = await one.server.message()
+        tool_call = await one.server.message()
         one.server.end()
         with anyio.fail_after(PATIENCE):
             await one.server_ended.wait()
             one.proxy.lose_server("exited with status 1")
             said = await one.agent.message()
         assert said["error"]["message"].startswith("The MCP server ended before it answered this call")
-        assert isinstance(one.proxy.board.from_server(says(errand, DENIES)), Dropped), "of whom it left behind"
+        assert isinstance(one.proxy.router.from_server(says(tool_call, DENIES)), Dropped), "of whom it left behind"
 
 
 async def test_an_answer_of_many_bytes_is_seen_whole_and_goes_nowhere() -> None:
@@ -247,8 +250,12 @@ async def test_an_answer_of_many_bytes_is_seen_whole_and_goes_nowhere() -> None:
         await greet(one)
         await one.agent.send(b'{"jsonrpc":"2.0","id":5,"method":"resources/read","params":{}}\n', call(1))
         await one.server.line()
-        errand = await one.server.message()
-        late = {"jsonrpc": "2.0", "result": {"content": [{"type": "text", "text": "x" * 300_000}]}, "id": errand["id"]}
+        tool_call = await one.server.message()
+        late = {
+            "jsonrpc": "2.0",
+            "result": {"content": [{"type": "text", "text": "x" * 300_000}]},
+            "id": tool_call["id"],
+        }
         line = json.dumps(late).encode() + b"\n"
         await one.server.send(line[:200_000])
         await one.server.send(line[200_000:])
@@ -267,8 +274,8 @@ async def test_a_long_line_that_began_before_does_not_end_as_the_answer() -> Non
         began = b'{"jsonrpc":"2.0","result":{"text":"%b' % (b"x" * 200_000)
         await one.server.say(began)
         await one.agent.send(call(1))
-        errand = await one.server.message()
-        await one.server.send(b'"},"id":%b}\n' % json.dumps(errand["id"]).encode())
+        tool_call = await one.server.message()
+        await one.server.send(b'"},"id":%b}\n' % json.dumps(tool_call["id"]).encode())
         assert (await one.agent.line()).endswith(b"x!\n")
         await one.server.line()  # the cancellation
         assert await one.server.line() == call(1)
@@ -278,10 +285,10 @@ async def test_the_agent_cannot_take_an_errands_id_nor_a_batch_its_place() -> No
     async with rig(group(asks())) as one:
         await greet(one)
         await one.agent.send(call(1))
-        errand = await one.server.message()
-        await one.agent.send(json.dumps({"jsonrpc": "2.0", "id": errand["id"], "method": "ping"}).encode() + b"\n")
+        tool_call = await one.server.message()
+        await one.agent.send(json.dumps({"jsonrpc": "2.0", "id": tool_call["id"], "method": "ping"}).encode() + b"\n")
         assert "id" in await one.agent.message()
-        await one.server.send(b"[" + says(errand, DENIES).strip() + b"]\n", says(errand, "fine"))
+        await one.server.send(b"[" + says(tool_call, DENIES).strip() + b"]\n", says(tool_call, "fine"))
         assert await one.server.line() == call(1)
 
 
@@ -289,9 +296,9 @@ async def test_errands_at_once_are_told_apart() -> None:
     async with rig(group(asks())) as one:
         await greet(one)
         await one.agent.send(*(call(number, path=f"p{number}") for number in range(1, 5)))
-        errands = {(each := await one.server.message())["params"]["arguments"]["it"]: each for _ in range(4)}
+        hook_tool_calls = {(each := await one.server.message())["params"]["arguments"]["it"]: each for _ in range(4)}
         for number in (3, 1, 4, 2):
-            await one.server.send(says(errands[f"p{number}"], DENIES if number == 4 else "fine"))
+            await one.server.send(says(hook_tool_calls[f"p{number}"], DENIES if number == 4 else "fine"))
             if number != 4:
                 assert await one.server.line() == call(number, path=f"p{number}")
         assert (await one.agent.message())["id"] == 4

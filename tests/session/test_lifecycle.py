@@ -19,7 +19,7 @@ from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Settings
 from hookproxy.processes import process
 from hookproxy.session import lifecycle
-from hookproxy.session.lifecycle import Lifetime
+from hookproxy.session.lifecycle import Lifecycle
 from hookproxy.session.proxy import Proxy
 from hookproxy.transports.pipe import open_channel
 from tests.rig import DIRECT, PATIENCE, SESSION, End, group, hook
@@ -50,7 +50,7 @@ class Run:
     def __init__(self, script: str, groups: Sequence[Group]) -> None:
         self.server = process.start_server(["/bin/sh", "-c", script])
         self.agent = End()
-        self.said: list[str] = []
+        self.response: list[str] = []
         self.status: int | None = None
         self.over = anyio.Event()
         settings = Settings()
@@ -61,11 +61,11 @@ class Run:
             settings,
             SESSION,
             Audit(settings),
-            self.said.append,
+            self.response.append,
         )
 
     async def live(self) -> None:
-        self.status = await Lifetime(self.proxy, self.server).live()
+        self.status = await Lifecycle(self.proxy, self.server).live()
         self.over.set()
 
     async def ended(self) -> int:

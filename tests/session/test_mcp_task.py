@@ -53,7 +53,7 @@ class Old:
 
     call = request(1, "tools/call", name="write", arguments={"a": 1}, task={"ttl": 1000})
     handle = result(1, task={"taskId": "T", "status": "working"})
-    poll = "tasks/result"
+    task_request = "tasks/result"
 
     @staticmethod
     def done(number: int, output: Json) -> bytes:
@@ -74,7 +74,7 @@ class New:
 
     call = request(1, "tools/call", name="write", arguments={"a": 1}, _meta=META)
     handle = result(1, resultType="task", taskId="T", status="working")
-    poll = "tasks/get"
+    task_request = "tasks/get"
 
     @staticmethod
     def done(number: int, output: Json) -> bytes:
@@ -159,8 +159,8 @@ async def test_the_first_output_of_a_task_is_judged_and_every_copy_is_the_same(e
     async with rig(log.group(feedback=["noted"]), settings=log.settings) as one:
         await begin(one, era)
         assert (log.events, log.results) == (["PreToolUse"], ["pending"])
-        first = json.loads(await ask(one, 2, era.poll, era.done(2, OK)))
-        again = json.loads(await ask(one, 3, era.poll, era.done(3, OK)))
+        first = json.loads(await ask(one, 2, era.task_request, era.done(2, OK)))
+        again = json.loads(await ask(one, 3, era.task_request, era.done(3, OK)))
     assert texts(era.output(first)) == ["done", "noted"]
     assert (first["id"], again["id"]) == (2, 3)
     assert first["result"] == again["result"]
@@ -177,7 +177,7 @@ async def test_without_a_word_from_hooks_a_tasks_output_is_not_changed(era: Era,
         await begin(one, era)
         for number in (2, 3):
             line = era.done(number, OK)
-            assert await ask(one, number, era.poll, line) == line
+            assert await ask(one, number, era.task_request, line) == line
     assert log.events == ["PreToolUse", "PostToolUse"]
 
 
@@ -185,8 +185,11 @@ async def test_without_a_word_from_hooks_a_tasks_output_is_not_changed(era: Era,
 async def test_what_a_hook_said_before_the_call_goes_with_the_tasks_output(era: Era) -> None:
     async with rig(frank_group(frank(PRE, feedback=["mind the gap"]))) as one:
         await begin(one, era)
-        assert texts(era.output(json.loads(await ask(one, 2, era.poll, era.done(2, OK))))) == ["done", "mind the gap"]
-        other = era.output(json.loads(await ask(one, 3, era.poll, era.done(3, SECRET))))
+        assert texts(era.output(json.loads(await ask(one, 2, era.task_request, era.done(2, OK))))) == [
+            "done",
+            "mind the gap",
+        ]
+        other = era.output(json.loads(await ask(one, 3, era.task_request, era.done(3, SECRET))))
     assert texts(other) == ["SECRET", "mind the gap"], "no hook judges outputs of this tool"
 
 
@@ -194,7 +197,7 @@ async def test_what_a_hook_said_before_the_call_goes_with_the_tasks_output(era: 
 async def test_a_failed_result_and_an_error_are_failures(era: Era, log: Log) -> None:
     async with rig(log.group(feedback=["noted"]), settings=log.settings) as one:
         await begin(one, era)
-        message = json.loads(await ask(one, 2, era.poll, era.done(2, {**OK, "isError": True})))
+        message = json.loads(await ask(one, 2, era.task_request, era.done(2, {**OK, "isError": True})))
     assert texts(era.output(message)) == ["done", "noted"]
     assert log.events == ["PreToolUse", "PostToolUseFailure"]
     assert log.results == ["pending", "error"]
@@ -204,7 +207,7 @@ async def test_a_failed_result_and_an_error_are_failures(era: Era, log: Log) -> 
 async def test_an_error_in_the_place_of_an_output_is_a_failure(era: Era, log: Log) -> None:
     async with rig(log.group(feedback=["noted"]), settings=log.settings) as one:
         await begin(one, era)
-        message = json.loads(await ask(one, 2, era.poll, era.failed(2, "no")))
+        message = json.loads(await ask(one, 2, era.task_request, era.failed(2, "no")))
     assert era.output(message)["error"]["message"] == "no. noted"
     assert log.events == ["PreToolUse", "PostToolUseFailure"]
 
@@ -215,7 +218,7 @@ async def test_output_that_a_hook_keeps_back_never_comes(era: Era, verdict: Json
     async with rig(log.group(**verdict)) as one:
         await begin(one, era)
         for number in (2, 3):
-            assert b"SECRET" not in await ask(one, number, era.poll, era.done(number, SECRET))
+            assert b"SECRET" not in await ask(one, number, era.task_request, era.done(number, SECRET))
         told = notification("notifications/tasks", taskId="T", status="completed", result=SECRET)
         await one.server.send(told)
         assert b"SECRET" not in await one.agent.line()
@@ -226,9 +229,9 @@ async def test_output_that_a_hook_keeps_back_never_comes(era: Era, verdict: Json
 async def test_another_output_than_the_judged_one_is_withheld(era: Era, log: Log) -> None:
     async with rig(log.group()) as one:
         await begin(one, era)
-        await ask(one, 2, era.poll, era.done(2, OK))
+        await ask(one, 2, era.task_request, era.done(2, OK))
         for number, method, answer in (
-            (3, era.poll, era.done(3, SECRET)),
+            (3, era.task_request, era.done(3, SECRET)),
             (4, "tasks/get", New.done(4, SECRET)),
             (5, "tasks/result", Old.done(5, SECRET)),
             (6, "tasks/result", Old.failed(6, "SECRET")),
@@ -290,8 +293,8 @@ async def test_a_cancelled_task_is_a_failure_once_and_no_output_comes_after(era:
             await one.server.send(told)
             assert await one.agent.line() == told
         assert await ask(one, 2, "tasks/get", answer) == answer
-        assert b"SECRET" not in await ask(one, 3, era.poll, era.done(3, SECRET))
-        assert b"SECRET" not in await ask(one, 4, era.poll, era.failed(4, "SECRET"))
+        assert b"SECRET" not in await ask(one, 3, era.task_request, era.done(3, SECRET))
+        assert b"SECRET" not in await ask(one, 4, era.task_request, era.failed(4, "SECRET"))
     assert log.events == ["PreToolUse", "PostToolUseFailure"]
     assert log.results == ["pending", "cancelled"]
 
@@ -398,10 +401,10 @@ async def go(tmp_path: Path) -> None:
 async def test_polls_and_notifications_wait_for_the_one_judgement(era: Era, tmp_path: Path, log: Log) -> None:
     async with rig(gated(tmp_path, log, replacement="clean")) as one:
         await begin(one, era)
-        polls = [request(number, era.poll, taskId="T") for number in (2, 3, 4)]
+        polls = [request(number, era.task_request, taskId="T") for number in (2, 3, 4)]
         await one.agent.send(*polls)
-        for poll in polls:
-            assert await one.server.line() == poll
+        for task_request in polls:
+            assert await one.server.line() == task_request
         told = notification("notifications/tasks", taskId="T", status="completed", result=SECRET)
         await one.server.say(b"".join((era.done(2, SECRET), told, era.done(3, SECRET), era.done(4, SECRET))))
         await up(tmp_path)
@@ -423,7 +426,7 @@ async def test_a_poll_that_is_cancelled_while_hooks_speak_has_no_answer_and_the_
 ) -> None:
     async with rig(gated(tmp_path, log, feedback=["noted"])) as one:
         await begin(one, era)
-        await one.agent.send(request(2, era.poll, taskId="T"))
+        await one.agent.send(request(2, era.task_request, taskId="T"))
         await one.server.line()
         await one.server.send(era.done(2, OK))
         await up(tmp_path)
@@ -431,7 +434,7 @@ async def test_a_poll_that_is_cancelled_while_hooks_speak_has_no_answer_and_the_
         await one.agent.send(cancel)
         assert await one.server.line() == cancel
         await go(tmp_path)
-        message = json.loads(await ask(one, 3, era.poll, era.done(3, OK)))
+        message = json.loads(await ask(one, 3, era.task_request, era.done(3, OK)))
         await one.server.say(era.done(2, SECRET))
         _, answered = await one.finish()
     assert texts(era.output(message)) == ["done", "noted"]
@@ -443,13 +446,13 @@ async def test_a_poll_that_is_cancelled_while_hooks_speak_has_no_answer_and_the_
 async def test_a_cancelled_poll_ends_nothing_and_its_late_answer_is_dropped(era: Era, log: Log) -> None:
     async with rig(log.group()) as one:
         await begin(one, era)
-        await one.agent.send(request(2, era.poll, taskId="T"))
+        await one.agent.send(request(2, era.task_request, taskId="T"))
         await one.server.line()
         await one.agent.send(notification("notifications/cancelled", requestId=2))
         await one.server.line()
         await one.server.say(era.done(2, SECRET) + era.done(2, SECRET))
         line = era.done(3, OK)
-        assert await ask(one, 3, era.poll, line) == line
+        assert await ask(one, 3, era.task_request, line) == line
         await one.server.say(era.done(3, SECRET))
         _, answered = await one.finish()
     assert answered == b""
@@ -460,7 +463,7 @@ async def test_a_cancelled_poll_ends_nothing_and_its_late_answer_is_dropped(era:
 async def test_a_task_that_the_servers_death_ends_is_a_failure_once(era: Era, log: Log) -> None:
     async with rig(log.group(), settings=log.settings) as one:
         await begin(one, era)
-        await one.agent.send(request(2, era.poll, taskId="T"), request(3, "tasks/get", taskId="T"))
+        await one.agent.send(request(2, era.task_request, taskId="T"), request(3, "tasks/get", taskId="T"))
         await one.server.line()
         await one.server.line()
         one.proxy.lose_server("exited with status 1")
@@ -476,7 +479,7 @@ async def test_a_task_that_the_servers_death_ends_is_a_failure_once(era: Era, lo
 async def test_the_servers_death_while_hooks_speak_changes_nothing(era: Era, tmp_path: Path, log: Log) -> None:
     async with rig(gated(tmp_path, log, feedback=["noted"])) as one:
         await begin(one, era)
-        await one.agent.send(request(2, era.poll, taskId="T"))
+        await one.agent.send(request(2, era.task_request, taskId="T"))
         await one.server.line()
         await one.server.send(era.done(2, OK))
         await up(tmp_path)
@@ -492,13 +495,13 @@ async def test_the_servers_death_while_hooks_speak_changes_nothing(era: Era, tmp
 async def test_hooks_that_are_ended_leave_the_output_withheld(era: Era, tmp_path: Path, log: Log) -> None:
     async with rig(gated(tmp_path, log), settings=log.settings) as one:
         await begin(one, era)
-        await one.agent.send(request(2, era.poll, taskId="T"))
+        await one.agent.send(request(2, era.task_request, taskId="T"))
         await one.server.line()
         await one.server.send(era.done(2, SECRET))
         await up(tmp_path)
         one.proxy.end_all(lambda call: b'{"jsonrpc":"2.0","id":%b,"error":{}}\n' % call.id)
         assert (await one.agent.message())["error"] == {}
-        assert b"SECRET" not in await ask(one, 3, era.poll, era.done(3, SECRET))
+        assert b"SECRET" not in await ask(one, 3, era.task_request, era.done(3, SECRET))
     assert log.results == ["pending", "cancelled"]
     assert log.events == ["PostToolUse"]
 
@@ -508,7 +511,7 @@ async def test_where_an_audit_is_required_no_output_passes_without(era: Era, tmp
     settings = Settings(audit_file=str(log.audit), audit_required=True)
     async with rig(gated(tmp_path, log), settings=settings) as one:
         await begin(one, era)
-        await one.agent.send(request(2, era.poll, taskId="T"))
+        await one.agent.send(request(2, era.task_request, taskId="T"))
         await one.server.line()
         await one.server.send(era.done(2, SECRET))
         await up(tmp_path)
@@ -575,7 +578,7 @@ async def test_tools_of_which_nobody_hears_have_tasks_of_their_own(log: Log) -> 
     async with rig(frank_group(frank(PRE))) as one:
         await begin(one, New)
         await idle(one)
-        assert not one.proxy.board.tasks
+        assert not one.proxy.router.tasks
         line = New.done(2, SECRET)
         assert await ask(one, 2, "tasks/get", line) == line
 
@@ -590,7 +593,7 @@ async def test_tasks_that_are_too_many_are_forgotten_and_no_output_of_them_passe
         await one.server.line()
         await one.server.send(New.handle.replace(b'"id": 1', b'"id": 5').replace(b'"T"', b'"U"'))
         await one.agent.line()
-        assert len(one.proxy.board.tasks) == 1
+        assert len(one.proxy.router.tasks) == 1
         await one.agent.send(request(6, "tasks/get", taskId="T"))
         assert "so long ago" in (await one.agent.message())["error"]["message"]
         await one.server.say(notification("notifications/tasks", taskId="T", status="completed", result=SECRET))

@@ -7,11 +7,11 @@ import json
 import pytest
 
 from hookproxy.model.decision import Comments
-from hookproxy.model.hooks import Event, Outcome, Statement
+from hookproxy.model.hooks import Event, HookRun, Outcome
 from hookproxy.protocol.calls import Call
-from hookproxy.protocol.router import Switchboard
+from hookproxy.protocol.router import Router
 from hookproxy.session import post_hooks
-from hookproxy.session.call_context import occasion_of
+from hookproxy.session.call_context import event_context_of
 from tests.rig import DIRECT, frank, frank_group, rig
 
 pytestmark = pytest.mark.anyio
@@ -24,9 +24,9 @@ def anyio_backend() -> object:
 
 @pytest.fixture
 def call() -> Call:
-    board = Switchboard(lambda _tool: True)
-    board.from_agent(b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"write"}}\n')
-    return board.calls[b"7"]
+    router = Router(lambda _tool: True)
+    router.from_agent(b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"write"}}\n')
+    return router.calls[b"7"]
 
 
 @pytest.mark.parametrize(
@@ -42,11 +42,11 @@ async def test_the_hooks_of_a_success_or_of_a_failure_speak(call: Call, outcome:
         frank(Event.POST_TOOL_USE, feedback=["success"]),
         frank(Event.POST_TOOL_USE_FAILURE, feedback=["failure"]),
     )
-    heard: list[Statement] = []
+    hook_runs: list[HookRun] = []
     async with rig(frank_group(*hooks)) as one:
-        comments = await post_hooks.hear(call, one.proxy, occasion_of(call, one.proxy), outcome, heard)
+        comments = await post_hooks.hear(call, one.proxy, event_context_of(call, one.proxy), outcome, hook_runs)
     assert comments.feedback == (spoke,)
-    assert len(heard) == 1
+    assert len(hook_runs) == 1
 
 
 @pytest.mark.parametrize(("member", "result"), [('"result":{"content":[]}', True), ('"error":{"message":""}', False)])

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from hookproxy.model.hooks import Event
-from hookproxy.model.settings import OnTrouble, Settings
+from hookproxy.model.settings import OnFailure, Settings
 from tests.rig import DIRECT, Rig, frank, frank_group, group, hook, rig
 from tests.spellings import calls_seen
 
@@ -163,7 +163,7 @@ async def test_a_call_cancelled_in_the_same_breath_leaves_nothing_behind(tmp_pat
     async with rig(ALLOW, settings=Settings(audit_file=str(audit))) as proxied:
         await proxied.agent.say(call(1) + cancel(1) + PING)
         await idle(proxied)
-        assert proxied.proxy._held._bytes == 0
+        assert proxied.proxy._backpressure._bytes == 0
         received, answered = await proxied.finish()
     assert (received, answered) == (PING, b"")
     (record,) = [json.loads(line) for line in audit.read_bytes().splitlines()]
@@ -297,7 +297,7 @@ async def test_when_the_server_is_lost_every_call_is_told_so(gate: Gate) -> None
 
 
 def await_gone(proxied: Rig) -> bool:
-    return proxied.proxy.board.calls == {} and not proxied.proxy.busy
+    return proxied.proxy.router.calls == {} and not proxied.proxy.busy
 
 
 async def test_calls_that_come_after_the_server_was_lost_are_told_so_too() -> None:
@@ -405,7 +405,7 @@ async def test_without_logging_people_are_told_on_standard_error_only() -> None:
 
 
 async def test_trouble_with_a_hook_is_told_with_its_place() -> None:
-    async with rig(group(hook("exit 1")), settings=Settings(on_trouble=OnTrouble.DENY)) as proxied:
+    async with rig(group(hook("exit 1")), settings=Settings(on_failure=OnFailure.DENY)) as proxied:
         await proxied.agent.send(call(1))
         refused = await proxied.agent.message()
     assert refused["result"]["isError"] is True
@@ -504,5 +504,5 @@ async def test_too_few_descriptors_for_hooks_beside_calls_are_told_and_no_end_of
             assert await proxied.server.line() == INITIALIZE
             await proxied.server.send(INITIALIZED)
             assert await proxied.agent.line() == INITIALIZED
-            await proxied.proxy.moments.end_session()
+            await proxied.proxy.session_events.end_session()
     assert "SessionStart hooks could not be run: Too many open files" in proxied.said

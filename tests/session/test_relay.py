@@ -9,18 +9,18 @@ from typing import Final
 import pytest
 
 from hookproxy.protocol.actions import (
-    Answered,
+    CallAnswered,
     CancelCall,
     Dropped,
     FromAgent,
     FromServer,
     Noise,
-    Opened,
     Refused,
+    SessionOpened,
     StartCall,
 )
 from hookproxy.protocol.calls import Call
-from hookproxy.protocol.router import Switchboard
+from hookproxy.protocol.router import Router
 from hookproxy.session.relay import PIECEWISE, Relay
 
 LIMIT: Final = 300_000
@@ -81,12 +81,12 @@ class Scene:
 
     def __init__(self, strict: bool = True, limit: int = LIMIT) -> None:
         self.agent, self.server = Recording(), Recording()
-        self.board = Switchboard((lambda tool: tool == "danger") if strict else None)
+        self.router = Router((lambda tool: tool == "danger") if strict else None)
         self.performed: list[FromAgent | FromServer] = []
         self.lines: list[bytes] = []
         self.told: list[str] = []
         self.order: list[bytes | str] = []
-        self.relay = Relay(self.agent, self.server, self.board, limit, strict, self.perform)
+        self.relay = Relay(self.agent, self.server, self.router, limit, strict, self.perform)
         self.relay.start(
             lambda: self.told.append("agent ended"),
             lambda: self.told.append("agent gone"),
@@ -108,7 +108,7 @@ class Scene:
         self.agent.says(CALL)
         effect = self.performed[-1]
         assert isinstance(effect, StartCall)
-        assert self.board.release(effect.call)
+        assert self.router.release(effect.call)
         return effect.call
 
 
@@ -138,7 +138,7 @@ def test_what_stands_before_a_judged_call_goes_before_it_and_what_stands_after_i
     scene = Scene()
     scene.agent.says(INITIALIZE + NOTE + CALL + SAFE + b"nonsense\n" + NOTE)
     assert scene.server.got == INITIALIZE + NOTE + SAFE + NOTE
-    assert [type(effect) for effect in scene.performed] == [Opened, StartCall, Refused]
+    assert [type(effect) for effect in scene.performed] == [SessionOpened, StartCall, Refused]
     assert scene.lines[1:] == [CALL, b"nonsense\n"]
     assert scene.order[1:3] == [INITIALIZE + NOTE, "StartCall"]
 
@@ -155,7 +155,7 @@ def test_the_session_opens_once() -> None:
     scene.agent.says(NOTE)
     scene.agent.says(INITIALIZE)
     scene.agent.says(INITIALIZE.replace(b'"i"', b'"j"') + SAFE)
-    assert [type(effect) for effect in scene.performed] == [Opened]
+    assert [type(effect) for effect in scene.performed] == [SessionOpened]
 
 
 def test_without_hooks_bytes_go_on_before_anybody_looks_what_they_are() -> None:
@@ -164,7 +164,7 @@ def test_without_hooks_bytes_go_on_before_anybody_looks_what_they_are() -> None:
     for piece in pieces:
         scene.agent.says(piece)
     assert scene.server.written == pieces
-    assert [effect for effect in scene.performed if not isinstance(effect, Opened)] == []
+    assert [effect for effect in scene.performed if not isinstance(effect, SessionOpened)] == []
 
 
 def test_without_hooks_what_is_asked_is_known_although_no_line_end_follows() -> None:
@@ -172,7 +172,7 @@ def test_without_hooks_what_is_asked_is_known_although_no_line_end_follows() -> 
     scene.agent.says(SAFE.strip())
     scene.agent.ends()
     assert scene.server.got == SAFE.strip()
-    assert scene.board.pending, "the end of the run waits for what is pending"
+    assert scene.router.pending, "the end of the run waits for what is pending"
 
 
 def test_an_unterminated_last_line_is_a_frame() -> None:
@@ -260,7 +260,7 @@ def test_a_long_answer_that_nobody_must_see_passes_in_pieces() -> None:
         if at > PIECEWISE:
             assert scene.agent.got == line[: at + 50_000], "no longer than needed is anything kept"
     assert scene.agent.got == line
-    assert not scene.board.pending
+    assert not scene.router.pending
 
 
 @pytest.mark.parametrize("after", [b"", NOTE, NOTE[:10]])
@@ -305,7 +305,7 @@ def test_a_long_answer_to_a_judged_call_is_seen_whole() -> None:
     for at in range(0, len(line), 50_000):
         assert scene.agent.written == []
         scene.server.says(line[at : at + 50_000])
-    assert scene.performed[-1] == Answered(call)
+    assert scene.performed[-1] == CallAnswered(call)
     assert scene.lines[-1] == line
     assert scene.agent.written == []
 
@@ -318,7 +318,7 @@ def test_a_long_late_answer_to_a_cancelled_judged_call_passes_neither_whole_nor_
     for at in range(0, len(line), 50_000):
         scene.server.says(line[at : at + 50_000])
     assert scene.agent.got == b""
-    assert [type(effect) for effect in scene.performed] == [Opened, StartCall, CancelCall, Dropped]
+    assert [type(effect) for effect in scene.performed] == [SessionOpened, StartCall, CancelCall, Dropped]
 
 
 def test_an_answer_that_has_begun_when_its_call_is_cancelled_stays_away() -> None:
@@ -336,7 +336,7 @@ def test_a_long_second_answer_to_a_judged_call_stays_away() -> None:
     scene = Scene()
     call = scene.call()
     scene.server.says(answer(7))
-    assert scene.board.finish(call)
+    assert scene.router.finish(call)
     line = answer(7, 200_000)
     scene.server.says(line[:100_000])
     scene.server.says(line[100_000:])
@@ -367,7 +367,7 @@ def test_an_answer_beyond_the_limit_becomes_an_error_of_this_call() -> None:
     line = answer(7, LIMIT)
     for at in range(0, len(line), 50_000):
         scene.server.says(line[at : at + 50_000])
-    assert scene.performed[-1] == Answered(call)
+    assert scene.performed[-1] == CallAnswered(call)
     told = json.loads(scene.lines[-1])
     assert told["id"] == 7
     assert str(len(line)) in told["error"]["message"]

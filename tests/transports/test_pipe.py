@@ -345,11 +345,11 @@ async def test_reading_a_file_leaves_others_their_turn(tmp_path: Path) -> None:
     file = tmp_path / "input"
     file.write_bytes(bytes(READ_AT_ONCE * 50))
     async with peer(source=os.open(file, os.O_RDONLY)) as one:
-        turns = 0
+        executor = 0
         while not one.ended:
             await anyio.lowlevel.checkpoint()
-            turns += 1
-        assert turns > 25
+            executor += 1
+        assert executor > 25
 
 
 async def test_dev_null_is_at_its_end_and_takes_everything() -> None:

@@ -12,12 +12,12 @@ import pytest
 from hookproxy.audit.log import Record
 from hookproxy.hooks.evaluate import Hooks
 from hookproxy.model.decision import Refuse
-from hookproxy.model.hooks import Event, Occasion
+from hookproxy.model.hooks import Event, EventContext
 from hookproxy.model.settings import Settings
 from hookproxy.protocol import actions
-from hookproxy.protocol.router import Switchboard
+from hookproxy.protocol.router import Router
 from hookproxy.session.call_context import Ending
-from hookproxy.trial.context import Kept, TrialDesk, answer
+from hookproxy.trial.context import Kept, TrialServices, answer
 from hookproxy.trial.run import Attempt
 from tests.rig import DIRECT, SESSION, frank, frank_group
 
@@ -32,7 +32,7 @@ def anyio_backend() -> object:
 def test_an_audit_that_keeps_writes_nothing_and_is_never_in_trouble(tmp_path: Path) -> None:
     kept = Kept(Settings(audit_file=str(tmp_path / "audit"), audit_required=True))
     record = Record("s", "server", "tool", b"1", b"{}")
-    assert (kept.trouble(), kept.write(record), kept.record) == ("", "", record)
+    assert (kept.failure(), kept.write(record), kept.record) == ("", "", record)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -45,14 +45,19 @@ def test_an_answer_is_one_line_whatever_the_result_is_spelled_like() -> None:
 async def test_it_forwards_nothing_and_answers_what_it_was_given() -> None:
     hooks = Hooks((), Settings(), "files", os.environ)
     for given, expected in ((None, Ending.INTERRUPTED), (b"{}", b'{"jsonrpc":"2.0","id":1,"result":{}}\n')):
-        board = Switchboard(lambda _tool: True)
-        effect = board.from_agent(Attempt("write").line)
+        router = Router(lambda _tool: True)
+        effect = router.from_agent(Attempt("write").line)
         assert isinstance(effect, actions.StartCall)
         async with anyio.create_task_group() as tasks:
-            desk = TrialDesk(hooks, Settings(), SESSION, board, tasks, given)
-            assert await desk.forward(effect.call, effect.call.line) == expected
-            assert desk.asking.may_ask(effect.call)
-            assert (desk.agent(), desk.tool("write"), await desk.words(), await desk.answer_all({})) == (
+            services = TrialServices(hooks, Settings(), SESSION, router, tasks, given)
+            assert await services.forward(effect.call, effect.call.line) == expected
+            assert services.approvals.may_ask(effect.call)
+            assert (
+                services.agent(),
+                services.tool("write"),
+                await services.words(),
+                await services.answer_all({}),
+            ) == (
                 "",
                 None,
                 (),
@@ -62,14 +67,14 @@ async def test_it_forwards_nothing_and_answers_what_it_was_given() -> None:
 
 async def test_what_a_proxy_would_do_beside_the_call_is_remarked_once() -> None:
     hooks = Hooks((frank_group(frank(Event.NOTIFICATION)),), Settings(), "files", os.environ)
-    board = Switchboard(lambda _tool: True)
-    effect = board.from_agent(Attempt("write").line)
+    router = Router(lambda _tool: True)
+    effect = router.from_agent(Attempt("write").line)
     assert isinstance(effect, actions.StartCall)
     async with anyio.create_task_group() as tasks:
-        desk = TrialDesk(hooks, Settings(), SESSION, board, tasks, b"{}")
-        desk.stop_others(effect.call, Refuse("guard", ""))
-        desk.say_once("twice")
-        desk.say_once("twice")
-        desk.occur(Occasion(Event.NOTIFICATION, SESSION, message="Allow it?"))
-    assert desk.remarks == ["guard would deny all other calls that wait for their hooks, too", "twice"]
-    assert desk.question == "Allow it?"
+        services = TrialServices(hooks, Settings(), SESSION, router, tasks, b"{}")
+        services.stop_others(effect.call, Refuse("guard", ""))
+        services.say_once("twice")
+        services.say_once("twice")
+        services.occur(EventContext(Event.NOTIFICATION, SESSION, message="Allow it?"))
+    assert services.remarks == ["guard would deny all other calls that wait for their hooks, too", "twice"]
+    assert services.question == "Allow it?"

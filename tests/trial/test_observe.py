@@ -10,14 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from hookproxy.hooks.evaluate import Hooks
-from hookproxy.model.hooks import Ended, Event, HookResult, Occasion, Statement, Verdict
+from hookproxy.model.hooks import Ended, Event, EventContext, HookResult, HookRun, Verdict
 from hookproxy.model.settings import Settings
 from hookproxy.trial.observe import Observed
 from tests.rig import DIRECT, SESSION, frank, frank_group, group, hook
 
 pytestmark = pytest.mark.anyio
 
-PRE = Occasion(Event.PRE_TOOL_USE, SESSION, tool="write", tool_name="write", arguments=b'{"a":1}')
+PRE = EventContext(Event.PRE_TOOL_USE, SESSION, tool="write", tool_name="write", arguments=b'{"a":1}')
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ async def test_what_is_decided_is_the_same_as_unobserved() -> None:
     plain = await Hooks(groups, Settings(), "files", os.environ).before(PRE, None, [])
     observed = Observed(groups, Settings(), "files", os.environ)
     assert await observed.before(PRE, None, []) == plain
-    assert observed.seen.hearing == plain
+    assert observed.seen.evaluation == plain
 
 
 async def test_each_asking_is_seen_with_the_hooks_that_it_concerns() -> None:
@@ -39,7 +39,7 @@ async def test_each_asking_is_seen_with_the_hooks_that_it_concerns() -> None:
     await observed.before(PRE, None, [])
     (asked,) = observed.seen.asked
     assert asked.hooks == (here,)
-    assert asked.occasion.arguments == b'{"a":1}'
+    assert asked.event_context.arguments == b'{"a":1}'
 
 
 async def test_runs_are_seen_in_the_order_in_which_they_begin_each_with_its_own_answer() -> None:
@@ -61,7 +61,7 @@ async def test_a_worker_is_seen_as_well_and_what_is_said_about_it_is_a_remark() 
     (run,) = observed.seen.runs
     assert run.result is not None
     assert run.result.ended is Ended.FAILED
-    observed.note(Statement(worker, HookResult(Ended.EXITED), Verdict(messages=("was started again",))))
+    observed.note(HookRun(worker, HookResult(Ended.EXITED), Verdict(messages=("was started again",))))
     assert observed.seen.remarks == ["guard: was started again"]
 
 

@@ -15,7 +15,7 @@ from hookproxy.audit import records
 from hookproxy.config.load import Loaded
 from hookproxy.dialects.dialect import Group
 from hookproxy.model.hooks import Event
-from hookproxy.model.settings import Limit, OnAsk, OnTrouble, Per, Settings
+from hookproxy.model.settings import Limit, OnAsk, OnFailure, Per, Settings
 from hookproxy.trial.replay import Difference, Judged, Replay, Unread, differ, was
 from tests.rig import DIRECT, frank, frank_group, group, hook
 
@@ -172,8 +172,8 @@ async def test_limits_are_about_the_times_of_calls_and_are_left_out() -> None:
 
 
 async def test_a_hook_that_fails_is_counted() -> None:
-    found, replay = await replayed(CALL, groups=(group(hook("exit 3")),), settings=Settings(on_trouble=OnTrouble.ALLOW))
-    assert (found, replay.tally.troubled) == ([], 1)
+    found, replay = await replayed(CALL, groups=(group(hook("exit 3")),), settings=Settings(on_failure=OnFailure.ALLOW))
+    assert (found, replay.tally.failed_hooks) == ([], 1)
 
 
 async def test_hooks_see_the_recorded_server_and_a_session_of_their_own(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from hookproxy.dialects.dialect import Group
 from hookproxy.model.aliases import Alias
 from hookproxy.model.hooks import Event
-from hookproxy.model.settings import Limit, OnAsk, OnTrouble, Per, Settings
+from hookproxy.model.settings import Limit, OnAsk, OnFailure, Per, Settings
 from hookproxy.trial.run import BESIDE, Attempt, Trial, Trials, plan
 from tests.rig import DIRECT, SESSION, frank, frank_group, group, hook
 
@@ -105,12 +105,12 @@ async def test_a_rewrite_is_seen_by_the_next_group_and_is_what_would_run() -> No
 
 
 async def test_a_hook_that_fails_is_trouble_where_it_blocks_and_else_only_told() -> None:
-    for rule, expected in ((OnTrouble.DENY, ("deny", False, True)), (OnTrouble.ALLOW, ("allow", True, False))):
-        trial = await tried(group(hook("exit 7")), settings=Settings(on_trouble=rule))
+    for rule, expected in ((OnFailure.DENY, ("deny", False, True)), (OnFailure.ALLOW, ("allow", True, False))):
+        trial = await tried(group(hook("exit 7")), settings=Settings(on_failure=rule))
         assert (trial.decision, trial.allowed, trial.failed) == expected
         statement = trial.seen.runs[0].statement
         assert statement
-        assert statement.verdict.trouble == "exited with status 7"
+        assert statement.verdict.failure == "exited with status 7"
 
 
 async def test_a_person_who_would_be_asked_is_not_and_the_call_is_not_allowed() -> None:
@@ -236,7 +236,7 @@ async def test_a_result_that_a_hook_keeps_back_is_not_allowed() -> None:
         trial = await tried(frank_group(frank(POST, **verdict)), result=RESULT)
         assert (trial.decision, trial.allowed, trial.failed) == ("allow", False, False), verdict
     failing = await tried(
-        frank_group(frank(POST, "exit 1")), result=RESULT, settings=Settings(on_trouble=OnTrouble.DENY)
+        frank_group(frank(POST, "exit 1")), result=RESULT, settings=Settings(on_failure=OnFailure.DENY)
     )
     assert (failing.decision, failing.allowed, failing.failed) == ("allow", False, True)
     assert "withheld" in text_of(failing)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from hookproxy.dialects.dialect import Group
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import Event, HookSpec
-from hookproxy.model.settings import OnTrouble, Settings, ToolNames
+from hookproxy.model.settings import OnFailure, Settings, ToolNames
 from hookproxy.trial.run import Attempt, Trials, plan
 from hookproxy.trial.why_not import absent
 from tests.rig import DIRECT, SESSION, frank, frank_group, group, hook
@@ -125,9 +125,9 @@ async def test_a_result_whose_call_goes_on_is_told() -> None:
 
 
 async def test_an_unasked_question_is_no_reason_where_a_hook_is_asked_about_each_call() -> None:
-    assert await reasons(frank_group(frank(PRE), replace(frank(REQUEST), unasked=True))) == []
+    assert await reasons(frank_group(frank(PRE), replace(frank(REQUEST), every_call=True))) == []
 
 
 async def test_a_failed_hook_that_refuses_is_named() -> None:
-    failing = replace(hook("exit 1"), on_trouble=OnTrouble.DENY)
+    failing = replace(hook("exit 1"), on_failure=OnFailure.DENY)
     assert await reasons(group(failing), frank_group(frank(PRE))) == ["guard had refused the call before"]

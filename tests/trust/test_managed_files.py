@@ -13,7 +13,7 @@ import pytest
 from hookproxy.config import load as configuration
 from hookproxy.config.load import Loaded, load
 from hookproxy.model.errors import ConfigError
-from hookproxy.model.settings import OnAsk, OnTrouble
+from hookproxy.model.settings import OnAsk, OnFailure
 from hookproxy.trust import managed_files
 from tests.rooted import AS_ROOT, NOBODY, as_user, write
 
@@ -55,11 +55,11 @@ def test_the_first_file_then_the_others_by_name_and_the_later_one_wins(etc: Path
 
 
 def test_no_environment_leads_past_it(etc: Path, tmp_path: Path) -> None:
-    write(etc / "managed.toml", 'on_trouble = "deny"')
+    write(etc / "managed.toml", 'on_failure = "deny"')
     empty = str(tmp_path)
     names = ("HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "CLAUDE_PROJECT_DIR", "HOOKPROXY_MANAGED")
     for environ in ({}, *({name: empty} for name in names)):
-        assert load(None, (), None, environ, "/").settings.on_trouble is OnTrouble.DENY
+        assert load(None, (), None, environ, "/").settings.on_failure is OnFailure.DENY
 
 
 def _writable_by_others(etc: Path) -> str:

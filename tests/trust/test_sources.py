@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from hookproxy.model.errors import ConfigError
-from hookproxy.trust.sources import Surroundings, read, stamp_of
+from hookproxy.trust.sources import FileContext, read, stamp_of
 
 
 def test_what_is_read_is_kept_with_its_stamp(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_text("\ufefftext")
-    around = Surroundings({}, "/")
-    assert around.text(str(path)) == "text"
-    seen = around.seen[str(path)]
+    file_context = FileContext({}, "/")
+    assert file_context.text(str(path)) == "text"
+    seen = file_context.seen[str(path)]
     assert (seen.raw, seen.stamp) == (path.read_bytes(), stamp_of(path.stat()))
 
 
@@ -39,7 +39,7 @@ def test_whoever_writes_the_same_again_and_sets_the_time_back_changes_the_stamp(
     ],
 )
 def test_paths_start_from_their_folder_or_home(environ: dict[str, str], path: str, found: str) -> None:
-    assert Surroundings(environ, "/").find(path, "/work") == found
+    assert FileContext(environ, "/").find(path, "/work") == found
 
 
 @pytest.mark.parametrize(
@@ -47,5 +47,5 @@ def test_paths_start_from_their_folder_or_home(environ: dict[str, str], path: st
 )
 def test_what_cannot_be_read_is_told_with_who_names_it(tmp_path: Path, name: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
-        Surroundings({}, "/").text(f"{tmp_path}/{name}", "--hooks x")
+        FileContext({}, "/").text(f"{tmp_path}/{name}", "--hooks x")
     assert caught.value.hint == "--hooks x names it"

@@ -34,7 +34,7 @@ class OfHook(msgspec.Struct):
     longest: float = 0.0
     refusals: int = 0
     rewrites: int = 0
-    troubles: int = 0
+    problems: int = 0
 
 
 class Sums(msgspec.Struct):
@@ -73,7 +73,7 @@ class Sums(msgspec.Struct):
         hook.longest = max(hook.longest, run.ms)
         hook.refusals += run.outcome == "blocking"
         hook.rewrites += run.verdict == "rewrite"
-        hook.troubles += run.verdict == "trouble"
+        hook.problems += run.verdict == "trouble"
 
 
 def _room(name: str, known: dict[str, OfTool] | dict[str, OfHook]) -> str:
@@ -131,7 +131,7 @@ def _hooks(hooks: dict[str, OfHook], screen: Screen) -> Iterator[str]:
     ordered = sorted(hooks.items(), key=lambda item: -item[1].ms)
     most = max(ordered[0][1].ms, 0.001)
     for name, of in ordered[:_MOST_ROWS]:
-        did = [(of.refusals, "refusal"), (of.rewrites, "rewrite"), (of.troubles, "trouble")]
+        did = [(of.refusals, "refusal"), (of.rewrites, "rewrite"), (of.problems, "trouble")]
         told = ", ".join(_count(number, word) for number, word in did if number)
         width = (screen.width or 80) - len(told) - 2
         yield f"{screen.cut(name, max(width, _LEAST))}{f'  {told}' if told else ''}"

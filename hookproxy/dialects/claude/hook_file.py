@@ -13,7 +13,7 @@ from ...policy import matchers
 from ..dialect import Dialect, HookFile, HookList
 from ..shared import handler_types
 from ..shared import hook_file as shared_hook_file
-from ..shared.handler_types import Kind
+from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 from ..shared.identity_variables import IDENTITIES
 from . import input, output
@@ -121,9 +121,11 @@ def _group(file: HookFile, event: Event, group: Table) -> HookList:
 
 def _hook(file: HookFile, event: Event, group: Table, entry: Table, matches: Callable[[str], bool]) -> HookSpec:
     entry.text("statusMessage")
-    kind = handler_types.elsewhere(entry, "allowedEnvVars")
-    command, words = ("", ()) if kind else _command(file, entry)
-    kind = kind or Kind("command", shared_hook_file.label_of(list(words)) if words else shared_hook_file.label(command))
+    handler = handler_types.elsewhere(entry, "allowedEnvVars")
+    command, words = ("", ()) if handler else _command(file, entry)
+    handler = handler or Handler(
+        "command", shared_hook_file.label_of(list(words)) if words else shared_hook_file.label(command)
+    )
     on_failure = entry.choice("onFailure", ("block", "continue"), "continue")
     if "if" in entry.members:
         shared_hook_file.compiled(entry, "if", matchers.permission_rule)
@@ -131,7 +133,7 @@ def _hook(file: HookFile, event: Event, group: Table, entry: Table, matches: Cal
         dialect=CLAUDE.name,
         source=f"{file.path}: {entry.path}",
         event=event,
-        label=kind.label,
+        label=handler.label,
         matcher=group.text("matcher"),
         matches=matches,
         argv=shared_hook_file.located(words, file.project_dir),
@@ -142,13 +144,13 @@ def _hook(file: HookFile, event: Event, group: Table, entry: Table, matches: Cal
         background=entry.flag("async") or entry.flag("asyncRewake"),
         fails_closed=on_failure == "block",
         only_if=entry.text("if"),
-        type=kind.type,
-        url=kind.post.url,
-        headers=kind.post.headers,
-        allowed_env_vars=kind.post.allowed_env_vars,
-        server=kind.server,
-        tool=kind.tool,
-        input=kind.input,
+        type=handler.type,
+        url=handler.post.url,
+        headers=handler.post.headers,
+        allowed_env_vars=handler.post.allowed_env_vars,
+        server=handler.server,
+        tool=handler.tool,
+        input=handler.input,
     )
 
 
@@ -178,9 +180,9 @@ def _substituted(word: str, places: Mapping[str, str]) -> str:
 
 def _impossible(event: Event, entry: Table) -> str:
     """Why an entry cannot run here; empty: it can."""
-    kind = entry.text("type")
-    if kind in _OTHER_TYPES:
-        return f"type {kind!r} {_OTHER_TYPES[kind]}"
+    handler = entry.text("type")
+    if handler in _OTHER_TYPES:
+        return f"type {handler!r} {_OTHER_TYPES[handler]}"
     if event not in TOOL_EVENTS and "if" in entry.members:
         return "`if` is for tool events, and a hook of another event that has it never runs, as documented"
     if entry.choice("shell", ("bash", "powershell"), "bash") == "powershell" and "args" not in entry.members:

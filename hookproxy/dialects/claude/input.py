@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from ...model.hooks import Document, Event, HookSpec, Inquiry, Occasion, Outcome, Session
+from ...model.hooks import Document, Elicitation, Event, EventContext, HookSpec, Outcome, Session
 from ..shared import input as shared_input
 
 TOOL_EVENTS: Final = (
@@ -19,24 +19,24 @@ TOOL_EVENTS: Final = (
 )
 """The events about a call, for which alone `if` is."""
 
-_INQUIRIES: Final = (Event.ELICITATION, Event.ELICITATION_RESULT)
+_ELICITATION_EVENTS: Final = (Event.ELICITATION, Event.ELICITATION_RESULT)
 _KEPT: Final = 256  # tools of which what is the same for each call is kept: more than a server has
 
 
-def write(spec: HookSpec, occasion: Occasion) -> Document:
+def write(spec: HookSpec, context: EventContext) -> Document:
     """The document on standard input, in the order of Claude Code's own, and the variables."""
-    session = occasion.session
+    session = context.session
     env = _variables(session)
-    if occasion.event is Event.PRE_TOOL_USE:
-        head, tail = _around(session, occasion.tool_name, occasion.annotations)
-        use_id = msgspec.json.encode(occasion.tool_use_id)
-        return Document(b"".join((head, occasion.arguments, b',"tool_use_id":', use_id, b",", tail)), env)
-    if occasion.event in TOOL_EVENTS:
-        said = _call(occasion)
-    elif occasion.event in _INQUIRIES:
-        said = _inquiry(occasion)
+    if context.event is Event.PRE_TOOL_USE:
+        head, tail = _around(session, context.tool_name, context.annotations)
+        use_id = msgspec.json.encode(context.tool_use_id)
+        return Document(b"".join((head, context.arguments, b',"tool_use_id":', use_id, b",", tail)), env)
+    if context.event in TOOL_EVENTS:
+        said = _call(context)
+    elif context.event in _ELICITATION_EVENTS:
+        said = _elicitation(context)
     else:
-        said = {"hook_event_name": occasion.event} | _moment(occasion)
+        said = {"hook_event_name": context.event} | _moment(context)
     return Document(shared_input.line(_session(session) | said), env)
 
 
@@ -75,47 +75,47 @@ def _annotated(annotations: bytes) -> dict[str, object]:
     return {"annotations": msgspec.Raw(annotations)} if annotations else {}
 
 
-def _call(occasion: Occasion) -> dict[str, object]:
-    call = _named(occasion.event, occasion.tool_name)
-    call["tool_input"] = msgspec.Raw(occasion.arguments)
-    outcome = occasion.outcome or Outcome()
-    if occasion.event is Event.POST_TOOL_USE:
+def _call(context: EventContext) -> dict[str, object]:
+    call = _named(context.event, context.tool_name)
+    call["tool_input"] = msgspec.Raw(context.arguments)
+    outcome = context.outcome or Outcome()
+    if context.event is Event.POST_TOOL_USE:
         call["tool_response"] = msgspec.Raw(outcome.content)
-    if occasion.event is not Event.PERMISSION_REQUEST:
-        call["tool_use_id"] = occasion.tool_use_id
-    if occasion.event is Event.POST_TOOL_USE_FAILURE:
+    if context.event is not Event.PERMISSION_REQUEST:
+        call["tool_use_id"] = context.tool_use_id
+    if context.event is Event.POST_TOOL_USE_FAILURE:
         call |= {"error": outcome.error, "is_interrupt": outcome.interrupted}
-    if occasion.event in (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE):
+    if context.event in (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE):
         call["duration_ms"] = outcome.duration_ms
-    call["mcp_server"] = {"name": shared_input.utf8(occasion.session.server)}
-    return call | _annotated(occasion.annotations)
+    call["mcp_server"] = {"name": shared_input.utf8(context.session.server)}
+    return call | _annotated(context.annotations)
 
 
-def _inquiry(occasion: Occasion) -> dict[str, object]:
+def _elicitation(context: EventContext) -> dict[str, object]:
     """The server's question, or the answer to it. That the agent could not ask counts as nobody's choice: `cancel`."""
-    inquiry = occasion.inquiry or Inquiry(occasion.message)
+    elicitation = context.elicitation or Elicitation(context.message)
     members: dict[str, object] = {
         "permission_mode": "default",
-        "hook_event_name": occasion.event,
-        "mcp_server_name": shared_input.utf8(occasion.session.server),
+        "hook_event_name": context.event,
+        "mcp_server_name": shared_input.utf8(context.session.server),
     }
-    if occasion.event is Event.ELICITATION:
-        members["message"] = inquiry.message
+    if context.event is Event.ELICITATION:
+        members["message"] = elicitation.message
     else:
-        members["action"] = "cancel" if occasion.occasioned_by == "error" else occasion.occasioned_by
-        if inquiry.content is not None:
-            members["content"] = msgspec.Raw(inquiry.content)
-    members["mode"] = inquiry.mode
-    if inquiry.elicitation_id:
-        members["elicitation_id"] = inquiry.elicitation_id
-    if occasion.event is Event.ELICITATION and inquiry.url:
-        members["url"] = inquiry.url
-    if occasion.event is Event.ELICITATION and inquiry.schema:
-        members["requested_schema"] = msgspec.Raw(inquiry.schema)
+        members["action"] = "cancel" if context.trigger == "error" else context.trigger
+        if elicitation.content is not None:
+            members["content"] = msgspec.Raw(elicitation.content)
+    members["mode"] = elicitation.mode
+    if elicitation.elicitation_id:
+        members["elicitation_id"] = elicitation.elicitation_id
+    if context.event is Event.ELICITATION and elicitation.url:
+        members["url"] = elicitation.url
+    if context.event is Event.ELICITATION and elicitation.schema:
+        members["requested_schema"] = msgspec.Raw(elicitation.schema)
     return members
 
 
-def _moment(occasion: Occasion) -> dict[str, object]:
-    if occasion.event is Event.NOTIFICATION:
-        return {"message": shared_input.utf8(occasion.message), "notification_type": occasion.occasioned_by}
-    return {"source" if occasion.event is Event.SESSION_START else "reason": occasion.occasioned_by}
+def _moment(context: EventContext) -> dict[str, object]:
+    if context.event is Event.NOTIFICATION:
+        return {"message": shared_input.utf8(context.message), "notification_type": context.trigger}
+    return {"source" if context.event is Event.SESSION_START else "reason": context.trigger}

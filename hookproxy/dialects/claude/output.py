@@ -11,7 +11,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec.structs import replace
 
-from ...model.hooks import SILENT, Ended, Event, HookResult, HookSpec, Permission, Verdict
+from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookSpec, Permission, Verdict
 from ...policy import matchers
 from ..dialect import Effect
 from ..shared import output as shared_output
@@ -56,17 +56,17 @@ def verdict(decision: Decision) -> Verdict:
     """What the decision says. An answer that cannot be followed whole is trouble, and allows nothing."""
     if decision.behavior == "deny":
         return Verdict(permission=Permission.DENY, reason=shared_output.cut(decision.message), stop=decision.interrupt)
-    rules, trouble, idle = _permissions(decision.updatedPermissions)
-    trouble = trouble or _unusable(rules)
+    rules, failure, idle = _permissions(decision.updatedPermissions)
+    failure = failure or _unusable(rules)
     arguments = shared_output.one_line(decision.updatedInput)
     if arguments[:1] not in (b"", b"{"):  # to run the call as it was would be another thing than what it allowed
-        trouble = "gave an updatedInput that is no object"
+        failure = "gave an updatedInput that is no object"
     return Verdict(
         permission=Permission.ALLOW,
-        arguments=arguments if arguments and not trouble else None,
-        allows=() if trouble else rules,
+        arguments=arguments if arguments and not failure else None,
+        allows=() if failure else rules,
         messages=idle,
-        trouble=trouble,
+        failure=failure,
     )
 
 
@@ -104,8 +104,8 @@ BLOCKS: Final = 2
 """The exit code that blocks, whatever is printed."""
 
 _CALLED: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
-_INQUIRIES: Final = (Event.ELICITATION, Event.ELICITATION_RESULT)
-_BLOCKABLE: Final = (Event.PRE_TOOL_USE, *_CALLED, *_INQUIRIES)
+_ELICITATION_EVENTS: Final = (Event.ELICITATION, Event.ELICITATION_RESULT)
+_BLOCKABLE: Final = (Event.PRE_TOOL_USE, *_CALLED, *_ELICITATION_EVENTS)
 """The events at which exit code 2 says something; at others it is one more failure."""
 
 _NOTHING: Final = msgspec.Raw(b"")
@@ -181,13 +181,13 @@ _MEMBERS: Final = frozenset(_Answer.__struct_encode_fields__)
 def read(spec: HookSpec, result: HookResult) -> Verdict:
     """What the hook said."""
     if not (result.stdout or result.stderr or result.code) and result.ended is Ended.EXITED:
-        return SILENT
+        return NO_VERDICT
     return shared_output.aside(spec, _verdict(spec, result))
 
 
 def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
     if result.ended is not Ended.EXITED:
-        return Verdict(trouble=shared_output.ending(spec, result))
+        return Verdict(failure=shared_output.ending(spec, result))
     said, complaint = shared_output.text(result.stdout), shared_output.text(result.stderr)
     answer, nonsense = _answer(spec.event, said, result.cut)
     blocks = result.code == BLOCKS and spec.event in _BLOCKABLE
@@ -200,8 +200,8 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
         verdict = _on_result(spec.event, answer, complaint if blocks else "")
     elif spec.event is Event.PERMISSION_REQUEST:
         verdict = _on_request(answer)
-    elif spec.event in _INQUIRIES:
-        verdict = _on_inquiry(answer, complaint if blocks else "", blocks)
+    elif spec.event in _ELICITATION_EVENTS:
+        verdict = _on_elicitation(answer, complaint if blocks else "", blocks)
     else:
         verdict = _on_session(spec.event, answer, complaint if result.code == BLOCKS else "")
     return replace(
@@ -240,9 +240,9 @@ def _are_json_lines(said: str) -> bool:
 def _unanswered(event: Event, code: int, said: str, complaint: str, nonsense: str) -> Verdict:
     """Plain text or none, or JSON that cannot be read."""
     if code:
-        return Verdict(trouble=f"exited with status {code}" + shared_output.after_colon(complaint))
+        return Verdict(failure=f"exited with status {code}" + shared_output.after_colon(complaint))
     if nonsense:
-        return Verdict(trouble=nonsense)
+        return Verdict(failure=nonsense)
     if event is Event.SESSION_START:
         return Verdict(feedback=shared_output.texts(said))
     if '"hookSpecificOutput"' in said:
@@ -274,7 +274,7 @@ def _on_call(answer: _Answer, complaint: str, blocks: bool) -> Verdict:
         reason=shared_output.cut(reason),
         arguments=arguments if fits and arguments else None,
         feedback=shared_output.texts(specific.additionalContext),
-        trouble="" if fits else "gave an updatedInput that is no object",
+        failure="" if fits else "gave an updatedInput that is no object",
     )
 
 
@@ -291,7 +291,7 @@ def _on_result(event: Event, answer: _Answer, complaint: str) -> Verdict:
     return Verdict(
         feedback=shared_output.texts(reason or complaint, specific.additionalContext, stopped),
         replacement=replacement if fits and replacement else None,
-        trouble="" if fits else "gave a tool output that is neither content blocks nor a text nor an object",
+        failure="" if fits else "gave a tool output that is neither content blocks nor a text nor an object",
     )
 
 
@@ -306,7 +306,7 @@ def _on_request(answer: _Answer) -> Verdict:
     return verdict(decision)
 
 
-def _on_inquiry(answer: _Answer, complaint: str, blocks: bool) -> Verdict:
+def _on_elicitation(answer: _Answer, complaint: str, blocks: bool) -> Verdict:
     """The answer to the server's question. Whoever blocks, or ends all, declines."""
     specific = answer.hookSpecificOutput
     action = "" if specific.action is msgspec.UNSET else specific.action
@@ -319,7 +319,7 @@ def _on_inquiry(answer: _Answer, complaint: str, blocks: bool) -> Verdict:
     return Verdict(
         action=action,
         content=content if fits and content else None,
-        trouble="" if fits else "gave a content that is no object",
+        failure="" if fits else "gave a content that is no object",
     )
 
 

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...model.hooks import Document, Event, HookSpec, Occasion, Order, Outcome
+from ...model.hooks import Document, Event, EventContext, HookSpec, Order, Outcome
 from ...model.settings import ToolNames
 from ..dialect import Dialect, HookFile, HookList
 from ..shared import hook_file as shared_hook_file
@@ -197,23 +197,23 @@ def fits(members: Mapping[str, object]) -> bool:
     )
 
 
-def write(spec: HookSpec, occasion: Occasion) -> Document:
+def write(spec: HookSpec, context: EventContext) -> Document:
     """The document on standard input and the variables; the tool's input stands there in all three ways."""
-    arguments = occasion.arguments.decode()
-    failed = occasion.event is Event.POST_TOOL_USE_FAILURE
-    ran = occasion.event is not Event.PRE_TOOL_USE
-    output = input.text(occasion.outcome or Outcome()) if ran else None
+    arguments = context.arguments.decode()
+    failed = context.event is Event.POST_TOOL_USE_FAILURE
+    ran = context.event is not Event.PRE_TOOL_USE
+    output = input.text(context.outcome or Outcome()) if ran else None
     document = {
         "hook_event_name": spec.event_name,
-        "tool_name": occasion.tool_name,
-        "tool_input": msgspec.Raw(occasion.arguments),
+        "tool_name": context.tool_name,
+        "tool_input": msgspec.Raw(context.arguments),
         "tool_input_json": arguments,
         "tool_error" if spec.event_name == _FAILURE else "tool_output": output,
         "tool_result_is_error": failed,
     }
     env = {
         "HOOK_EVENT": spec.event_name,
-        "HOOK_TOOL_NAME": occasion.tool_name,
+        "HOOK_TOOL_NAME": context.tool_name,
         "HOOK_TOOL_INPUT": arguments,
         "HOOK_TOOL_IS_ERROR": "1" if failed else "0",
     }

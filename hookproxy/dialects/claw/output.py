@@ -32,12 +32,12 @@ _DECIDES: Final = re.compile(r'"(?:hookSpecificOutput|decision)"\s*:|"continue"\
 def read(spec: HookSpec, result: HookResult) -> Verdict:
     """What the hook said, as the hooks page has it: standard output is the message, whatever it looks like."""
     if result.ended is not Ended.EXITED:
-        return Verdict(trouble=shared_output.ending(spec, result))
+        return Verdict(failure=shared_output.ending(spec, result))
     said, complaint = shared_output.text(result.stdout), shared_output.text(result.stderr)
     if result.code == DENIES:
         return _denial(spec, said or complaint, _DENIED)
     if result.code:
-        return Verdict(trouble=_status(result, complaint or said))
+        return Verdict(failure=_status(result, complaint or said))
     return Verdict(feedback=_labelled(_FEEDBACK, said), messages=shared_output.texts(_remark(said)))
 
 
@@ -121,21 +121,21 @@ def read_current(spec: HookSpec, result: HookResult) -> Verdict:
 
 
 def _on_call(said: _Said, failure: str) -> Verdict:
-    trouble = failure or said.nonsense
+    problem = failure or said.nonsense
     permission = Permission.DENY if said.denies else said.permission
-    if trouble and permission is Permission.ALLOW:
+    if problem and permission is Permission.ALLOW:
         permission = None
     denies = permission is Permission.DENY
     label = _ERROR if denies or failure else _FEEDBACK
     return Verdict(
         permission=permission,
         reason=shared_output.cut(said.message if said.denies else said.reason),
-        arguments=None if denies or trouble else said.arguments or None,
+        arguments=None if denies or problem else said.arguments or None,
         feedback=() if said.denies else _labelled(label, said.message),
         messages=shared_output.texts(said.person),
         stop=said.stops,
         fails_closed=bool(failure),
-        trouble=trouble,
+        failure=problem,
     )
 
 
@@ -147,7 +147,7 @@ def _on_result(spec: HookSpec, said: _Said, failure: str) -> Verdict:
         told = f"The {spec.event_name} hook {spec.label} {failure}" if failure else ""
         verdict = _denial(spec, said.message or told, _ERROR)
     return replace(
-        verdict, messages=shared_output.texts(said.person), stop=said.stops, trouble=failure or said.nonsense
+        verdict, messages=shared_output.texts(said.person), stop=said.stops, failure=failure or said.nonsense
     )
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from ...model.hooks import Document, Event, HookSpec, Occasion, Order, Outcome
+from ...model.hooks import Document, Event, EventContext, HookSpec, Order, Outcome
 from ...model.settings import ToolNames
 from ..dialect import Dialect, HookFile, HookList
 from ..shared import hook_file as shared_hook_file
@@ -128,21 +128,21 @@ def _unknown(entry: Table) -> dict[str, str]:
     return hints
 
 
-def write(spec: HookSpec, occasion: Occasion) -> Document:
+def write(spec: HookSpec, context: EventContext) -> Document:
     """The nine members that every hook is told, in the document's order; null where one does not apply.
 
     Its table has tool_input for calls that are to run or have succeeded, so PostToolUseFailure has none. Whom the
     permission of a call concerns is told which call it is: a hook that knows no tool would approve any.
     """
-    event, session = occasion.event, occasion.session
+    event, session = context.event, context.session
     about_call, called = event in _ABOUT_CALLS, event in _CALLED
     has_input = about_call and event is not Event.POST_TOOL_USE_FAILURE
     document: dict[str, object] = {
         "hook_event": event.value,
-        "tool_name": shared_input.utf8(occasion.tool_name) if about_call else None,
-        "tool_input": msgspec.Raw(occasion.arguments) if has_input else None,
-        "tool_use_id": shared_input.utf8(occasion.tool_use_id) if about_call else None,
-        "tool_output": shared_input.utf8(input.text(occasion.outcome or Outcome())) if called else None,
+        "tool_name": shared_input.utf8(context.tool_name) if about_call else None,
+        "tool_input": msgspec.Raw(context.arguments) if has_input else None,
+        "tool_use_id": shared_input.utf8(context.tool_use_id) if about_call else None,
+        "tool_output": shared_input.utf8(input.text(context.outcome or Outcome())) if called else None,
         "user_prompt": None,
         "session_id": shared_input.utf8(session.id),
         "agent_id": None,

@@ -101,10 +101,10 @@ def read(spec: HookSpec, result: HookResult) -> Verdict:
 
 def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
     if result.ended is not Ended.EXITED:
-        return Verdict(trouble=shared_output.ending(spec, result))
+        return Verdict(failure=shared_output.ending(spec, result))
     said, complaint = shared_output.text(result.stdout), shared_output.text(result.stderr)
     if result.code not in (0, BLOCKS):  # the document's non-blocking error: what was printed does not count
-        return Verdict(trouble=f"exited with status {result.code}" + shared_output.after_colon(complaint or said))
+        return Verdict(failure=f"exited with status {result.code}" + shared_output.after_colon(complaint or said))
     answer, problem = _answer(result, said)
     if result.code == BLOCKS:
         if not said.startswith("{"):
@@ -112,7 +112,7 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
         reason = complaint or ("" if answer else said)
         return _judgement(spec.event, answer or _Answer(), reason, blocks=True, problem=problem)
     if answer is None:
-        return Verdict(trouble=problem)
+        return Verdict(failure=problem)
     return _judgement(spec.event, answer, "", blocks=False, problem=problem)
 
 
@@ -141,7 +141,7 @@ def _judgement(event: Event, answer: _Answer, complaint: str, *, blocks: bool, p
     if blocks or answer.decision in _DENYING:
         return _denial(event, heard, reason, problem)
     if problem:
-        return replace(heard, trouble=problem)
+        return replace(heard, failure=problem)
     if event in _ASKED and answer.decision == "approve":
         heard = replace(heard, permission=Permission.ALLOW, reason=reason)
     return replace(
@@ -176,7 +176,7 @@ def _denial(event: Event, heard: Verdict, reason: str, problem: str) -> Verdict:
             messages=heard.messages + shared_output.texts(problem),
         )
     return replace(
-        heard, trouble=f"wants to block, and {event} leaves nothing to block" + shared_output.after_colon(reason)
+        heard, failure=f"wants to block, and {event} leaves nothing to block" + shared_output.after_colon(reason)
     )
 
 

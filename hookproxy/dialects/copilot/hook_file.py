@@ -39,8 +39,8 @@ def why_impossible(newer: bool, event: Event, entry: Table) -> str:
     """Why an entry does not run here; empty: it does."""
     if not newer:
         entry.require("type", 'write "type": "command"')
-    kind = entry.choice("type", ("command", "prompt", "http") if newer else ("command", "prompt"), "command")
-    if kind == "prompt":
+    handler = entry.choice("type", ("command", "prompt", "http") if newer else ("command", "prompt"), "command")
+    if handler == "prompt":
         entry.require("prompt")
         entry.text("prompt")
         elsewhere = "" if event is Event.SESSION_START else ", and known to sessionStart only"
@@ -197,7 +197,7 @@ def _entry(newer: bool, file: HookFile, event_name: str, entry: Table) -> HookLi
         allowed_env_vars=post.allowed_env_vars,
         event_name=event_name,
         traits=frozenset({input.OBJECT} if file.options.get("tool_args") == "object" else ()),
-        unasked=event is Event.PERMISSION_REQUEST and file.options.get("fire_permission_request") == "always",
+        every_call=event is Event.PERMISSION_REQUEST and file.options.get("fire_permission_request") == "always",
     )
     if hook.timeout > shared_hook_file.LONG:
         remarks.append(f"a timeout of {hook.timeout:g} seconds is longer than agents wait for a call")

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from ...model.hooks import Document, Event, HookSpec, Occasion, Outcome
+from ...model.hooks import Document, Event, EventContext, HookSpec, Outcome
 from ..shared import input
 from ..shared import input as shared_input
 
@@ -15,29 +15,29 @@ OBJECT: Final = "toolArgs is an object"
 """The trait of hooks whose file says `tool_args = "object"`."""
 
 
-def write(spec: HookSpec, occasion: Occasion) -> Document:
+def write(spec: HookSpec, context: EventContext) -> Document:
     """The document on standard input and the variables.
 
     A name in PascalCase means the format of VS Code: snake_case, times as text, arguments as JSON.
     """
-    members = _snake_case(spec, occasion) if spec.event_name[:1].isupper() else _camel_case(spec, occasion)
-    session_id = shared_input.utf8(occasion.session.id)
+    members = _snake_case(spec, context) if spec.event_name[:1].isupper() else _camel_case(spec, context)
+    session_id = shared_input.utf8(context.session.id)
     return Document(stdin=shared_input.line(members), env={"COPILOT_CLI": "1", "COPILOT_AGENT_SESSION_ID": session_id})
 
 
-def _camel_case(spec: HookSpec, occasion: Occasion) -> dict[str, object]:
-    session = occasion.session
+def _camel_case(spec: HookSpec, context: EventContext) -> dict[str, object]:
+    session = context.session
     members: dict[str, object] = {
         "sessionId": shared_input.utf8(session.id),
-        "timestamp": _milliseconds(occasion),
+        "timestamp": _milliseconds(context),
         "cwd": shared_input.utf8(session.cwd),
     }
-    arguments: object = msgspec.Raw(occasion.arguments)
+    arguments: object = msgspec.Raw(context.arguments)
     if OBJECT not in spec.traits:
-        arguments = occasion.arguments.decode(errors="replace")
-    call = {"toolName": shared_input.utf8(occasion.tool_name), "toolArgs": arguments}
-    outcome = occasion.outcome or Outcome()
-    match occasion.event:
+        arguments = context.arguments.decode(errors="replace")
+    call = {"toolName": shared_input.utf8(context.tool_name), "toolArgs": arguments}
+    outcome = context.outcome or Outcome()
+    match context.event:
         case Event.PRE_TOOL_USE:
             return members | call
         case Event.POST_TOOL_USE:
@@ -45,29 +45,27 @@ def _camel_case(spec: HookSpec, occasion: Occasion) -> dict[str, object]:
         case Event.POST_TOOL_USE_FAILURE:
             return members | call | {"error": _failure(outcome)}
         case Event.PERMISSION_REQUEST:  # its input is not documented: as for preToolUse, and as Copilot CLI sends it
-            asked = {"toolInput": msgspec.Raw(occasion.arguments), "permissionSuggestions": []}
+            asked = {"toolInput": msgspec.Raw(context.arguments), "permissionSuggestions": []}
             return {"hookName": "permissionRequest"} | members | call | asked
         case Event.ERROR_OCCURRED:
-            return (
-                members | {"error": _error(occasion), "errorContext": occasion.occasioned_by} | _recoverable(occasion)
-            )
+            return members | {"error": _error(context), "errorContext": context.trigger} | _recoverable(context)
         case Event.NOTIFICATION:
-            return members | {"hook_event_name": "Notification"} | _notification(occasion)
+            return members | {"hook_event_name": "Notification"} | _notification(context)
         case _:
-            return members | _session_event(occasion)
+            return members | _session_event(context)
 
 
-def _snake_case(spec: HookSpec, occasion: Occasion) -> dict[str, object]:
-    session = occasion.session
+def _snake_case(spec: HookSpec, context: EventContext) -> dict[str, object]:
+    session = context.session
     members: dict[str, object] = {
         "hook_event_name": spec.event_name,
         "session_id": shared_input.utf8(session.id),
-        "timestamp": _iso_8601(_milliseconds(occasion)),
+        "timestamp": _iso_8601(_milliseconds(context)),
         "cwd": shared_input.utf8(session.cwd),
     }
-    call = {"tool_name": shared_input.utf8(occasion.tool_name), "tool_input": msgspec.Raw(occasion.arguments)}
-    outcome = occasion.outcome or Outcome()
-    match occasion.event:
+    call = {"tool_name": shared_input.utf8(context.tool_name), "tool_input": msgspec.Raw(context.arguments)}
+    outcome = context.outcome or Outcome()
+    match context.event:
         case Event.PRE_TOOL_USE:
             return members | call
         case Event.POST_TOOL_USE:
@@ -78,44 +76,44 @@ def _snake_case(spec: HookSpec, occasion: Occasion) -> dict[str, object]:
         case Event.PERMISSION_REQUEST:
             return members | call | {"permission_suggestions": []}
         case Event.ERROR_OCCURRED:
-            error = {"error": _error(occasion), "error_context": occasion.occasioned_by}
-            return members | error | _recoverable(occasion)
+            error = {"error": _error(context), "error_context": context.trigger}
+            return members | error | _recoverable(context)
         case Event.NOTIFICATION:
-            return members | _notification(occasion)
+            return members | _notification(context)
         case _:
-            return members | _session_event(occasion)
+            return members | _session_event(context)
 
 
-def _session_event(occasion: Occasion) -> dict[str, object]:
-    if occasion.event is Event.SESSION_START:
-        return {"source": occasion.occasioned_by}
-    reason = occasion.occasioned_by  # the agent has gone, whatever for: to the reference that is "complete"
+def _session_event(context: EventContext) -> dict[str, object]:
+    if context.event is Event.SESSION_START:
+        return {"source": context.trigger}
+    reason = context.trigger  # the agent has gone, whatever for: to the reference that is "complete"
     return {"reason": "complete" if reason == "other" else reason}
 
 
-def _notification(occasion: Occasion) -> dict[str, object]:
-    members: dict[str, object] = {"message": shared_input.utf8(occasion.message)}
-    if occasion.occasioned_by == "permission_prompt":
+def _notification(context: EventContext) -> dict[str, object]:
+    members: dict[str, object] = {"message": shared_input.utf8(context.message)}
+    if context.trigger == "permission_prompt":
         members["title"] = "Permission needed"
-    return members | {"notification_type": occasion.occasioned_by}
+    return members | {"notification_type": context.trigger}
 
 
-def _error(occasion: Occasion) -> dict[str, object]:
-    name = "McpError" if occasion.occasioned_by == "tool_execution" else "Error"
-    return {"message": shared_input.utf8(occasion.message), "name": name}
+def _error(context: EventContext) -> dict[str, object]:
+    name = "McpError" if context.trigger == "tool_execution" else "Error"
+    return {"message": shared_input.utf8(context.message), "name": name}
 
 
-def _recoverable(occasion: Occasion) -> dict[str, object]:
+def _recoverable(context: EventContext) -> dict[str, object]:
     """A failed call is one of many; a server that is gone stays gone."""
-    return {"recoverable": occasion.occasioned_by == "tool_execution"}
+    return {"recoverable": context.trigger == "tool_execution"}
 
 
 def _failure(outcome: Outcome) -> str:
     return input.text(outcome) or outcome.error
 
 
-def _milliseconds(occasion: Occasion) -> int:
-    return round(occasion.at * 1000)
+def _milliseconds(context: EventContext) -> int:
+    return round(context.at * 1000)
 
 
 def _iso_8601(milliseconds: int) -> str:

@@ -113,7 +113,7 @@ def read(spec: HookSpec, result: HookResult) -> Verdict:
     """What the hook said: "Hook failures (non-zero exit codes or timeouts) are logged and skipped"."""
     verdict = _verdict(spec, result, _ANSWERS)
     unheard = spec.event in _CURRENT_ANSWERS and spec.event not in _ANSWERS
-    if unheard and not verdict.trouble and any(name in result.stdout for name in _COMMENTING):
+    if unheard and not verdict.failure and any(name in result.stdout for name in _COMMENTING):
         verdict = replace(
             verdict, messages=(f"printed an answer that {spec.event} hooks have in copilot@current only",)
         )
@@ -134,7 +134,7 @@ def read_current(spec: HookSpec, result: HookResult) -> Verdict:
     verdict = _verdict(spec, result, _CURRENT_ANSWERS)
     errored = result.ended in (Ended.SIGNALLED, Ended.NOT_STARTED, Ended.FAILED) or (exited and result.code)
     if errored and spec.event is Event.PRE_TOOL_USE and spec.type != "http":
-        verdict = replace(verdict, trouble=f"{ERRORED}: {verdict.trouble}", fails_closed=True)
+        verdict = replace(verdict, failure=f"{ERRORED}: {verdict.failure}", fails_closed=True)
     return shared_output.aside(spec, verdict)
 
 
@@ -143,14 +143,14 @@ _Answers = Mapping[Event, Callable[[HookResult], Verdict]]
 
 def _verdict(spec: HookSpec, result: HookResult, answers: _Answers) -> Verdict:
     if result.ended is not Ended.EXITED:
-        return Verdict(trouble=shared_output.ending(spec, result))
+        return Verdict(failure=shared_output.ending(spec, result))
     if result.code == SPEAKS and spec.event is Event.PERMISSION_REQUEST:
         return _refused_request(result)
     complaint = shared_output.text(result.stderr)
     if result.code == SPEAKS and spec.event is Event.POST_TOOL_USE_FAILURE:
         return Verdict(feedback=shared_output.texts(complaint))
     if result.code:
-        return Verdict(trouble=f"exited with status {result.code}" + shared_output.after_colon(complaint))
+        return Verdict(failure=f"exited with status {result.code}" + shared_output.after_colon(complaint))
     if spec.event not in answers:
         return Verdict()
     heard = answers[spec.event]
@@ -185,16 +185,16 @@ def _on_call(result: HookResult) -> Verdict:
     arguments = shared_output.one_line(answer.modifiedArgs)
     if permission is Permission.DENY or arguments == _NULL:
         arguments = b""
-    trouble = _trouble_with(arguments) if arguments else ""
+    failure = _problem_with(arguments) if arguments else ""
     return Verdict(
         permission=permission,
         reason=shared_output.cut(answer.permissionDecisionReason or ""),
-        arguments=arguments if arguments and not trouble else None,
-        trouble=trouble,
+        arguments=arguments if arguments and not failure else None,
+        failure=failure,
     )
 
 
-def _trouble_with(arguments: bytes) -> str:
+def _problem_with(arguments: bytes) -> str:
     if arguments[:1] != b"{":
         return "gave modifiedArgs that are no object"
     try:

@@ -186,9 +186,9 @@ class _Reading(Struct):
         self, name: str, entry: Table, matches: Callable[[str], bool], traits: frozenset[str], matcher: str = ""
     ) -> None:
         entry.require("type", "write type: command")
-        kind = entry.choice("type", ("command", *_OTHER_TYPES), "")
-        if kind in _OTHER_TYPES:
-            self.note(f"{entry.path} does not run: type {kind!r} {_OTHER_TYPES[kind]}")
+        handler = entry.choice("type", ("command", *_OTHER_TYPES), "")
+        if handler in _OTHER_TYPES:
+            self.note(f"{entry.path} does not run: type {handler!r} {_OTHER_TYPES[handler]}")
             return
         entry.require("command")
         command, timeout = entry.text("command"), entry.seconds("timeout", TIMEOUT)

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from ...model.hooks import Document, Event, HookSpec, Occasion, Order, Outcome
+from ...model.hooks import Document, Event, EventContext, HookSpec, Order, Outcome
 from ...model.settings import ToolNames
 from ..dialect import Dialect, Effect
 from ..shared import input
@@ -117,47 +117,47 @@ def fits(members: Mapping[str, object]) -> bool:
     return isinstance(hooks, dict) and any(name in hooks for name in (*_DOCUMENTED.groups, *_DOCUMENTED.lists))
 
 
-def write(spec: HookSpec, occasion: Occasion) -> Document:
+def write(spec: HookSpec, context: EventContext) -> Document:
     """The document on standard input, in the order of the documented one; no variables."""
-    return Document(stdin=shared_input.line(_members(spec, occasion)), env={})
+    return Document(stdin=shared_input.line(_members(spec, context)), env={})
 
 
-def write_current(spec: HookSpec, occasion: Occasion) -> Document:
+def write_current(spec: HookSpec, context: EventContext) -> Document:
     """The newer document: it names the agent, and tells whether the tool failed."""
     name = answer.event_name(spec)
     more: dict[str, object] = {}
-    if occasion.event in _TOOL_EVENTS and name != "tool_response_transform":
+    if context.event in _TOOL_EVENTS and name != "tool_response_transform":
         more["agent_name"] = _agent_name(spec)
     if name in _GUARDED:
         more["tool_category"] = "mcp"
-    members = _members(spec, occasion, more)
-    if occasion.event is Event.POST_TOOL_USE_FAILURE and name == "post_tool_use":
+    members = _members(spec, context, more)
+    if context.event is Event.POST_TOOL_USE_FAILURE and name == "post_tool_use":
         members["tool_error"] = True  # absent otherwise, as Go leaves out what is false
-    if occasion.event is Event.SESSION_END:
+    if context.event is Event.SESSION_END:
         members["reason"] = "stream_ended"
     return Document(stdin=shared_input.line(members), env={})
 
 
-def _members(spec: HookSpec, occasion: Occasion, more: Mapping[str, object] | None = None) -> dict[str, object]:
-    session = occasion.session
+def _members(spec: HookSpec, context: EventContext, more: Mapping[str, object] | None = None) -> dict[str, object]:
+    session = context.session
     members: dict[str, object] = {
         "session_id": shared_input.utf8(session.id),
         "cwd": shared_input.utf8(session.cwd),
         "hook_event_name": answer.event_name(spec),
         **(more or {}),
     }
-    if occasion.event in _TOOL_EVENTS:
+    if context.event in _TOOL_EVENTS:
         members |= {
-            "tool_name": occasion.tool_name,
-            "tool_use_id": occasion.tool_use_id,
-            "tool_input": msgspec.Raw(occasion.arguments),
+            "tool_name": context.tool_name,
+            "tool_use_id": context.tool_use_id,
+            "tool_input": msgspec.Raw(context.arguments),
         }
-    if occasion.event in _AFTER:
-        members["tool_response"] = input.text(occasion.outcome or Outcome())
-    if occasion.event is Event.SESSION_START:
-        members["source"] = occasion.occasioned_by
-    if occasion.event is Event.SESSION_END:
-        members["reason"] = occasion.occasioned_by
+    if context.event in _AFTER:
+        members["tool_response"] = input.text(context.outcome or Outcome())
+    if context.event is Event.SESSION_START:
+        members["source"] = context.trigger
+    if context.event is Event.SESSION_END:
+        members["reason"] = context.trigger
     return members
 
 

@@ -128,16 +128,16 @@ def event_name(spec: HookSpec) -> str:
 def read(edition: Edition, spec: HookSpec, result: HookResult) -> Verdict:
     """What the hook said."""
     verdict = _verdict(edition, spec, result)
-    closed = bool(verdict.trouble) and event_name(spec) in edition.closed
+    closed = bool(verdict.failure) and event_name(spec) in edition.closed
     return shared_output.aside(spec, replace(verdict, fails_closed=closed))
 
 
 def _verdict(edition: Edition, spec: HookSpec, result: HookResult) -> Verdict:
     if result.ended is not Ended.EXITED:
-        return Verdict(trouble=shared_output.ending(spec, result))
+        return Verdict(failure=shared_output.ending(spec, result))
     complaint = shared_output.text(result.stderr)
     if result.code not in (0, BLOCKS):
-        return Verdict(trouble=f"exited with status {result.code}" + shared_output.after_colon(complaint))
+        return Verdict(failure=f"exited with status {result.code}" + shared_output.after_colon(complaint))
     said = shared_output.text(result.stdout)
     try:
         answer = _answer(edition, spec, said, result)
@@ -209,8 +209,8 @@ def _blocked(edition: Edition, spec: HookSpec, answer: _Answer, complaint: str) 
         return Verdict(permission=Permission.DENY, reason=shared_output.cut(reason), stop=stops)
     if event_name(spec) == "post_tool_use":
         return Verdict(feedback=shared_output.texts(reason), stop=stops or edition.block_stops)
-    trouble = f"exited with status {BLOCKS}, which cannot block {event_name(spec)}"
-    return Verdict(stop=stops, trouble=trouble + shared_output.after_colon(reason))
+    failure = f"exited with status {BLOCKS}, which cannot block {event_name(spec)}"
+    return Verdict(stop=stops, failure=failure + shared_output.after_colon(reason))
 
 
 def _heard(edition: Edition, spec: HookSpec, answer: _Answer, plain: str) -> Verdict:
@@ -255,7 +255,7 @@ def _on_call(edition: Edition, spec: HookSpec, answer: _Answer, stops: bool) -> 
         arguments=arguments if fits and arguments else None,
         merges=edition.merges and fits and bool(arguments),
         stop=stops,
-        trouble="" if fits else "gave an updated_input that is no object",
+        failure="" if fits else "gave an updated_input that is no object",
     )
 
 

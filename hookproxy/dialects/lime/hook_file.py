@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from ...jsonrpc import raw_json
-from ...model.hooks import Document, Event, HookSpec, Occasion, Order, Outcome
+from ...model.hooks import Document, Event, EventContext, HookSpec, Order, Outcome
 from ...model.settings import ToolNames
 from ..dialect import Dialect, HookFile, HookList
 from ..shared import hook_file as shared_hook_file
@@ -96,27 +96,27 @@ def _hook(file: HookFile, place: str, name: str, command: str) -> HookSpec:
     )
 
 
-def write(spec: HookSpec, occasion: Occasion) -> Document:
+def write(spec: HookSpec, context: EventContext) -> Document:
     """The document on standard input, and the variables with the same."""
-    event, session = occasion.event.value, occasion.session
+    event, session = context.event.value, context.session
     document: dict[str, object] = {
         "event": event,
         "hook_event_name": event,
         "session_id": shared_input.utf8(session.id),
     }
-    if occasion.request_id:
-        document["request_id"] = shared_input.utf8(occasion.request_id)
+    if context.request_id:
+        document["request_id"] = shared_input.utf8(context.request_id)
     document["cwd"] = shared_input.utf8(session.cwd)
     env = {"HOOK_EVENT": event}
-    if occasion.event in _ABOUT_CALLS:
-        document |= {"tool_name": shared_input.utf8(occasion.tool_name), "tool_input": msgspec.Raw(occasion.arguments)}
-        env |= {"HOOK_TOOL_NAME": occasion.tool_name, "HOOK_TOOL_INPUT": occasion.arguments.decode(errors="replace")}
-    if occasion.event in _AFTER:
-        failed = occasion.event is Event.POST_TOOL_USE_FAILURE
-        output = _output(occasion.outcome or Outcome(), failed)
+    if context.event in _ABOUT_CALLS:
+        document |= {"tool_name": shared_input.utf8(context.tool_name), "tool_input": msgspec.Raw(context.arguments)}
+        env |= {"HOOK_TOOL_NAME": context.tool_name, "HOOK_TOOL_INPUT": context.arguments.decode(errors="replace")}
+    if context.event in _AFTER:
+        failed = context.event is Event.POST_TOOL_USE_FAILURE
+        output = _output(context.outcome or Outcome(), failed)
         document |= {"tool_output": msgspec.Raw(output), "is_error": failed}
         env |= {"HOOK_TOOL_OUTPUT": output.decode(errors="replace"), "HOOK_TOOL_IS_ERROR": "1" if failed else "0"}
-    document |= _circumstances(occasion)
+    document |= _circumstances(context)
     return Document(stdin=shared_input.line(document), env=env)
 
 
@@ -127,10 +127,10 @@ def _output(outcome: Outcome, failed: bool) -> bytes:
     return outcome.content
 
 
-def _circumstances(occasion: Occasion) -> dict[str, object]:
+def _circumstances(context: EventContext) -> dict[str, object]:
     """What is known of an occasion beside the call, in Claude Code's words: the document has none for it."""
-    by, message = shared_input.utf8(occasion.occasioned_by), shared_input.utf8(occasion.message)
-    match occasion.event:
+    by, message = shared_input.utf8(context.trigger), shared_input.utf8(context.message)
+    match context.event:
         case Event.SESSION_START:
             return {"source": by}
         case Event.SESSION_END:

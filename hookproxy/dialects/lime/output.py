@@ -87,12 +87,12 @@ def read(spec: HookSpec, result: HookResult) -> Verdict:
 
 def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
     if result.ended is not Ended.EXITED:
-        return Verdict(trouble=shared_output.ending(spec, result))
+        return Verdict(failure=shared_output.ending(spec, result))
     said, complaint = shared_output.text(result.stdout), shared_output.text(result.stderr)
     denies = result.code == DENIES and spec.event in _DECIDING
     if result.code and not denies:
         return Verdict(
-            trouble=f"exited with status {result.code}" + shared_output.after_colon(complaint),
+            failure=f"exited with status {result.code}" + shared_output.after_colon(complaint),
             messages=("printed JSON, which does not count with this exit status, as documented",) * _is_object(said),
         )
     try:
@@ -134,7 +134,7 @@ def _denied(answer: _Answer, verdict: Verdict, complaint: str) -> Verdict:
         reason=shared_output.cut(own or complaint),
         arguments=None,
         allows=(),
-        trouble="",
+        failure="",
     )
 
 
@@ -145,21 +145,21 @@ def _on_call(event: Event, answer: _Answer) -> Verdict:
     arguments = shared_output.one_line(specific.updatedInput)
     if permission is Permission.DENY or arguments == b"null":
         arguments = b""
-    trouble = _misplaced(event, arguments)
+    failure = _misplaced(event, arguments)
     if permission is Permission.ASK and event is Event.PERMISSION_REQUEST:
         permission = None  # that is what happens next
-    if permission is Permission.ALLOW and trouble:
+    if permission is Permission.ALLOW and failure:
         permission = None  # what it allows is another call than the one that would run
-    rules, unusable = _rules(() if trouble else specific.updatedPermissions or ())
+    rules, unusable = _rules(() if failure else specific.updatedPermissions or ())
     return Verdict(
         permission=permission,
         reason=shared_output.cut(reason),
-        arguments=arguments if arguments and not trouble else None,
+        arguments=arguments if arguments and not failure else None,
         feedback=shared_output.texts(specific.additionalContext or ""),
         messages=shared_output.texts(answer.systemMessage or "", answer.reason or "", *unusable),
         stop=_stops(answer),
         allows=rules,
-        trouble=trouble,
+        failure=failure,
     )
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ...model.errors import ConfigError
 from ...model.hooks import Event, HookSpec
-from ...model.settings import OnTrouble, ToolNames
+from ...model.settings import OnFailure, ToolNames
 from ...policy import matchers
 from ..claude.hook_file import CLAUDE
 from ..claude.input import TOOL_EVENTS
@@ -20,7 +20,7 @@ from ..shared.hook_file import Table
 TIMEOUT: Final = 60.0
 """Seconds. MCP agents commonly give up on a call after a minute: a slower hook would judge a dead one."""
 
-KEYS: Final = ("matcher", *handler_types.KEYS, "timeout", "on_trouble", "name", "env", "async", "if")
+KEYS: Final = ("matcher", *handler_types.KEYS, "timeout", "on_failure", "name", "env", "async", "if")
 """Every key of a `[[hooks.EVENT]]` table."""
 
 OWN: Final = replace(
@@ -44,38 +44,40 @@ def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str)
     entry = Table(where, "", table)
     for key, hint in entry.unknown(KEYS).items():
         raise ConfigError(where, f"unknown key {key!r}", hint or f"the keys are {', '.join(KEYS)}")
-    kind = handler_types.kind_of(entry, folder)
-    if "env" in entry.members and kind.type in ("python", "http"):
-        raise entry.wrong("env", f"is not for a hook of type {kind.type!r}", "only a program has variables of its own")
+    handler = handler_types.handler_of(entry, folder)
+    if "env" in entry.members and handler.type in ("python", "http"):
+        raise entry.wrong(
+            "env", f"is not for a hook of type {handler.type!r}", "only a program has variables of its own"
+        )
     if "if" in entry.members:
         shared_hook_file.compiled(entry, "if", matchers.permission_rule)
         if event not in TOOL_EVENTS:
             raise entry.wrong("if", f"is for tool events: with it, a {event} hook would never run", "leave if out")
     matches = shared_hook_file.compiled(entry, "matcher", matchers.claude)
-    on_trouble = entry.choice("on_trouble", tuple(OnTrouble), OnTrouble.DIALECT)
+    on_failure = entry.choice("on_failure", tuple(OnFailure), OnFailure.DIALECT)
     return HookSpec(
         dialect=OWN.name,
         source=where,
         event=event,
-        label=entry.text("name") or kind.label,
+        label=entry.text("name") or handler.label,
         matcher=entry.text("matcher"),
         matches=matches,
-        argv=kind.argv,
-        shell=kind.shell,
+        argv=handler.argv,
+        shell=handler.shell,
         cwd=folder,
         env=tuple((key, entry.table("env").text(key)) for key in entry.table("env").members),
         timeout=shared_hook_file.timeout(entry, event, TIMEOUT),
         background=entry.flag("async"),
         fails_closed=True,
         withholds=True,
-        on_trouble=OnTrouble(on_trouble) if "on_trouble" in entry.members else None,
+        on_failure=OnFailure(on_failure) if "on_failure" in entry.members else None,
         only_if=entry.text("if"),
-        type=kind.type,
-        call=kind.call,
-        url=kind.post.url,
-        headers=kind.post.headers,
-        allowed_env_vars=kind.post.allowed_env_vars,
-        concurrent=kind.concurrent,
-        warm_max_age=kind.warm_max_age,
-        warm_spares=kind.warm_spares,
+        type=handler.type,
+        call=handler.call,
+        url=handler.post.url,
+        headers=handler.post.headers,
+        allowed_env_vars=handler.post.allowed_env_vars,
+        concurrent=handler.concurrent,
+        warm_max_age=handler.warm_max_age,
+        warm_spares=handler.warm_spares,
     )

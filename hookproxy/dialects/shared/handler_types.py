@@ -70,7 +70,7 @@ NOWHERE: Final = Post("", (), ())
 """Of a hook of another type."""
 
 
-class Kind(Struct, frozen=True):
+class Handler(Struct, frozen=True):
     """How a hook runs: what `HookSpec` calls so."""
 
     type: str
@@ -87,18 +87,18 @@ class Kind(Struct, frozen=True):
     warm_spares: int = 1
 
 
-def kind_of(entry: Table, folder: str) -> Kind:
+def handler_of(entry: Table, folder: str) -> Handler:
     """How the hook of a `[[hooks.EVENT]]` table runs. Raises ConfigError."""
-    kind = entry.choice("type", _TYPES, "command")
-    foreign = [key for key in KEYS[1:] if key in entry.members and key not in _OF_TYPE[kind]]
+    handler = entry.choice("type", _TYPES, "command")
+    foreign = [key for key in KEYS[1:] if key in entry.members and key not in _OF_TYPE[handler]]
     if foreign:
         takers = " or ".join(f'type = "{one}"' for one, keys in _OF_TYPE.items() if foreign[0] in keys)
-        raise entry.wrong(foreign[0], f"is not for a hook of type {kind!r}", f"it is for {takers}")
-    if kind == "python":
+        raise entry.wrong(foreign[0], f"is not for a hook of type {handler!r}", f"it is for {takers}")
+    if handler == "python":
         return _python(entry)
-    if kind == "http":
+    if handler == "http":
         address = post(entry, "allowed_env_vars")
-        return Kind("http", address.host, post=address)
+        return Handler("http", address.host, post=address)
     command, argv = entry.text("command"), entry.texts("argv") or ()
     if bool(command.strip()) == bool(argv):
         raise ConfigError(entry.where, "needs exactly one of command and argv", 'write command = "./guard.sh"')
@@ -106,8 +106,8 @@ def kind_of(entry: Table, folder: str) -> Kind:
     for key in ("warm_max_age", "warm_spares"):
         if key in entry.members and not warm:
             raise entry.wrong(key, "is for warm hooks", "write warm = true")
-    return Kind(
-        "warm" if warm else kind,
+    return Handler(
+        "warm" if warm else handler,
         shared_hook_file.label_of(list(argv)) if argv else shared_hook_file.label(command),
         argv=shared_hook_file.located(argv, folder),
         shell=command if not argv else "",
@@ -117,19 +117,19 @@ def kind_of(entry: Table, folder: str) -> Kind:
     )
 
 
-def elsewhere(entry: Table, allowed_key: str) -> Kind | None:
+def elsewhere(entry: Table, allowed_key: str) -> Handler | None:
     """How the hook of an entry runs that is a web service or a tool of a server; None: it is another. As `post`."""
     match entry.text("type"):
         case "http":
             address = post(entry, allowed_key)
-            return Kind("http", address.host, post=address)
+            return Handler("http", address.host, post=address)
         case "mcp_tool":
             return _mcp_tool(entry)
         case _:
             return None
 
 
-def _mcp_tool(entry: Table) -> Kind:
+def _mcp_tool(entry: Table) -> Handler:
     for key in ("server", "tool"):
         entry.require(key, 'write "server": "NAME" and "tool": "NAME"')
         if not entry.text(key):
@@ -141,7 +141,7 @@ def _mcp_tool(entry: Table) -> Kind:
             "input", f"cannot be written as JSON: {problem}", "write texts, numbers, lists, objects"
         ) from None
     tool = entry.text("tool")
-    return Kind("mcp_tool", tool, server=entry.text("server"), tool=tool, input=given)
+    return Handler("mcp_tool", tool, server=entry.text("server"), tool=tool, input=given)
 
 
 def warmed(
@@ -164,12 +164,12 @@ def warmed(
     )
 
 
-def _python(entry: Table) -> Kind:
+def _python(entry: Table) -> Handler:
     entry.require("call", 'write call = "guards.paths:check"')
     call = entry.text("call")
     if not _CALL.fullmatch(call):
         raise entry.wrong("call", f"{call!r} names no function", 'write it as "package.module:function"')
-    return Kind("python", call, call=call)
+    return Handler("python", call, call=call)
 
 
 def _spares(entry: Table) -> int:

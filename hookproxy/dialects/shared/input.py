@@ -53,7 +53,7 @@ def blocks(content: bytes) -> list[str]:
 def _block(raw: bytes) -> str:
     try:
         said = raw_json.text(bytes(raw_json.fields(raw).get("text", b"")))
-    except (raw_json.Unreadable, raw_json.TwinKeys):
+    except (raw_json.Unreadable, raw_json.DuplicateKeys):
         said = None
     return raw.decode(errors="replace") if said is None else said
 
@@ -61,7 +61,7 @@ def _block(raw: bytes) -> str:
 def _legible(raw: bytes) -> bytes:
     try:
         return normalize.legible(raw)
-    except (raw_json.Unreadable, raw_json.TwinKeys):
+    except (raw_json.Unreadable, raw_json.DuplicateKeys):
         return raw
 
 

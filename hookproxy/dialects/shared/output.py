@@ -125,7 +125,7 @@ def salvaged(result: HookResult, parts: Parts) -> HookResult:
 
 def aside(spec: HookSpec, verdict: Verdict) -> Verdict:
     """Of a background hook only what people may read: it comes too late to decide."""
-    return Verdict(messages=verdict.messages, trouble=verdict.trouble) if spec.background else verdict
+    return Verdict(messages=verdict.messages, failure=verdict.failure) if spec.background else verdict
 
 
 def standing(verdict: Verdict, nonsense: str) -> Verdict:
@@ -134,9 +134,9 @@ def standing(verdict: Verdict, nonsense: str) -> Verdict:
     A denial stands, and people are told what is wrong with it. Consent never does: it is trouble as anything else.
     """
     denies = verdict.permission is Permission.DENY or verdict.stop or verdict.feedback  # after a call: why it was wrong
-    if denies or verdict.trouble:  # trouble: with exit code 2, where there is nothing to block
+    if denies or verdict.failure:  # trouble: with exit code 2, where there is nothing to block
         return replace(verdict, messages=(*verdict.messages, nonsense))
-    return Verdict(trouble=nonsense)
+    return Verdict(failure=nonsense)
 
 
 def _member(value: object, name: str) -> object:

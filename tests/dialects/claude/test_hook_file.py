@@ -60,12 +60,12 @@ def test_a_hook_is_read_with_everything_its_entry_says() -> None:
         "background": True,
         "fails_closed": True,
         "withholds": False,
-        "on_trouble": None,
+        "on_failure": None,
         "only_if": "Bash(git *)",
         "type": "command",
         "event_name": "",
         "traits": frozenset(),
-        "unasked": False,
+        "every_call": False,
         "max_retries": 0,
     }
 

@@ -8,13 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from hookproxy.dialects.claude.hook_file import CLAUDE
-from hookproxy.model.hooks import Event, HookSpec, Inquiry, Occasion, Outcome, Session
+from hookproxy.model.hooks import Elicitation, Event, EventContext, HookSpec, Outcome, Session
 from tests.dialects.tables import table
 
 CASES = table("claude")
 
 SESSION = Session(id="s1", server="github", cwd="/repo", project_dir="/repo")
-CALL = Occasion(
+CALL = EventContext(
     event=Event.PRE_TOOL_USE,
     session=SESSION,
     tool="search",
@@ -31,25 +31,25 @@ def spec(event: Event, background: bool = False) -> HookSpec:
     return HookSpec("claude", "s.json", event, "guard.sh", shell="guard.sh", timeout=30, background=background)
 
 
-def inquiry(case: dict[str, Any]) -> Inquiry:
+def elicitation(case: dict[str, Any]) -> Elicitation:
     raw: dict[str, Any] = {key: case[key].encode() for key in ("schema", "content") if key in case}
-    return Inquiry(**{**case, **raw})
+    return Elicitation(**{**case, **raw})
 
 
 @pytest.mark.parametrize("case", CASES["occasion"], ids=lambda case: case["says"])
 def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
     event = Event(case["event"])
-    occasion = replace(
+    context = replace(
         CALL,
         event=event,
         arguments=case.get("arguments", "{}").encode(),
         annotations=case.get("annotations", "").encode(),
         outcome=OUTCOMES.get(event),
-        occasioned_by=case.get("occasioned_by", ""),
+        trigger=case.get("trigger", ""),
         message=case.get("message", ""),
-        inquiry=inquiry(case["inquiry"]) if "inquiry" in case else None,
+        elicitation=elicitation(case["elicitation"]) if "elicitation" in case else None,
     )
-    document = CLAUDE.write(spec(event), occasion)
+    document = CLAUDE.write(spec(event), context)
     assert document.stdin.decode() == case["document"] + "\n"
     assert document.env == {
         "CLAUDE_PROJECT_DIR": "/repo",
@@ -70,16 +70,16 @@ def test_a_folder_that_is_no_utf8_can_be_told() -> None:
 
 def test_the_tools_output_goes_in_byte_for_byte() -> None:
     content = b'[ {"type":"text", "text":"\xc3\xa4 \\n 1e400"},{"n":1.000} ]'
-    occasion = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content))
-    assert b'"tool_response":' + content + b"," in CLAUDE.write(spec(occasion.event), occasion).stdin
+    context = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content))
+    assert b'"tool_response":' + content + b"," in CLAUDE.write(spec(context.event), context).stdin
 
 
 def test_the_document_of_a_large_result_is_written_without_building_its_objects() -> None:
     content = b"[" + b",".join([b'{"type":"text","text":"0123456789"}'] * 280_000) + b"]"
-    occasion = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content))
+    context = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content))
     tracemalloc.start()
     try:
-        CLAUDE.write(spec(occasion.event), occasion)
+        CLAUDE.write(spec(context.event), context)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -41,11 +41,11 @@ def test_reading_is_total_for_any_bytes(code: int, ended: Ended, stdout: bytes, 
     for event in Event:
         note(event)
         heard = read(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
-        assert heard.trouble == heard.trouble.strip()
+        assert heard.failure == heard.failure.strip()
         if ended is Ended.EXITED and code == 2 and event is Event.PRE_TOOL_USE:
             assert heard.permission is Permission.DENY
         if ended is not Ended.EXITED:
-            assert heard.trouble
+            assert heard.failure
             assert heard.permission is None
 
 
@@ -73,7 +73,7 @@ def test_reading_is_total_for_answers_of_any_shape(answer: dict[str, Any], code:
             assert isinstance(json.loads(heard.arguments), dict)
             assert heard.permission is not Permission.DENY
         assert all(len(text) < 10_100 for text in (heard.reason, *heard.feedback, *heard.messages))
-        assert len(heard.trouble) < 500
+        assert len(heard.failure) < 500
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_reading_is_total_for_answers_of_any_shape(answer: dict[str, Any], code:
 )
 def test_output_made_to_hurt_is_survived_and_never_consent(stdout: bytes) -> None:
     heard = read(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
-    assert heard == Verdict(trouble=heard.trouble)
+    assert heard == Verdict(failure=heard.failure)
 
 
 def test_a_long_text_is_cut_and_says_so() -> None:

@@ -16,17 +16,17 @@ def allowing(**change: object) -> Decision:
 
 def test_a_flood_of_rules_is_trouble() -> None:
     said = verdict(allowing(type="addRules", behavior="allow", rules=[{"toolName": "a"}] * 1001))
-    assert (said.allows, said.trouble) == ((), "gave 1001 permission rules, more than 1000")
+    assert (said.allows, said.failure) == ((), "gave 1001 permission rules, more than 1000")
 
 
 @pytest.mark.parametrize("kind", ["setMode", "addDirectories", "removeDirectories"])
-def test_what_is_the_agents_own_matter_is_told(kind: str) -> None:
-    said = verdict(allowing(type=kind, mode="plan"))
-    assert (said.permission, said.trouble) == (Permission.ALLOW, "")
-    assert said.messages == (f"without effect behind MCP: {kind}",)
+def test_what_is_the_agents_own_matter_is_told(handler: str) -> None:
+    said = verdict(allowing(type=handler, mode="plan"))
+    assert (said.permission, said.failure) == (Permission.ALLOW, "")
+    assert said.messages == (f"without effect behind MCP: {handler}",)
 
 
 @pytest.mark.parametrize("kind", ["replaceRules", "removeRules", "whatever"])
-def test_what_cannot_be_followed_is_trouble(kind: str) -> None:
-    said = verdict(allowing(type=kind, behavior="allow"))
-    assert said.trouble == f"gave an updatedPermissions entry that cannot be followed here: {kind} allow"
+def test_what_cannot_be_followed_is_trouble(handler: str) -> None:
+    said = verdict(allowing(type=handler, behavior="allow"))
+    assert said.failure == f"gave an updatedPermissions entry that cannot be followed here: {handler} allow"

@@ -15,7 +15,7 @@ from hookproxy.dialects.dialect import Dialect, HookFile, HookList
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.dialects.shared.identity_variables import foreign_to
 from hookproxy.model.errors import ConfigError
-from hookproxy.model.hooks import Event, HookSpec, Occasion, Order, Outcome, Session
+from hookproxy.model.hooks import Event, EventContext, HookSpec, Order, Outcome, Session
 from hookproxy.model.settings import ToolNames
 from tests.dialects.tables import table
 
@@ -23,7 +23,7 @@ CASES = table("claw")
 BOTH = pytest.mark.parametrize("dialect", [CLAW, CLAW_CURRENT], ids=lambda dialect: dialect.name)
 
 SESSION = Session(id="s1", server="shell", cwd="/repo", project_dir="/repo")
-CALL = Occasion(event=Event.PRE_TOOL_USE, session=SESSION, tool="bash", tool_name="bash")
+CALL = EventContext(event=Event.PRE_TOOL_USE, session=SESSION, tool="bash", tool_name="bash")
 
 
 def spec(event: Event, event_name: str) -> HookSpec:
@@ -39,13 +39,13 @@ def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
         has_result=content is not None,
         error=case.get("error", ""),
     )
-    occasion = replace(
+    context = replace(
         CALL,
         event=event,
         arguments=case.get("arguments", "{}").encode(),
         outcome=None if event is Event.PRE_TOOL_USE else outcome,
     )
-    document = DIALECTS[case["dialect"]].write(spec(event, case["event_name"]), occasion)
+    document = DIALECTS[case["dialect"]].write(spec(event, case["event_name"]), context)
     assert document.stdin.decode() == case["document"] + "\n"
     assert document.env == case["env"]
 
@@ -54,26 +54,26 @@ def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
 
 
 def test_the_input_is_the_same_in_all_three_ways() -> None:
-    occasion = replace(CALL, arguments='{"command":"echo \\"ü\\" \\u0000"}'.encode())
-    document = CLAW.write(spec(CALL.event, "PreToolUse"), occasion)
+    context = replace(CALL, arguments='{"command":"echo \\"ü\\" \\u0000"}'.encode())
+    document = CLAW.write(spec(CALL.event, "PreToolUse"), context)
     told = json.loads(document.stdin)
     assert json.loads(told["tool_input_json"]) == told["tool_input"] == json.loads(document.env["HOOK_TOOL_INPUT"])
 
 
 def test_output_that_is_no_utf8_can_be_told() -> None:
-    occasion = replace(
+    context = replace(
         CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=b'[{"type":"text","text":"\xff"}]', has_result=True)
     )
-    assert json.loads(CLAW.write(spec(occasion.event, "PostToolUse"), occasion).stdin)["tool_output"]
+    assert json.loads(CLAW.write(spec(context.event, "PostToolUse"), context).stdin)["tool_output"]
 
 
 def test_the_document_of_a_large_result_is_whole_and_needs_few_copies() -> None:
     text = "0123456789" * 300_000
     content = b'[{"type":"text","text":"%b"}]' % text.encode()
-    occasion = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content, has_result=True))
+    context = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content, has_result=True))
     tracemalloc.start()
     try:
-        document = CLAW.write(spec(occasion.event, "PostToolUse"), occasion)
+        document = CLAW.write(spec(context.event, "PostToolUse"), context)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -371,6 +371,6 @@ def test_the_dialect_is_described() -> None:
 
 @BOTH
 def test_the_dialects_variables_are_those_that_it_sets(dialect: Dialect) -> None:
-    occasion = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome())
-    assert set(dialect.write(spec(occasion.event, "PostToolUse"), occasion).env) == set(dialect.variables)
+    context = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome())
+    assert set(dialect.write(spec(context.event, "PostToolUse"), context).env) == set(dialect.variables)
     assert "CLAUDE_PROJECT_DIR" in foreign_to(dialect.variables)

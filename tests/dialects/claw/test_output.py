@@ -52,11 +52,11 @@ def test_reading_is_total_for_any_bytes(dialect: Dialect, result: HookResult) ->
     for event in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE):
         note(event)
         heard = dialect.read(spec(dialect, event), result)
-        assert heard.trouble == heard.trouble.strip()
+        assert heard.failure == heard.failure.strip()
         if result.ended is Ended.EXITED and result.code == 2:
             assert heard.permission is Permission.DENY
         if result.ended is not Ended.EXITED or result.code not in (0, 2):
-            assert heard.trouble
+            assert heard.failure
             assert heard.permission is not Permission.ALLOW
             assert heard.fails_closed is (dialect is CLAW_CURRENT and event is Event.PRE_TOOL_USE)
         if event is not Event.PRE_TOOL_USE and heard.permission is Permission.DENY:
@@ -81,11 +81,11 @@ def test_reading_is_total_for_answers_of_any_shape(answer: dict[str, Any], code:
         if heard.arguments is not None:
             assert isinstance(json.loads(heard.arguments), dict)
             assert heard.permission is not Permission.DENY
-            assert not heard.trouble
+            assert not heard.failure
         if answer.get("continue") is False or answer.get("decision") == "block":
             assert heard.permission is Permission.DENY or "NaN" in str(printed) or "Infinity" in str(printed)
         assert all(len(text) < 10_200 for text in (heard.reason, *heard.feedback, *heard.messages))
-        assert len(heard.trouble) < 500
+        assert len(heard.failure) < 500
 
 
 HURTING = {
@@ -102,8 +102,8 @@ HURTING = {
 @pytest.mark.parametrize("stdout", HURTING.values(), ids=HURTING.keys())
 def test_output_made_to_hurt_is_survived_and_never_consent(stdout: bytes) -> None:
     heard = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
-    assert heard == Verdict(feedback=heard.feedback, trouble=heard.trouble)
-    assert heard.trouble
+    assert heard == Verdict(feedback=heard.feedback, failure=heard.failure)
+    assert heard.failure
     assert len(heard.feedback[0]) < 1000
     as_text = CLAW.read(spec(CLAW, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
     assert as_text == Verdict(feedback=as_text.feedback, messages=as_text.messages)

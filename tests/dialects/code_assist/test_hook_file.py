@@ -15,14 +15,14 @@ from hookproxy.dialects.code_assist.hook_file import CODE_ASSIST
 from hookproxy.dialects.dialect import HookFile, HookList
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.errors import ConfigError
-from hookproxy.model.hooks import Event, HookSpec, Occasion, Order, Outcome, Session
+from hookproxy.model.hooks import Event, EventContext, HookSpec, Order, Outcome, Session
 from hookproxy.model.settings import ToolNames
 from tests.dialects.tables import table
 
 CASES = table("code_assist")
 
 SESSION = Session(id="sess_xyz789", server="shell", cwd="/home/user/project", project_dir="/home/user/project")
-CALL = Occasion(
+CALL = EventContext(
     event=Event.PRE_TOOL_USE, session=SESSION, tool="BashTool", tool_name="BashTool", tool_use_id="tu_abc123"
 )
 SPEC = HookSpec("code-assist", "s.json", Event.PRE_TOOL_USE, "guard", shell="guard.sh", timeout=3)
@@ -63,8 +63,8 @@ OF_OTHER_TYPES = {
 """What only hooks have that are no plain commands."""
 
 
-def told(occasion: Occasion) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(CODE_ASSIST.write(SPEC, occasion).stdin)
+def told(context: EventContext) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(CODE_ASSIST.write(SPEC, context).stdin)
     return document
 
 
@@ -79,15 +79,15 @@ def outcome(case: dict[str, Any]) -> Outcome | None:
 
 @pytest.mark.parametrize("case", CASES["occasion"], ids=lambda case: case["says"])
 def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
-    occasion = replace(
+    context = replace(
         CALL,
         event=Event(case["event"]),
         arguments=case.get("arguments", "{}").encode(),
         outcome=outcome(case),
-        occasioned_by=case.get("occasioned_by", ""),
+        trigger=case.get("trigger", ""),
         message=case.get("message", ""),
     )
-    document = CODE_ASSIST.write(SPEC, occasion)
+    document = CODE_ASSIST.write(SPEC, context)
     assert document.stdin.decode() == case["document"] + "\n"
     assert document.env == {}
 
@@ -120,10 +120,10 @@ def test_output_that_is_no_text_is_told_as_json() -> None:
 
 def test_the_document_of_a_large_result_is_copied_a_few_times_at_most() -> None:
     content = b'[{"type":"text","text":"' + b"0123456789" * 1_000_000 + b'"}]'
-    occasion = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content, has_result=True))
+    context = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content, has_result=True))
     tracemalloc.start()
     try:
-        CODE_ASSIST.write(SPEC, occasion)
+        CODE_ASSIST.write(SPEC, context)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -179,12 +179,12 @@ def test_a_hook_is_read_into_these_values() -> None:
         "background": False,
         "fails_closed": False,
         "withholds": False,
-        "on_trouble": None,
+        "on_failure": None,
         "only_if": "",
         "type": "command",
         "event_name": "",
         "traits": frozenset({"hooks.PreToolUse[0]"}),
-        "unasked": False,
+        "every_call": False,
         "max_retries": 1,
     }
 

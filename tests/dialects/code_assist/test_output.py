@@ -58,10 +58,10 @@ def test_reading_is_total_for_any_bytes(code: int, ended: Ended, stdout: bytes, 
     for event in EVENTS:
         note(event)
         said = read(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
-        assert said.trouble == said.trouble.strip()
+        assert said.failure == said.failure.strip()
         if ended is not Ended.EXITED or code not in (0, 2):
-            assert said == Verdict(trouble=said.trouble)
-            assert said.trouble
+            assert said == Verdict(failure=said.failure)
+            assert said.failure
         elif code == 2 and event in (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST):
             assert said.permission is Permission.DENY
 
@@ -84,12 +84,12 @@ def test_reading_is_total_for_answers_of_any_shape(event: Event, answer: dict[st
     if said.arguments is not None:
         assert isinstance(json.loads(said.arguments), dict)
         assert event is Event.PRE_TOOL_USE
-    if said.permission is Permission.DENY or said.trouble:
+    if said.permission is Permission.DENY or said.failure:
         assert (said.arguments, said.allows, said.retry) == (None, (), False)
-    if said.trouble:
+    if said.failure:
         assert said.permission is None
     assert all(len(text) < 10_100 for text in (said.reason, *said.feedback, *said.messages))
-    assert len(said.trouble) < 500
+    assert len(said.failure) < 500
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_reading_is_total_for_answers_of_any_shape(event: Event, answer: dict[st
 )
 def test_output_made_to_hurt_is_survived_and_never_consent(stdout: bytes) -> None:
     said = read(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
-    assert said == Verdict(trouble=said.trouble)
-    assert said.trouble
+    assert said == Verdict(failure=said.failure)
+    assert said.failure
 
 
 def test_a_rewrite_that_spells_what_no_server_can_read_is_mended() -> None:

@@ -42,7 +42,7 @@ def test_plain_http_is_for_this_machine_where_the_environment_says_so_and_nothin
 def test_a_web_service_that_fails_denies_nothing(ended: Ended) -> None:
     hook = posts("https://h.example/x", "preToolUse")
     verdict = COPILOT_CURRENT.read(hook, HookResult(ended, detail="answered with status 500"))
-    assert verdict.trouble
+    assert verdict.failure
     assert (verdict.permission, verdict.fails_closed) == (None, False)
     denied = COPILOT_CURRENT.read(hook, HookResult(Ended.EXITED, stdout=b'{"permissionDecision":"deny"}'))
     assert denied.permission is Permission.DENY

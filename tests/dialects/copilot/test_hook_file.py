@@ -80,7 +80,7 @@ def test_a_hook_is_read_with_everything_its_entry_says() -> None:
             ("BOTH", "/home/me/x:t0"),
         ),
         "timeout": 15.0,
-        "on_trouble": None,
+        "on_failure": None,
         "event_name": "preToolUse",
         "traits": frozenset(),
     }
@@ -90,7 +90,7 @@ def test_a_hook_is_read_with_everything_its_entry_says() -> None:
 def test_a_hook_has_the_documented_defaults(dialect: Dialect) -> None:
     hook = one({"bash": "true"}, dialect=dialect)
     assert (hook.dialect, hook.timeout, hook.cwd) == (dialect.name, 30.0, "/repo")
-    assert (hook.env, hook.background, hook.fails_closed, hook.unasked) == (
+    assert (hook.env, hook.background, hook.fails_closed, hook.every_call) == (
         (("COPILOT_PROJECT_DIR", "/repo"),),
         False,
         False,
@@ -194,11 +194,11 @@ def test_tool_args_decides_how_arguments_are_told(dialect: Dialect, option: str,
 
 @BOTH
 @pytest.mark.parametrize(("option", "unasked"), [("always", True), ("asked", False)])
-def test_permission_requests_may_be_fired_for_each_call(dialect: Dialect, option: str, unasked: bool) -> None:
+def test_permission_requests_may_be_fired_for_each_call(dialect: Dialect, option: str, every_call: bool) -> None:
     options = {"fire_permission_request": option}
-    assert one({"bash": "true"}, "permissionRequest", dialect, options=options).unasked is unasked
-    assert one({"bash": "true"}, "PermissionRequest", dialect, options=options).unasked is unasked
-    assert one({"bash": "true"}, "preToolUse", dialect, options=options).unasked is False
+    assert one({"bash": "true"}, "permissionRequest", dialect, options=options).every_call is every_call
+    assert one({"bash": "true"}, "PermissionRequest", dialect, options=options).every_call is every_call
+    assert one({"bash": "true"}, "preToolUse", dialect, options=options).every_call is False
 
 
 # --- what the current edition adds ---

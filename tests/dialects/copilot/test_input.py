@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from hookproxy.dialects.copilot.hook_file import COPILOT, EVENTS
 from hookproxy.dialects.copilot.input import OBJECT, write
-from hookproxy.model.hooks import Event, HookSpec, Occasion, Outcome, Session
+from hookproxy.model.hooks import Event, EventContext, HookSpec, Outcome, Session
 from tests.dialects.tables import table
 
 CASES = table("copilot")
 
 SESSION = Session(id="s1", server="github", cwd="/repo", project_dir="/repo")
-CALL = Occasion(
+CALL = EventContext(
     event=Event.PRE_TOOL_USE,
     session=SESSION,
     tool="bash",
@@ -40,14 +40,14 @@ def spec(event_name: str, *traits: str) -> HookSpec:
 @pytest.mark.parametrize("case", CASES["occasion"], ids=lambda case: case["says"])
 def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
     event = EVENTS[case["event_name"]]
-    occasion = replace(
+    context = replace(
         CALL,
         event=event,
         outcome=OUTCOMES.get(event),
-        occasioned_by=case.get("occasioned_by", ""),
+        trigger=case.get("trigger", ""),
         message=case.get("message", ""),
     )
-    document = write(spec(case["event_name"], *([OBJECT] if case.get("object") else [])), occasion)
+    document = write(spec(case["event_name"], *([OBJECT] if case.get("object") else [])), context)
     assert document.stdin.decode() == case["document"] + "\n"
     assert document.env == {"COPILOT_CLI": "1", "COPILOT_AGENT_SESSION_ID": "s1"}
 
@@ -69,24 +69,24 @@ def test_a_folder_that_is_no_utf8_can_be_told() -> None:
 
 def test_numbers_keep_their_spelling() -> None:
     numbers = '{"a":1e400,"b":0.10,"c":1180591620717411303424,"d":-0}'
-    occasion = replace(CALL, arguments=numbers.encode())
-    assert json.loads(write(spec("preToolUse"), occasion).stdin)["toolArgs"] == numbers
-    for document in (write(spec("preToolUse", OBJECT), occasion), write(spec("PreToolUse"), occasion)):
+    context = replace(CALL, arguments=numbers.encode())
+    assert json.loads(write(spec("preToolUse"), context).stdin)["toolArgs"] == numbers
+    for document in (write(spec("preToolUse", OBJECT), context), write(spec("PreToolUse"), context)):
         assert numbers.encode() in document.stdin
 
 
 def test_a_failed_result_is_told_whole() -> None:
     outcome = Outcome(content=b'[{"type":"text","text":"a"}]', has_result=True, error="a", structured=b'{"code":7}')
-    occasion = replace(CALL, event=Event.POST_TOOL_USE_FAILURE, outcome=outcome)
-    assert json.loads(write(spec("postToolUseFailure"), occasion).stdin)["error"] == 'a\n{"code":7}'
+    context = replace(CALL, event=Event.POST_TOOL_USE_FAILURE, outcome=outcome)
+    assert json.loads(write(spec("postToolUseFailure"), context).stdin)["error"] == 'a\n{"code":7}'
 
 
 def test_the_document_of_a_large_result_is_written_without_building_its_objects() -> None:
     content = b'[{"type":"text","text":"' + b"0123456789" * 1_000_000 + b'"}]'
-    occasion = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content, has_result=True))
+    context = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content, has_result=True))
     tracemalloc.start()
     try:
-        write(spec("postToolUse"), occasion)
+        write(spec("postToolUse"), context)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -103,6 +103,6 @@ def test_the_document_of_a_large_result_is_written_without_building_its_objects(
     ],
 )
 def test_both_spellings_tell_the_same_time(at: float, milliseconds: int, text: str) -> None:
-    occasion = replace(CALL, at=at)
-    assert json.loads(write(spec("preToolUse"), occasion).stdin)["timestamp"] == milliseconds
-    assert json.loads(write(spec("PreToolUse"), occasion).stdin)["timestamp"] == text
+    context = replace(CALL, at=at)
+    assert json.loads(write(spec("preToolUse"), context).stdin)["timestamp"] == milliseconds
+    assert json.loads(write(spec("PreToolUse"), context).stdin)["timestamp"] == text

@@ -45,7 +45,7 @@ def test_a_background_hook_decides_nothing(reader: Read) -> None:
     for printed in (b'{"permissionDecision":"deny","modifiedArgs":{}}', b'{"behavior":"deny"}'):
         for event in HEARD:
             heard = reader(spec(event, background=True), HookResult(Ended.EXITED, 2, printed))
-            assert heard == Verdict(messages=heard.messages, trouble=heard.trouble)
+            assert heard == Verdict(messages=heard.messages, failure=heard.failure)
 
 
 RESULTS = st.builds(
@@ -65,9 +65,9 @@ def test_reading_is_total_for_any_bytes(reader: Read, result: HookResult) -> Non
         note(event)
         heard = reader(spec(event), result)
         exited = result.ended is Ended.EXITED
-        assert heard.trouble == heard.trouble.strip()
+        assert heard.failure == heard.failure.strip()
         if not exited:
-            assert heard.trouble
+            assert heard.failure
             assert heard.permission is None
         if exited and result.code == 2 and event is Event.PERMISSION_REQUEST:
             assert heard.permission is Permission.DENY
@@ -98,7 +98,7 @@ def test_reading_is_total_for_answers_of_any_shape(reader: Read, answer: dict[st
             assert heard.permission is not Permission.DENY
         assert heard.replacement is None or isinstance(json.loads(heard.replacement), str)
         assert all(len(text) < 10_100 for text in (heard.reason, *heard.feedback, *heard.messages))
-        assert len(heard.trouble) < 500
+        assert len(heard.failure) < 500
 
 
 HURTING = {
@@ -119,8 +119,8 @@ HURTING = {
 @pytest.mark.parametrize("stdout", HURTING.values(), ids=HURTING)
 def test_output_made_to_hurt_is_survived_and_never_consent(reader: Read, stdout: bytes) -> None:
     heard = reader(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
-    assert heard == Verdict(trouble=heard.trouble)
-    assert heard.trouble
+    assert heard == Verdict(failure=heard.failure)
+    assert heard.failure
 
 
 @either

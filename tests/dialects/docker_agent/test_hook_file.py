@@ -114,12 +114,12 @@ def test_a_hook_has_what_its_entry_says_and_the_documented_defaults() -> None:
         "background": False,
         "fails_closed": False,
         "withholds": False,
-        "on_trouble": None,
+        "on_failure": None,
         "only_if": "",
         "type": "command",
         "event_name": "pre_tool_use",
         "traits": frozenset(),
-        "unasked": False,
+        "every_call": False,
         "max_retries": 0,
     }
     assert one(command()).timeout == 60.0
@@ -299,8 +299,8 @@ def test_a_newer_event_is_refused_by_the_older_page_with_the_dialect_that_knows_
         ("model", "type 'model' is impossible here: there is no model to ask"),
     ],
 )
-def test_a_hook_that_is_no_command_is_told_of(dialect: Dialect, kind: str, note: str) -> None:
-    entry = {"type": kind, "command": "redact_secrets", "args": ["x"], "prompt": "?"}
+def test_a_hook_that_is_no_command_is_told_of(dialect: Dialect, handler: str, note: str) -> None:
+    entry = {"type": handler, "command": "redact_secrets", "args": ["x"], "prompt": "?"}
     found = load({"hooks": {"pre_tool_use": [group(entry, command("runs"))]}}, dialect)
     assert [hook.shell for hook in found.hooks] == ["runs"]
     assert found.notes == (f"/repo/agent.yaml: hooks.pre_tool_use[0].hooks[0] does not run: {note}",)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hookproxy.dialects.dialect import Dialect
 from hookproxy.dialects.docker_agent.input import DOCKER_AGENT, DOCKER_AGENT_CURRENT
 from hookproxy.dialects.registry import DIALECTS
-from hookproxy.model.hooks import Event, HookSpec, Occasion, Order, Outcome, Session
+from hookproxy.model.hooks import Event, EventContext, HookSpec, Order, Outcome, Session
 from hookproxy.model.settings import ToolNames
 from tests.dialects.tables import table
 
@@ -18,7 +18,7 @@ CASES = table("docker_agent")
 BOTH = pytest.mark.parametrize("dialect", [DOCKER_AGENT, DOCKER_AGENT_CURRENT], ids=lambda dialect: dialect.name)
 
 SESSION = Session(id="abc123", server="tools", cwd="/path/to/project", project_dir="/path/to/project")
-CALL = Occasion(Event.PRE_TOOL_USE, SESSION, tool="shell", tool_name="shell", tool_use_id="call_xyz")
+CALL = EventContext(Event.PRE_TOOL_USE, SESSION, tool="shell", tool_name="shell", tool_use_id="call_xyz")
 AFTER = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 
 
@@ -38,15 +38,15 @@ def outcome(case: dict[str, Any]) -> Outcome | None:
 @pytest.mark.parametrize("case", CASES["occasion"], ids=lambda case: f"{case['dialect']}: {case['says']}")
 def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
     dialect, event = DIALECTS[case["dialect"]], Event(case["event"])
-    occasion = replace(
+    context = replace(
         CALL,
         event=event,
         arguments=case.get("arguments", "{}").encode(),
         outcome=outcome(case),
-        occasioned_by=case.get("occasioned_by", ""),
+        trigger=case.get("trigger", ""),
         message=case.get("message", ""),
     )
-    document = dialect.write(spec(dialect, event, case["event_name"]), occasion)
+    document = dialect.write(spec(dialect, event, case["event_name"]), context)
     assert document.stdin.decode() == case["document"] + "\n"
     assert document.env == {}
 
@@ -72,17 +72,17 @@ def test_a_result_is_told_with_all_that_the_model_could_read_of_it() -> None:
         structured=b'{"n":1.10}',
         has_result=True,
     )
-    occasion = replace(CALL, event=Event.POST_TOOL_USE, outcome=result)
-    told = json.loads(DOCKER_AGENT.write(spec(DOCKER_AGENT, occasion.event), occasion).stdin)
+    context = replace(CALL, event=Event.POST_TOOL_USE, outcome=result)
+    told = json.loads(DOCKER_AGENT.write(spec(DOCKER_AGENT, context.event), context).stdin)
     assert told["tool_response"] == 'a\n{"type":"image","data":"QQ==","mimeType":"image/png"}\n{"n":1.10}'
 
 
 def test_the_document_of_a_large_result_is_not_copied_often() -> None:
     content = b'[{"type":"text","text":"' + b"x" * 10_000_000 + b'"}]'
-    occasion = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content, has_result=True))
+    context = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content, has_result=True))
     tracemalloc.start()
     try:
-        DOCKER_AGENT.write(spec(DOCKER_AGENT, occasion.event), occasion)
+        DOCKER_AGENT.write(spec(DOCKER_AGENT, context.event), context)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -57,7 +57,7 @@ def test_a_hook_in_the_background_only_tells_people(dialect: Dialect) -> None:
     aside = spec(dialect, Event.PRE_TOOL_USE, background=True)
     answer = b'{"decision": "block", "continue": false, "system_message": "M"}'
     assert dialect.read(aside, HookResult(Ended.EXITED, 0, answer)) == Verdict(messages=("M",))
-    assert dialect.read(aside, HookResult(Ended.EXITED, 1)) == Verdict(trouble="exited with status 1")
+    assert dialect.read(aside, HookResult(Ended.EXITED, 1)) == Verdict(failure="exited with status 1")
 
 
 # --- whatever is printed ---
@@ -80,10 +80,10 @@ def test_reading_is_total_for_any_bytes(dialect: Dialect, result: HookResult, st
         note(event)
         asked = spec(dialect, event, traits=("strict",) if strict else ())
         heard = dialect.read(asked, result)
-        assert heard.trouble == heard.trouble.strip()
+        assert heard.failure == heard.failure.strip()
         if result.ended is not Ended.EXITED or result.code not in (0, 2):
-            assert heard == Verdict(trouble=heard.trouble, fails_closed=heard.fails_closed)
-            assert heard.trouble
+            assert heard == Verdict(failure=heard.failure, fails_closed=heard.fails_closed)
+            assert heard.failure
         elif result.code == 2 and event is Event.PRE_TOOL_USE:
             assert heard.permission is Permission.DENY
 
@@ -114,7 +114,7 @@ def test_reading_is_total_for_answers_of_any_shape(
         if heard.replacement is not None:
             assert isinstance(json.loads(heard.replacement), str)
         assert all(len(text) < 10_100 for text in (heard.reason, *heard.feedback, *heard.messages))
-        assert len(heard.trouble) < 500
+        assert len(heard.failure) < 500
 
 
 @BOTH
@@ -136,10 +136,10 @@ def test_reading_is_total_for_answers_of_any_shape(
 )
 def test_output_made_to_hurt_is_survived_and_never_consent(dialect: Dialect, stdout: bytes) -> None:
     heard = read(dialect, Event.PRE_TOOL_USE, stdout)
-    assert heard == Verdict(trouble=heard.trouble, fails_closed=dialect is DOCKER_AGENT_CURRENT)
-    assert heard.trouble
+    assert heard == Verdict(failure=heard.failure, fails_closed=dialect is DOCKER_AGENT_CURRENT)
+    assert heard.failure
     blocked = read(dialect, Event.PRE_TOOL_USE, stdout, code=2, stderr=b"S")
-    assert (blocked.permission, blocked.reason, blocked.trouble) == (Permission.DENY, "S", "")
+    assert (blocked.permission, blocked.reason, blocked.failure) == (Permission.DENY, "S", "")
 
 
 @BOTH

@@ -16,14 +16,14 @@ from hookproxy.dialects.lime.hook_file import LIME
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.dialects.shared.identity_variables import foreign_to
 from hookproxy.model.errors import ConfigError
-from hookproxy.model.hooks import Event, HookSpec, Occasion, Order, Outcome, Session
+from hookproxy.model.hooks import Event, EventContext, HookSpec, Order, Outcome, Session
 from hookproxy.model.settings import ToolNames
 from tests.dialects.tables import sample, table
 
 CASES = table("lime")
 
 SESSION = Session(id="s1", server="shell", cwd="/repo", project_dir="/repo")
-CALL = Occasion(Event.PRE_TOOL_USE, SESSION, tool="bash", tool_name="bash", request_id="7")
+CALL = EventContext(Event.PRE_TOOL_USE, SESSION, tool="bash", tool_name="bash", request_id="7")
 AFTER = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 WITHOUT_A_CALL = (Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION)
 
@@ -42,8 +42,8 @@ def spec(event: Event) -> HookSpec:
     return HookSpec("lime", "s.json", event, "guard.sh", shell="guard.sh")
 
 
-def told(occasion: Occasion) -> tuple[dict[str, Any], dict[str, str]]:
-    document = LIME.write(spec(occasion.event), occasion)
+def told(context: EventContext) -> tuple[dict[str, Any], dict[str, str]]:
+    document = LIME.write(spec(context.event), context)
     return json.loads(document.stdin), dict(document.env)
 
 
@@ -55,16 +55,16 @@ def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
     event = Event(case["event"])
     content = case.get("content", "")
     outcome = Outcome(content=content.encode() or b"[]", has_result=bool(content), error=case.get("error", ""))
-    occasion = replace(
+    context = replace(
         CALL,
         event=event,
         arguments=case.get("arguments", "{}").encode(),
         outcome=outcome if event in AFTER else None,
-        occasioned_by=case.get("occasioned_by", ""),
+        trigger=case.get("trigger", ""),
         message=case.get("message", ""),
         request_id="" if event in WITHOUT_A_CALL else "7",
     )
-    document = LIME.write(spec(event), occasion)
+    document = LIME.write(spec(event), context)
     assert document.stdin.decode() == case["document"] + "\n"
     assert document.env == case["env"]
 
@@ -78,10 +78,10 @@ def test_the_keys_of_the_audit_example_are_there(event: Event) -> None:
 
 
 def test_variables_and_document_say_the_same() -> None:
-    occasion = replace(
+    context = replace(
         CALL, event=Event.POST_TOOL_USE, arguments=b'{"a":1e400}', outcome=Outcome(b'["\xc3\xa4"]', has_result=True)
     )
-    document = LIME.write(spec(occasion.event), occasion)
+    document = LIME.write(spec(context.event), context)
     assert f'"tool_input":{document.env["HOOK_TOOL_INPUT"]},'.encode() in document.stdin
     assert f'"tool_output":{document.env["HOOK_TOOL_OUTPUT"]},'.encode() in document.stdin
 
@@ -89,14 +89,14 @@ def test_variables_and_document_say_the_same() -> None:
 def test_text_that_is_no_utf8_can_be_told() -> None:
     session = replace(SESSION, cwd="/r\udcffepo", id="\udcff")
     outcome = Outcome(error="half a pair: \ud83d")
-    occasion = replace(
+    context = replace(
         CALL, event=Event.POST_TOOL_USE_FAILURE, session=session, tool_name="b\ud83d", request_id="\ud83d"
     )
-    document, env = told(replace(occasion, outcome=outcome))
+    document, env = told(replace(context, outcome=outcome))
     assert [document[key] for key in ("session_id", "request_id", "cwd", "tool_name")] == ["?", "?", "/r?epo", "b?"]
     assert document["tool_output"] == "half a pair: ?"
     assert env["HOOK_TOOL_OUTPUT"] == '"half a pair: ?"'
-    notification = replace(CALL, event=Event.NOTIFICATION, message="\ud83d", occasioned_by="\udcff")
+    notification = replace(CALL, event=Event.NOTIFICATION, message="\ud83d", trigger="\udcff")
     assert told(notification)[0]["message"] == "?"
 
 
@@ -107,10 +107,10 @@ def test_a_hook_after_a_call_of_which_nothing_is_known_can_be_told() -> None:
 
 def test_the_document_of_a_large_result_is_written_without_building_its_objects() -> None:
     content = b"[" + b",".join([b'{"type":"text","text":"0123456789"}'] * 280_000) + b"]"
-    occasion = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content, has_result=True))
+    context = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content, has_result=True))
     tracemalloc.start()
     try:
-        LIME.write(spec(occasion.event), occasion)
+        LIME.write(spec(context.event), context)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -159,12 +159,12 @@ def test_a_hook_is_read_with_everything_that_is_known_of_it() -> None:
         "background": False,
         "fails_closed": False,
         "withholds": False,
-        "on_trouble": None,
+        "on_failure": None,
         "only_if": "",
         "type": "command",
         "event_name": "",
         "traits": frozenset(),
-        "unasked": False,
+        "every_call": False,
         "max_retries": 0,
     }
 

@@ -54,11 +54,11 @@ def test_reading_is_total_for_any_bytes(code: int, ended: Ended, stdout: bytes, 
     for event in Event:
         note(event)
         said = read(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
-        assert said.trouble == said.trouble.strip()
+        assert said.failure == said.failure.strip()
         if ended is Ended.EXITED and code == 2 and event in DECIDING:
             assert said.permission is Permission.DENY
         elif ended is not Ended.EXITED or code:
-            assert said.trouble
+            assert said.failure
             assert said.permission is None
 
 
@@ -84,11 +84,11 @@ def test_reading_is_total_for_answers_of_any_shape(answer: dict[str, Any], code:
             assert said.permission is Permission.DENY
         if event not in DECIDING:
             assert (said.permission, said.allows) == (None, ())
-        if said.trouble:
+        if said.failure:
             assert said.permission is not Permission.ALLOW
             assert said.allows == ()
         assert all(len(text) < 10_100 for text in (said.reason, *said.feedback, *said.messages, *said.allows))
-        assert len(said.trouble) < 500
+        assert len(said.failure) < 500
 
 
 @pytest.mark.parametrize(
@@ -106,11 +106,11 @@ def test_reading_is_total_for_answers_of_any_shape(answer: dict[str, Any], code:
 )
 def test_output_made_to_hurt_is_survived_and_never_consent(stdout: bytes) -> None:
     said = heard(stdout)
-    assert said.trouble
-    assert said == Verdict(trouble=said.trouble)
+    assert said.failure
+    assert said == Verdict(failure=said.failure)
     denied = heard(stdout, code=2)
     assert denied.permission is Permission.DENY
-    assert denied.messages == (said.trouble,)
+    assert denied.messages == (said.failure,)
 
 
 @pytest.mark.parametrize("stdout", [b'{"a":' + b"9" * 100_000 + b"}", b'{"\\ud800":1}', b'{"":[{"reason":1}]}'])

@@ -11,7 +11,7 @@ from hookproxy.dialects.claude.hook_file import CLAUDE
 from hookproxy.dialects.own.hook_file import KEYS, OWN, own_hook
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Ended, Event, HookResult, Permission
-from hookproxy.model.settings import OnTrouble, ToolNames
+from hookproxy.model.settings import OnFailure, ToolNames
 
 if TYPE_CHECKING:
     from hookproxy.model.hooks import HookSpec
@@ -28,7 +28,7 @@ def test_a_table_is_read_with_everything_it_says() -> None:
         matcher = "write_file|edit_.*"
         command = "./guards/paths.py --strict"
         timeout = 5
-        on_trouble = "allow"
+        on_failure = "allow"
         name = "paths"
         env = { MODE = "strict" }
         async = true
@@ -49,12 +49,12 @@ def test_a_table_is_read_with_everything_it_says() -> None:
         (("MODE", "strict"),),
     )
     assert (spec.timeout, spec.background, spec.only_if) == (5.0, True, "write_file(/etc/*)")
-    assert spec.on_trouble is OnTrouble.ALLOW
+    assert spec.on_failure is OnFailure.ALLOW
 
 
 def test_a_table_fails_closed_unless_it_says_otherwise() -> None:
     spec = hook('command = "true"')
-    assert (spec.fails_closed, spec.withholds, spec.on_trouble) == (True, True, None)
+    assert (spec.fails_closed, spec.withholds, spec.on_failure) == (True, True, None)
 
 
 def test_a_table_has_a_minute_and_all_tools() -> None:
@@ -85,7 +85,7 @@ def test_argv_starts_its_program_from_the_files_folder() -> None:
         ('command = "x"\ntimeout = 5000.0\nasync = 1', "async must be true or false, not a number", ""),
         ('command = "x"\ntimeout = 30000', "timeout looks like milliseconds: 30000", "30 for 30000"),
         ('command = "x"\ntimeout = nan', "timeout must be more than 0 seconds, not nan", ""),
-        ('command = "x"\non_trouble = "denny"', "on_trouble must be one of dialect, deny, allow", "'deny'"),
+        ('command = "x"\non_trouble = "denny"', "on_failure must be one of dialect, deny, allow", "'deny'"),
         ('command = "x"\nenv = { A = 1 }', "env.A must be a string, not a number", ""),
         ('command = "x"\nenv = "A=1"', "env must be an object, not a string", ""),
     ],
@@ -105,7 +105,7 @@ def test_if_is_refused_where_it_would_never_let_the_hook_run(event: Event) -> No
 
 def test_the_keys_are_those_of_the_reference() -> None:
     assert set(KEYS) == {
-        "matcher", "command", "argv", "timeout", "on_trouble", "name", "env", "async", "if",
+        "matcher", "command", "argv", "timeout", "on_failure", "name", "env", "async", "if",
         "type", "concurrent", "call", "url", "headers", "allowed_env_vars", "warm", "warm_max_age", "warm_spares"
     }  # fmt: skip
 

@@ -13,7 +13,7 @@ from hookproxy.dialects.own.hook_file import own_hook
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.dialects.shared.handler_types import warmed
 from hookproxy.model.errors import ConfigError
-from hookproxy.model.hooks import Event, HookSpec, Occasion, Outcome, Session
+from hookproxy.model.hooks import Event, EventContext, HookSpec, Outcome, Session
 
 
 def hook(toml: str) -> HookSpec:
@@ -129,6 +129,6 @@ def test_the_variables_of_a_steady_dialect_are_the_same_at_each_occasion(name: s
     dialect, session = DIALECTS[name], Session("s", "files", "/", "/")
     for spelled, event in dialect.events.items():
         spec = HookSpec(name, "f: k", event, "x", event_name=spelled)
-        first = Occasion(event, session, "a", "a", "1", b"{}", outcome=Outcome(), at=1.0)
-        other = Occasion(event, session, "b", "b", "2", b'{"x":1}', outcome=Outcome(error="x"), message="m", at=2.0)
+        first = EventContext(event, session, "a", "a", "1", b"{}", outcome=Outcome(), at=1.0)
+        other = EventContext(event, session, "b", "b", "2", b'{"x":1}', outcome=Outcome(error="x"), message="m", at=2.0)
         assert dialect.write(spec, first).env == dialect.write(spec, other).env

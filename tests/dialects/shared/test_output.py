@@ -135,14 +135,14 @@ def test_a_denial_stands_and_consent_does_not() -> None:
         Verdict(Permission.DENY, "R", messages=("M",)),
         Verdict(stop=True),
         Verdict(feedback=("R",)),
-        Verdict(trouble="T"),
+        Verdict(failure="T"),
     ):
         assert shared_output.standing(verdict, "N") == replace(verdict, messages=(*verdict.messages, "N"))
     for verdict in (Verdict(), Verdict(Permission.ALLOW, "R"), Verdict(Permission.ASK), Verdict(messages=("M",))):
-        assert shared_output.standing(verdict, "N") == Verdict(trouble="N")
+        assert shared_output.standing(verdict, "N") == Verdict(failure="N")
 
 
 def test_of_a_background_hook_only_people_hear() -> None:
-    said = Verdict(Permission.DENY, "R", feedback=("F",), messages=("M",), stop=True, fails_closed=True, trouble="T")
+    said = Verdict(Permission.DENY, "R", feedback=("F",), messages=("M",), stop=True, fails_closed=True, failure="T")
     assert shared_output.aside(SPEC, said) == said
-    assert shared_output.aside(replace(SPEC, background=True), said) == Verdict(messages=("M",), trouble="T")
+    assert shared_output.aside(replace(SPEC, background=True), said) == Verdict(messages=("M",), failure="T")
