@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.rooted import etc, nobody, private_etc
+from tests.support.managed_folder import etc, nobody, private_etc
 
 __all__ = ["etc", "nobody", "private_etc"]
 

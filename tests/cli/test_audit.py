@@ -17,7 +17,7 @@ import pytest
 from hookproxy.audit.log import Audit, Record
 from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Permission, Session, Verdict
 from hookproxy.model.settings import Settings
-from tests import terminal
+from tests.support import terminal
 
 AUDIT: Final = [sys.executable, "-m", "hookproxy", "audit"]
 PATIENCE: Final = 20  # seconds until a test gives up on what should come at once

@@ -13,7 +13,7 @@ import pytest
 
 from hookproxy.cli.check import USAGE, main
 from hookproxy.model.errors import UserError
-from tests import terminal
+from tests.support import terminal
 
 CHECK: Final = [sys.executable, "-m", "hookproxy", "check"]
 LONG: Final = "./gone.sh --with 'an argument' --and another --so that --the line --is long --enough to --be wrapped"

@@ -14,7 +14,7 @@ import pytest
 from hookproxy.cli.demo import CALLS, main
 from hookproxy.demo.received import FOLDER
 from hookproxy.model.errors import UserError
-from tests import terminal
+from tests.support import terminal
 
 COMMAND = [sys.executable, "-m", "hookproxy", "demo"]
 COLOURED = "\x1b[1;31m3  blocked\x1b[0m"

@@ -15,7 +15,7 @@ import pytest
 
 from hookproxy.cli.replay import USAGE, main
 from hookproxy.model.errors import UserError
-from tests.shapes import DENIALS, SHAPES, config, hooks_file
+from tests.support.hook_files import DENIALS, HOOK_FILES, config, hooks_file
 
 LITTLE: Final = 180_000_000  # bytes: less than the long record has
 HOOKPROXY: Final = [sys.executable, "-m", "hookproxy"]
@@ -162,7 +162,7 @@ def test_programs_get_each_difference_with_who_says_so(recorded: Path) -> None:
     assert (read["replayed"], read["differing"]) == (3, 3)
 
 
-@pytest.mark.parametrize("dialect", SHAPES)
+@pytest.mark.parametrize("dialect", HOOK_FILES)
 def test_hooks_of_each_system_judge_what_was_recorded(tmp_path: Path, dialect: str) -> None:
     audit(tmp_path, CALL)
     assert replay(tmp_path, hooks_file(tmp_path, dialect, "echo {}")).returncode == 0

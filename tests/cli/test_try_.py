@@ -14,8 +14,8 @@ import pytest
 
 from hookproxy.cli.try_ import USAGE, main
 from hookproxy.model.errors import UserError
-from tests import terminal
-from tests.shapes import COMMENTS, DENIALS, SHAPES, config, hooks_file
+from tests.support import terminal
+from tests.support.hook_files import COMMENTS, DENIALS, HOOK_FILES, config, hooks_file
 
 TRY: Final = [sys.executable, "-m", "hookproxy", "try"]
 RESULT: Final = '{"content": [{"type": "text", "text": "done"}]}'
@@ -46,7 +46,7 @@ def document(folder: Path, *arguments: str, status: int = 0) -> dict[str, Any]:
 # --- hook files of other systems ---
 
 
-@pytest.mark.parametrize("dialect", SHAPES)
+@pytest.mark.parametrize("dialect", HOOK_FILES)
 def test_each_system_is_told_exactly_what_is_shown(tmp_path: Path, dialect: str) -> None:
     said = "; echo '{}'" if dialect == "code-assist" else ""
     keep = f"cat > '{tmp_path}/stdin'; env -0 > '{tmp_path}/env'{said}"
@@ -60,7 +60,7 @@ def test_each_system_is_told_exactly_what_is_shown(tmp_path: Path, dialect: str)
     assert (read["decision"], read["arguments"]["after"]) == ("allow", {"path": "a"})
 
 
-@pytest.mark.parametrize("dialect", SHAPES)
+@pytest.mark.parametrize("dialect", HOOK_FILES)
 def test_each_system_can_refuse(tmp_path: Path, dialect: str) -> None:
     read = document(tmp_path, "sh", hooks_file(tmp_path, dialect, DENIALS[dialect]), status=1)
     assert (read["decision"], read["reason"], read["failed"]) == ("deny", "no", False)

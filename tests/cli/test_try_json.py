@@ -11,7 +11,7 @@ from hookproxy.model.hooks import Ended, HookResult, HookRun, Verdict
 from hookproxy.model.settings import Settings
 from hookproxy.trial.observe import Run, Seen
 from hookproxy.trial.run import Attempt, Trial
-from tests.rig import hook
+from tests.support.proxy_rig import hook
 
 
 def test_numbers_and_bytes_stay_as_they_were() -> None:

@@ -11,7 +11,7 @@ from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, Permission,
 from hookproxy.model.settings import Settings
 from hookproxy.trial.observe import Seen
 from hookproxy.trial.run import Attempt, Trial
-from tests.rig import group, hook
+from tests.support.proxy_rig import group, hook
 
 FAILED = HookRun(hook(""), HookResult(Ended.EXITED, 1), Verdict(failure="exited with status 1"))
 

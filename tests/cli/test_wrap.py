@@ -13,7 +13,7 @@ import pytest
 
 from hookproxy.cli.wrap import USAGE, main
 from hookproxy.model.errors import UserError
-from tests import terminal
+from tests.support import terminal
 
 HOOKPROXY: Final = str(Path(sys.executable).with_name("hookproxy"))
 CODEX: Final = '# mine\n[mcp_servers.git]\ncommand = "npx" # why\nargs = ["git"]\n'

@@ -13,7 +13,7 @@ from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Delivery, OnAsk, OnFailure, Settings
 from hookproxy.trust.sources import Layer
-from tests.rig import group, hook
+from tests.support.proxy_rig import group, hook
 
 D, A = OnFailure.DENY, OnFailure.ALLOW
 

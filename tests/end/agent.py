@@ -17,7 +17,7 @@ import anyio
 Json = dict[str, Any]
 
 HOOKPROXY: Final = str(Path(sys.executable).with_name("hookproxy"))
-SERVER: Final = (sys.executable, "-S", "-E", str(Path(__file__).with_name("server.py")))
+SERVER: Final = (sys.executable, "-S", "-E", str(Path(__file__).with_name("tool_server.py")))
 PATIENCE: Final = 30.0  # seconds until a test gives up on what should come at once: other tests run beside it
 STATELESS: Final = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

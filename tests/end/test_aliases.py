@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from tests.end.agent import STATELESS, Agent, Json, Scene, call, group, line_of, request, specific, text_of
-from tests.end.test_mixed import DENIALS, DIALECTS, hook_file
+from tests.end.test_several_dialects import DENIALS, DIALECTS, hook_file
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ from tests.end.test_real_servers import Person, connected, through
 
 pytestmark = pytest.mark.anyio
 
-EVERYTHING = (sys.executable, str(Path(__file__).with_name("everything.py")))
+EVERYTHING = (sys.executable, str(Path(__file__).with_name("all_features_server.py")))
 ASK: Json = {"jsonrpc": "2.0", "id": 9, "method": "ask", "params": {"method": "elicitation/create"}}
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.end.agent import HOOKPROXY, SERVER, Agent, Scene, call, text_of
-from tests.rooted import AS_ROOT, NOBODY, inside, safe_folder, startable, write
+from tests.support.managed_folder import NOBODY, ROOT_ONLY, in_private_etc, python_for_user, root_only_folder, write
 
-pytestmark = [AS_ROOT, pytest.mark.anyio]
+pytestmark = [ROOT_ONLY, pytest.mark.anyio]
 
 GUARD = """#!/bin/sh
 # denies what has `secret` in its arguments, as the managed hook sees them
@@ -40,7 +40,7 @@ class Box:
 
     def __init__(self, scene: Scene, etc: Path, user: int) -> None:
         self.scene, self.etc, self.user = scene, etc, user
-        self.server = (startable(user), *SERVER[1:])
+        self.server = (python_for_user(user), *SERVER[1:])
         write(etc / "hookproxy" / "guard.sh", GUARD, 0o755)
         write(etc / "hookproxy" / "managed.toml", MANAGED)
         scene.log.touch()
@@ -53,10 +53,12 @@ class Box:
 
     def run(self, *options: str, **environ: str) -> Agent:
         words = [HOOKPROXY, "run", *options, "--", *self.server]
-        return self.scene.start(inside(self.etc, *words, user=self.user), {"HOME": "/", **self._quiet, **environ})
+        return self.scene.start(
+            in_private_etc(self.etc, *words, user=self.user), {"HOME": "/", **self._quiet, **environ}
+        )
 
     def complete(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
-        command: Sequence[str] = inside(self.etc, HOOKPROXY, *words, user=self.user)
+        command: Sequence[str] = in_private_etc(self.etc, HOOKPROXY, *words, user=self.user)
         env = {**self.scene.env, "HOME": "/", **self._quiet, **environ}
         return subprocess.run(command, env=env, cwd="/", capture_output=True, text=True, timeout=30)
 
@@ -64,7 +66,7 @@ class Box:
 @pytest.fixture
 async def scene(home: Path) -> AsyncIterator[Scene]:
     """In a folder that everybody can enter."""
-    folder = safe_folder()
+    folder = root_only_folder()
     folder.chmod(0o777)
     scene = Scene(folder, home)
     try:
@@ -120,7 +122,7 @@ async def test_a_managed_rule_holds_whatever_the_user_allows(box: Box) -> None:
 async def test_no_environment_and_no_option_switches_it_off(box: Box, environ: dict[str, str]) -> None:
     path = environ.pop("PATH", None)
     prefix = ["env", f"PATH={path}"] if path else []
-    words = inside(
+    words = in_private_etc(
         box.etc, *prefix, HOOKPROXY, "run", "--config=/dev/null", "--name=other", "--", *box.server, user=box.user
     )
     agent = box.scene.start(words, {"HOME": "/", **environ})

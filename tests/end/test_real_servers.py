@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 from tests.end.agent import HOOKPROXY, PATIENCE, Json, Scene, group, specific
 
-EVERYTHING = (sys.executable, str(Path(__file__).with_name("everything.py")))
+EVERYTHING = (sys.executable, str(Path(__file__).with_name("all_features_server.py")))
 TIME = (sys.executable, "-m", "mcp_server_time", "--local-timezone", "Europe/Berlin")
 GIT = (sys.executable, "-m", "mcp_server_git")
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.shapes import COMMENTS, DENIALS, SHAPES, config, hooks_file
+from tests.support.hook_files import COMMENTS, DENIALS, HOOK_FILES, config, hooks_file
 
 SERVER: Final = str(Path(__file__).parents[1] / "docs" / "tiny_server.py")
 ARGUMENTS: Final = {"path": "a", "n": 1.0, "text": "é\u2028"}
@@ -55,7 +55,7 @@ def without_moments(document: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse"])
-@pytest.mark.parametrize("dialect", SHAPES)
+@pytest.mark.parametrize("dialect", HOOK_FILES)
 def test_a_hook_gets_the_same_document_and_variables(tmp_path: Path, dialect: str, event: str) -> None:
     said = "; echo '{}'" if dialect == "code-assist" else ""
     hooks = hooks_file(tmp_path, dialect, f"cat > stdin.$PPID; env -0 > env.$PPID{said}", event)

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from hookproxy.dialects.dialect import Group
 from hookproxy.hooks.background import BackgroundHooks
 from hookproxy.model.hooks import Event, EventContext, HookRun, HookSpec, Outcome
-from tests.rig import SESSION, frank, frank_group
+from tests.support.proxy_rig import SESSION, stub, stub_group
 
 pytestmark = pytest.mark.anyio
 
 POST = Event.POST_TOOL_USE
-SPEC = replace(frank(POST), background=True)
-GROUP = frank_group(SPEC)
+SPEC = replace(stub(POST), background=True)
+GROUP = stub_group(SPEC)
 
 
 def after(size: int = 0) -> EventContext:

@@ -18,7 +18,7 @@ from hookproxy.hooks.evaluate import Hooks
 from hookproxy.model.decision import ApprovalRequest, Proceed, RefusalCause, Refuse
 from hookproxy.model.hooks import Ended, Event, EventContext, HookRun, HookSpec, Order, Outcome, Tool
 from hookproxy.model.settings import OnFailure, Settings, ToolNames
-from tests.rig import SESSION, frank, frank_group, group, hook
+from tests.support.proxy_rig import SESSION, group, hook, stub, stub_group
 
 pytestmark = pytest.mark.anyio
 
@@ -252,8 +252,8 @@ async def test_very_many_hooks_of_one_call_do_not_use_up_descriptors(tmp_path: P
 async def test_hooks_of_a_serial_group_run_one_after_another_and_all(tmp_path: Path) -> None:
     log = shlex.quote(str(tmp_path / "log"))
     denies = json.dumps({"permission": "deny", "reason": "no"})
-    serial = [frank(PRE, f"echo {n} >> {log}; printf %s {shlex.quote(denies)}") for n in "abc"]
-    assert await ask(hooks(frank_group(*serial)), context()) == Refuse("frank", "no\nno\nno")
+    serial = [stub(PRE, f"echo {n} >> {log}; printf %s {shlex.quote(denies)}") for n in "abc"]
+    assert await ask(hooks(stub_group(*serial)), context()) == Refuse("stub", "no\nno\nno")
     assert (tmp_path / "log").read_text().split() == ["a", "b", "c"]
 
 
@@ -262,13 +262,13 @@ async def test_after_a_denial_or_trouble_that_blocks_the_rest_is_skipped_where_t
 ) -> None:
     log = shlex.quote(str(tmp_path / "log"))
     order = Order.UNTIL_DENIED
-    crash, note = frank(PRE, f"echo crash >> {log}; exit 1"), frank(PRE, f"echo note >> {log}")
-    denies = frank(PRE, permission="deny", reason="no")
-    assert await ask(hooks(frank_group(crash, denies, note, order=order)), context()) == Refuse("frank", "no")
+    crash, note = stub(PRE, f"echo crash >> {log}; exit 1"), stub(PRE, f"echo note >> {log}")
+    denies = stub(PRE, permission="deny", reason="no")
+    assert await ask(hooks(stub_group(crash, denies, note, order=order)), context()) == Refuse("stub", "no")
     closed = replace(crash, fails_closed=True)
-    assert isinstance(await ask(hooks(frank_group(closed, note, order=order)), context()), Refuse)
+    assert isinstance(await ask(hooks(stub_group(closed, note, order=order)), context()), Refuse)
     assert (tmp_path / "log").read_text().split() == ["crash", "crash"]
-    lenient = hooks(frank_group(closed, note, order=order), settings=Settings(on_failure=OnFailure.ALLOW))
+    lenient = hooks(stub_group(closed, note, order=order), settings=Settings(on_failure=OnFailure.ALLOW))
     assert await ask(lenient, context()) == Proceed()
     assert (tmp_path / "log").read_text().split()[2:] == ["crash", "note"]
 
@@ -276,30 +276,30 @@ async def test_after_a_denial_or_trouble_that_blocks_the_rest_is_skipped_where_t
 async def test_hooks_that_run_together_count_in_the_order_of_the_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "go")
     go = shlex.quote(str(tmp_path / "go"))
-    late = frank(PRE, f"read x < {go}; printf %s {shlex.quote(json.dumps({'arguments': {'n': 1}}))}")
-    early = frank(PRE, f"echo go > {go}; printf %s {shlex.quote(json.dumps({'arguments': {'n': 2}}))}")
-    assert await ask(hooks(frank_group(late, early, order=Order.TOGETHER)), context()) == Proceed(b'{"n": 2}')
+    late = stub(PRE, f"read x < {go}; printf %s {shlex.quote(json.dumps({'arguments': {'n': 1}}))}")
+    early = stub(PRE, f"echo go > {go}; printf %s {shlex.quote(json.dumps({'arguments': {'n': 2}}))}")
+    assert await ask(hooks(stub_group(late, early, order=Order.TOGETHER)), context()) == Proceed(b'{"n": 2}')
 
 
 async def test_in_a_pipeline_each_hook_sees_what_the_one_before_made_of_the_arguments(tmp_path: Path) -> None:
-    first = frank(PRE, arguments={"b": 2}, merges=True)
-    second = frank(PRE, f"cat > {shlex.quote(str(tmp_path / 'seen'))}")
-    third = frank(PRE, arguments={"a": 9, "c": 3}, merges=True)
-    asked = hooks(frank_group(first, second, third, order=Order.PIPELINE))
+    first = stub(PRE, arguments={"b": 2}, merges=True)
+    second = stub(PRE, f"cat > {shlex.quote(str(tmp_path / 'seen'))}")
+    third = stub(PRE, arguments={"a": 9, "c": 3}, merges=True)
+    asked = hooks(stub_group(first, second, third, order=Order.PIPELINE))
     assert await ask(asked, context()) == Proceed(b'{"a":9,"b":2,"c":3}')
     assert documents(tmp_path)["seen"]["arguments"] == {"a": 1, "b": 2}
 
 
 async def test_a_rewrite_that_hooks_could_not_read_is_trouble_and_never_applied() -> None:
     number = "1" * 500
-    says = frank(PRE, arguments=1)
+    says = stub(PRE, arguments=1)
     huge = replace(group(hook(rewriting(n=1).replace('"n": 1', f'"n": {number}'))))
     decision = await ask(hooks(huge, settings=Settings(on_failure=OnFailure.DENY)), context())
     assert isinstance(decision, Refuse)
     assert "rewrote the arguments so that they cannot be read" in decision.reason
     assert await ask(hooks(huge), context()) == Proceed()
     assert isinstance(
-        await ask(hooks(frank_group(says), settings=Settings(on_failure=OnFailure.DENY)), context()), Refuse
+        await ask(hooks(stub_group(says), settings=Settings(on_failure=OnFailure.DENY)), context()), Refuse
     )
 
 
@@ -310,42 +310,42 @@ REQUEST = Event.PERMISSION_REQUEST
 @pytest.mark.parametrize(
     ("verdict", "decision"),
     [
-        ({}, Proceed(question=ApprovalRequest("the PreToolUse hook frank", "sure?"))),
+        ({}, Proceed(question=ApprovalRequest("the PreToolUse hook stub", "sure?"))),
         ({"permission": "allow"}, Proceed(asked=True)),
-        ({"permission": "deny", "reason": "never"}, Refuse("frank", "never", asked=True, event=REQUEST)),
+        ({"permission": "deny", "reason": "never"}, Refuse("stub", "never", asked=True, event=REQUEST)),
     ],
 )
 async def test_permission_request_hooks_answer_for_the_person(
     tmp_path: Path, verdict: dict[str, str], decision: Proceed | Refuse
 ) -> None:
     says = f"cat > {shlex.quote(str(tmp_path / 'seen'))}; printf %s {shlex.quote(json.dumps(verdict))}"
-    asked = hooks(frank_group(frank(PRE, **ASKS)), frank_group(frank(REQUEST, says)))
+    asked = hooks(stub_group(stub(PRE, **ASKS)), stub_group(stub(REQUEST, says)))
     assert await ask(asked, context()) == decision
     seen = documents(tmp_path)["seen"]
     assert (seen["event"], seen["tool"], seen["message"]) == (REQUEST, "write", "sure?")
 
 
 async def test_nobody_is_asked_where_a_later_group_denies(tmp_path: Path) -> None:
-    request = frank(REQUEST, f"touch {shlex.quote(str(tmp_path / 'asked'))}")
-    denies = frank(PRE, permission="deny", reason="no")
-    assert await ask(hooks(frank_group(frank(PRE, **ASKS), request), frank_group(denies)), context()) == Refuse(
-        "frank", "no"
+    request = stub(REQUEST, f"touch {shlex.quote(str(tmp_path / 'asked'))}")
+    denies = stub(PRE, permission="deny", reason="no")
+    assert await ask(hooks(stub_group(stub(PRE, **ASKS), request), stub_group(denies)), context()) == Refuse(
+        "stub", "no"
     )
     assert not (tmp_path / "asked").exists()
 
 
 async def test_permission_request_hooks_for_each_call_are_asked_without_a_question() -> None:
-    denies = replace(frank(REQUEST, permission="deny", reason="no"), every_call=True)
-    assert await ask(hooks(frank_group(denies)), context()) == Refuse("frank", "no", asked=True, event=REQUEST)
-    assert await ask(hooks(frank_group(replace(denies, every_call=False))), context()) == Proceed()
+    denies = replace(stub(REQUEST, permission="deny", reason="no"), every_call=True)
+    assert await ask(hooks(stub_group(denies)), context()) == Refuse("stub", "no", asked=True, event=REQUEST)
+    assert await ask(hooks(stub_group(replace(denies, every_call=False))), context()) == Proceed()
 
 
 async def test_of_several_answers_the_last_counts_where_the_dialect_says_so() -> None:
-    answers = (frank(REQUEST, permission="deny", reason="no"), frank(REQUEST, permission="allow"))
-    assert await ask(hooks(frank_group(frank(PRE, **ASKS), *answers)), context()) == Refuse(
-        "frank", "no", asked=True, event=REQUEST
+    answers = (stub(REQUEST, permission="deny", reason="no"), stub(REQUEST, permission="allow"))
+    assert await ask(hooks(stub_group(stub(PRE, **ASKS), *answers)), context()) == Refuse(
+        "stub", "no", asked=True, event=REQUEST
     )
-    later = frank_group(frank(PRE, **ASKS), *answers, later_overrides=True)
+    later = stub_group(stub(PRE, **ASKS), *answers, later_overrides=True)
     assert await ask(hooks(later), context()) == Proceed(asked=True)
 
 
@@ -353,7 +353,7 @@ async def test_a_rule_that_a_hook_added_answers_for_the_rest_of_the_session(tmp_
     once = (
         f"test -e {shlex.quote(str(tmp_path / 'x'))} || printf %s {shlex.quote(json.dumps({'allows': ['write(*)']}))}"
     )
-    asked = hooks(frank_group(frank(PRE, **ASKS), frank(PRE, f"{once}; touch {shlex.quote(str(tmp_path / 'x'))}")))
+    asked = hooks(stub_group(stub(PRE, **ASKS), stub(PRE, f"{once}; touch {shlex.quote(str(tmp_path / 'x'))}")))
     assert await ask(asked, context()) == Proceed(asked=True)
     assert await ask(asked, context()) == Proceed(asked=True)
     other = await ask(asked, context(tool="delete"))
@@ -361,12 +361,12 @@ async def test_a_rule_that_a_hook_added_answers_for_the_rest_of_the_session(tmp_
     assert other.question, "the rule is about another tool"
     asked.allow_tool("delete", None)
     assert await ask(asked, context(tool="delete")) == Proceed(asked=True)
-    denied = hooks(frank_group(frank(PRE, permission="deny", reason="no"), frank(PRE, allows=["write"])))
-    assert await ask(denied, context()) == Refuse("frank", "no"), "it never lifts a denial"
+    denied = hooks(stub_group(stub(PRE, permission="deny", reason="no"), stub(PRE, allows=["write"])))
+    assert await ask(denied, context()) == Refuse("stub", "no"), "it never lifts a denial"
 
 
 async def test_a_rule_that_is_none_is_trouble() -> None:
-    asked = hooks(frank_group(frank(PRE, allows=["a b"])), settings=Settings(on_failure=OnFailure.DENY))
+    asked = hooks(stub_group(stub(PRE, allows=["a b"])), settings=Settings(on_failure=OnFailure.DENY))
     decision = await ask(asked, context())
     assert isinstance(decision, Refuse)
     assert "gave a permission rule that is none" in decision.reason
@@ -387,7 +387,7 @@ def ruled(*groups: Group, **rules: object) -> Hooks:
 
 
 async def test_a_deny_rule_refuses_what_hooks_let_go_whatever_they_say() -> None:
-    allows = frank_group(frank(PRE, permission="allow", allows=["write"], feedback=["note"]))
+    allows = stub_group(stub(PRE, permission="allow", allows=["write"], feedback=["note"]))
     decision = await ask(ruled(allows, deny=("write(*)",)), context())
     assert decision == Refuse("write(*)", "", cause=RefusalCause.RULE, feedback=("note",))
     assert await ask(ruled(deny=("mcp__my_files__*",)), context()) == Refuse(
@@ -406,14 +406,14 @@ async def test_rules_are_judged_on_what_will_run() -> None:
 async def test_an_ask_rule_makes_a_question_that_hooks_may_answer() -> None:
     question = ApprovalRequest("the permission rule write of hookproxy.toml", "")
     assert await ask(ruled(ask=("write",)), context()) == Proceed(question=question)
-    answers = frank_group(frank(REQUEST, permission="allow"))
+    answers = stub_group(stub(REQUEST, permission="allow"))
     assert await ask(ruled(answers, ask=("write",)), context()) == Proceed(asked=True)
-    session = ruled(frank_group(frank(PRE, allows=["write"])), ask=("write",))
+    session = ruled(stub_group(stub(PRE, allows=["write"])), ask=("write",))
     assert await ask(session, context()) == Proceed(asked=True)
 
 
 async def test_an_allow_rule_answers_what_hooks_ask_and_nothing_else() -> None:
-    asks = frank_group(frank(PRE, **ASKS))
+    asks = stub_group(stub(PRE, **ASKS))
     assert await ask(ruled(asks, allow=("write",)), context()) == Proceed(asked=True)
     decision = await ask(ruled(asks, allow=("write",), ask=("write",)), context())
     assert isinstance(decision, Proceed)
@@ -438,17 +438,17 @@ def test_rules_concern_and_hide_tools() -> None:
 
 
 async def test_a_permission_request_hook_may_allow_another_call_which_rules_see_too() -> None:
-    asks = frank(PRE, **ASKS)
-    instead = frank(REQUEST, permission="allow", arguments={"path": "a"})
-    assert await ask(hooks(frank_group(asks, instead)), context()) == Proceed(b'{"path": "a"}', asked=True)
-    hook_runs = await hooks(frank_group(asks, instead)).before(context(), None, [])
+    asks = stub(PRE, **ASKS)
+    instead = stub(REQUEST, permission="allow", arguments={"path": "a"})
+    assert await ask(hooks(stub_group(asks, instead)), context()) == Proceed(b'{"path": "a"}', asked=True)
+    hook_runs = await hooks(stub_group(asks, instead)).before(context(), None, [])
     assert hook_runs.arguments == b'{"path":"a"}'
-    denied = await ask(ruled(frank_group(asks, instead), deny=("write(a)",)), context())
+    denied = await ask(ruled(stub_group(asks, instead), deny=("write(a)",)), context())
     assert isinstance(denied, Refuse)
     assert denied.cause is RefusalCause.RULE
-    again = await ask(ruled(frank_group(asks, instead), ask=("write(a)",)), context())
+    again = await ask(ruled(stub_group(asks, instead), ask=("write(a)",)), context())
     assert isinstance(again, Proceed)
     assert again.question, "an ask rule is about what will run"
-    unfit = await ask(hooks(frank_group(asks, instead)), context(), Tool("write", b'{"required":["x"]}'))
+    unfit = await ask(hooks(stub_group(asks, instead)), context(), Tool("write", b'{"required":["x"]}'))
     assert isinstance(unfit, Proceed)
     assert unfit.question, "what does not fit the tool is no yes"

@@ -20,7 +20,7 @@ from hookproxy.model.hooks import Event, EventContext
 from hookproxy.model.settings import OnAsk, OnFailure, Settings
 from hookproxy.policy.decide import governing, without_person
 from hookproxy.protocol.tool_results import NO_OUTCOME
-from tests.rig import SESSION, frank, frank_group, group, hook
+from tests.support.proxy_rig import SESSION, group, hook, stub, stub_group
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +29,7 @@ CALL = EventContext(PRE, SESSION, tool="write", arguments=b'{"a":1}')
 
 
 def managed(*hooks: object) -> Group:
-    one = frank_group(*hooks)  # type: ignore[arg-type]  # as they are
+    one = stub_group(*hooks)  # type: ignore[arg-type]  # as they are
     return replace(one, managed=True, source="/etc/hookproxy/managed.toml", on_failure=OnFailure.DENY)
 
 
@@ -53,10 +53,10 @@ def told(folder: Path, event: Event = PRE) -> list[object]:
 
 
 async def test_a_managed_hook_sees_the_arguments_after_every_rewrite_of_the_users(tmp_path: Path) -> None:
-    asking = frank(PRE, permission="ask")
-    rewriting = frank(PRE, arguments={"a": 2})
-    answering = frank(REQUEST, permission="allow", arguments={"a": 3})
-    hooks = of(managed(frank(PRE, noting(tmp_path))), frank_group(rewriting, asking, answering))
+    asking = stub(PRE, permission="ask")
+    rewriting = stub(PRE, arguments={"a": 2})
+    answering = stub(REQUEST, permission="allow", arguments={"a": 3})
+    hooks = of(managed(stub(PRE, noting(tmp_path))), stub_group(rewriting, asking, answering))
     decision = await decided(hooks)
     assert isinstance(decision, Proceed)
     assert (json.loads(decision.arguments or b""), decision.question) == ({"a": 3}, None)
@@ -64,23 +64,23 @@ async def test_a_managed_hook_sees_the_arguments_after_every_rewrite_of_the_user
 
 
 async def test_a_managed_rule_judges_what_a_users_permission_request_hook_has_rewritten() -> None:
-    asking = frank(PRE, permission="ask")
-    answering = frank(REQUEST, permission="allow", arguments={"path": "/etc/passwd"})
-    decision = await decided(of(frank_group(asking, answering), deny=("write(/etc/**)",)))
+    asking = stub(PRE, permission="ask")
+    answering = stub(REQUEST, permission="allow", arguments={"path": "/etc/passwd"})
+    decision = await decided(of(stub_group(asking, answering), deny=("write(/etc/**)",)))
     assert isinstance(decision, Refuse)
     assert decision.cause is RefusalCause.RULE
 
 
 async def test_what_managed_hooks_rewrite_the_next_of_them_and_the_rules_see(tmp_path: Path) -> None:
-    one, two = managed(frank(PRE, arguments={"path": "/etc/x"})), managed(frank(PRE, noting(tmp_path)))
+    one, two = managed(stub(PRE, arguments={"path": "/etc/x"})), managed(stub(PRE, noting(tmp_path)))
     decision = await decided(of(one, two, deny=("write(/etc/**)",)))
     assert told(tmp_path) == [{"path": "/etc/x"}]
     assert isinstance(decision, Refuse)
 
 
 async def test_the_same_hook_in_the_users_file_does_not_run_in_the_managed_ones_place(tmp_path: Path) -> None:
-    same = frank(PRE, noting(tmp_path))
-    mine = replace(frank_group(same, frank(PRE, arguments={"a": 2})), on_failure=OnFailure.DENY)
+    same = stub(PRE, noting(tmp_path))
+    mine = replace(stub_group(same, stub(PRE, arguments={"a": 2})), on_failure=OnFailure.DENY)
     await decided(of(mine, managed(same)))
     assert told(tmp_path) == [{"a": 1}, {"a": 2}]
 
@@ -89,19 +89,19 @@ async def test_the_same_hook_in_the_users_file_does_not_run_in_the_managed_ones_
 @pytest.mark.parametrize("answer", ["request hook", "allow rule", "session rule", "consent", "on_ask", "fallback"])
 async def test_nothing_of_the_users_answers_a_managed_question(wants: str, answer: str) -> None:
     users = Settings()
-    mine = [frank(PRE)]
+    mine = [stub(PRE)]
     if answer == "request hook":
-        mine = [frank(REQUEST, permission="allow")]
+        mine = [stub(REQUEST, permission="allow")]
     elif answer == "session rule":
-        mine = [frank(PRE, allows=["write"])]
+        mine = [stub(PRE, allows=["write"])]
     elif answer == "allow rule":
         users = Settings(allow=("write", "*"))
     elif answer == "on_ask":
         users = Settings(on_ask=OnAsk.ALLOW)
     elif answer == "fallback":
         users = Settings(on_ask_fallback=OnFailure.ALLOW, prompter=("true",))
-    theirs = [managed(frank(PRE, permission="ask", reason="really?"))] if wants == "hook" else []
-    hooks = of(frank_group(*mine), *theirs, users=users, ask=("write",) if wants == "rule" else ())
+    theirs = [managed(stub(PRE, permission="ask", reason="really?"))] if wants == "hook" else []
+    hooks = of(stub_group(*mine), *theirs, users=users, ask=("write",) if wants == "rule" else ())
     if answer == "consent":
         hooks.allow_tool("write", None)
     decision = await decided(hooks)
@@ -126,48 +126,48 @@ async def test_the_persons_consent_to_a_managed_question_holds_for_the_session()
 
 async def test_a_managed_denial_stands_whatever_the_user_allows() -> None:
     users = Settings(allow=("*",))
-    mine = frank_group(frank(PRE, permission="allow", allows=["*"]), frank(REQUEST, permission="allow"))
-    decision = await decided(of(mine, managed(frank(PRE, permission="deny", reason="no")), users=users))
+    mine = stub_group(stub(PRE, permission="allow", allows=["*"]), stub(REQUEST, permission="allow"))
+    decision = await decided(of(mine, managed(stub(PRE, permission="deny", reason="no")), users=users))
     assert isinstance(decision, Refuse)
     assert isinstance(await decided(of(mine, users=users, deny=("wr*",))), Refuse)
 
 
 async def test_managed_request_hooks_and_rules_answer_managed_questions() -> None:
-    asking = managed(frank(PRE, permission="ask"))
-    answering = managed(frank(PRE, permission="ask"), frank(REQUEST, permission="allow"))
+    asking = managed(stub(PRE, permission="ask"))
+    answering = managed(stub(PRE, permission="ask"), stub(REQUEST, permission="allow"))
     assert await decided(of(answering)) == Proceed(asked=True)
     assert await decided(of(asking, allow=("write",))) == Proceed(asked=True)
 
 
 async def test_a_question_of_the_users_stays_one_and_managed_request_hooks_may_deny_it(tmp_path: Path) -> None:
-    asking = frank_group(frank(PRE, permission="ask", reason="mine"))
-    decision = await decided(of(asking, managed(frank(PRE)), allow=("write",)))
+    asking = stub_group(stub(PRE, permission="ask", reason="mine"))
+    decision = await decided(of(asking, managed(stub(PRE)), allow=("write",)))
     assert isinstance(decision, Proceed)
     assert decision.question is not None
     assert (decision.question.managed, decision.question.reason) == (False, "mine")
-    assert isinstance(await decided(of(asking, managed(frank(REQUEST, permission="deny")))), Refuse)
+    assert isinstance(await decided(of(asking, managed(stub(REQUEST, permission="deny")))), Refuse)
 
 
 async def test_two_questions_are_one_that_is_managed_with_both_reasons() -> None:
-    mine, theirs = frank(PRE, permission="ask", reason="mine"), frank(PRE, permission="ask", reason="theirs")
-    decision = await decided(of(frank_group(mine), managed(theirs)))
+    mine, theirs = stub(PRE, permission="ask", reason="mine"), stub(PRE, permission="ask", reason="theirs")
+    decision = await decided(of(stub_group(mine), managed(theirs)))
     assert isinstance(decision, Proceed)
     assert decision.question is not None
     assert (decision.question.managed, decision.question.reason) == (True, "theirs\nmine")
 
 
 async def test_what_users_hooks_said_before_goes_with_what_the_managed_ones_decide() -> None:
-    mine = frank_group(frank(PRE, feedback=["mine"], arguments={"a": 2}))
-    decision = await decided(of(mine, managed(frank(PRE, feedback=["theirs"]))))
+    mine = stub_group(stub(PRE, feedback=["mine"], arguments={"a": 2}))
+    decision = await decided(of(mine, managed(stub(PRE, feedback=["theirs"]))))
     assert isinstance(decision, Proceed)
     assert (decision.feedback, json.loads(decision.arguments or b"")) == (("mine", "theirs"), {"a": 2})
-    refused = await decided(of(mine, managed(frank(PRE, feedback=["theirs"], permission="deny"))))
+    refused = await decided(of(mine, managed(stub(PRE, feedback=["theirs"], permission="deny"))))
     assert refused.feedback == ("mine", "theirs")
 
 
 async def test_a_call_that_the_users_hooks_deny_is_denied_and_no_managed_hook_asked(tmp_path: Path) -> None:
-    mine = frank_group(frank(PRE, permission="deny"))
-    assert isinstance(await decided(of(mine, managed(frank(PRE, noting(tmp_path))))), Refuse)
+    mine = stub_group(stub(PRE, permission="deny"))
+    assert isinstance(await decided(of(mine, managed(stub(PRE, noting(tmp_path))))), Refuse)
     assert told(tmp_path) == []
 
 
@@ -179,7 +179,7 @@ async def test_trouble_with_a_managed_hook_denies_whatever_the_user_wants() -> N
 async def test_a_managed_hook_runs_in_a_clean_environment(tmp_path: Path) -> None:
     environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "LD_EVIL": "x", "HOME": str(tmp_path)}
     seen = tmp_path / "seen"
-    theirs = managed(frank(PRE, f"env > {shlex.quote(str(seen))}"))
+    theirs = managed(stub(PRE, f"env > {shlex.quote(str(seen))}"))
     hooks = Hooks([theirs], Settings(managed=Settings()), "files", environ)
     assert await decided(hooks) == Proceed()
     variables = dict(line.split("=", 1) for line in seen.read_text().splitlines())
@@ -191,12 +191,12 @@ async def test_a_managed_hook_runs_in_a_clean_environment(tmp_path: Path) -> Non
 async def test_an_alias_of_the_users_hides_nothing_from_managed_hooks_and_rules(tmp_path: Path) -> None:
     alias = Alias("write", "Bash", {"command": "path"})
     users = Settings(aliases=(alias,))
-    seen = managed(replace(frank(PRE, noting(tmp_path)), matches=lambda name: name == "write"))
+    seen = managed(replace(stub(PRE, noting(tmp_path)), matches=lambda name: name == "write"))
     call = replace(CALL, alias=alias, arguments=b'{"command":"/etc/passwd"}')
     assert await decided(of(seen, users=users), call) == Proceed()
     assert told(tmp_path) == [{"path": "/etc/passwd"}]
     assert isinstance(await decided(of(users=users, deny=("write(/etc/**)",)), call), Refuse)
-    rewriting = managed(frank(PRE, arguments={"path": "/tmp/x"}))
+    rewriting = managed(stub(PRE, arguments={"path": "/tmp/x"}))
     decision = await decided(of(rewriting, users=users), call)
     assert isinstance(decision, Proceed)
     assert json.loads(decision.arguments or b"") == {"command": "/tmp/x"}  # as its caller knows it, who maps it back
@@ -205,8 +205,8 @@ async def test_an_alias_of_the_users_hides_nothing_from_managed_hooks_and_rules(
 async def test_an_alias_of_the_users_hides_nothing_from_managed_hooks_after_a_call(tmp_path: Path) -> None:
     alias = Alias("write", "Harmless", {"command": "path"})
     event = Event.POST_TOOL_USE
-    seen = replace(frank(event, noting(tmp_path, event)), matches=lambda name: name == "write")
-    hooks = of(frank_group(seen), managed(seen), users=Settings(aliases=(alias,)))
+    seen = replace(stub(event, noting(tmp_path, event)), matches=lambda name: name == "write")
+    hooks = of(stub_group(seen), managed(seen), users=Settings(aliases=(alias,)))
     call = replace(CALL, event=event, alias=alias, tool_name="Harmless", arguments=b'{"command":"/etc/passwd"}')
     call = replace(call, outcome=NO_OUTCOME)
     with anyio.fail_after(10):
@@ -222,7 +222,7 @@ def test_no_hook_of_the_users_is_a_call_that_the_administrator_wants_judged() ->
     with pytest.raises(ConfigError, match="calls the tool die, whose calls managed hooks or rules judge"):
         of(users, ask=("d*",))
     with pytest.raises(ConfigError, match="calls the tool die"):
-        of(users, managed(frank(PRE)))
+        of(users, managed(stub(PRE)))
     of(users, deny=("other",))
     of(replace(users, managed=True), deny=("die",))  # the administrator's own may be one
 

@@ -12,7 +12,7 @@ from hookproxy.model.aliases import Alias
 from hookproxy.model.decision import ApprovalRequest, Proceed, RefusalCause, Refuse
 from hookproxy.model.hooks import Event, EventContext, Permission, Verdict
 from hookproxy.model.settings import Limit, Per, Settings
-from tests.rig import SESSION
+from tests.support.proxy_rig import SESSION
 
 
 def permissions(**rules: Any) -> Permissions:  # noqa: ANN401  # tuples of texts, or a flag

@@ -16,7 +16,7 @@ from hookproxy.hooks.evaluate import Hooks
 from hookproxy.model.decision import Proceed, Refuse
 from hookproxy.model.hooks import Event, EventContext, HookRun, Outcome
 from hookproxy.policy.decide import comments
-from tests.rig import SESSION
+from tests.support.proxy_rig import SESSION
 
 pytestmark = pytest.mark.anyio
 

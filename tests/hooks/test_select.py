@@ -14,7 +14,7 @@ from hookproxy.jsonrpc.raw_json import Unreadable
 from hookproxy.model.aliases import Alias
 from hookproxy.model.hooks import Event, EventContext
 from hookproxy.model.settings import OnFailure, ToolNames
-from tests.rig import SESSION, frank, frank_group, group, hook
+from tests.support.proxy_rig import SESSION, group, hook, stub, stub_group
 
 PRE, POST = Event.PRE_TOOL_USE, Event.POST_TOOL_USE
 
@@ -46,18 +46,18 @@ def test_who_concerns_a_tool() -> None:
     ],
 )
 def test_what_may_come_of_any_call_concerns_each_call(event: Event) -> None:
-    assert groups(frank_group(frank(event))).concerns("anything")
+    assert groups(stub_group(stub(event))).concerns("anything")
 
 
 def test_permission_request_hooks_concern_calls_only_if_they_are_asked_about_each() -> None:
-    one = frank(Event.PERMISSION_REQUEST)
-    assert not groups(frank_group(one)).concerns("write")
-    assert groups(frank_group(replace(one, every_call=True))).concerns("write")
+    one = stub(Event.PERMISSION_REQUEST)
+    assert not groups(stub_group(one)).concerns("write")
+    assert groups(stub_group(replace(one, every_call=True))).concerns("write")
 
 
 def test_who_hears_of_elicitations() -> None:
-    assert groups(frank_group(frank(Event.USER_INPUT))).observes_elicitations
-    assert not groups(frank_group(frank(Event.STOP))).observes_elicitations
+    assert groups(stub_group(stub(Event.USER_INPUT))).observes_elicitations
+    assert not groups(stub_group(stub(Event.STOP))).observes_elicitations
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,14 @@ import pytest
 
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Settings
-from tests.rig import DIRECT, PATIENCE, Rig, frank, frank_group, rig
+from tests.support.proxy_rig import DIRECT_LOOP, TIMEOUT, Rig, rig, stub, stub_group
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
 def anyio_backend() -> object:
-    return DIRECT
+    return DIRECT_LOOP
 
 
 def call(number: int, tool: str = "write", **params: object) -> bytes:
@@ -39,7 +39,7 @@ ANSWER = b'{"jsonrpc":"2.0","id":5,"result":{"action":"accept","content":{}}}\n'
 def noting(path: Path, event: Event, **verdict: object) -> Any:  # noqa: ANN401
     """A hook that appends its document to a file, and says the verdict."""
     says = shlex.quote(json.dumps(verdict))
-    return frank(event, f"cat >> {shlex.quote(str(path))}; printf %s {says}")
+    return stub(event, f"cat >> {shlex.quote(str(path))}; printf %s {says}")
 
 
 def told(path: Path) -> list[dict[str, Any]]:
@@ -47,14 +47,14 @@ def told(path: Path) -> list[dict[str, Any]]:
 
 
 async def quiet(one: Rig) -> None:
-    with anyio.fail_after(PATIENCE):
+    with anyio.fail_after(TIMEOUT):
         await one.proxy.changes.until(lambda: not one.proxy.aside)
 
 
 async def test_a_question_of_the_server_passes_and_is_told_with_its_answer(tmp_path: Path) -> None:
     events = (Event.ELICITATION, Event.NOTIFICATION, Event.USER_INPUT, Event.ELICITATION_RESULT)
     hooks = [noting(tmp_path / event, event) for event in events]
-    async with rig(frank_group(*hooks)) as one:
+    async with rig(stub_group(*hooks)) as one:
         await one.server.send(ASK)
         assert await one.agent.line() == ASK
         await one.agent.send(ANSWER)
@@ -70,7 +70,7 @@ async def test_a_question_of_the_server_passes_and_is_told_with_its_answer(tmp_p
 
 
 async def test_what_a_hook_beside_calls_says_goes_with_the_next_result(tmp_path: Path) -> None:
-    hooks = frank_group(frank(Event.NOTIFICATION, feedback=["Branch main is frozen."]), frank(Event.PRE_TOOL_USE))
+    hooks = stub_group(stub(Event.NOTIFICATION, feedback=["Branch main is frozen."]), stub(Event.PRE_TOOL_USE))
     async with rig(hooks) as one:
         await one.server.send(ASK)
         await one.agent.line()
@@ -82,7 +82,7 @@ async def test_what_a_hook_beside_calls_says_goes_with_the_next_result(tmp_path:
 
 
 async def test_a_cancelled_call_is_a_stop(tmp_path: Path) -> None:
-    async with rig(frank_group(noting(tmp_path / "stop", Event.STOP))) as one:
+    async with rig(stub_group(noting(tmp_path / "stop", Event.STOP))) as one:
         await one.agent.send(call(7))
         await one.server.line()
         await one.agent.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}\n')
@@ -92,7 +92,7 @@ async def test_a_cancelled_call_is_a_stop(tmp_path: Path) -> None:
 
 
 async def test_an_error_instead_of_a_result_is_told(tmp_path: Path) -> None:
-    async with rig(frank_group(noting(tmp_path / "error", Event.ERROR_OCCURRED))) as one:
+    async with rig(stub_group(noting(tmp_path / "error", Event.ERROR_OCCURRED))) as one:
         await one.agent.send(call(1))
         await one.server.line()
         await one.server.send(b'{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no disk"}}\n')
@@ -104,9 +104,9 @@ async def test_an_error_instead_of_a_result_is_told(tmp_path: Path) -> None:
 
 
 async def test_a_refusal_is_told_whoever_refused(tmp_path: Path) -> None:
-    denies = frank(Event.PRE_TOOL_USE, permission="deny", reason="no writing")
+    denies = stub(Event.PRE_TOOL_USE, permission="deny", reason="no writing")
     listens = noting(tmp_path / "denied", Event.PERMISSION_DENIED)
-    async with rig(frank_group(denies), frank_group(listens)) as one:
+    async with rig(stub_group(denies), stub_group(listens)) as one:
         await one.agent.send(call(1))
         assert (await one.agent.message())["result"]["isError"] is True
         await quiet(one)
@@ -115,7 +115,7 @@ async def test_a_refusal_is_told_whoever_refused(tmp_path: Path) -> None:
 
 async def test_what_hooks_have_for_people_is_said_logged_and_noted(tmp_path: Path) -> None:
     audit = tmp_path / "audit.jsonl"
-    hooks = frank_group(frank(Event.NOTIFICATION, messages=["look here"]), frank(Event.USER_INPUT, "exit 3"))
+    hooks = stub_group(stub(Event.NOTIFICATION, messages=["look here"]), stub(Event.USER_INPUT, "exit 3"))
     async with rig(hooks, settings=Settings(audit_file=str(audit))) as one:
         await one.agent.send(b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}\n')
         await one.server.line()
@@ -126,29 +126,29 @@ async def test_what_hooks_have_for_people_is_said_logged_and_noted(tmp_path: Pat
         entry = await one.agent.message()
         await quiet(one)
     assert (entry["method"], entry["params"]["data"]) == ("notifications/message", "look here")
-    assert one.said == [
-        "frank: look here",
-        "OnUserInput hook frank (frank.json: OnUserInput): exited with status 3",
-    ] or sorted(one.said) == sorted(
-        ["frank: look here", "OnUserInput hook frank (frank.json: OnUserInput): exited with status 3"]
+    assert one.reports == [
+        "stub: look here",
+        "OnUserInput hook stub (stub.json: OnUserInput): exited with status 3",
+    ] or sorted(one.reports) == sorted(
+        ["stub: look here", "OnUserInput hook stub (stub.json: OnUserInput): exited with status 3"]
     )
     notes = sorted(json.loads(line)["note"] for line in audit.read_text().splitlines())
     assert notes == [
-        "Notification hook frank (frank.json: Notification): look here",
-        "OnUserInput hook frank (frank.json: OnUserInput): exited with status 3",
+        "Notification hook stub (stub.json: Notification): look here",
+        "OnUserInput hook stub (stub.json: OnUserInput): exited with status 3",
     ]
 
 
 async def test_a_server_that_asks_for_ever_does_not_start_hooks_for_ever(tmp_path: Path) -> None:
-    waits = frank(Event.USER_INPUT, f"cat > /dev/null; read x < {shlex.quote(str(tmp_path / 'go'))}")
+    waits = stub(Event.USER_INPUT, f"cat > /dev/null; read x < {shlex.quote(str(tmp_path / 'go'))}")
     import os
 
     os.mkfifo(tmp_path / "go")
-    async with rig(frank_group(waits)) as one:
+    async with rig(stub_group(waits)) as one:
         for number in range(100):
             await one.server.send(ASK.replace(b"5", b"%d" % number, 1))
         for _ in range(100):
             await one.agent.line()
         assert one.proxy.session_events.aside == 64
-        assert len(one.said) == 36
-        assert one.said[0] == "OnUserInput hooks are not told: 64 such hooks are running"
+        assert len(one.reports) == 36
+        assert one.reports[0] == "OnUserInput hooks are not told: 64 such hooks are running"

@@ -13,14 +13,14 @@ import pytest
 
 from hookproxy.processes.fast_future import Promise, promises
 from hookproxy.transports.epoll_loop import DirectLoop
-from tests.rig import DIRECT
+from tests.support.proxy_rig import DIRECT_LOOP
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(params=["any loop", "our loop"])
 def anyio_backend(request: pytest.FixtureRequest) -> object:
-    return DIRECT if request.param == "our loop" else "asyncio"
+    return DIRECT_LOOP if request.param == "our loop" else "asyncio"
 
 
 class Bell:

@@ -10,7 +10,7 @@ from hookproxy.jsonrpc import raw_json
 from hookproxy.jsonrpc.raw_json import DuplicateKeys, Unreadable
 from hookproxy.protocol import calls
 from tests.random.documents import envelopes
-from tests.spellings import calls_seen
+from tests.support.call_spellings import calls_seen
 
 CALL_MEMBERS: Final = (
     '"jsonrpc":"2.0"',

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.random.documents import documents, objects
-from tests.spellings import CARRIERS, SPELLINGS, Spelling, calls_seen
+from tests.support.call_spellings import CARRIERS, SPELLINGS, Spelling, calls_seen
 
 PATIENCE: Final = 30.0  # seconds: other tests run beside these
 INITIALIZE: Final = b'{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"capabilities":{}}}\n'

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from hookproxy.dialects.dialect import Group
 from hookproxy.model.hooks import Event
-from tests.rig import DIRECT, Rig, frank, frank_group, rig
+from tests.support.proxy_rig import DIRECT_LOOP, Rig, rig, stub, stub_group
 
 Json = dict[str, Any]
 
@@ -79,7 +79,7 @@ class Life:
             pass
 
     async def says(self, message: Json) -> None:
-        await self.one.server.say(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        await self.one.server.deliver(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
     async def call(self, era: str, _which: int) -> None:
         number = self.fresh()
@@ -110,7 +110,7 @@ class Life:
             method, number = self.polls[task_request]
             if form == "twins":
                 line = f'{{"id":{task_request},"result":{{"result":{{}},"result":{json.dumps(output(form))}}}}}\n'
-                await self.one.server.say(line.encode())
+                await self.one.server.deliver(line.encode())
             elif form == "error":
                 await self.says({"id": task_request, "error": {"code": 1, "message": "SECRET"}})
             elif method == "tasks/result" or form == "raw":
@@ -136,7 +136,7 @@ class Life:
         for task_request in list(self.polls)[-1 - which :][:1]:
             self.cancelled.add(task_request)
             message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": task_request}}
-            await self.one.agent.say(json.dumps(message).encode() + b"\n")
+            await self.one.agent.deliver(json.dumps(message).encode() + b"\n")
 
     async def idle(self, _form: str, _which: int) -> None:
         for _ in range(20):
@@ -157,10 +157,10 @@ class Life:
 def hooks(path: Path) -> Group:
     note = f"cat >> {shlex.quote(str(path))}; "
     clean = """printf %s '{"replacement":"clean"}'"""
-    return frank_group(
-        frank(Event.PRE_TOOL_USE, note + ":"),
-        frank(Event.POST_TOOL_USE, note + clean),
-        frank(Event.POST_TOOL_USE_FAILURE, note + clean),
+    return stub_group(
+        stub(Event.PRE_TOOL_USE, note + ":"),
+        stub(Event.POST_TOOL_USE, note + clean),
+        stub(Event.POST_TOOL_USE_FAILURE, note + clean),
     )
 
 
@@ -175,7 +175,7 @@ def test_each_task_is_judged_once_and_each_poll_answered_once(schedule: list[tup
                 life = Life(one)
                 return life, await life.live(schedule)
 
-        name, options = DIRECT
+        name, options = DIRECT_LOOP
         life, heard = anyio.run(run, backend=name, backend_options=options)
         told = [json.loads(line) for line in path.read_bytes().splitlines()]
     assert b"SECRET" not in heard

@@ -18,18 +18,18 @@ from hookproxy.model.settings import OnAsk, OnFailure, Settings
 from hookproxy.protocol.calls import OURS, SEALED
 from hookproxy.runners.registry import RUNNERS
 from hookproxy.session.approval import _Waiting
-from tests.rig import DIRECT, PATIENCE, Rig, frank, frank_group, rig
+from tests.support.proxy_rig import DIRECT_LOOP, TIMEOUT, Rig, rig, stub, stub_group
 
 pytestmark = pytest.mark.anyio
 
 PRE, POST = Event.PRE_TOOL_USE, Event.POST_TOOL_USE
-ASKS: Final = frank(PRE, permission="ask", reason="sure?")
+ASKS: Final = stub(PRE, permission="ask", reason="sure?")
 ALLOW, SESSION = "allow once", "allow for this session"
 
 
 @pytest.fixture
 def anyio_backend() -> object:
-    return DIRECT
+    return DIRECT_LOOP
 
 
 def call(number: int, tool: str = "write", **arguments: object) -> bytes:
@@ -64,14 +64,14 @@ def says(question: dict[str, Any], decision: str, action: str = "accept") -> byt
 
 
 async def test_a_yes_lets_the_call_pass_as_it_came() -> None:
-    async with rig(frank_group(ASKS)) as one:
+    async with rig(stub_group(ASKS)) as one:
         await greet(one)
         await one.agent.send(call(1, path="a"))
         question = await one.agent.message()
         assert question["method"] == "elicitation/create"
         assert question["id"].startswith("hookproxy:")
         assert 'path: "a"' in question["params"]["message"]
-        assert "the PreToolUse hook frank asks you to confirm: sure?" in question["params"]["message"]
+        assert "the PreToolUse hook stub asks you to confirm: sure?" in question["params"]["message"]
         await one.agent.send(says(question, ALLOW))
         assert await one.server.line() == call(1, path="a")
         await one.server.send(answer(1))
@@ -89,7 +89,7 @@ async def test_a_yes_lets_the_call_pass_as_it_came() -> None:
     ],
 )
 async def test_all_but_a_yes_is_a_refusal_and_reaches_no_server(reply: dict[str, object]) -> None:
-    async with rig(frank_group(ASKS)) as one:
+    async with rig(stub_group(ASKS)) as one:
         await greet(one)
         await one.agent.send(call(1))
         question = await one.agent.message()
@@ -101,8 +101,8 @@ async def test_all_but_a_yes_is_a_refusal_and_reaches_no_server(reply: dict[str,
 
 
 async def test_shown_is_what_will_run() -> None:
-    rewrites = frank(PRE, arguments={"path": "b", "token": "t"})
-    async with rig(frank_group(ASKS), frank_group(rewrites)) as one:
+    rewrites = stub(PRE, arguments={"path": "b", "token": "t"})
+    async with rig(stub_group(ASKS), stub_group(rewrites)) as one:
         await greet(one)
         await one.agent.send(call(1, path="a"))
         question = await one.agent.message()
@@ -112,7 +112,7 @@ async def test_shown_is_what_will_run() -> None:
 
 
 async def test_allowed_for_the_session_is_asked_once_for_that_tool() -> None:
-    async with rig(frank_group(ASKS)) as one:
+    async with rig(stub_group(ASKS)) as one:
         await greet(one)
         await one.agent.send(call(1, path="a"))
         await one.agent.send(says(await one.agent.message(), SESSION))
@@ -126,7 +126,7 @@ async def test_allowed_for_the_session_is_asked_once_for_that_tool() -> None:
 async def test_while_a_person_thinks_all_else_flows() -> None:
     ping, pong = b'{"jsonrpc":"2.0","id":9,"method":"ping"}\n', b'{"jsonrpc":"2.0","id":9,"result":{}}\n'
     asks = replace(ASKS, timeout=0.3)
-    async with rig(frank_group(asks), settings=Settings(max_message_bytes=2000)) as one:
+    async with rig(stub_group(asks), settings=Settings(max_message_bytes=2000)) as one:
         await greet(one)
         await one.agent.send(call(1, text="x" * 1500), call(2, text="y" * 1500))
         first, second = await one.agent.message(), await one.agent.message()
@@ -141,7 +141,7 @@ async def test_while_a_person_thinks_all_else_flows() -> None:
 
 
 async def test_a_question_is_taken_back_with_its_call() -> None:
-    async with rig(frank_group(ASKS)) as one:
+    async with rig(stub_group(ASKS)) as one:
         await greet(one)
         await one.agent.send(call(1))
         question = await one.agent.message()
@@ -164,7 +164,7 @@ async def test_a_question_is_taken_back_with_its_call() -> None:
     ],
 )
 async def test_an_agent_that_cannot_ask_is_not_asked(elicitation: object, version: str, initialized: bool) -> None:
-    async with rig(frank_group(ASKS)) as one:
+    async with rig(stub_group(ASKS)) as one:
         await greet(one, elicitation, version, initialized)
         await one.agent.send(call(1))
         said = await one.agent.message()
@@ -172,7 +172,7 @@ async def test_an_agent_that_cannot_ask_is_not_asked(elicitation: object, versio
 
 
 async def test_an_agent_with_forms_is_asked_and_its_answer_is_never_forwarded() -> None:
-    async with rig(frank_group(ASKS)) as one:
+    async with rig(stub_group(ASKS)) as one:
         await greet(one, '{"form": {}, "url": {}}')
         await one.agent.send(call(1))
         question = await one.agent.message()
@@ -183,13 +183,13 @@ async def test_an_agent_with_forms_is_asked_and_its_answer_is_never_forwarded() 
 
 async def test_hooks_are_told_that_a_person_is_asked(tmp_path: Path) -> None:
     told = [
-        frank(event, f"cat > {shlex.quote(str(tmp_path / event))}") for event in (Event.NOTIFICATION, Event.USER_INPUT)
+        stub(event, f"cat > {shlex.quote(str(tmp_path / event))}") for event in (Event.NOTIFICATION, Event.USER_INPUT)
     ]
-    async with rig(frank_group(ASKS, *told)) as one:
+    async with rig(stub_group(ASKS, *told)) as one:
         await greet(one)
         await one.agent.send(call(1))
         question = await one.agent.message()
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(TIMEOUT):
             await one.proxy.changes.until(lambda: not one.proxy.aside)
     for event, by in ((Event.NOTIFICATION, "permission_prompt"), (Event.USER_INPUT, "permission_prompt")):
         document = json.loads((tmp_path / event).read_bytes())
@@ -210,7 +210,7 @@ async def test_hooks_are_told_that_a_person_is_asked(tmp_path: Path) -> None:
     ],
 )
 async def test_without_an_agent_that_asks_the_configuration_says_what_follows(settings: Settings, passes: bool) -> None:
-    async with rig(frank_group(ASKS), settings=settings) as one:
+    async with rig(stub_group(ASKS), settings=settings) as one:
         await greet(one, None)
         await one.agent.send(call(1))
         if passes:
@@ -218,13 +218,13 @@ async def test_without_an_agent_that_asks_the_configuration_says_what_follows(se
         else:
             assert (await one.agent.message())["result"]["isError"] is True
     failing = settings.prompter[-1:] in (("exit 1",), ("/nowhere/prompter",))
-    assert any("the prompter" in text for text in one.said) is failing
+    assert any("the prompter" in text for text in one.reports) is failing
 
 
 async def test_a_prompter_reads_the_question_as_json(tmp_path: Path) -> None:
     hook_runs = tmp_path / "heard"
     settings = Settings(prompter=("sh", "-c", f"cat > {shlex.quote(str(hook_runs))}; exit 2"))
-    async with rig(frank_group(ASKS), settings=settings) as one:
+    async with rig(stub_group(ASKS), settings=settings) as one:
         await greet(one, None)
         await one.agent.send(call(1, path="a"))
         await one.agent.line()
@@ -233,13 +233,13 @@ async def test_a_prompter_reads_the_question_as_json(tmp_path: Path) -> None:
         "tool": "write",
         "arguments": {"path": "a"},
         "reason": "sure?",
-        "asked_by": "the PreToolUse hook frank",
+        "asked_by": "the PreToolUse hook stub",
     }
 
 
 async def test_the_record_says_that_a_person_was_asked(tmp_path: Path) -> None:
     audit = tmp_path / "audit.jsonl"
-    async with rig(frank_group(ASKS), settings=Settings(audit_file=str(audit))) as one:
+    async with rig(stub_group(ASKS), settings=Settings(audit_file=str(audit))) as one:
         await greet(one)
         for number, decision in ((1, ALLOW), (2, "deny")):
             await one.agent.send(call(number))
@@ -285,8 +285,8 @@ async def asked(one: Rig, number: int = 1) -> str:
 
 async def test_a_yes_in_the_next_round_lets_the_call_pass_without_our_parts(tmp_path: Path) -> None:
     count = f"echo x >> {shlex.quote(str(tmp_path / 'count'))}"
-    asks = frank(PRE, f"{count}; printf %s {shlex.quote(json.dumps({'permission': 'ask', 'feedback': ['Mind.']}))}")
-    async with rig(frank_group(asks)) as one:
+    asks = stub(PRE, f"{count}; printf %s {shlex.quote(json.dumps({'permission': 'ask', 'feedback': ['Mind.']}))}")
+    async with rig(stub_group(asks)) as one:
         seal = await asked(one)
         await one.agent.send(stateless(2, inputResponses=accepted(ALLOW), requestState=seal))
         assert await one.server.line() == stateless(2)
@@ -298,7 +298,7 @@ async def test_a_yes_in_the_next_round_lets_the_call_pass_without_our_parts(tmp_
 
 @pytest.mark.parametrize("reply", [accepted("deny"), accepted(ALLOW, "decline"), {}, {"hookproxy.ask": 5}])
 async def test_all_but_a_yes_in_the_next_round_is_a_refusal(reply: dict[str, object]) -> None:
-    async with rig(frank_group(ASKS)) as one:
+    async with rig(stub_group(ASKS)) as one:
         seal = await asked(one)
         await one.agent.send(stateless(2, inputResponses=reply, requestState=seal))
         said = (await one.agent.message())["result"]
@@ -307,7 +307,7 @@ async def test_all_but_a_yes_in_the_next_round_is_a_refusal(reply: dict[str, obj
 
 
 async def test_a_seal_is_good_for_one_round_of_that_call_only() -> None:
-    async with rig(frank_group(ASKS)) as one:
+    async with rig(stub_group(ASKS)) as one:
         seal = await asked(one)
         other = {"arguments": {"a": 2}, "inputResponses": accepted(ALLOW), "requestState": seal}
         await one.agent.send(stateless(2, **other))
@@ -322,7 +322,7 @@ async def test_a_seal_is_good_for_one_round_of_that_call_only() -> None:
 
 
 async def test_allowed_for_the_session_in_a_round_is_asked_once() -> None:
-    async with rig(frank_group(ASKS)) as one:
+    async with rig(stub_group(ASKS)) as one:
         seal = await asked(one)
         await one.agent.send(stateless(2, inputResponses=accepted(SESSION), requestState=seal))
         assert await one.server.line() == stateless(2)
@@ -332,7 +332,7 @@ async def test_allowed_for_the_session_in_a_round_is_asked_once() -> None:
 
 async def test_a_stateless_agent_without_forms_is_not_asked() -> None:
     meta: dict[str, object] = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
-    async with rig(frank_group(ASKS)) as one:
+    async with rig(stub_group(ASKS)) as one:
         await one.agent.send(stateless(1, meta))
         said = (await one.agent.message())["result"]
         assert (said["isError"], said["resultType"]) == (True, "complete")
@@ -350,10 +350,10 @@ async def test_a_call_of_several_rounds_is_judged_once_and_rewritten_each_time(
 ) -> None:
     log = shlex.quote(str(tmp_path / "log"))
     rewrite = shlex.quote(json.dumps({"arguments": {"a": 2}, "feedback": ["pre"]}))
-    pre = frank(PRE, f"echo pre >> {log}; printf %s {rewrite}")
-    post = frank(POST, f"echo post >> {log}; printf %s {shlex.quote(json.dumps({'feedback': ['post']}))}")
+    pre = stub(PRE, f"echo pre >> {log}; printf %s {rewrite}")
+    post = stub(POST, f"echo post >> {log}; printf %s {shlex.quote(json.dumps({'feedback': ['post']}))}")
     responses = {"q": {"action": "accept", "content": {"x": 1}}}
-    async with rig(frank_group(pre, post)) as one:
+    async with rig(stub_group(pre, post)) as one:
         seal: object = None
         for number in (1, 2, 3):
             more = {"inputResponses": responses, "requestState": seal} if seal else {}
@@ -374,7 +374,7 @@ async def test_a_call_of_several_rounds_is_judged_once_and_rewritten_each_time(
 
 
 async def test_our_question_and_then_the_servers_are_rounds_of_one_call() -> None:
-    async with rig(frank_group(ASKS)) as one:
+    async with rig(stub_group(ASKS)) as one:
         seal = await asked(one)
         await one.agent.send(stateless(2, inputResponses=accepted(ALLOW), requestState=seal))
         assert await one.server.line() == stateless(2)
@@ -388,8 +388,8 @@ async def test_our_question_and_then_the_servers_are_rounds_of_one_call() -> Non
 
 
 async def test_rounds_of_a_call_that_no_hook_concerns_pass_as_they_are() -> None:
-    matching = replace(frank(PRE), matches=lambda name: name == "other")
-    async with rig(frank_group(matching)) as one:
+    matching = replace(stub(PRE), matches=lambda name: name == "other")
+    async with rig(stub_group(matching)) as one:
         await one.agent.send(stateless(1))
         await one.server.line()
         await one.server.send(needs_input(1, requestState="S"))
@@ -403,21 +403,21 @@ async def test_rounds_of_a_call_that_no_hook_concerns_pass_as_they_are() -> None
 
 
 async def test_nothing_of_a_question_is_left_when_the_agent_goes() -> None:
-    async with rig(frank_group(ASKS)) as one:
+    async with rig(stub_group(ASKS)) as one:
         await greet(one)
         await one.agent.send(call(1))
         await one.agent.line()
-        one.agent.end()
+        one.agent.stop_writing()
         one.proxy.end_all(lambda _call: b"")
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(TIMEOUT):
             await one.proxy.changes.until(lambda: not one.proxy.busy)
         assert not one.proxy.approvals._open
 
 
 async def test_hooks_that_answer_all_a_server_asks_go_on_with_the_call_in_the_agents_place(tmp_path: Path) -> None:
-    answers = frank(Event.ELICITATION, action="accept", content={"branch": "main"})
+    answers = stub(Event.ELICITATION, action="accept", content={"branch": "main"})
     seen = shlex.quote(str(tmp_path / "seen"))
-    async with rig(frank_group(frank(PRE, f"echo pre >> {seen}"), answers)) as one:
+    async with rig(stub_group(stub(PRE, f"echo pre >> {seen}"), answers)) as one:
         await one.agent.send(stateless(1))
         await one.server.line()
         await one.server.send(needs_input(1, requestState="S"))
@@ -431,7 +431,7 @@ async def test_hooks_that_answer_all_a_server_asks_go_on_with_the_call_in_the_ag
 
 
 async def test_a_server_that_asks_for_ever_is_answered_by_hooks_only_so_often() -> None:
-    async with rig(frank_group(frank(PRE), frank(Event.ELICITATION, action="accept", content={}))) as one:
+    async with rig(stub_group(stub(PRE), stub(Event.ELICITATION, action="accept", content={}))) as one:
         await one.agent.send(stateless(1))
         for _ in range(11):
             sent = json.loads(await one.server.line())
@@ -441,15 +441,15 @@ async def test_a_server_that_asks_for_ever_is_answered_by_hooks_only_so_often() 
 
 async def test_a_yes_and_a_cancellation_in_one_breath_run_no_hook_about_what_never_ran(tmp_path: Path) -> None:
     events = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
-    hook_runs = [frank(event, f"touch {shlex.quote(str(tmp_path / event))}") for event in events]
-    async with rig(frank_group(ASKS, *hook_runs)) as one:
+    hook_runs = [stub(event, f"touch {shlex.quote(str(tmp_path / event))}") for event in events]
+    async with rig(stub_group(ASKS, *hook_runs)) as one:
         await greet(one)
         for number in range(1, 6):
             await one.agent.send(call(number))
             question = await one.agent.message()
             cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}}
             await one.agent.send(says(question, ALLOW) + json.dumps(cancel).encode() + b"\n")
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(TIMEOUT):
             await one.proxy.changes.until(lambda: not one.proxy.busy)
         assert (await one.finish())[0] == b""
     assert os.listdir(tmp_path) == []  # a moment
@@ -460,22 +460,22 @@ async def test_a_call_cancelled_while_hooks_answer_its_server_is_a_failure_to_it
         os.mkfifo(tmp_path / name)
     here, go = (shlex.quote(str(tmp_path / name)) for name in ("here", "go"))
     said = shlex.quote(json.dumps({"action": "accept", "content": {}}))
-    answers = frank(Event.ELICITATION, f"echo x > {here}; read y < {go}; printf %s {said}")
-    failure = frank(Event.POST_TOOL_USE_FAILURE, f"cat > {shlex.quote(str(tmp_path / 'failure'))}")
-    async with rig(frank_group(frank(PRE), answers, failure)) as one:
+    answers = stub(Event.ELICITATION, f"echo x > {here}; read y < {go}; printf %s {said}")
+    failure = stub(Event.POST_TOOL_USE_FAILURE, f"cat > {shlex.quote(str(tmp_path / 'failure'))}")
+    async with rig(stub_group(stub(PRE), answers, failure)) as one:
         await one.agent.send(stateless(1))
         await one.server.line()
         await one.server.send(needs_input(1))
         await anyio.Path(tmp_path / "here").read_text()
-        await one.agent.say(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n')
+        await one.agent.deliver(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n')
         await anyio.Path(tmp_path / "go").write_text("y\n")
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(TIMEOUT):
             await one.proxy.changes.until(lambda: not one.proxy.busy)
     assert json.loads((tmp_path / "failure").read_bytes())["event"] == "PostToolUseFailure"
 
 
 async def test_an_answer_with_an_error_beside_a_yes_is_no_yes() -> None:
-    async with rig(frank_group(ASKS)) as one:
+    async with rig(stub_group(ASKS)) as one:
         await greet(one)
         await one.agent.send(call(1))
         question = await one.agent.message()
@@ -489,33 +489,33 @@ async def test_a_prompter_that_cannot_be_started_for_want_of_descriptors_is_a_no
         raise OSError(24, "Too many open files")
 
     with pytest.MonkeyPatch.context() as patched:
-        async with rig(frank_group(ASKS), settings=Settings(prompter=("sh",))) as one:
+        async with rig(stub_group(ASKS), settings=Settings(prompter=("sh",))) as one:
             await greet(one, None)
             running = RUNNERS["command"]
 
             async def only_hooks(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
-                return await (running if spec.dialect == "frank" else fails)(spec, document, env)
+                return await (running if spec.dialect == "stub" else fails)(spec, document, env)
 
             patched.setitem(RUNNERS, "command", only_hooks)
             await one.agent.send(call(1))
             assert (await one.agent.message())["result"]["isError"] is True
-    assert one.said == ["the prompter sh failed (Too many open files), so the call is denied"]
+    assert one.reports == ["the prompter sh failed (Too many open files), so the call is denied"]
 
 
 async def test_more_open_questions_than_anybody_answers_are_denied() -> None:
-    async with rig(frank_group(ASKS)) as one:
+    async with rig(stub_group(ASKS)) as one:
         await greet(one)
         one.proxy.approvals._open.update({b"%d" % number: _Waiting() for number in range(512)})
         await one.agent.send(call(1))
         assert (await one.agent.message())["result"]["isError"] is True
         one.proxy.approvals._open.clear()
-    assert "a call is denied, for 512 questions wait for the person" in one.said
+    assert "a call is denied, for 512 questions wait for the person" in one.reports
 
 
 async def test_inputs_that_can_be_read_in_two_ways_are_refused() -> None:
-    async with rig(frank_group(ASKS)) as one:
+    async with rig(stub_group(ASKS)) as one:
         line = stateless(1, inputResponses={}, requestState=SEALED + "x.y")
         for inputs in (b'{"a":1,"a":2}', b"[]"):
             await one.agent.send(line.replace(b'"inputResponses": {}', b'"inputResponses": ' + inputs))
             assert (await one.agent.message())["error"]["code"] == -32600
-    assert not any("Traceback" in text for text in one.said)
+    assert not any("Traceback" in text for text in one.reports)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from hookproxy.dialects.dialect import Group
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Delivery, Limit, OnAsk, OnFailure, Per, Settings
-from tests.rig import DIRECT, Rig, frank, frank_group, group, hook, rig
+from tests.support.proxy_rig import DIRECT_LOOP, Rig, group, hook, rig, stub, stub_group
 
 pytestmark = pytest.mark.anyio
 
@@ -27,7 +27,7 @@ ANSWER: Final = b'{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","t
 
 @pytest.fixture
 def anyio_backend() -> object:
-    return DIRECT
+    return DIRECT_LOOP
 
 
 class Told:
@@ -297,7 +297,7 @@ async def test_an_answer_without_any_content_for_the_agent_is_no_defect() -> Non
         await proxied.server.line()
         await proxied.server.send(b'{"jsonrpc":"2.0","id":7}\n')
         assert await proxied.agent.line() == b'{"jsonrpc":"2.0","id":7}\n'
-    assert not any("Traceback" in text for text in proxied.said)
+    assert not any("Traceback" in text for text in proxied.reports)
 
 
 @pytest.mark.parametrize("depth", [150, 300, 400, 450, 475, 500, 700, 900, 5000])
@@ -310,7 +310,7 @@ async def test_content_of_any_depth_is_answered_without_a_defect(depth: int) -> 
         with anyio.fail_after(3):
             got = await proxied.agent.line()
     assert b"defect" not in got
-    assert not any("Traceback" in text for text in proxied.said)
+    assert not any("Traceback" in text for text in proxied.reports)
 
 
 @pytest.mark.parametrize("depth", [*range(150, 1001, 25), 5000])
@@ -320,7 +320,7 @@ async def test_arguments_of_any_depth_are_judged_or_refused(depth: int) -> None:
         await proxied.agent.send(CALL.replace(b'{"a":1.0}', deep))
         got = await proxied.agent.message()
     assert got["id"] in (7, None), "one so deep that it cannot be read has no id"
-    assert not any("Traceback" in text for text in proxied.said)
+    assert not any("Traceback" in text for text in proxied.reports)
 
 
 async def test_a_cancelled_call_is_a_failure_to_its_post_hooks_and_a_line_of_the_audit(
@@ -377,7 +377,7 @@ async def test_where_the_audit_is_required_nothing_runs_unrecorded(tmp_path: Pat
         assert "not run" in text_of(await proxied.agent.line())
         received, _ = await proxied.finish()
     assert received == b""
-    assert any("audit" in text for text in proxied.said)
+    assert any("audit" in text for text in proxied.reports)
 
 
 async def test_output_of_a_call_that_could_not_be_recorded_is_withheld(tmp_path: Path) -> None:
@@ -443,7 +443,7 @@ RETRY: Final = {"retry": True}
 
 
 def retrying(event: Event, times: int, **verdict: object) -> Group:
-    return frank_group(replace(frank(event, "", **RETRY, **verdict), max_retries=times))
+    return stub_group(replace(stub(event, "", **RETRY, **verdict), max_retries=times))
 
 
 async def exchange(one: Rig, text: str, failed: bool = False) -> dict[str, Any]:
@@ -484,8 +484,8 @@ async def test_each_repetition_counts_against_managed_limits() -> None:
 
 
 async def test_a_repeated_call_that_succeeds_is_seen_by_the_hooks_of_success(told: Told) -> None:
-    redacts = frank(POST, replacement="clean")
-    async with rig(retrying(FAILURE, 1), frank_group(redacts)) as one:
+    redacts = stub(POST, replacement="clean")
+    async with rig(retrying(FAILURE, 1), stub_group(redacts)) as one:
         await one.agent.send(CALL)
         await exchange(one, "busy", failed=True)
         await exchange(one, "SECRET")
@@ -502,8 +502,8 @@ async def test_what_a_hook_denied_is_never_repeated(verdict: dict[str, object]) 
 
 
 async def test_a_hook_that_failed_repeats_nothing() -> None:
-    crash = replace(frank(POST, f"{says(RETRY)}; exit 1"), max_retries=3)
-    async with rig(frank_group(crash)) as one:
+    crash = replace(stub(POST, f"{says(RETRY)}; exit 1"), max_retries=3)
+    async with rig(stub_group(crash)) as one:
         await one.agent.send(CALL)
         await exchange(one, "done")
         assert (await one.agent.message())["id"] == 7
@@ -527,7 +527,7 @@ async def test_a_repeated_call_can_be_cancelled_under_the_agents_id() -> None:
 
 
 async def test_a_denying_hook_after_a_call_marks_the_result_as_an_error() -> None:
-    async with rig(frank_group(frank(POST, permission="deny", feedback=["Hook feedback (denied):\nno"]))) as one:
+    async with rig(stub_group(stub(POST, permission="deny", feedback=["Hook feedback (denied):\nno"]))) as one:
         await one.agent.send(CALL)
         await exchange(one, "done")
         result = (await one.agent.message())["result"]
@@ -536,12 +536,12 @@ async def test_a_denying_hook_after_a_call_marks_the_result_as_an_error() -> Non
 
 
 async def test_hidden_output_does_not_reach_the_agent() -> None:
-    async with rig(frank_group(frank(POST, hides=True))) as one:
+    async with rig(stub_group(stub(POST, hides=True))) as one:
         await one.agent.send(CALL)
         await exchange(one, "SECRET")
         line = await one.agent.line()
     assert b"SECRET" not in line
-    assert b"hidden by the hook frank" in line
+    assert b"hidden by the hook stub" in line
 
 
 async def test_a_hook_that_stops_all_refuses_what_others_hold_and_the_record_says_so(tmp_path: Path) -> None:
@@ -549,8 +549,8 @@ async def test_a_hook_that_stops_all_refuses_what_others_hold_and_the_record_say
     os.mkfifo(tmp_path / "go")
     go = shlex.quote(str(tmp_path / "go"))
     stop = says({"stop": True, "permission": "deny", "reason": "enough"})
-    held = frank(PRE, f"if grep -q wait; then echo up > {go}; sleep 60; else read x < {go}; {stop}; fi")
-    async with rig(frank_group(held), settings=Settings(audit_file=str(audit))) as one:
+    held = stub(PRE, f"if grep -q wait; then echo up > {go}; sleep 60; else read x < {go}; {stop}; fi")
+    async with rig(stub_group(held), settings=Settings(audit_file=str(audit))) as one:
         await one.agent.send(CALL.replace(b'"a":1.0', b'"a":"wait"'), CALL.replace(b":7", b":8"))
         answers = [await one.agent.message(), await one.agent.message()]
     assert {each["id"] for each in answers} == {7, 8}
@@ -559,12 +559,12 @@ async def test_a_hook_that_stops_all_refuses_what_others_hold_and_the_record_say
         assert "The hook wants you to stop here" in each["result"]["content"][0]["text"]
     lines = [json.loads(line) for line in audit.read_text().splitlines()]
     assert [(line["decision"], line["result"]) for line in lines] == [("deny", "refused")] * 2
-    assert "frank stopped all calls: enough" in {line["reason"] for line in lines}
+    assert "stub stopped all calls: enough" in {line["reason"] for line in lines}
     assert [hook["outcome"] for line in lines if line["id"] == 7 for hook in line["hooks"]] == ["cancelled"]
 
 
 async def test_an_answer_that_is_neither_result_nor_error_cannot_carry_hidden_output() -> None:
-    async with rig(frank_group(frank(FAILURE, hides=True))) as one:
+    async with rig(stub_group(stub(FAILURE, hides=True))) as one:
         await one.agent.send(CALL)
         await one.server.line()
         await one.server.send(b'{"jsonrpc":"2.0","id":7,"other":"SECRET"}\n')
@@ -575,12 +575,12 @@ async def test_an_answer_that_is_neither_result_nor_error_cannot_carry_hidden_ou
 
 @pytest.mark.parametrize("result", [b'"x"', b"null", b"[]"])
 async def test_a_denied_result_of_any_shape_is_no_defect(result: bytes) -> None:
-    async with rig(frank_group(frank(POST, permission="deny", feedback=["no"]))) as one:
+    async with rig(stub_group(stub(POST, permission="deny", feedback=["no"]))) as one:
         await one.agent.send(CALL)
         await one.server.line()
         await one.server.send(b'{"jsonrpc":"2.0","id":7,"result":%b}\n' % result)
         assert (await one.agent.message())["result"]["isError"] is True
-    assert not any("Traceback" in text for text in one.said)
+    assert not any("Traceback" in text for text in one.reports)
 
 
 async def test_a_server_that_dies_in_a_repeated_call_leaves_no_earlier_answer() -> None:
@@ -594,7 +594,7 @@ async def test_a_server_that_dies_in_a_repeated_call_leaves_no_earlier_answer() 
 
 
 async def test_an_answer_to_a_repeated_call_that_can_be_read_in_two_ways_is_withheld() -> None:
-    async with rig(retrying(FAILURE, 1), frank_group(frank(POST))) as one:
+    async with rig(retrying(FAILURE, 1), stub_group(stub(POST))) as one:
         await one.agent.send(CALL)
         await exchange(one, "busy", failed=True)
         again = json.loads(await one.server.line())["id"].encode()
@@ -606,4 +606,4 @@ async def test_an_answer_to_a_repeated_call_that_can_be_read_in_two_ways_is_with
         line = await one.agent.line()
     assert json.loads(line)["id"] == 7
     assert b"SECRET" not in line
-    assert not any("Traceback" in text for text in one.said)
+    assert not any("Traceback" in text for text in one.reports)

@@ -8,14 +8,14 @@ import pytest
 
 from hookproxy.model.decision import Refuse
 from hookproxy.model.hooks import Event
-from tests.rig import DIRECT, frank, frank_group, rig
+from tests.support.proxy_rig import DIRECT_LOOP, rig, stub, stub_group
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
 def anyio_backend() -> object:
-    return DIRECT
+    return DIRECT_LOOP
 
 
 @pytest.mark.parametrize(
@@ -23,10 +23,10 @@ def anyio_backend() -> object:
 )
 async def test_hooks_are_told_the_calls_id_as_text(raw_id: bytes, told: str) -> None:
     says = 'read x; printf %s "{\\"permission\\": \\"deny\\", \\"reason\\": $(printf %s "$x" | jq -c .id)}"'
-    async with rig(frank_group(frank(Event.PRE_TOOL_USE, says))) as one:
+    async with rig(stub_group(stub(Event.PRE_TOOL_USE, says))) as one:
         await one.agent.send(b'{"jsonrpc":"2.0","id":%b,"method":"tools/call","params":{"name":"write"}}\n' % raw_id)
         answer = await one.agent.message()
-    assert answer["result"]["content"][0]["text"] == f"Blocked by the PreToolUse hook frank: {told}"
+    assert answer["result"]["content"][0]["text"] == f"Blocked by the PreToolUse hook stub: {told}"
     assert answer["id"] == json.loads(raw_id)
 
 

@@ -13,7 +13,7 @@ import pytest
 from hookproxy.protocol.calls import Call
 from hookproxy.session.coroutine_pool import CallCoroutine, CoroutinePool
 from hookproxy.transports.epoll_loop import DirectLoop
-from tests.rig import DIRECT
+from tests.support.proxy_rig import DIRECT_LOOP
 
 pytestmark = pytest.mark.anyio
 
@@ -113,7 +113,7 @@ async def test_a_clerk_that_is_cancelled_when_its_call_has_ended_gets_no_other()
             tasks.cancel_scope.cancel()
 
 
-@pytest.mark.parametrize("anyio_backend", [DIRECT])
+@pytest.mark.parametrize("anyio_backend", [DIRECT_LOOP])
 async def test_an_idle_clerk_that_is_given_a_call_where_bytes_arrive_comes_to_its_first_wait_at_once() -> None:
     running: dict[Call, CallCoroutine] = {}
     seen: list[str] = []

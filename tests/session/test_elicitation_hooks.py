@@ -17,7 +17,7 @@ from hookproxy.jsonrpc import raw_json
 from hookproxy.model.hooks import Event, HookSpec
 from hookproxy.model.settings import OnFailure, Settings
 from hookproxy.protocol.elicitation_messages import Answer
-from tests.rig import DIRECT, PATIENCE, Rig, frank, frank_group, group, hook, rig
+from tests.support.proxy_rig import DIRECT_LOOP, TIMEOUT, Rig, group, hook, rig, stub, stub_group
 
 pytestmark = pytest.mark.anyio
 
@@ -33,7 +33,7 @@ PING = b'{"jsonrpc":"2.0","method":"notifications/x"}\n'
 
 @pytest.fixture
 def anyio_backend() -> object:
-    return DIRECT
+    return DIRECT_LOOP
 
 
 class Gate:
@@ -48,7 +48,7 @@ class Gate:
         self.script = f"echo >'{self.here}'; read x <'{self.go}'; "
 
     async def reached(self) -> None:
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(TIMEOUT):
             await anyio.wait_readable(self._here)
             os.read(self._here, 1)
 
@@ -68,7 +68,7 @@ def gate(tmp_path: Path) -> Any:  # noqa: ANN401
 
 
 def waiting(gate: Gate, event: Event = ASKED, **verdict: object) -> HookSpec:
-    return frank(event, gate.script + f"printf %s {shlex.quote(json.dumps(verdict))}")
+    return stub(event, gate.script + f"printf %s {shlex.quote(json.dumps(verdict))}")
 
 
 def noted(audit: Path) -> list[str]:
@@ -76,50 +76,48 @@ def noted(audit: Path) -> list[str]:
 
 
 async def until(one: Rig, condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(PATIENCE):
+    with anyio.fail_after(TIMEOUT):
         await one.proxy.changes.until(condition)
 
 
 async def test_a_hook_answers_and_the_agent_never_sees_the_question(tmp_path: Path) -> None:
     audit = tmp_path / "audit"
-    answers = frank(ASKED, action="accept", content={"branch": "main"})
-    unasked_hook = frank(RESULT, f"touch {shlex.quote(str(tmp_path / 'asked'))}")
-    async with rig(frank_group(answers, unasked_hook), settings=Settings(audit_file=str(audit))) as one:
+    answers = stub(ASKED, action="accept", content={"branch": "main"})
+    unasked_hook = stub(RESULT, f"touch {shlex.quote(str(tmp_path / 'asked'))}")
+    async with rig(stub_group(answers, unasked_hook), settings=Settings(audit_file=str(audit))) as one:
         await one.server.send(ASK)
         assert await one.server.line() == (
             b'{"jsonrpc":"2.0","id":5.0,"result":{"action":"accept","content":{"branch": "main"}}}\n'
         )
         assert await one.finish() == (b"", b"")
-    told = (
-        "frank (frank.json: Elicitation) answered the server's question 'Which branch?' in the person's place: accept"
-    )
-    assert one.said == noted(audit) == [told]
+    told = "stub (stub.json: Elicitation) answered the server's question 'Which branch?' in the person's place: accept"
+    assert one.reports == noted(audit) == [told]
     assert not (tmp_path / "asked").exists(), "ElicitationResult is for the person's answers"
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 async def test_a_hook_declines_or_cancels_whatever_the_form(action: str) -> None:
-    async with rig(frank_group(frank(ASKED, action=action))) as one:
+    async with rig(stub_group(stub(ASKED, action=action))) as one:
         await one.server.send(ASK)
         assert (await one.server.message())["result"] == {"action": action}
 
 
 async def test_without_an_answer_the_question_goes_on_as_it_came_and_the_person_is_shown_it(tmp_path: Path) -> None:
     shown = tmp_path / "shown"
-    tells = frank(Event.NOTIFICATION, f"cat > {shlex.quote(str(shown))}")
-    async with rig(frank_group(frank(ASKED), tells)) as one:
+    tells = stub(Event.NOTIFICATION, f"cat > {shlex.quote(str(shown))}")
+    async with rig(stub_group(stub(ASKED), tells)) as one:
         await one.server.send(ASK)
         assert await one.agent.line() == ASK
         await one.agent.send(ANSWER)
         assert await one.server.line() == ANSWER
         await until(one, lambda: not one.proxy.aside)
     assert json.loads(shown.read_text())["by"] == "elicitation_dialog"
-    assert one.said == []
+    assert one.reports == []
 
 
 async def test_an_answered_question_is_shown_to_nobody(tmp_path: Path) -> None:
-    tells = frank(Event.NOTIFICATION, f"touch {shlex.quote(str(tmp_path / 'shown'))}")
-    async with rig(frank_group(frank(ASKED, action="decline"), tells)) as one:
+    tells = stub(Event.NOTIFICATION, f"touch {shlex.quote(str(tmp_path / 'shown'))}")
+    async with rig(stub_group(stub(ASKED, action="decline"), tells)) as one:
         await one.server.send(ASK)
         await one.server.line()
         await until(one, lambda: not one.proxy.aside)
@@ -127,7 +125,7 @@ async def test_an_answered_question_is_shown_to_nobody(tmp_path: Path) -> None:
 
 
 async def test_while_hooks_judge_a_question_all_other_lines_go_on_in_order(gate: Gate) -> None:
-    async with rig(frank_group(waiting(gate))) as one:
+    async with rig(stub_group(waiting(gate))) as one:
         await one.server.send(ASK + PING + PING)
         await gate.reached()
         assert await one.agent.line() == await one.agent.line() == PING
@@ -140,7 +138,7 @@ async def test_while_hooks_judge_a_question_all_other_lines_go_on_in_order(gate:
 
 
 async def test_a_question_that_the_server_takes_back_is_known_to_nobody(gate: Gate) -> None:
-    async with rig(frank_group(waiting(gate, action="accept"))) as one:
+    async with rig(stub_group(waiting(gate, action="accept"))) as one:
         await one.server.send(ASK)
         await gate.reached()
         await one.server.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}\n' + PING)
@@ -151,7 +149,7 @@ async def test_a_question_that_the_server_takes_back_is_known_to_nobody(gate: Ga
 
 async def test_a_cancellation_of_a_question_that_the_agent_has_passes() -> None:
     cancel = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}\n'
-    async with rig(frank_group(frank(ASKED), frank(RESULT, action="decline"))) as one:
+    async with rig(stub_group(stub(ASKED), stub(RESULT, action="decline"))) as one:
         await one.server.send(ASK)
         await one.agent.line()
         await one.server.send(cancel)
@@ -161,7 +159,7 @@ async def test_a_cancellation_of_a_question_that_the_agent_has_passes() -> None:
 
 
 async def test_the_agent_cannot_answer_what_it_has_not_been_asked(gate: Gate) -> None:
-    async with rig(frank_group(waiting(gate, action="decline"))) as one:
+    async with rig(stub_group(waiting(gate, action="decline"))) as one:
         await one.server.send(ASK)
         await gate.reached()
         await one.agent.send(ANSWER)
@@ -188,7 +186,7 @@ async def test_of_the_persons_answer_hooks_change_action_and_content(
     verdict: dict[str, Any], line: bytes, tmp_path: Path
 ) -> None:
     audit = tmp_path / "audit"
-    async with rig(frank_group(frank(RESULT, **verdict)), settings=Settings(audit_file=str(audit))) as one:
+    async with rig(stub_group(stub(RESULT, **verdict)), settings=Settings(audit_file=str(audit))) as one:
         await one.server.send(ASK)
         assert await one.agent.line() == ASK
         await one.agent.send(ANSWER)
@@ -199,7 +197,7 @@ async def test_of_the_persons_answer_hooks_change_action_and_content(
 
 async def test_a_person_who_declined_can_be_overruled() -> None:
     declined = b'{"jsonrpc":"2.0","id":5,"result":{"action":"decline"}}\n'
-    async with rig(frank_group(frank(RESULT, action="accept", content={"branch": "main"}))) as one:
+    async with rig(stub_group(stub(RESULT, action="accept", content={"branch": "main"}))) as one:
         await one.server.send(ASK)
         await one.agent.line()
         await one.agent.send(declined)
@@ -208,8 +206,8 @@ async def test_a_person_who_declined_can_be_overruled() -> None:
 
 async def test_each_group_is_told_the_answer_so_far(tmp_path: Path) -> None:
     hook_runs = tmp_path / "heard"
-    first = frank_group(frank(RESULT, action="accept", content={"branch": "dev"}))
-    second = frank_group(frank(RESULT, f"cat > {shlex.quote(str(hook_runs))}; echo '{{}}'"))
+    first = stub_group(stub(RESULT, action="accept", content={"branch": "dev"}))
+    second = stub_group(stub(RESULT, f"cat > {shlex.quote(str(hook_runs))}; echo '{{}}'"))
     async with rig(first, second) as one:
         await one.server.send(ASK)
         await one.agent.line()
@@ -219,8 +217,8 @@ async def test_each_group_is_told_the_answer_so_far(tmp_path: Path) -> None:
 
 
 async def test_a_decline_ends_it_and_a_later_group_is_not_asked(tmp_path: Path) -> None:
-    later = frank_group(frank(ASKED, f"touch {shlex.quote(str(tmp_path / 'asked'))}"))
-    async with rig(frank_group(frank(ASKED, action="decline")), later) as one:
+    later = stub_group(stub(ASKED, f"touch {shlex.quote(str(tmp_path / 'asked'))}"))
+    async with rig(stub_group(stub(ASKED, action="decline")), later) as one:
         await one.server.send(ASK)
         assert (await one.server.message())["result"] == {"action": "decline"}
     assert not (tmp_path / "asked").exists()
@@ -228,7 +226,7 @@ async def test_a_decline_ends_it_and_a_later_group_is_not_asked(tmp_path: Path) 
 
 async def test_an_error_of_the_agent_goes_to_the_server_at_once_and_is_told(tmp_path: Path) -> None:
     error = b'{"jsonrpc":"2.0","id":5,"error":{"code":-32601,"message":"no"}}\n'
-    async with rig(frank_group(frank(RESULT, action="accept"))) as one:
+    async with rig(stub_group(stub(RESULT, action="accept"))) as one:
         await one.server.send(ASK)
         await one.agent.line()
         await one.agent.send(error)
@@ -238,20 +236,20 @@ async def test_an_error_of_the_agent_goes_to_the_server_at_once_and_is_told(tmp_
 @pytest.mark.parametrize("content", [{"branch": 7}, {}, {"branch": {}}])
 @pytest.mark.parametrize("rule", ["dialect", "deny"])
 async def test_content_that_does_not_fit_the_form_is_trouble(content: object, rule: str) -> None:
-    hooks = frank_group(frank(ASKED, action="accept", content=content))
+    hooks = stub_group(stub(ASKED, action="accept", content=content))
     async with rig(hooks, settings=Settings(on_failure=OnFailure(rule))) as one:
         await one.server.send(ASK)
         if rule == "deny":
             assert (await one.server.message())["result"] == {"action": "decline"}
         else:
             assert await one.agent.line() == ASK
-    assert one.said[0].startswith("Elicitation hook frank (frank.json: Elicitation): gave a content that ")
+    assert one.reports[0].startswith("Elicitation hook stub (stub.json: Elicitation): gave a content that ")
 
 
 async def test_a_hook_that_crashes_leaves_it_to_the_person_or_declines_as_configured() -> None:
     for closed in (False, True):
-        crashing = replace(frank(ASKED, "exit 3"), fails_closed=closed)
-        async with rig(frank_group(crashing)) as one:
+        crashing = replace(stub(ASKED, "exit 3"), fails_closed=closed)
+        async with rig(stub_group(crashing)) as one:
             await one.server.send(ASK)
             if closed:
                 assert (await one.server.message())["result"] == {"action": "decline"}
@@ -263,34 +261,34 @@ async def test_a_visit_is_accepted_without_values() -> None:
     visit = (
         b'{"jsonrpc":"2.0","id":"a","method":"elicitation/create","params":{"mode":"url","message":"m","url":"u"}}\n'
     )
-    async with rig(frank_group(frank(ASKED, action="accept", content={"x": "y"}))) as one:
+    async with rig(stub_group(stub(ASKED, action="accept", content={"x": "y"}))) as one:
         await one.server.send(visit)
         assert await one.server.line() == b'{"jsonrpc":"2.0","id":"a","result":{"action":"accept"}}\n'
 
 
 async def test_a_question_asked_twice_is_judged_twice_and_under_one_id_once(gate: Gate) -> None:
-    async with rig(frank_group(waiting(gate, action="decline"))) as one:
+    async with rig(stub_group(waiting(gate, action="decline"))) as one:
         await one.server.send(ASK + ASK + ASK.replace(b"5.0", b"6"))
         await gate.reached()
         gate.open()
         gate.open()
         assert {(await one.server.message())["id"], (await one.server.message())["id"]} == {5, 6}
         await until(one, lambda: not one.proxy.holding)
-    assert "dropped a question to the person with the id of one that waits for its answer" in one.said
+    assert "dropped a question to the person with the id of one that waits for its answer" in one.reports
 
 
 async def test_a_flood_of_questions_is_refused_beyond_a_limit(gate: Gate) -> None:
-    async with rig(frank_group(waiting(gate))) as one:
+    async with rig(stub_group(waiting(gate))) as one:
         await one.server.send(b"".join(ASK.replace(b"5.0", b"%d" % number) for number in range(300)))
         refused = [await one.server.message() for _ in range(44)]
         assert [message["id"] for message in refused] == list(range(256, 300))
         assert all("refused this question" in message["error"]["message"] for message in refused)
-    assert len(one.said) == 1
+    assert len(one.reports) == 1
 
 
 async def test_questions_that_hold_too_many_bytes_are_refused(gate: Gate) -> None:
     long = ASK.replace(b"branch?", b"x" * 700)
-    async with rig(frank_group(waiting(gate)), settings=Settings(max_message_bytes=1024)) as one:
+    async with rig(stub_group(waiting(gate)), settings=Settings(max_message_bytes=1024)) as one:
         await one.server.send(long + long.replace(b"5.0", b"6"))
         assert "error" in await one.server.message()
         gate.open()
@@ -298,9 +296,9 @@ async def test_questions_that_hold_too_many_bytes_are_refused(gate: Gate) -> Non
 
 
 async def test_a_slow_observer_holds_no_question(gate: Gate) -> None:
-    group = frank_group(waiting(gate))
+    group = stub_group(waiting(gate))
     observers = replace(group, dialect=replace(group.dialect, fields={}))
-    async with rig(observers, frank_group(frank(ASKED, action="decline"))) as one:
+    async with rig(observers, stub_group(stub(ASKED, action="decline"))) as one:
         await one.server.send(ASK)
         await gate.reached()
         assert (await one.server.message())["result"] == {"action": "decline"}
@@ -309,19 +307,19 @@ async def test_a_slow_observer_holds_no_question(gate: Gate) -> None:
 
 
 async def test_an_answer_at_the_end_of_the_agents_input_still_arrives(gate: Gate) -> None:
-    async with rig(frank_group(waiting(gate, RESULT, action="decline"))) as one:
+    async with rig(stub_group(waiting(gate, RESULT, action="decline"))) as one:
         await one.server.send(ASK)
         await one.agent.line()
         await one.agent.send(ANSWER)
         await gate.reached()
-        one.agent.end()
+        one.agent.stop_writing()
         assert one.proxy.holding
         gate.open()
         assert (await one.server.message())["result"]["action"] == "decline"
 
 
 async def test_when_the_server_is_gone_its_questions_are_dropped_with_their_hooks(gate: Gate) -> None:
-    async with rig(frank_group(waiting(gate))) as one:
+    async with rig(stub_group(waiting(gate))) as one:
         await one.server.send(ASK)
         await gate.reached()
         one.proxy.lose_server("exited")
@@ -331,9 +329,7 @@ async def test_when_the_server_is_gone_its_questions_are_dropped_with_their_hook
 
 
 async def test_what_a_hook_says_to_the_model_waits_for_the_next_result() -> None:
-    async with rig(
-        frank_group(frank(ASKED, action="decline", feedback=["Ask Kim."]), frank(Event.PRE_TOOL_USE))
-    ) as one:
+    async with rig(stub_group(stub(ASKED, action="decline", feedback=["Ask Kim."]), stub(Event.PRE_TOOL_USE))) as one:
         await one.server.send(ASK)
         await one.server.line()
         await one.agent.send(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}\n')
@@ -358,11 +354,11 @@ async def test_all_questions_of_a_result_are_answered_or_none() -> None:
         return json.dumps({"resultType": "input_required", "inputRequests": asks}).encode()
 
     script = """if grep -q 'who'; then echo '{"action": "accept"}'; else echo '{}'; fi"""
-    async with rig(frank_group(frank(ASKED, script))) as one:
+    async with rig(stub_group(stub(ASKED, script))) as one:
         answering = one.proxy.elicitation_hooks
         answers = await answering.answer_all(raw_json.fields(result("who", "whose")))
-        by = "frank (frank.json: Elicitation)"
+        by = "stub (stub.json: Elicitation)"
         assert answers == {name: Answer("accept", b"{}", by) for name in ("who", "whose")}
         assert await answering.answer_all(raw_json.fields(result("who", "why"))) is None
         assert await answering.answer_all({}) is None
-    assert len(one.said) == 2
+    assert len(one.reports) == 2

@@ -13,8 +13,8 @@ from hookproxy.model.hooks import Event, HookSpec
 from hookproxy.model.settings import OnFailure, Settings
 from hookproxy.protocol.actions import Dropped
 from hookproxy.protocol.calls import OURS
-from tests.rig import DIRECT, PATIENCE, Rig, group, hook, rig
 from tests.session.test_approval import answer, call, greet
+from tests.support.proxy_rig import DIRECT_LOOP, TIMEOUT, Rig, group, hook, rig
 
 pytestmark = pytest.mark.anyio
 
@@ -36,7 +36,7 @@ MODERN: Final = {
 
 @pytest.fixture
 def anyio_backend() -> object:
-    return DIRECT
+    return DIRECT_LOOP
 
 
 def asks(event: Event = Event.PRE_TOOL_USE, **more: Any) -> HookSpec:  # noqa: ANN401  # fields of a hook
@@ -148,7 +148,7 @@ async def test_an_answer_that_does_not_count_is_trouble_and_blocks_nothing(reply
         tool_call = await one.server.message()
         await one.server.send(json.dumps({"jsonrpc": "2.0", "id": tool_call["id"], **reply}).encode() + b"\n")
         assert await one.server.line() == call(1)
-        assert why in one.said[-1]
+        assert why in one.reports[-1]
         await one.server.send(answer(1))
         assert await one.agent.line() == answer(1)
         await nothing_more(one)
@@ -189,7 +189,7 @@ async def test_an_agent_that_calls_before_its_handshake_is_over_is_not_rid_of_it
 async def test_before_the_handshake_is_over_and_without_a_call_there_is_nobody_to_ask() -> None:
     async with rig(group(asks(Event.SESSION_START))) as one:
         await greet(one)
-        assert "the server is not connected yet" in one.said[-1]
+        assert "the server is not connected yet" in one.reports[-1]
         assert await one.finish() == (b"", b"")
 
 
@@ -198,7 +198,7 @@ async def test_another_server_cannot_be_asked() -> None:
         await greet(one)
         await one.agent.send(call(1))
         assert await one.server.line() == call(1)
-        assert "the only server in reach is 'files', not 'policy'" in one.said[-1]
+        assert "the only server in reach is 'files', not 'policy'" in one.reports[-1]
     assert list(one.proxy.hooks.groups.out_of_reach("policy")) == []
     assert list(one.proxy.hooks.groups.out_of_reach("files")) == [
         "hooks.json: PreToolUse asks the server 'policy', which cannot be asked: "
@@ -216,7 +216,7 @@ async def test_after_its_timeout_the_errand_is_cancelled_and_its_late_answer_dro
         assert await one.server.line() == call(1)
         await one.server.send(says(tool_call, DENIES), says(tool_call, "x" * 200_000), answer(1))
         assert await one.agent.line() == answer(1)
-        assert any("timed out" in said for said in one.said)
+        assert any("timed out" in said for said in one.reports)
         await nothing_more(one)
 
 
@@ -236,8 +236,8 @@ async def test_a_server_that_ends_leaves_no_errand_waiting() -> None:
         await greet(one)
         await one.agent.send(call(1))
         tool_call = await one.server.message()
-        one.server.end()
-        with anyio.fail_after(PATIENCE):
+        one.server.stop_writing()
+        with anyio.fail_after(TIMEOUT):
             await one.server_ended.wait()
             one.proxy.lose_server("exited with status 1")
             said = await one.agent.message()
@@ -272,7 +272,7 @@ async def test_a_long_line_that_began_before_does_not_end_as_the_answer() -> Non
         await one.agent.send(b'{"jsonrpc":"2.0","id":5,"method":"resources/read","params":{}}\n')
         await one.server.line()
         began = b'{"jsonrpc":"2.0","result":{"text":"%b' % (b"x" * 200_000)
-        await one.server.say(began)
+        await one.server.deliver(began)
         await one.agent.send(call(1))
         tool_call = await one.server.message()
         await one.server.send(b'"},"id":%b}\n' % json.dumps(tool_call["id"]).encode())

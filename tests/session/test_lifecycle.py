@@ -22,7 +22,7 @@ from hookproxy.session import lifecycle
 from hookproxy.session.lifecycle import Lifecycle
 from hookproxy.session.proxy import Proxy
 from hookproxy.transports.pipe import open_channel
-from tests.rig import DIRECT, PATIENCE, SESSION, End, group, hook
+from tests.support.proxy_rig import DIRECT_LOOP, SESSION, TIMEOUT, Peer, group, hook
 
 pytestmark = pytest.mark.anyio
 
@@ -32,7 +32,7 @@ PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
 
 @pytest.fixture
 def anyio_backend() -> object:
-    return DIRECT
+    return DIRECT_LOOP
 
 
 def reaped(pid: int) -> bool:
@@ -49,7 +49,7 @@ class Run:
 
     def __init__(self, script: str, groups: Sequence[Group]) -> None:
         self.server = process.start_server(["/bin/sh", "-c", script])
-        self.agent = End()
+        self.agent = Peer()
         self.response: list[str] = []
         self.status: int | None = None
         self.over = anyio.Event()
@@ -70,7 +70,7 @@ class Run:
 
     async def ended(self) -> int:
         """The status, once the run is over by itself; nothing is left of the server then."""
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(TIMEOUT):
             await self.over.wait()
         assert reaped(self.server.pid)
         assert self.status is not None
@@ -105,7 +105,7 @@ async def run(script: str, *groups: Group) -> AsyncIterator[Run]:
 async def test_a_run_ends_with_the_status_of_its_server(end: str, status: int, first: str) -> None:
     async with run(end if first == "server" else f"while read line; do :; done; {end}") as one:
         if first == "agent":
-            one.agent.end()
+            one.agent.stop_writing()
         assert await one.ended() == status
         assert await one.agent.rest() == b""
 
@@ -114,7 +114,7 @@ async def test_what_the_server_says_at_its_end_still_comes() -> None:
     async with run('while read line; do echo "$line"; done; echo \'{"last":1}\'; exit 3') as one:
         await one.agent.send(PING)
         assert await one.agent.line() == PING
-        one.agent.end()
+        one.agent.stop_writing()
         assert await one.agent.rest() == b'{"last":1}\n'
         assert await one.ended() == 3
 
@@ -150,7 +150,7 @@ async def test_a_server_that_stays_is_asked_and_then_made_to_leave(monkeypatch: 
     monkeypatch.setattr(lifecycle, "COMPLY", 0.1)
     async with run("trap '' TERM; echo '{}'; while :; do read line || sleep 0.02; done") as one:
         assert await one.agent.line() == b"{}\n"
-        one.agent.end()
+        one.agent.stop_writing()
         assert await one.ended() == 128 + signal.SIGKILL
 
 
@@ -163,7 +163,7 @@ async def test_hooks_of_the_sessions_end_are_asked_once_and_share_a_time_limit(
     async with run("while read line; do :; done", groups) as one:
         await one.agent.send(CALL.replace(b"tools/call", b"initialize").replace(b'"name"', b'"x"'))
         begun = time.monotonic()
-        one.agent.end()
+        one.agent.stop_writing()
         assert await one.ended() == 0
         assert time.monotonic() - begun < 3
     assert told.read_text() == "end\n"

@@ -14,7 +14,7 @@ import pytest
 from hookproxy.dialects.dialect import Group
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Settings
-from tests.rig import DIRECT, Rig, frank, frank_group, rig
+from tests.support.proxy_rig import DIRECT_LOOP, Rig, rig, stub, stub_group
 
 pytestmark = pytest.mark.anyio
 
@@ -28,7 +28,7 @@ SECRET: Final = {"content": [{"type": "text", "text": "SECRET"}]}
 
 @pytest.fixture
 def anyio_backend() -> object:
-    return DIRECT
+    return DIRECT_LOOP
 
 
 def request(number: int, method: str, **params: object) -> bytes:
@@ -108,7 +108,7 @@ class Log:
         """Hooks of all three occasions note it; the two after the call say this."""
         note = f"cat >> {shlex.quote(str(self.path))}; "
         speak = f"printf %s {shlex.quote(json.dumps(says))}"
-        return frank_group(frank(PRE, note + ":"), frank(POST, note + speak), frank(FAILURE, note + speak))
+        return stub_group(stub(PRE, note + ":"), stub(POST, note + speak), stub(FAILURE, note + speak))
 
     @property
     def told(self) -> list[Json]:
@@ -183,7 +183,7 @@ async def test_without_a_word_from_hooks_a_tasks_output_is_not_changed(era: Era,
 
 @both
 async def test_what_a_hook_said_before_the_call_goes_with_the_tasks_output(era: Era) -> None:
-    async with rig(frank_group(frank(PRE, feedback=["mind the gap"]))) as one:
+    async with rig(stub_group(stub(PRE, feedback=["mind the gap"]))) as one:
         await begin(one, era)
         assert texts(era.output(json.loads(await ask(one, 2, era.task_request, era.done(2, OK))))) == [
             "done",
@@ -386,7 +386,7 @@ def gated(tmp_path: Path, log: Log, **says: object) -> Group:
     note = f"cat >> {shlex.quote(str(log.path))}"
     wait = f"echo x > {shlex.quote(str(tmp_path / 'up'))}; read x < {shlex.quote(str(tmp_path / 'go'))}"
     shell = f"{note}; {wait}; printf %s {shlex.quote(json.dumps(says))}"
-    return frank_group(frank(POST, shell), frank(FAILURE, shell))
+    return stub_group(stub(POST, shell), stub(FAILURE, shell))
 
 
 async def up(tmp_path: Path) -> None:
@@ -406,7 +406,7 @@ async def test_polls_and_notifications_wait_for_the_one_judgement(era: Era, tmp_
         for task_request in polls:
             assert await one.server.line() == task_request
         told = notification("notifications/tasks", taskId="T", status="completed", result=SECRET)
-        await one.server.say(b"".join((era.done(2, SECRET), told, era.done(3, SECRET), era.done(4, SECRET))))
+        await one.server.deliver(b"".join((era.done(2, SECRET), told, era.done(3, SECRET), era.done(4, SECRET))))
         await up(tmp_path)
         await one.agent.send(request(5, "ping"))
         assert await one.server.line() == request(5, "ping")
@@ -435,7 +435,7 @@ async def test_a_poll_that_is_cancelled_while_hooks_speak_has_no_answer_and_the_
         assert await one.server.line() == cancel
         await go(tmp_path)
         message = json.loads(await ask(one, 3, era.task_request, era.done(3, OK)))
-        await one.server.say(era.done(2, SECRET))
+        await one.server.deliver(era.done(2, SECRET))
         _, answered = await one.finish()
     assert texts(era.output(message)) == ["done", "noted"]
     assert answered == b""
@@ -450,10 +450,10 @@ async def test_a_cancelled_poll_ends_nothing_and_its_late_answer_is_dropped(era:
         await one.server.line()
         await one.agent.send(notification("notifications/cancelled", requestId=2))
         await one.server.line()
-        await one.server.say(era.done(2, SECRET) + era.done(2, SECRET))
+        await one.server.deliver(era.done(2, SECRET) + era.done(2, SECRET))
         line = era.done(3, OK)
         assert await ask(one, 3, era.task_request, line) == line
-        await one.server.say(era.done(3, SECRET))
+        await one.server.deliver(era.done(3, SECRET))
         _, answered = await one.finish()
     assert answered == b""
     assert log.events == ["PreToolUse", "PostToolUse"]
@@ -575,7 +575,7 @@ async def test_a_result_in_a_handle_that_the_model_would_read_is_taken_out(log: 
 
 
 async def test_tools_of_which_nobody_hears_have_tasks_of_their_own(log: Log) -> None:
-    async with rig(frank_group(frank(PRE))) as one:
+    async with rig(stub_group(stub(PRE))) as one:
         await begin(one, New)
         await idle(one)
         assert not one.proxy.router.tasks
@@ -596,10 +596,10 @@ async def test_tasks_that_are_too_many_are_forgotten_and_no_output_of_them_passe
         assert len(one.proxy.router.tasks) == 1
         await one.agent.send(request(6, "tasks/get", taskId="T"))
         assert "so long ago" in (await one.agent.message())["error"]["message"]
-        await one.server.say(notification("notifications/tasks", taskId="T", status="completed", result=SECRET))
+        await one.server.deliver(notification("notifications/tasks", taskId="T", status="completed", result=SECRET))
         _, answered = await one.finish()
     assert answered == b""
-    assert any("followed no more" in said for said in one.said)
+    assert any("followed no more" in said for said in one.reports)
 
 
 @pytest.mark.parametrize(
@@ -644,14 +644,14 @@ async def test_output_in_what_some_agents_take_for_a_notification_is_dropped(lin
         await one.agent.send(request(2, "ping"))
         await one.server.line()
         for start in range(0, len(long), 50_000):
-            await one.server.say(long[start : start + 50_000])
+            await one.server.deliver(long[start : start + 50_000])
         await idle(one)
         _, answered = await one.finish()
     assert b"SECRET" not in answered
 
 
 async def test_a_stateless_hook_rewrite_is_told_to_post_hooks(log: Log) -> None:
-    rewrites = frank_group(frank(PRE, arguments={"a": 2}))
+    rewrites = stub_group(stub(PRE, arguments={"a": 2}))
     async with rig(rewrites, log.group()) as one:
         await begin(one, New)
         await ask(one, 2, "tasks/get", New.done(2, OK))

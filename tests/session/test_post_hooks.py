@@ -12,14 +12,14 @@ from hookproxy.protocol.calls import Call
 from hookproxy.protocol.router import Router
 from hookproxy.session import post_hooks
 from hookproxy.session.call_context import event_context_of
-from tests.rig import DIRECT, frank, frank_group, rig
+from tests.support.proxy_rig import DIRECT_LOOP, rig, stub, stub_group
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
 def anyio_backend() -> object:
-    return DIRECT
+    return DIRECT_LOOP
 
 
 @pytest.fixture
@@ -39,11 +39,11 @@ def call() -> Call:
 )
 async def test_the_hooks_of_a_success_or_of_a_failure_speak(call: Call, outcome: Outcome, spoke: str) -> None:
     hooks = (
-        frank(Event.POST_TOOL_USE, feedback=["success"]),
-        frank(Event.POST_TOOL_USE_FAILURE, feedback=["failure"]),
+        stub(Event.POST_TOOL_USE, feedback=["success"]),
+        stub(Event.POST_TOOL_USE_FAILURE, feedback=["failure"]),
     )
     hook_runs: list[HookRun] = []
-    async with rig(frank_group(*hooks)) as one:
+    async with rig(stub_group(*hooks)) as one:
         comments = await post_hooks.hear(call, one.proxy, event_context_of(call, one.proxy), outcome, hook_runs)
     assert comments.feedback == (spoke,)
     assert len(hook_runs) == 1
@@ -64,4 +64,4 @@ async def test_what_cannot_be_told_the_model_people_are_told_once(call: Call) ->
     async with rig() as one:
         for _ in range(2):
             assert post_hooks.written(call, one.proxy, line, Comments(), ("noted",), result=True) == line
-    assert len(one.said) == 1
+    assert len(one.reports) == 1

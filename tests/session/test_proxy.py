@@ -14,8 +14,8 @@ import pytest
 
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import OnFailure, Settings
-from tests.rig import DIRECT, Rig, frank, frank_group, group, hook, rig
-from tests.spellings import calls_seen
+from tests.support.call_spellings import calls_seen
+from tests.support.proxy_rig import DIRECT_LOOP, Rig, group, hook, rig, stub, stub_group
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +30,7 @@ DENY: Final = group(hook("echo no rm >&2; exit 2", matcher="danger"))
 
 @pytest.fixture
 def anyio_backend() -> object:
-    return DIRECT
+    return DIRECT_LOOP
 
 
 def call(number: object, tool: str = "danger", arguments: str = '{"a":1}') -> bytes:
@@ -95,7 +95,7 @@ async def test_without_hooks_bytes_are_equal_in_both_directions() -> None:
         received, rest = await proxied.finish()
     assert received == said
     assert rest == b""
-    assert proxied.said == []
+    assert proxied.reports == []
 
 
 async def test_an_allowed_call_is_forwarded_as_it_came() -> None:
@@ -161,7 +161,7 @@ async def test_a_call_cancelled_while_its_hook_runs_is_neither_forwarded_nor_ans
 async def test_a_call_cancelled_in_the_same_breath_leaves_nothing_behind(tmp_path: Path) -> None:
     audit = tmp_path / "audit"
     async with rig(ALLOW, settings=Settings(audit_file=str(audit))) as proxied:
-        await proxied.agent.say(call(1) + cancel(1) + PING)
+        await proxied.agent.deliver(call(1) + cancel(1) + PING)
         await idle(proxied)
         assert proxied.proxy._backpressure._bytes == 0
         received, answered = await proxied.finish()
@@ -180,7 +180,7 @@ async def test_the_cancellation_of_a_forwarded_call_reaches_the_server_and_its_l
         assert b'"method":"x"' in await proxied.agent.line()
         _, answered = await proxied.finish()
     assert answered == b""
-    assert any("dropped" in text for text in proxied.said)
+    assert any("dropped" in text for text in proxied.reports)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ async def test_an_unterminated_cancellation_does_not_run_into_what_follows(gate:
         await proxied.agent.send(call(2))
         await gate.arrived()
         await proxied.agent.send(cancel(1).strip())
-        proxied.agent.end()
+        proxied.agent.stop_writing()
         assert await proxied.server.line() == cancel(1)
         gate.release()
         assert await proxied.server.line() == call(2)
@@ -231,7 +231,7 @@ async def test_noise_of_the_server_is_told_to_people_and_cut() -> None:
     async with rig(DENY) as proxied:
         await proxied.server.send(b"listening \xff " + b"x" * 10_000 + b"\n" + PING)
         assert await proxied.agent.line() == PING
-    (said,) = proxied.said
+    (said,) = proxied.reports
     assert "listening \ufffd" in said
     assert len(said) < 2100
 
@@ -244,7 +244,7 @@ async def test_refused_messages_are_told_to_people_too() -> None:
         malformed = await proxied.agent.message()
     assert (refused["id"], refused["error"]["code"]) == (None, -32700)
     assert (malformed["id"], malformed["error"]["code"]) == (5, -32600)
-    assert all("refused" in text for text in proxied.said)
+    assert all("refused" in text for text in proxied.reports)
 
 
 async def test_a_defect_in_a_call_ends_this_call_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,7 +259,7 @@ async def test_a_defect_in_a_call_ends_this_call_alone(monkeypatch: pytest.Monke
             told = await proxied.agent.message()
         assert told["id"] == 1
         assert "out of luck" in told["error"]["message"]
-        assert any("Traceback" in text for text in proxied.said)
+        assert any("Traceback" in text for text in proxied.reports)
         await proxied.agent.send(call(2))
         assert await proxied.server.line() == call(2), "and never the one that was not judged"
 
@@ -391,7 +391,7 @@ async def test_what_hooks_have_for_people_is_a_log_message_where_the_server_decl
         assert note["method"] == "notifications/message"
         assert note["params"]["data"] == "look out"
         await proxied.server.line()
-    assert "guard: look out" in proxied.said
+    assert "guard: look out" in proxied.reports
 
 
 async def test_without_logging_people_are_told_on_standard_error_only() -> None:
@@ -401,7 +401,7 @@ async def test_without_logging_people_are_told_on_standard_error_only() -> None:
         await proxied.server.line()
         await proxied.server.send(answer(1))
         assert await proxied.agent.line() == answer(1)
-    assert proxied.said == ["guard: look out"]
+    assert proxied.reports == ["guard: look out"]
 
 
 async def test_trouble_with_a_hook_is_told_with_its_place() -> None:
@@ -409,7 +409,7 @@ async def test_trouble_with_a_hook_is_told_with_its_place() -> None:
         await proxied.agent.send(call(1))
         refused = await proxied.agent.message()
     assert refused["result"]["isError"] is True
-    assert any("hooks.json: PreToolUse" in text and "status 1" in text for text in proxied.said)
+    assert any("hooks.json: PreToolUse" in text and "status 1" in text for text in proxied.reports)
 
 
 # --- who does not read ---
@@ -477,8 +477,8 @@ async def test_a_stopped_call_whose_own_hook_ends_in_the_same_moment_reaches_no_
         (tmp_path / name).mkdir()
         gates.append(Gate(tmp_path / name))
     stop = f"printf %s '{json.dumps({'stop': True})}'"
-    asked = frank(Event.PRE_TOOL_USE, f"if grep -q stop; then {gates[0].hook(stop)}; else {gates[1].hook('true')}; fi")
-    async with rig(frank_group(asked)) as proxied:
+    asked = stub(Event.PRE_TOOL_USE, f"if grep -q stop; then {gates[0].hook(stop)}; else {gates[1].hook('true')}; fi")
+    async with rig(stub_group(asked)) as proxied:
         for number, gate in enumerate(gates):
             await proxied.agent.send(call(number, arguments=json.dumps({"a": names[number]})))
             await gate.arrived()
@@ -505,4 +505,4 @@ async def test_too_few_descriptors_for_hooks_beside_calls_are_told_and_no_end_of
             await proxied.server.send(INITIALIZED)
             assert await proxied.agent.line() == INITIALIZED
             await proxied.proxy.session_events.end_session()
-    assert "SessionStart hooks could not be run: Too many open files" in proxied.said
+    assert "SessionStart hooks could not be run: Too many open files" in proxied.reports

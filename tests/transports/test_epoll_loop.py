@@ -15,12 +15,12 @@ import anyio
 import pytest
 
 from hookproxy.transports.epoll_loop import DirectLoop, DirectSelector, new_loop
-from tests.rig import DIRECT
+from tests.support.proxy_rig import DIRECT_LOOP
 
 
 @pytest.fixture
 def anyio_backend() -> object:
-    return DIRECT
+    return DIRECT_LOOP
 
 
 @pytest.fixture

@@ -17,16 +17,16 @@ import pytest
 from hookproxy.transports.channel import EMPTY, FULL, READ_AT_ONCE
 from hookproxy.transports.epoll_loop import DirectLoop
 from hookproxy.transports.pipe import Pipe, private
-from tests.rig import DIRECT
+from tests.support.proxy_rig import DIRECT_LOOP
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE: Final = 30.0  # seconds: other tests run beside these
+TIMEOUT: Final = 30.0  # seconds: other tests run beside these
 
 
 @pytest.fixture
 def anyio_backend() -> object:
-    return DIRECT
+    return DIRECT_LOOP
 
 
 class Peer:
@@ -78,25 +78,25 @@ class Peer:
         self.stir()
 
     async def until_read(self, size: int) -> bytes:
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(TIMEOUT):
             while sum(map(len, self.pieces)) < size:
                 await self.stirred.wait()
         return b"".join(self.pieces)
 
     async def until_ended(self) -> None:
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(TIMEOUT):
             while not self.ended:
                 await self.stirred.wait()
 
     async def until_gone(self) -> None:
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(TIMEOUT):
             while not self.gone:
                 await self.stirred.wait()
 
     async def take(self, size: int) -> bytes:
         """Read what the channel writes, as its peer."""
         taken = b""
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(TIMEOUT):
             while len(taken) < size:
                 await anyio.wait_readable(self.reader)
                 piece = os.read(self.reader, min(65536, size - len(taken)))
@@ -212,7 +212,7 @@ async def test_flushing_waits_until_the_peer_has_everything() -> None:
                 await anyio.lowlevel.checkpoint()
             assert not flushed.is_set()
             await one.take(300_000)
-            with anyio.fail_after(PATIENCE):
+            with anyio.fail_after(TIMEOUT):
                 await flushed.wait()
 
 
@@ -221,7 +221,7 @@ async def test_flushing_ends_when_the_peer_goes_away() -> None:
         one.channel.write(bytes(300_000))
         os.close(one.reader)
         one.reader = -1
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(TIMEOUT):
             await one.channel.flushed()
         assert one.channel.gone
         assert one.gone == 1

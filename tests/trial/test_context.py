@@ -19,14 +19,14 @@ from hookproxy.protocol.router import Router
 from hookproxy.session.call_context import Ending
 from hookproxy.trial.context import Kept, TrialServices, answer
 from hookproxy.trial.run import Attempt
-from tests.rig import DIRECT, SESSION, frank, frank_group
+from tests.support.proxy_rig import DIRECT_LOOP, SESSION, stub, stub_group
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
 def anyio_backend() -> object:
-    return DIRECT
+    return DIRECT_LOOP
 
 
 def test_an_audit_that_keeps_writes_nothing_and_is_never_in_trouble(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ async def test_it_forwards_nothing_and_answers_what_it_was_given() -> None:
 
 
 async def test_what_a_proxy_would_do_beside_the_call_is_remarked_once() -> None:
-    hooks = Hooks((frank_group(frank(Event.NOTIFICATION)),), Settings(), "files", os.environ)
+    hooks = Hooks((stub_group(stub(Event.NOTIFICATION)),), Settings(), "files", os.environ)
     router = Router(lambda _tool: True)
     effect = router.from_agent(Attempt("write").line)
     assert isinstance(effect, actions.StartCall)

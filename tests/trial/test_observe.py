@@ -13,7 +13,7 @@ from hookproxy.hooks.evaluate import Hooks
 from hookproxy.model.hooks import Ended, Event, EventContext, HookResult, HookRun, Verdict
 from hookproxy.model.settings import Settings
 from hookproxy.trial.observe import Observed
-from tests.rig import DIRECT, SESSION, frank, frank_group, group, hook
+from tests.support.proxy_rig import DIRECT_LOOP, SESSION, group, hook, stub, stub_group
 
 pytestmark = pytest.mark.anyio
 
@@ -22,11 +22,11 @@ PRE = EventContext(Event.PRE_TOOL_USE, SESSION, tool="write", tool_name="write",
 
 @pytest.fixture
 def anyio_backend() -> object:
-    return DIRECT
+    return DIRECT_LOOP
 
 
 async def test_what_is_decided_is_the_same_as_unobserved() -> None:
-    groups = (frank_group(frank(PRE.event, permission="ask", arguments={"b": 2})), group(hook("exit 2")))
+    groups = (stub_group(stub(PRE.event, permission="ask", arguments={"b": 2})), group(hook("exit 2")))
     plain = await Hooks(groups, Settings(), "files", os.environ).before(PRE, None, [])
     observed = Observed(groups, Settings(), "files", os.environ)
     assert await observed.before(PRE, None, []) == plain

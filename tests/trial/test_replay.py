@@ -17,7 +17,7 @@ from hookproxy.dialects.dialect import Group
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Limit, OnAsk, OnFailure, Per, Settings
 from hookproxy.trial.replay import Difference, Judged, Replay, Unread, differ, was
-from tests.rig import DIRECT, frank, frank_group, group, hook
+from tests.support.proxy_rig import DIRECT_LOOP, group, hook, stub, stub_group
 
 pytestmark = pytest.mark.anyio
 
@@ -33,12 +33,12 @@ CALL: Final[dict[str, Any]] = {
     "decision": "allow",
     "result": "ok",
 }
-ASKS, DENIES = frank(PRE, permission="ask", reason="sure?"), frank(PRE, permission="deny", reason="no")
+ASKS, DENIES = stub(PRE, permission="ask", reason="sure?"), stub(PRE, permission="deny", reason="no")
 
 
 @pytest.fixture
 def anyio_backend() -> object:
-    return DIRECT
+    return DIRECT_LOOP
 
 
 def entry(number: int, said: dict[str, Any] | bytes) -> records.Entry:
@@ -67,11 +67,11 @@ async def test_the_same_decision_is_no_difference() -> None:
 
 
 async def test_a_call_that_would_be_refused_now_is_one_with_who_says_so_and_why() -> None:
-    found, replay = await replayed(CALL, groups=(frank_group(DENIES),))
+    found, replay = await replayed(CALL, groups=(stub_group(DENIES),))
     (one,) = found
     assert isinstance(one, Difference)
     assert one.before == Judged("allow", arguments=b'{"a": 1}')
-    assert one.after == Judged("deny", "the PreToolUse hook frank", "no")
+    assert one.after == Judged("deny", "the PreToolUse hook stub", "no")
     assert (one.record.line, replay.tally.differing) == (1, 1)
 
 
@@ -85,31 +85,31 @@ async def test_a_call_that_was_refused_names_the_hook_that_did() -> None:
 
 
 async def test_that_a_person_is_asked_is_one_decision_whatever_was_answered() -> None:
-    asking = frank_group(ASKS)
+    asking = stub_group(ASKS)
     for recorded in ("asked", "asked-allow", "asked-deny"):
         assert await after(recorded, asking) == ""
         assert await after(recorded) == "allow"
-        assert await after(recorded, frank_group(DENIES)) == "deny"
+        assert await after(recorded, stub_group(DENIES)) == "deny"
     assert await after("allow", asking) == "asked"
     assert await after("deny", asking) == "asked"
 
 
 async def test_an_answer_of_the_configuration_or_a_hook_is_a_decision_of_its_own() -> None:
-    asking, denying = frank_group(ASKS), Settings(on_ask=OnAsk.DENY)
+    asking, denying = stub_group(ASKS), Settings(on_ask=OnAsk.DENY)
     assert await after("asked-allow", asking, settings=denying) == "asked-deny"
     assert await after("asked-deny", asking, settings=denying) == ""
-    assert await after("asked-deny", frank_group(ASKS, frank(REQUEST, permission="allow"))) == "asked-allow"
+    assert await after("asked-deny", stub_group(ASKS, stub(REQUEST, permission="allow"))) == "asked-allow"
 
 
 async def test_arguments_that_are_rewritten_otherwise_are_a_difference() -> None:
-    rewriting = frank_group(frank(PRE, arguments={"a": 2, "b": 1.0}))
+    rewriting = stub_group(stub(PRE, arguments={"a": 2, "b": 1.0}))
     assert await after("allow", rewriting) == "allow"
     assert await after("allow", rewriting, rewritten={"b": 1.0, "a": 2}) == ""
     assert await after("allow", rewriting, rewritten={"a": 2, "b": True}) == "allow"
     assert await after("allow", rewritten={"a": 2}) == "allow"
     found, _ = await replayed(CALL, groups=(rewriting,))
     assert isinstance(found[0], Difference)
-    assert found[0].after.by == "the PreToolUse hook frank.json: PreToolUse"
+    assert found[0].after.by == "the PreToolUse hook stub.json: PreToolUse"
 
 
 def test_values_are_compared_and_not_their_spelling_but_numbers_are() -> None:
@@ -128,8 +128,8 @@ async def test_permission_rules_are_replayed_too() -> None:
 
 async def test_post_hooks_and_hooks_that_nobody_waits_for_are_not_run(tmp_path: Path) -> None:
     mark = f"touch {shlex.quote(str(tmp_path / 'ran'))}"
-    hooks = [frank(event, mark) for event in (POST, Event.PERMISSION_DENIED, Event.SESSION_START)]
-    await replayed(CALL, groups=(frank_group(*hooks, replace(frank(PRE, mark), background=True), DENIES),))
+    hooks = [stub(event, mark) for event in (POST, Event.PERMISSION_DENIED, Event.SESSION_START)]
+    await replayed(CALL, groups=(stub_group(*hooks, replace(stub(PRE, mark), background=True), DENIES),))
     assert os.listdir(tmp_path) == []
 
 
@@ -189,7 +189,7 @@ async def test_hooks_see_the_recorded_server_and_a_session_of_their_own(tmp_path
 
 async def test_many_sessions_are_replayed_with_few_of_them_in_memory(tmp_path: Path) -> None:
     calls = [CALL | {"session": str(number)} for number in range(40)]
-    _, replay = await replayed(*calls, groups=(frank_group(frank(PRE, allows=["write"])),))
+    _, replay = await replayed(*calls, groups=(stub_group(stub(PRE, allows=["write"])),))
     assert replay.tally.replayed == 40
     assert len(replay._sessions._open) == 16
 

@@ -16,7 +16,7 @@ from hookproxy.model.aliases import Alias
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Limit, OnAsk, OnFailure, Per, Settings
 from hookproxy.trial.run import BESIDE, Attempt, Trial, Trials, plan
-from tests.rig import DIRECT, SESSION, frank, frank_group, group, hook
+from tests.support.proxy_rig import DIRECT_LOOP, SESSION, group, hook, stub, stub_group
 
 pytestmark = pytest.mark.anyio
 
@@ -32,7 +32,7 @@ ERROR: Final = b'{"content":[{"type":"text","text":"no"}],"isError":true}'
 
 @pytest.fixture
 def anyio_backend() -> object:
-    return DIRECT
+    return DIRECT_LOOP
 
 
 async def tried(
@@ -97,8 +97,8 @@ async def test_variables_of_other_systems_are_told_as_hidden(monkeypatch: pytest
 
 
 async def test_a_rewrite_is_seen_by_the_next_group_and_is_what_would_run() -> None:
-    first = frank_group(frank(PRE, arguments={"a": 2}))
-    second = frank_group(frank(PRE, "cat > /dev/null; echo '{}'"))
+    first = stub_group(stub(PRE, arguments={"a": 2}))
+    second = stub_group(stub(PRE, "cat > /dev/null; echo '{}'"))
     trial = await tried(first, second)
     assert trial.rewritten == b'{"a": 2}'
     assert json.loads(trial.seen.runs[1].stdin)["arguments"] == {"a": 2}
@@ -114,9 +114,9 @@ async def test_a_hook_that_fails_is_trouble_where_it_blocks_and_else_only_told()
 
 
 async def test_a_person_who_would_be_asked_is_not_and_the_call_is_not_allowed() -> None:
-    trial = await tried(frank_group(frank(PRE, permission="ask", reason="sure?", arguments={"b": 1})), result=RESULT)
+    trial = await tried(stub_group(stub(PRE, permission="ask", reason="sure?", arguments={"b": 1})), result=RESULT)
     assert (trial.decision, trial.allowed, trial.failed) == ("asked", False, False)
-    assert trial.because == ("the PreToolUse hook frank", "sure?")
+    assert trial.because == ("the PreToolUse hook stub", "sure?")
     assert "Allow the tool write of files to run?" in trial.question
     assert "sure?" in trial.question
     assert trial.proposed == b'{"b": 1}'
@@ -125,7 +125,7 @@ async def test_a_person_who_would_be_asked_is_not_and_the_call_is_not_allowed() 
 
 @pytest.mark.parametrize(("on_ask", "decision"), [(OnAsk.DENY, "asked-deny"), (OnAsk.ALLOW, "asked-allow")])
 async def test_what_the_configuration_answers_in_the_persons_place_is_decided(on_ask: OnAsk, decision: str) -> None:
-    trial = await tried(frank_group(frank(PRE, permission="ask")), settings=Settings(on_ask=on_ask))
+    trial = await tried(stub_group(stub(PRE, permission="ask")), settings=Settings(on_ask=on_ask))
     assert (trial.decision, trial.question) == (decision, "")
     assert trial.allowed is (on_ask is OnAsk.ALLOW)
     assert trial.because[0].endswith(f"on_ask {'denies' if on_ask is OnAsk.DENY else 'allows'}")
@@ -143,24 +143,24 @@ async def test_permission_rules_judge_as_in_a_run() -> None:
 
 
 async def test_a_permission_request_hook_answers_in_the_persons_place() -> None:
-    asking = frank(PRE, permission="ask")
-    yes = await tried(frank_group(asking, frank(REQUEST, permission="allow")))
+    asking = stub(PRE, permission="ask")
+    yes = await tried(stub_group(asking, stub(REQUEST, permission="allow")))
     assert (yes.decision, yes.allowed, events(yes)) == ("asked-allow", True, ["PreToolUse", "PermissionRequest"])
-    no = await tried(frank_group(asking, frank(REQUEST, permission="deny", reason="never")))
+    no = await tried(stub_group(asking, stub(REQUEST, permission="deny", reason="never")))
     assert (no.decision, no.allowed) == ("asked-deny", False)
-    assert no.because == ("the PermissionRequest hook frank", "never")
+    assert no.because == ("the PermissionRequest hook stub", "never")
 
 
 async def test_hooks_that_only_hear_of_a_refusal_or_a_question_are_waited_for() -> None:
-    denied = await tried(frank_group(frank(PRE, permission="deny"), frank(Event.PERMISSION_DENIED, feedback=["x"])))
+    denied = await tried(stub_group(stub(PRE, permission="deny"), stub(Event.PERMISSION_DENIED, feedback=["x"])))
     assert events(denied) == ["PreToolUse", "PermissionDenied"]
     assert all(run.statement for run in denied.seen.runs)
-    asked = await tried(frank_group(frank(PRE, permission="ask"), frank(Event.NOTIFICATION)))
+    asked = await tried(stub_group(stub(PRE, permission="ask"), stub(Event.NOTIFICATION)))
     assert events(asked) == ["PreToolUse", "Notification"]
 
 
 async def test_a_hook_that_nobody_waits_for_is_waited_for_and_decides_nothing() -> None:
-    trial = await tried(frank_group(replace(frank(PRE, permission="deny"), background=True)))
+    trial = await tried(stub_group(replace(stub(PRE, permission="deny"), background=True)))
     assert trial.decision == "allow"
     assert [bool(run.statement) for run in trial.seen.runs] == [True]
 
@@ -181,7 +181,7 @@ async def test_a_call_that_is_too_long_to_be_judged_is_refused_as_in_a_run() -> 
 
 async def test_names_that_hooks_know_are_the_servers_again_in_what_would_run() -> None:
     settings = Settings(aliases=(Alias("write", "Write", {"file_path": "path"}),))
-    rewriting = frank_group(frank(PRE, arguments={"file_path": "b"}, permission="ask"))
+    rewriting = stub_group(stub(PRE, arguments={"file_path": "b"}, permission="ask"))
     trial = await tried(rewriting, settings=settings, arguments=b'{"path":"a"}')
     told = json.loads(trial.seen.runs[0].stdin)
     assert (told["tool"], told["arguments"]) == ("Write", {"file_path": "a"})
@@ -214,13 +214,13 @@ async def test_nothing_is_audited(tmp_path: Path) -> None:
 
 
 async def test_with_a_result_the_whole_call_is_tried() -> None:
-    hooks = (frank(PRE), frank(POST, feedback=["well done"]), frank(FAILURE, feedback=["pity"]))
-    done = await tried(frank_group(*hooks), result=RESULT)
+    hooks = (stub(PRE), stub(POST, feedback=["well done"]), stub(FAILURE, feedback=["pity"]))
+    done = await tried(stub_group(*hooks), result=RESULT)
     assert events(done) == ["PreToolUse", "PostToolUse"]
     assert json.loads(done.answer)["content"][0] == {"type": "text", "text": "done"}
     assert "well done" in text_of(done)
     assert json.loads(done.seen.runs[1].stdin)["text"] == "done"
-    failed = await tried(frank_group(*hooks), result=ERROR)
+    failed = await tried(stub_group(*hooks), result=ERROR)
     assert events(failed) == ["PreToolUse", "PostToolUseFailure"]
     assert "pity" in text_of(failed)
     assert failed.allowed
@@ -228,22 +228,20 @@ async def test_with_a_result_the_whole_call_is_tried() -> None:
 
 async def test_a_result_that_nobody_comments_on_stays_as_it_is() -> None:
     odd = b'{ "content" : [ ] , "_meta":{"x":1.50} }'
-    assert (await tried(frank_group(frank(POST)), result=odd)).answer == odd
+    assert (await tried(stub_group(stub(POST)), result=odd)).answer == odd
 
 
 async def test_a_result_that_a_hook_keeps_back_is_not_allowed() -> None:
     for verdict in ({"hides": True}, {"permission": "deny"}):
-        trial = await tried(frank_group(frank(POST, **verdict)), result=RESULT)
+        trial = await tried(stub_group(stub(POST, **verdict)), result=RESULT)
         assert (trial.decision, trial.allowed, trial.failed) == ("allow", False, False), verdict
-    failing = await tried(
-        frank_group(frank(POST, "exit 1")), result=RESULT, settings=Settings(on_failure=OnFailure.DENY)
-    )
+    failing = await tried(stub_group(stub(POST, "exit 1")), result=RESULT, settings=Settings(on_failure=OnFailure.DENY))
     assert (failing.decision, failing.allowed, failing.failed) == ("allow", False, True)
     assert "withheld" in text_of(failing)
 
 
 async def test_a_call_that_hooks_have_repeated_comes_to_the_same_each_time() -> None:
-    trial = await tried(frank_group(replace(frank(POST, retry=True), max_retries=2)), result=RESULT)
+    trial = await tried(stub_group(replace(stub(POST, retry=True), max_retries=2)), result=RESULT)
     assert events(trial) == ["PostToolUse"] * 3
     assert trial.record
     assert trial.record.repeats == 2
@@ -252,7 +250,7 @@ async def test_a_call_that_hooks_have_repeated_comes_to_the_same_each_time() -> 
 
 async def test_a_result_that_asks_for_input_or_hands_over_a_task_ends_the_trial_without_post_hooks() -> None:
     for result in (b'{"resultType":"input_required","inputRequests":{}}', b'{"resultType":"task","taskId":"1"}'):
-        trial = await tried(frank_group(frank(POST)), result=result)
+        trial = await tried(stub_group(stub(POST)), result=result)
         assert (trial.decision, events(trial)) == ("allow", [])
 
 
@@ -264,17 +262,17 @@ async def test_one_event_alone_is_tried_without_what_leads_to_it() -> None:
     settings = Settings(deny=("*",))
     alone = await tried(denying, alone=POST, settings=settings, result=RESULT)
     assert (alone.decision, events(alone)) == ("allow", ["PostToolUse"])
-    request = await tried(frank_group(frank(PRE, permission="deny"), frank(REQUEST, permission="allow")), alone=REQUEST)
+    request = await tried(stub_group(stub(PRE, permission="deny"), stub(REQUEST, permission="allow")), alone=REQUEST)
     assert (request.decision, events(request)) == ("asked-allow", ["PermissionRequest"])
-    silent = await tried(frank_group(frank(REQUEST)), alone=REQUEST)
+    silent = await tried(stub_group(stub(REQUEST)), alone=REQUEST)
     assert (silent.decision, silent.allowed) == ("asked", False)
-    before = await tried(frank_group(frank(PRE, permission="ask"), frank(REQUEST, permission="allow")), alone=PRE)
+    before = await tried(stub_group(stub(PRE, permission="ask"), stub(REQUEST, permission="allow")), alone=PRE)
     assert (before.decision, events(before)) == ("asked", ["PreToolUse"])
 
 
 @pytest.mark.parametrize("event", BESIDE)
 async def test_an_occasion_that_decides_nothing_is_tried(event: Event) -> None:
-    hooks = frank_group(frank(event, feedback=["heard"]), frank(PRE, permission="deny"))
+    hooks = stub_group(stub(event, feedback=["heard"]), stub(PRE, permission="deny"))
     async with Trials((hooks,), plan(event, False, Settings()), SESSION, os.environ) as trials:
         trial = await trials.beside(event, Attempt("write"))
     assert (trial.decision, trial.allowed, events(trial)) == ("", True, [event.value])
@@ -285,7 +283,7 @@ async def test_an_occasion_that_decides_nothing_is_tried(event: Event) -> None:
 async def test_what_a_hook_allows_for_a_session_holds_for_the_trials_of_one(tmp_path: Path) -> None:
     once = f"if mkdir {shlex.quote(str(tmp_path / 'asked'))} 2>/dev/null; then "
     once += """printf '{"permission": "allow", "allows": ["write"]}'; fi"""
-    hooks = (frank_group(frank(PRE, permission="ask"), frank(REQUEST, once)),)
+    hooks = (stub_group(stub(PRE, permission="ask"), stub(REQUEST, once)),)
     planned = plan(None, False, Settings())
     async with Trials(hooks, planned, SESSION, os.environ) as trials:
         decisions = [(await trials.call(Attempt("write"))).decision for _ in range(2)]

@@ -14,7 +14,7 @@ from hookproxy.model.hooks import Event, HookSpec
 from hookproxy.model.settings import OnFailure, Settings, ToolNames
 from hookproxy.trial.run import Attempt, Trials, plan
 from hookproxy.trial.why_not import absent
-from tests.rig import DIRECT, SESSION, frank, frank_group, group, hook
+from tests.support.proxy_rig import DIRECT_LOOP, SESSION, group, hook, stub, stub_group
 
 pytestmark = pytest.mark.anyio
 
@@ -24,14 +24,14 @@ PRE, POST, FAILURE, REQUEST = (
     Event.POST_TOOL_USE_FAILURE,
     Event.PERMISSION_REQUEST,
 )
-DENIES, ASKS = frank(PRE, permission="deny"), frank(PRE, permission="ask")
+DENIES, ASKS = stub(PRE, permission="deny"), stub(PRE, permission="ask")
 RESULT = b'{"content":[]}'
 ERROR = b'{"content":[],"isError":true}'
 
 
 @pytest.fixture
 def anyio_backend() -> object:
-    return DIRECT
+    return DIRECT_LOOP
 
 
 async def reasons(
@@ -84,16 +84,16 @@ CASES: Sequence[tuple[str, Sequence[Group], bytes | None]] = [
         [group(hook("exit 0"), replace(hook("exit 0"), source="hooks.json: again"))],
         None,
     ),
-    ("the call was not refused", [group(hook("exit 0")), frank_group(frank(Event.PERMISSION_DENIED))], None),
-    ("no person would be asked", [group(hook("exit 0")), frank_group(frank(Event.USER_INPUT))], None),
-    ("nobody wants a person to be asked", [frank_group(frank(PRE), frank(REQUEST))], None),
-    ("nothing judges the call", [frank_group(frank(REQUEST))], None),
-    ("frank had refused the call before", [frank_group(DENIES), group(hook(""))], None),
-    ("frank had refused the call before", [frank_group(DENIES, frank(REQUEST))], None),
-    ("the call was refused before it ran", [frank_group(DENIES, frank(POST))], RESULT),
-    ("a person would be asked first", [frank_group(ASKS, frank(POST))], RESULT),
-    ("the result is an error", [frank_group(frank(POST))], ERROR),
-    ("the result is no error", [frank_group(frank(FAILURE))], RESULT),
+    ("the call was not refused", [group(hook("exit 0")), stub_group(stub(Event.PERMISSION_DENIED))], None),
+    ("no person would be asked", [group(hook("exit 0")), stub_group(stub(Event.USER_INPUT))], None),
+    ("nobody wants a person to be asked", [stub_group(stub(PRE), stub(REQUEST))], None),
+    ("nothing judges the call", [stub_group(stub(REQUEST))], None),
+    ("stub had refused the call before", [stub_group(DENIES), group(hook(""))], None),
+    ("stub had refused the call before", [stub_group(DENIES, stub(REQUEST))], None),
+    ("the call was refused before it ran", [stub_group(DENIES, stub(POST))], RESULT),
+    ("a person would be asked first", [stub_group(ASKS, stub(POST))], RESULT),
+    ("the result is an error", [stub_group(stub(POST))], ERROR),
+    ("the result is no error", [stub_group(stub(FAILURE))], RESULT),
     (
         "a hook of its file had refused before, which ends it",
         [claw(hook("exit 2"), hook("exit 0"))],
@@ -119,15 +119,15 @@ async def test_a_call_that_cannot_be_judged_is_the_reason_for_all() -> None:
 
 async def test_a_result_whose_call_goes_on_is_told() -> None:
     result = b'{"resultType":"input_required","inputRequests":{}}'
-    assert await reasons(frank_group(frank(POST)), result=result) == [
+    assert await reasons(stub_group(stub(POST)), result=result) == [
         "what the result says is not known yet: the call goes on in further requests"
     ]
 
 
 async def test_an_unasked_question_is_no_reason_where_a_hook_is_asked_about_each_call() -> None:
-    assert await reasons(frank_group(frank(PRE), replace(frank(REQUEST), every_call=True))) == []
+    assert await reasons(stub_group(stub(PRE), replace(stub(REQUEST), every_call=True))) == []
 
 
 async def test_a_failed_hook_that_refuses_is_named() -> None:
     failing = replace(hook("exit 1"), on_failure=OnFailure.DENY)
-    assert await reasons(group(failing), frank_group(frank(PRE))) == ["guard had refused the call before"]
+    assert await reasons(group(failing), stub_group(stub(PRE))) == ["guard had refused the call before"]

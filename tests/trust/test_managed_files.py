@@ -15,9 +15,9 @@ from hookproxy.config.load import Loaded, load
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.settings import OnAsk, OnFailure
 from hookproxy.trust import managed_files
-from tests.rooted import AS_ROOT, NOBODY, as_user, write
+from tests.support.managed_folder import NOBODY, ROOT_ONLY, as_user, write
 
-pytestmark = AS_ROOT
+pytestmark = ROOT_ONLY
 
 
 def loaded(**environ: str) -> Loaded:

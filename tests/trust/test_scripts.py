@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from hookproxy.model.hooks import HookSpec
 from hookproxy.trust import scripts
-from tests.rig import hook
+from tests.support.proxy_rig import hook
 
 ENVIRON = {"PATH": "/usr/bin:/bin", "HOME": "/home/me", "FOLDER": "hooks"}
 

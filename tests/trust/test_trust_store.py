@@ -13,7 +13,7 @@ from hookproxy.model.errors import ConfigError, UserError
 from hookproxy.trust import trust_store
 from hookproxy.trust.sources import store_path
 from hookproxy.trust.trust_store import Entry, changing, read_store
-from tests.rooted import NOBODY
+from tests.support.managed_folder import NOBODY
 
 
 @pytest.fixture

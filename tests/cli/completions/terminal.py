@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Final
 
-from tests.terminal import everything
+from tests.support.terminal import everything
 
 PATIENCE: Final = 60.0  # seconds until a test gives up on a shell, which a busy machine may start slowly
 

@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
-from tests.rig import DIRECT, Rig, group, hook, rig
-from tests.spellings import CALL, CARRIERS, DANGER, SPELLINGS, UNTERMINATED, Spelling, calls_seen
+from tests.support.call_spellings import CALL, CARRIERS, DANGER, SPELLINGS, UNTERMINATED, Spelling, calls_seen
+from tests.support.proxy_rig import DIRECT_LOOP, Rig, group, hook, rig
 
 pytestmark = pytest.mark.anyio
 
@@ -21,7 +21,7 @@ AFTER: Final = b'{"jsonrpc":"2.0","id":102,"method":"tools/call","params":{"name
 
 @pytest.fixture
 def anyio_backend() -> object:
-    return DIRECT
+    return DIRECT_LOOP
 
 
 def without_blank_lines(received: bytes) -> bytes:
@@ -48,8 +48,8 @@ async def begin(proxied: Rig) -> None:
 async def test_a_denied_call_among_others_is_the_only_one_that_stays_away(spelling: Spelling) -> None:
     async with rig(DENY) as proxied:
         await begin(proxied)
-        await proxied.agent.say(spelling.text)
-        await proxied.agent.say(BEFORE + spelling.text + AFTER)
+        await proxied.agent.deliver(spelling.text)
+        await proxied.agent.deliver(BEFORE + spelling.text + AFTER)
         received, answered = await proxied.finish()
     assert without_blank_lines(received) == BEFORE + AFTER
     assert answered.count(b"\n") >= 2
@@ -68,8 +68,8 @@ async def test_a_denied_call_without_a_line_end_is_denied_as_well(spelling: Spel
 async def test_no_reader_finds_a_call_inside_another_message(carrier: Spelling) -> None:
     async with rig(DENY) as proxied:
         await begin(proxied)
-        await proxied.agent.say(carrier.text)
-        await proxied.agent.say(BEFORE + carrier.text.replace(b'"id":3', b'"id":4') + AFTER)
+        await proxied.agent.deliver(carrier.text)
+        await proxied.agent.deliver(BEFORE + carrier.text.replace(b'"id":3', b'"id":4') + AFTER)
         received, _ = await proxied.finish()
     assert calls_seen(received) == []
     assert received.count(BEFORE) == 1

@@ -14,7 +14,7 @@ from hookproxy.protocol.actions import PASS, StartCall
 from hookproxy.protocol.inflight import Kind
 from hookproxy.protocol.router import Router
 from tests.random.documents import documents
-from tests.spellings import SPELLINGS, calls_seen
+from tests.support.call_spellings import SPELLINGS, calls_seen
 
 TOOLS: Final = ("safe", "safe", "safe", "other", "danger")
 ESCAPES: Final = [

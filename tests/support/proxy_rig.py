@@ -1,6 +1,6 @@
 """A proxy inside the test's own event loop, over real pipes: the test is both the agent and the server.
 
-Tests that use it run in a DirectLoop: `anyio_backend` is overridden with DIRECT.
+Tests that use it run in a DirectLoop: `anyio_backend` is overridden with DIRECT_LOOP.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from hookproxy.session.proxy import Proxy
 from hookproxy.transports.epoll_loop import new_loop
 from hookproxy.transports.pipe import open_channel
 
-DIRECT: Final = ("asyncio", {"loop_factory": new_loop})
-PATIENCE: Final = 30.0  # seconds until a test gives up on what should come at once: other tests run beside it
+DIRECT_LOOP: Final = ("asyncio", {"loop_factory": new_loop})
+TIMEOUT: Final = 30.0  # seconds until a test gives up on what should come at once: other tests run beside it
 SESSION: Final = Session(id="session", server="files", cwd="/", project_dir="/")
 
 Json = dict[str, Any]
@@ -57,7 +57,7 @@ def hook(shell: str, event: Event = Event.PRE_TOOL_USE, matcher: str = "") -> Ho
         shell=shell,
         matcher=matcher,
         matches=matchers.claude(matcher),
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
     )
 
 
@@ -91,14 +91,14 @@ def _told(spec: HookSpec, occasion: EventContext) -> Document:
     return Document(json.dumps(told).encode() + b"\n", {})
 
 
-FRANK: Final = Dialect(
-    name="frank",
+STUB: Final = Dialect(
+    name="stub",
     described_by="tests: a hook prints the members of its verdict as JSON",
     events={event.value: event for event in Event},
     unavailable={},
     fields={"action": Effect.ANSWERS},
     order=Order.SERIAL,
-    default_timeout=PATIENCE,
+    default_timeout=TIMEOUT,
     tool_names=ToolNames.BARE,
     read_hooks=lambda _file: HookList(()),
     write=_told,
@@ -107,18 +107,18 @@ FRANK: Final = Dialect(
 """A dialect in which hooks can say whatever a verdict can hold."""
 
 
-def frank(event: Event, shell: str = "", **verdict: object) -> HookSpec:
-    """A hook of the dialect FRANK: it runs `shell`, or says the verdict."""
+def stub(event: Event, shell: str = "", **verdict: object) -> HookSpec:
+    """A hook of the dialect STUB: it runs `shell`, or says the verdict."""
     spec = hook(shell or f"printf %s {shlex.quote(json.dumps(verdict))}", event)
-    return replace(spec, dialect="frank", source=f"frank.json: {event}", label="frank")
+    return replace(spec, dialect="stub", source=f"stub.json: {event}", label="stub")
 
 
-def frank_group(*hooks: HookSpec, order: Order = Order.SERIAL, later_overrides: bool = False) -> Group:
-    dialect = replace(FRANK, order=order, later_overrides=later_overrides)
-    return Group(dialect, "frank.json", hooks, ToolNames.BARE)
+def stub_group(*hooks: HookSpec, order: Order = Order.SERIAL, later_overrides: bool = False) -> Group:
+    dialect = replace(STUB, order=order, later_overrides=later_overrides)
+    return Group(dialect, "stub.json", hooks, ToolNames.BARE)
 
 
-class End:
+class Peer:
     """One peer's ends of its two pipes, and what it has read so far."""
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class End:
         self.partial = bytearray()
 
     async def send(self, *pieces: bytes) -> None:
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(TIMEOUT):
             for piece in pieces:
                 rest = memoryview(piece)
                 while rest:
@@ -138,16 +138,16 @@ class End:
                     except BlockingIOError:
                         await anyio.wait_writable(self.to)
 
-    async def say(self, piece: bytes) -> None:
+    async def deliver(self, piece: bytes) -> None:
         """Send it, and wait until the proxy has taken all of it out of the pipe, and dealt with it."""
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(TIMEOUT):
             await self.send(piece)
             while fcntl.ioctl(self.to, termios.FIONREAD, bytes(4)) != bytes(4):
                 await anyio.lowlevel.checkpoint()
 
     async def line(self) -> bytes:
         """The next line, with its end; what is left, perhaps nothing, at the end of output."""
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(TIMEOUT):
             while (end := self.partial.find(b"\n") + 1) == 0:
                 if not await self.read():
                     end = len(self.partial)
@@ -173,37 +173,37 @@ class End:
 
     async def rest(self) -> bytes:
         """All that is still to come, to the end of output."""
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(TIMEOUT):
             while await self.read():
                 pass
         rest = bytes(self.partial)
         self.partial.clear()
         return rest
 
-    def end(self) -> None:
+    def stop_writing(self) -> None:
         """Nothing more is said; what comes is still read."""
         if self.to >= 0:
             os.close(self.to)
             self.to = -1
 
-    def deaf(self) -> None:
+    def stop_reading(self) -> None:
         """Nothing more is read."""
         if self.source >= 0:
             os.close(self.source)
             self.source = -1
 
     def close(self) -> None:
-        self.end()
-        self.deaf()
+        self.stop_writing()
+        self.stop_reading()
 
 
 class Rig:
     """A proxy at work between `agent` and `server`, the test's ends; `said` is what people were told."""
 
     def __init__(self, groups: Sequence[Group], settings: Settings) -> None:
-        self.agent = End()
-        self.server = End()
-        self.said: list[str] = []
+        self.agent = Peer()
+        self.server = Peer()
+        self.reports: list[str] = []
         self.agent_ended = anyio.Event()
         self.server_ended = anyio.Event()
         self.proxy = Proxy(
@@ -213,19 +213,19 @@ class Rig:
             settings,
             SESSION,
             Audit(settings),
-            self.said.append,
+            self.reports.append,
         )
 
     async def finish(self) -> tuple[bytes, bytes]:
         """End the agent's input, let calls end, then the rest: what the server and the agent still got."""
-        self.agent.end()
-        with anyio.fail_after(PATIENCE):
+        self.agent.stop_writing()
+        with anyio.fail_after(TIMEOUT):
             await self.agent_ended.wait()
             await self.proxy.changes.until(lambda: not self.proxy.busy)
         self.proxy.relay.server.end_output()
         received = await self.server.rest()
-        self.server.end()
-        with anyio.fail_after(PATIENCE):
+        self.server.stop_writing()
+        with anyio.fail_after(TIMEOUT):
             await self.server_ended.wait()
         self.proxy.relay.agent.end_output()
         return received, await self.agent.rest()

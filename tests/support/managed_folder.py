@@ -20,12 +20,12 @@ from hookproxy.config import load
 from hookproxy.model.errors import ConfigError
 from hookproxy.trust import managed_files
 
-AS_ROOT: Final = pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: what is managed is root's, and this is not")
+ROOT_ONLY: Final = pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: managed files must belong to root")
 NOBODY: Final = 65534
 _LIKELY: Final = ("/srv", "/opt", "/var/lib", "/root")  # folders that only root can write, all the way from /
 
 
-def safe_folder() -> Path:
+def root_only_folder() -> Path:
     """A new folder that is root's all the way from /. The caller removes it."""
     for place in _LIKELY:
         try:
@@ -41,7 +41,7 @@ def safe_folder() -> Path:
 @pytest.fixture
 def etc(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The administrator's folder of this test, for what runs in its own process."""
-    folder = safe_folder()
+    folder = root_only_folder()
     monkeypatch.setattr(load, "MANAGED", str(folder))
     yield folder
     shutil.rmtree(folder)
@@ -56,17 +56,17 @@ def write(path: Path, text: str, mode: int = 0o644) -> Path:
 
 @pytest.fixture
 def private_etc(tmp_path: Path) -> Path:
-    """A copy of /etc with a folder `hookproxy` in it, for `inside`."""
+    """A copy of /etc with a folder `hookproxy` in it, for `in_private_etc`."""
     copy = tmp_path / "private-etc"
     subprocess.run(["cp", "-a", "/etc", str(copy)], check=True, timeout=60)
     shutil.rmtree(copy / "hookproxy", ignore_errors=True)
     (copy / "hookproxy").mkdir(mode=0o755)
-    if subprocess.run(inside(copy, "true"), capture_output=True, timeout=30).returncode:
+    if subprocess.run(in_private_etc(copy, "true"), capture_output=True, timeout=30).returncode:
         pytest.skip("NOT TESTED: no mount namespace can be made here")
     return copy
 
 
-def inside(private: Path, *command: str, user: int = 0) -> list[str]:
+def in_private_etc(private: Path, *command: str, user: int = 0) -> list[str]:
     """The command as this user, with the private folder as its /etc."""
     mount = 'mount --bind "$1" /etc && shift && exec "$@"'
     words = ["unshare", "-m", "--propagation", "private", "sh", "-c", mount, "sh", str(private)]
@@ -78,7 +78,7 @@ def as_user(user: int) -> Sequence[str]:
     return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--no-new-privs"] if user else []
 
 
-def startable(user: int) -> str:
+def python_for_user(user: int) -> str:
     """A Python that this user can start, for a server: ours may lie in root's own folder."""
     for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
         command = [*as_user(user), "sh", "-c", 'exec "$0" -c 1', python]

@@ -34,7 +34,7 @@ from tests.end.agent import (
     text_of,
 )
 
-ROUNDS: Final = (sys.executable, str(Path(__file__).with_name("rounds.py")))
+ROUNDS: Final = (sys.executable, str(Path(__file__).with_name("elicitation_server.py")))
 BOTH: Final = pytest.mark.parametrize("era", ["legacy", "auto"])
 LATEST: Final = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 ONCE, SESSION, NO = "allow once", "allow for this session", "deny"

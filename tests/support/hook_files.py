@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-SHAPES: Final[dict[str, Any]] = {
+HOOK_FILES: Final[dict[str, Any]] = {
     "claude": lambda event, command: {"hooks": {event: [{"hooks": [{"type": "command", "command": command}]}]}},
     "claw": lambda event, command: {"hooks": {event: [command]}},
     "code-assist": lambda event, command: {"hooks": {event: [{"command": command, "timeout": 9000, "name": "one"}]}},
@@ -44,7 +44,7 @@ COMMENTS: Final = {
 
 
 def hooks_file(folder: Path, dialect: str, command: str, event: str = "PreToolUse") -> str:
-    (folder / f"{dialect}.json").write_text(json.dumps(SHAPES[dialect](event, command)))
+    (folder / f"{dialect}.json").write_text(json.dumps(HOOK_FILES[dialect](event, command)))
     return f"--hooks={dialect}={dialect}.json"
 
 
