@@ -24,6 +24,7 @@ settings.register_profile(
     max_examples=100,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )
+settings.register_profile("fast", settings.get_profile("steady"), max_examples=10)  # for ./scripts/test --fast
 settings.load_profile("steady")
 
 

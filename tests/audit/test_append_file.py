@@ -21,6 +21,8 @@ from hookproxy.audit.append_file import PATIENCE, Ledger, Ways
 from hookproxy.audit.hash_chain import is_whole, line_hash
 from hookproxy.audit.view.verify import verify
 
+pytestmark = pytest.mark.slow
+
 WRITER = Path(__file__).with_name("writer.py")
 LINE = b'{"tool":"x"}\n'
 

@@ -31,6 +31,8 @@ from hookproxy.model.settings import Settings
 from hookproxy.protocol.calls import Call
 from hookproxy.protocol.responses import Response
 
+pytestmark = pytest.mark.slow
+
 TRACE: Final = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT: Final = f"00-{TRACE}-00f067aa0ba902b7-01"
 SERVER: Final = Path(__file__).parents[1] / "docs" / "tiny_server.py"

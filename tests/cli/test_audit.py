@@ -19,6 +19,8 @@ from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, P
 from hookproxy.model.settings import Settings
 from tests.support import terminal
 
+pytestmark = pytest.mark.slow
+
 AUDIT: Final = [sys.executable, "-m", "hookproxy", "audit"]
 PATIENCE: Final = 20  # seconds until a test gives up on what should come at once
 EVIL: Final = "\x1b]0;owned\x07\x9b2J\u202e\u2028\U000e0041"

@@ -15,6 +15,8 @@ from hookproxy.cli.check import USAGE, main
 from hookproxy.model.errors import UserError
 from tests.support import terminal
 
+pytestmark = pytest.mark.slow
+
 CHECK: Final = [sys.executable, "-m", "hookproxy", "check"]
 LONG: Final = "./gone.sh --with 'an argument' --and another --so that --the line --is long --enough to --be wrapped"
 AGENTS: Final = ("CLAUDECODE", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "COLUMNS")

@@ -16,6 +16,8 @@ from hookproxy.demo.received import FOLDER
 from hookproxy.model.errors import UserError
 from tests.support import terminal
 
+pytestmark = pytest.mark.slow
+
 COMMAND = [sys.executable, "-m", "hookproxy", "demo"]
 COLOURED = "\x1b[1;31m3  blocked\x1b[0m"
 

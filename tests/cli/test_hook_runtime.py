@@ -14,6 +14,8 @@ import pytest
 from hookproxy.cli.hook_runtime import run
 from hookproxy.model.errors import UserError
 
+pytestmark = pytest.mark.slow
+
 NOISY: Final = """
 import os, subprocess
 from hookproxy.cli.hook_runtime import hooks_at_work

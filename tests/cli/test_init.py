@@ -16,6 +16,8 @@ from hookproxy.cli.init import STARTERS, main, starters
 from hookproxy.cli.schema import SCHEMA
 from hookproxy.model.errors import UserError
 
+pytestmark = pytest.mark.slow
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 
 

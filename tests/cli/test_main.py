@@ -12,6 +12,8 @@ from hookproxy import __version__
 from hookproxy.cli import main
 from hookproxy.model.errors import UserError
 
+pytestmark = pytest.mark.slow
+
 
 def hookproxy(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "hookproxy", *arguments]

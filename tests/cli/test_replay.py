@@ -17,6 +17,8 @@ from hookproxy.cli.replay import USAGE, main
 from hookproxy.model.errors import UserError
 from tests.support.hook_files import DENIALS, HOOK_FILES, config, hooks_file
 
+pytestmark = pytest.mark.slow
+
 LITTLE: Final = 180_000_000  # bytes: less than the long record has
 HOOKPROXY: Final = [sys.executable, "-m", "hookproxy"]
 SERVER: Final = str(Path(__file__).parents[1] / "docs" / "tiny_server.py")

@@ -14,6 +14,8 @@ import pytest
 from hookproxy.cli.run import main, server_name
 from hookproxy.model.errors import UserError
 
+pytestmark = pytest.mark.slow
+
 RUN: Final = [sys.executable, "-m", "hookproxy", "run"]
 CALL: Final = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"look","arguments":{}}}\n'
 ANSWER: Final = '{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'

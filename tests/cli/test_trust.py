@@ -9,6 +9,8 @@ import pytest
 
 from hookproxy.cli.main import main
 
+pytestmark = pytest.mark.slow
+
 INSIDE = "not covered: what these files themselves load and run, from their own folders too\n"
 TABLE = '[[hooks.PreToolUse]]\ncommand = "./guard.sh"\n'
 

@@ -17,6 +17,8 @@ from hookproxy.model.errors import UserError
 from tests.support import terminal
 from tests.support.hook_files import COMMENTS, DENIALS, HOOK_FILES, config, hooks_file
 
+pytestmark = pytest.mark.slow
+
 TRY: Final = [sys.executable, "-m", "hookproxy", "try"]
 RESULT: Final = '{"content": [{"type": "text", "text": "done"}]}'
 

@@ -10,6 +10,8 @@ from hookproxy.cli.unwrap import USAGE, main
 from hookproxy.model.errors import UserError
 from tests.cli.test_wrap import CODEX, configuration, run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:

@@ -15,6 +15,8 @@ from hookproxy.cli.wrap import USAGE, main
 from hookproxy.model.errors import UserError
 from tests.support import terminal
 
+pytestmark = pytest.mark.slow
+
 HOOKPROXY: Final = str(Path(sys.executable).with_name("hookproxy"))
 CODEX: Final = '# mine\n[mcp_servers.git]\ncommand = "npx" # why\nargs = ["git"]\n'
 ERRORS: Final = [

@@ -12,6 +12,8 @@ from mcp import Client, StdioServerParameters, types
 from hookproxy.demo.received import Received
 from hookproxy.demo.server import Files, answer, tools
 
+pytestmark = pytest.mark.slow
+
 
 def said(tool: str, **arguments: object) -> tuple[bool, str]:
     result = answer(Files(), tool, arguments)

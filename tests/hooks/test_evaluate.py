@@ -241,6 +241,7 @@ async def test_when_the_asking_is_cancelled_no_hook_is_left(tmp_path: Path) -> N
     assert [one.result.ended for one in hook_runs] == [Ended.CANCELLED] * 2
 
 
+@pytest.mark.slow
 async def test_very_many_hooks_of_one_call_do_not_use_up_descriptors(tmp_path: Path) -> None:
     count = shlex.quote(str(tmp_path / "count"))
     asked = hooks(group(*(hook(f"echo {number} >> {count}") for number in range(300))))

@@ -74,6 +74,7 @@ def test_what_is_no_json_is_not_shown_to_hooks(raw: bytes) -> None:
         normalize.normalise(raw)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("one", [b"[%b]", b'{"a":%b}'], ids=["arrays", "objects"])
 def test_nesting_of_any_depth_is_read_or_refused_but_never_a_crash(read: Callable[[bytes], bytes], one: bytes) -> None:

@@ -24,7 +24,7 @@ from hookproxy.runners.registry import RUNNERS
 from hookproxy.runners.run_process import Running
 from hookproxy.transports.epoll_loop import new_loop
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 @pytest.fixture(params=[{}, {"loop_factory": new_loop}], ids=["any loop", "our loop"])

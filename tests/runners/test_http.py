@@ -123,6 +123,7 @@ async def test_it_goes_on_with_the_calls_trace() -> None:
     assert not {"tracestate", "other"} & headers.keys()
 
 
+@pytest.mark.slow
 async def test_a_thousand_calls_use_few_connections_and_leave_none() -> None:
     async with serving() as server:
         hook = spec(server)

@@ -231,6 +231,7 @@ def test_two_folders_with_a_module_of_the_same_name_are_told_apart(tmp_path: Pat
         keep(spec(tmp_path / "a"), spec(tmp_path / "b"))
 
 
+@pytest.mark.slow
 async def test_a_thousand_calls_leave_no_thread_and_no_descriptor(tmp_path: Path) -> None:
     (tmp_path / "guard.py").write_text("def check(d): return d")
     hook = spec(tmp_path)

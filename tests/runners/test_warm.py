@@ -17,7 +17,7 @@ from hookproxy.model.hooks import Document, Ended, Event, HookResult, HookSpec
 from hookproxy.runners import command, warm
 from hookproxy.transports.epoll_loop import new_loop
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 @pytest.fixture(params=[{}, {"loop_factory": new_loop}], ids=["any loop", "our loop"])

@@ -17,7 +17,7 @@ from hookproxy.model.settings import OnAsk, OnFailure
 from hookproxy.trust import managed_files
 from tests.support.managed_folder import NOBODY, ROOT_ONLY, as_user, write
 
-pytestmark = ROOT_ONLY
+pytestmark = [ROOT_ONLY, pytest.mark.slow]
 
 
 def loaded(**environ: str) -> Loaded:

@@ -9,6 +9,8 @@ import pytest
 
 from tests.cli.completions.terminal import Terminal, terminal
 
+pytestmark = pytest.mark.slow
+
 TELL: Final = """bind -x '"\\C-t": printf "%s\\n" "$READLINE_LINE" >$told'; bind '"\\C-u": kill-whole-line'"""
 
 

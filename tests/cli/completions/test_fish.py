@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 def offered(folder: Path, typed: str) -> set[str]:
     """What fish offers for the last word of a line."""

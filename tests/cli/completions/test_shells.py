@@ -15,6 +15,8 @@ from hookproxy.cli.completions.shells import SHELLS
 from hookproxy.cli.main import VERBS
 from hookproxy.dialects.registry import DIALECTS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", VERBS)
 def test_each_verb_says_what_its_command_line_takes(name: str) -> None:

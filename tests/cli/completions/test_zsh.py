@@ -10,6 +10,8 @@ import pytest
 
 from tests.cli.completions.terminal import Terminal, terminal
 
+pytestmark = pytest.mark.slow
+
 START: Final = (
     "autoload -Uz compinit; compinit -D -u; bindkey -e; tell() { print -r -- $BUFFER >$told }; zle -N tell; "
     "bindkey '^T' tell; bindkey '^U' kill-whole-line; source <(hookproxy completion zsh); "

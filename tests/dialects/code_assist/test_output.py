@@ -77,6 +77,7 @@ KEYS = st.sampled_from([*FIELDS, "rule", "rules", "type", "behavior", "tool_name
 VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=10)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(event=st.sampled_from(EVENTS), answer=st.dictionaries(KEYS, VALUES), code=st.sampled_from([0, 1, 2]))
 def test_reading_is_total_for_answers_of_any_shape(event: Event, answer: dict[str, Any], code: int) -> None:

@@ -20,6 +20,7 @@ def test_merge_keys_in_merge_keys_are_refused_before_they_fill_the_memory() -> N
     assert caught.value.hint == "write the members where they are needed instead of nesting `<<`"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)  # seconds: what is not refused takes minutes
 def test_one_large_mapping_merged_often_is_refused_before_it_is_put_together() -> None:
     members = ", ".join(f"k{at}: 1" for at in range(MOST_MERGED // 2))
