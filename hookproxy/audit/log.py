@@ -159,7 +159,7 @@ class Audit:
         return [f"{lost} lines lost"] * bool(lost) + [f"the file is over its limit: {stuck}"] * bool(told)
 
     def _members(self, record: Record) -> dict[str, object]:
-        final = normalize.normalise(record.final) if record.final else b""
+        final = normalize.normalize(record.final) if record.final else b""
         digest = self._digest or len(record.arguments) + len(final) > _LONGEST
         given = {"arguments": record.arguments, "rewritten": final} if final else {"arguments": record.arguments}
         changed = ["arguments"] * bool(final) + ["result"] * record.result_changed
@@ -259,7 +259,7 @@ def _hook(one: HookRun) -> dict[str, object]:
         "source": spec.source,
         "event": spec.event,
         "dialect": spec.dialect,
-        "command": spec.runs,
+        "command": spec.target,
         "ended": result.ended.value,
         "exit": result.code,
         "ms": round(result.ms, 3),

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ..jsonrpc import raw_json
-from ..model.errors import UserError, look
+from ..model.errors import UserError, file_hint
 
 LONGEST: Final = 160 * 1024 * 1024
 """Bytes of the longest line that is read: the arguments of the longest message by default, twice, and some more."""
@@ -161,7 +161,7 @@ def open_file(path: str, flags: int = 0) -> BinaryIO:
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file", "an audit begins with the first judged call") from None
     except OSError as problem:
-        raise UserError(f"{path}: cannot be read: {problem.strerror}", look(path, problem)) from None
+        raise UserError(f"{path}: cannot be read: {problem.strerror}", file_hint(path, problem)) from None
     except ValueError:
         raise UserError(f"{path!r}: is not a path: a NUL character is in it", "take it out") from None
 
@@ -193,7 +193,7 @@ def unreadable(path: str) -> Iterator[None]:
     except BrokenPipeError:  # of whom the lines are for: no file is read so
         raise
     except OSError as problem:
-        raise UserError(f"{path}: cannot be read: {problem.strerror}", look(path, problem)) from None
+        raise UserError(f"{path}: cannot be read: {problem.strerror}", file_hint(path, problem)) from None
 
 
 def read(path: str) -> Iterator[Entry]:
@@ -228,7 +228,7 @@ def entry(line: Line) -> Entry:
     if line.too_long:
         return NoRecord(line.number, "it is too long to be read", torn=not line.finished)
     try:
-        raw_json.check_text(line.raw)
+        raw_json.check_utf8(line.raw)
         shape = _SHAPE.decode(line.raw)
         if shape.tool:
             return replace(_CALL.decode(line.raw), line=line.number)

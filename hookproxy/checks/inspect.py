@@ -122,7 +122,7 @@ def _entry(hook: Hook, place: Finding, noted: list[Finding]) -> Entry:
         event_name=_spelled(spec, hook.group.dialect, place.key),
         matcher=spec.matcher,
         only_if=spec.only_if,
-        command=spec.shell or shlex.join(spec.argv) or spec.runs or spec.label,
+        command=spec.shell or shlex.join(spec.argv) or spec.target or spec.label,
         timeout=spec.timeout,
         on_failure=effective_settings.failure_effect(hook),
         fires=True,

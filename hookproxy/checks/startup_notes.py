@@ -14,7 +14,7 @@ class Files:
     """The places of the keys in the files that are configured, each read once."""
 
     def __init__(self) -> None:
-        self._places: dict[str, locate.Place | None] = {}
+        self._places: dict[str, locate.Location | None] = {}
 
     def line(self, file: str, key: str) -> int | None:
         """The line of the key; None: there is no such key, or the file cannot be read a second time."""
@@ -25,7 +25,7 @@ class Files:
         return place.line if place else None
 
 
-def _read(file: str) -> locate.Place | None:
+def _read(file: str) -> locate.Location | None:
     if not os.path.isfile(file):  # a pipe, which has been read
         return None
     try:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..audit.records import Entry, Line, NoRecord, entry
-from ..model.errors import FINDINGS, UserError, printable
+from ..model.errors import EXIT_FINDINGS, UserError, printable
 from .common import here, parser, show
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class _Told:
         if not isinstance(one, NoRecord):
             return one
         _tell(f"{name}:{line.number}: {one.why}")
-        self.status = self.status if one.torn else FINDINGS
+        self.status = self.status if one.torn else EXIT_FINDINGS
         return None
 
 
@@ -188,7 +188,7 @@ def _verify(arguments: Sequence[str]) -> int:
         if lost:
             show("head: not there: lines have been removed from the end, or all has been written anew\n")
     unchained = any(one.lines and not one.chained for one in checked) or not any(one.lines for one in checked)
-    return FINDINGS if lost or unchained or any(one.broken for one in checked) else 0
+    return EXIT_FINDINGS if lost or unchained or any(one.broken for one in checked) else 0
 
 
 def _verdict(one: Checked) -> Iterator[str]:

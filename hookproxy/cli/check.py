@@ -47,7 +47,7 @@ from ..checks import report as check_report
 from ..checks.report import Entry, FailureEffect, Finding, Report
 from ..config.load import Loaded, load
 from ..hooks.evaluate import Hooks, check_mcp_tool_hooks
-from ..model.errors import FINDINGS
+from ..model.errors import EXIT_FINDINGS
 from ..model.hooks import Event
 from ..model.settings import Settings
 from .common import add_sources, here, parser, show
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str]) -> int:
             run(partial(_find, loaded))
     report = inspect.inspect(loaded, os.environ)
     show(check_report.text(report) if chosen.json else _text(report, cwd))
-    return FINDINGS if report.findings else 0
+    return EXIT_FINDINGS if report.findings else 0
 
 
 def options() -> argparse.ArgumentParser:

@@ -74,7 +74,7 @@ def _compared(before: bytes, after: bytes) -> list[str]:
 
 def _pretty(raw: bytes) -> list[str]:
     with contextlib.suppress(ValueError, RecursionError):  # an answer that can be read in two ways
-        raw = msgspec.json.format(normalize.normalise(raw, lenient=True), indent=2)
+        raw = msgspec.json.format(normalize.normalize(raw, lenient=True), indent=2)
     return raw.decode(errors="replace").split("\n")
 
 
@@ -113,7 +113,7 @@ def as_json(raw: bytes | None) -> object:
     if not raw:
         return None
     try:
-        return msgspec.Raw(normalize.normalise(raw))
+        return msgspec.Raw(normalize.normalize(raw))
     except ValueError:
         return raw.decode(errors="backslashreplace")
 

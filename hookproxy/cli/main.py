@@ -110,7 +110,7 @@ def _innermost(error: BaseException) -> BaseException:
 
 def _report(error: BaseException) -> int:
     """Say on standard error what went wrong; gives the exit status."""
-    from ..model.errors import LIMITS, OUR_FAULT, UserError, describe_error, resource_shortage
+    from ..model.errors import EXIT_DEFECT, RESOURCE_HINT, UserError, describe_error, resource_shortage
 
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
@@ -118,7 +118,7 @@ def _report(error: BaseException) -> int:
         discard_output()
         return PIPE_CLOSED
     if resource_shortage(error):
-        error = UserError(describe_error(error), LIMITS)
+        error = UserError(describe_error(error), RESOURCE_HINT)
     if isinstance(error, UserError):
         _say(f"{error}\n")
         return error.status
@@ -126,7 +126,7 @@ def _report(error: BaseException) -> int:
 
     summary = str(error).partition("\n")[0] or type(error).__name__
     _say(f"error: {summary} (a defect of hookproxy)\n{''.join(format_exception(error))}")
-    return OUR_FAULT
+    return EXIT_DEFECT
 
 
 def _say(text: str) -> None:

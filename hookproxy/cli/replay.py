@@ -38,7 +38,7 @@ from rich.text import Text
 from ..audit.records import CallRecord, Entry, read
 from ..audit.view import files
 from ..config.load import Loaded, load
-from ..model.errors import CANNOT, FINDINGS, UserError
+from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..trial.replay import Difference, Judged, Replay, Unread
 from ..trial.run import AFTER
 from .common import add_sources, here, parser, show
@@ -83,7 +83,7 @@ async def _replayed(loaded: Loaded, entries: Iterable[Entry], writer: _ForPeople
             writer.add(found)
     tally = replay.tally
     nothing = not tally.replayed and bool(tally.digests or tally.unread)
-    status = CANNOT if nothing else FINDINGS if tally.differing else 0
+    status = EXIT_USER_ERROR if nothing else EXIT_FINDINGS if tally.differing else 0
     writer.end(replay, status, _notes(loaded))
     if nothing:
         raise UserError("no call could be replayed", 'a record with [audit] arguments = "full" can be')

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from ..config.load import users_layer
-from ..model.errors import FINDINGS, UserError, printable
+from ..model.errors import EXIT_FINDINGS, UserError, printable
 from ..trust import trusted_files
 from ..trust.sources import FileContext, Seen, store_path
 from ..trust.trust_store import LONGEST_TEXT, Entry, changing, read_store
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
         return _forget(store, chosen.files, file_context)
     found = _covered(chosen.files, file_context)
     if chosen.dry_run:
-        return FINDINGS if _show(found, read_store(store), file_context, remembered=False)[1] else 0
+        return EXIT_FINDINGS if _show(found, read_store(store), file_context, remembered=False)[1] else 0
     with changing(store) as entries:
         seen, _ = _show(found, entries, file_context, remembered=True)
         _remember(entries, found, seen, file_context)
@@ -169,7 +169,7 @@ def _list(store: str) -> int:
             state = "unusable"
         found += state != "trusted"
         show(f"{state:9}  {visible(path)}\n")
-    return FINDINGS if found else 0
+    return EXIT_FINDINGS if found else 0
 
 
 def _forget(store: str, files: Sequence[str], file_context: FileContext) -> int:

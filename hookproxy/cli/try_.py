@@ -25,7 +25,7 @@ from ..dialects.shared import input
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias
 from ..model.decision import Proceed
-from ..model.errors import CANNOT, FINDINGS, UserError, look
+from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError, file_hint
 from ..model.hooks import Ended, Event, HookResult, HookSpec, Session, Verdict
 from ..model.settings import OnAsk, OnFailure, Settings
 from ..trial.observe import Run
@@ -50,7 +50,7 @@ _WANTS: Final = {
 }
 """What a verdict can want, by the member that says so."""
 
-_STYLES: Final = {0: "green", FINDINGS: "bold red", CANNOT: "bold yellow"}
+_STYLES: Final = {0: "green", EXIT_FINDINGS: "bold red", EXIT_USER_ERROR: "bold yellow"}
 
 
 class Told(Struct, frozen=True):
@@ -70,7 +70,7 @@ class Told(Struct, frozen=True):
         """The exit status: 0 allowed; 1 refused, or a person would be asked; 2 not allowed because a hook failed."""
         if self.trial.allowed:
             return 0
-        return CANNOT if self.trial.failed else FINDINGS
+        return EXIT_USER_ERROR if self.trial.failed else EXIT_FINDINGS
 
     @property
     def word(self) -> str:
@@ -133,7 +133,7 @@ def _head(page: Console, told: Told, spec: HookSpec, files: Files, cwd: str) -> 
     place = visible(short(f"{file}:{line}" if line else file, cwd), page)
     put(page, Text.assemble((place, "bold"), "  ", visible(key, page)))
     row(page, label("event"), f"{spec.event}, {spec.dialect}")
-    row(page, label("runs"), spec.runs or spec.label)
+    row(page, label("runs"), spec.target or spec.label)
 
 
 def _run(page: Console, run: Run) -> None:
@@ -304,7 +304,7 @@ def _spec(spec: HookSpec) -> dict[str, object]:
         "dialect": spec.dialect,
         "event": spec.event,
         "label": spec.label,
-        "command": spec.runs,
+        "command": spec.target,
         "matcher": spec.matcher,
         "if": spec.only_if,
         "timeout": spec.timeout,
@@ -470,7 +470,7 @@ def _object(name: str, given: str) -> bytes:
     """A JSON object, from where it is said to be. Twin keys are left for the judgement of what reads them."""
     raw = _read(name, given)
     try:
-        if not isinstance(json.loads(raw.decode(), parse_constant=raw_json.no_constant), dict):
+        if not isinstance(json.loads(raw.decode(), parse_constant=raw_json.reject_constant), dict):
             raise raw_json.Unreadable("not a JSON object")
     except (ValueError, RecursionError) as problem:
         raise UserError(
@@ -504,7 +504,7 @@ def _read(name: str, given: str) -> bytes:
             raw = file.read(_LONGEST + 1)
     except (OSError, ValueError) as problem:
         if isinstance(problem, OSError):
-            raise UserError(f"{name}: {where} cannot be read: {problem.strerror}", look(where, problem)) from None
+            raise UserError(f"{name}: {where} cannot be read: {problem.strerror}", file_hint(where, problem)) from None
         raise UserError(f"{name}: {where} cannot be read: {problem}", "name a file that can be there") from None
     if len(raw) > _LONGEST:
         raise UserError(f"{name}: {where} is longer than {_LONGEST} bytes", "no agent could send that: make it shorter")

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from ..config.load import load
 from ..dialects.registry import DIALECTS
-from ..model.errors import FINDINGS, UserError
+from ..model.errors import EXIT_FINDINGS, UserError
 from ..wrapping import edit_plan, files, known_agents
 from ..wrapping.diff import unified
 from ..wrapping.find_servers import Entry, Kind, NoServers
@@ -185,7 +185,7 @@ def _list(chosen: argparse.Namespace) -> int:
             continue
         except UserError as error:
             _tell(str(error))
-            status = FINDINGS
+            status = EXIT_FINDINGS
             continue
         if found.entries:
             seen = True

@@ -55,10 +55,10 @@ def limits(file: ConfigFile, path: str) -> tuple[Limit, ...]:
 
 
 def _limit(table: LimitTable, key: str, path: str) -> Limit:
-    from ..policy.rate_limits import HINT, tools
+    from ..policy.rate_limits import HINT, tool_rule
 
     try:
-        tools(table.tool)
+        tool_rule(table.tool)
     except ValueError as problem:
         raise ConfigError(f"{path}: {key}.tool", str(problem), HINT) from None
     return Limit(table.tool, table.calls, Per(table.per), key)

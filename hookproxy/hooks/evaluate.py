@@ -143,7 +143,7 @@ class Hooks:
         self, layer: Permissions, proceed: Proceed, context: EventContext, listed: Tool | None, hook_runs: list[HookRun]
     ) -> Evaluation:
         """As `_judged`, of the arguments that are final, by the names that managed hooks know and no user's alias."""
-        outer, earlier, proceed = context.alias, proceed.question, replace(proceed, question=None)
+        outer, earlier, proceed = context.alias, proceed.approval_request, replace(proceed, approval_request=None)
         try:
             sent = aliases.for_server(outer, context.arguments)
             inner = layer.groups.alias(context.tool, sent)
@@ -175,7 +175,7 @@ class Hooks:
             context = context if context.tool_name == selected.tool_name else selected.shown(context)
             hooks = selected.applying(context) if selected.conditional else selected.hooks
             said = await self._executor.ask(selected.group, hooks, context, hook_runs, listed)
-            if decide.silent(said):  # as of most calls, and it decides nothing
+            if decide.no_verdicts(said):  # as of most calls, and it decides nothing
                 continue
             decision = decide.decide(said, self._settings, selected.group.on_failure)
             feedback = proceed.feedback + decision.feedback
@@ -184,16 +184,16 @@ class Hooks:
             rewritten = proceed.arguments
             if decision.arguments is not None:
                 rewritten = decision.arguments
-                context = replace(context, arguments=normalize.normalise(rewritten))
-            question = proceed.question or decision.question
-            proceed = replace(proceed, arguments=rewritten, feedback=feedback, question=question)
+                context = replace(context, arguments=normalize.normalize(rewritten))
+            question = proceed.approval_request or decision.approval_request
+            proceed = replace(proceed, arguments=rewritten, feedback=feedback, approval_request=question)
         ruled = layer.ruled(proceed, context)
         if isinstance(ruled, Refuse):
             return Evaluation(ruled, context.arguments)
         if layer.managed:
-            ruled = replace(ruled, question=_both(earlier, ruled.question))
+            ruled = replace(ruled, approval_request=_both(earlier, ruled.approval_request))
         requests = layer.groups.select(Event.PERMISSION_REQUEST, context.tool)
-        if requests or ruled.question:
+        if requests or ruled.approval_request:
             return await self._permitted(layer, ruled, context, listed, hook_runs)
         return Evaluation(ruled, context.arguments)
 
@@ -235,22 +235,22 @@ class Hooks:
         hook_runs: list[HookRun],
     ) -> Evaluation:
         """Ask the PermissionRequest hooks: all, if somebody wants a person to be asked, else those for each call."""
-        question, yes = proceed.question, False
+        question, yes = proceed.approval_request, False
         request = replace(context, event=Event.PERMISSION_REQUEST, message=question.reason if question else "")
         for selected in layer.groups.select(Event.PERMISSION_REQUEST, context.tool):
             request, group = selected.shown(request), selected.group
             hooks = [spec for spec in selected.applying(request) if question or spec.every_call]
             said = await self._executor.ask(group, hooks, request, hook_runs, listed)
-            answer = decide.permitted(said, self._settings, group.on_failure, group.dialect.later_overrides)
+            answer = decide.permission_decision(said, self._settings, group.on_failure, group.dialect.later_overrides)
             if isinstance(answer, Refuse):
                 return Evaluation(replace(answer, feedback=proceed.feedback + answer.feedback), request.arguments)
             yes = yes or answer
-            rewritten = decide.allowed_instead(said) if answer else None
+            rewritten = decide.allowed_arguments(said) if answer else None
             if rewritten is not None:
                 proceed = replace(proceed, arguments=rewritten)
-                request = replace(request, arguments=normalize.normalise(rewritten))
+                request = replace(request, arguments=normalize.normalize(rewritten))
         if question and (yes or layer.allow(request)):
-            proceed = replace(proceed, question=None, asked=True)
+            proceed = replace(proceed, approval_request=None, asked=True)
         if request.arguments is context.arguments:
             return Evaluation(proceed, request.arguments)
         return Evaluation(layer.ruled(proceed, request), request.arguments)  # no rule has seen these

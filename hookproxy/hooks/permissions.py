@@ -15,8 +15,8 @@ from ..policy import matchers
 from .select import HookGroups
 
 if TYPE_CHECKING:
-    from ..policy.rate_limits import Limits, Reached
-    from ..policy.rules import Rules, Ruling
+    from ..policy.rate_limits import LimitReached, RateLimits
+    from ..policy.rules import RuleDecision, Rules
 
 _RULES: Final = 1024  # permission rules that hooks may add to a session: a table must not grow for ever
 
@@ -48,12 +48,12 @@ class Permissions:
             return proceed
         if ruling.permission is Permission.ASK:
             by = f"the managed permission rule {ruling.rule}" if self.managed else ruling.by
-            return replace(proceed, question=proceed.question or ApprovalRequest(by, ""))
-        return replace(proceed, question=None, asked=proceed.asked or proceed.question is not None)
+            return replace(proceed, approval_request=proceed.approval_request or ApprovalRequest(by, ""))
+        return replace(proceed, approval_request=None, asked=proceed.asked or proceed.approval_request is not None)
 
     def counted(self, proceed: Proceed, tool: str) -> Decision:
         """Count a call of this tool that is about to be forwarded, against all limits that are about it."""
-        reached = self.limits.spend(self.groups.names(tool)) if self.limits is not None else None
+        reached = self.limits.count(self.groups.names(tool)) if self.limits is not None else None
         return proceed if reached is None else _over(reached, proceed, self._where)
 
     def allow(self, context: EventContext) -> bool:
@@ -68,7 +68,7 @@ class Permissions:
         return self.groups.concerns(tool) or (bool(self) and self._are_about(self.groups.names(tool)))
 
     def _are_about(self, names: Sequence[str]) -> bool:
-        return bool((self.rules and self.rules.concerns(names)) or (self.limits and self.limits.concern(names)))
+        return bool((self.rules and self.rules.concerns(names)) or (self.limits and self.limits.concerns(names)))
 
     def hide(self, tool: str) -> bool:
         """True if the tool is not to be listed: a rule denies each of its calls."""
@@ -93,7 +93,7 @@ class Permissions:
         return verdict
 
 
-def _judged(rules: Rules, groups: HookGroups, context: EventContext) -> Ruling | None:
+def _judged(rules: Rules, groups: HookGroups, context: EventContext) -> RuleDecision | None:
     """What is ruled on a call; where hooks know it otherwise, its alias is judged by their arguments' names as well."""
     if context.alias is None:
         return rules.judge(groups.names(context.tool), context.arguments)
@@ -103,7 +103,7 @@ def _judged(rules: Rules, groups: HookGroups, context: EventContext) -> Ruling |
     return max(ruled, key=lambda one: one.permission, default=None)
 
 
-def _over(reached: Reached, proceed: Proceed, where: str) -> Refuse:
+def _over(reached: LimitReached, proceed: Proceed, where: str) -> Refuse:
     limit = reached.limit
     return Refuse(
         limit.by,
@@ -116,13 +116,13 @@ def _over(reached: Reached, proceed: Proceed, where: str) -> Refuse:
     )
 
 
-def _limits(settings: Settings) -> Limits | None:
+def _limits(settings: Settings) -> RateLimits | None:
     """The configuration's limits; None where it has none."""
     if not settings.limits:
         return None
-    from ..policy.rate_limits import Limits  # with `rules` 5 ms
+    from ..policy.rate_limits import RateLimits  # with `rules` 5 ms
 
-    return Limits(settings.limits)
+    return RateLimits(settings.limits)
 
 
 def _rules(settings: Settings) -> Rules | None:

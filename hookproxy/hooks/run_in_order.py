@@ -96,7 +96,7 @@ class HookExecutor:
             if order is Order.UNTIL_DENIED and decide.blocks(one, self._settings, group.on_failure):
                 break
             if order is Order.PIPELINE and one.verdict.arguments is not None:
-                context = replace(context, arguments=normalize.normalise(one.verdict.arguments))
+                context = replace(context, arguments=normalize.normalize(one.verdict.arguments))
         return said
 
     async def _ask_at_once(
@@ -184,7 +184,7 @@ async def _fitting(verdict: Verdict, context: EventContext, listed: Tool | None)
     try:
         if verdict.merges:
             arguments = _merged(context.arguments, arguments)
-        if not normalize.normalise(arguments).startswith(b"{"):
+        if not normalize.normalize(arguments).startswith(b"{"):
             raise raw_json.Unreadable("they are no object")
         sent = aliases.for_server(context.alias, arguments)
     except ValueError as unreadable:
@@ -194,7 +194,7 @@ async def _fitting(verdict: Verdict, context: EventContext, listed: Tool | None)
         return replace(verdict, arguments=arguments, merges=False) if verdict.merges else verdict
     # in a thread: the validator takes 70 ms to import, and a schema may be written to take long
     names = {own: name for name, own in context.alias.arguments.items()} if context.alias else {}
-    problem = await anyio.to_thread.run_sync(schema.misfit, listed.input_schema, sent, names)
+    problem = await anyio.to_thread.run_sync(schema.mismatch, listed.input_schema, sent, names)
     if not problem:
         return replace(verdict, arguments=arguments, merges=False)
     failure = f"rewrote the arguments so that they do not fit the tool: {problem}"

@@ -89,7 +89,7 @@ class SessionEvents:
         """The server has answered `initialize`: what it declares, and what SessionStart hooks have to add."""
         with contextlib.suppress(ValueError, KeyError):
             result = raw_json.fields(bytes(raw_json.fields(line)["result"]))
-            handshake.answered(result)
+            handshake.note_result(result)
             self._logging = "logging" in raw_json.fields(bytes(result["capabilities"]))
         if self._begun.is_set() and not self._words:
             self._introduced = True

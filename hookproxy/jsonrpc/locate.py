@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     import yaml
 
 
-class Place(Struct, frozen=True):
+class Location(Struct, frozen=True):
     """Where a value stands, and where its own members or items do."""
 
     line: int
     """Of its key, or of the item's first character. The first line is 1."""
-    members: dict[str, Place] = field(default_factory=dict)
-    items: list[Place] = field(default_factory=list)
+    members: dict[str, Location] = field(default_factory=dict)
+    items: list[Location] = field(default_factory=list)
 
-    def find(self, key: str) -> Place | None:
+    def find(self, key: str) -> Location | None:
         """The place of `a.b[0].c` below this one; None: nothing is there. Names may hold dots and brackets."""
         if not key:
             return self
@@ -41,7 +41,7 @@ class Place(Struct, frozen=True):
         return None
 
 
-def read(path: str, text: str) -> Place:
+def read(path: str, text: str) -> Location:
     """The place of the whole file; by its name's ending it is YAML, TOML or else JSON."""
     try:
         if path.endswith((".yaml", ".yml")):
@@ -49,7 +49,7 @@ def read(path: str, text: str) -> Place:
         reader = _Reader(text.removeprefix("\ufeff"))
         return reader.tables() if path.endswith(".toml") else reader.value()
     except (ValueError, RecursionError):
-        return Place(1)
+        return Location(1)
 
 
 _INDEX: Final = re.compile(r"\[(\d+)\]")
@@ -76,9 +76,9 @@ class _Reader:
         self._at = 0
         self._ends = [end.start() for end in re.finditer("\n", text)]
 
-    def value(self) -> Place:
+    def value(self) -> Location:
         """The value that begins here."""
-        place = Place(self._line())
+        place = Location(self._line())
         if self._takes("{"):
             while not self._takes("}"):
                 self._member(place)
@@ -91,26 +91,26 @@ class _Reader:
             self._expect(_SCALAR)
         return place
 
-    def tables(self) -> Place:
+    def tables(self) -> Location:
         """A whole TOML file."""
-        root = here = Place(1)
+        root = here = Location(1)
         while self._line() and self._at < len(self._text):
             line = self._line()
             if self._takes("[["):
-                here = _entered(root, self._names("]]"), line)
-                here.items.append(Place(line))
+                here = _table_at(root, self._names("]]"), line)
+                here.items.append(Location(line))
                 here = here.items[-1]
             elif self._takes("["):
-                here = _innermost(_entered(root, self._names("]"), line))
+                here = _last_item(_table_at(root, self._names("]"), line))
             else:
                 self._member(here)
         return root
 
-    def _member(self, place: Place) -> None:
+    def _member(self, place: Location) -> None:
         line = self._line()
         *path, name = self._names("=", ":")
         value = self.value()
-        _entered(place, path, line).members[name] = Place(line, value.members, value.items)
+        _table_at(place, path, line).members[name] = Location(line, value.members, value.items)
 
     def _names(self, *ends: str) -> list[str]:
         """A key, of several names where dots join them, and the sign after it."""
@@ -149,33 +149,33 @@ class _Reader:
         return found[0] if found else ""
 
 
-def _entered(place: Place, path: list[str], line: int) -> Place:
+def _table_at(place: Location, path: list[str], line: int) -> Location:
     """The place of a table by its path; it is made where it is not there yet."""
     for name in path:
-        place = _innermost(place).members.setdefault(name, Place(line))
+        place = _last_item(place).members.setdefault(name, Location(line))
     return place
 
 
-def _innermost(place: Place) -> Place:
+def _last_item(place: Location) -> Location:
     """Of a TOML array of tables the last, which is meant wherever the array is named."""
     return place.items[-1] if place.items else place
 
 
-def _yaml(text: str) -> Place:
+def _yaml(text: str) -> Location:
     import yaml  # 20 ms, for those who have such a file
 
     class Loader(yaml.SafeLoader):
         """Finds places instead of values. An alias stands where its anchor does."""
 
-        def place_of(self, node: yaml.Node, known: dict[int, Place]) -> Place:
+        def place_of(self, node: yaml.Node, known: dict[int, Location]) -> Location:
             """`known`: by the node's identity, for a node may be inside itself."""
             if id(node) not in known:
-                place = known[id(node)] = Place(node.start_mark.line + 1)
+                place = known[id(node)] = Location(node.start_mark.line + 1)
                 if isinstance(node, yaml.MappingNode):
                     self.flatten_mapping(node)  # what `<<` merges
                     for key, value in node.value:
                         inner = self.place_of(value, known)
-                        place.members[str(key.value)] = Place(key.start_mark.line + 1, inner.members, inner.items)
+                        place.members[str(key.value)] = Location(key.start_mark.line + 1, inner.members, inner.items)
                 elif isinstance(node, yaml.SequenceNode):
                     place.items.extend(self.place_of(item, known) for item in node.value)
             return known[id(node)]
@@ -183,6 +183,6 @@ def _yaml(text: str) -> Place:
     try:
         loader = Loader(text)
         root = loader.get_single_node()
-        return loader.place_of(root, {}) if root is not None else Place(1)
+        return loader.place_of(root, {}) if root is not None else Location(1)
     except yaml.YAMLError as problem:
         raise ValueError(str(problem)) from None

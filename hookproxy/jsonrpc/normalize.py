@@ -11,38 +11,40 @@ import msgspec
 
 from . import raw_json
 
-LONGEST_NUMBER: Final = 400  # characters: a double has 325 at most; Python's reader fails at 4300, and with it a guard
-_LONG: Final = re.compile(rb"[0-9]{128}")  # a number beyond that has such a run in one of its three parts
+MAX_NUMBER_CHARACTERS: Final = (
+    400  # characters: a double has 325 at most; Python's reader fails at 4300, and with it a guard
+)
+_LONG_DIGITS: Final = re.compile(rb"[0-9]{128}")  # a number beyond that has such a run in one of its three parts
 
-_CODED: Final = re.compile(rb"\\u")  # as patterns: from backslash to backslash, which `in` does not go
-_SLASHED: Final = re.compile(rb"\\/")
+_UNICODE_ESCAPE: Final = re.compile(rb"\\u")  # as patterns: from backslash to backslash, which `in` does not go
+_SLASH_ESCAPE: Final = re.compile(rb"\\/")
 
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _OBJECTS: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 
 
-def normalise(raw: bytes, lenient: bool = False) -> bytes:
+def normalize(raw: bytes, lenient: bool = False) -> bytes:
     """The same value as a hook may read it: no needless escapes, no twin keys, numbers as they were spelled.
 
     With `lenient`, half surrogate pairs become U+FFFD instead of an error. Raises Unreadable, TwinKeys.
     """
-    raw_json.check_text(raw)
+    raw_json.check_utf8(raw)
     try:
-        if raw[:1] in (b"{", b"[") and not _may_hide(raw) and not _LONG.search(raw) and _is_compact(raw):
+        if raw[:1] in (b"{", b"[") and not _may_hide(raw) and not _LONG_DIGITS.search(raw) and _is_compact(raw):
             return raw
-        value = values(raw)
-        return raw_json.encode(_mended(value) if lenient and b"\\u" in raw else value)
+        value = decode(raw)
+        return raw_json.encode(_without_half_pairs(value) if lenient and b"\\u" in raw else value)
     except RecursionError:
         raise raw_json.TooDeep from None
     except UnicodeEncodeError:
         raise raw_json.Unreadable("half a surrogate pair, which cannot be written as UTF-8") from None
 
 
-def values(raw: bytes) -> object:
+def decode(raw: bytes) -> object:
     """The value decoded, each number as a `msgspec.Raw` of its spelling. Raises Unreadable, TwinKeys."""
     try:
-        value: object = _LEXEMES.decode(raw.decode())
+        value: object = _DECODER.decode(raw.decode())
     except RecursionError:
         raise raw_json.TooDeep from None
     except json.JSONDecodeError as problem:
@@ -52,27 +54,32 @@ def values(raw: bytes) -> object:
     return value
 
 
-def normalised_object(raw: bytes) -> tuple[bytes, Mapping[str, msgspec.Raw]]:
+def normalize_object(raw: bytes) -> tuple[bytes, Mapping[str, msgspec.Raw]]:
     """An object as `normalise` has it, and its members. Raises Unreadable, TwinKeys."""
-    if raw.isascii() and b"\\" not in raw and not _LONG.search(raw) and (found := _compact_members(raw)) is not None:
+    if (
+        raw.isascii()
+        and b"\\" not in raw
+        and not _LONG_DIGITS.search(raw)
+        and (found := _compact_members(raw)) is not None
+    ):
         return raw, found
-    normal = normalise(raw)
+    normal = normalize(raw)
     return normal, raw_json.fields(normal)
 
 
-def _mended(value: object) -> object:
+def _without_half_pairs(value: object) -> object:
     """The value with U+FFFD for each half of a surrogate pair."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):
-        return {_mended(key): _mended(item) for key, item in value.items()}
+        return {_without_half_pairs(key): _without_half_pairs(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_mended(item) for item in value]
+        return [_without_half_pairs(item) for item in value]
     return value
 
 
-def _lexeme(number: str) -> msgspec.Raw:
-    if len(number) > LONGEST_NUMBER:
+def _number(number: str) -> msgspec.Raw:
+    if len(number) > MAX_NUMBER_CHARACTERS:
         raise raw_json.Unreadable(f"a number of {len(number)} characters, which many readers cannot take")
     return msgspec.Raw(number)
 
@@ -88,24 +95,24 @@ def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return value
 
 
-_LEXEMES: Final = json.JSONDecoder(
-    object_pairs_hook=_no_duplicates, parse_float=_lexeme, parse_int=_lexeme, parse_constant=raw_json.no_constant
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_no_duplicates, parse_float=_number, parse_int=_number, parse_constant=raw_json.reject_constant
 )
 
 
-def legible(raw: bytes) -> bytes:
+def normalize_output(raw: bytes) -> bytes:
     """Tool output as a hook may read it: `raw` itself where it hides nothing (no copy of a large result).
 
     Raises Unreadable, TwinKeys.
     """
-    raw_json.check_text(raw)
+    raw_json.check_utf8(raw)
     if raw[:1] in (b"{", b"[") and not _may_hide(raw):
         try:
             _check_duplicates(raw)
         except RecursionError:
             raise raw_json.TooDeep from None
         return raw
-    return normalise(raw, lenient=True)
+    return normalize(raw, lenient=True)
 
 
 def _is_compact(raw: bytes) -> bool:
@@ -143,7 +150,9 @@ def _are_compact(values: Collection[msgspec.Raw]) -> bool:
 
 def _may_hide(raw: bytes) -> bool:
     """True if text may be spelled with `\\u…` or `\\/`. (Also for an escaped backslash before these: harmless.)"""
-    return b"\\" in raw and (_CODED.search(raw) is not None or (b"/" in raw and _SLASHED.search(raw) is not None))
+    return b"\\" in raw and (
+        _UNICODE_ESCAPE.search(raw) is not None or (b"/" in raw and _SLASH_ESCAPE.search(raw) is not None)
+    )
 
 
 def _check_duplicates(raw: bytes | msgspec.Raw) -> None:

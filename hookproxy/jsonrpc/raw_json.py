@@ -38,10 +38,10 @@ class DuplicateKeys(ValueError):
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _STRING: Final = msgspec.json.Decoder(str)
-_NOT_DECODED: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _BLANKS: Final = re.compile(r"[ \t\r\n]*")
 _INTEGER: Final = re.compile(rb"-?(?:0|[1-9][0-9]*)")
-_SPLITTING: Final = (
+_LINE_SEPARATORS: Final = (
     (b"\r", b" "),  # between tokens only, where a blank does as well: inside a string it must be escaped
     (b"\xc2\x85", b"\\u0085"),
     (b"\xe2\x80\xa8", b"\\u2028"),
@@ -63,7 +63,7 @@ def text(raw: bytes) -> str | None:
         return None
 
 
-def taken_for(key: str) -> str:
+def folded_key(key: str) -> str:
     """What readers that ignore case (Go's encoding/json), or stop at NUL (in C), may take a key for."""
     return key.partition("\0")[0].upper().casefold()
 
@@ -73,7 +73,7 @@ def is_integer(raw: bytes) -> bool:
     return _INTEGER.fullmatch(raw) is not None
 
 
-def check_text(line: bytes) -> None:
+def check_utf8(line: bytes) -> None:
     """Raise Unreadable unless `line` is UTF-8 (the JSON reader here does not look inside strings it skips)."""
     if not line.isascii():
         try:
@@ -90,7 +90,7 @@ def fields(raw: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
     """
     try:
         found = _OBJECT.decode(raw)
-    except _NOT_DECODED:
+    except _DECODE_ERRORS:
         found = {}
     size = 4 * len(found) + 1 + sum(map(len, found)) + sum(map(len, found.values()))
     if found and (size == len(raw) or (size + 1 == len(raw) and memoryview(raw)[-1] == 10)):
@@ -110,7 +110,7 @@ def members(raw: bytes) -> dict[str, Span]:
     except RecursionError:
         raise TooDeep from None
     for blanks in (0, 1):  # {"a":1,"b":2} as most write it, and {"a": 1, "b": 2} as Python does
-        spans = _lay_out(found, blanks)
+        spans = _computed_spans(found, blanks)
         size = max(spans.values(), default=(1, 1))[1] + 1
         if size != len(raw) - raw.endswith(b"\n"):
             continue
@@ -122,7 +122,7 @@ def members(raw: bytes) -> dict[str, Span]:
     return _scan(raw)
 
 
-def _lay_out(found: dict[str, msgspec.Raw], blanks: int) -> dict[str, Span]:
+def _computed_spans(found: dict[str, msgspec.Raw], blanks: int) -> dict[str, Span]:
     """Where the values stand if the object is spelled with `blanks` blanks after each colon and comma."""
     spans: dict[str, Span] = {}
     start = 1
@@ -133,12 +133,12 @@ def _lay_out(found: dict[str, msgspec.Raw], blanks: int) -> dict[str, Span]:
     return spans
 
 
-def no_constant(name: str) -> NoReturn:
+def reject_constant(name: str) -> NoReturn:
     """For Python's reader, which knows NaN and Infinity."""
     raise Unreadable(f"{name} is not JSON")
 
 
-_scan_once: Final = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=no_constant).scan_once  # type: ignore[attr-defined]  # json.scanner's C scanner; public through JSONDecoder since 2.6
+_scan_once: Final = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=reject_constant).scan_once  # type: ignore[attr-defined]  # json.scanner's C scanner; public through JSONDecoder since 2.6
 
 
 def _scan(raw: bytes) -> dict[str, Span]:
@@ -252,7 +252,7 @@ def one_line(line: bytes) -> bytes:
         return line
     body = line.rstrip(b"\r\n")
     ending = line[len(body) :]
-    for byte, instead in _SPLITTING:
+    for byte, instead in _LINE_SEPARATORS:
         if byte in body:
             body = body.replace(byte, instead)
     return body + ending[-2:] if ending else body

@@ -13,7 +13,7 @@ from . import normalize, raw_json
 MARK: Final = "[redacted]"
 """What stands in a secret's place."""
 
-LONGEST: Final = 64 * 1024
+MAX_SEARCHED: Final = 64 * 1024
 """Characters of the longest text that is searched: a pattern's work may grow with the square. Longer ones go whole."""
 
 
@@ -27,7 +27,7 @@ class Redaction(msgspec.Struct, frozen=True):
     def json(self, raw: bytes) -> bytes:
         """A JSON value without its secrets. What cannot be read goes whole: a secret might be in it."""
         try:
-            return raw_json.encode(self._value(normalize.values(raw)))
+            return raw_json.encode(self._value(normalize.decode(raw)))
         except (ValueError, RecursionError):
             return raw_json.encode(MARK)
 
@@ -35,7 +35,7 @@ class Redaction(msgspec.Struct, frozen=True):
         """A text without its secrets. JSON in it is read as JSON, for the names of its members."""
         if self.keys and text.lstrip()[:1] in ("{", "["):
             text = self._document(text)
-        if self.patterns and len(text) > LONGEST:
+        if self.patterns and len(text) > MAX_SEARCHED:
             return f"[redacted: {len(text)} characters, too many to be searched]"
         for pattern in self.patterns:
             text = pattern.sub(MARK, text)
@@ -43,7 +43,7 @@ class Redaction(msgspec.Struct, frozen=True):
 
     def _document(self, text: str) -> str:
         try:
-            value = normalize.values(text.encode())
+            value = normalize.decode(text.encode())
             redacted = self._value(value)
             return text if redacted == value else raw_json.encode(redacted).decode()
         except (ValueError, RecursionError):
@@ -63,7 +63,7 @@ class Redaction(msgspec.Struct, frozen=True):
             name = self.text(key)
             while name in redacted:  # two names that were secrets: neither member is lost
                 name += "'"
-            redacted[name] = MARK if folded(key) in self.keys else self._value(item)
+            redacted[name] = MARK if normalized_key(key) in self.keys else self._value(item)
         return redacted
 
 
@@ -71,7 +71,7 @@ def of(patterns: Sequence[str], keys: Sequence[str]) -> Redaction | None:
     """What the configuration calls secret; None: nothing. Raises ValueError as `pattern` does."""
     if not patterns and not keys:
         return None
-    return Redaction(tuple(map(pattern, patterns)), frozenset(map(folded, keys)))
+    return Redaction(tuple(map(pattern, patterns)), frozenset(map(normalized_key, keys)))
 
 
 def pattern(text: str) -> re.Pattern[str]:
@@ -85,6 +85,6 @@ def pattern(text: str) -> re.Pattern[str]:
     return compiled
 
 
-def folded(key: str) -> str:
+def normalized_key(key: str) -> str:
     """A member's name as it is compared: `api_key`, `apiKey` and `API-Key` are one."""
     return "".join(filter(str.isalnum, key.casefold())) or key

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 
-def misfit(input_schema: bytes, arguments: bytes, names: Mapping[str, str] | None = None) -> str:
+def mismatch(input_schema: bytes, arguments: bytes, names: Mapping[str, str] | None = None) -> str:
     """Why the arguments do not fit the schema, naming the field; empty if they do, or if the schema is not usable.
 
     `names`: what the reader calls an argument that the schema calls otherwise. Nothing is fetched: a reference out of
@@ -40,7 +40,7 @@ def _renamed(message: str, names: Mapping[str, str]) -> str:
     return re.sub("|".join(re.escape(repr(name)) for name in names), lambda found: repr(names[found[0][1:-1]]), message)
 
 
-_NAMED: Final = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
+_KEYWORDS_WITH_NAMES: Final = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
 """Keywords whose members are named freely: there `pattern` is somebody's property."""
 
 
@@ -57,7 +57,7 @@ def _without_patterns(schema: object, named: bool = False) -> object:
     if "patternProperties" in dropped:  # what they allow cannot be told now
         dropped |= {"additionalProperties", "unevaluatedProperties"}
     return {
-        key: _without_patterns(value, not named and key in _NAMED)
+        key: _without_patterns(value, not named and key in _KEYWORDS_WITH_NAMES)
         for key, value in schema.items()
         if key not in dropped
     }

@@ -25,7 +25,7 @@ class Alias(Struct, frozen=True):
     """The server's name of an argument by the hooks'; no two are one. Arguments that are not here have one name."""
     preset: str = ""
     """The preset that says so; empty: the configuration says it of this tool."""
-    given: frozenset[str] = frozenset()
+    used_by_agent: frozenset[str] = frozenset()
     """Arguments that the agent gave by the hooks' name itself, in the call at hand: they go by it on both sides."""
 
     def for_call(self, arguments: bytes) -> Alias:
@@ -39,11 +39,11 @@ class Alias(Struct, frozen=True):
         for name in sorted(given):
             if self.arguments[name] in keys:
                 raise raw_json.Unreadable(f"its arguments {self.arguments[name]!r} and {name!r} are one to its hooks")
-        return replace(self, given=given) if given else self
+        return replace(self, used_by_agent=given) if given else self
 
     def for_hooks(self, arguments: bytes) -> bytes:
         """The server's arguments under the names that hooks know; `arguments` itself where no name differs."""
-        return _renamed(arguments, {self.arguments[name]: name for name in self.arguments.keys() - self.given})
+        return _renamed(arguments, {self.arguments[name]: name for name in self.arguments.keys() - self.used_by_agent})
 
     def for_server(self, arguments: bytes) -> bytes:
         """A hook's arguments under the server's names; `arguments` itself where no name differs.
@@ -55,14 +55,14 @@ class Alias(Struct, frozen=True):
         for name, own in self.arguments.items():
             if own in keys and own not in self.arguments:
                 raise raw_json.Unreadable(f"{own!r} is the tool's own name for {name!r}")
-        return _renamed(arguments, {name: self.arguments[name] for name in self.arguments.keys() - self.given})
+        return _renamed(arguments, {name: self.arguments[name] for name in self.arguments.keys() - self.used_by_agent})
 
     def _check_spelling(self, keys: Iterable[str]) -> None:
         """Raise Unreadable for a name that some readers take for one of ours: in another case, or up to a NUL."""
         known = {*self.arguments, *self.arguments.values()}
-        taken = {raw_json.taken_for(name): name for name in known}
+        taken = {raw_json.folded_key(name): name for name in known}
         for key in keys:
-            if key not in known and (meant := taken.get(raw_json.taken_for(key))) is not None:
+            if key not in known and (meant := taken.get(raw_json.folded_key(key))) is not None:
                 raise raw_json.Unreadable(f"the argument {key!r} may be taken for {meant!r}")
 
 

@@ -39,7 +39,7 @@ class Proceed(Struct, frozen=True):
     """The rewritten arguments; None: as the agent sent them."""
     feedback: tuple[str, ...] = ()
     """Texts for the model, to go with the result."""
-    question: ApprovalRequest | None = None
+    approval_request: ApprovalRequest | None = None
     """It may be forwarded only if this is answered with yes."""
     asked: bool = False
     """A hook wanted a person to be asked, and a hook, a rule or the configuration said yes in the person's place."""

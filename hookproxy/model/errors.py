@@ -6,12 +6,12 @@ TYPE_CHECKING = False  # importing typing would delay the server's start by 10 m
 if TYPE_CHECKING:
     from typing import Final
 
-FINDINGS: Final = 1  # exit status: it ran, and found something
-CANNOT: Final = 2  # exit status: it could not be done, and the reason is the user's to mend
-OUR_FAULT: Final = 3  # exit status: a defect of hookproxy
-NOT_EXECUTABLE: Final = 126  # exit status of shells for a command that is there but cannot be executed
-NOT_FOUND: Final = 127  # exit status of shells for a command that is not there
-LIMITS: Final = "ulimit -a shows how much there may be"  # the hint where there is scarcity
+EXIT_FINDINGS: Final = 1  # exit status: it ran, and found something
+EXIT_USER_ERROR: Final = 2  # exit status: it could not be done, and the reason is the user's to mend
+EXIT_DEFECT: Final = 3  # exit status: a defect of hookproxy
+EXIT_NOT_EXECUTABLE: Final = 126  # exit status of shells for a command that is there but cannot be executed
+EXIT_NOT_FOUND: Final = 127  # exit status of shells for a command that is not there
+RESOURCE_HINT: Final = "ulimit -a shows how much there may be"  # the hint where there is scarcity
 
 
 class UserError(Exception):
@@ -20,7 +20,7 @@ class UserError(Exception):
     The hint is what to do next, and works as it stands; there always is one.
     """
 
-    def __init__(self, message: str, hint: str, status: int = CANNOT) -> None:
+    def __init__(self, message: str, hint: str, status: int = EXIT_USER_ERROR) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
@@ -42,7 +42,7 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
-def look(path: str, why: OSError) -> str:
+def file_hint(path: str, why: OSError) -> str:
     """The hint about a file that cannot be read or written: how to see what is wrong with it."""
     from errno import EDQUOT, ENOENT, ENOSPC
     from shlex import quote

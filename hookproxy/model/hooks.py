@@ -59,7 +59,7 @@ class Ended(Enum):
     FAILED = "failed"  # it gave no answer, as `detail` says: an exception, a refusal, the death of what was asked
 
 
-_FOR_PEOPLE = frozenset({"dialect", "source", "label", "matcher", "matches"})
+_NOT_IDENTITY = frozenset({"dialect", "source", "label", "matcher", "matches"})
 """What a hook is called, where it stands and whom it is for: no part of its identity."""
 
 
@@ -124,7 +124,7 @@ class HookSpec(Struct, frozen=True):
     """How often one call may be repeated because it says so."""
 
     @property
-    def runs(self) -> str:
+    def target(self) -> str:
         """What runs, for people; an address without its query, which may hold a secret."""
         tool = self.tool and f"{self.server}/{self.tool}"
         return self.shell or " ".join(self.argv) or self.call or tool or self.url.partition("?")[0]
@@ -132,7 +132,7 @@ class HookSpec(Struct, frozen=True):
     @property
     def identity(self) -> tuple[object, ...]:
         """What makes two entries the same hook, which runs once per occasion: all that its run or failure hangs on."""
-        return tuple(getattr(self, name) for name in self.__struct_fields__ if name not in _FOR_PEOPLE)
+        return tuple(getattr(self, name) for name in self.__struct_fields__ if name not in _NOT_IDENTITY)
 
 
 class HookResult(Struct, frozen=True):

@@ -14,11 +14,11 @@ from ..model.decision import ApprovalRequest, Comments, Decision, Proceed, Refus
 from ..model.hooks import NO_VERDICT, Event, HookRun, Permission
 from ..model.settings import OnAsk, OnFailure, Settings
 
-_BEFORE: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
-_AFTER: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+_PRE_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
+_POST_EVENTS: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 
 
-def silent(hook_runs: Sequence[HookRun]) -> bool:
+def no_verdicts(hook_runs: Sequence[HookRun]) -> bool:
     """No hook said anything, and none had trouble: there is nothing to decide."""
     for one in hook_runs:  # noqa: SIM110 - each call asks: a generator would cost more than the answer
         if one.verdict is not NO_VERDICT and one.verdict != NO_VERDICT:
@@ -31,14 +31,14 @@ def decide(hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: O
 
     A judgement is told before trouble, for the model can act on it: a reason helps more than a crash does.
     """
-    judges = _judges(hook_runs)
-    refuse = _denied(judges) or _failed(judges, settings, group_on_failure)
+    judges = _deciding(hook_runs)
+    refuse = _denial(judges) or _failure_refusal(judges, settings, group_on_failure)
     if refuse:
         return replace(refuse, feedback=_feedback(hook_runs))
     return Proceed(
         arguments=_last([one.verdict.arguments for one in judges if not one.verdict.failure]),
         feedback=_feedback(hook_runs),
-        question=_question(judges),
+        approval_request=_approval_request(judges),
     )
 
 
@@ -51,9 +51,9 @@ def consequence(one: HookRun, settings: Settings, group_on_failure: OnFailure | 
     """What follows from trouble with a hook of a call, in a few words for people; empty: nothing was to follow."""
     if not one.verdict.failure or one.spec.background:
         return ""
-    if one.spec.event in _BEFORE:
+    if one.spec.event in _PRE_EVENTS:
         return "the call is refused" if blocks(one, settings, group_on_failure) else "it stops nothing"
-    if one.spec.event not in _AFTER:
+    if one.spec.event not in _POST_EVENTS:
         return ""
     follows = comments([one], settings, group_on_failure)
     if follows.withheld:
@@ -61,27 +61,27 @@ def consequence(one: HookRun, settings: Settings, group_on_failure: OnFailure | 
     return "the model is told" if follows.noted else "it changes nothing"
 
 
-def permitted(
+def permission_decision(
     hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None, later_overrides: bool
 ) -> Refuse | bool:
     """What one group's PermissionRequest hooks answer: a refusal, True for yes, False where none of them says.
 
     A denial wins, or, where `later_overrides`, what is said last.
     """
-    judges = _judges(hook_runs)
+    judges = _deciding(hook_runs)
     said = [one for one in judges if one.verdict.permission in (Permission.ALLOW, Permission.DENY)]
     if later_overrides and said and not any(one.verdict.stop for one in judges):
         said = judges = [_with_last_reason(said[-1], judges)]
-    refuse = _denied(judges) or _failed(_judges(hook_runs), settings, group_on_failure)
+    refuse = _denial(judges) or _failure_refusal(_deciding(hook_runs), settings, group_on_failure)
     if refuse:
         return replace(refuse, asked=True)
     return any(one.verdict.permission is Permission.ALLOW and not one.verdict.failure for one in said)
 
 
-def allowed_instead(hook_runs: Sequence[HookRun]) -> bytes | None:
+def allowed_arguments(hook_runs: Sequence[HookRun]) -> bytes | None:
     """The arguments that PermissionRequest hooks allow in place of those they were asked about."""
     allowing = [
-        one for one in _judges(hook_runs) if one.verdict.permission is Permission.ALLOW and not one.verdict.failure
+        one for one in _deciding(hook_runs) if one.verdict.permission is Permission.ALLOW and not one.verdict.failure
     ]
     return _last([one.verdict.arguments for one in allowing])
 
@@ -92,15 +92,15 @@ def _with_last_reason(one: HookRun, judges: Sequence[HookRun]) -> HookRun:
     return replace(one, verdict=replace(one.verdict, reason=reason))
 
 
-def governing(settings: Settings, question: ApprovalRequest | None) -> Settings:
+def settings_for(settings: Settings, question: ApprovalRequest | None) -> Settings:
     """The settings that hold for a question: for one that is managed, those that nobody weakens."""
     return settings.managed if question is not None and question.managed and settings.managed else settings
 
 
 def without_person(proceed: Proceed, settings: Settings, can_ask: bool) -> Decision:
     """What follows where no hook and no rule answers the question of a call: the call as it is if it can be asked."""
-    question = proceed.question
-    settings = governing(settings, question)
+    question = proceed.approval_request
+    settings = settings_for(settings, question)
     if question is None or (settings.on_ask is OnAsk.ELICIT and can_ask):
         return proceed
     if settings.on_ask is OnAsk.ELICIT:
@@ -108,30 +108,34 @@ def without_person(proceed: Proceed, settings: Settings, can_ask: bool) -> Decis
     else:
         allowed, cause = settings.on_ask is OnAsk.ALLOW, RefusalCause.ASK_DENIED
     if allowed:
-        return replace(proceed, question=None, asked=True)
+        return replace(proceed, approval_request=None, asked=True)
     return declined(proceed, cause)
 
 
 def declined(proceed: Proceed, cause: RefusalCause = RefusalCause.DECLINED) -> Refuse:
     """The question of a call has been answered with no, or not at all."""
-    by, reason = (proceed.question.by, proceed.question.reason) if proceed.question else ("", "")
+    by, reason = (
+        (proceed.approval_request.by, proceed.approval_request.reason) if proceed.approval_request else ("", "")
+    )
     return Refuse(by, reason, asked=True, cause=cause, feedback=proceed.feedback)
 
 
-def failed(hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None) -> Refuse | None:
+def failure_refusal(
+    hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None
+) -> Refuse | None:
     """What follows trouble with one group's hooks by itself: a refusal, or None."""
-    return _failed(_judges(hook_runs), settings, group_on_failure)
+    return _failure_refusal(_deciding(hook_runs), settings, group_on_failure)
 
 
 def comments(hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None) -> Comments:
     """What one group of post hooks does to a result."""
-    judges = _judges(hook_runs)
+    judges = _deciding(hook_runs)
     withheld: list[HookRun] = []
     noted: list[HookRun] = []
     for one in judges:
         if not one.verdict.failure:
             continue
-        rule = _rule(one, settings, group_on_failure)
+        rule = _on_failure(one, settings, group_on_failure)
         if rule is OnFailure.DENY or (rule is OnFailure.DIALECT and one.spec.withholds):
             withheld.append(one)
         elif rule is OnFailure.DIALECT and _fails_closed(one):
@@ -158,12 +162,12 @@ def merge_comments(first: Comments, second: Comments) -> Comments:
     )
 
 
-def _judges(hook_runs: Sequence[HookRun]) -> list[HookRun]:
+def _deciding(hook_runs: Sequence[HookRun]) -> list[HookRun]:
     """Those who may decide: what a background hook says comes too late to count."""
     return [one for one in hook_runs if not one.spec.background]
 
 
-def _denied(judges: Sequence[HookRun]) -> Refuse | None:
+def _denial(judges: Sequence[HookRun]) -> Refuse | None:
     """The refusal if a hook denies, or wants the turn to end, which denies as well."""
     denying = [one for one in judges if one.verdict.permission is Permission.DENY or one.verdict.stop]
     if not denying:
@@ -171,12 +175,14 @@ def _denied(judges: Sequence[HookRun]) -> Refuse | None:
     return replace(_refuse(denying, RefusalCause.DENIED), stop=any(one.verdict.stop for one in denying))
 
 
-def _failed(judges: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None) -> Refuse | None:
+def _failure_refusal(
+    judges: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None
+) -> Refuse | None:
     """The refusal if trouble with a hook denies; it tells of the first such hook."""
     for one in judges:
         if not one.verdict.failure:
             continue
-        rule = _rule(one, settings, group_on_failure)
+        rule = _on_failure(one, settings, group_on_failure)
         if rule is OnFailure.DENY:
             return Refuse(one.spec.label, one.verdict.failure, cause=RefusalCause.FAILURE, event=one.spec.event)
         if rule is OnFailure.DIALECT and _fails_closed(one):
@@ -184,7 +190,7 @@ def _failed(judges: Sequence[HookRun], settings: Settings, group_on_failure: OnF
     return None
 
 
-def _question(judges: Sequence[HookRun]) -> ApprovalRequest | None:
+def _approval_request(judges: Sequence[HookRun]) -> ApprovalRequest | None:
     """The question if a hook wants a person to confirm."""
     asking = [one for one in judges if one.verdict.permission is Permission.ASK]
     if not asking:
@@ -198,7 +204,7 @@ def _fails_closed(one: HookRun) -> bool:
     return one.spec.fails_closed or one.verdict.fails_closed
 
 
-def _rule(one: HookRun, settings: Settings, group_on_failure: OnFailure | None) -> OnFailure:
+def _on_failure(one: HookRun, settings: Settings, group_on_failure: OnFailure | None) -> OnFailure:
     """What follows trouble with this hook: its own choice over its group's over the configuration's."""
     if one.verdict.untrusted:
         return OnFailure.DENY

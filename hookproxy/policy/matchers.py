@@ -33,7 +33,7 @@ _JAVASCRIPT: Final = re.compile(
 _IN_PYTHON: Final = {"any": r"[\s\S]", "none": r"(?!)", "group": "(?P<", "end": r"\Z", "brace": r"\{"}
 
 
-def claude(pattern: str) -> Callable[[str], bool]:
+def claude_matcher(pattern: str) -> Callable[[str], bool]:
     """Claude Code's matcher: all, a name, a list of names, or an unanchored JavaScript regular expression.
 
     Raises re.error or OverflowError for a regular expression that cannot be used.
@@ -78,10 +78,10 @@ _RULE: Final = re.compile(r"(?P<name>[^()\s]+)(?:\((?P<wanted>.*)\))?", re.DOTAL
 _SERVER: Final = re.compile(r"\Amcp__(?:(?!__).)*", re.DOTALL)
 _REPLACED: Final = re.compile(r"[^A-Za-z0-9_*?\[\]!-]|(?<!\[)!")
 """In a server's name: what Claude Code replaces when it composes a tool's, but for the signs of globs."""
-_SEVERAL: Final = re.compile(r"\)\s*(?:&&|\|\||,)\s*[^()\s]+\(")
+_SEVERAL_RULES: Final = re.compile(r"\)\s*(?:&&|\|\||,)\s*[^()\s]+\(")
 """`Tool(a) && Tool(b)`, which reads as one rule about nonsense."""
 
-JUDGED: Final = {
+JUDGED_ARGUMENT: Final = {
     "Bash": "command",
     "Edit": "file_path",
     "MultiEdit": "file_path",
@@ -92,17 +92,17 @@ JUDGED: Final = {
 }
 """The argument that a rule judges in Claude Code's own tools; in any other tool it is whichever text fits."""
 
-_TOO_COMPLEX: Final = re.compile(r"\$\(|`|[<>]\(")
+_RUNS_HIDDEN_COMMANDS: Final = re.compile(r"\$\(|`|[<>]\(")
 """A command line that runs what a rule cannot see."""
 
 _HIDES_COMMANDS: Final = re.compile(r"[`<>()\r]|\$[({]")
 """A command line that runs, reads or writes what its words do not name."""
 
-_LEADS_ELSEWHERE: Final = re.compile(r"\.\.|%2e", re.IGNORECASE)
+_LEAVES_FOLDER: Final = re.compile(r"\.\.|%2e", re.IGNORECASE)
 """A path or an address that may leave the folder it begins with."""
 
-BETWEEN_COMMANDS: Final = re.compile(r"&&|\|\||[;|&\n]")
-BEGINNINGS: Final = (":*", " *")
+COMMAND_SEPARATORS: Final = re.compile(r"&&|\|\||[;|&\n]")
+PREFIX_ENDINGS: Final = (":*", " *")
 """How a rule ends that is about the beginning of a command."""
 
 _LONGEST_COVERED: Final = 65_536  # bytes
@@ -115,27 +115,27 @@ class Rule(Struct, frozen=True):
     text: str
     name: re.Pattern[str]
     """The tools that it names."""
-    wanted: str
+    specifier: str
     """What it says about arguments, as written; empty: it is about all calls."""
 
     folded: re.Pattern[str]
     """The same, of case-folded names."""
 
-    def is_for(self, tool: str) -> bool:
+    def names_tool(self, tool: str) -> bool:
         """True if it names this tool."""
         return self.name.fullmatch(tool) is not None
 
-    def is_about(self, tool: str) -> bool:
+    def may_name_tool(self, tool: str) -> bool:
         """True if it names this tool, or a server may take that name for one that it names."""
         bare = tool.strip()
-        return self.is_for(tool) or self.is_for(bare) or self.folded.fullmatch(bare.casefold()) is not None
+        return self.names_tool(tool) or self.names_tool(bare) or self.folded.fullmatch(bare.casefold()) is not None
 
 
-class TooMuch(Exception):
+class BudgetExceeded(Exception):
     """To judge this call would take too long."""
 
 
-class Effort:
+class WorkBudget:
     """What judging one call may still take, some ten nanoseconds each: the agent chooses what there is to judge."""
 
     __slots__ = ("_left",)
@@ -147,7 +147,7 @@ class Effort:
         """Raises TooMuch."""
         self._left -= steps
         if self._left < 0:
-            raise TooMuch
+            raise BudgetExceeded
 
 
 def rule(text: str) -> Rule:
@@ -155,7 +155,7 @@ def rule(text: str) -> Rule:
     parts = _RULE.fullmatch(text.strip())
     if parts is None:
         raise ValueError(f"{text!r} is no permission rule: write Tool or Tool(what)")
-    if parts["wanted"] and _SEVERAL.search(parts["wanted"]):
+    if parts["wanted"] and _SEVERAL_RULES.search(parts["wanted"]):
         raise ValueError(f"{text!r} is no permission rule but several: write each by itself")
     wanted = "" if parts["wanted"] in (None, "*") else parts["wanted"]
     name = _SERVER.sub(lambda found: _REPLACED.sub("_", found[0]), parts["name"], count=1)
@@ -169,10 +169,10 @@ def permission_rule(text: str) -> Callable[[str, bytes], bool]:
     needless runs and allows nothing, so a call that it cannot judge counts as meant. Raises ValueError.
     """
     one = rule(text)
-    if not one.wanted:
-        return lambda tool, _arguments: one.is_for(tool)
-    value = value_pattern(one.wanted)
-    return lambda tool, arguments: one.is_for(tool) and _means(value, tool, arguments)
+    if not one.specifier:
+        return lambda tool, _arguments: one.names_tool(tool)
+    value = value_pattern(one.specifier)
+    return lambda tool, arguments: one.names_tool(tool) and _may_match(value, tool, arguments)
 
 
 def allow_rule(text: str) -> Callable[[str, bytes], bool]:
@@ -182,9 +182,9 @@ def allow_rule(text: str) -> Callable[[str, bytes], bool]:
     ones it sends beside the one that counts; of a command line each single command. Raises ValueError.
     """
     one = rule(text)
-    if not one.wanted:
-        return lambda tool, _arguments: one.is_for(tool)
-    return lambda tool, arguments: one.is_for(tool) and _covers(one.wanted, arguments)
+    if not one.specifier:
+        return lambda tool, _arguments: one.names_tool(tool)
+    return lambda tool, arguments: one.names_tool(tool) and _covers(one.specifier, arguments)
 
 
 def allowed_as(names: Sequence[str]) -> Sequence[str]:
@@ -209,9 +209,9 @@ def _covered(wanted: str, text: str) -> bool:
     if wanted.startswith("domain:"):
         host = re.fullmatch(r"https?://([A-Za-z0-9.-]+)(?::\d+)?(?:[/?#].*)?", text, re.DOTALL)
         return host is not None and re.fullmatch(glob(wanted[7:]), host[1], re.IGNORECASE) is not None
-    if _HIDES_COMMANDS.search(text) or _LEADS_ELSEWHERE.search(text):
+    if _HIDES_COMMANDS.search(text) or _LEAVES_FOLDER.search(text):
         return False
-    commands = [command for part in BETWEEN_COMMANDS.split(text) if (command := part.strip())]
+    commands = [command for part in COMMAND_SEPARATORS.split(text) if (command := part.strip())]
     return bool(commands) and all(map(command_pattern(wanted).fullmatch, commands))
 
 
@@ -225,7 +225,7 @@ def value_pattern(wanted: str) -> re.Pattern[str]:
     """What a rule says about an argument: of a path, wherever its folder lies; of an URL's domain; of a command."""
     if wanted.startswith("domain:"):  # of an URL
         return re.compile(r".*\b" + glob(wanted[7:]) + r"\b.*", re.DOTALL)
-    if wanted.endswith(BEGINNINGS):
+    if wanted.endswith(PREFIX_ENDINGS):
         return command_pattern(wanted)
     path = re.sub(r"^(?:~|\.)?/+", "", wanted)  # a path is meant wherever its folder lies
     first, star, _ = path.partition("*")
@@ -235,7 +235,7 @@ def value_pattern(wanted: str) -> re.Pattern[str]:
 
 def command_pattern(wanted: str) -> re.Pattern[str]:
     """What a rule says about one command."""
-    if wanted.endswith(BEGINNINGS):  # `ls` itself and `ls -la`, but not `lsof`
+    if wanted.endswith(PREFIX_ENDINGS):  # `ls` itself and `ls -la`, but not `lsof`
         return re.compile(glob(wanted[:-2]) + r"(?:\s.*)?", re.DOTALL)
     return re.compile(glob(wanted), re.DOTALL)
 
@@ -246,18 +246,18 @@ def glob(text: str) -> str:
     return first + "".join(f"(?>.*?{part})" for part in parts[:-1]) + "".join(f".*{part}" for part in parts[-1:])
 
 
-def _means(pattern: re.Pattern[str], tool: str, arguments: bytes) -> bool:
+def _may_match(pattern: re.Pattern[str], tool: str, arguments: bytes) -> bool:
     try:
         members = {key: bytes(value) for key, value in raw_json.fields(arguments).items()}
     except ValueError:
         return True
-    judged = JUDGED.get(tool)
+    judged = JUDGED_ARGUMENT.get(tool)
     values = list(members.values()) if judged is None else [members.get(judged, b"{}")]
     texts = [text for value in values if (text := raw_json.text(value)) is not None]
     if len(texts) < len([value for value in values if value[:1] in (b'"', b"[", b"{")]):
         return True  # a list, an object, half a surrogate pair, or not there
     if judged == "command":
-        return any(map(_TOO_COMPLEX.search, texts)) or any(map(pattern.fullmatch, _commands(texts)))
+        return any(map(_RUNS_HIDDEN_COMMANDS.search, texts)) or any(map(pattern.fullmatch, _commands(texts)))
     return any(pattern.fullmatch(text.strip()) for text in texts)
 
 
@@ -265,11 +265,11 @@ def _commands(lines: list[str]) -> Iterator[str]:
     """Each command line whole, and each single command in it without the variables set for it."""
     for line in lines:
         yield line.strip()
-        for command in BETWEEN_COMMANDS.split(line):
+        for command in COMMAND_SEPARATORS.split(line):
             yield _ASSIGNMENTS.sub("", command, count=1).strip()
 
 
-def is_place(wanted: str) -> bool:
+def is_path_or_address(wanted: str) -> bool:
     """The rule is about a path or an address: such a text has no parts."""
     return wanted.startswith("domain:") or "/" in wanted.split(" ")[0]
 

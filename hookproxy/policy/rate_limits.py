@@ -27,7 +27,7 @@ _SECONDS: Final = {
 }
 
 
-class Reached(Struct, frozen=True):
+class LimitReached(Struct, frozen=True):
     """A limit that allows no more calls for now."""
 
     limit: Limit
@@ -35,7 +35,7 @@ class Reached(Struct, frozen=True):
     """Whole seconds after which it allows one; 0: not in this session."""
 
 
-class Limits:
+class RateLimits:
     """All limits of one run, and the calls that they have counted."""
 
     def __init__(self, limits: Sequence[Limit], clock: Callable[[], float] = monotonic) -> None:
@@ -43,30 +43,30 @@ class Limits:
         self._windows = [_Window(limit) for limit in limits]
         self._clock = clock
 
-    def concern(self, names: Sequence[str]) -> bool:
+    def concerns(self, names: Sequence[str]) -> bool:
         """True if some limit is about a tool with these names."""
-        return any(True for _ in self._about(names))
+        return any(True for _ in self._windows_for(names))
 
-    def reached(self, names: Sequence[str]) -> Reached | None:
+    def reached(self, names: Sequence[str]) -> LimitReached | None:
         """The limit that a call of a tool with these names would break, the one that lasts longest; None: none."""
         now = self._clock()
-        waits = [(window.wait(now), window.limit) for window in self._about(names)]
+        waits = [(window.wait(now), window.limit) for window in self._windows_for(names)]
         longest, limit = max(waits, key=lambda one: one[0], default=(0.0, None))
         if limit is None or longest <= 0:
             return None
-        return Reached(limit, 0 if math.isinf(longest) else math.ceil(longest))
+        return LimitReached(limit, 0 if math.isinf(longest) else math.ceil(longest))
 
-    def spend(self, names: Sequence[str]) -> Reached | None:
+    def count(self, names: Sequence[str]) -> LimitReached | None:
         """Count a call that is about to be forwarded; what a limit has no room for counts nowhere."""
         reached = self.reached(names)
         if reached is None:
             now = self._clock()
-            for window in self._about(names):
+            for window in self._windows_for(names):
                 window.times.append(now)
         return reached
 
-    def _about(self, names: Sequence[str]) -> Iterator[_Window]:
-        return (window for window in self._windows if any(map(window.rule.is_about, names)))
+    def _windows_for(self, names: Sequence[str]) -> Iterator[_Window]:
+        return (window for window in self._windows if any(map(window.rule.may_name_tool, names)))
 
 
 class _Window:
@@ -74,17 +74,17 @@ class _Window:
 
     def __init__(self, limit: Limit) -> None:
         self.limit = limit
-        self.rule = tools(limit.tool)
+        self.rule = tool_rule(limit.tool)
         self.times: deque[float] = deque(maxlen=limit.calls)
 
     def wait(self, now: float) -> float:
         """Seconds until there is room for a call; 0 or less: there is."""
         if len(self.times) < self.limit.calls:
             return 0.0
-        return self.times[0] + _SECONDS[self.limit.per] - now
+        return self.times[0] - now + _SECONDS[self.limit.per]
 
 
-def tools(text: str) -> Rule:
+def tool_rule(text: str) -> Rule:
     """The tools that a limit is about. Raises ValueError for what is no glob over names."""
     try:
         rule = parsed(text)

@@ -20,7 +20,7 @@ from ..jsonrpc import raw_json
 from ..model.hooks import Permission
 from ..model.settings import Settings
 from . import matchers, shell_commands
-from .matchers import JUDGED, Effort, TooMuch
+from .matchers import JUDGED_ARGUMENT, BudgetExceeded, WorkBudget
 
 HINT: Final = "write Tool or Tool(what), as in delete_* or Bash(git push:*)"
 _EXPRESSION: Final = re.compile(r"[|,^$\\+]")
@@ -44,7 +44,7 @@ _LONG_PATH: Final = re.compile(r"\s*(?:/+[^/*\s]|[.~\\]|file:)", re.IGNORECASE)
 """How a long text begins that may be the spelling of a path: comments begin otherwise."""
 
 
-class Ruling(Struct, frozen=True):
+class RuleDecision(Struct, frozen=True):
     """What the rules say about a call."""
 
     permission: Permission
@@ -57,24 +57,24 @@ class Ruling(Struct, frozen=True):
         return f"the permission rule {self.rule} of hookproxy.toml"
 
 
-class _Guard(Struct, frozen=True):
+class _DenyOrAskRule(Struct, frozen=True):
     """A deny or ask rule: what cannot be judged is meant."""
 
     rule: matchers.Rule
-    runs: Callable[[str, Effort], bool]
+    may_run: Callable[[str, WorkBudget], bool]
     """Of a command line."""
-    says: Callable[[str], bool]
+    matches_text: Callable[[str], bool]
     """Of any other text."""
-    path: bool
+    is_path: bool
 
     def covers(self, names: Sequence[str], call: _Call) -> bool:
         """Whether a call of a tool with these names may be meant."""
-        meant = [name for name in names if self.rule.is_about(name)]
-        if not self.rule.wanted:
+        meant = [name for name in names if self.rule.may_name_tool(name)]
+        if not self.rule.specifier:
             return bool(meant)
         try:
-            return any(_any_meant(call.members(JUDGED.get(name, "")), self, call.effort) for name in meant)
-        except (ValueError, RecursionError, TooMuch):
+            return any(_any_may_match(call.members(JUDGED_ARGUMENT.get(name, "")), self, call.effort) for name in meant)
+        except (ValueError, RecursionError, BudgetExceeded):
             return True
 
 
@@ -84,13 +84,13 @@ class _Call:
     def __init__(self, arguments: bytes) -> None:
         self._arguments = arguments
         self._members: dict[str, bytes] | None = None
-        self.effort: Final = Effort()
+        self.effort: Final = WorkBudget()
 
     def members(self, judged: str) -> dict[str, bytes]:
         """The arguments that count. Raises ValueError, TooMuch."""
         if self._members is None:
             if len(self._arguments) > _LONGEST or _too_many(self._arguments):
-                raise TooMuch
+                raise BudgetExceeded
             self._members = {key: bytes(raw) for key, raw in raw_json.fields(self._arguments).items()}
         if judged not in self._members:
             return self._members
@@ -104,13 +104,13 @@ def _too_many(raw: bytes) -> bool:
     return most > _MOST_MEMBERS and most - raw.count(b'\\":') + raw.count(b'\\\\":') > _MOST_MEMBERS
 
 
-def _any_meant(members: dict[str, bytes], guard: _Guard, effort: Effort) -> bool:
+def _any_may_match(members: dict[str, bytes], guard: _DenyOrAskRule, effort: WorkBudget) -> bool:
     """Every argument is looked at: which one the tool takes for its command or its first is the server's affair."""
     lines = {key for key, raw in members.items() if raw != b"null" and _LINES.search(key)}
     long: set[str] = set()
-    if guard.path:
+    if guard.is_path:
         long = {key for key, raw in members.items() if raw[:1] == b'"' and len(raw) > _MOST_BYTES} - lines
-        if any(_long_meant(members[key], guard) for key in long):
+        if any(_long_text_may_match(members[key], guard) for key in long):
             return True
     values = _values({key: raw for key, raw in members.items() if key not in long}, effort)
     if any(isinstance(values.get(key), list | dict) for key in lines):
@@ -123,62 +123,62 @@ def _any_meant(members: dict[str, bytes], guard: _Guard, effort: Effort) -> bool
     known += [key for key in members if _LIKE_A_PLACE.search(key)] + [key for _, each in lists for key in each]
     if len(known) > _MOST_TEXTS or any(map(_HALF_PAIR.search, known)):
         return True
-    if any(guard.runs(value, effort) for key in lines if isinstance(value := values.get(key), str)):
+    if any(guard.may_run(value, effort) for key in lines if isinstance(value := values.get(key), str)):
         return True
-    if guard.path:  # none is put together of several
-        return any(_place_meant(text, guard, effort) for text in known)
+    if guard.is_path:  # none is put together of several
+        return any(_path_may_match(text, guard, effort) for text in known)
     whole = [*known, *_composed(texts, [" ".join(each) for each, _ in lists], effort)]
     effort.spend(1000 * len(whole) + 8 * sum(map(len, whole)))
-    return any(map(guard.says, whole)) or (
-        not lines and not matchers.is_place(guard.rule.wanted) and _said_in_parts(known, guard, effort)
+    return any(map(guard.matches_text, whole)) or (
+        not lines and not matchers.is_path_or_address(guard.rule.specifier) and _matches_in_parts(known, guard, effort)
     )
 
 
-def _values(members: dict[str, bytes], effort: Effort) -> dict[str, object]:
+def _values(members: dict[str, bytes], effort: WorkBudget) -> dict[str, object]:
     """The arguments, read. Raises ValueError, TooMuch."""
     nested = sum(len(raw) for raw in members.values() if raw[:1] in (b"[", b"{"))
     whole = sum(map(len, members.values())) - nested
     if nested > _MOST_NESTED or whole > _MOST_BYTES or len(members) > _MOST_TEXTS:
-        raise TooMuch
+        raise BudgetExceeded
     effort.spend(4 * nested + whole)
     return {key: _read(raw) for key, raw in members.items()}
 
 
-def _composed(texts: list[str], joined: list[str], effort: Effort) -> list[str]:
+def _composed(texts: list[str], joined: list[str], effort: WorkBudget) -> list[str]:
     """What a text and a list may be together, such as a program and its arguments. Raises TooMuch."""
     short = [text for text in texts if len(text) <= _NO_PATH]
     if len(texts) * len(joined) > _MOST_TEXTS:
-        raise TooMuch
+        raise BudgetExceeded
     effort.spend(4 * (len(joined) * sum(map(len, short)) + len(short) * sum(map(len, joined))))
     return [*joined, *(f"{text} {rest}" for text in short for rest in joined)]
 
 
-def _said_in_parts(known: list[str], guard: _Guard, effort: Effort) -> bool:
-    parts = {part.strip() for text in known for part in matchers.BETWEEN_COMMANDS.split(text)}
+def _matches_in_parts(known: list[str], guard: _DenyOrAskRule, effort: WorkBudget) -> bool:
+    parts = {part.strip() for text in known for part in matchers.COMMAND_SEPARATORS.split(text)}
     effort.spend(900 * len(parts))  # two thousand of them are too many
-    return any(map(guard.says, parts))
+    return any(map(guard.matches_text, parts))
 
 
-def _place_meant(text: str, guard: _Guard, effort: Effort) -> bool:
+def _path_may_match(text: str, guard: _DenyOrAskRule, effort: WorkBudget) -> bool:
     if len(text) > _MOST_BYTES:
-        return _long_meant(raw_json.encode(text), guard)
+        return _long_text_may_match(raw_json.encode(text), guard)
     effort.spend(1000 + 4 * len(text))
-    return guard.says(text)
+    return guard.matches_text(text)
 
 
-def _long_meant(raw: bytes, guard: _Guard) -> bool:
+def _long_text_may_match(raw: bytes, guard: _DenyOrAskRule) -> bool:
     """A text that is too long to be looked at as a whole may spell a path that a rule is about."""
     if b"/.." in raw or b"\\.." in raw:
         return True
     text = raw_json.text(raw)
     if text is None or _LONG_PATH.match(text):
         return True
-    return guard.says(text[:_NO_PATH])
+    return guard.matches_text(text[:_NO_PATH])
 
 
 def _read(raw: bytes) -> object:
     """A JSON value; a number or a truth as a text of how it is spelled."""
-    value: object = json.loads(raw, parse_int=str, parse_float=str, parse_constant=raw_json.no_constant)
+    value: object = json.loads(raw, parse_int=str, parse_float=str, parse_constant=raw_json.reject_constant)
     return json.dumps(value) if isinstance(value, bool) else value
 
 
@@ -199,24 +199,24 @@ def _texts(value: object) -> tuple[list[str], list[str]]:
     return found, keys
 
 
-def _says(wanted: str) -> Callable[[str], bool]:
+def _text_matcher(wanted: str) -> Callable[[str], bool]:
     """Tells of a text that is no command line whether a rule says something about it."""
     if wanted.startswith("domain:"):
         return lambda text: matchers.has_domain(wanted[7:].casefold(), text)
-    place = matchers.is_place(wanted)
+    place = matchers.is_path_or_address(wanted)
     spelled = [wanted, wanted.casefold()] if place else [wanted]
     patterns = [(matchers.value_pattern(one), matchers.command_pattern(one)) for one in spelled]
 
     def says(text: str) -> bool:
         return any(
-            _said(one, anywhere, exact, place)
+            _matches_text(one, anywhere, exact, place)
             for one, (anywhere, exact) in zip([text, text.casefold()], patterns, strict=False)
         )
 
     return says
 
 
-def _said(text: str, anywhere: re.Pattern[str], exact: re.Pattern[str], place: bool) -> bool:
+def _matches_text(text: str, anywhere: re.Pattern[str], exact: re.Pattern[str], place: bool) -> bool:
     if any(exact.fullmatch(one) for one in (text, text.strip(), " ".join(text.split()))):
         return True
     if len(text) > _NO_PATH and not place:
@@ -242,8 +242,8 @@ def _paths(text: str) -> list[str]:
 class Rules(Struct, frozen=True):
     """All permission rules of one configuration."""
 
-    deny: tuple[_Guard, ...] = ()
-    ask: tuple[_Guard, ...] = ()
+    deny: tuple[_DenyOrAskRule, ...] = ()
+    ask: tuple[_DenyOrAskRule, ...] = ()
     allow: tuple[tuple[str, Callable[[str, bytes], bool]], ...] = ()
     hide_denied: bool = True
 
@@ -263,23 +263,23 @@ class Rules(Struct, frozen=True):
 
     def concerns(self, names: Sequence[str]) -> bool:
         """True if some deny or ask rule could be about a tool with these names."""
-        return any(guard.rule.is_about(name) for guard in (*self.deny, *self.ask) for name in names)
+        return any(guard.rule.may_name_tool(name) for guard in (*self.deny, *self.ask) for name in names)
 
     def hides(self, names: Sequence[str]) -> bool:
         """True if a tool with these names is not to be listed, for every call of it would be denied."""
-        whole = (guard for guard in self.deny if not guard.rule.wanted)
-        return self.hide_denied and any(guard.rule.is_about(name) for guard in whole for name in names)
+        whole = (guard for guard in self.deny if not guard.rule.specifier)
+        return self.hide_denied and any(guard.rule.may_name_tool(name) for guard in whole for name in names)
 
-    def judge(self, names: Sequence[str], arguments: bytes) -> Ruling | None:
+    def judge(self, names: Sequence[str], arguments: bytes) -> RuleDecision | None:
         """What is ruled on a call: `names` are all names of its tool, `arguments` normalised JSON. None: nothing."""
         call = _Call(arguments)
         for permission, guards in ((Permission.DENY, self.deny), (Permission.ASK, self.ask)):
             for guard in guards:
                 if guard.covers(names, call):
-                    return Ruling(permission, guard.rule.text)
+                    return RuleDecision(permission, guard.rule.text)
         for text, covers in self.allow:
             if any(covers(name, arguments) for name in matchers.allowed_as(names)):
-                return Ruling(Permission.ALLOW, text)
+                return RuleDecision(Permission.ALLOW, text)
         return None
 
 
@@ -294,6 +294,11 @@ def parsed(text: str) -> matchers.Rule:
     return one
 
 
-def _guard(text: str) -> _Guard:
+def _guard(text: str) -> _DenyOrAskRule:
     one = parsed(text)
-    return _Guard(one, shell_commands.runs(one.wanted), _says(one.wanted), matchers.is_path(one.wanted))
+    return _DenyOrAskRule(
+        one,
+        shell_commands.command_matcher(one.specifier),
+        _text_matcher(one.specifier),
+        matchers.is_path(one.specifier),
+    )

@@ -23,7 +23,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from .matchers import BETWEEN_COMMANDS, Effort, TooMuch, command_pattern, glob
+from .matchers import COMMAND_SEPARATORS, BudgetExceeded, WorkBudget, command_pattern, glob
 
 _SUBSTITUTION: Final = re.compile(r"\$\(|`|[<>]\(|\$\{[\s|]")
 """What runs a command within a word."""
@@ -33,7 +33,7 @@ _DUPLICATED: Final = re.compile(r"[<>]&|&>|>\|")
 
 _REDIRECTION: Final = re.compile(r"(?:(?<![^ \t\n])(?:\d+|\{\w+\}))?[<>]+")
 _SEPARATORS: Final = re.compile(r"[;|&\n()]|(?<![^ \t\n])[{}](?![^ \t\n])")
-_UNSURE: Final = re.compile(r"[\\'\"$`*?\[\]{}\x00-\x1f\x7f]")
+_UNREADABLE: Final = re.compile(r"[\\'\"$`*?\[\]{}\x00-\x1f\x7f]")
 """In a command's name: it may be another one."""
 
 _EXPANDED: Final = re.compile(r"[$`*?\[{]")
@@ -79,22 +79,22 @@ _MOST_COMMANDS: Final = 1024  # of one line that are not the same
 _MOST_OPTIONS: Final = 64  # before a subcommand
 
 
-def runs(wanted: str) -> Callable[[str, Effort], bool]:
+def command_matcher(wanted: str) -> Callable[[str, WorkBudget], bool]:
     """Tells of a command line whether it may run what a rule says of commands."""
     pattern = command_pattern(wanted)
     by_name = _FOLDER.sub("", wanted, count=1) if _FOLDER.match(wanted) else wanted
-    named = _Named(pattern, command_pattern(by_name), _words(by_name))
+    named = _NamedCommands(pattern, command_pattern(by_name), _words(by_name))
 
-    def may_run(line: str, effort: Effort) -> bool:
+    def may_run(line: str, effort: WorkBudget) -> bool:
         try:
             return _may_run(line, named, effort)
-        except TooMuch:
+        except BudgetExceeded:
             return True
 
     return may_run
 
 
-class _Named:
+class _NamedCommands:
     """The commands that a rule names."""
 
     __slots__ = ("_by_name", "_first", "_pattern", "_words")
@@ -111,7 +111,7 @@ class _Named:
         """The command is one of them exactly as it is written."""
         return self._pattern.fullmatch(command) is not None
 
-    def named(self, words: Sequence[str], effort: Effort) -> bool:
+    def named(self, words: Sequence[str], effort: WorkBudget) -> bool:
         """The words are one of them, or may become it."""
         effort.spend(200)
         if self._first and not self._first.fullmatch(_QUOTES.sub("", words[0]).rpartition("/")[2]):
@@ -144,7 +144,7 @@ def _words(wanted: str) -> list[re.Pattern[str]]:
     return [re.compile(glob(word)) for word in words]
 
 
-def _subcommands(words: list[str], effort: Effort) -> Iterator[list[str]]:
+def _subcommands(words: list[str], effort: WorkBudget) -> Iterator[list[str]]:
     """The words, and the words without options and their values before a subcommand."""
     yield words
     for at in range(2, min(len(words), _MOST_OPTIONS)):
@@ -154,7 +154,7 @@ def _subcommands(words: list[str], effort: Effort) -> Iterator[list[str]]:
         yield [words[0], *words[at:]]
 
 
-def _may_run(line: str, named: _Named, effort: Effort) -> bool:
+def _may_run(line: str, named: _NamedCommands, effort: WorkBudget) -> bool:
     if len(line) > _LONGEST_LINE or _SUBSTITUTION.search(line):
         return True
     effort.spend(4 * len(line))
@@ -166,7 +166,7 @@ def _may_run(line: str, named: _Named, effort: Effort) -> bool:
         len(whole.parts) > _MOST_COMMANDS
         or whole.unclear
         or any(map(named.spelled, whole.parts))
-        or any(_starts(words, named, effort) for words in whole.commands)
+        or any(_may_start(words, named, effort) for words in whole.commands)
     )
 
 
@@ -183,7 +183,7 @@ class _Line(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _read(line: str) -> _Line:
-    parts = frozenset(part.strip() for part in BETWEEN_COMMANDS.split(line))
+    parts = frozenset(part.strip() for part in COMMAND_SEPARATORS.split(line))
     if len(parts) > _MOST_COMMANDS:
         return _Line(parts, (), True)
     line = line.replace("\r\n", "\n")
@@ -193,7 +193,7 @@ def _read(line: str) -> _Line:
     return _Line(
         parts,
         tuple(clear.union(tuple(words) for one in lines - masked for words in _parts(one))),
-        any(map(_unclear, clear)),
+        any(map(_name_is_unreadable, clear)),
     )
 
 
@@ -229,27 +229,29 @@ def _stands_before(word: str) -> bool:
     return word in _RESERVED or _ASSIGNMENT.fullmatch(word) is not None
 
 
-def _unclear(words: Sequence[str]) -> bool:
+def _name_is_unreadable(words: Sequence[str]) -> bool:
     """The command's name is none that can be read."""
-    return words[0] not in _TESTS and _UNSURE.search(words[0]) is not None
+    return words[0] not in _TESTS and _UNREADABLE.search(words[0]) is not None
 
 
-def _starts(words: Sequence[str], named: _Named, effort: Effort) -> bool:
+def _may_start(words: Sequence[str], named: _NamedCommands, effort: WorkBudget) -> bool:
     """The command is one of those, or starts one."""
     if named.named(words, effort):
         return True
     name = words[0].rpartition("/")[2]
     if name in _SHELLS and _reads_elsewhere(words):
         return True
-    if name == "find" and any(one.startswith(("-exec", "-ok")) and _UNSURE.search(two) for one, two in pairwise(words)):
+    if name == "find" and any(
+        one.startswith(("-exec", "-ok")) and _UNREADABLE.search(two) for one, two in pairwise(words)
+    ):
         return True
     if not (_is_starter(name, words) or name in _SHELLS or name == "find"):
         return False
     if len(words) > _MOST_WORDS or sum(map(len, words)) > _LONGEST:
         return True
-    if name in _STARTERS and _starts_unclear(words[1:]):
+    if name in _STARTERS and _starts_unreadable(words[1:]):
         return True
-    return any(_starts_there(words[at:], named, effort) for at in range(1, len(words)))
+    return any(_may_start_at(words[at:], named, effort) for at in range(1, len(words)))
 
 
 def _is_starter(name: str, words: Sequence[str]) -> bool:
@@ -257,7 +259,7 @@ def _is_starter(name: str, words: Sequence[str]) -> bool:
     return name in _STARTERS or (with_ is not None and any(with_.fullmatch(_QUOTES.sub("", word)) for word in words))
 
 
-def _starts_there(words: Sequence[str], named: _Named, effort: Effort) -> bool:
+def _may_start_at(words: Sequence[str], named: _NamedCommands, effort: WorkBudget) -> bool:
     first = _QUOTES.sub("", words[0])
     name = first.rpartition("/")[2]
     value = _VALUE.sub("", first)
@@ -267,11 +269,11 @@ def _starts_there(words: Sequence[str], named: _Named, effort: Effort) -> bool:
         return False
     effort.spend(100 * len(words))
     return (name in _SHELLS and name != "." and _reads_elsewhere(words)) or (
-        name in _STARTERS and _starts_unclear(words[1:])
+        name in _STARTERS and _starts_unreadable(words[1:])
     )
 
 
-def _starts_unclear(words: Sequence[str]) -> bool:
+def _starts_unreadable(words: Sequence[str]) -> bool:
     """One of the words that may be the started command's name cannot be read: an option may have taken the first."""
     plain = [word for word in words if not (word.startswith("-") or _stands_before(word))]
     return any(_EXPANDED.search(word) for word in plain[:2])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 
-from ..model.errors import NOT_EXECUTABLE, NOT_FOUND, UserError
+from ..model.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, UserError
 
 TYPE_CHECKING = False  # `typing` itself takes 9 ms to import
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def start_server(argv: Sequence[str], started: Callable[[int], None] = lambda _p
     """
     if not argv[0]:
         raise UserError(
-            "cannot start the server: its command is empty", "name a program after the two dashes", NOT_FOUND
+            "cannot start the server: its command is empty", "name a program after the two dashes", EXIT_NOT_FOUND
         )
     settle()
     stdin, to_server = os.pipe()
@@ -59,7 +59,7 @@ def start_server(argv: Sequence[str], started: Callable[[int], None] = lambda _p
         pid = _spawn_unheard(tuple(argv), ((os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_DUP2, stdout, 1)), started)
     except (OSError, ValueError) as error:
         close_all((stdin, to_server, from_server, stdout))
-        status = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+        status = EXIT_NOT_FOUND if isinstance(error, FileNotFoundError) else EXIT_NOT_EXECUTABLE
         hint = f"{_remedy(error, argv[0])}; the server's command line is: {' '.join(argv)}"
         raise UserError(f"cannot start the server: {why_not_started(error, argv[0])}", hint, status) from None
     close_all((stdin, stdout))

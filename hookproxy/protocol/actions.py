@@ -14,13 +14,13 @@ from .elicitation_messages import PendingElicitation
 from .responses import Response
 
 
-class Passing(Enum):
+class Pass(Enum):
     """The effect of most frames."""
 
     PASS = auto()  # to the other side, as it came
 
 
-PASS: Final = Passing.PASS
+PASS: Final = Pass.PASS
 
 
 class Send(Struct, frozen=True):
@@ -73,13 +73,13 @@ class ElicitationSeen(Struct, frozen=True):
 class ElicitationRequested(Struct, frozen=True):
     """The server asks the person; nothing is forwarded yet."""
 
-    question: PendingElicitation
+    pending: PendingElicitation
 
 
 class ElicitationAnswered(Struct, frozen=True):
     """The agent answers a question of the server; nothing is forwarded yet."""
 
-    question: PendingElicitation
+    pending: PendingElicitation
     elicitation: Elicitation
     """The question with the answer."""
 
@@ -87,7 +87,7 @@ class ElicitationAnswered(Struct, frozen=True):
 class ElicitationWithdrawn(Struct, frozen=True):
     """The server cancels a question that the agent does not know yet; it need not hear of either."""
 
-    question: PendingElicitation
+    pending: PendingElicitation
 
 
 class ApprovalAnswered(Struct, frozen=True):
@@ -116,7 +116,7 @@ class ToolsListed(Struct, frozen=True):
     """A tools/list result; the table of tools has learned from it."""
 
 
-class Noise(Struct, frozen=True):
+class NotJson(Struct, frozen=True):
     """Output of the server that is no JSON."""
 
 
@@ -126,9 +126,9 @@ class Dropped(Struct, frozen=True):
     why: str
 
 
-FromAgent = Passing | Send | StartCall | CancelCall | Refused | SessionOpened | ElicitationAnswered | ApprovalAnswered
-FromServer = (
-    Passing
+AgentAction = Pass | Send | StartCall | CancelCall | Refused | SessionOpened | ElicitationAnswered | ApprovalAnswered
+ServerAction = (
+    Pass
     | StartCall
     | CallAnswered
     | InitializeAnswered
@@ -136,12 +136,12 @@ FromServer = (
     | ElicitationRequested
     | ElicitationWithdrawn
     | HookToolCallAnswered
-    | Noise
+    | NotJson
     | Dropped
 )
 
 
-def as_one_line(line: bytes) -> Passing | Send:
+def as_one_line(line: bytes) -> Pass | Send:
     """PASS, or the same message without what some readers take for a line end."""
     clean = raw_json.one_line(line)
     return PASS if clean == line else Send(clean)

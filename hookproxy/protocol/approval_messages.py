@@ -19,14 +19,16 @@ MEMBER: Final = "hookproxy.ask"
 
 _HEAD: Final = 300  # characters of a value: enough to know a command by; who wants all of it has the audit
 _TAIL: Final = 80
-_LOOKED_AT: Final = 8192  # bytes at either end of a value in which secrets are looked for; the rest is never touched
+_SEARCHED_BYTES: Final = (
+    8192  # bytes at either end of a value in which secrets are looked for; the rest is never touched
+)
 _LONGEST_ARGUMENT: Final = 80
 _MOST_VALUES: Final = 20  # arguments: more do not fit on a screen
 _MOST_RANKED: Final = 2000
 _LONGEST_NAME: Final = 120  # of the tool, the server, and who asks
 _LONGEST_REASON: Final = 2000  # characters: a hook's sentence, not its log
 
-_TELLING: Final[tuple[str, ...]] = (
+_SHOWN_FIRST: Final[tuple[str, ...]] = (
     *("command", "cmd", "commands", "script", "shell", "code", "sql", "query", "args", "argv", "arguments"),
     *("path", "file_path", "filePath", "file", "filename", "paths", "files", "url", "uri"),
 )
@@ -36,7 +38,7 @@ _PLAIN: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0
 _EMPTY: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")  # seen as nothing, though no blanks
 
 # Patterns as texts: to compile them takes a millisecond, and most runs ask nobody.
-_TELLING_NAME: Final = r"(?i)command|cmd|(?<!de)script|shell|exec|code|sql|query|arg[sv]?(?![a-z])|path|file|ur[il]"
+_SHOWN_FIRST_NAME: Final = r"(?i)command|cmd|(?<!de)script|shell|exec|code|sql|query|arg[sv]?(?![a-z])|path|file|ur[il]"
 _SECRET_NAME: Final = r"""(?xi)
     ^(?!.*(?:command|cmd|script|shell|args|path|file|helper|ur[il])s?\Z)  # `password_command` is run: to be seen
     .*?(?:pass(?:word|wd|phrase|code) | (?<![a-z])pass(?![a-z]) | secret | token | api_?-?key | access_?-?key
@@ -74,7 +76,7 @@ class Approval(Enum):
     NO = "deny"
 
 
-def text(server: str, tool: str, arguments: bytes, question: ApprovalRequest) -> str:
+def message(server: str, tool: str, arguments: bytes, question: ApprovalRequest) -> str:
     """What the person reads. `arguments` are the normalised ones that will run."""
     reason = _shortened(question.reason.strip(), _LONGEST_REASON)
     by, tool, server = (_shortened(name, _LONGEST_NAME) for name in (question.by, tool, server))
@@ -84,7 +86,7 @@ def text(server: str, tool: str, arguments: bytes, question: ApprovalRequest) ->
     return f"Allow the tool {tool} of {server} to run?{warning}\n\n{shown}\n\n{asks}"
 
 
-def document(server: str, tool: str, arguments: bytes, question: ApprovalRequest) -> dict[str, object]:
+def prompter_document(server: str, tool: str, arguments: bytes, question: ApprovalRequest) -> dict[str, object]:
     """What an operator's own prompter reads, as JSON."""
     return {
         "server": server.encode(errors="replace").decode(),
@@ -95,7 +97,7 @@ def document(server: str, tool: str, arguments: bytes, question: ApprovalRequest
     }
 
 
-def parameters(message: str) -> bytes:
+def elicitation_params(message: str) -> bytes:
     """The params of `elicitation/create`; valid in each version that has it."""
     choices = [approval.value for approval in Approval]
     decision = {"type": "string", "title": "Decision", "enum": choices}
@@ -105,7 +107,7 @@ def parameters(message: str) -> bytes:
     )
 
 
-def approval(result: bytes | msgspec.Raw | None) -> Approval:
+def read_approval(result: bytes | msgspec.Raw | None) -> Approval:
     """What an elicitation's result says: all but an accepted form with an explicit yes is no."""
     try:
         members = raw_json.fields(result or b"{}")
@@ -125,7 +127,7 @@ def _shown(arguments: bytes) -> tuple[str, str]:
         shown, whole = _value(arguments)
         return shown, "" if whole else "the arguments are shortened"
     lines, shortened = [], 0
-    for name in _most_telling(members):
+    for name in _names_to_show(members):
         value, whole = ("[hidden]", True) if _is_secret(name) else _value(members[name])
         lines.append(f"{_argument(name)}: {value}")
         shortened += not whole or len(name) > _LONGEST_ARGUMENT
@@ -136,22 +138,22 @@ def _shown(arguments: bytes) -> tuple[str, str]:
     return "\n".join(lines) or "It has no arguments.", ", ".join(missing)
 
 
-def _most_telling(members: dict[str, msgspec.Raw]) -> list[str]:
+def _names_to_show(members: dict[str, msgspec.Raw]) -> list[str]:
     """The names to show: what is run, read or written first, then what is longest; fillers push nothing out."""
 
     def length(name: str) -> int:
         return len(members[name])
 
     def rank(name: str) -> tuple[int, int]:
-        return (0 if re.search(_TELLING_NAME, name[:_LONGEST_ARGUMENT]) else 1), -length(name)
+        return (0 if re.search(_SHOWN_FIRST_NAME, name[:_LONGEST_ARGUMENT]) else 1), -length(name)
 
-    names = [name for name in _TELLING if name in members]
+    names = [name for name in _SHOWN_FIRST if name in members]
     others: list[str] = list(members)
     if len(others) > _MOST_RANKED:
         import heapq
 
         others = heapq.nlargest(_MOST_RANKED, others, key=length)
-    names += sorted((name for name in others if name not in _TELLING), key=rank)
+    names += sorted((name for name in others if name not in _SHOWN_FIRST), key=rank)
     return names[:_MOST_VALUES]
 
 
@@ -170,12 +172,12 @@ def _argument(name: str) -> str:
 def _value(raw: bytes | msgspec.Raw) -> tuple[str, bool]:
     """A value as JSON, so that its text cannot pass for a line of ours; and whether that is all of it."""
     view = memoryview(raw)
-    between = len(view) - 2 * _LOOKED_AT
+    between = len(view) - 2 * _SEARCHED_BYTES
     if between <= 0:
         said = _without_secrets(bytes(view))
         rest = len(said) - _HEAD - _TAIL
         return (f"{said[:_HEAD]} … [{rest} more characters] … {said[-_TAIL:]}", False) if rest > 0 else (said, True)
-    head, tail = _without_secrets(bytes(view[:_LOOKED_AT])), _without_secrets(bytes(view[-_LOOKED_AT:]))
+    head, tail = _without_secrets(bytes(view[:_SEARCHED_BYTES])), _without_secrets(bytes(view[-_SEARCHED_BYTES:]))
     rest = between + max(0, len(head) - _HEAD) + max(0, len(tail) - _TAIL)
     return f"{head[:_HEAD]} … [{rest} more characters] … {tail[-_TAIL:]}", False
 

@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 METHOD: Final = b'"tools/call"'
 INITIALIZED: Final = b'"notifications/initialized"'
 CANCELLED: Final = b'"notifications/cancelled"'
-OF_TASKS: Final = b'"tasks/'
+TASKS_PREFIX: Final = b'"tasks/'
 """What the methods of requests about tasks begin with."""
 
 PROTOCOL_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 """The member of `params._meta` that makes a request one of the stateless era (2026-07-28 and later)."""
 
-_RUN: Final = os.urandom(4).hex()
+_RUN_ID: Final = os.urandom(4).hex()
 """Tells what is ours from what is another hookproxy's: a server behind us may be one."""
 
-SEALED: Final = f"hookproxy1.{_RUN}."
+OWN_STATE_PREFIX: Final = f"hookproxy1.{_RUN_ID}."
 """What every requestState of ours begins with, and its format's number."""
 
 CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 """The member of `params._meta` in which an agent of the stateless era says what it can."""
 
-OURS: Final = b"hookproxy:%b:" % _RUN.encode()
+OWN_ID_PREFIX: Final = b"hookproxy:%b:" % _RUN_ID.encode()
 """What every id of ours begins with."""
 
 CLIENT_INFO_KEY: Final = "io.modelcontextprotocol/clientInfo"
@@ -114,19 +114,19 @@ class Request(Struct, frozen=True):
         return (raw_json.text(bytes(self.params["requestState"])) or "") if "requestState" in self.params else ""
 
     @property
-    def is_sealed(self) -> bool:
+    def has_own_state(self) -> bool:
         """It brings back what we sealed, or what looks so: no server is to see that."""
-        return self.state.startswith(SEALED)
+        return self.state.startswith(OWN_STATE_PREFIX)
 
 
 def id_key(raw: bytes) -> bytes:
     """What all spellings of one id have in common: `7` and `"7"`, and numbers that are one in JavaScript."""
-    if fast_scan.is_plain(raw):
+    if fast_scan.is_plain_integer(raw):
         return raw
     if raw[:1] == b'"':
         decoded = raw_json.text(raw) if b"\\" in raw else None
         inner = raw[1:-1] if decoded is None else decoded.encode()
-        return id_key(inner) if inner.isdigit() and len(inner) > fast_scan.EXACT_DIGITS else inner
+        return id_key(inner) if inner.isdigit() and len(inner) > fast_scan.SAFE_DIGITS else inner
     try:
         number = float(raw)
         return b"%d" % int(number) if number.is_integer() else repr(number).encode()
@@ -134,9 +134,9 @@ def id_key(raw: bytes) -> bytes:
         return raw
 
 
-def fresh_id() -> bytes:
+def new_id() -> bytes:
     """An id of ours that no agent and no server can have chosen: no SDK takes it for a number."""
-    return b'"%b%b"' % (OURS, os.urandom(8).hex().encode())
+    return b'"%b%b"' % (OWN_ID_PREFIX, os.urandom(8).hex().encode())
 
 
 def cancellation(line: bytes, call: Call) -> bytes:
@@ -147,7 +147,7 @@ def cancellation(line: bytes, call: Call) -> bytes:
     return raw_json.splice(line, [((start, end), raw_json.with_member(line[start:end], "requestId", call.sent_id))])
 
 
-def own_id(members: Members) -> bytes:
+def response_id(members: Members) -> bytes:
     """The id as spelled if it is a string or an integer, else `null`."""
     raw = bytes(members.get("id", b"null"))
     return raw if raw[:1] == b'"' or raw_json.is_integer(raw) else b"null"
@@ -175,7 +175,7 @@ def check_spelling(members: Members) -> None:
 
 def _check_keys(members: Members) -> None:
     for key in members:
-        meant = raw_json.taken_for(key)  # some fold down, some up
+        meant = raw_json.folded_key(key)  # some fold down, some up
         if meant in _FOLDED and key not in _ENVELOPE and key not in _PARAMS:
             raise raw_json.Unreadable(
                 f"the member {key!r} is taken for {meant!r} by readers that ignore case or stop at NUL"
@@ -187,14 +187,14 @@ def read_batch(line: bytes) -> list[tuple[Members, bytes]]:
 
     Raises Unreadable, TwinKeys if it cannot be read, or holds what must come as a message of its own.
     """
-    raw_json.check_text(line)
+    raw_json.check_utf8(line)
     batch = [raw_json.fields(item) for item in raw_json.items(line)]
     methods = [method(members) for members in batch]
     for members in batch:
         check_spelling(members)
     if METHOD in methods:
         raise raw_json.Unreadable("a tool call is not forwarded: send it as a message of its own")
-    if any(one.startswith(OF_TASKS) for one in methods):
+    if any(one.startswith(TASKS_PREFIX) for one in methods):
         raise raw_json.Unreadable("a request about a task is not forwarded: send it as a message of its own")
     if CANCELLED in methods and len(batch) > 1:
         raise raw_json.Unreadable("a cancellation is not forwarded among others: send it as a message of its own")
@@ -203,7 +203,7 @@ def read_batch(line: bytes) -> list[tuple[Members, bytes]]:
 
 def read(members: Members) -> Request:
     """A frame whose method is `tools/call`. Raises Unreadable, TwinKeys: then no server may see it."""
-    raw_id = own_id(members)
+    raw_id = response_id(members)
     if raw_id == b"null":
         raise raw_json.Unreadable("its id is neither a string nor an integer")
     raw = bytes(members.get("params", b""))
@@ -221,12 +221,12 @@ def read(members: Members) -> Request:
     return Request(raw_id, id_key(raw_id), tool, arguments, said, params)
 
 
-def named(params: bytes) -> str:
+def tool_name(params: bytes) -> str:
     """The tool that these params of a call name; empty where they name none. Raises Unreadable, TwinKeys."""
     return raw_json.text(bytes(raw_json.fields(params).get("name", b""))) or ""
 
 
-def usual(call: fast_scan.UsualCall) -> Request | None:
+def from_compact(call: fast_scan.CompactCall) -> Request | None:
     """The same of a call that a glance has read; None: the line is to be read member by member."""
     raw_id, tool = bytes(call.id), call.params.name
     if not tool or "\0" in tool or not (raw_id.isdigit() or raw_id[:1] == b'"'):
@@ -239,7 +239,7 @@ def meta(raw: bytes) -> Members:
     return {} if raw in (b"", b"null") else raw_json.fields(raw)
 
 
-def to_judge(request: Request, line: bytes, listed: Tool | None, alias: Alias | None = None) -> Call:
+def judged_call(request: Request, line: bytes, listed: Tool | None, alias: Alias | None = None) -> Call:
     """The call as its hooks see it. Raises Unreadable, TwinKeys if its arguments can be read in two ways.
 
     `alias` has the names by which hooks know it, where those are others: under them, too, no two may be one.
@@ -247,8 +247,8 @@ def to_judge(request: Request, line: bytes, listed: Tool | None, alias: Alias | 
     raw = b"{}" if request.arguments in (b"", b"null") else request.arguments
     if raw[:1] != b"{":
         raise raw_json.Unreadable("its arguments are no object")
-    arguments, names = normalize.normalised_object(raw)
-    _check_names(names, listed)
+    arguments, names = normalize.normalize_object(raw)
+    _check_argument_names(names, listed)
     if alias is not None:
         alias.for_call(arguments)
     members = meta(request.meta)
@@ -273,7 +273,7 @@ def to_judge(request: Request, line: bytes, listed: Tool | None, alias: Alias | 
     )
 
 
-def _check_names(names: Members, listed: Tool | None) -> None:
+def _check_argument_names(names: Members, listed: Tool | None) -> None:
     """A server that ignores case takes `Path` for `path`, or one of both: a hook that looks at `path` would not."""
     if len(names) > 1 and len({name.casefold() for name in names}) != len(names):
         raise raw_json.Unreadable("two of its arguments have names that differ in case only")
@@ -284,7 +284,7 @@ def _check_names(names: Members, listed: Tool | None) -> None:
             raise raw_json.Unreadable(f"its argument {name!r} is spelled {meant!r} in the tool's schema")
 
 
-def introduced(info: msgspec.Raw | None) -> str:
+def client_name(info: msgspec.Raw | None) -> str:
     """Name and version of an agent, as its `clientInfo` gives them; empty where it does not."""
     with contextlib.suppress(ValueError):
         members = raw_json.fields(bytes(info or b"{}"))

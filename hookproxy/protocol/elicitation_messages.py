@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from .responses import Members
 
 _STRICTNESS: Final = {"accept": 1, "cancel": 2, "decline": 3}
-_SHOWN: Final = 200  # characters of a question in a sentence about it
-_VALUES: Final = msgspec.json.Decoder(dict[str, str | int | float | bool | list[str] | None])
+_MAX_SHOWN: Final = 200  # characters of a question in a sentence about it
+_FORM_VALUES: Final = msgspec.json.Decoder(dict[str, str | int | float | bool | list[str] | None])
 """What a form can hold, by the protocol."""
 
 
-class Stage(Enum):
+class ElicitationStage(Enum):
     """How far a question has come."""
 
     ASKED = auto()  # the agent has it
@@ -46,10 +46,10 @@ class PendingElicitation(Struct, eq=False):
     elicitation: Elicitation
     task: bool = False
     """The server asked for a task handle instead of an answer."""
-    stage: Stage = Stage.ASKED
+    stage: ElicitationStage = ElicitationStage.ASKED
 
 
-class Answer(Struct, frozen=True):
+class ElicitationResponse(Struct, frozen=True):
     """What hooks say in the person's place."""
 
     action: str
@@ -65,13 +65,13 @@ def read(params: Members) -> Elicitation:
     return Elicitation(
         message=_text(params, "message"),
         mode=_text(params, "mode") or "form",
-        schema=normalize.normalise(schema, lenient=True) if schema[:1] == b"{" else b"",
+        schema=normalize.normalize(schema, lenient=True) if schema[:1] == b"{" else b"",
         url=_text(params, "url"),
         elicitation_id=_text(params, "elicitationId"),
     )
 
 
-def answered(elicitation: Elicitation, response: Members) -> Elicitation:
+def with_agent_response(elicitation: Elicitation, response: Members) -> Elicitation:
     """The question with the agent's answer. Raises Unreadable, TwinKeys if that can be read in two ways."""
     if "result" not in response:
         return replace(elicitation, action="error")
@@ -80,7 +80,7 @@ def answered(elicitation: Elicitation, response: Members) -> Elicitation:
     return replace(
         elicitation,
         action=_text(result, "action"),
-        content=normalize.normalise(content, lenient=True) if content[:1] == b"{" else None,
+        content=normalize.normalize(content, lenient=True) if content[:1] == b"{" else None,
     )
 
 
@@ -88,7 +88,7 @@ def _text(members: Members, name: str) -> str:
     return raw_json.text(bytes(members.get(name, b""))) or ""
 
 
-def settled(verdict: Verdict, elicitation: Elicitation, task: bool) -> Verdict:
+def checked_verdict(verdict: Verdict, elicitation: Elicitation, task: bool) -> Verdict:
     """The verdict with the content that would be sent; that it cannot be sent is trouble."""
     if verdict.action != "accept":
         return replace(verdict, content=None)
@@ -99,58 +99,60 @@ def settled(verdict: Verdict, elicitation: Elicitation, task: bool) -> Verdict:
     if verdict.content is None:
         return verdict if elicitation.action == "accept" else replace(verdict, content=b"{}")
     try:
-        normalize.normalise(verdict.content)
-        _VALUES.decode(verdict.content)
+        normalize.normalize(verdict.content)
+        _FORM_VALUES.decode(verdict.content)
     except (ValueError, msgspec.MsgspecError, RecursionError) as problem:
         failure = verdict.failure or f"gave a content that no form can hold: {problem}"
         return replace(verdict, content=None, failure=failure)
     return verdict
 
 
-def decide(hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None) -> Answer | None:
+def decide(
+    hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None
+) -> ElicitationResponse | None:
     """One group's answer, or None where it has none; `statements` stand in the order in which the last one wins.
 
     `decline` beats `cancel` beats `accept`. A refusal stands whatever else is wrong; beside trouble no consent does.
     """
     judges = [one for one in hook_runs if not one.spec.background]
-    offers = [_offer(one) for one in judges if one.verdict.stop or one.verdict.action]
-    if refuse := policy.failed(hook_runs, settings, group_on_failure):
-        offers.append(Answer("decline", by=refuse.by))
+    offers = [_response_of(one) for one in judges if one.verdict.stop or one.verdict.action]
+    if refuse := policy.failure_refusal(hook_runs, settings, group_on_failure):
+        offers.append(ElicitationResponse("decline", by=refuse.by))
     heard = [one for one in offers if one is not None]
     return max(reversed(heard), key=lambda one: _STRICTNESS[one.action], default=None)
 
 
-def _offer(one: HookRun) -> Answer | None:
+def _response_of(one: HookRun) -> ElicitationResponse | None:
     verdict = one.verdict
     by = f"{one.spec.label} ({one.spec.source})"
     if verdict.stop:
-        return Answer("decline", by=by)
+        return ElicitationResponse("decline", by=by)
     if verdict.action == "accept" and verdict.failure:
         return None
-    return Answer(verdict.action, verdict.content, by) if verdict.action in _STRICTNESS else None
+    return ElicitationResponse(verdict.action, verdict.content, by) if verdict.action in _STRICTNESS else None
 
 
-def stricter(first: Answer | None, second: Answer | None) -> Answer | None:
+def stricter(first: ElicitationResponse | None, second: ElicitationResponse | None) -> ElicitationResponse | None:
     """Of the answers of two groups that were asked in this order, the one that counts."""
     if first is None or second is None:
         return first or second
     return first if _STRICTNESS[first.action] > _STRICTNESS[second.action] else second
 
 
-def given(elicitation: Elicitation, answer: Answer) -> Elicitation:
+def with_response(elicitation: Elicitation, answer: ElicitationResponse) -> Elicitation:
     """The question with this answer to it, as the next hooks are told."""
     content = answer.content
     if answer.action == "accept":
-        content = elicitation.content if content is None else normalize.normalise(content)
+        content = elicitation.content if content is None else normalize.normalize(content)
     return replace(elicitation, action=answer.action, content=content)
 
 
-def response(raw_id: bytes, answer: Answer) -> bytes:
+def response_line(raw_id: bytes, answer: ElicitationResponse) -> bytes:
     """The line that answers the server's request."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (raw_json.one_line(raw_id), _result(answer))
 
 
-def changed(line: bytes, answer: Answer) -> bytes:
+def changed_response(line: bytes, answer: ElicitationResponse) -> bytes:
     """The agent's answer with this action and content; all else stays as it was."""
     spans = raw_json.members(line)
     if "result" not in spans:
@@ -166,7 +168,7 @@ def changed(line: bytes, answer: Answer) -> bytes:
     return line if result == line[start:end] else raw_json.splice(line, [((start, end), result)])
 
 
-def next_round(line: bytes, result: Members, answers: Mapping[str, Answer]) -> bytes:
+def next_round(line: bytes, result: Members, answers: Mapping[str, ElicitationResponse]) -> bytes:
     """The line of a call that goes on after an `input_required` result: with these answers, and the server's state.
 
     `answers` has one for each of the result's `inputRequests`. Raises Unreadable, TwinKeys.
@@ -181,7 +183,7 @@ def next_round(line: bytes, result: Members, answers: Mapping[str, Answer]) -> b
     return raw_json.splice(line, [((start, end), params)])
 
 
-def _result(answer: Answer) -> bytes:
+def _result(answer: ElicitationResponse) -> bytes:
     content = b"" if answer.content is None else b',"content":%b' % _on_one_line(answer.content)
     return b'{"action":%b%b}' % (raw_json.encode(answer.action), content)
 
@@ -191,9 +193,9 @@ def _on_one_line(content: bytes) -> bytes:
     return raw_json.one_line(content.replace(b"\n", b" "))
 
 
-def told(elicitation: Elicitation, answer: Answer) -> str:
+def report(elicitation: Elicitation, answer: ElicitationResponse) -> str:
     """The sentence for people about an answered question, or about an answer that was changed; never the values."""
-    message = elicitation.message[:_SHOWN]
+    message = elicitation.message[:_MAX_SHOWN]
     if elicitation.action:
         changed = f"{elicitation.action}, {answer.action}"
         return f"{answer.by} changed the answer to the server's question {message!r}: {changed}"

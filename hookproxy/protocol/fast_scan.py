@@ -14,49 +14,49 @@ from typing import Final, Literal, TypeVar
 import msgspec
 
 Raw = msgspec.Raw
-EXACT_DIGITS: Final = 15
+SAFE_DIGITS: Final = 15
 """Digits of an integer that all JSON readers tell from any other: some keep numbers as doubles."""
 
-_NAMES_LIMIT: Final = 4096  # names of tools that are remembered: more than any server has
-_NONE: Final = Raw(b"")
+_MAX_NAMES: Final = 4096  # names of tools that are remembered: more than any server has
+_ABSENT: Final = Raw(b"")
 _Message = TypeVar("_Message")
 
 
-class UsualParams(msgspec.Struct, gc=False, omit_defaults=True):
+class CompactParams(msgspec.Struct, gc=False, omit_defaults=True):
     """Its params; absent members are empty."""
 
     name: str
-    arguments: Raw = _NONE
-    meta: Raw = msgspec.field(default=_NONE, name="_meta")
+    arguments: Raw = _ABSENT
+    meta: Raw = msgspec.field(default=_ABSENT, name="_meta")
 
 
-class UsualCall(msgspec.Struct, gc=False):
+class CompactCall(msgspec.Struct, gc=False):
     """A `tools/call` as nearly every agent writes it; all other frames are errors to its decoder."""
 
     jsonrpc: Literal["2.0"]
     id: Raw
     method: Literal["tools/call"]
-    params: UsualParams
+    params: CompactParams
 
 
 class Head(msgspec.Struct, gc=False):
     """What tells an answer from other frames; absent members are empty."""
 
-    id: Raw = _NONE
-    method: Raw = _NONE
+    id: Raw = _ABSENT
+    method: Raw = _ABSENT
 
 
-_CALLS: Final = msgspec.json.Decoder(UsualCall)
+_CALLS: Final = msgspec.json.Decoder(CompactCall)
 _HEADS: Final = msgspec.json.Decoder(Head)
 _ENCODER: Final = msgspec.json.Encoder()
 
 
-class Names(dict[str, bool]):
+class JudgedTools(dict[str, bool]):
     """Whether a tool is judged, by its name."""
 
     def note(self, name: str, judged: bool) -> None:
         """Remember it; the agent chooses names, so the table must not grow for ever."""
-        if len(self) >= _NAMES_LIMIT:
+        if len(self) >= _MAX_NAMES:
             self.clear()
         self[name] = judged
 
@@ -68,17 +68,17 @@ def unjudged_calls(block: bytes, judged: Mapping[str, bool]) -> list[bytes] | No
     """
     if b"\r" in block or not block.isascii():
         return None
-    calls = _each(_CALLS, block)
+    calls = _decode_lines(_CALLS, block)
     if calls is None or len(_ENCODER.encode_lines(calls)) != len(block):
         return None
     for name in {call.params.name for call in calls}:
         if judged.get(name, True):
             return None
     ids = [bytes(call.id) for call in calls]
-    return ids if are_plain(ids) else None
+    return ids if are_plain_integers(ids) else None
 
 
-def _each(decoder: msgspec.json.Decoder[_Message], block: bytes) -> list[_Message] | None:
+def _decode_lines(decoder: msgspec.json.Decoder[_Message], block: bytes) -> list[_Message] | None:
     """What is on each line of a block, which is whole lines; None: something else is on one."""
     lines = block.split(b"\n")
     if lines.pop():
@@ -89,17 +89,17 @@ def _each(decoder: msgspec.json.Decoder[_Message], block: bytes) -> list[_Messag
         return None
 
 
-def is_plain(raw_id: bytes) -> bool:
+def is_plain_integer(raw_id: bytes) -> bool:
     """The id is an integer that all JSON readers take for the same number, and spell so."""
-    return raw_id.isdigit() and len(raw_id) <= EXACT_DIGITS
+    return raw_id.isdigit() and len(raw_id) <= SAFE_DIGITS
 
 
-def are_plain(ids: Sequence[bytes]) -> bool:
+def are_plain_integers(ids: Sequence[bytes]) -> bool:
     """The same of each of them."""
-    return b"".join(ids).isdigit() and len(max(ids, key=len)) <= EXACT_DIGITS
+    return b"".join(ids).isdigit() and len(max(ids, key=len)) <= SAFE_DIGITS
 
 
-def usual_call(line: bytes) -> UsualCall | None:
+def compact_call(line: bytes) -> CompactCall | None:
     """The `tools/call` in a line that holds nothing else, and nothing that some readers take for a line end; or None.
 
     No member stands in it twice, or in another spelling; what is inside of `arguments` and `_meta` is not looked at.
@@ -115,43 +115,43 @@ def usual_call(line: bytes) -> UsualCall | None:
 def heads(block: bytes) -> list[Head] | None:
     """The heads of a block of JSON objects, one for each line; None: it is something else."""
     if block.find(b"\n") < len(block) - 1:
-        return _each(_HEADS, block)
+        return _decode_lines(_HEADS, block)
     try:
         return [_HEADS.decode(block)]  # one line is by far the most frequent, and so it is read in half the time
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
 
-ENDS: Final = 512  # bytes of a long line's ends that are looked at: the members beside its result are short
+END_BYTES: Final = 512  # bytes of a long line's ends that are looked at: the members beside its result are short
 
 _ID: Final = rb'"id"\s*:\s*(-?[0-9]+|"[^"\\]*")\s*'
 _VERSION: Final = rb'(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?'
-_HEAD_ID: Final = re.compile(rb"\s*\{\s*" + _VERSION + _ID + rb",\s*" + _VERSION + rb'"(?:result|error)"\s*:')
-_HEAD_ANSWER: Final = re.compile(rb"\s*\{\s*" + _VERSION + rb'"(?:result|error)"\s*:')
-_TAIL_ID: Final = re.compile(rb"[,{]\s*" + _ID + rb'(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
-_HEAD_METHOD: Final = re.compile(rb"\s*\{\s*" + _VERSION + rb'"method"\s*:')
+_START_WITH_ID: Final = re.compile(rb"\s*\{\s*" + _VERSION + _ID + rb",\s*" + _VERSION + rb'"(?:result|error)"\s*:')
+_START_OF_RESPONSE: Final = re.compile(rb"\s*\{\s*" + _VERSION + rb'"(?:result|error)"\s*:')
+_END_WITH_ID: Final = re.compile(rb"[,{]\s*" + _ID + rb'(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
+_START_WITH_METHOD: Final = re.compile(rb"\s*\{\s*" + _VERSION + rb'"method"\s*:')
 
 
-def answered_id(head: bytes, tail: bytes) -> bytes | None:
+def response_id(head: bytes, tail: bytes) -> bytes | None:
     """The id of an answer of which only both ends are at hand, where real servers write it; None: it cannot be told."""
-    found = _HEAD_ID.match(head) or (_HEAD_ANSWER.match(head) and _TAIL_ID.search(tail))
+    found = _START_WITH_ID.match(head) or (_START_OF_RESPONSE.match(head) and _END_WITH_ID.search(tail))
     return found[1] if found else None
 
 
-def ids_in(tail: bytes) -> list[bytes]:
+def possible_ids(tail: bytes) -> list[bytes]:
     """Whatever may be an id in the end of a message: its own, or one that is data."""
     return re.findall(_ID, tail)
 
 
-def answers_none(head: bytes) -> bool:
+def is_no_response(head: bytes) -> bool:
     """True if the message that begins so is a request or a notification."""
-    return _HEAD_METHOD.match(head) is not None
+    return _START_WITH_METHOD.match(head) is not None
 
 
-_HEAD_REQUEST_ID: Final = re.compile(rb"\s*\{\s*" + _VERSION + _ID + rb",\s*" + _VERSION + rb'"method"\s*:')
+_START_OF_REQUEST: Final = re.compile(rb"\s*\{\s*" + _VERSION + _ID + rb",\s*" + _VERSION + rb'"method"\s*:')
 
 
-def requested_id(head: bytes, tail: bytes) -> bytes | None:
+def request_id(head: bytes, tail: bytes) -> bytes | None:
     """The same of a request."""
-    found = _HEAD_REQUEST_ID.match(head) or (_HEAD_METHOD.match(head) and _TAIL_ID.search(tail))
+    found = _START_OF_REQUEST.match(head) or (_START_WITH_METHOD.match(head) and _END_WITH_ID.search(tail))
     return found[1] if found else None

@@ -14,7 +14,7 @@ from ..model.decision import Comments, RefusalCause, Refuse
 from ..model.hooks import HookRun, Tool
 from ..model.settings import Delivery
 from . import approval_messages, response_edits
-from .response_edits import Delivered
+from .response_edits import DeliveredResponse
 
 REFUSED: Final = -31403
 """Error code of a refusal that cannot be a result: HTTP's 403, outside the range that JSON-RPC reserves."""
@@ -22,51 +22,55 @@ REFUSED: Final = -31403
 UNREADABLE: Final = -32700  # JSON-RPC's code for text that is no JSON
 MALFORMED: Final = -32600  # JSON-RPC's code for JSON that is no valid request
 
-POLL_REFUSED: Final = (
+TASK_REQUEST_FAILED: Final = (
     "The server did not answer this request about a task. What it says of that is withheld: no hook hears it."
 )
 """In place of the words of an error that is not the task's own."""
 
-_LONGEST: Final = 1_000_000
+_MAX_CHARACTERS: Final = 1_000_000
 """Characters of text in our own answers: at six bytes each in JSON, a line stays below `answers.LIMIT`."""
 
 
 def refusal(id_lexeme: bytes, refuse: Refuse, *, stateless: bool = False, task: bool = False) -> bytes:
     """The answer to a refused call: a failed result, or an error where only a task is a valid result."""
-    text = _paragraphs((_refused(refuse), *refuse.feedback))[:_LONGEST]
+    text = _paragraphs((_refusal_sentence(refuse), *refuse.feedback))[:_MAX_CHARACTERS]
     return _failure(id_lexeme, text, stateless, task)
 
 
 def deliver(
     line: bytes, comments: Comments, pre_feedback: Sequence[str], delivery: Delivery, tool: Tool | None
-) -> Delivered:
+) -> DeliveredResponse:
     """The answer `line`, which holds a result, with the comments in it; the same object if there are none.
 
     Raises Unreadable or TwinKeys if output must not pass and the answer's envelope cannot be read.
     """
     if comments.withheld:
-        return Delivered(response_edits.withheld(line, _withheld(comments.withheld, pre_feedback)))
-    replacement = response_edits.string(_hidden(comments)) if comments.hidden_by else comments.replacement
+        return DeliveredResponse(
+            response_edits.with_result_withheld(line, _withheld_sentence(comments.withheld, pre_feedback))
+        )
+    replacement = response_edits.json_string(_hidden_sentence(comments)) if comments.hidden_by else comments.replacement
     if replacement is not None:
-        line = response_edits.replaced(line, replacement, delivery, tool)
+        line = response_edits.with_replacement(line, replacement, delivery, tool)
     if comments.failed:
-        line = response_edits.failed(line)
-    text = _feedback(comments, pre_feedback)
-    return response_edits.commented(line, text, delivery, tool) if text else Delivered(line)
+        line = response_edits.marked_as_failed(line)
+    text = _feedback_text(comments, pre_feedback)
+    return response_edits.with_feedback(line, text, delivery, tool) if text else DeliveredResponse(line)
 
 
-def deliver_error(line: bytes, comments: Comments, pre_feedback: Sequence[str]) -> Delivered:
+def deliver_error(line: bytes, comments: Comments, pre_feedback: Sequence[str]) -> DeliveredResponse:
     """The answer `line`, which holds a JSON-RPC error, with the comments in it. Else as `deliver`."""
     if comments.withheld:
-        return Delivered(response_edits.only_message(line, _withheld(comments.withheld, pre_feedback)))
+        return DeliveredResponse(
+            response_edits.with_error_withheld(line, _withheld_sentence(comments.withheld, pre_feedback))
+        )
     if comments.hidden_by:
-        line = response_edits.only_message(line, _hidden(comments))
+        line = response_edits.with_error_withheld(line, _hidden_sentence(comments))
     elif comments.replacement is not None:
         said = raw_json.text(comments.replacement)
         text = comments.replacement.decode(errors="replace") if said is None else said
-        line = response_edits.only_message(line, text)
-    text = _feedback(comments, pre_feedback)
-    return response_edits.commented_error(line, text) if text else Delivered(line)
+        line = response_edits.with_error_withheld(line, text)
+    text = _feedback_text(comments, pre_feedback)
+    return response_edits.with_feedback_on_error(line, text) if text else DeliveredResponse(line)
 
 
 def with_instructions(line: bytes, texts: Sequence[str]) -> bytes:
@@ -74,11 +78,11 @@ def with_instructions(line: bytes, texts: Sequence[str]) -> bytes:
     text = _paragraphs(texts)
 
     def instructed(result: bytes) -> bytes:
-        given = response_edits.peek(result, "instructions")
+        given = response_edits.member_or_empty(result, "instructions")
         said = raw_json.text(given or b'""')
         if not text or said is None:
             return result
-        longer = response_edits.continued(given, "\n\n" + text) if said else response_edits.string(text)
+        longer = response_edits.string_with_more(given, "\n\n" + text) if said else response_edits.json_string(text)
         return raw_json.with_member(result, "instructions", longer)
 
     return _with_result(line, instructed)
@@ -88,7 +92,7 @@ def without_output_schemas(line: bytes, hooked: Callable[[str], bool]) -> bytes:
     """A tools/list answer without the outputSchema of hooked tools, and no more to be cached for everyone."""
 
     def stripped(result: bytes) -> bytes:
-        tools = response_edits.peek(result, "tools")
+        tools = response_edits.member_or_empty(result, "tools")
         edits = [
             ((start, end), raw_json.without_member(tools[start:end], "outputSchema"))
             for (start, end), name in _listed(tools)
@@ -106,7 +110,7 @@ def without_tools(line: bytes, hidden: Callable[[str], bool]) -> bytes:
     """
 
     def shown(result: bytes) -> bytes:
-        tools = response_edits.peek(result, "tools")
+        tools = response_edits.member_or_empty(result, "tools")
         edits: list[response_edits.Edit] = []
         before: raw_json.Span | None = None  # the last tool that stays, or went with all before it
         gone = True  # all tools so far
@@ -130,7 +134,7 @@ def _listed(tools: bytes) -> Iterator[tuple[raw_json.Span, str | None]]:
     for item in map(bytes, raw_json.items(tools)):
         start = tools.index(item, at)
         at = start + len(item)
-        yield (start, at), raw_json.text(response_edits.peek(item, "name"))
+        yield (start, at), raw_json.text(response_edits.member_or_empty(item, "name"))
 
 
 def _with_tools(result: bytes, tools: bytes, edited: bytes) -> bytes:
@@ -138,7 +142,7 @@ def _with_tools(result: bytes, tools: bytes, edited: bytes) -> bytes:
     if edited == tools:
         return result
     result = raw_json.with_member(result, "tools", edited)
-    scope = response_edits.peek(result, "cacheScope")
+    scope = response_edits.member_or_empty(result, "cacheScope")
     return raw_json.with_member(result, "cacheScope", b'"private"') if scope else result
 
 
@@ -151,50 +155,50 @@ def unaudited(id_lexeme: bytes, *, stateless: bool, task: bool, ran: bool) -> by
 
 def ambiguous(id_lexeme: bytes, why: str) -> bytes:
     """The answer to a call whose own answer two readers could take differently."""
-    return _broken(id_lexeme, f"The tool was run, but its answer is withheld, for it cannot be judged: {why}.")
+    return _failed_call(id_lexeme, f"The tool was run, but its answer is withheld, for it cannot be judged: {why}.")
 
 
-def answer_too_long(id_lexeme: bytes, size: int, limit: int) -> bytes:
+def response_too_long(id_lexeme: bytes, size: int, limit: int) -> bytes:
     """The answer to a call whose own answer is too long to be judged."""
     why = f"its {size} bytes are more than {limit} (max_message_bytes)"
-    return _broken(id_lexeme, f"The tool was run, but its answer is withheld: {why}. Ask for less at once.")
+    return _failed_call(id_lexeme, f"The tool was run, but its answer is withheld: {why}. Ask for less at once.")
 
 
 def server_lost(id_lexeme: bytes, status: str) -> bytes:
     """The answer to a call whose server is gone; `status` says how it ended, as `exit status 1`."""
     ended = f"The MCP server ended before it answered this call ({status})"
-    return _broken(id_lexeme, f"{ended}. The call may have had its effect.")
+    return _failed_call(id_lexeme, f"{ended}. The call may have had its effect.")
 
 
 def ended_early(id_lexeme: bytes) -> bytes:
     """The answer to a call that was not judged when everything ended."""
-    return _broken(id_lexeme, "hookproxy ended before its hooks had judged this call. The tool was not run.")
+    return _failed_call(id_lexeme, "hookproxy ended before its hooks had judged this call. The tool was not run.")
 
 
 def defect(id_lexeme: bytes, what: str, *, seen: bool) -> bytes:
     """The answer to a call that nobody's decision has ended, but `what` says; the server has `seen` it, or not."""
     effect = "It may have had its effect." if seen else "The tool was not run."
-    return _broken(id_lexeme, f"hookproxy could not see this call through ({what}). {effect}")
+    return _failed_call(id_lexeme, f"hookproxy could not see this call through ({what}). {effect}")
 
 
-def refused_frame(id_lexeme: bytes, why: str, *, unreadable: bool) -> bytes:
+def refused_message(id_lexeme: bytes, why: str, *, unreadable: bool) -> bytes:
     """The answer to a message that was not forwarded; `why` is a sentence."""
     code = UNREADABLE if unreadable else MALFORMED
-    return response_edits.error(id_lexeme, code, f"hookproxy refused this message. {why}")
+    return response_edits.error_response(id_lexeme, code, f"hookproxy refused this message. {why}")
 
 
-def too_long(size: int, limit: int) -> str:
+def message_too_long(size: int, limit: int) -> str:
     """Why a message of this size is refused."""
     return f"It has {size} bytes; more than {limit} (max_message_bytes) cannot be judged."
 
 
-def elicitation(id_lexeme: bytes, message: str) -> bytes:
+def approval_elicitation(id_lexeme: bytes, message: str) -> bytes:
     """Our question to the person, as a request to the agent."""
-    params = approval_messages.parameters(message)
+    params = approval_messages.elicitation_params(message)
     return b'{"jsonrpc":"2.0","id":%b,"method":"elicitation/create","params":%b}\n' % (id_lexeme, params)
 
 
-def question_cancelled(id_lexeme: bytes) -> bytes:
+def approval_cancelled(id_lexeme: bytes) -> bytes:
     """Our question to the person is taken back: the call that it is about is gone."""
     params = b'{"requestId":%b,"reason":"The call that this is about is gone."}' % id_lexeme
     return b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":%b}\n' % params
@@ -202,18 +206,18 @@ def question_cancelled(id_lexeme: bytes) -> bytes:
 
 def input_required(id_lexeme: bytes, message: str, seal: str) -> bytes:
     """The answer to a call that goes on when the person has answered (2026-07-28)."""
-    request = b'{"method":"elicitation/create","params":%b}' % approval_messages.parameters(message)
-    requests = b"{%b:%b}" % (response_edits.string(approval_messages.MEMBER), request)
+    request = b'{"method":"elicitation/create","params":%b}' % approval_messages.elicitation_params(message)
+    requests = b"{%b:%b}" % (response_edits.json_string(approval_messages.MEMBER), request)
     result = b'{"resultType":"input_required","inputRequests":%b,"requestState":%b}' % (
         requests,
-        response_edits.string(seal),
+        response_edits.json_string(seal),
     )
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (id_lexeme, result)
 
 
 def log_entry(text: str) -> bytes:
     """A log message for the person; the server must have declared logging."""
-    params = b'{"level":"info","logger":"hookproxy","data":%b}' % response_edits.string(text[:_LONGEST])
+    params = b'{"level":"info","logger":"hookproxy","data":%b}' % response_edits.json_string(text[:_MAX_CHARACTERS])
     return b'{"jsonrpc":"2.0","method":"notifications/message","params":%b}\n' % params
 
 
@@ -223,22 +227,22 @@ def _with_result(line: bytes, edit: Callable[[bytes], bytes]) -> bytes:
         span = raw_json.members(line).get("result", (0, 0))
         result = line[slice(*span)]
         edited = edit(result)
-    except response_edits.UNCLEAR:
+    except response_edits.AMBIGUOUS:
         return line
     return line if edited == result else raw_json.splice(line, [(span, edited)])
 
 
 def _failure(id_lexeme: bytes, text: str, stateless: bool, task: bool) -> bytes:
     if task:
-        return response_edits.error(id_lexeme, REFUSED, text)
-    return response_edits.failure(id_lexeme, text, stateless)
+        return response_edits.error_response(id_lexeme, REFUSED, text)
+    return response_edits.failed_result(id_lexeme, text, stateless)
 
 
-def _broken(id_lexeme: bytes, text: str) -> bytes:
-    return response_edits.error(id_lexeme, response_edits.INTERNAL, text)
+def _failed_call(id_lexeme: bytes, text: str) -> bytes:
+    return response_edits.error_response(id_lexeme, response_edits.INTERNAL_ERROR, text)
 
 
-def _refused(refuse: Refuse) -> str:  # noqa: C901  # one case for each ground
+def _refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each ground
     hook, reason = f"the {refuse.event} hook {refuse.by}", refuse.reason
     match refuse.cause:
         case RefusalCause.DENIED:
@@ -273,21 +277,21 @@ def _because(reason: str) -> str:
     return f": {reason}{'' if reason.endswith(('.', '!', '?')) else '.'}" if reason else "."
 
 
-def _withheld(failed: Iterable[HookRun], pre_feedback: Sequence[str]) -> str:
+def _withheld_sentence(failed: Iterable[HookRun], pre_feedback: Sequence[str]) -> str:
     """What stands in the output's place. What post hooks said is left out: it may quote the output."""
     sentences = (
         f"The tool was run, but its output is withheld, because {_hook_failure(one)}. "
         "Calling the tool again would run it again."
         for one in failed
     )
-    return _paragraphs((*sentences, *pre_feedback))[:_LONGEST]
+    return _paragraphs((*sentences, *pre_feedback))[:_MAX_CHARACTERS]
 
 
-def _hidden(comments: Comments) -> str:
+def _hidden_sentence(comments: Comments) -> str:
     return f"The tool was run. Its output is hidden by the hook {comments.hidden_by}: calling again will not show it."
 
 
-def _feedback(comments: Comments, pre_feedback: Sequence[str]) -> str:
+def _feedback_text(comments: Comments, pre_feedback: Sequence[str]) -> str:
     noted = (
         f"Note: {_hook_failure(one)}. It is set to block when it fails, but the tool had run already: "
         "the output stands as it is, not judged by this hook."

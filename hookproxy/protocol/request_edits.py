@@ -6,18 +6,18 @@ import contextlib
 
 from ..jsonrpc import raw_json
 from . import approval_messages
-from .calls import SEALED, Call
-from .request_state import CallRound, server_state
-from .response_edits import string
+from .calls import OWN_STATE_PREFIX, Call
+from .request_state import CallRound, embedded_server_state
+from .response_edits import json_string
 
 
-def to_server(call: Call, arguments: bytes | None, waiting: CallRound | None = None) -> bytes:
+def line_for_server(call: Call, arguments: bytes | None, waiting: CallRound | None = None) -> bytes:
     """The agent's own bytes, or the same with other arguments, and without what is between the agent and us.
 
     `arguments` None: the agent's. `waiting` is the round that its seal has brought back; None: there is none. What only
     looks like a seal of this run goes to no server: its inner state does, if it has one.
     """
-    sealed = call.state.startswith(SEALED)
+    sealed = call.state.startswith(OWN_STATE_PREFIX)
     if arguments is None and not sealed:
         return call.line
     start, end = raw_json.members(call.line)["params"]
@@ -25,17 +25,17 @@ def to_server(call: Call, arguments: bytes | None, waiting: CallRound | None = N
     if arguments is not None:
         params = raw_json.with_member(params, "arguments", raw_json.one_line(arguments.replace(b"\n", b" ")))
     if sealed:
-        state = server_state(call.state) if waiting is None else waiting.state
+        state = embedded_server_state(call.state) if waiting is None else waiting.state
         if state:
             params = raw_json.with_member(params, "requestState", raw_json.one_line(state))
         else:
             params = raw_json.without_member(params, "requestState")
-        if waiting is None or waiting.question:  # else the answer is to a hookproxy behind us
-            params = _without_our_answer(params, call.inputs)
+        if waiting is None or waiting.approval_request:  # else the answer is to a hookproxy behind us
+            params = _without_approval_response(params, call.inputs)
     return raw_json.splice(call.line, [((start, end), params)])
 
 
-def _without_our_answer(params: bytes, inputs: bytes) -> bytes:
+def _without_approval_response(params: bytes, inputs: bytes) -> bytes:
     """The params without the answer to our question, and without `inputResponses` where it was the only one."""
     if not inputs.startswith(b"{"):
         return params
@@ -47,14 +47,14 @@ def _without_our_answer(params: bytes, inputs: bytes) -> bytes:
     return raw_json.without_member(params, "inputResponses")
 
 
-def to_agent(line: bytes, seal: str) -> bytes:
+def with_own_state(line: bytes, seal: str) -> bytes:
     """The server's `input_required` answer, with our seal around its requestState."""
     start, end = raw_json.members(line)["result"]
-    result = raw_json.with_member(line[start:end], "requestState", string(seal))
+    result = raw_json.with_member(line[start:end], "requestState", json_string(seal))
     return raw_json.splice(line, [((start, end), result)])
 
 
-def renamed(call: Call) -> bytes:
+def with_agent_id(call: Call) -> bytes:
     """The answer to a repeated call, under the agent's id; as it is where readers could take that differently."""
     with contextlib.suppress(ValueError):
         return raw_json.with_member(call.answer, "id", call.id)
@@ -62,6 +62,6 @@ def renamed(call: Call) -> bytes:
     return call.answer
 
 
-def servers_state(line: bytes) -> bytes:
+def server_state_of(line: bytes) -> bytes:
     """The requestState of such an answer as spelled; empty: it has none. Raises Unreadable, TwinKeys."""
     return bytes(raw_json.fields(raw_json.fields(line)["result"]).get("requestState", b""))

@@ -15,13 +15,13 @@ from msgspec.structs import replace
 
 from ..jsonrpc import raw_json
 from ..model.decision import ApprovalRequest
-from .calls import SEALED
+from .calls import OWN_STATE_PREFIX
 
 LIFETIME: Final = 3600.0
 """Seconds in which a round must follow. Longer than people think about a form; a token found later opens nothing."""
 
-_MOST: Final = 1024  # calls that wait for their next round: agents need not come back, and memory must not fill
-_MOST_BYTES: Final = 64 * 1024 * 1024  # that they keep: as much as one line may have
+_MAX_ROUNDS: Final = 1024  # calls that wait for their next round: agents need not come back, and memory must not fill
+_MAX_BYTES: Final = 64 * 1024 * 1024  # that they keep: as much as one line may have
 _KEY_BYTES: Final = 32  # of HMAC-SHA256's own size
 _NONCE_BYTES: Final = 16  # nobody guesses or meets it twice
 
@@ -36,7 +36,7 @@ class CallRound(Struct, frozen=True):
     """The arguments that run instead; None: the agent's."""
     feedback: tuple[str, ...] = ()
     """Texts for the model, to go with the result."""
-    question: ApprovalRequest | None = None
+    approval_request: ApprovalRequest | None = None
     """What the person is asked by us; None: the server asks."""
     asked: bool = False
     """A person was asked in an earlier round, or a hook or rule answered in the person's place."""
@@ -58,21 +58,21 @@ class StateSealer:
         self._rounds: dict[str, tuple[CallRound, float]] = {}
         self._bytes = 0
 
-    def seal(self, waiting: CallRound) -> str:
+    def to_request_state(self, waiting: CallRound) -> str:
         """The requestState that brings this round back, once, within LIFETIME."""
         kept = replace(waiting, arguments=b"")  # the seal holds the next round to them
         self._bytes += kept.size
-        while len(self._rounds) >= _MOST or (self._bytes > _MOST_BYTES and self._rounds):
+        while len(self._rounds) >= _MAX_ROUNDS or (self._bytes > _MAX_BYTES and self._rounds):
             self._take(next(iter(self._rounds)))
         nonce = os.urandom(_NONCE_BYTES).hex()
         expiry = self._clock() + LIFETIME
         self._rounds[nonce] = (kept, expiry)
         payload = _encoded(raw_json.encode({"n": nonce, "e": expiry, "s": waiting.state.decode()}))
-        return f"{SEALED}{payload}.{self._mac(payload, waiting.tool, waiting.arguments)}"
+        return f"{OWN_STATE_PREFIX}{payload}.{self._mac(payload, waiting.tool, waiting.arguments)}"
 
-    def open(self, text: str, tool: str, arguments: bytes) -> CallRound | None:
+    def from_request_state(self, text: str, tool: str, arguments: bytes) -> CallRound | None:
         """The round that a call of this tool with these arguments goes on with; None: there is none."""
-        if not text.startswith(SEALED):
+        if not text.startswith(OWN_STATE_PREFIX):
             return None
         payload, mac = _parts(text)
         import hmac
@@ -96,7 +96,7 @@ class StateSealer:
         return _encoded(hmac.digest(self._key, parts, "sha256"))
 
 
-def server_state(text: str) -> bytes:
+def embedded_server_state(text: str) -> bytes:
     """The server's own requestState in what may be a seal of ours, valid or not; empty: there is none.
 
     For a new call that brings one: after a restart the server may still know its state.
@@ -115,7 +115,7 @@ def _member(payload: str, name: str) -> str:
 
 
 def _parts(text: str) -> tuple[str, str]:
-    payload, _, mac = text.removeprefix(SEALED).partition(".")
+    payload, _, mac = text.removeprefix(OWN_STATE_PREFIX).partition(".")
     return payload, mac
 
 

@@ -17,15 +17,15 @@ from ..jsonrpc import normalize, raw_json
 from ..model.hooks import Tool
 from ..model.settings import Delivery
 
-LIMIT: Final = 10 * 1024 * 1024
+MAX_LINE_BYTES: Final = 10 * 1024 * 1024
 """Bytes of a line at which the TypeScript SDK's reader closes the connection."""
 
-MEMBER: Final = "hook_feedback"
+FEEDBACK_MEMBER: Final = "hook_feedback"
 """Where feedback stands in structuredContent, and in the `data` of an error."""
 
-INTERNAL: Final = -32603  # JSON-RPC's code for an error inside the answering side
+INTERNAL_ERROR: Final = -32603  # JSON-RPC's code for an error inside the answering side
 
-_REQUIRED: Final = {
+_REQUIRED_MEMBERS: Final = {
     "text": ("text",),
     "image": ("data", "mimeType"),
     "audio": ("data", "mimeType"),
@@ -34,7 +34,7 @@ _REQUIRED: Final = {
 }
 """Members of each kind of content block: agents reject a whole result for one block that lacks them."""
 
-_CLOSING: Final = re.compile(
+_RESTRICTING_KEYWORDS: Final = re.compile(
     r"(?:all|any|one)Of|not|if|const|enum|\$ref|\$dynamicRef|\$recursiveRef|dependentSchemas|dependencies|"
     r"propertyNames|patternProperties|maxProperties"
 )
@@ -45,74 +45,74 @@ _CODE: Final = re.compile(rb"-?[0-9]{1,10}")
 
 _EMPTY: Final = re.compile(rb"\[[ \t\r\n]*\]")
 
-UNCLEAR: Final = (raw_json.Unreadable, raw_json.DuplicateKeys)
+AMBIGUOUS: Final = (raw_json.Unreadable, raw_json.DuplicateKeys)
 
 Edit = tuple[raw_json.Span, bytes]
 """A part of a message, and what takes its place."""
 
 
-class Note(Enum):
+class DeliveryNote(Enum):
     """What people should know of a delivery."""
 
     TOO_LONG = "feedback left out: with it the message would reach 10 MiB, where some agents hang up"
     NO_PLACE = "feedback left out: the answer has no place for it"
-    UNCLEAR = "feedback left out: the answer can be read in more than one way"
-    UNSEEN = "feedback may not be seen: some agents show only structuredContent, which is closed to it"
+    AMBIGUOUS = "feedback left out: the answer can be read in more than one way"
+    MAY_BE_INVISIBLE = "feedback may not be seen: some agents show only structuredContent, which is closed to it"
 
 
-class Delivered(Struct, frozen=True):
+class DeliveredResponse(Struct, frozen=True):
     """An answer as it goes to the agent."""
 
     line: bytes
-    note: Note | None = None
+    note: DeliveryNote | None = None
 
 
-def string(text: str) -> bytes:
+def json_string(text: str) -> bytes:
     """The text as a JSON string on one line; half surrogate pairs, which no agent can read, become `?`."""
     return raw_json.one_line(raw_json.encode(text.encode(errors="replace").decode()))
 
 
-def continued(raw: bytes, text: str) -> bytes:
+def string_with_more(raw: bytes, text: str) -> bytes:
     """A JSON string with more text at its end; what was there keeps its spelling."""
-    return raw[:-1] + string(text)[1:]
+    return raw[:-1] + json_string(text)[1:]
 
 
-def peek(raw: bytes, name: str) -> bytes:
+def member_or_empty(raw: bytes, name: str) -> bytes:
     """A member of an object; empty if there is none, or `raw` is no clear object."""
     try:
         spans = raw_json.members(raw)
-    except UNCLEAR:
+    except AMBIGUOUS:
         return b""
     return raw[slice(*spans[name])] if name in spans else b""
 
 
-def error(id_lexeme: bytes, code: int, text: str) -> bytes:
+def error_response(id_lexeme: bytes, code: int, text: str) -> bytes:
     """The line of a JSON-RPC error."""
-    return b'{"jsonrpc":"2.0","id":%b,"error":{"code":%d,"message":%b}}\n' % (id_lexeme, code, string(text))
+    return b'{"jsonrpc":"2.0","id":%b,"error":{"code":%d,"message":%b}}\n' % (id_lexeme, code, json_string(text))
 
 
-def failure(id_lexeme: bytes, text: str, stateless: bool) -> bytes:
+def failed_result(id_lexeme: bytes, text: str, stateless: bool) -> bytes:
     """The line of a result that says the call failed; agents of the stateless era insist on a resultType."""
     kind = b'"resultType":"complete",' if stateless else b""
     result = b'{%b"content":[%b],"isError":true}' % (kind, _block(text))
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (id_lexeme, result)
 
 
-def withheld(line: bytes, text: str) -> bytes:
+def with_result_withheld(line: bytes, text: str) -> bytes:
     """The text instead of a whole result, unknown members included. Raises Unreadable, TwinKeys."""
     spans = raw_json.members(line)
     result = line[slice(*spans["result"])]
-    return failure(line[slice(*spans["id"])], text, stateless=b'"resultType"' in result)
+    return failed_result(line[slice(*spans["id"])], text, stateless=b'"resultType"' in result)
 
 
-def only_message(line: bytes, text: str) -> bytes:
+def with_error_withheld(line: bytes, text: str) -> bytes:
     """The text instead of an error, of which only the code stays. Raises Unreadable, TwinKeys."""
     spans = raw_json.members(line)
-    code = peek(line[slice(*spans["error"])], "code")
-    return error(line[slice(*spans["id"])], int(code) if _CODE.fullmatch(code) else INTERNAL, text)
+    code = member_or_empty(line[slice(*spans["error"])], "code")
+    return error_response(line[slice(*spans["id"])], int(code) if _CODE.fullmatch(code) else INTERNAL_ERROR, text)
 
 
-def replaced(line: bytes, replacement: bytes, delivery: Delivery, tool: Tool | None) -> bytes:
+def with_replacement(line: bytes, replacement: bytes, delivery: Delivery, tool: Tool | None) -> bytes:
     """The answer with a hook's output in the place of the tool's whole result: any member of it may hold some.
 
     An agent that knows an outputSchema rejects a success without structuredContent: such a result says
@@ -120,7 +120,7 @@ def replaced(line: bytes, replacement: bytes, delivery: Delivery, tool: Tool | N
     """
     span = raw_json.members(line)["result"]
     old = _members(line[slice(*span)])
-    new = _offered(replacement)
+    new = _replacement_members(replacement)
     expected = bool(tool.output_schema) if tool else "structuredContent" in old
     if "isError" in old:
         new.setdefault("isError", old["isError"])
@@ -128,7 +128,7 @@ def replaced(line: bytes, replacement: bytes, delivery: Delivery, tool: Tool | N
         new["isError"] = b"true"
     if old.get("resultType") or not old:
         new = {"resultType": b'"complete"', **new}
-    result = b",".join(b"%b:%b" % (string(name), value) for name, value in new.items())
+    result = b",".join(b"%b:%b" % (json_string(name), value) for name, value in new.items())
     return raw_json.splice(line, [(span, b"{%b}" % result)])
 
 
@@ -136,29 +136,29 @@ def _members(result: bytes) -> dict[str, bytes]:
     """The members of a result; none of what is no clear object."""
     try:
         return {name: bytes(value) for name, value in raw_json.fields(result).items()}
-    except UNCLEAR:
+    except AMBIGUOUS:
         return {}
 
 
-def failed(line: bytes) -> bytes:
+def marked_as_failed(line: bytes) -> bytes:
     """The answer marked as that of a failed call. Raises Unreadable, TwinKeys."""
     span = raw_json.members(line)["result"]
     result = line[slice(*span)]
     if not result.startswith(b"{"):
-        return withheld(line, result.decode(errors="replace"))
+        return with_result_withheld(line, result.decode(errors="replace"))
     return raw_json.splice(line, [(span, raw_json.with_member(result, "isError", b"true"))])
 
 
-def _offered(replacement: bytes) -> dict[str, bytes]:
+def _replacement_members(replacement: bytes) -> dict[str, bytes]:
     """The members of a result that a hook's replacement brings: `content` always."""
     try:
-        raw = raw_json.one_line(normalize.normalise(replacement, lenient=True))  # hooks may print it over many lines
-    except UNCLEAR:
+        raw = raw_json.one_line(normalize.normalize(replacement, lenient=True))  # hooks may print it over many lines
+    except AMBIGUOUS:
         return {"content": b"[%b]" % _block(replacement.decode(errors="replace"))}
     if _is_content(raw):
         return {"content": raw}
-    if _is_content(peek(raw, "content")):
-        brought = {name: peek(raw, name) for name in ("content", "structuredContent", "isError")}
+    if _is_content(member_or_empty(raw, "content")):
+        brought = {name: member_or_empty(raw, name) for name in ("content", "structuredContent", "isError")}
         return {name: value for name, value in brought.items() if value}
     said = raw_json.text(raw)
     return {"content": b"[%b]" % _block(raw.decode() if said is None else said)}
@@ -170,46 +170,46 @@ def _is_content(raw: bytes) -> bool:
 
 
 def _is_block(raw: bytes) -> bool:
-    required = _REQUIRED.get(raw_json.text(peek(raw, "type")) or "", ("no such kind",))
-    return all(peek(raw, name) for name in required)
+    required = _REQUIRED_MEMBERS.get(raw_json.text(member_or_empty(raw, "type")) or "", ("no such kind",))
+    return all(member_or_empty(raw, name) for name in required)
 
 
-def commented(line: bytes, text: str, delivery: Delivery, tool: Tool | None) -> Delivered:
+def with_feedback(line: bytes, text: str, delivery: Delivery, tool: Tool | None) -> DeliveredResponse:
     """The result with the text at its end, and wherever else the model may look (design section 6)."""
-    return _if_possible(line, lambda: _commented(line, text, delivery, tool))
+    return _if_possible(line, lambda: _with_feedback(line, text, delivery, tool))
 
 
-def commented_error(line: bytes, text: str) -> Delivered:
+def with_feedback_on_error(line: bytes, text: str) -> DeliveredResponse:
     """The error with the text as another sentence of its message, and in its data."""
-    return _if_possible(line, lambda: _commented_error(line, text))
+    return _if_possible(line, lambda: _with_feedback_on_error(line, text))
 
 
-def _if_possible(line: bytes, edit: Callable[[], Delivered]) -> Delivered:
+def _if_possible(line: bytes, edit: Callable[[], DeliveredResponse]) -> DeliveredResponse:
     """The edited line, or `line` itself where the edit would be too long or a guess."""
     try:
-        edited = edit() if len(line) < LIMIT else None
-    except UNCLEAR:
-        return Delivered(line, Note.UNCLEAR)
-    return edited if edited and len(edited.line) < LIMIT else Delivered(line, Note.TOO_LONG)
+        edited = edit() if len(line) < MAX_LINE_BYTES else None
+    except AMBIGUOUS:
+        return DeliveredResponse(line, DeliveryNote.AMBIGUOUS)
+    return edited if edited and len(edited.line) < MAX_LINE_BYTES else DeliveredResponse(line, DeliveryNote.TOO_LONG)
 
 
-def _commented(line: bytes, text: str, delivery: Delivery, tool: Tool | None) -> Delivered:
+def _with_feedback(line: bytes, text: str, delivery: Delivery, tool: Tool | None) -> DeliveredResponse:
     """One pass for each level and one join: a result may be large, so nothing in it becomes an object."""
     start, end = raw_json.members(line)["result"]
     result = line[start:end]
     spans = raw_json.members(result) if result.startswith(b"{") else {}
     opening, closing = spans.get("content", (end, end))
     if not result.startswith(b"[", opening):
-        return Delivered(line, Note.NO_PLACE)
+        return DeliveredResponse(line, DeliveryNote.NO_PLACE)
     edits, blocks, note = _structured_edits(result, spans, text, delivery, tool)
     comma = b"" if _EMPTY.fullmatch(result, opening, closing) else b","
     edits.append(((closing - 1, closing - 1), comma + b",".join((*blocks, _block(text)))))
-    return Delivered(raw_json.splice(line, _moved(sorted(edits), start)), note)
+    return DeliveredResponse(raw_json.splice(line, _shifted(sorted(edits), start)), note)
 
 
 def _structured_edits(
     result: bytes, spans: dict[str, raw_json.Span], text: str, delivery: Delivery, tool: Tool | None
-) -> tuple[list[Edit], list[bytes], Note | None]:
+) -> tuple[list[Edit], list[bytes], DeliveryNote | None]:
     """What feedback does to structuredContent: edits, blocks that say what they drop, and a note."""
     if "structuredContent" not in spans or delivery is Delivery.TEXT:
         return [], [], None
@@ -217,20 +217,20 @@ def _structured_edits(
     structured = result[start:end]
     failed = "isError" in spans and result[slice(*spans["isError"])] == b"true"
     if failed or delivery is Delivery.STRIP_OUTPUT_SCHEMA:
-        said = _says(result[slice(*spans["content"])], structured)
+        said = _repeats_structured(result[slice(*spans["content"])], structured)
         blocks = [] if said else [_block(structured.decode(errors="replace"))]
         return [raw_json.removal(result, spans, "structuredContent")], blocks, None
     listed_open = tool is not None and (not tool.output_schema or open_schema(tool.output_schema))
     edit = _feedback_member(structured, text) if listed_open else None
-    return ([], [], Note.UNSEEN) if edit is None else (_moved([edit], start), [], None)
+    return ([], [], DeliveryNote.MAY_BE_INVISIBLE) if edit is None else (_shifted([edit], start), [], None)
 
 
-def _says(content: bytes, structured: bytes) -> bool:
+def _repeats_structured(content: bytes, structured: bytes) -> bool:
     """True if a text block carries structuredContent, as servers should, or its only member, as some do."""
     try:
-        texts = [raw_json.text(peek(bytes(block), "text")) or "" for block in raw_json.items(content)]
+        texts = [raw_json.text(member_or_empty(bytes(block), "text")) or "" for block in raw_json.items(content)]
         spans = raw_json.members(structured) if structured.startswith(b"{") else {}
-    except UNCLEAR:
+    except AMBIGUOUS:
         return False
     wanted = [structured, *(structured[slice(*span)] for span in spans.values() if len(spans) == 1)]
     spelled = {b"".join(text.encode().split()) for text in texts}  # the same JSON, whatever its blanks
@@ -242,41 +242,49 @@ def open_schema(output_schema: bytes) -> bool:
     try:
         schema = raw_json.fields(output_schema)
         named = raw_json.fields(bytes(schema.get("properties", b"{}")))
-    except UNCLEAR:
+    except AMBIGUOUS:
         return False
     others = [bytes(schema.get(key, b"true")) for key in ("additionalProperties", "unevaluatedProperties")]
-    return others == [b"true", b"true"] and MEMBER not in named and not any(map(_CLOSING.fullmatch, schema))
+    return (
+        others == [b"true", b"true"]
+        and FEEDBACK_MEMBER not in named
+        and not any(map(_RESTRICTING_KEYWORDS.fullmatch, schema))
+    )
 
 
-def _commented_error(line: bytes, text: str) -> Delivered:
+def _with_feedback_on_error(line: bytes, text: str) -> DeliveredResponse:
     start, end = raw_json.members(line)["error"]
     failed = line[start:end]
     spans = raw_json.members(failed)
-    message = peek(failed, "message")
+    message = member_or_empty(failed, "message")
     said = raw_json.text(message)
     edits: list[Edit] = []
     if said is not None:
         pause = " " if said.endswith((".", "!", "?")) else ". "
-        edits.append((spans["message"], continued(message, pause + text if said else text)))
+        edits.append((spans["message"], string_with_more(message, pause + text if said else text)))
     if "data" not in spans:
-        edits.append(raw_json.insertion(failed, spans, "data", b'{"%b":%b}' % (MEMBER.encode(), string(text))))
+        edits.append(
+            raw_json.insertion(failed, spans, "data", b'{"%b":%b}' % (FEEDBACK_MEMBER.encode(), json_string(text)))
+        )
     elif edit := _feedback_member(failed[slice(*spans["data"])], text):
-        edits += _moved([edit], spans["data"][0])
-    return Delivered(raw_json.splice(line, _moved(sorted(edits), start)), None if edits else Note.NO_PLACE)
+        edits += _shifted([edit], spans["data"][0])
+    return DeliveredResponse(
+        raw_json.splice(line, _shifted(sorted(edits), start)), None if edits else DeliveryNote.NO_PLACE
+    )
 
 
 def _feedback_member(raw: bytes, text: str) -> Edit | None:
     """The edit that puts the text into an object; None if `raw` is none, is unclear, or has that member."""
     try:
         spans = raw_json.members(raw)
-    except UNCLEAR:
+    except AMBIGUOUS:
         return None
-    return None if MEMBER in spans else raw_json.insertion(raw, spans, MEMBER, string(text))
+    return None if FEEDBACK_MEMBER in spans else raw_json.insertion(raw, spans, FEEDBACK_MEMBER, json_string(text))
 
 
-def _moved(edits: Sequence[Edit], by: int) -> list[Edit]:
+def _shifted(edits: Sequence[Edit], by: int) -> list[Edit]:
     return [((start + by, end + by), new) for (start, end), new in edits]
 
 
 def _block(text: str) -> bytes:
-    return b'{"type":"text","text":%b}' % string(text)
+    return b'{"type":"text","text":%b}' % json_string(text)

@@ -14,7 +14,7 @@ from . import fast_scan
 Members = Mapping[str, msgspec.Raw]
 
 _ENVELOPE: Final = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
-_ANSWERING: Final = _ENVELOPE - {"method", "params"}
+_RESPONSE_MEMBERS: Final = _ENVELOPE - {"method", "params"}
 _UNSET: Final = msgspec.Raw(b"")
 
 
@@ -27,20 +27,20 @@ class Response(Struct, frozen=True):
     """Empty where the answer says nothing at all."""
 
 
-class Reply(Struct, frozen=True):
+class ResponseFrame(Struct, frozen=True):
     """An answer in a line."""
 
     id: bytes
     """As spelled."""
     response: Response | None = None
     """None: it was not read closely, or it can be read in two ways."""
-    sure: bool = True
+    certain: bool = True
     """False: some readers may take it for an answer, and others not."""
-    plain: bool = field(default=False)
+    nothing_else: bool = field(default=False)
     """It was read closely, and is nothing but an answer."""
 
 
-class _Answer(msgspec.Struct, gc=False):
+class _CompactResponse(msgspec.Struct, gc=False):
     """An answer with a result as nearly every server writes it, read in one pass: the result may be large."""
 
     result: dict[str, msgspec.Raw]
@@ -48,8 +48,8 @@ class _Answer(msgspec.Struct, gc=False):
     jsonrpc: msgspec.Raw
 
 
-_ANSWER: Final = msgspec.json.Decoder(_Answer)
-_LEAST_ANSWER: Final = len(b'{"jsonrpc":,"id":,"result":}\n')
+_COMPACT_RESPONSE: Final = msgspec.json.Decoder(_CompactResponse)
+_COMPACT_BYTES: Final = len(b'{"jsonrpc":,"id":,"result":}\n')
 
 
 class _Head(msgspec.Struct, gc=False):
@@ -62,10 +62,10 @@ class _Head(msgspec.Struct, gc=False):
 
 
 _HEAD: Final = msgspec.json.Decoder(_Head)
-_DECODING: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-def read(line: bytes, closely: bool) -> Reply | None:
+def read(line: bytes, closely: bool) -> ResponseFrame | None:
     """The answer that an object in a line is; None: it is none.
 
     Read `closely`, twins and readers that ignore case count, and what it says comes with it. Raises Unreadable for
@@ -74,61 +74,61 @@ def read(line: bytes, closely: bool) -> Reply | None:
     return _read_closely(line) if closely else _read_head(line)
 
 
-def _read_head(line: bytes) -> Reply | None:
+def _read_head(line: bytes) -> ResponseFrame | None:
     try:
         head = _HEAD.decode(line)
-    except _DECODING:
+    except _DECODE_ERRORS:
         return _scan(line)
     if not head.id or (head.method and not head.result and not head.error):
         return None
-    return Reply(bytes(head.id))
+    return ResponseFrame(bytes(head.id))
 
 
-def _read_closely(line: bytes) -> Reply | None:
+def _read_closely(line: bytes) -> ResponseFrame | None:
     try:
-        raw_json.check_text(line)
+        raw_json.check_utf8(line)
         return _read_compact(line) or _read_members(raw_json.fields(line))
     except raw_json.TooDeep:
         reply = _scan(line)
-        if reply is None and not fast_scan.answers_none(line[: fast_scan.ENDS]):
+        if reply is None and not fast_scan.is_no_response(line[: fast_scan.END_BYTES]):
             raise
         return reply
     except (raw_json.DuplicateKeys, raw_json.Unreadable) as problem:
         try:
             head = _HEAD.decode(line)
-        except _DECODING:
+        except _DECODE_ERRORS:
             raise raw_json.Unreadable(str(problem)) from None
         if head.method and not (head.result or head.error or isinstance(problem, raw_json.DuplicateKeys)):
             return None
-        return Reply(bytes(head.id), sure=False) if head.id else None
+        return ResponseFrame(bytes(head.id), certain=False) if head.id else None
 
 
-def _read_compact(line: bytes) -> Reply | None:
+def _read_compact(line: bytes) -> ResponseFrame | None:
     try:
-        answer = _ANSWER.decode(line)
-    except _DECODING:
+        answer = _COMPACT_RESPONSE.decode(line)
+    except _DECODE_ERRORS:
         return None
     result = answer.result
     size = 4 * len(result) + 1 + sum(map(len, result)) + sum(map(len, result.values()))
-    if not result or size + len(answer.id) + len(answer.jsonrpc) + _LEAST_ANSWER != len(line):
+    if not result or size + len(answer.id) + len(answer.jsonrpc) + _COMPACT_BYTES != len(line):
         return None
-    return Reply(
-        bytes(answer.id), Response(result=result), plain=True
+    return ResponseFrame(
+        bytes(answer.id), Response(result=result), nothing_else=True
     )  # every byte is accounted for, as in `wire.fields`
 
 
-def _read_members(members: Members) -> Reply | None:
+def _read_members(members: Members) -> ResponseFrame | None:
     if not members.keys() <= _ENVELOPE:
         by_meaning = {key.upper().casefold(): key for key in members}
         for key in ("id", "result", "error"):  # Go's encoding/json ignores case
             if (spelled := by_meaning.get(key, key)) != key:
-                return Reply(bytes(members[by_meaning.get("id", spelled)]), sure=False)
+                return ResponseFrame(bytes(members[by_meaning.get("id", spelled)]), certain=False)
     if "id" not in members or ("method" in members and not members.keys() & {"result", "error"}):
         return None
-    return Reply(bytes(members["id"]), _said(members), plain=members.keys() <= _ANSWERING)
+    return ResponseFrame(bytes(members["id"]), _response_of(members), nothing_else=members.keys() <= _RESPONSE_MEMBERS)
 
 
-def _said(members: Members) -> Response | None:
+def _response_of(members: Members) -> Response | None:
     if "result" in members and "error" in members:
         return None
     if "result" not in members:
@@ -140,14 +140,14 @@ def _said(members: Members) -> Response | None:
         return None
 
 
-def _scan(line: bytes) -> Reply | None:
+def _scan(line: bytes) -> ResponseFrame | None:
     """A line that the fast reader cannot take is JSON all the same to others, or none."""
     try:
         members = {key: msgspec.Raw(line[slice(*span)]) for key, span in raw_json.members(line).items()}
     except raw_json.TooDeep:  # what it says cannot be read here, but whom it answers can be seen
-        raw_id = fast_scan.answered_id(line[: fast_scan.ENDS], line[-fast_scan.ENDS :])
-        return None if raw_id is None else Reply(raw_id)
+        raw_id = fast_scan.response_id(line[: fast_scan.END_BYTES], line[-fast_scan.END_BYTES :])
+        return None if raw_id is None else ResponseFrame(raw_id)
     except raw_json.DuplicateKeys:
         return None
     reply = _read_members(members)
-    return None if reply is None else Reply(reply.id)
+    return None if reply is None else ResponseFrame(reply.id)

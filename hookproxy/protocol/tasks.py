@@ -18,19 +18,19 @@ from ..jsonrpc import raw_json
 from ..model.decision import Comments
 from ..model.hooks import EventContext
 from . import calls
-from .actions import Dropped, FromAgent, Refused, StartCall
+from .actions import AgentAction, Dropped, Refused, StartCall
 from .calls import Call, Phase
 from .inflight import InFlight
-from .responses import Members, Reply, Response
-from .tool_results import Reading
+from .responses import Members, Response, ResponseFrame
+from .tool_results import ParsedResponse
 
-_RELATED: Final = "io.modelcontextprotocol/related-task"
+_RELATED_TASK_KEY: Final = "io.modelcontextprotocol/related-task"
 """The member of `_meta` by which messages of 2025-11-25 name the task that they belong to."""
 
-_IMMEDIATE: Final = "io.modelcontextprotocol/model-immediate-response"
+_IMMEDIATE_RESPONSE_KEY: Final = "io.modelcontextprotocol/model-immediate-response"
 """The member of a handle's `_meta` that agents of 2025-11-25 may show the model as the tool's result."""
 
-_COUNTING: Final = {
+_KNOWN_MEMBERS: Final = {
     name.casefold(): name for name in ("taskId", "status", "result", "error", "content", "structuredContent")
 }
 
@@ -43,9 +43,9 @@ class TaskStatus(Struct, frozen=True):
     status: str = ""
     response: Response | None = None
     """Its output; None: the message has none."""
-    place: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
     """The members in which the output stands, from the outside in; none: the whole message is an answer with it."""
-    refused: bool = False
+    request_failed: bool = False
     """The server did not answer the poll but with an error, which is not the task's."""
 
     @property
@@ -54,7 +54,7 @@ class TaskStatus(Struct, frozen=True):
         return self.response is None and self.status in ("cancelled", "failed")
 
 
-def clear_id(raw: msgspec.Raw) -> str:
+def unambiguous_id(raw: msgspec.Raw) -> str:
     """The id of a task. Raises Unreadable for one that readers could take for another."""
     task_id = raw_json.text(bytes(raw))
     if not task_id or "\0" in task_id:
@@ -62,27 +62,27 @@ def clear_id(raw: msgspec.Raw) -> str:
     return task_id
 
 
-def handles(result: Members) -> Iterator[str]:
+def task_ids(result: Members) -> Iterator[str]:
     """The ids of the tasks that a call's result hands over. Raises Unreadable, TwinKeys."""
     for name, raw in result.items():
-        if raw_json.taken_for(name) == "task" and bytes(memoryview(raw)[:1]) == b"{":
+        if raw_json.folded_key(name) == "task" and bytes(memoryview(raw)[:1]) == b"{":
             task = raw_json.fields(raw)
-            if any(raw_json.taken_for(key) == "taskid" for key in task):
+            if any(raw_json.folded_key(key) == "taskid" for key in task):
                 if name != "task":
                     raise raw_json.Unreadable(f"its member {name!r} is taken for 'task' by readers that ignore case")
                 yield _handle(task)
-    if any(raw_json.taken_for(key) == "taskid" for key in result):
+    if any(raw_json.folded_key(key) == "taskid" for key in result):
         yield _handle(result)
 
 
 def _handle(members: Members) -> str:
-    _check(members)
-    if _inner(members):
+    _check_member_names(members)
+    if _output_members(members):
         raise raw_json.Unreadable("a task that has only begun has output already")
-    return clear_id(members["taskId"])
+    return unambiguous_id(members["taskId"])
 
 
-def of_task(members: Members, holder: str, *, whole: bool) -> TaskStatus:
+def status_of(members: Members, holder: str, *, whole: bool) -> TaskStatus:
     """What an answer's result, or a notification's params, says of a task; `whole`: it is the output itself.
 
     Raises Unreadable, TwinKeys.
@@ -92,9 +92,9 @@ def of_task(members: Members, holder: str, *, whole: bool) -> TaskStatus:
         raise raw_json.Unreadable("it names two tasks")
     if whole:
         return TaskStatus(ids, response=Response(result=members))
-    _check(members)
+    _check_member_names(members)
     status = raw_json.text(bytes(members["status"])) or "" if "status" in members else ""
-    inner = _inner(members)
+    inner = _output_members(members)
     shown = not members.keys().isdisjoint({"content", "structuredContent"})  # an agent may show that
     if len(inner) + shown > 1:
         raise raw_json.Unreadable("it has more than one output")
@@ -112,27 +112,27 @@ def of_task(members: Members, holder: str, *, whole: bool) -> TaskStatus:
 
 def _ids(members: Members) -> Iterator[str]:
     if "taskId" in members:
-        yield clear_id(members["taskId"])
+        yield unambiguous_id(members["taskId"])
     meta = members.get("_meta")
     if meta is not None and bytes(memoryview(meta)[:1]) == b"{":
-        related = raw_json.fields(meta).get(_RELATED)
+        related = raw_json.fields(meta).get(_RELATED_TASK_KEY)
         if related is not None:
-            yield clear_id(raw_json.fields(related).get("taskId", msgspec.Raw(b"null")))
+            yield unambiguous_id(raw_json.fields(related).get("taskId", msgspec.Raw(b"null")))
 
 
-def _check(members: Members) -> None:
+def _check_member_names(members: Members) -> None:
     """Raise Unreadable for a member that some readers take for one that counts."""
     for key in members:
-        if _COUNTING.get(raw_json.taken_for(key), key) != key:
+        if _KNOWN_MEMBERS.get(raw_json.folded_key(key), key) != key:
             raise raw_json.Unreadable(f"its member {key!r} is taken for another by readers that ignore case")
 
 
-def _inner(members: Members) -> list[str]:
+def _output_members(members: Members) -> list[str]:
     """The members that hold output."""
     return [name for name in ("result", "error") if name in members and bytes(members[name]) != b"null"]
 
 
-def digest(reading: Reading) -> bytes:
+def outcome_digest(reading: ParsedResponse) -> bytes:
     """What hooks are told of an output, in short: another output has another digest."""
     told = reading.outcome
     parts = (
@@ -150,14 +150,14 @@ def digest(reading: Reading) -> bytes:
     return summary.digest()
 
 
-def as_answer(line: bytes, place: tuple[str, ...]) -> bytes:
+def output_as_response(line: bytes, place: tuple[str, ...]) -> bytes:
     """The output of a message as an answer of its own."""
     if not place:
         return line
     return b'{"jsonrpc":"2.0","id":0,"%b":%b}\n' % (place[-1].encode(), line[slice(*_span(line, place))])
 
 
-def with_answer(line: bytes, place: tuple[str, ...], answer: bytes) -> bytes:
+def with_output(line: bytes, place: tuple[str, ...], answer: bytes) -> bytes:
     """The message with the output that this answer has in the place of its own."""
     if not place:
         return answer
@@ -177,23 +177,23 @@ def without_immediate_response(line: bytes) -> bytes:
     place = ("result", "_meta")
     try:
         start, end = _span(line, place)
-        meta = raw_json.without_member(line[start:end], _IMMEDIATE)
+        meta = raw_json.without_member(line[start:end], _IMMEDIATE_RESPONSE_KEY)
     except KeyError:
         return line
     return raw_json.splice(line, [((start, end), meta)])
 
 
-RESULT: Final = b'"tasks/result"'
-_LIST: Final = b'"tasks/list"'
-_NOTIFICATION: Final = b'"notifications/tasks'
+RESULT_METHOD: Final = b'"tasks/result"'
+_LIST_METHOD: Final = b'"tasks/list"'
+_NOTIFICATION_PREFIX: Final = b'"notifications/tasks'
 
-_MOST: Final = 1024  # tasks that are known; what hooks said of each takes memory
-_FORGOTTEN: Final = 65536  # tasks of which nothing is known but that they were judged calls'
-_TOLD_AT_ONCE: Final = 64  # notifications that are held: a server that floods must not fill memory with them
-_USUAL: Final = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
+_MAX_TASKS: Final = 1024  # tasks that are known; what hooks said of each takes memory
+_MAX_FORGOTTEN: Final = 65536  # tasks of which nothing is known but that they were judged calls'
+_MAX_HELD_NOTIFICATIONS: Final = 64  # notifications that are held: a server that floods must not fill memory with them
+_RESULT_MEMBERS: Final = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
 
 
-class Stage(Enum):
+class TaskStage(Enum):
     """How far hooks are with a task."""
 
     AWAITED = auto()  # its handle has come, and is on its way through the call's own task
@@ -207,7 +207,7 @@ class Task(Struct, eq=False):
 
     id: str
     call: Call
-    stage: Stage = Stage.AWAITED
+    stage: TaskStage = TaskStage.AWAITED
     guarded: bool = True
     """Hooks hear of its output: none passes but the one that they heard of."""
     event_context: EventContext | None = None
@@ -215,9 +215,9 @@ class Task(Struct, eq=False):
     texts: tuple[str, ...] = ()
     """What hooks said for the model before the call ran."""
     comments: Comments = field(default_factory=Comments)
-    told: bytes = b""
+    outcome_digest: bytes = b""
     """A digest of what its hooks were told."""
-    withheld: str = ""
+    withheld_because: str = ""
     """Why no output of it passes."""
 
 
@@ -236,53 +236,53 @@ class Tasks(dict[str, Task]):
     def __init__(self) -> None:
         super().__init__()
         self._awaited: dict[Call, list[Task]] = {}
-        self._telling: set[str] = set()  # tasks of which a message of the server is held
-        self._forgotten: set[int] = set()  # hashes: what collides is withheld for nothing, and that is all
+        self._held_notifications: set[str] = set()  # tasks of which a message of the server is held
+        self._forgotten_hashes: set[int] = set()  # hashes: what collides is withheld for nothing, and that is all
 
     # --- handles ---
 
-    def expect(self, call: Call) -> None:
+    def note_handles(self, call: Call) -> None:
         """A judged call is answered: if with a task, it is known from now on, for the next line may be its result.
 
         Where it cannot be told which task that is, the answer is one that readers take differently.
         """
         result = call.response.result if call.response else None
-        if not result or result.keys() <= _USUAL or isinstance(call, TaskRequest):
+        if not result or result.keys() <= _RESULT_MEMBERS or isinstance(call, TaskRequest):
             return
         try:
-            self._expect(call, result)
+            self._note_handles(call, result)
         except ValueError:
             call.response = None
 
-    def _expect(self, call: Call, result: Members) -> None:
-        for task_id in handles(result):
+    def _note_handles(self, call: Call, result: Members) -> None:
+        for task_id in task_ids(result):
             other = self.get(task_id)
-            if self._forgot(task_id) or (other and other.call is not call):
+            if self._is_forgotten(task_id) or (other and other.call is not call):
                 raise raw_json.Unreadable("its task has the id of another call's")
             if other is None:
                 self[task_id] = Task(task_id, call)
                 self._awaited.setdefault(call, []).append(self[task_id])
 
-    def take(self, call: Call) -> list[Task]:
+    def take_new(self, call: Call) -> list[Task]:
         """The tasks of a call whose handles nobody has dealt with yet."""
         return self._awaited.pop(call, [])
 
-    def shed(self) -> list[Task]:
+    def drop_surplus(self) -> list[Task]:
         """Forget tasks that are too many, judged ones first; no output of them passes any more. Gives them."""
         gone: list[Task] = []
-        for stage in (Stage.JUDGED, Stage.OPEN):
-            surplus = max(len(self) - _MOST, 0)
+        for stage in (TaskStage.JUDGED, TaskStage.OPEN):
+            surplus = max(len(self) - _MAX_TASKS, 0)
             if surplus:
                 gone += [task for task in self.values() if task.stage is stage][:surplus]
                 for task in gone:
                     self.pop(task.id, None)
-        self._forgotten.update(hash(task.id) for task in gone if task.guarded)
+        self._forgotten_hashes.update(hash(task.id) for task in gone if task.guarded)
         return gone
 
-    def _forgot(self, task_id: str) -> bool:
+    def _is_forgotten(self, task_id: str) -> bool:
         """A task that we do not know any more; after very many of them, every one that we do not know."""
         unknown = bool(task_id) and task_id not in self
-        return unknown and (hash(task_id) in self._forgotten or len(self._forgotten) > _FORGOTTEN)
+        return unknown and (hash(task_id) in self._forgotten_hashes or len(self._forgotten_hashes) > _MAX_FORGOTTEN)
 
     def find(self, *ids: str) -> Task | None:
         """The first of these that a judged call has."""
@@ -290,98 +290,100 @@ class Tasks(dict[str, Task]):
 
     # --- what the agent asks ---
 
-    def polled(self, line: bytes, members: Members, in_flight: dict[bytes, Call], others: InFlight) -> FromAgent:
+    def request(self, line: bytes, members: Members, in_flight: dict[bytes, Call], others: InFlight) -> AgentAction:
         """A request about tasks: its answer is held. `others` are requests that nobody judges."""
-        raw_id = calls.own_id(members)
+        raw_id = calls.response_id(members)
         try:
-            task_request = self._poll(line, members, raw_id)
+            task_request = self._read_request(line, members, raw_id)
         except ValueError as problem:
             return Refused(f"This request about a task cannot be judged: {problem}.", raw_id)
-        if task_request.key in others or others.lapsed(task_request.key):
+        if task_request.key in others or others.was_cancelled(task_request.key):
             return Refused("Its id is that of a request in flight, or of a cancelled one.", raw_id)
         in_flight[task_request.key] = task_request
         return StartCall(task_request)
 
-    def _poll(self, line: bytes, members: Members, raw_id: bytes) -> TaskRequest:
+    def _read_request(self, line: bytes, members: Members, raw_id: bytes) -> TaskRequest:
         if raw_id == b"null":
             raise raw_json.Unreadable("its id is neither a string nor an integer")
         params = raw_json.fields(bytes(members.get("params", b"{}")))
-        if any(raw_json.taken_for(key) == "taskid" and key != "taskId" for key in params):
+        if any(raw_json.folded_key(key) == "taskid" and key != "taskId" for key in params):
             raise raw_json.Unreadable("some readers take one of its members for taskId")
-        task_id = clear_id(params["taskId"]) if "taskId" in params else ""
-        if self._forgot(task_id):
+        task_id = unambiguous_id(params["taskId"]) if "taskId" in params else ""
+        if self._is_forgotten(task_id):
             raise raw_json.Unreadable("the task ended so long ago that what its hooks said is not known any more")
-        return _held(raw_json.one_line(line), calls.method(members), task_id, raw_id)
+        return _task_request(raw_json.one_line(line), calls.method(members), task_id, raw_id)
 
     # --- what the server tells ---
 
-    def told(self, line: bytes, in_flight: Mapping[bytes, Call], reply: Reply | None) -> StartCall | Dropped | None:
+    def notification(
+        self, line: bytes, in_flight: Mapping[bytes, Call], reply: ResponseFrame | None
+    ) -> StartCall | Dropped | None:
         """What becomes of a line of the server that tells of the end of a judged call's task; None: it does not.
 
         `reply`: what it answers.
         """
-        if not (self or in_flight) or (reply and reply.plain) or not _may_tell(line):
+        if not (self or in_flight) or (reply and reply.nothing_else) or not _may_be_notification(line):
             return None
         try:
-            task_status = _told_by(line, answers=reply is not None)
-            task_id = self._ended(task_status) if task_status else ""
+            task_status = _read_notification(line, answers=reply is not None)
+            task_id = self._ended_task(task_status) if task_status else ""
         except ValueError as problem:
             return Dropped(f"what the server told of a task: {problem}")
         if not task_id or not (task_id in self or any(map(may_become_a_task, in_flight.values()))):
             return None
-        if task_id in self._telling or len(self._telling) >= _TOLD_AT_ONCE:
+        if task_id in self._held_notifications or len(self._held_notifications) >= _MAX_HELD_NOTIFICATIONS:
             return Dropped("what the server told of a task once more, while hooks judge it")
-        self._telling.add(task_id)
-        return StartCall(_held(raw_json.one_line(line), _NOTIFICATION, task_id, b""))
+        self._held_notifications.add(task_id)
+        return StartCall(_task_request(raw_json.one_line(line), _NOTIFICATION_PREFIX, task_id, b""))
 
-    def _ended(self, task_status: TaskStatus) -> str:
+    def _ended_task(self, task_status: TaskStatus) -> str:
         """The task that is said to have ended; none if it goes on. Raises Unreadable."""
         if not (task_status.ends or task_status.response):
             return ""
         if not task_status.ids:
             raise raw_json.Unreadable("it names none")
         (task_id,) = task_status.ids
-        if self._forgot(task_id):
+        if self._is_forgotten(task_id):
             raise raw_json.Unreadable("it ended long ago")
         return task_id
 
-    def told_in_batch(self, line: bytes, in_flight: Mapping[bytes, Call]) -> bool:
+    def notification_in_batch(self, line: bytes, in_flight: Mapping[bytes, Call]) -> bool:
         """True if a batch tells anything of a judged call's task."""
         if not (self or in_flight):
             return False
-        return any(self.told(bytes(item), in_flight, None) is not None for item in raw_json.items(line))
+        return any(self.notification(bytes(item), in_flight, None) is not None for item in raw_json.items(line))
 
-    def is_told(self, task_request: TaskRequest) -> None:
+    def notification_done(self, task_request: TaskRequest) -> None:
         """A message of the server is dealt with."""
-        self._telling.discard(task_request.task_id)
+        self._held_notifications.discard(task_request.task_id)
 
 
 def read(task_request: TaskRequest) -> TaskStatus:
     """What an answered poll, or a message of the server, says of its task. Raises Unreadable, TwinKeys."""
     if not task_request.id:
-        task_status = _told_by(task_request.line)
+        task_status = _read_notification(task_request.line)
         assert task_status is not None, "else it would not be held"
         return task_status
     if task_request.response is None:
         raise raw_json.Unreadable("readers would take it differently")
     if task_request.response.error is not None:
-        whole = task_request.method == RESULT
-        return TaskStatus(response=task_request.response if whole else None, refused=not whole)
+        whole = task_request.method == RESULT_METHOD
+        return TaskStatus(response=task_request.response if whole else None, request_failed=not whole)
     result = task_request.response.result or {}
-    if task_request.method == _LIST:
-        _check_listed(result)
+    if task_request.method == _LIST_METHOD:
+        _check_list(result)
         return TaskStatus()
-    if not result and task_request.method != RESULT:
+    if not result and task_request.method != RESULT_METHOD:
         raw_json.fields(raw_json.fields(task_request.answer)["result"])  # what is no object may be output all the same
-    return of_task(result, "result", whole=task_request.method == RESULT)
+    return status_of(result, "result", whole=task_request.method == RESULT_METHOD)
 
 
-def lost(task: Task) -> TaskRequest:
+def server_lost(task: Task) -> TaskRequest:
     """What stands for the end of the server in a task's life."""
-    return _held(b"", b"", task.id, b"")
+    return _task_request(b"", b"", task.id, b"")
 
 
-def _held(line: bytes, method: bytes, task_id: str, raw_id: bytes) -> TaskRequest:
+def _task_request(line: bytes, method: bytes, task_id: str, raw_id: bytes) -> TaskRequest:
     key = calls.id_key(raw_id) if raw_id else b""
     return TaskRequest(
         key=key,
@@ -399,12 +401,12 @@ def _held(line: bytes, method: bytes, task_id: str, raw_id: bytes) -> TaskReques
     )
 
 
-def _may_tell(line: bytes) -> bool:
+def _may_be_notification(line: bytes) -> bool:
     """False if the line is certainly no notification of a task, as nearly all are not."""
     return (b'"method"' in line or b"\\u" in line) and (b"tasks" in line or b"\\" in line)
 
 
-def _told_by(line: bytes, answers: bool = False) -> TaskStatus | None:
+def _read_notification(line: bytes, answers: bool = False) -> TaskStatus | None:
     """What a line tells of a task; None: it is no such notification. Raises Unreadable, TwinKeys."""
     try:
         members = raw_json.fields(line)
@@ -412,14 +414,14 @@ def _told_by(line: bytes, answers: bool = False) -> TaskStatus | None:
         if answers:  # that is withheld, or dropped, as such
             return None
         raise
-    if any(raw_json.taken_for(key) in ("method", "params") and key not in ("method", "params") for key in members):
+    if any(raw_json.folded_key(key) in ("method", "params") and key not in ("method", "params") for key in members):
         raise raw_json.Unreadable("some readers take one of its members for another")
-    if not calls.method(members).startswith(_NOTIFICATION):
+    if not calls.method(members).startswith(_NOTIFICATION_PREFIX):
         return None
     if not members.keys().isdisjoint({"id", "result", "error"}):
         raise raw_json.Unreadable("it may be an answer or a notification")
     params = bytes(members.get("params", b""))
-    return of_task(raw_json.fields(params), "params", whole=False) if params[:1] == b"{" else None
+    return status_of(raw_json.fields(params), "params", whole=False) if params[:1] == b"{" else None
 
 
 def may_become_a_task(call: Call) -> bool:
@@ -428,16 +430,16 @@ def may_become_a_task(call: Call) -> bool:
     return answered and (call.stateless or call.task) and not isinstance(call, TaskRequest)
 
 
-def _check_listed(result: Members) -> None:
+def _check_list(result: Members) -> None:
     """Raise Unreadable, TwinKeys if a list of tasks carries output, which no list does."""
-    for item in _listed(result):
-        if of_task(item, "result", whole=False).response is not None:
+    for item in _listed_tasks(result):
+        if status_of(item, "result", whole=False).response is not None:
             raise raw_json.Unreadable("a list of tasks holds the output of one")
 
 
-def _listed(result: Members) -> Iterator[Members]:
+def _listed_tasks(result: Members) -> Iterator[Members]:
     for name, raw in result.items():
         if name == "tasks":
             yield from (raw_json.fields(item) for item in raw_json.items(raw))
-        elif raw_json.taken_for(name) in ("tasks", "result", "error", "content", "structuredcontent"):
+        elif raw_json.folded_key(name) in ("tasks", "result", "error", "content", "structuredcontent"):
             raise raw_json.Unreadable("some readers would find output in a list of tasks")

@@ -43,5 +43,5 @@ def _annotations(raw: bytes) -> bytes:
     """As hooks may read them; nothing where a hook might fail on them, for they are the server's to choose."""
     with contextlib.suppress(ValueError):
         if raw[:1] == b"{" and len(raw) <= _ANNOTATIONS_LIMIT:
-            return normalize.normalise(raw, lenient=True)
+            return normalize.normalize(raw, lenient=True)
     return b""

@@ -23,7 +23,7 @@ NO_OUTCOME: Final = Outcome()
 """Of a call that has none yet."""
 
 
-class Reading(Struct, frozen=True):
+class ParsedResponse(Struct, frozen=True):
     """What an answer says, in brief."""
 
     final: bool
@@ -36,26 +36,26 @@ class Reading(Struct, frozen=True):
     """What an answer that is not final asks the person."""
 
 
-def read(call: Call) -> Reading:
+def read(call: Call) -> ParsedResponse:
     """What the answer says. Raises Unreadable, TwinKeys: the agent could read it otherwise than hooks would."""
     if call.response is None:
         raise raw_json.Unreadable("readers would take it differently")
     if call.response.error is not None:
-        return Reading(True, True, Outcome(error=error_text(call.response.error)))
+        return ParsedResponse(True, True, Outcome(error=error_text(call.response.error)))
     members = call.response.result or {}
-    if any(key not in _READ and raw_json.taken_for(key) in _FOLDED for key in members):
+    if any(key not in _READ and raw_json.folded_key(key) in _FOLDED for key in members):
         raise raw_json.Unreadable("a member of its result differs in case only from one that counts")
     kind = raw_json.text(bytes(members["resultType"])) if "resultType" in members else "complete"
     waits = kind == "input_required" or (kind == "task" and "taskId" in members)
     handle = (call.stateless and waits) or (call.task and "task" in members)
     if handle and members.keys().isdisjoint({"content", "structuredContent"}):  # else an agent may show that
         needs_input = kind == "input_required"
-        return Reading(False, needs_input=needs_input, questions=tuple(elicitations.in_result(members)))
-    content = normalize.legible(bytes(members["content"])) if "content" in members else b"[]"
+        return ParsedResponse(False, needs_input=needs_input, questions=tuple(elicitations.in_result(members)))
+    content = normalize.normalize_output(bytes(members["content"])) if "content" in members else b"[]"
     failed = "isError" in members and bytes(members["isError"]) == b"true"
     error = (joined_text(content) or "The tool reported an error without a text.") if failed else ""
     structured = bytes(members["structuredContent"]) if "structuredContent" in members else b""
-    return Reading(True, failed, Outcome(content=content, structured=structured, has_result=True, error=error))
+    return ParsedResponse(True, failed, Outcome(content=content, structured=structured, has_result=True, error=error))
 
 
 def error_text(error: msgspec.Raw) -> str:

@@ -21,7 +21,7 @@ from ..protocol import approval_messages, calls, feedback
 from ..protocol.actions import ApprovalAnswered
 from ..protocol.approval_messages import Approval
 from ..protocol.calls import Call
-from ..protocol.handshake import Handshake, offers_form
+from ..protocol.handshake import Handshake, supports_forms
 from ..protocol.request_state import LIFETIME
 from ..runners.registry import RUNNERS
 
@@ -49,12 +49,12 @@ class Approvals:
     def may_ask(self, call: Call) -> bool:
         """The person can be asked about this call through the agent."""
         if call.stateless:
-            return offers_form(call.meta.get(calls.CAPABILITIES_KEY))
-        return self._handshake.may_ask
+            return supports_forms(call.meta.get(calls.CAPABILITIES_KEY))
+        return self._handshake.supports_elicitation
 
     def has_prompter(self, question: ApprovalRequest | None) -> bool:
         """The operator has a prompter for agents that cannot ask; for a managed question, the administrator."""
-        return bool(decide.governing(self._settings, question).prompter)
+        return bool(decide.settings_for(self._settings, question).prompter)
 
     async def ask(self, call: Call, message: str, asked: Mapping[str, object], question: ApprovalRequest) -> Approval:
         """Ask, and wait as long as it takes: through the agent with `message`, else through the prompter with `asked`.
@@ -63,7 +63,7 @@ class Approvals:
         """
         if not self.may_ask(call):
             async with self._prompters:
-                prompter = decide.governing(self._settings, question).prompter
+                prompter = decide.settings_for(self._settings, question).prompter
                 if failure := self._context.hooks.prompter_failure(question.managed):
                     self._context.say(f"the prompter {prompter[0]} {failure}; so the call is denied")
                     return Approval.NO
@@ -72,18 +72,18 @@ class Approvals:
         if len(self._open) >= _MOST:
             self._context.say(f"a call is denied, for {_MOST} questions wait for the person")
             return Approval.NO
-        raw_id = calls.fresh_id()
+        raw_id = calls.new_id()
         key, waiting = calls.id_key(raw_id), _Waiting()
         self._open[key] = waiting
-        self._context.to_agent(feedback.elicitation(raw_id, message))
+        self._context.to_agent(feedback.approval_elicitation(raw_id, message))
         try:
             await waiting.answered.wait()
         except anyio.get_cancelled_exc_class():
-            self._context.to_agent(feedback.question_cancelled(raw_id))
+            self._context.to_agent(feedback.approval_cancelled(raw_id))
             raise
         finally:
             del self._open[key]
-        return approval_messages.approval(waiting.result)
+        return approval_messages.read_approval(waiting.result)
 
     def end(self) -> None:
         """Nobody can answer any more: what is open has not been allowed."""

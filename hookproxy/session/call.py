@@ -70,7 +70,9 @@ async def _judged(call: Call, services: CallServices, record: Record) -> bytes |
     context = CallContext(call, services, record, event_context_of(call, services))
     alias = context.event_context.alias
     record.alias = "" if alias is None else alias.name
-    context.waiting = services.state_sealer.open(call.state, call.tool, call.arguments) if call.state else None
+    context.waiting = (
+        services.state_sealer.from_request_state(call.state, call.tool, call.arguments) if call.state else None
+    )
     if call.inputs:
         _tell_answers(context)
     if context.waiting is not None:
@@ -81,7 +83,7 @@ async def _judged(call: Call, services: CallServices, record: Record) -> bytes |
         context.event_context = replace(context.event_context, arguments=evaluation.arguments)
     if words:
         decision = replace(decision, feedback=(*words, *decision.feedback))
-    if isinstance(decision, Proceed) and decision.question:
+    if isinstance(decision, Proceed) and decision.approval_request:
         settled = await _settled(context, decision)
         if isinstance(settled, bytes):
             return settled
@@ -98,7 +100,7 @@ def _as_sent(decision: Decision, alias: Alias) -> Decision:
 
 def _tell_answers(context: CallContext) -> None:
     """Tell hooks of the person's answers to the server that the call brings."""
-    if not (context.waiting and context.waiting.question):  # else the answer is to us
+    if not (context.waiting and context.waiting.approval_request):  # else the answer is to us
         for answer in elicitations.in_responses(context.call.inputs):
             context.services.elicited(answer)
 
@@ -111,21 +113,21 @@ def _unrecorded(call: Call, services: CallServices, record: Record, problem: str
 
 async def _settled(context: CallContext, proceed: Proceed) -> Decision | bytes:
     """Have the person asked: gives the decision, or the answer to the call that asks for another round."""
-    call, services, question = context.call, context.services, proceed.question
+    call, services, question = context.call, context.services, proceed.approval_request
     can_ask = services.approvals.may_ask(call)
     decision = decide.without_person(proceed, services.settings, can_ask or services.approvals.has_prompter(question))
-    if question is None or not isinstance(decision, Proceed) or decision.question is None:
+    if question is None or not isinstance(decision, Proceed) or decision.approval_request is None:
         return decision
     arguments = aliases.for_server(context.event_context.alias, context.event_context.arguments)
-    message = approval_messages.text(services.session.server, call.tool, arguments, question)
+    message = approval_messages.message(services.session.server, call.tool, arguments, question)
     asking = replace(context.event_context, trigger="permission_prompt", message=message)
     for event in (Event.NOTIFICATION, Event.USER_INPUT):
         services.occur(replace(asking, event=event))
     if call.stateless and can_ask:
         waiting = CallRound(call.tool, call.arguments, proceed.arguments, proceed.feedback, question)
         context.record.decision, context.record.result, context.record.reason = "asked", "pending", question.reason
-        return feedback.input_required(call.id, message, services.state_sealer.seal(waiting))
-    asked = approval_messages.document(services.session.server, call.tool, arguments, question)
+        return feedback.input_required(call.id, message, services.state_sealer.to_request_state(waiting))
+    asked = approval_messages.prompter_document(services.session.server, call.tool, arguments, question)
     services.let_go(call)  # a person may take long, and the answer comes the way of all that the agent says
     return _answered(context, proceed, await services.approvals.ask(call, message, asked, question))
 
@@ -135,19 +137,21 @@ def _answered(context: CallContext, proceed: Proceed, approval: Approval) -> Dec
     if approval is Approval.NO:
         return decide.declined(proceed)
     if approval is Approval.SESSION:
-        context.services.hooks.allow_tool(context.call.tool, proceed.question)
-    return replace(proceed, question=None, asked=True)
+        context.services.hooks.allow_tool(context.call.tool, proceed.approval_request)
+    return replace(proceed, approval_request=None, asked=True)
 
 
 async def _resumed(context: CallContext, waiting: CallRound) -> bytes | None:
     """The call goes on in another round: its hooks have been asked, and what they decided holds."""
-    proceed = Proceed(waiting.rewritten, waiting.feedback, waiting.question, waiting.asked)
+    proceed = Proceed(waiting.rewritten, waiting.feedback, waiting.approval_request, waiting.asked)
     decision: Decision = proceed
     if waiting.rewritten is not None:
-        rewritten = aliases.for_hooks(context.event_context.alias, normalize.normalise(waiting.rewritten))
+        rewritten = aliases.for_hooks(context.event_context.alias, normalize.normalize(waiting.rewritten))
         context.event_context = replace(context.event_context, arguments=rewritten)
-    if waiting.question:
-        approval = approval_messages.approval(response_edits.peek(context.call.inputs, approval_messages.MEMBER))
+    if waiting.approval_request:
+        approval = approval_messages.read_approval(
+            response_edits.member_or_empty(context.call.inputs, approval_messages.MEMBER)
+        )
         decision = _answered(context, proceed, approval)
     return await _decided(context, decision)
 
@@ -171,13 +175,13 @@ async def _decided(context: CallContext, decision: Decision) -> bytes | None:
 
 def _is_under_way(context: CallContext) -> bool:
     """The server has had an earlier round of this call, which has been counted."""
-    return context.waiting is not None and context.waiting.question is None
+    return context.waiting is not None and context.waiting.approval_request is None
 
 
 async def _forwarded(context: CallContext, decision: Proceed) -> bytes | None:
     """Have the call made, as often as its hooks say, and its answer commented."""
     call, services = context.call, context.services
-    line = request_edits.to_server(call, decision.arguments, context.waiting)
+    line = request_edits.line_for_server(call, decision.arguments, context.waiting)
     read = _is_read(context, decision)
     if not (read or call.task) and services.let_pass(call, line):
         return None  # its answer needs nobody
@@ -263,7 +267,7 @@ async def _commented(context: CallContext, line: bytes, decision: Proceed, asked
 
 
 async def _unfinished(
-    context: CallContext, line: bytes, decision: Proceed, reading: tool_results.Reading, asked_by: bytes
+    context: CallContext, line: bytes, decision: Proceed, reading: tool_results.ParsedResponse, asked_by: bytes
 ) -> _Delivery:
     """The call goes on after this answer: in another round, by hooks or by the agent, whom our seal brings back."""
     call, services = context.call, context.services
@@ -275,11 +279,11 @@ async def _unfinished(
         return _Delivery(line, next_round=elicitation_messages.next_round(asked_by, result, given))
     for question in reading.questions:
         services.elicited(question, only_observers=bool(asked_by))
-    state = request_edits.servers_state(line)
+    state = request_edits.server_state_of(line)
     waiting = CallRound(
         call.tool, call.arguments, decision.arguments, decision.feedback, asked=decision.asked, state=state
     )
-    return _Delivery(request_edits.to_agent(line, services.state_sealer.seal(waiting)))
+    return _Delivery(request_edits.with_own_state(line, services.state_sealer.to_request_state(waiting)))
 
 
 def _delivered(

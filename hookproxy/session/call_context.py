@@ -17,7 +17,7 @@ from ..model.settings import Settings
 from ..protocol import feedback
 from ..protocol.actions import ElicitationSeen
 from ..protocol.calls import Call
-from ..protocol.elicitation_messages import Answer
+from ..protocol.elicitation_messages import ElicitationResponse
 from ..protocol.request_state import CallRound, StateSealer
 from ..protocol.responses import Members
 from .approval import Approvals
@@ -84,7 +84,7 @@ class CallServices(Protocol):
     def elicited(self, elicited: ElicitationSeen, only_observers: bool = False) -> None:
         """Tell hooks of a question of the server to the person, or of its answer; `only_told`: as `moments` has it."""
 
-    async def answer_all(self, result: Members) -> dict[str, Answer] | None:
+    async def answer_all(self, result: Members) -> dict[str, ElicitationResponse] | None:
         """The answers of hooks to all that an `input_required` result wants; None where they do not answer all."""
 
     def say(self, text: str) -> None:

@@ -21,12 +21,12 @@ from ..model.hooks import Elicitation, Event, EventContext, HookRun, Verdict
 from ..model.settings import Settings
 from ..protocol import elicitation_messages, feedback, response_edits
 from ..protocol.actions import ElicitationAnswered, ElicitationRequested, ElicitationWithdrawn
-from ..protocol.elicitation_messages import Answer, PendingElicitation, Stage
-from ..protocol.elicitations import MOST, Elicitations, all_in_result
+from ..protocol.elicitation_messages import ElicitationResponse, ElicitationStage, PendingElicitation
+from ..protocol.elicitations import MAX_PENDING, Elicitations, all_in_result
 from ..protocol.responses import Members
 
-_DECLINE: Final = Answer("decline")
-_REFUSED: Final = f"hookproxy refused this question: {MOST} questions, or too long ones, wait for their answers"
+_DECLINE: Final = ElicitationResponse("decline")
+_REFUSED: Final = f"hookproxy refused this question: {MAX_PENDING} questions, or too long ones, wait for their answers"
 
 
 class ElicitationHooks:
@@ -71,12 +71,15 @@ class ElicitationHooks:
             scope.cancel()
 
     def _asked(self, question: PendingElicitation, line: bytes) -> None:
-        if question.stage is Stage.REFUSED or self._held_bytes + len(line) > self._settings.max_message_bytes:
+        if (
+            question.stage is ElicitationStage.REFUSED
+            or self._held_bytes + len(line) > self._settings.max_message_bytes
+        ):
             self._refuse(question)
             return
         self._session_events.occur(self._occasion(Event.ELICITATION, question.elicitation), only_observers=True)
         if self._judges(Event.ELICITATION):
-            question.stage = Stage.HELD
+            question.stage = ElicitationStage.HELD
             self._hold(question, line, lambda: self._judge_question(question, line))
         else:
             self._show(question, line)
@@ -89,20 +92,20 @@ class ElicitationHooks:
             self._close(question, line)
 
     def _refuse(self, question: PendingElicitation) -> None:
-        self._close(question, response_edits.error(question.id, feedback.REFUSED, _REFUSED))
+        self._close(question, response_edits.error_response(question.id, feedback.REFUSED, _REFUSED))
         if not self._refused:
             self._tell(_REFUSED)
         self._refused = True
 
     def _show(self, question: PendingElicitation, line: bytes) -> None:
         """Nobody has answered: the person is to."""
-        question.stage = Stage.ASKED
+        question.stage = ElicitationStage.ASKED
         self._context.to_agent(line)
         self._session_events.shown(question.elicitation.message)
 
     def _close(self, question: PendingElicitation, line: bytes) -> None:
         """The server gets its answer."""
-        if self._table is not None and question.stage is not Stage.REFUSED:
+        if self._table is not None and question.stage is not ElicitationStage.REFUSED:
             self._table.close(question)
         self._to_server(line)
 
@@ -120,7 +123,7 @@ class ElicitationHooks:
                 await judge()
         except Exception as defect:  # the task's boundary: fail closed, and say so
             self._context.say("".join(traceback.format_exception(defect)).rstrip())
-            self._close(question, elicitation_messages.response(question.id, _DECLINE))
+            self._close(question, elicitation_messages.response_line(question.id, _DECLINE))
         finally:
             del self._backpressure[question]
             self._held_bytes -= size
@@ -133,31 +136,31 @@ class ElicitationHooks:
         if answer is None:
             self._show(question, line)
         else:
-            self._close(question, elicitation_messages.response(question.id, answer))
-            self._tell(elicitation_messages.told(question.elicitation, answer))
+            self._close(question, elicitation_messages.response_line(question.id, answer))
+            self._tell(elicitation_messages.report(question.elicitation, answer))
 
     async def _judge_answer(self, question: PendingElicitation, elicitation: Elicitation, line: bytes) -> None:
         answer = await self._judged(Event.ELICITATION_RESULT, elicitation, question.task)
-        changed = line if answer is None else elicitation_messages.changed(line, answer)
+        changed = line if answer is None else elicitation_messages.changed_response(line, answer)
         self._close(question, changed)
         if answer is not None and changed is not line:
-            self._tell(elicitation_messages.told(elicitation, answer))
+            self._tell(elicitation_messages.report(elicitation, answer))
 
     # --- what hooks say ---
 
-    async def answer_all(self, result: Members) -> dict[str, Answer] | None:
+    async def answer_all(self, result: Members) -> dict[str, ElicitationResponse] | None:
         """The answers of hooks to all that an `input_required` result wants; None where they do not answer all."""
         questions = all_in_result(result)
-        if questions is None or len(questions) > MOST or not self._judges(Event.ELICITATION):
+        if questions is None or len(questions) > MAX_PENDING or not self._judges(Event.ELICITATION):
             return None
-        found: dict[str, Answer] = {}
+        found: dict[str, ElicitationResponse] = {}
         for name, elicitation in questions.items():
             answer = await self._judged(Event.ELICITATION, elicitation)
             if answer is None:
                 return None
             found[name] = answer
         for name, answer in found.items():
-            self._tell(elicitation_messages.told(questions[name], answer))
+            self._tell(elicitation_messages.report(questions[name], answer))
         return found
 
     def _judges(self, event: Event) -> list[SelectedHooks]:
@@ -167,9 +170,9 @@ class ElicitationHooks:
             one for one in session_context.hooks.groups.at(EventContext(event, session_context.session)) if one.answers
         ]
 
-    async def _judged(self, event: Event, elicitation: Elicitation, task: bool = False) -> Answer | None:
+    async def _judged(self, event: Event, elicitation: Elicitation, task: bool = False) -> ElicitationResponse | None:
         """The answer of all groups, asked one after another: a refusal ends it, and each sees what came before."""
-        answer: Answer | None = None
+        answer: ElicitationResponse | None = None
         for selected in self._judges(event):
             hook_runs = await self._context.hooks.asked(selected, self._occasion(event, elicitation))
             self._session_events.keep_feedback(hook_runs)
@@ -180,15 +183,15 @@ class ElicitationHooks:
             if answer is not None and answer.action == "decline":
                 break
             if answer is not None and event is Event.ELICITATION_RESULT:
-                elicitation = elicitation_messages.given(elicitation, answer)
+                elicitation = elicitation_messages.with_response(elicitation, answer)
         return answer
 
     async def _fitting(self, one: HookRun, elicitation: Elicitation, task: bool) -> HookRun:
         """The statement with the content that would be sent; that it does not fit the form is trouble."""
-        verdict = elicitation_messages.settled(one.verdict, elicitation, task)
+        verdict = elicitation_messages.checked_verdict(one.verdict, elicitation, task)
         if verdict.action == "accept" and verdict.content is not None and elicitation.schema and not verdict.failure:
             # in a thread: the validator takes 70 ms to import, and a schema may be written to take long
-            problem = await anyio.to_thread.run_sync(schema.misfit, elicitation.schema, verdict.content)
+            problem = await anyio.to_thread.run_sync(schema.mismatch, elicitation.schema, verdict.content)
             if problem:
                 verdict = replace(verdict, failure=f"gave a content that does not fit the form: {problem}")
         if verdict.failure != one.verdict.failure:

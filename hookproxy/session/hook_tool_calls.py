@@ -47,12 +47,12 @@ class HookToolCalls:
 
     async def call(self, server: str, tool: str, arguments: bytes) -> bytes:
         """As `CallTool`. An answer that is not the tool's last word counts as none: nobody here goes on with it."""
-        meta = self._board.handshake.own_meta(AT_HAND.get())
+        meta = self._board.handshake.meta_for_own_request(AT_HAND.get())
         if server != self._server:
             raise NoAnswer(f"cannot be asked: the only server in reach is {self._server!r}, not {server!r}")
         if meta is None or self._closed:
             raise NoAnswer(f"cannot be asked: the server is not connected {'any more' if self._closed else 'yet'}")
-        raw_id, tool_call = calls.fresh_id(), _HookToolCall()
+        raw_id, tool_call = calls.new_id(), _HookToolCall()
         key = calls.id_key(raw_id)
         self._open[key] = tool_call
         self._board.requests.hook_tool_calls.add(key)
@@ -61,7 +61,7 @@ class HookToolCalls:
             await tool_call.over.wait()
         except anyio.get_cancelled_exc_class():
             if not tool_call.over.is_set():
-                self._board.requests.give_up(key)
+                self._board.requests.abandon_hook_tool_call(key)
                 self._to_server(_cancellation(raw_id))
             raise
         finally:
@@ -84,7 +84,7 @@ class HookToolCalls:
         """The server is gone: nothing more is answered."""
         self.close()
         for key, tool_call in self._open.items():
-            self._board.requests.give_up(key)  # a process that it left behind may answer yet
+            self._board.requests.abandon_hook_tool_call(key)  # a process that it left behind may answer yet
             tool_call.over.set()
 
 

@@ -20,13 +20,13 @@ from ..model.hooks import EventContext, Outcome
 from ..protocol import feedback, response_edits, tasks, tool_results
 from ..protocol.calls import Call, Phase
 from ..protocol.router import Router
-from ..protocol.tasks import Stage, Task, TaskRequest, TaskStatus
-from ..protocol.tool_results import NO_OUTCOME, Reading
+from ..protocol.tasks import Task, TaskRequest, TaskStage, TaskStatus
+from ..protocol.tool_results import NO_OUTCOME, ParsedResponse
 from . import post_hooks
 from .call_context import CallServices, Ending
 from .change_event import ChangeEvent
 
-_UNFINISHED: Final = (Stage.AWAITED, Stage.JUDGING)
+_UNFINISHED: Final = (TaskStage.AWAITED, TaskStage.JUDGING)
 _ENDS: Final = {
     "cancelled": ("cancelled", Outcome(error="The task was cancelled.", interrupted=True)),
     "failed": ("error", Outcome(error="The task failed.")),
@@ -64,23 +64,23 @@ class McpTasks:
         if not (texts or self._services.audit.enabled or self._services.hooks.groups.observes_outcome(call.tool)):
             self.close(call)  # nobody wants to know what it comes to
             return line
-        begun = self._tasks.take(call)
+        begun = self._tasks.take_new(call)
         for task in begun:
-            task.stage, task.event_context, task.texts = Stage.OPEN, event_context, texts
+            task.stage, task.event_context, task.texts = TaskStage.OPEN, event_context, texts
             task.guarded = self._is_guarded(call)
             self._records[task] = (record, perf_counter())
             if self._server_lost:
-                self._start(tasks.lost(task))
-        for task in self._tasks.shed():
+                self._start(tasks.server_lost(task))
+        for task in self._tasks.drop_surplus():
             if self._records.pop(task, None):
                 self._services.say(f"a task of {task.call.tool} is followed no more: there are too many")
         return tasks.without_immediate_response(line) if any(task.guarded for task in begun) else line
 
     def close(self, call: Call) -> None:
         """The call is over. Tasks that it has not begun are none that its hooks would hear of: no output passes."""
-        for task in self._tasks.take(call):
-            task.stage, task.guarded = Stage.JUDGED, self._is_guarded(call)
-            task.withheld = "its call's hooks were asked before" if task.guarded else ""
+        for task in self._tasks.take_new(call):
+            task.stage, task.guarded = TaskStage.JUDGED, self._is_guarded(call)
+            task.withheld_because = "its call's hooks were asked before" if task.guarded else ""
             if not task.guarded:
                 del self._tasks[task.id]
 
@@ -91,7 +91,7 @@ class McpTasks:
         """The server is gone, and with it every task that had not ended."""
         self._server_lost = True
         for task in list(self._records):
-            self._start(tasks.lost(task))
+            self._start(tasks.server_lost(task))
 
     # --- the messages ---
 
@@ -106,7 +106,7 @@ class McpTasks:
 
     async def _lost(self, task_request: TaskRequest) -> None:
         task = self._tasks.find(task_request.task_id)
-        if task is not None and task.stage is Stage.OPEN:
+        if task is not None and task.stage is TaskStage.OPEN:
             end = TaskStatus(status="lost")
             await self._judge(task, end, _reading(task, end), b"")
 
@@ -127,7 +127,7 @@ class McpTasks:
         except ValueError as problem:
             self._services.say(f"what the server told of a task is withheld: {problem}")
         finally:
-            self._tasks.is_told(task_request)
+            self._tasks.notification_done(task_request)
 
     async def _polled(self, task_request: TaskRequest) -> None:
         answer = await self._services.forward(task_request, task_request.line)
@@ -146,50 +146,50 @@ class McpTasks:
         """The message as the agent may have it. Raises Unreadable, TwinKeys: it may not."""
         told = tasks.read(task_request)
         task = self._tasks.find(task_request.task_id, *told.ids)
-        if task is None or not (told.response or told.ends or told.refused):
+        if task is None or not (told.response or told.ends or told.request_failed):
             return line
         await self._changes.until(lambda: task.stage not in _UNFINISHED)
-        if told.refused:
-            return response_edits.only_message(line, feedback.POLL_REFUSED) if task.guarded else line
+        if told.request_failed:
+            return response_edits.with_error_withheld(line, feedback.TASK_REQUEST_FAILED) if task.guarded else line
         if told.ends and told.status == "failed" and not task.call.stateless:
             return line  # in 2025-11-25 a failed result is still to be fetched
         reading = _reading(task, told)
-        if task.stage is Stage.OPEN:
+        if task.stage is TaskStage.OPEN:
             await self._judge(task, told, reading, line)
         return self._permitted(task, told, reading, line)
 
-    def _permitted(self, task: Task, told: TaskStatus, reading: Reading, line: bytes) -> bytes:
+    def _permitted(self, task: Task, told: TaskStatus, reading: ParsedResponse, line: bytes) -> bytes:
         """The message of a judged task with what hooks said. Raises Unreadable if they heard of another output."""
         if told.response is None:
             return line
-        if task.withheld:
-            raise raw_json.Unreadable(task.withheld)
-        if task.guarded and tasks.digest(reading) != task.told:
+        if task.withheld_because:
+            raise raw_json.Unreadable(task.withheld_because)
+        if task.guarded and tasks.outcome_digest(reading) != task.outcome_digest:
             raise raw_json.Unreadable("it is not what its hooks were told when the task ended")
         return self._written(task, told, line)
 
     # --- the judgement ---
 
-    async def _judge(self, task: Task, end: TaskStatus, reading: Reading, line: bytes) -> None:
+    async def _judge(self, task: Task, end: TaskStatus, reading: ParsedResponse, line: bytes) -> None:
         """Ask the task's hooks. Whatever happens meanwhile, they are not asked again."""
         begun_record, begun = self._records.pop(task)
         record = replace(begun_record, hook_runs=[], result="cancelled", reason="", result_changed=False, repeats=0)
         event_context = task.event_context
         assert event_context is not None, "an open task has begun"
         ms = (event_context.outcome or NO_OUTCOME).duration_ms + (perf_counter() - begun) * 1000
-        task.stage, task.withheld = Stage.JUDGING, "its hooks did not come to an end"
+        task.stage, task.withheld_because = TaskStage.JUDGING, "its hooks did not come to an end"
         try:
-            task.told = tasks.digest(reading)
+            task.outcome_digest = tasks.outcome_digest(reading)
             outcome = replace(reading.outcome, duration_ms=round(ms))
             task.comments = await post_hooks.hear(task.call, self._services, event_context, outcome, record.hook_runs)
             record.result = _ENDS[end.status][0] if end.response is None else "error" if reading.failed else "ok"
             record.result_changed = end.response is not None and self._written(task, end, line) is not line
-            task.withheld = ""
+            task.withheld_because = ""
         except Exception as defect:
             record.result, record.reason = "error", describe_error(defect)
             raise
         finally:
-            task.stage = Stage.JUDGED
+            task.stage = TaskStage.JUDGED
             record.ms = ms + sum(one.result.ms for one in record.hook_runs)
             self._write(task, record)
             self._changes.tell()
@@ -200,21 +200,21 @@ class McpTasks:
         if problem:
             self._services.say(f"the audit line of {task.call.tool} cannot be written: {problem}")
             if self._services.audit.required:
-                task.withheld = "the configuration requires an audit of each call, and it cannot be written"
+                task.withheld_because = "the configuration requires an audit of each call, and it cannot be written"
 
     def _written(self, task: Task, told: TaskStatus, line: bytes) -> bytes:
         """The message with what hooks said in its output; `line` itself where they said nothing."""
         said = told.response
         if said is None or (said.error is not None and not said.error):
             return line  # there is nothing to withhold in it, and no place for a word
-        answer = tasks.as_answer(line, told.place)
+        answer = tasks.output_as_response(line, told.path)
         result = said.error is None
         edited = post_hooks.written(task.call, self._services, answer, task.comments, task.texts, result=result)
-        return line if edited is answer else tasks.with_answer(line, told.place, edited)
+        return line if edited is answer else tasks.with_output(line, told.path, edited)
 
 
-def _reading(task: Task, told: TaskStatus) -> Reading:
+def _reading(task: Task, told: TaskStatus) -> ParsedResponse:
     """What hooks are to be told of a task's end. Raises Unreadable, TwinKeys."""
     if told.response is None:
-        return Reading(True, True, _ENDS[told.status][1])
+        return ParsedResponse(True, True, _ENDS[told.status][1])
     return tool_results.read(replace(task.call, response=told.response, stateless=False, task=False))

@@ -16,11 +16,11 @@ from ..hooks.evaluate import Hooks
 from ..hooks.session_events import SessionContext, SessionEvents
 from ..jsonrpc import raw_json
 from ..model.decision import Refuse
-from ..model.errors import LIMITS, describe_error, resource_shortage
+from ..model.errors import RESOURCE_HINT, describe_error, resource_shortage
 from ..model.hooks import Event, Session, Tool
 from ..model.settings import Delivery, Settings
 from ..protocol import actions, calls, feedback, request_edits
-from ..protocol.actions import FromAgent, FromServer
+from ..protocol.actions import AgentAction, ServerAction
 from ..protocol.calls import Call, Phase
 from ..protocol.elicitations import Elicitations
 from ..protocol.request_state import StateSealer
@@ -110,7 +110,7 @@ class Proxy:
             return True
         return self.hooks.concern(tool)
 
-    def _perform(self, effect: FromAgent | FromServer, line: bytes) -> None:  # noqa: C901  # one case for each
+    def _perform(self, effect: AgentAction | ServerAction, line: bytes) -> None:  # noqa: C901  # one case for each
         match effect:
             case actions.StartCall(call):
                 self._start(call)
@@ -120,7 +120,7 @@ class Proxy:
                 self._cancel(call, line if forward else b"")
             case actions.Refused(why, id_lexeme, unreadable):
                 self.say(f"refused a message of the agent: {why}")
-                self.relay.to_agent(feedback.refused_frame(id_lexeme, why, unreadable=unreadable))
+                self.relay.to_agent(feedback.refused_message(id_lexeme, why, unreadable=unreadable))
             case actions.SessionOpened():
                 self._open_session()
             case actions.ElicitationRequested() | actions.ElicitationAnswered() | actions.ElicitationWithdrawn():
@@ -133,7 +133,7 @@ class Proxy:
                 self.session_events.introduce(line, self.router.handshake)
             case actions.ToolsListed():
                 self.relay.to_agent(self._listing(line))
-            case actions.Noise():
+            case actions.NotJson():
                 self.say(f"the server printed what is no JSON: {line[:_NOISE_SHOWN].decode(errors='replace').rstrip()}")
             case actions.Dropped(why):
                 self.say(f"dropped {why}")
@@ -158,7 +158,7 @@ class Proxy:
             await (self._mcp_tasks.see_through(call) if isinstance(call, TaskRequest) else intercept(call, self))
         except Exception as defect:  # the task's boundary: fail closed, and say so
             what = describe_error(defect)
-            scarce = f"a call of {call.tool} cannot be seen through: {what}; {LIMITS}"
+            scarce = f"a call of {call.tool} cannot be seen through: {what}; {RESOURCE_HINT}"
             self.say(scarce if resource_shortage(defect) else "".join(traceback.format_exception(defect)).rstrip())
             seen = call.sent_id or isinstance(call, TaskRequest) or call.phase in (Phase.FORWARDED, Phase.ANSWERED)
             self.answer(call, feedback.defect(call.id, what, seen=bool(seen)))
@@ -194,7 +194,7 @@ class Proxy:
 
     def agent(self) -> str:
         """As in Desk."""
-        return self.router.handshake.agent
+        return self.router.handshake.agent_name
 
     def tool(self, name: str) -> Tool | None:
         """As in Desk."""
@@ -223,7 +223,7 @@ class Proxy:
         await self._running[call].told()
         if call.phase is Phase.CANCELLED:
             return Ending.INTERRUPTED
-        return (call.sent_id and request_edits.renamed(call)) or call.answer or Ending.LOST
+        return (call.sent_id and request_edits.with_agent_id(call)) or call.answer or Ending.LOST
 
     def let_pass(self, call: Call, line: bytes) -> bool:
         """As in Desk."""
@@ -271,7 +271,7 @@ class Proxy:
         self.end_held(self.lost)
         for call, coroutine in self._running.items():
             coroutine.tell(call)
-        for spelled in self.router.requests.allowed.values():
+        for spelled in self.router.requests.released.values():
             self.relay.to_agent(feedback.server_lost(spelled, how))
         self._mcp_tasks.lose()
 
@@ -281,7 +281,7 @@ class Proxy:
 
     def repeat(self, call: Call, line: bytes) -> bytes | None:
         """As in Desk."""
-        if not self.router.repeat(call):
+        if not self.router.prepare_retry(call):
             return None
         return raw_json.with_member(line, "id", call.sent_id)
 

@@ -7,9 +7,9 @@ from typing import Final
 
 from ..jsonrpc import raw_json
 from ..protocol import feedback
-from ..protocol.actions import PASS, Dropped, FromAgent, FromServer, Refused, Send, SessionOpened
+from ..protocol.actions import PASS, AgentAction, Dropped, Refused, Send, ServerAction, SessionOpened
 from ..protocol.calls import id_key
-from ..protocol.fast_scan import answered_id, ids_in, requested_id
+from ..protocol.fast_scan import possible_ids, request_id, response_id
 from ..protocol.router import Router
 from ..transports.channel import Channel
 from ..transports.lines import Lines, Passage, TooLong
@@ -18,7 +18,7 @@ PIECEWISE: Final = 65536  # bytes of an unfinished line from which on it passes 
 
 UNJUDGED: Final = 64 * 1024 * 1024  # bytes of a line from the server that is kept although nothing is judged: noise
 
-Perform = Callable[[FromAgent | FromServer, bytes], None]
+Perform = Callable[[AgentAction | ServerAction, bytes], None]
 """Performs an effect other than PASS and Send, of the line that is given."""
 
 
@@ -34,8 +34,8 @@ class Relay:
         self._strict = strict
         self._perform = perform
         self._limit = limit
-        self._agent_lines = Lines(limit, requested_id)
-        self._server_lines = Lines(limit if strict else max(limit, UNJUDGED), answered_id)
+        self._agent_lines = Lines(limit, request_id)
+        self._server_lines = Lines(limit if strict else max(limit, UNJUDGED), response_id)
         self._passage: Passage | None = None
         self._kept_back: list[bytes] = []
         self._pauses: set[str] = set()
@@ -85,7 +85,7 @@ class Relay:
             self._refuse_lost()
         if block.find(b"\n") == len(block) - 1:
             self._agent_block([block] if block else [])
-        elif not self._board.glance_from_agent(block):
+        elif not self._board.scan_from_agent(block):
             self._agent_block(_lines(block))
         elif self._strict:
             self.server.write(block)
@@ -111,7 +111,7 @@ class Relay:
     def _refuse_lost(self) -> None:
         for lost in self._agent_lines.lost:
             if self._strict:
-                why = feedback.too_long(lost.size, self._limit)
+                why = feedback.message_too_long(lost.size, self._limit)
                 self._perform(Refused(why, lost.id or b"null"), b"")
         self._agent_lines.lost.clear()
 
@@ -144,7 +144,7 @@ class Relay:
             block = b"".join(map(self._instead, self._server_lines.lost)) + block
             self._server_lines.lost.clear()
         if block:
-            if self._board.glance_from_server(block):
+            if self._board.scan_from_server(block):
                 self.agent.write(block)
             else:
                 self._server_block([block] if block.find(b"\n") == len(block) - 1 else _lines(block))
@@ -154,7 +154,7 @@ class Relay:
 
     def _server_block(self, lines: list[bytes]) -> None:
         passing: list[bytes] = []
-        for line in map(raw_json.one_line, lines) if self._board.withholds else lines:
+        for line in map(raw_json.one_line, lines) if self._board.withholds_responses else lines:
             effect = self._board.from_server(line)
             if effect is PASS:
                 passing.append(line)
@@ -190,7 +190,7 @@ class Relay:
 
     def _end_passage(self, passage: Passage) -> None:
         """Let the line's end go, unless it makes the line the answer to a call that was not there when it began."""
-        ids = map(id_key, ids_in(passage.last))
+        ids = map(id_key, possible_ids(passage.last))
         if any(key in self._board.calls or key in self._board.requests.hook_tool_calls for key in ids):
             self.agent.write(b"!\n")  # no JSON, so that nobody takes the line for anything
             self._perform(Dropped("the end of a message that would have answered a call before its hooks"), b"")
@@ -207,7 +207,7 @@ class Relay:
             self._ragged = True
         line = self._server_lines.take()
         if line:
-            line = raw_json.one_line(line) if self._board.withholds else line
+            line = raw_json.one_line(line) if self._board.withholds_responses else line
             effect = self._board.from_server(line)
             if effect is PASS:
                 self.agent.write(line)
@@ -229,8 +229,8 @@ class Relay:
     def _instead(self, lost: TooLong) -> bytes:
         """An answer that is too long to be judged becomes an error; other such messages become noise."""
         if lost.id is not None:
-            return feedback.answer_too_long(lost.id, lost.size, self._limit)
-        return feedback.too_long(lost.size, self._limit).encode() + b"\n"
+            return feedback.response_too_long(lost.id, lost.size, self._limit)
+        return feedback.message_too_long(lost.size, self._limit).encode() + b"\n"
 
     def _send(self, channel: Channel, lines: list[bytes]) -> None:
         channel.write(lines[0] if len(lines) == 1 else b"".join(lines))

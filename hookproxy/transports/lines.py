@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ..protocol.fast_scan import ENDS, answered_id
+from ..protocol.fast_scan import END_BYTES, response_id
 
 CRUMB: Final = 4096  # bytes below which a piece is put to the one before it: many small ones would cost much memory
 
@@ -62,7 +62,7 @@ class Lines:
         lines = [line + b"\n" for line in block[:-1].split(b"\n")]
         for line in lines:
             if len(line) > self._limit:
-                self.lost.append(TooLong(self._told_id(line[:ENDS], line[-ENDS:]), len(line)))
+                self.lost.append(TooLong(self._told_id(line[:END_BYTES], line[-END_BYTES:]), len(line)))
         return b"".join(line for line in lines if len(line) <= self._limit)
 
     def _keep(self, piece: bytes) -> None:
@@ -73,13 +73,13 @@ class Lines:
         self._size += len(piece)
         if self._size > self._limit:
             whole = b"".join(self._parts)
-            self._head = self._head or whole[:ENDS]
-            self._parts = [whole[-ENDS:]]
-            self._cut += len(whole) - ENDS
-            self._size = ENDS
+            self._head = self._head or whole[:END_BYTES]
+            self._parts = [whole[-END_BYTES:]]
+            self._cut += len(whole) - END_BYTES
+            self._size = END_BYTES
 
     def _lose(self) -> None:
-        tail = b"".join(self._parts)[-ENDS:]
+        tail = b"".join(self._parts)[-END_BYTES:]
         self.lost.append(TooLong(self._told_id(self._head, tail), self._cut + self._size))
         self._cut, self._head = 0, b""
 
@@ -91,7 +91,7 @@ class Lines:
     @property
     def head(self) -> bytes:
         """How that line begins; nothing if it is too long."""
-        return b"" if self._cut or not self._parts else self._parts[0][:ENDS]  # CRUMB is more than ENDS
+        return b"" if self._cut or not self._parts else self._parts[0][:END_BYTES]  # CRUMB is more than ENDS
 
     def take(self) -> bytes:
         """The line that has begun, out of here: for passing it on in pieces, or at the end of the stream.
@@ -110,8 +110,8 @@ class Passage:
     """A long line on its way through in pieces, because nobody has to see it whole."""
 
     def __init__(self, head: bytes) -> None:
-        self._head = head[:ENDS]
-        self.last = head[-ENDS:]
+        self._head = head[:END_BYTES]
+        self.last = head[-END_BYTES:]
         """The last bytes that have come."""
         self.waiting = b""
         """Those of them that have not gone."""
@@ -123,13 +123,13 @@ class Passage:
         """
         end = piece.find(b"\n") + 1
         mine, rest = (piece[:end], piece[end:]) if end else (piece, b"")
-        self.last = (self.last + mine[-ENDS:])[-ENDS:]
+        self.last = (self.last + mine[-END_BYTES:])[-END_BYTES:]
         mine = self.waiting + mine
-        cut = max(len(mine) - ENDS, 0) if keep_end else len(mine)
+        cut = max(len(mine) - END_BYTES, 0) if keep_end else len(mine)
         self.waiting = mine[cut:]
         return mine[:cut], rest, bool(end)
 
     @property
     def id(self) -> bytes | None:
         """The message's id, once the line is at its end."""
-        return answered_id(self._head, self.last)
+        return response_id(self._head, self.last)

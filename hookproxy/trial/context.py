@@ -17,7 +17,7 @@ from ..model.hooks import Event, EventContext, Session, Tool
 from ..model.settings import Settings
 from ..protocol.actions import ElicitationSeen
 from ..protocol.calls import Call
-from ..protocol.elicitation_messages import Answer
+from ..protocol.elicitation_messages import ElicitationResponse
 from ..protocol.request_state import StateSealer
 from ..protocol.responses import Members
 from ..protocol.router import Router
@@ -116,7 +116,7 @@ class TrialServices:
 
     def repeat(self, call: Call, line: bytes) -> bytes | None:
         """As in Desk: what it comes to will be the same."""
-        return raw_json.with_member(line, "id", call.sent_id) if self._board.repeat(call) else None
+        return raw_json.with_member(line, "id", call.sent_id) if self._board.prepare_retry(call) else None
 
     def follow(
         self, call: Call, record: Record, event_context: EventContext, texts: tuple[str, ...], line: bytes
@@ -140,7 +140,7 @@ class TrialServices:
     def elicited(self, elicited: ElicitationSeen, only_observers: bool = False) -> None:
         """As in Desk: questions of a server are not tried."""
 
-    async def answer_all(self, result: Members) -> dict[str, Answer] | None:
+    async def answer_all(self, result: Members) -> dict[str, ElicitationResponse] | None:
         """As in Desk: questions of a server are not tried."""
         return None
 

@@ -109,7 +109,7 @@ class Replay:
             self.tally.digests += 1
             return None
         trials = await self._sessions.of(record)
-        raw_id = calls.own_id({"id": record.id})
+        raw_id = calls.response_id({"id": record.id})
         trial = await trials.call(
             Attempt(record.tool, bytes(record.arguments), id=b"1" if raw_id == b"null" else raw_id)
         )
@@ -171,7 +171,7 @@ def differ(before: Judged, after: Judged) -> bool:
 def _value(raw: bytes) -> object:
     """What counts of JSON: not the order of members, but how numbers are spelled."""
     try:
-        return json.loads(normalize.normalise(raw), parse_int=_number, parse_float=_number)
+        return json.loads(normalize.normalize(raw), parse_int=_number, parse_float=_number)
     except (ValueError, RecursionError):
         return raw
 

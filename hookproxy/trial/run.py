@@ -157,9 +157,9 @@ class Trial(Struct, frozen=True):
             return by, f"it {judged.reason}" if judged.cause in _FAILURES else judged.reason
         if judged is None:
             return "", ""
-        if judged.question is not None:
+        if judged.approval_request is not None:
             settled = {"asked-deny": ", and on_ask denies", "asked-allow": ", and on_ask allows"}.get(self.decision, "")
-            return f"{judged.question.by}{settled}", judged.question.reason
+            return f"{judged.approval_request.by}{settled}", judged.approval_request.reason
         return ("a hook or rule, in the place of a person who was to be asked", "") if judged.asked else ("", "")
 
 
@@ -200,7 +200,7 @@ class Trials:
         seen = self.hooks.seen = Seen()
         line = attempt.line
         if len(line) > self.settings.max_message_bytes:
-            return Trial("deny", seen, unreadable=feedback.too_long(len(line), self.settings.max_message_bytes))
+            return Trial("deny", seen, unreadable=feedback.message_too_long(len(line), self.settings.max_message_bytes))
         effect = router.from_agent(line)
         if isinstance(effect, actions.Refused):
             return Trial("deny", seen, unreadable=effect.why)

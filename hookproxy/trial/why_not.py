@@ -133,7 +133,7 @@ def _is_question(trial: Trial) -> bool:
     """Somebody wanted a person to be asked."""
     decision = trial.judged
     return decision is not None and (
-        decision.asked or (isinstance(decision, Proceed) and decision.question is not None)
+        decision.asked or (isinstance(decision, Proceed) and decision.approval_request is not None)
     )
 
 

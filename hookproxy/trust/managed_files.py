@@ -17,7 +17,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..model.errors import ConfigError, look
+from ..model.errors import ConfigError, file_hint
 from .scripts import find, of_hook
 from .sources import FileContext, Layer, Seen, stamp_of
 
@@ -241,7 +241,7 @@ def _check_program(path: str, source: str) -> None:
         raise ConfigError(source, f"starts {path}, and {problem.message}", problem.hint) from None
     except OSError as error:
         raise ConfigError(
-            source, f"starts {path}, which cannot be looked at: {error.strerror}", look(path, error)
+            source, f"starts {path}, which cannot be looked at: {error.strerror}", file_hint(path, error)
         ) from None
 
 

@@ -109,11 +109,11 @@ def of_hook(spec: HookSpec, environ: Mapping[str, str]) -> Files:
     if spec.call:
         context.module(spec.call.partition(":")[0])
     elif spec.url:
-        context.files.unknown.append(f"the service at {spec.runs}")
+        context.files.unknown.append(f"the service at {spec.target}")
     elif spec.shell:
         context.line(spec.shell, 0)
     elif not spec.argv:
-        context.files.unknown.append(spec.runs)
+        context.files.unknown.append(spec.target)
     else:
         context.command(list(spec.argv), 0)
     return context.files

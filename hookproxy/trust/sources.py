@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct, field
 
 from ..dialects.dialect import Group
-from ..model.errors import ConfigError, UserError, look
+from ..model.errors import ConfigError, UserError, file_hint
 from ..model.settings import Settings
 
 Stamp = tuple[int, int, int, int, int]
@@ -82,7 +82,7 @@ class FileContext(Struct, frozen=True):
         except IsADirectoryError:
             raise ConfigError(path, "is a folder, not a file", hint or "name the file in it") from None
         except OSError as error:
-            raise ConfigError(path, f"cannot be read: {error.strerror}", hint or look(path, error)) from None
+            raise ConfigError(path, f"cannot be read: {error.strerror}", hint or file_hint(path, error)) from None
         except ValueError:
             raise ConfigError(repr(path), "is not a path: a NUL character is in it", hint or "take it out") from None
         return seen.raw

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ..model.errors import ConfigError, UserError, look
+from ..model.errors import ConfigError, UserError, file_hint
 
 VERSION: Final = 1
 """The format's number."""
@@ -43,7 +43,7 @@ def read_store(path: str) -> dict[str, Entry]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
-        raise ConfigError(path, f"cannot be read: {error.strerror}", look(path, error)) from None
+        raise ConfigError(path, f"cannot be read: {error.strerror}", file_hint(path, error)) from None
     with os.fdopen(opened, "rb") as file:
         for place, state in ((path, os.fstat(opened)), (os.path.dirname(path), os.stat(os.path.dirname(path)))):
             _check(place, state)
@@ -96,7 +96,7 @@ def _lock(folder: str) -> int:
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         fcntl.flock(lock, fcntl.LOCK_EX)
     except OSError as error:
-        raise UserError(f"{folder}: cannot be used: {error.strerror}", look(folder, error)) from None
+        raise UserError(f"{folder}: cannot be used: {error.strerror}", file_hint(folder, error)) from None
     return lock
 
 
@@ -122,4 +122,6 @@ def _write(path: str, entries: Mapping[str, Entry]) -> None:
     except OSError as error:
         with suppress(OSError):
             os.unlink(new)
-        raise UserError(f"{path}: cannot be written: {error.strerror}", look(os.path.dirname(path), error)) from None
+        raise UserError(
+            f"{path}: cannot be written: {error.strerror}", file_hint(os.path.dirname(path), error)
+        ) from None

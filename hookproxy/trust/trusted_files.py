@@ -24,7 +24,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..dialects.dialect import Group
-from ..model.errors import ConfigError, look
+from ..model.errors import ConfigError, file_hint
 from ..model.hooks import HookSpec
 from . import scripts
 from .scripts import modules
@@ -110,7 +110,9 @@ def read(path: str) -> Seen | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise ConfigError(path, f"cannot be read, and so not be trusted: {error.strerror}", look(path, error)) from None
+        raise ConfigError(
+            path, f"cannot be read, and so not be trusted: {error.strerror}", file_hint(path, error)
+        ) from None
     before = os.fstat(opened)
     if not stat.S_ISREG(before.st_mode):
         os.close(opened)

@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ..model.errors import ConfigError, UserError, look
+from ..model.errors import ConfigError, UserError, file_hint
 
 LARGEST: Final = 16 * 2**20
 """Bytes: agents that keep their history in the same file have a few million."""
@@ -53,7 +53,7 @@ def read(path: str) -> Snapshot:
     except FileNotFoundError:
         raise ConfigError(path, "there is no such file", "hookproxy wrap, alone, lists those that are here") from None
     except OSError as error:
-        raise ConfigError(path, f"cannot be read: {error.strerror}", look(path, error)) from None
+        raise ConfigError(path, f"cannot be read: {error.strerror}", file_hint(path, error)) from None
     try:
         return Snapshot(path, real, raw, raw.decode(), seen)
     except UnicodeDecodeError as error:

@@ -33,7 +33,7 @@ def hook(spec: HookSpec = SPEC, group: Group = CLAUDE, rule: OnFailure = DIALECT
 
 def matched(matcher: str, group: Group = CLAUDE, event: Event = Event.PRE_TOOL_USE) -> list[str]:
     """What is said about a matcher of Claude Code's kind."""
-    spec = replace(SPEC, matcher=matcher, matches=matchers.claude(matcher), event=event)
+    spec = replace(SPEC, matcher=matcher, matches=matchers.claude_matcher(matcher), event=event)
     return list(never_matching(hook(spec, group)))
 
 
@@ -213,7 +213,7 @@ def test_a_matcher_and_a_rule_that_name_an_alias_are_left_alone() -> None:
         ("^Bash$", "Bash", CLAUDE),
         ("Bash", "Bash", BARE),
     ):
-        spec = replace(SPEC, matcher=matcher, matches=matchers.claude(matcher), only_if=rule)
+        spec = replace(SPEC, matcher=matcher, matches=matchers.claude_matcher(matcher), only_if=rule)
         one = Hook(spec, group, aliased, {})
         assert [*never_matching(one), *never_meant(one)] == []
         if group is CLAUDE and matcher != "^Bash$":

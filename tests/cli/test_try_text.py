@@ -17,7 +17,7 @@ FAILED = HookRun(hook(""), HookResult(Ended.EXITED, 1), Verdict(failure="exited 
 
 
 def told(decision: str, refuse: Refuse | None = None, comments: Comments | None = None) -> Told:
-    judged = refuse or Proceed(question=ApprovalRequest("the rule", "") if decision == "asked" else None)
+    judged = refuse or Proceed(approval_request=ApprovalRequest("the rule", "") if decision == "asked" else None)
     seen = Seen(evaluation=Evaluation(judged, b"{}"), comments=comments)
     return Told(Attempt("write"), None, "files", Settings(), (), Trial(decision, seen), ())
 

@@ -311,7 +311,7 @@ REQUEST = Event.PERMISSION_REQUEST
 @pytest.mark.parametrize(
     ("verdict", "decision"),
     [
-        ({}, Proceed(question=ApprovalRequest("the PreToolUse hook stub", "sure?"))),
+        ({}, Proceed(approval_request=ApprovalRequest("the PreToolUse hook stub", "sure?"))),
         ({"permission": "allow"}, Proceed(asked=True)),
         ({"permission": "deny", "reason": "never"}, Refuse("stub", "never", asked=True, event=REQUEST)),
     ],
@@ -359,7 +359,7 @@ async def test_a_rule_that_a_hook_added_answers_for_the_rest_of_the_session(tmp_
     assert await ask(asked, context()) == Proceed(asked=True)
     other = await ask(asked, context(tool="delete"))
     assert isinstance(other, Proceed)
-    assert other.question, "the rule is about another tool"
+    assert other.approval_request, "the rule is about another tool"
     asked.allow_tool("delete", None)
     assert await ask(asked, context(tool="delete")) == Proceed(asked=True)
     denied = hooks(stub_group(stub(PRE, permission="deny", reason="no"), stub(PRE, allows=["write"])))
@@ -406,7 +406,7 @@ async def test_rules_are_judged_on_what_will_run() -> None:
 
 async def test_an_ask_rule_makes_a_question_that_hooks_may_answer() -> None:
     question = ApprovalRequest("the permission rule write of hookproxy.toml", "")
-    assert await ask(ruled(ask=("write",)), context()) == Proceed(question=question)
+    assert await ask(ruled(ask=("write",)), context()) == Proceed(approval_request=question)
     answers = stub_group(stub(REQUEST, permission="allow"))
     assert await ask(ruled(answers, ask=("write",)), context()) == Proceed(asked=True)
     session = ruled(stub_group(stub(PRE, allows=["write"])), ask=("write",))
@@ -418,7 +418,7 @@ async def test_an_allow_rule_answers_what_hooks_ask_and_nothing_else() -> None:
     assert await ask(ruled(asks, allow=("write",)), context()) == Proceed(asked=True)
     decision = await ask(ruled(asks, allow=("write",), ask=("write",)), context())
     assert isinstance(decision, Proceed)
-    assert decision.question
+    assert decision.approval_request
     assert isinstance(await ask(ruled(asks, allow=("write",), deny=("write",)), context()), Refuse)
 
 
@@ -449,7 +449,7 @@ async def test_a_permission_request_hook_may_allow_another_call_which_rules_see_
     assert denied.cause is RefusalCause.RULE
     again = await ask(ruled(stub_group(asks, instead), ask=("write(a)",)), context())
     assert isinstance(again, Proceed)
-    assert again.question, "an ask rule is about what will run"
+    assert again.approval_request, "an ask rule is about what will run"
     unfit = await ask(hooks(stub_group(asks, instead)), context(), Tool("write", b'{"required":["x"]}'))
     assert isinstance(unfit, Proceed)
-    assert unfit.question, "what does not fit the tool is no yes"
+    assert unfit.approval_request, "what does not fit the tool is no yes"

@@ -18,7 +18,7 @@ from hookproxy.model.decision import Proceed, RefusalCause, Refuse
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event, EventContext
 from hookproxy.model.settings import OnAsk, OnFailure, Settings
-from hookproxy.policy.decide import governing, without_person
+from hookproxy.policy.decide import settings_for, without_person
 from hookproxy.protocol.tool_results import NO_OUTCOME
 from tests.support.proxy_rig import SESSION, group, hook, stub, stub_group
 
@@ -59,7 +59,7 @@ async def test_a_managed_hook_sees_the_arguments_after_every_rewrite_of_the_user
     hooks = of(managed(stub(PRE, noting(tmp_path))), stub_group(rewriting, asking, answering))
     decision = await decided(hooks)
     assert isinstance(decision, Proceed)
-    assert (json.loads(decision.arguments or b""), decision.question) == ({"a": 3}, None)
+    assert (json.loads(decision.arguments or b""), decision.approval_request) == ({"a": 3}, None)
     assert told(tmp_path) == [{"a": 3}]
 
 
@@ -106,10 +106,10 @@ async def test_nothing_of_the_users_answers_a_managed_question(wants: str, answe
         hooks.allow_tool("write", None)
     decision = await decided(hooks)
     assert isinstance(decision, Proceed)
-    assert decision.question is not None
-    assert decision.question.managed
+    assert decision.approval_request is not None
+    assert decision.approval_request.managed
     settings = replace(users, managed=Settings())
-    assert governing(settings, decision.question).prompter == ()
+    assert settings_for(settings, decision.approval_request).prompter == ()
     assert isinstance(without_person(decision, settings, can_ask=False), Refuse)
     assert without_person(decision, settings, can_ask=True) is decision
 
@@ -118,9 +118,9 @@ async def test_the_persons_consent_to_a_managed_question_holds_for_the_session()
     hooks = of(ask=("write",))
     decision = await decided(hooks)
     assert isinstance(decision, Proceed)
-    assert decision.question is not None
-    assert decision.question.by == "the managed permission rule write"
-    hooks.allow_tool("write", decision.question)
+    assert decision.approval_request is not None
+    assert decision.approval_request.by == "the managed permission rule write"
+    hooks.allow_tool("write", decision.approval_request)
     assert await decided(hooks) == Proceed(asked=True)
 
 
@@ -143,8 +143,8 @@ async def test_a_question_of_the_users_stays_one_and_managed_request_hooks_may_d
     asking = stub_group(stub(PRE, permission="ask", reason="mine"))
     decision = await decided(of(asking, managed(stub(PRE)), allow=("write",)))
     assert isinstance(decision, Proceed)
-    assert decision.question is not None
-    assert (decision.question.managed, decision.question.reason) == (False, "mine")
+    assert decision.approval_request is not None
+    assert (decision.approval_request.managed, decision.approval_request.reason) == (False, "mine")
     assert isinstance(await decided(of(asking, managed(stub(REQUEST, permission="deny")))), Refuse)
 
 
@@ -152,8 +152,8 @@ async def test_two_questions_are_one_that_is_managed_with_both_reasons() -> None
     mine, theirs = stub(PRE, permission="ask", reason="mine"), stub(PRE, permission="ask", reason="theirs")
     decision = await decided(of(stub_group(mine), managed(theirs)))
     assert isinstance(decision, Proceed)
-    assert decision.question is not None
-    assert (decision.question.managed, decision.question.reason) == (True, "theirs\nmine")
+    assert decision.approval_request is not None
+    assert (decision.approval_request.managed, decision.approval_request.reason) == (True, "theirs\nmine")
 
 
 async def test_what_users_hooks_said_before_goes_with_what_the_managed_ones_decide() -> None:

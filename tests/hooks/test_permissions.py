@@ -32,7 +32,7 @@ def test_a_rule_names_a_tool_by_any_of_its_names(name: str) -> None:
 
 
 def test_a_hooks_question_keeps_its_reason_where_a_rule_asks_too() -> None:
-    own = Proceed(question=ApprovalRequest("the hook", "why"))
+    own = Proceed(approval_request=ApprovalRequest("the hook", "why"))
     assert permissions(ask=("write",)).ruled(own, call()) == own
     assert permissions(allow=("write",)).ruled(own, call()) == Proceed(asked=True)
     assert permissions().ruled(own, call()) is own
@@ -71,7 +71,7 @@ def test_a_tool_cannot_pose_as_one_of_another_server() -> None:
     one.add(Verdict(allows=("mcp__github",)))
     posing = call(tool="mcp__github__wipe")
     assert not one.allow(posing)
-    own = Proceed(question=ApprovalRequest("the hook", "why"))
+    own = Proceed(approval_request=ApprovalRequest("the hook", "why"))
     assert one.ruled(own, posing) == own
 
 
@@ -103,7 +103,7 @@ def test_of_two_names_the_stricter_rule_counts() -> None:
     assert isinstance(of_bash(deny=("run",), allow=("Bash",)).ruled(Proceed(), what), Refuse)
     asked = of_bash(ask=("run(rm *)",), allow=("Bash",)).ruled(Proceed(), what)
     assert isinstance(asked, Proceed)
-    assert asked.question is not None
+    assert asked.approval_request is not None
 
 
 def test_a_path_rule_is_about_the_familiar_argument() -> None:

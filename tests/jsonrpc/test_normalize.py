@@ -11,7 +11,7 @@ from hookproxy.jsonrpc import normalize
 from hookproxy.jsonrpc.raw_json import DuplicateKeys, Unreadable
 from tests.jsonrpc.test_raw_json import TWINS
 
-READERS = (normalize.normalise, normalize.legible)
+READERS = (normalize.normalize, normalize.normalize_output)
 
 
 @pytest.mark.parametrize("raw", TWINS.values(), ids=TWINS)
@@ -56,14 +56,14 @@ def test_text_that_is_not_utf_8_is_unreadable(raw: bytes) -> None:
     ],
 )
 def test_hooks_read_the_same_value_without_needless_escapes(raw: bytes, expected: bytes | None) -> None:
-    assert normalize.normalise(raw) == (raw if expected is None else expected)
+    assert normalize.normalize(raw) == (raw if expected is None else expected)
 
 
 def test_half_a_surrogate_pair_is_an_error_or_where_that_is_asked_for_a_replacement_character() -> None:
     for raw in (b'{"a":"x\\ud800y"}', b'{"\\udc00":1}', b'["\\ud83d"]'):
         with pytest.raises(Unreadable, match="surrogate"):
-            normalize.normalise(raw)
-    assert normalize.normalise(b'["x\\ud800y",{"\\udc00":"\\ud83d\\ude00"}]', lenient=True) == (
+            normalize.normalize(raw)
+    assert normalize.normalize(b'["x\\ud800y",{"\\udc00":"\\ud83d\\ude00"}]', lenient=True) == (
         '["x\ufffdy",{"\ufffd":"😀"}]'.encode()
     )
 
@@ -71,7 +71,7 @@ def test_half_a_surrogate_pair_is_an_error_or_where_that_is_asked_for_a_replacem
 @pytest.mark.parametrize("raw", [b"", b"{", b"[NaN]", b"[Infinity]", b"1 2", b"[\x0b]", b'["\t"]', b"[1,]"])
 def test_what_is_no_json_is_not_shown_to_hooks(raw: bytes) -> None:
     with pytest.raises(Unreadable):
-        normalize.normalise(raw)
+        normalize.normalize(raw)
 
 
 @pytest.mark.slow
@@ -89,28 +89,28 @@ def test_arguments_nested_to_where_our_own_reading_ends_are_read_or_refused_but_
     for depth in range(250, 350):  # where it ends depends on how deep we are called
         raw = b'{"a":' * depth + b"1" + b"}" * depth
         with contextlib.suppress(Unreadable):
-            assert normalize.normalised_object(raw)[0] == raw
+            assert normalize.normalize_object(raw)[0] == raw
 
 
 def test_normal_output_is_not_copied_for_hooks() -> None:
     raw = '[{"type":"text","text":"é \\n \\" 1"}, {"b" : 1.0}]'.encode()
-    assert normalize.legible(raw) is raw
+    assert normalize.normalize_output(raw) is raw
 
 
 def test_output_with_escapes_is_spelled_without_for_hooks() -> None:
-    assert normalize.legible(b'[{"text":"\\u0061\\/\\ud800"}]') == '[{"text":"a/\ufffd"}]'.encode()
+    assert normalize.normalize_output(b'[{"text":"\\u0061\\/\\ud800"}]') == '[{"text":"a/\ufffd"}]'.encode()
 
 
 @pytest.mark.parametrize("outer", [b"%b", b'{"a":%b}', b'{ "a" : [ 1, %b ] }', b'["\\u0061",%b]'])
 @pytest.mark.parametrize("number", [b"%b", b"-%b", b"%b.5", b"0.%b", b"1e%b"])
 def test_a_number_that_makes_readers_fail_is_not_shown_to_hooks(number: bytes, outer: bytes) -> None:
-    longest = number % (b"1" * (normalize.LONGEST_NUMBER - len(number) + 2))
-    assert len(longest) == normalize.LONGEST_NUMBER
-    assert longest in normalize.normalise(outer % longest)
+    longest = number % (b"1" * (normalize.MAX_NUMBER_CHARACTERS - len(number) + 2))
+    assert len(longest) == normalize.MAX_NUMBER_CHARACTERS
+    assert longest in normalize.normalize(outer % longest)
     with pytest.raises(Unreadable, match="a number of 401 characters"):
-        normalize.normalise(outer % (number % (b"1" * (normalize.LONGEST_NUMBER - len(number) + 3))))
+        normalize.normalize(outer % (number % (b"1" * (normalize.MAX_NUMBER_CHARACTERS - len(number) + 3))))
 
 
 def test_digits_in_a_text_are_no_number() -> None:
     raw = b'{"a":"%b"}' % (b"1" * 5000)
-    assert normalize.normalise(raw) == raw
+    assert normalize.normalize(raw) == raw

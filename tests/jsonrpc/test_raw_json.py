@@ -84,7 +84,7 @@ def test_what_is_not_exactly_one_object_is_unreadable(raw: bytes) -> None:
 @pytest.mark.parametrize("raw", [b'{"a":"\xff"}', b'{"\xc3":1}', b'{"a":"\xed\xa0\x80"}', b'{"a":"\xc0\xaf"}'])
 def test_text_that_is_not_utf_8_is_unreadable(raw: bytes) -> None:
     with pytest.raises(Unreadable, match="not UTF-8"):
-        raw_json.check_text(raw)
+        raw_json.check_utf8(raw)
 
 
 def test_members_are_read_as_their_exact_bytes() -> None:

@@ -65,7 +65,7 @@ def test_what_cannot_be_read_goes_whole() -> None:
 
 
 def test_a_text_too_long_to_be_searched_goes_whole() -> None:
-    text = "y" * (redact.LONGEST + 1)
+    text = "y" * (redact.MAX_SEARCHED + 1)
     assert secrets("x").text(text) == "[redacted: 65537 characters, too many to be searched]"
     assert secrets("x").text(text[1:]) == text[1:]
     assert secrets(keys=("x",)).text(text) == text, "names are not searched for in it"

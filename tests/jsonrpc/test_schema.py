@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hookproxy.jsonrpc.schema import misfit
+from hookproxy.jsonrpc.schema import mismatch
 
 SCHEMA = (
     b'{"type":"object","properties":{"path":{"type":"string"},"o":{"properties":{"n":{"type":"integer"}}}},'
@@ -13,7 +13,7 @@ SCHEMA = (
 
 
 def test_arguments_that_fit_are_no_trouble() -> None:
-    assert misfit(SCHEMA, b'{"path":"x","o":{"n":1},"other":true}') == ""
+    assert mismatch(SCHEMA, b'{"path":"x","o":{"n":1},"other":true}') == ""
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_arguments_that_fit_are_no_trouble() -> None:
     ],
 )
 def test_a_misfit_names_the_field(arguments: bytes, named: str) -> None:
-    assert misfit(SCHEMA, arguments) == named
+    assert mismatch(SCHEMA, arguments) == named
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_misfit_names_the_field(arguments: bytes, named: str) -> None:
     ],
 )
 def test_a_schema_that_cannot_be_used_rejects_nothing_and_fetches_nothing(schema: bytes) -> None:
-    assert misfit(schema, b'{"a":1}') == ""
+    assert mismatch(schema, b'{"a":1}') == ""
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,8 @@ def test_a_schema_that_cannot_be_used_rejects_nothing_and_fetches_nothing(schema
     ],
 )
 def test_schemas_of_any_draft_and_with_references_of_their_own_are_used(schema: bytes) -> None:
-    assert misfit(schema, b'{"a":"x"}') == ""
-    assert misfit(schema, b'{"a":1}').startswith("a: ")
+    assert mismatch(schema, b'{"a":"x"}') == ""
+    assert mismatch(schema, b'{"a":1}').startswith("a: ")
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_schemas_of_any_draft_and_with_references_of_their_own_are_used(schema: 
     ],
 )
 def test_no_schema_of_a_server_is_a_crash(schema: bytes) -> None:
-    assert isinstance(misfit(schema, b'{"a":"x"}'), str)
+    assert isinstance(mismatch(schema, b'{"a":"x"}'), str)
 
 
 @pytest.mark.parametrize(
@@ -77,12 +77,12 @@ def test_no_schema_of_a_server_is_a_crash(schema: bytes) -> None:
 )
 def test_no_arguments_are_a_crash(arguments: bytes) -> None:
     schema = b'{"properties":{"n":{"multipleOf":0.01}}}'
-    assert isinstance(misfit(schema, arguments), str)
+    assert isinstance(mismatch(schema, arguments), str)
 
 
 def test_a_misfit_names_the_field_as_its_reader_knows_it() -> None:
     names = {"path": "file_path", "o": "options"}
-    assert misfit(SCHEMA, b'{"path":7}', names) == "file_path: 7 is not of type 'string'"
-    assert misfit(SCHEMA, b"{}", names) == "'file_path' is a required property"
-    assert misfit(SCHEMA, b'{"path":"x","o":{"n":"1"}}', names) == "options.n: '1' is not of type 'integer'"
-    assert misfit(SCHEMA, b'{"path":"x"}', names) == ""
+    assert mismatch(SCHEMA, b'{"path":7}', names) == "file_path: 7 is not of type 'string'"
+    assert mismatch(SCHEMA, b"{}", names) == "'file_path' is a required property"
+    assert mismatch(SCHEMA, b'{"path":"x","o":{"n":"1"}}', names) == "options.n: '1' is not of type 'integer'"
+    assert mismatch(SCHEMA, b'{"path":"x"}', names) == ""

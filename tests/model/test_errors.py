@@ -8,12 +8,12 @@ from pathlib import Path
 
 import hookproxy
 from hookproxy.model.errors import (
-    CANNOT,
-    NOT_FOUND,
+    EXIT_NOT_FOUND,
+    EXIT_USER_ERROR,
     ConfigError,
     UserError,
     describe_error,
-    look,
+    file_hint,
     printable,
     resource_shortage,
 )
@@ -24,8 +24,8 @@ def test_an_error_says_what_and_a_hint_says_what_to_do() -> None:
 
 
 def test_an_error_ends_with_the_status_that_its_raiser_chose() -> None:
-    assert UserError("x", "y").status == CANNOT == 2
-    assert UserError("x", "y", NOT_FOUND).status == 127
+    assert UserError("x", "y").status == EXIT_USER_ERROR == 2
+    assert UserError("x", "y", EXIT_NOT_FOUND).status == 127
 
 
 def test_an_error_in_a_file_begins_with_its_place() -> None:
@@ -35,9 +35,9 @@ def test_an_error_in_a_file_begins_with_its_place() -> None:
 
 
 def test_a_file_that_cannot_be_used_comes_with_a_command_that_shows_why() -> None:
-    assert look("/a b", PermissionError(errno.EACCES, "")) == "ls -ld '/a b' shows what it is, and whose"
-    assert look("/x", OSError(errno.ENOSPC, "")) == "make room: df /x shows how much there is"
-    assert look("/x", FileNotFoundError(errno.ENOENT, "")).startswith("name a file that is there")
+    assert file_hint("/a b", PermissionError(errno.EACCES, "")) == "ls -ld '/a b' shows what it is, and whose"
+    assert file_hint("/x", OSError(errno.ENOSPC, "")) == "make room: df /x shows how much there is"
+    assert file_hint("/x", FileNotFoundError(errno.ENOENT, "")).startswith("name a file that is there")
 
 
 def test_no_error_is_raised_without_a_hint() -> None:

@@ -8,7 +8,15 @@ from msgspec.structs import replace
 from hookproxy.model.decision import ApprovalRequest, Comments, Proceed, RefusalCause, Refuse
 from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Permission, Verdict
 from hookproxy.model.settings import OnAsk, OnFailure, Settings
-from hookproxy.policy.decide import comments, consequence, decide, declined, merge_comments, permitted, without_person
+from hookproxy.policy.decide import (
+    comments,
+    consequence,
+    decide,
+    declined,
+    merge_comments,
+    permission_decision,
+    without_person,
+)
 
 ALLOW, ASK, DENY = Permission.ALLOW, Permission.ASK, Permission.DENY
 PRE = HookSpec(dialect="any", source="hooks.json: 0", event=Event.PRE_TOOL_USE, label="guard.sh")
@@ -50,16 +58,16 @@ QUESTION = ApprovalRequest("the PreToolUse hook guard.sh", "sure?")
 
 def test_a_hook_that_asks_makes_a_question() -> None:
     hook_runs = [said(Verdict(permission=ALLOW)), said(Verdict(permission=ASK, reason="sure?"))]
-    assert decide(hook_runs, Settings(), None) == Proceed(question=QUESTION)
+    assert decide(hook_runs, Settings(), None) == Proceed(approval_request=QUESTION)
 
 
 @pytest.mark.parametrize(
     ("settings", "can_ask", "decision"),
     [
-        (Settings(), True, Proceed(question=QUESTION)),
+        (Settings(), True, Proceed(approval_request=QUESTION)),
         (Settings(), False, Refuse(QUESTION.by, "sure?", asked=True, cause=RefusalCause.ASK_UNAVAILABLE)),
         (Settings(on_ask_fallback=OnFailure.ALLOW), False, Proceed(asked=True)),
-        (Settings(on_ask_fallback=OnFailure.ALLOW), True, Proceed(question=QUESTION)),
+        (Settings(on_ask_fallback=OnFailure.ALLOW), True, Proceed(approval_request=QUESTION)),
         (Settings(on_ask=OnAsk.ALLOW), False, Proceed(asked=True)),
         (Settings(on_ask=OnAsk.DENY), True, Refuse(QUESTION.by, "sure?", asked=True, cause=RefusalCause.ASK_DENIED)),
     ],
@@ -67,7 +75,7 @@ def test_a_hook_that_asks_makes_a_question() -> None:
 def test_a_question_that_no_hook_answers_is_settled_as_configured(
     settings: Settings, can_ask: bool, decision: Proceed | Refuse
 ) -> None:
-    assert without_person(Proceed(question=QUESTION), settings, can_ask) == decision
+    assert without_person(Proceed(approval_request=QUESTION), settings, can_ask) == decision
     assert without_person(Proceed(), settings, can_ask) == Proceed()
 
 
@@ -108,7 +116,7 @@ def test_permission_request_hooks_answer_in_the_persons_place(
             "guard.sh", CRASH.failure, asked=True, cause=RefusalCause.FAILED_CLOSED, event=Event.PERMISSION_REQUEST
         )
     hook_runs = [said(verdict, REQUEST) for verdict in verdicts]
-    assert permitted(hook_runs, Settings(), None, later_overrides) == answer
+    assert permission_decision(hook_runs, Settings(), None, later_overrides) == answer
 
 
 def test_a_denying_post_hook_marks_the_result_and_a_hiding_one_is_named() -> None:

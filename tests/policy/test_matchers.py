@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.policy.matchers import allow_rule, claude, is_server, permission_rule, plain_names
+from hookproxy.policy.matchers import allow_rule, claude_matcher, is_server, permission_rule, plain_names
 
 
 @pytest.mark.parametrize("pattern", ["", "*"])
 def test_an_empty_matcher_and_a_star_select_all(pattern: str) -> None:
-    assert claude(pattern)("anything at all")
+    assert claude_matcher(pattern)("anything at all")
 
 
 @pytest.mark.parametrize(
@@ -47,20 +47,20 @@ def test_an_empty_matcher_and_a_star_select_all(pattern: str) -> None:
     ],
 )
 def test_a_matcher_selects_as_in_claude_code(pattern: str, selected: list[str], left_out: list[str]) -> None:
-    matches = claude(pattern)
+    matches = claude_matcher(pattern)
     assert [name for name in [*selected, *left_out] if matches(name)] == selected
 
 
 @pytest.mark.parametrize("pattern", ["a(", "[z-a].", "*a", r"(?<=a*)b", "a.{999999999999}", "(?<1>a)"])
 def test_a_regular_expression_that_cannot_be_used_is_an_error(pattern: str) -> None:
     with pytest.raises((re.error, OverflowError)):
-        claude(pattern)
+        claude_matcher(pattern)
 
 
 @given(st.text())
 def test_any_pattern_is_a_matcher_or_an_error(pattern: str) -> None:
     try:
-        matches = claude(pattern)
+        matches = claude_matcher(pattern)
     except (re.error, OverflowError, RecursionError):
         return
     assert matches("Bash") in (True, False)

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from hookproxy.config.models import ConfigFile, ToolTable
-from hookproxy.policy.matchers import JUDGED
+from hookproxy.policy.matchers import JUDGED_ARGUMENT
 from hookproxy.policy.presets import PRESETS
 
 CLAUDE: Final = {
@@ -43,7 +43,7 @@ def test_each_tool_stands_once(name: str) -> None:
 
 
 def test_what_a_permission_rule_judges_has_the_name_by_which_it_does() -> None:
-    assert {name: JUDGED[name] for name in OWN} == OWN
+    assert {name: JUDGED_ARGUMENT[name] for name in OWN} == OWN
     for preset in PRESETS.values():
         for one in preset.tools:
             if one.name in OWN:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookproxy.model.settings import Limit, Per
-from hookproxy.policy.rate_limits import Limits, Reached, tools
+from hookproxy.policy.rate_limits import LimitReached, RateLimits, tool_rule
 
 
 class Clock:
@@ -24,74 +24,74 @@ def limit(tool: str = "search_*", calls: int = 2, per: Per = Per.MINUTE, by: str
 
 def test_so_many_calls_pass_and_then_it_is_told_when_there_is_room() -> None:
     clock = Clock()
-    one = Limits([limit()], clock)
-    assert one.spend(["search_web"]) is None
+    one = RateLimits([limit()], clock)
+    assert one.count(["search_web"]) is None
     clock.now += 20
-    assert one.spend(["search_files"]) is None
-    assert one.spend(["search_web"]) == Reached(limit(), retry_after=40)
+    assert one.count(["search_files"]) is None
+    assert one.count(["search_web"]) == LimitReached(limit(), retry_after=40)
     clock.now += 39.5
-    assert one.reached(["search_web"]) == Reached(limit(), retry_after=1)
+    assert one.reached(["search_web"]) == LimitReached(limit(), retry_after=1)
     clock.now += 0.5
-    assert one.spend(["search_web"]) is None
-    assert one.spend(["search_web"]) == Reached(limit(), retry_after=20)
+    assert one.count(["search_web"]) is None
+    assert one.count(["search_web"]) == LimitReached(limit(), retry_after=20)
 
 
 def test_to_look_counts_nothing_and_neither_does_a_refusal() -> None:
     clock = Clock()
-    one = Limits([limit(calls=1, per=Per.SECOND)], clock)
+    one = RateLimits([limit(calls=1, per=Per.SECOND)], clock)
     assert [one.reached(["search_x"]) for _ in range(5)] == [None] * 5
-    one.spend(["search_x"])
+    one.count(["search_x"])
     for _ in range(9):
         clock.now += 0.1
-        assert one.spend(["search_x"]) is not None
+        assert one.count(["search_x"]) is not None
     clock.now += 0.2
-    assert one.spend(["search_x"]) is None
+    assert one.count(["search_x"]) is None
 
 
 def test_what_one_limit_refuses_counts_against_no_other() -> None:
     strict, loose = limit(calls=1), limit("*", calls=3, by="limits[1]")
-    one = Limits([strict, loose], Clock())
+    one = RateLimits([strict, loose], Clock())
     for _ in range(4):
-        one.spend(["search_x"])
-    assert one.spend(["list"]) is None
-    assert one.spend(["list"]) is None
-    assert one.spend(["list"]) == Reached(loose, retry_after=60)
+        one.count(["search_x"])
+    assert one.count(["list"]) is None
+    assert one.count(["list"]) is None
+    assert one.count(["list"]) == LimitReached(loose, retry_after=60)
 
 
 def test_of_several_limits_the_one_that_lasts_longest_is_told() -> None:
     short, long, budget = limit(calls=1, per=Per.SECOND), limit(calls=1, per=Per.DAY), limit(calls=1, per=Per.SESSION)
-    one = Limits([short, long], Clock())
-    one.spend(["search_x"])
-    assert one.reached(["search_x"]) == Reached(long, retry_after=86_400)
-    one = Limits([short, budget, long], Clock())
-    one.spend(["search_x"])
-    assert one.reached(["search_x"]) == Reached(budget, retry_after=0)
+    one = RateLimits([short, long], Clock())
+    one.count(["search_x"])
+    assert one.reached(["search_x"]) == LimitReached(long, retry_after=86_400)
+    one = RateLimits([short, budget, long], Clock())
+    one.count(["search_x"])
+    assert one.reached(["search_x"]) == LimitReached(budget, retry_after=0)
 
 
 def test_a_budget_is_for_good() -> None:
     clock = Clock()
-    one = Limits([limit(calls=2, per=Per.SESSION)], clock)
-    one.spend(["search_x"])
-    one.spend(["search_x"])
+    one = RateLimits([limit(calls=2, per=Per.SESSION)], clock)
+    one.count(["search_x"])
+    one.count(["search_x"])
     clock.now += 1e9
-    assert one.reached(["search_x"]) == Reached(limit(calls=2, per=Per.SESSION), retry_after=0)
+    assert one.reached(["search_x"]) == LimitReached(limit(calls=2, per=Per.SESSION), retry_after=0)
 
 
 @pytest.mark.parametrize("names", [("search_x",), ("x", "mcp__s__search_x", "search_x"), ("Search_X",), (" search_x",)])
 def test_a_tool_is_meant_by_any_of_its_names_in_any_case(names: tuple[str, ...]) -> None:
-    assert Limits([limit()]).concern(names)
+    assert RateLimits([limit()]).concerns(names)
 
 
 def test_other_tools_are_not_concerned() -> None:
-    one = Limits([limit(calls=1)])
-    assert not one.concern(["list", "mcp__s__list"])
-    assert [one.spend(["list"]) for _ in range(3)] == [None] * 3
+    one = RateLimits([limit(calls=1)])
+    assert not one.concerns(["list", "mcp__s__list"])
+    assert [one.count(["list"]) for _ in range(3)] == [None] * 3
 
 
 @pytest.mark.parametrize("text", ["Bash(rm *)", "Bash(*)", "a b", "read|write", ""])
 def test_what_names_no_tools_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match="tools"):
-        tools(text)
+        tool_rule(text)
 
 
 @given(
@@ -100,11 +100,11 @@ def test_what_names_no_tools_is_an_error(text: str) -> None:
 )
 def test_no_minute_wherever_it_begins_has_more_calls_than_are_allowed(calls: int, pauses: list[float]) -> None:
     clock = Clock()
-    one = Limits([limit(calls=calls)], clock)
+    one = RateLimits([limit(calls=calls)], clock)
     passed: list[float] = []
     for pause in pauses:
         clock.now += pause
-        reached = one.spend(["search_x"])
+        reached = one.count(["search_x"])
         if reached is None:
             passed.append(clock.now)
         else:

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.jsonrpc.normalize import normalise
+from hookproxy.jsonrpc.normalize import normalize
 from hookproxy.model.hooks import Permission
 from hookproxy.model.settings import Settings
 from hookproxy.policy import rules
 from hookproxy.policy.matchers import allow_rule
-from hookproxy.policy.rules import Rules, Ruling
+from hookproxy.policy.rules import RuleDecision, Rules
 
 ALLOW, ASK, DENY = Permission.ALLOW, Permission.ASK, Permission.DENY
 
@@ -31,7 +31,7 @@ def names(tool: str) -> tuple[str, str]:
 
 
 def denies(rule: str, tool: str, **arguments: object) -> bool:
-    return configured(deny=rule).judge(names(tool), json.dumps(arguments).encode()) == Ruling(DENY, rule)
+    return configured(deny=rule).judge(names(tool), json.dumps(arguments).encode()) == RuleDecision(DENY, rule)
 
 
 # --- which tools ---
@@ -63,7 +63,7 @@ def test_a_rule_is_tried_on_every_name() -> None:
     run = ("execute", "mcp__x__execute", "Bash")
     one = configured(deny="Bash(rm *)")
     assert one.concerns(run)
-    assert one.judge(run, b'{"command":"rm -rf /"}') == Ruling(DENY, "Bash(rm *)")
+    assert one.judge(run, b'{"command":"rm -rf /"}') == RuleDecision(DENY, "Bash(rm *)")
     assert one.judge(run[:2], b'{"command":"rm -rf /"}') is None
 
 
@@ -89,9 +89,9 @@ def test_deny_beats_ask_beats_allow(deny: str, ask: str, allow: str, permission:
 
 def test_the_first_rule_of_its_kind_is_named_as_it_is_written() -> None:
     several = Rules.of(Settings(deny=("b", " a(x) ", "a*"), ask=("a",)))
-    assert several.judge(["a"], b'{"n":"x"}') == Ruling(DENY, "a(x)")
-    assert several.judge(["a"], b'{"n":"y"}') == Ruling(DENY, "a*")
-    assert Ruling(ASK, "a(x)").by == "the permission rule a(x) of hookproxy.toml"
+    assert several.judge(["a"], b'{"n":"x"}') == RuleDecision(DENY, "a(x)")
+    assert several.judge(["a"], b'{"n":"y"}') == RuleDecision(DENY, "a*")
+    assert RuleDecision(ASK, "a(x)").by == "the permission rule a(x) of hookproxy.toml"
 
 
 def test_only_deny_and_ask_rules_concern_a_tool_and_only_whole_denials_hide_it() -> None:
@@ -283,8 +283,8 @@ def test_no_tool_is_allowed_because_it_calls_itself_another_servers() -> None:
     ],
 )
 def test_what_cannot_be_judged_is_denied_and_asked_about_and_never_allowed(arguments: bytes) -> None:
-    assert configured(deny="run(rm *)").judge(["run"], arguments) == Ruling(DENY, "run(rm *)")
-    assert configured(ask="run(rm *)").judge(["run"], arguments) == Ruling(ASK, "run(rm *)")
+    assert configured(deny="run(rm *)").judge(["run"], arguments) == RuleDecision(DENY, "run(rm *)")
+    assert configured(ask="run(rm *)").judge(["run"], arguments) == RuleDecision(ASK, "run(rm *)")
     assert configured(allow="run(rm *)").judge(["run"], arguments) is None
     assert configured(deny="run(rm *)").judge(["other"], arguments) is None
 
@@ -325,7 +325,7 @@ def test_a_call_takes_little_time_and_memory_and_counts_as_meant_if_it_would_not
     took = process_time() - start
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert ruling == Ruling(DENY, rule)
+    assert ruling == RuleDecision(DENY, rule)
     assert took < 1  # 0.05 where nobody counts the memory
     assert peak < 5 * len(raw)
 
@@ -356,7 +356,7 @@ def test_what_is_no_rule_is_an_error(rule: str) -> None:
 def test_a_name_that_is_meant_as_a_regular_expression_is_an_error(rule: str) -> None:
     with pytest.raises(ValueError, match="stands for nothing in a tool's name"):
         rules.parsed(rule)
-    assert rules.parsed(f"x({rule})").wanted == rule
+    assert rules.parsed(f"x({rule})").specifier == rule
 
 
 # --- laws ---
@@ -380,7 +380,7 @@ WANTED = st.sampled_from(
 def test_what_an_allow_rule_covers_a_deny_rule_of_the_same_words_covers_too(
     tool: str, wanted: str, arguments: dict[str, object]
 ) -> None:
-    rule, raw = f"{tool}({wanted})", normalise(json.dumps(arguments).encode())
+    rule, raw = f"{tool}({wanted})", normalize(json.dumps(arguments).encode())
     if allow_rule(rule)(tool, raw):
         assert configured(deny=rule).judge([tool], raw)
 
@@ -393,11 +393,11 @@ def test_what_stands_before_or_after_a_command_does_not_hide_it(
 ) -> None:
     guard = configured(deny="run(rm *)")
     for line in (f"{other}{separator}{command}", f"{command}{separator}{other}"):
-        assert guard.judge(["run"], normalise(json.dumps({"command": line}).encode()))
+        assert guard.judge(["run"], normalize(json.dumps({"command": line}).encode()))
 
 
 @given(st.binary(max_size=20) | ARGUMENTS.map(lambda value: json.dumps(value).encode()), TOOLS, WANTED)
 def test_no_arguments_are_an_error_and_no_allow_rule_lifts_a_denial(raw: bytes, tool: str, wanted: str) -> None:
     rule = f"{tool}({wanted})"
     denied = configured(deny=rule).judge([tool], raw)
-    assert configured(deny=rule, ask="*", allow="*").judge([tool], raw) == (denied or Ruling(ASK, "*"))
+    assert configured(deny=rule, ask="*", allow="*").judge([tool], raw) == (denied or RuleDecision(ASK, "*"))

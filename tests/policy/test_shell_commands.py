@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookproxy.policy import shell_commands
-from hookproxy.policy.matchers import Effort
+from hookproxy.policy.matchers import WorkBudget
 
 
 def runs(wanted: str) -> Callable[[str], bool]:
-    may_run = shell_commands.runs(wanted)
-    return lambda line: may_run(line, Effort())
+    may_run = shell_commands.command_matcher(wanted)
+    return lambda line: may_run(line, WorkBudget())
 
 
 REMOVES = [

@@ -8,17 +8,15 @@ import msgspec
 import pytest
 
 from hookproxy.protocol import actions
-from hookproxy.protocol.actions import PASS, ElicitationSeen, Passing, Refused, StartCall
+from hookproxy.protocol.actions import PASS, ElicitationSeen, Pass, Refused, StartCall
 
 
 def test_each_direction_has_its_effects_and_passing_is_in_both() -> None:
-    from_agent, from_server = set(get_args(actions.FromAgent)), set(get_args(actions.FromServer))
-    assert from_agent & from_server == {Passing, StartCall}
+    from_agent, from_server = set(get_args(actions.AgentAction)), set(get_args(actions.ServerAction))
+    assert from_agent & from_server == {Pass, StartCall}
     told = {ElicitationSeen}  # of the stateless era: in results and in calls, which have effects of their own
     defined = {one for one in vars(actions).values() if isinstance(one, type) and issubclass(one, msgspec.Struct)}
-    assert {one for one in defined if one.__module__ == actions.__name__} == told | (from_agent | from_server) - {
-        Passing
-    }
+    assert {one for one in defined if one.__module__ == actions.__name__} == told | (from_agent | from_server) - {Pass}
 
 
 def test_an_effect_stays_as_it_was_decided() -> None:
@@ -26,4 +24,4 @@ def test_an_effect_stays_as_it_was_decided() -> None:
     with pytest.raises(AttributeError, match="immutable"):
         refused.why = "else"  # type: ignore[misc]  # which is the point
     assert (refused.id, refused.unreadable) == (b"null", False)
-    assert list(Passing) == [PASS]
+    assert list(Pass) == [PASS]

@@ -14,8 +14,8 @@ from mcp_types import methods
 from hookproxy.jsonrpc import raw_json
 from hookproxy.model.decision import ApprovalRequest
 from hookproxy.protocol import approval_messages
-from hookproxy.protocol.approval_messages import Approval, approval
-from hookproxy.protocol.feedback import elicitation, input_required, question_cancelled
+from hookproxy.protocol.approval_messages import Approval, read_approval
+from hookproxy.protocol.feedback import approval_cancelled, approval_elicitation, input_required
 
 TOKEN = "abcdefghij0123456789"
 KEY = f"MIIEvQIBADANBgkq{'aB3/' * 12}\n" * 2 + "aB3/aB3/aB3/a4==\n"
@@ -23,7 +23,7 @@ WHO = ApprovalRequest("the PreToolUse hook guard.sh", "pushes to main")
 
 
 def shown(arguments: object, question: ApprovalRequest = WHO) -> str:
-    return approval_messages.text("git", "push", json.dumps(arguments, ensure_ascii=False).encode(), question)
+    return approval_messages.message("git", "push", json.dumps(arguments, ensure_ascii=False).encode(), question)
 
 
 def test_a_person_sees_server_tool_arguments_who_asks_and_why() -> None:
@@ -134,7 +134,7 @@ def test_of_a_long_value_begin_and_end_are_shown(size: int) -> None:
 
 
 def test_long_names_are_shortened() -> None:
-    told = approval_messages.text(
+    told = approval_messages.message(
         "s" * 9999, "t" * 9999, b'{"%b":1}' % (b"n" * 300_000), ApprovalRequest("b" * 9999, "")
     )
     assert len(told) < 800
@@ -156,14 +156,14 @@ def test_no_value_makes_a_question_slow(value: str) -> None:
         begun = time.process_time()
         raw_json.fields(raw)  # to read JSON takes its time, whoever asks for it
         read = time.process_time()
-        approval_messages.text("s", "t", raw, WHO)
+        approval_messages.message("s", "t", raw, WHO)
         times.append(time.process_time() - read - (read - begun))
     assert min(times) < 0.05
 
 
 def test_no_reason_and_no_unreadable_arguments_make_a_question_slow() -> None:
     begun = time.process_time()
-    told = approval_messages.text("s", "t", b"x" * 50_000_000, ApprovalRequest("h", "r\u2028" * 5_000_000))
+    told = approval_messages.message("s", "t", b"x" * 50_000_000, ApprovalRequest("h", "r\u2028" * 5_000_000))
     assert time.process_time() - begun < 0.5
     assert "Not all of it is shown here: the arguments are shortened." in told
 
@@ -178,7 +178,7 @@ def test_an_argument_cannot_pass_for_a_line_of_ours() -> None:
 @pytest.mark.parametrize("sign", "\u2028\u2029\u0085\u00a0\u3000\u200b\u202e\u2066\ufeff\u00ad\u3164\u2800\U000e0041")
 def test_signs_that_are_seen_as_nothing_or_end_lines_are_made_visible(sign: str) -> None:
     question = ApprovalRequest(f"a{sign}", f"a{sign}b")
-    told = approval_messages.text(
+    told = approval_messages.message(
         f"a{sign}", f"a{sign}", json.dumps({f"a{sign}": sign}, ensure_ascii=False).encode(), question
     )
     assert sign not in told
@@ -210,29 +210,29 @@ def test_a_name_that_could_pass_for_more_is_shown_as_json() -> None:
     ],
 )
 def test_only_an_explicit_yes_is_consent(result: bytes, said: Approval) -> None:
-    assert approval(result) is said
+    assert read_approval(result) is said
 
 
 @given(st.binary(max_size=60))
 def test_whatever_else_an_agent_says_is_no(result: bytes) -> None:
-    assert approval(result) is Approval.NO
+    assert read_approval(result) is Approval.NO
 
 
 @given(st.text(max_size=50), st.text(max_size=50))
 def test_our_own_messages_are_those_of_the_protocol(message: str, seal: str) -> None:
-    asked = json.loads(elicitation(b'"hookproxy:1"', message))
+    asked = json.loads(approval_elicitation(b'"hookproxy:1"', message))
     methods.parse_server_request("elicitation/create", "2025-06-18", asked["params"])
     methods.parse_server_request("elicitation/create", "2025-11-25", asked["params"])
     answer = json.loads(input_required(b"1", message, seal))
     methods.validate_server_result("tools/call", "2026-07-28", answer["result"])
-    taken_back = json.loads(question_cancelled(b'"hookproxy:1"'))
+    taken_back = json.loads(approval_cancelled(b'"hookproxy:1"'))
     methods.parse_server_notification("notifications/cancelled", "2025-11-25", taken_back["params"])
-    for line in (elicitation(b"1", message), input_required(b"1", message, seal)):
+    for line in (approval_elicitation(b"1", message), input_required(b"1", message, seal)):
         assert line.decode().splitlines() == [line.decode()[:-1]]
 
 
 def test_a_prompter_reads_the_question_whole() -> None:
-    asked = approval_messages.document("git", "push", b'{"n":1.0,"password":"x"}', WHO)
+    asked = approval_messages.prompter_document("git", "push", b'{"n":1.0,"password":"x"}', WHO)
     assert msgspec.json.encode(asked) == (
         b'{"server":"git","tool":"push","arguments":{"n":1.0,"password":"x"},"reason":"pushes to main",'
         b'"asked_by":"the PreToolUse hook guard.sh"}'

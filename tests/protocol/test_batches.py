@@ -2,8 +2,8 @@
 
 import pytest
 
-from hookproxy.protocol.actions import PASS, Dropped, Noise, Refused, Send, StartCall
-from hookproxy.protocol.calls import OURS
+from hookproxy.protocol.actions import PASS, Dropped, NotJson, Refused, Send, StartCall
+from hookproxy.protocol.calls import OWN_ID_PREFIX
 from hookproxy.protocol.router import Router
 
 CALL = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"danger"}}'
@@ -38,7 +38,7 @@ def test_an_answer_to_a_judged_call_never_passes_in_a_batch(router: Router) -> N
     for spelled in (b"7", b'"7"', b"7.0"):
         assert isinstance(router.from_server(b"[%b]\n" % PONG.replace(b"9", spelled)), Dropped)
     assert isinstance(router.from_agent(b"[%b]\n" % PING.replace(b"9", b"7")), Refused)
-    assert isinstance(router.from_server(b"[no JSON\n"), Noise)
+    assert isinstance(router.from_server(b"[no JSON\n"), NotJson)
 
 
 def test_without_hooks_every_batch_passes() -> None:
@@ -48,5 +48,5 @@ def test_without_hooks_every_batch_passes() -> None:
 
 
 def test_an_answer_to_our_own_question_is_no_part_of_a_batch(router: Router) -> None:
-    answer = PONG.replace(b"9", b'"%b1"' % OURS)
+    answer = PONG.replace(b"9", b'"%b1"' % OWN_ID_PREFIX)
     assert isinstance(router.from_agent(b"[%b]\n" % answer), Refused)

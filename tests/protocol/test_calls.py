@@ -18,7 +18,7 @@ LINE: Final = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"
 
 
 def judged(line: bytes, listed: Tool | None = None) -> Call:
-    return calls.to_judge(calls.read(raw_json.fields(line)), line, listed)
+    return calls.judged_call(calls.read(raw_json.fields(line)), line, listed)
 
 
 def test_a_call_is_read_as_its_hooks_will_see_it() -> None:
@@ -72,10 +72,10 @@ def test_an_id_that_cannot_be_decoded_has_a_key_of_its_own() -> None:
 @pytest.mark.parametrize("raw", [b"null", b"1.0", b"1e3", b"true", b"[]", b"{}"])
 def test_only_texts_and_integers_are_ids_of_calls(raw: bytes) -> None:
     members = raw_json.fields(LINE.replace(b":7", b":" + raw))
-    assert calls.own_id(members) == b"null"
+    assert calls.response_id(members) == b"null"
     with pytest.raises(Unreadable, match="id"):
         calls.read(members)
-    assert calls.own_id({}) == b"null"
+    assert calls.response_id({}) == b"null"
 
 
 @pytest.mark.parametrize("spelled", [b'"tools/call"', b'"tools\\/call"', b'"\\u0074ools/call"', b'"tools\\u002Fcall"'])
@@ -134,8 +134,8 @@ def test_a_call_is_forwarded_on_one_line() -> None:
     ],
 )
 def test_an_agent_is_known_by_name_and_version(info: bytes, said: str) -> None:
-    assert calls.introduced(raw_json.fields(b'{"x":%b}' % info)["x"]) == said
-    assert calls.introduced(None) == ""
+    assert calls.client_name(raw_json.fields(b'{"x":%b}' % info)["x"]) == said
+    assert calls.client_name(None) == ""
 
 
 @pytest.mark.parametrize("meta", [b'{"a":1,"a":2}', b"7", b'"x"'])
@@ -148,5 +148,5 @@ def test_arguments_that_are_one_to_hooks_under_other_names_cannot_be_judged() ->
     alias = Alias("danger", "Bash", {"command": "a"})
     request = calls.read(raw_json.fields(LINE.replace(b'{"a":1}', b'{"a":1,"command":2}')))
     with pytest.raises(Unreadable, match="'a' and 'command' are one to its hooks"):
-        calls.to_judge(request, LINE, None, alias)
-    assert calls.to_judge(calls.read(raw_json.fields(LINE)), LINE, None, alias).arguments == b'{"a":1}'
+        calls.judged_call(request, LINE, None, alias)
+    assert calls.judged_call(calls.read(raw_json.fields(LINE)), LINE, None, alias).arguments == b'{"a":1}'

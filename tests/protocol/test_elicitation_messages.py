@@ -15,14 +15,14 @@ from hookproxy.model.hooks import Elicitation, Ended, Event, HookResult, HookRun
 from hookproxy.model.settings import OnFailure, Settings
 from hookproxy.protocol import elicitation_messages
 from hookproxy.protocol.elicitation_messages import (
-    Answer,
-    changed,
+    ElicitationResponse,
+    changed_response,
+    checked_verdict,
     decide,
     next_round,
-    response,
-    settled,
+    report,
+    response_line,
     stricter,
-    told,
 )
 
 FORM = Elicitation("Who?", schema=b'{"type":"object"}')
@@ -40,7 +40,7 @@ DECLINE, NOTHING = said("no", action="decline"), said("mute")
 
 
 @pytest.mark.parametrize(
-    ("statements", "action", "by"),
+    ("hook_runs", "action", "by"),
     [
         ([], "", ""),
         ([NOTHING], "", ""),
@@ -74,7 +74,11 @@ def test_trouble_has_the_consequence_that_is_configured(rule: str, action: str) 
 
 
 def test_of_two_groups_the_stricter_and_else_the_later_counts() -> None:
-    yes, later, no = Answer("accept", by="1"), Answer("accept", by="2"), Answer("decline")
+    yes, later, no = (
+        ElicitationResponse("accept", by="1"),
+        ElicitationResponse("accept", by="2"),
+        ElicitationResponse("decline"),
+    )
     assert stricter(None, None) is None
     assert stricter(yes, None) is stricter(None, yes) is yes
     assert stricter(yes, later) is later
@@ -82,7 +86,7 @@ def test_of_two_groups_the_stricter_and_else_the_later_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "inquiry", "content", "trouble"),
+    ("verdict", "elicitation", "content", "trouble"),
     [
         (Verdict(action="accept", content=b'{"a":[ "x"]}'), FORM, b'{"a":[ "x"]}', ""),
         (Verdict(action="accept"), FORM, b"{}", ""),
@@ -102,29 +106,31 @@ def test_of_two_groups_the_stricter_and_else_the_later_counts() -> None:
 def test_what_would_be_sent_is_what_a_form_can_hold(
     verdict: Verdict, elicitation: Elicitation, content: bytes | None, failure: str
 ) -> None:
-    settled_verdict = settled(verdict, elicitation, task=False)
+    settled_verdict = checked_verdict(verdict, elicitation, task=False)
     assert settled_verdict.content == content
     assert settled_verdict.failure.startswith(failure)
     assert bool(settled_verdict.failure) == bool(failure)
 
 
 def test_a_question_that_wants_a_task_cannot_be_accepted_at_once() -> None:
-    assert settled(Verdict(action="accept"), FORM, task=True).failure
-    assert not settled(Verdict(action="decline"), FORM, task=True).failure
+    assert checked_verdict(Verdict(action="accept"), FORM, task=True).failure
+    assert not checked_verdict(Verdict(action="decline"), FORM, task=True).failure
 
 
 ANSWERS = [
-    Answer("accept", b'{"a":1,"b":"\xc3\xa4","c":[ "x"\n],"d":true,"e":1.50}'),
-    Answer("accept"),
-    Answer("decline"),
-    Answer("cancel"),
+    ElicitationResponse("accept", b'{"a":1,"b":"\xc3\xa4","c":[ "x"\n],"d":true,"e":1.50}'),
+    ElicitationResponse("accept"),
+    ElicitationResponse("decline"),
+    ElicitationResponse("cancel"),
 ]
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25"])
-def test_an_answer_is_valid_by_the_protocol_and_keeps_the_spelling_of_the_id(answer: Answer, version: str) -> None:
-    line = response(b'"\\u0037x"', answer)
+def test_an_answer_is_valid_by_the_protocol_and_keeps_the_spelling_of_the_id(
+    answer: ElicitationResponse, version: str
+) -> None:
+    line = response_line(b'"\\u0037x"', answer)
     assert line.startswith(b'{"jsonrpc":"2.0","id":"\\u0037x","result":')
     assert line.count(b"\n") == 1
     message = jsonrpc_message_adapter.validate_json(line)
@@ -135,27 +141,27 @@ def test_an_answer_is_valid_by_the_protocol_and_keeps_the_spelling_of_the_id(ans
 @pytest.mark.parametrize(
     ("answer", "line"),
     [
-        (Answer("accept"), LINE),
-        (Answer("accept", b'{"n":\n2}'), LINE.replace(b'{"n":1.10}', b'{"n": 2}')),
-        (Answer("decline"), LINE.replace(b'"accept", "content": {"n":1.10}', b'"decline"')),
-        (Answer("cancel"), LINE.replace(b'"accept", "content": {"n":1.10}', b'"cancel"')),
+        (ElicitationResponse("accept"), LINE),
+        (ElicitationResponse("accept", b'{"n":\n2}'), LINE.replace(b'{"n":1.10}', b'{"n": 2}')),
+        (ElicitationResponse("decline"), LINE.replace(b'"accept", "content": {"n":1.10}', b'"decline"')),
+        (ElicitationResponse("cancel"), LINE.replace(b'"accept", "content": {"n":1.10}', b'"cancel"')),
     ],
 )
-def test_of_an_answer_only_action_and_content_change(answer: Answer, line: bytes) -> None:
-    assert changed(LINE, answer) == line
-    assert (changed(LINE, answer) is LINE) == (line == LINE)
+def test_of_an_answer_only_action_and_content_change(answer: ElicitationResponse, line: bytes) -> None:
+    assert changed_response(LINE, answer) == line
+    assert (changed_response(LINE, answer) is LINE) == (line == LINE)
 
 
 def test_an_error_of_the_agent_stays_one() -> None:
     error = b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}'
-    assert changed(error, Answer("accept", b"{}")) is error
+    assert changed_response(error, ElicitationResponse("accept", b"{}")) is error
 
 
 @given(st.dictionaries(st.text(), st.text() | st.integers() | st.booleans() | st.lists(st.text()), max_size=5))
 def test_any_values_arrive_as_they_were_given(values: dict[str, object]) -> None:
     content = json.dumps(values).encode()
-    answer = Answer("accept", content)
-    for line in (response(b"1", answer), changed(LINE, answer)):
+    answer = ElicitationResponse("accept", content)
+    for line in (response_line(b"1", answer), changed_response(LINE, answer)):
         assert json.loads(line)["result"]["content"] == values
 
 
@@ -166,7 +172,7 @@ CALL = (
 
 
 def test_the_next_round_has_the_answers_and_the_servers_state_and_else_nothing_new() -> None:
-    answers = {"who": Answer("accept", b'{"name":"Ada"}'), "sure": Answer("decline")}
+    answers = {"who": ElicitationResponse("accept", b'{"name":"Ada"}'), "sure": ElicitationResponse("decline")}
     line = next_round(CALL, raw_json.fields(b'{"resultType":"input_required","requestState":"s\\u0031"}'), answers)
     assert line == CALL.replace(
         b'{"old":{"action":"accept"}}',
@@ -192,14 +198,19 @@ def test_the_next_round_is_valid_by_the_protocol() -> None:
 
 def test_the_next_hooks_are_told_of_the_answer_so_far() -> None:
     elicitation = Elicitation("Who?", action="accept", content=b'{"n":1}')
-    assert elicitation_messages.given(elicitation, Answer("accept")) == elicitation
-    assert elicitation_messages.given(elicitation, Answer("accept", b'{"n": 2}')).content == b'{"n":2}'
-    assert elicitation_messages.given(elicitation, Answer("decline")) == Elicitation("Who?", action="decline")
+    assert elicitation_messages.with_response(elicitation, ElicitationResponse("accept")) == elicitation
+    assert (
+        elicitation_messages.with_response(elicitation, ElicitationResponse("accept", b'{"n": 2}')).content
+        == b'{"n":2}'
+    )
+    assert elicitation_messages.with_response(elicitation, ElicitationResponse("decline")) == Elicitation(
+        "Who?", action="decline"
+    )
 
 
 def test_a_sentence_tells_of_an_answer_and_never_the_values() -> None:
-    answer = Answer("accept", b'{"password":"x"}', "guard (f)")
-    assert told(FORM, answer) == "guard (f) answered the server's question 'Who?' in the person's place: accept"
-    assert told(Elicitation("Who?", action="accept"), Answer("decline", by="guard (f)")) == (
+    answer = ElicitationResponse("accept", b'{"password":"x"}', "guard (f)")
+    assert report(FORM, answer) == "guard (f) answered the server's question 'Who?' in the person's place: accept"
+    assert report(Elicitation("Who?", action="accept"), ElicitationResponse("decline", by="guard (f)")) == (
         "guard (f) changed the answer to the server's question 'Who?': accept, decline"
     )

@@ -12,8 +12,8 @@ from hookproxy.protocol.actions import (
     ElicitationWithdrawn,
     Refused,
 )
-from hookproxy.protocol.elicitation_messages import PendingElicitation, Stage
-from hookproxy.protocol.elicitations import MOST, Elicitations, all_in_result, in_responses, in_result
+from hookproxy.protocol.elicitation_messages import ElicitationStage, PendingElicitation
+from hookproxy.protocol.elicitations import MAX_PENDING, Elicitations, all_in_result, in_responses, in_result
 
 ASK = b'{"jsonrpc":"2.0","id":%b,"method":"elicitation/create","params":{"message":"Which branch?"}}\n'
 ANSWER = raw_json.fields(b'{"jsonrpc":"2.0","id":7,"result":{"action":"accept"}}')
@@ -21,9 +21,9 @@ CANCEL = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"reques
 
 
 def asked(seen: Elicitations, line: bytes = ASK % b"7") -> PendingElicitation:
-    effect = seen.asked(line)
+    effect = seen.read_from_server(line)
     assert isinstance(effect, ElicitationRequested)
-    return effect.question
+    return effect.pending
 
 
 @pytest.mark.parametrize(
@@ -41,10 +41,10 @@ def test_a_question_and_its_answer_belong_together(result: bytes, action: str, c
     question = asked(seen)
     assert (question.id, question.elicitation) == (b"7", Elicitation("Which branch?"))
     response = raw_json.fields(b'{"jsonrpc":"2.0","id":7,%b}' % result)
-    assert seen.answered(response) == ElicitationAnswered(
+    assert seen.read_response(response) == ElicitationAnswered(
         question, Elicitation("Which branch?", action=action, content=content)
     )
-    assert seen.answered(response) is None
+    assert seen.read_response(response) is None
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_question_and_its_answer_belong_together(result: bytes, action: str, c
     ],
 )
 def test_what_is_no_clear_question_is_none(line: bytes) -> None:
-    assert Elicitations().asked(line) is None
+    assert Elicitations().read_from_server(line) is None
 
 
 @pytest.mark.parametrize(
@@ -74,19 +74,21 @@ def test_what_is_no_clear_question_is_none(line: bytes) -> None:
     ],
 )
 def test_where_hooks_may_answer_the_unclear_does_not_pass(line: bytes) -> None:
-    assert isinstance(Elicitations(guarded=True).asked(line), Dropped)
+    assert isinstance(Elicitations(guarded=True).read_from_server(line), Dropped)
 
 
 def test_where_hooks_may_answer_other_messages_pass_however_spelled() -> None:
     seen = Elicitations(guarded=True)
-    assert seen.asked(b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"a\\nb"}}') is None
-    assert seen.asked(b'{"method":"x","method":"y"}') is None
+    assert (
+        seen.read_from_server(b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"a\\nb"}}') is None
+    )
+    assert seen.read_from_server(b'{"method":"x","method":"y"}') is None
 
 
 def test_an_escaped_method_and_an_id_in_another_spelling_are_seen() -> None:
     seen = Elicitations()
     question = asked(seen, b'{"jsonrpc":"2.0","id":"7","method":"elicitation\\/create","params":{}}')
-    assert seen.answered(ANSWER) == ElicitationAnswered(question, Elicitation("", action="accept"))
+    assert seen.read_response(ANSWER) == ElicitationAnswered(question, Elicitation("", action="accept"))
 
 
 def test_a_question_of_every_kind_is_read_in_full() -> None:
@@ -102,59 +104,59 @@ def test_a_question_of_every_kind_is_read_in_full() -> None:
 def test_a_server_that_asks_for_ever_fills_no_memory() -> None:
     seen = Elicitations()
     for number in range(1000):
-        seen.asked(ASK % str(number).encode())
-    assert seen.answered(raw_json.fields(b'{"id":0,"result":{}}')) is None
-    assert seen.answered(raw_json.fields(b'{"id":999,"result":{}}')) is not None
+        seen.read_from_server(ASK % str(number).encode())
+    assert seen.read_response(raw_json.fields(b'{"id":0,"result":{}}')) is None
+    assert seen.read_response(raw_json.fields(b'{"id":999,"result":{}}')) is not None
 
 
 def test_where_hooks_may_answer_no_question_is_forgotten_but_what_the_server_cancelled() -> None:
     seen = Elicitations(guarded=True)
-    questions = [asked(seen, ASK % b"%d" % number) for number in range(MOST)]
-    assert asked(seen, ASK % b"1000").stage is Stage.REFUSED
-    assert seen.answered(raw_json.fields(b'{"id":1000,"result":{}}')) is None
-    assert seen.asked(CANCEL) is None
-    assert questions[7].stage is Stage.WITHDRAWN
-    assert asked(seen, ASK % b"1001").stage is Stage.ASKED
-    assert seen.answered(ANSWER) is None
+    questions = [asked(seen, ASK % b"%d" % number) for number in range(MAX_PENDING)]
+    assert asked(seen, ASK % b"1000").stage is ElicitationStage.REFUSED
+    assert seen.read_response(raw_json.fields(b'{"id":1000,"result":{}}')) is None
+    assert seen.read_from_server(CANCEL) is None
+    assert questions[7].stage is ElicitationStage.WITHDRAWN
+    assert asked(seen, ASK % b"1001").stage is ElicitationStage.ASKED
+    assert seen.read_response(ANSWER) is None
 
 
 def test_a_question_that_is_held_can_be_withdrawn_and_answered_by_nobody_else() -> None:
     seen = Elicitations(guarded=True)
     question = asked(seen)
-    question.stage = Stage.HELD
-    assert isinstance(seen.answered(ANSWER), Refused)
-    assert isinstance(seen.asked(ASK % b"7"), Dropped), "its id is taken"
-    assert seen.asked(CANCEL) == ElicitationWithdrawn(question)
-    assert seen.asked(CANCEL) is None
-    assert seen.answered(ANSWER) is None
+    question.stage = ElicitationStage.HELD
+    assert isinstance(seen.read_response(ANSWER), Refused)
+    assert isinstance(seen.read_from_server(ASK % b"7"), Dropped), "its id is taken"
+    assert seen.read_from_server(CANCEL) == ElicitationWithdrawn(question)
+    assert seen.read_from_server(CANCEL) is None
+    assert seen.read_response(ANSWER) is None
 
 
 def test_an_answer_that_is_held_is_the_only_one() -> None:
     seen = Elicitations(guarded=True)
     question = asked(seen)
-    assert seen.waits(ANSWER)
-    assert isinstance(seen.answered(ANSWER), ElicitationAnswered)
-    assert isinstance(seen.answered(ANSWER), Refused)
-    assert seen.asked(CANCEL) is None, "the agent hears of it"
-    assert question.stage is Stage.ANSWERED
+    assert seen.is_awaited(ANSWER)
+    assert isinstance(seen.read_response(ANSWER), ElicitationAnswered)
+    assert isinstance(seen.read_response(ANSWER), Refused)
+    assert seen.read_from_server(CANCEL) is None, "the agent hears of it"
+    assert question.stage is ElicitationStage.ANSWERED
     seen.close(question)
-    assert not seen.waits(ANSWER)
+    assert not seen.is_awaited(ANSWER)
 
 
 def test_an_answer_that_can_be_read_in_two_ways_is_refused_where_hooks_judge_it() -> None:
     twins = raw_json.fields(b'{"jsonrpc":"2.0","id":7,"result":{"action":"accept","action":"decline"}}')
     for guarded, effect in ((True, Refused), (False, ElicitationAnswered)):
         seen = Elicitations(guarded)
-        seen.asked(ASK % b"7")
-        assert isinstance(seen.answered(twins), effect)
+        seen.read_from_server(ASK % b"7")
+        assert isinstance(seen.read_response(twins), effect)
 
 
 def test_a_batch_that_hides_a_question_is_known() -> None:
     seen = Elicitations(guarded=True)
-    assert seen.hidden(b"[%b]" % ASK % b"7")
-    assert seen.hidden(b'[{"method":"a","method":"b"}]')
-    assert not seen.hidden(b'[{"method":"notifications/x"}]')
-    assert not Elicitations().hidden(b"[%b]" % ASK % b"7")
+    assert seen.may_be_in_batch(b"[%b]" % ASK % b"7")
+    assert seen.may_be_in_batch(b'[{"method":"a","method":"b"}]')
+    assert not seen.may_be_in_batch(b'[{"method":"notifications/x"}]')
+    assert not Elicitations().may_be_in_batch(b"[%b]" % ASK % b"7")
 
 
 def test_questions_of_the_stateless_era_stand_in_a_result_and_answers_in_the_next_round() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from hookproxy.protocol import fast_scan
 from hookproxy.protocol.actions import PASS
-from hookproxy.protocol.inflight import Kind
+from hookproxy.protocol.inflight import RequestKind
 from hookproxy.protocol.router import Router
 
 INITIALIZE: Final = b'{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"capabilities":{}}}\n'
@@ -47,8 +47,8 @@ PASSING: Final = {
 @pytest.mark.parametrize("block", PASSING.values(), ids=PASSING)
 def test_calls_as_agents_write_them_pass_at_a_glance(block: str) -> None:
     one = router()
-    assert one.glance_from_agent(block.encode() + b"\n")
-    assert set(one.requests.values()) == {Kind.OTHER}
+    assert one.scan_from_agent(block.encode() + b"\n")
+    assert set(one.requests.values()) == {RequestKind.OTHER}
     assert len(one.requests) == block.count("\n") + 1
 
 
@@ -108,7 +108,7 @@ LEFT: Final = {
 @pytest.mark.parametrize("block", LEFT.values(), ids=LEFT)
 def test_whatever_is_not_certain_at_a_glance_is_left_to_the_full_reading(block: str) -> None:
     one = router()
-    assert not one.glance_from_agent(block.encode() + b"\n")
+    assert not one.scan_from_agent(block.encode() + b"\n")
     assert one.requests == {}
     assert one.calls == {}
 
@@ -116,35 +116,35 @@ def test_whatever_is_not_certain_at_a_glance_is_left_to_the_full_reading(block: 
 @pytest.mark.parametrize("hidden", [b"\xc1\xb4ools/call", b"tools/call\xff"])
 def test_what_is_not_utf_8_is_left_to_the_full_reading(hidden: bytes) -> None:
     line = CALL.encode().replace(b"tools/call", hidden) + b"\n"
-    assert not router().glance_from_agent(line)
-    assert not router().glance_from_agent(line + line)
-    assert not router().glance_from_server(line)
+    assert not router().scan_from_agent(line)
+    assert not router().scan_from_agent(line + line)
+    assert not router().scan_from_server(line)
 
 
 def test_an_id_in_flight_is_left_to_the_full_reading() -> None:
     one = router()
-    assert one.glance_from_agent(CALL.encode() + b"\n")
-    assert not one.glance_from_agent(CALL.encode() + b"\n")
-    assert not one.glance_from_agent(f"{call(2)}\n{CALL}\n".encode())
+    assert one.scan_from_agent(CALL.encode() + b"\n")
+    assert not one.scan_from_agent(CALL.encode() + b"\n")
+    assert not one.scan_from_agent(f"{call(2)}\n{CALL}\n".encode())
     assert set(one.requests) == {b"1"}
     one.from_agent(call('"7"', "danger").encode() + b"\n")
-    assert not one.glance_from_agent(call(7).encode() + b"\n")
-    assert not one.glance_from_agent(f"{call(8)}\n{call(7)}\n".encode())
+    assert not one.scan_from_agent(call(7).encode() + b"\n")
+    assert not one.scan_from_agent(f"{call(8)}\n{call(7)}\n".encode())
 
 
 def test_nothing_passes_at_a_glance_before_the_session_has_begun() -> None:
     one = Router(lambda tool: tool == "danger")
     one.from_agent(b'{"jsonrpc":"2.0","id":0,"method":"ping"}\n')
     one._judged_names["safe"] = False
-    assert not one.glance_from_agent(call(1).encode() + b"\n")
+    assert not one.scan_from_agent(call(1).encode() + b"\n")
     one.from_agent(call(1).encode() + b"\n")
     assert one.handshake.opened, "any call opens the session"
-    assert one.glance_from_agent(call(2).encode() + b"\n")
+    assert one.scan_from_agent(call(2).encode() + b"\n")
 
 
 def test_a_block_without_its_last_line_end_is_no_block() -> None:
-    assert not router().glance_from_agent(CALL.encode())
-    assert not router().glance_from_agent(f"{CALL}\n{call(2)}".encode())
+    assert not router().scan_from_agent(CALL.encode())
+    assert not router().scan_from_agent(f"{CALL}\n{call(2)}".encode())
     assert fast_scan.heads(b'{"id":1,"result":{}}') is None
 
 
@@ -164,20 +164,20 @@ FROM_SERVER_LEFT: Final = {
 @pytest.mark.parametrize("block", FROM_SERVER_LEFT.values(), ids=FROM_SERVER_LEFT)
 def test_what_the_server_should_not_have_said_is_left_to_the_full_reading(block: bytes) -> None:
     one = router()
-    one.requests.update({b"1": Kind.OTHER, b"i": Kind.INITIALIZE})
-    assert not one.glance_from_server(block)
-    assert one.requests == {b"1": Kind.OTHER, b"i": Kind.INITIALIZE}
+    one.requests.update({b"1": RequestKind.OTHER, b"i": RequestKind.INITIALIZE})
+    assert not one.scan_from_server(block)
+    assert one.requests == {b"1": RequestKind.OTHER, b"i": RequestKind.INITIALIZE}
 
 
 def test_answers_and_notifications_pass_at_a_glance_and_answers_are_noted() -> None:
     one = router()
-    one.requests.update({b"1": Kind.OTHER, b"2": Kind.OTHER, b"3": Kind.OTHER})
+    one.requests.update({b"1": RequestKind.OTHER, b"2": RequestKind.OTHER, b"3": RequestKind.OTHER})
     block = b'{"jsonrpc":"2.0","id":1,"result":{}}\n{"method":"n"}\n{"id":"2","error":{}}\n'
-    assert one.glance_from_server(block)
-    assert one.requests == {b"3": Kind.OTHER}
+    assert one.scan_from_server(block)
+    assert one.requests == {b"3": RequestKind.OTHER}
 
 
 def test_no_answer_passes_at_a_glance_while_a_judged_call_is_under_way() -> None:
     one = router()
     one.from_agent(EVIL.encode() + b"\n")
-    assert not one.glance_from_server(b'{"jsonrpc":"2.0","method":"x"}\n')
+    assert not one.scan_from_server(b'{"jsonrpc":"2.0","method":"x"}\n')

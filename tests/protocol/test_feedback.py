@@ -21,7 +21,7 @@ from hookproxy.protocol.feedback import (
     without_output_schemas,
     without_tools,
 )
-from hookproxy.protocol.response_edits import LIMIT, Note
+from hookproxy.protocol.response_edits import MAX_LINE_BYTES, DeliveryNote
 
 AUTO = Delivery.AUTO
 RESULT = b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"SECRET"}]}}\n'
@@ -142,7 +142,7 @@ def test_the_refusal_of_a_task_is_an_error_for_a_result_would_have_to_be_a_task(
 @pytest.mark.parametrize("letter", ["a", "\0", "\u2028", "\U0001f600"])
 def test_the_longest_reason_stays_below_what_agents_can_read(letter: str, task: bool) -> None:
     line = refusal(b"7", Refuse("guard.sh", letter * 2_000_000), task=task)
-    assert len(line) < LIMIT
+    assert len(line) < MAX_LINE_BYTES
     jsonrpc_message_adapter.validate_json(line)
 
 
@@ -230,11 +230,11 @@ def test_a_replaced_error_has_the_replacement_as_its_message(replacement: bytes,
 
 
 def test_feedback_that_is_too_long_is_left_out_but_a_replacement_never_is() -> None:
-    went = deliver(RESULT, Comments(("a" * LIMIT,), b'"clean"'), [], AUTO, None)
-    assert went.note is Note.TOO_LONG
+    went = deliver(RESULT, Comments(("a" * MAX_LINE_BYTES,), b'"clean"'), [], AUTO, None)
+    assert went.note is DeliveryNote.TOO_LONG
     assert text_of(went.line) == "clean"
-    assert deliver(RESULT, Comments(("a" * LIMIT,)), [], AUTO, None).line is RESULT
-    assert deliver_error(ERROR, Comments(("a" * LIMIT,)), []).line is ERROR
+    assert deliver(RESULT, Comments(("a" * MAX_LINE_BYTES,)), [], AUTO, None).line is RESULT
+    assert deliver_error(ERROR, Comments(("a" * MAX_LINE_BYTES,)), []).line is ERROR
 
 
 TEXTS = st.lists(st.text(max_size=20), max_size=3)
@@ -412,7 +412,7 @@ def test_an_answer_without_texts_or_without_a_result_is_the_same_object() -> Non
     ("line", "id_value", "code", "words"),
     [
         (feedback.ambiguous(b"7", "it is not UTF-8"), 7, -32603, "cannot be judged: it is not UTF-8."),
-        (feedback.answer_too_long(b"7", 99, 9), 7, -32603, "99 bytes are more than 9 (max_message_bytes)"),
+        (feedback.response_too_long(b"7", 99, 9), 7, -32603, "99 bytes are more than 9 (max_message_bytes)"),
         (
             feedback.server_lost(b"7", "exit status 1"),
             7,
@@ -428,13 +428,13 @@ def test_an_answer_without_texts_or_without_a_result_is_the_same_object() -> Non
         ),
         (feedback.defect(b"7", "x", seen=False), 7, -32603, "through (x). The tool was not run."),
         (
-            feedback.refused_frame(b"null", "It is no JSON.", unreadable=True),
+            feedback.refused_message(b"null", "It is no JSON.", unreadable=True),
             None,
             -32700,
             "message. It is no JSON.",
         ),
         (
-            feedback.refused_frame(b'"7"', "It has twins.", unreadable=False),
+            feedback.refused_message(b'"7"', "It has twins.", unreadable=False),
             "7",
             -32600,
             "message. It has twins.",
@@ -459,7 +459,7 @@ def test_a_call_that_cannot_be_audited_fails_and_says_whether_the_tool_was_run(r
 
 
 def test_a_message_that_is_too_long_is_told_its_size_and_the_limit() -> None:
-    assert feedback.too_long(99, 9) == "It has 99 bytes; more than 9 (max_message_bytes) cannot be judged."
+    assert feedback.message_too_long(99, 9) == "It has 99 bytes; more than 9 (max_message_bytes) cannot be judged."
 
 
 def test_a_log_entry_is_a_valid_notification_of_ours() -> None:

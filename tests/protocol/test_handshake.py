@@ -14,28 +14,28 @@ def members(text: str) -> Members:
 
 def test_initialize_opens_a_session_of_the_handshake_era() -> None:
     handshake = Handshake()
-    assert (handshake.opened, handshake.uses_initialize, handshake.agent) == (False, False, "")
-    handshake.initialize(members("{" + INFO + "}"))
-    assert (handshake.opened, handshake.uses_initialize, handshake.agent) == (True, True, "Lean 1.2")
+    assert (handshake.opened, handshake.uses_initialize, handshake.agent_name) == (False, False, "")
+    handshake.note_initialize(members("{" + INFO + "}"))
+    assert (handshake.opened, handshake.uses_initialize, handshake.agent_name) == (True, True, "Lean 1.2")
 
 
 def test_a_request_that_names_its_version_opens_a_stateless_one_and_no_other_does() -> None:
     handshake = Handshake()
-    handshake.request(members("{}"))
+    handshake.note_stateless_request(members("{}"))
     assert not handshake.opened
-    handshake.request(members(META))
-    assert (handshake.opened, handshake.uses_initialize, handshake.agent) == (True, False, "L")
+    handshake.note_stateless_request(members(META))
+    assert (handshake.opened, handshake.uses_initialize, handshake.agent_name) == (True, False, "L")
 
 
 def test_a_call_opens_a_session_although_nobody_greeted() -> None:
     handshake = Handshake()
-    handshake.call(members("{}"))
-    assert (handshake.opened, handshake.uses_initialize, handshake.agent) == (True, False, "")
+    handshake.note_call(members("{}"))
+    assert (handshake.opened, handshake.uses_initialize, handshake.agent_name) == (True, False, "")
 
 
 def test_who_came_first_stays() -> None:
     handshake = Handshake()
-    handshake.initialize(members("{" + INFO + "}"))
-    handshake.request(members(META))
-    handshake.call(members(META))
-    assert (handshake.uses_initialize, handshake.agent) == (True, "Lean 1.2")
+    handshake.note_initialize(members("{" + INFO + "}"))
+    handshake.note_stateless_request(members(META))
+    handshake.note_call(members(META))
+    assert (handshake.uses_initialize, handshake.agent_name) == (True, "Lean 1.2")

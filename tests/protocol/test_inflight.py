@@ -6,7 +6,7 @@ import pytest
 
 from hookproxy.protocol import fast_scan
 from hookproxy.protocol.calls import id_key
-from hookproxy.protocol.inflight import InFlight, Kind
+from hookproxy.protocol.inflight import InFlight, RequestKind
 
 
 def heads(block: bytes) -> list[fast_scan.Head]:
@@ -18,10 +18,10 @@ def heads(block: bytes) -> list[fast_scan.Head]:
 def test_a_request_stays_until_it_is_answered() -> None:
     requests = InFlight()
     assert requests.settle(b"1") is None
-    requests.note(b"1", Kind.TOOLS_LIST)
-    assert requests.simple
-    assert requests == {b"1": Kind.TOOLS_LIST}
-    assert requests.settle(b"1") is Kind.TOOLS_LIST
+    requests.note(b"1", RequestKind.TOOLS_LIST)
+    assert requests.is_simple
+    assert requests == {b"1": RequestKind.TOOLS_LIST}
+    assert requests.settle(b"1") is RequestKind.TOOLS_LIST
     assert requests.settle(b"1") is None
     assert requests == {}
 
@@ -30,31 +30,31 @@ def test_a_request_stays_until_it_is_answered() -> None:
 def test_requests_with_one_key_take_an_answer_each(times: int) -> None:
     requests = InFlight()
     for number in range(times):
-        requests.note(b"1", Kind.OTHER)
-        assert requests.simple is (number == 0)
+        requests.note(b"1", RequestKind.OTHER)
+        assert requests.is_simple is (number == 0)
     for number in range(times):
-        assert requests.simple is (number == times - 1)
-        assert requests.settle(b"1") is Kind.OTHER
+        assert requests.is_simple is (number == times - 1)
+        assert requests.settle(b"1") is RequestKind.OTHER
     assert requests.settle(b"1") is None
     assert requests == {}
-    assert requests.simple
+    assert requests.is_simple
 
 
 def test_many_are_noted_together_or_none() -> None:
     requests = InFlight()
     assert requests.note_all([b"1", b"2"])
-    assert requests == {b"1": Kind.OTHER, b"2": Kind.OTHER}
+    assert requests == {b"1": RequestKind.OTHER, b"2": RequestKind.OTHER}
     assert not requests.note_all([b"3", b"2"]), "one is there already"
     assert not requests.note_all([b"3", b"3"]), "twice among them"
-    requests.lapse(b"4", late_answer_passes=True)
+    requests.cancel(b"4", late_answer_passes=True)
     assert not requests.note_all([b"3", b"4"]), "a late answer may come"
-    assert requests == {b"1": Kind.OTHER, b"2": Kind.OTHER}
+    assert requests == {b"1": RequestKind.OTHER, b"2": RequestKind.OTHER}
 
 
 def test_answers_are_settled_together_or_none() -> None:
     requests = InFlight()
     requests.note_all([b"1", b"2"])
-    requests.note(b"3", Kind.INITIALIZE)
+    requests.note(b"3", RequestKind.INITIALIZE)
     before = dict(requests)
     for block in (
         b'{"id":1,"result":{}}\n{"id":3,"result":{}}\n',
@@ -66,44 +66,44 @@ def test_answers_are_settled_together_or_none() -> None:
         assert not requests.settle_all(heads(block), id_key)
         assert requests == before
     assert requests.settle_all(heads(b'{"id":"1","result":{}}\n{"method":"x"}\n{"id":2,"error":{}}\n'), id_key)
-    assert requests == {b"3": Kind.INITIALIZE}
+    assert requests == {b"3": RequestKind.INITIALIZE}
 
 
 def test_a_late_answer_passes_once_where_nobody_judged_the_request() -> None:
     requests = InFlight()
-    requests.note(b"9", Kind.OTHER)
-    assert not requests.late(b"1")
-    requests.lapse(b"1", late_answer_passes=True)
-    assert requests.lapsed(b"1")
-    assert not requests.barred(b"1")
-    assert requests.welcome(None)
-    assert requests.late(b"1")
-    assert not requests.late(b"1")
-    assert not requests.lapsed(b"1")
+    requests.note(b"9", RequestKind.OTHER)
+    assert not requests.take_late_response(b"1")
+    requests.cancel(b"1", late_answer_passes=True)
+    assert requests.was_cancelled(b"1")
+    assert not requests.is_blocked(b"1")
+    assert requests.passes_unread(None)
+    assert requests.take_late_response(b"1")
+    assert not requests.take_late_response(b"1")
+    assert not requests.was_cancelled(b"1")
 
 
 @pytest.mark.parametrize("order", [(True, False), (False, True), (False, False)])
 def test_what_a_judged_call_bars_stays_barred_whatever_else_has_the_key(order: tuple[bool, bool]) -> None:
     requests = InFlight()
-    requests.note(b"9", Kind.OTHER)
+    requests.note(b"9", RequestKind.OTHER)
     for passes in order:
-        requests.lapse(b"1", late_answer_passes=passes)
-    assert requests.barred(b"1")
-    assert not requests.welcome(None)
-    assert not requests.late(b"1")
-    assert not requests.barred(b"1")
-    assert requests.welcome(None)
+        requests.cancel(b"1", late_answer_passes=passes)
+    assert requests.is_blocked(b"1")
+    assert not requests.passes_unread(None)
+    assert not requests.take_late_response(b"1")
+    assert not requests.is_blocked(b"1")
+    assert requests.passes_unread(None)
 
 
 def test_what_is_remembered_of_cancelled_requests_is_bounded_and_barred_keys_go_last() -> None:
     requests = InFlight()
-    requests.lapse(b"judged", late_answer_passes=False)
+    requests.cancel(b"judged", late_answer_passes=False)
     for number in range(5000):
-        requests.lapse(b"%d" % number, late_answer_passes=True)
-    kept = [number for number in range(5000) if requests.lapsed(b"%d" % number)]
+        requests.cancel(b"%d" % number, late_answer_passes=True)
+    kept = [number for number in range(5000) if requests.was_cancelled(b"%d" % number)]
     assert kept == list(range(5000 - 1023, 5000)), "the oldest are forgotten"
-    assert requests.barred(b"judged")
+    assert requests.is_blocked(b"judged")
     for number in range(5000, 10_000):
-        requests.lapse(b"%d" % number, late_answer_passes=False)
-    assert sum(requests.lapsed(b"%d" % number) for number in range(10_000)) == 1024
-    assert not requests.lapsed(b"judged")
+        requests.cancel(b"%d" % number, late_answer_passes=False)
+    assert sum(requests.was_cancelled(b"%d" % number) for number in range(10_000)) == 1024
+    assert not requests.was_cancelled(b"judged")

@@ -9,7 +9,7 @@ import pytest
 from hookproxy.jsonrpc import raw_json
 from hookproxy.model.decision import ApprovalRequest
 from hookproxy.protocol import calls, request_edits
-from hookproxy.protocol.calls import SEALED, Call
+from hookproxy.protocol.calls import OWN_STATE_PREFIX, Call
 from hookproxy.protocol.request_state import CallRound, StateSealer
 
 META = b'"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}'
@@ -18,17 +18,17 @@ META = b'"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}'
 def call(more: bytes = b"") -> Call:
     line = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{%b, "name":"write","arguments":{"a": 1.0}%b}}\n'
     line = line % (META, more)
-    return calls.to_judge(calls.read(raw_json.fields(line)), line, None)
+    return calls.judged_call(calls.read(raw_json.fields(line)), line, None)
 
 
 def test_a_call_that_nobody_changes_is_the_agents_own_bytes() -> None:
     one = call(b',"requestState":"theirs","inputResponses":{"x":{}}')
-    assert request_edits.to_server(one, None) is one.line
+    assert request_edits.line_for_server(one, None) is one.line
 
 
 def test_only_the_arguments_are_other_where_a_hook_rewrote_them() -> None:
     one = call(b',"x":1')
-    assert request_edits.to_server(one, b'{"a":\n2}') == one.line.replace(b'{"a": 1.0}', b'{"a": 2}')
+    assert request_edits.line_for_server(one, b'{"a":\n2}') == one.line.replace(b'{"a": 1.0}', b'{"a": 2}')
 
 
 @pytest.mark.parametrize(
@@ -42,30 +42,30 @@ def test_only_the_arguments_are_other_where_a_hook_rewrote_them() -> None:
 def test_our_seal_and_our_answer_reach_no_server_and_its_own_state_does(
     state: bytes, inputs: bytes, more: bytes
 ) -> None:
-    waiting = CallRound("write", b"{}", state=state, question=ApprovalRequest("a", "b"))
-    seal = StateSealer().seal(waiting).encode()
+    waiting = CallRound("write", b"{}", state=state, approval_request=ApprovalRequest("a", "b"))
+    seal = StateSealer().to_request_state(waiting).encode()
     one = call(b',"requestState":"%b","inputResponses":%b' % (seal, inputs))
-    assert request_edits.to_server(one, None, waiting) == call(more).line
-    assert request_edits.to_server(one, None) == call(more).line, "also where the seal was not opened"
+    assert request_edits.line_for_server(one, None, waiting) == call(more).line
+    assert request_edits.line_for_server(one, None) == call(more).line, "also where the seal was not opened"
 
 
 def test_what_only_looks_like_a_seal_is_taken_off() -> None:
-    one = call(b',"requestState":"%bx.y"' % SEALED.encode())
-    assert request_edits.to_server(one, None) == call().line
+    one = call(b',"requestState":"%bx.y"' % OWN_STATE_PREFIX.encode())
+    assert request_edits.line_for_server(one, None) == call().line
     other = call(b',"requestState":"hookproxy1.x.y","inputResponses":{"hookproxy.ask":{}}')
-    assert request_edits.to_server(other, None) is other.line, "it is another hookproxy's, behind us"
+    assert request_edits.line_for_server(other, None) is other.line, "it is another hookproxy's, behind us"
 
 
 def test_an_answer_to_a_hookproxy_behind_us_is_forwarded() -> None:
     waiting = CallRound("write", b"{}", state=b'"S"')
     answered = b',"inputResponses":{"hookproxy.ask":{"action":"accept"}}'
-    one = call(b',"requestState":"%b"%b' % (StateSealer().seal(waiting).encode(), answered))
-    assert request_edits.to_server(one, None, waiting) == call(b',"requestState":"S"' + answered).line
+    one = call(b',"requestState":"%b"%b' % (StateSealer().to_request_state(waiting).encode(), answered))
+    assert request_edits.line_for_server(one, None, waiting) == call(b',"requestState":"S"' + answered).line
 
 
 @pytest.mark.parametrize(("own", "state"), [(b',"requestState":"S"', b'"S"'), (b"", b"")])
 def test_the_servers_state_goes_into_our_seal(own: bytes, state: bytes) -> None:
     line = b'{"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required" %b}}\n' % own
-    assert request_edits.servers_state(line) == state
-    sealed = json.loads(request_edits.to_agent(line, "hookproxy1.x"))
+    assert request_edits.server_state_of(line) == state
+    sealed = json.loads(request_edits.with_own_state(line, "hookproxy1.x"))
     assert sealed["result"] == {"resultType": "input_required", "requestState": "hookproxy1.x"}

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hookproxy.model.decision import ApprovalRequest
-from hookproxy.protocol.calls import SEALED
-from hookproxy.protocol.request_state import LIFETIME, CallRound, StateSealer, server_state
+from hookproxy.protocol.calls import OWN_STATE_PREFIX
+from hookproxy.protocol.request_state import LIFETIME, CallRound, StateSealer, embedded_server_state
 
 WAITING = CallRound("write", b'{"a":1}', b'{"a":2}', ("note",), ApprovalRequest("the hook", "why"), state=b'"s\\u0041"')
 
@@ -26,79 +26,85 @@ class Clock:
 
 def test_a_seal_brings_its_round_back_once() -> None:
     state_sealer = StateSealer()
-    text = state_sealer.seal(WAITING)
+    text = state_sealer.to_request_state(WAITING)
     assert text.startswith("hookproxy1.")
-    assert state_sealer.open(text.removeprefix(SEALED), "write", b'{"a":1}') is None
-    assert state_sealer.open(text, "write", b'{"a":1}') == KEPT
-    assert state_sealer.open(text, "write", b'{"a":1}') is None
+    assert state_sealer.from_request_state(text.removeprefix(OWN_STATE_PREFIX), "write", b'{"a":1}') is None
+    assert state_sealer.from_request_state(text, "write", b'{"a":1}') == KEPT
+    assert state_sealer.from_request_state(text, "write", b'{"a":1}') is None
 
 
 @pytest.mark.parametrize(("tool", "arguments"), [("write", b'{"a":2}'), ("read", b'{"a":1}'), ("", b"")])
 def test_a_seal_is_bound_to_the_tool_and_what_it_was_asked_for(tool: str, arguments: bytes) -> None:
     state_sealer = StateSealer()
-    text = state_sealer.seal(WAITING)
-    assert state_sealer.open(text, tool, arguments) is None
-    assert state_sealer.open(text, "write", b'{"a":1}') == KEPT, "who only tried has used nothing up"
+    text = state_sealer.to_request_state(WAITING)
+    assert state_sealer.from_request_state(text, tool, arguments) is None
+    assert state_sealer.from_request_state(text, "write", b'{"a":1}') == KEPT, "who only tried has used nothing up"
 
 
 def test_a_seal_of_another_process_opens_nothing() -> None:
-    assert StateSealer().open(StateSealer().seal(WAITING), "write", b'{"a":1}') is None
+    assert StateSealer().from_request_state(StateSealer().to_request_state(WAITING), "write", b'{"a":1}') is None
 
 
 def test_a_seal_ends_after_its_time() -> None:
     clock = Clock()
     state_sealer = StateSealer(clock)
-    early, late = state_sealer.seal(WAITING), state_sealer.seal(WAITING)
+    early, late = state_sealer.to_request_state(WAITING), state_sealer.to_request_state(WAITING)
     clock.now += LIFETIME - 1
-    assert state_sealer.open(early, "write", b'{"a":1}') == KEPT
+    assert state_sealer.from_request_state(early, "write", b'{"a":1}') == KEPT
     clock.now += 2
-    assert state_sealer.open(late, "write", b'{"a":1}') is None
+    assert state_sealer.from_request_state(late, "write", b'{"a":1}') is None
 
 
 @given(st.data())
 def test_any_changed_bit_opens_nothing(data: st.DataObject) -> None:
     state_sealer = StateSealer()
-    text = state_sealer.seal(WAITING)
+    text = state_sealer.to_request_state(WAITING)
     at = data.draw(st.integers(0, 10**6)) % (len(text.encode()) * 8)
     raw = bytearray(text.encode())
     raw[at // 8] ^= 1 << (at % 8)
     changed = raw.decode("latin-1")
-    assert state_sealer.open(changed, "write", b'{"a":1}') is None
-    assert isinstance(server_state(changed), bytes)
+    assert state_sealer.from_request_state(changed, "write", b'{"a":1}') is None
+    assert isinstance(embedded_server_state(changed), bytes)
 
 
 @given(st.text())
 def test_whatever_stands_there_opens_nothing(text: str) -> None:
     state_sealer = StateSealer()
-    state_sealer.seal(WAITING)
-    assert state_sealer.open(text, "write", b'{"a":1}') is None
-    assert state_sealer.open(SEALED + text, "write", b'{"a":1}') is None
-    server_state(text)
+    state_sealer.to_request_state(WAITING)
+    assert state_sealer.from_request_state(text, "write", b'{"a":1}') is None
+    assert state_sealer.from_request_state(OWN_STATE_PREFIX + text, "write", b'{"a":1}') is None
+    embedded_server_state(text)
 
 
 def test_agents_that_never_come_back_fill_no_memory() -> None:
     state_sealer = StateSealer()
-    first = state_sealer.seal(WAITING)
-    rest = [state_sealer.seal(replace(WAITING, feedback=(str(n),))) for n in range(1024)]
-    assert state_sealer.open(first, "write", b'{"a":1}') is None
-    assert state_sealer.open(rest[0], "write", b'{"a":1}') is not None
+    first = state_sealer.to_request_state(WAITING)
+    rest = [state_sealer.to_request_state(replace(WAITING, feedback=(str(n),))) for n in range(1024)]
+    assert state_sealer.from_request_state(first, "write", b'{"a":1}') is None
+    assert state_sealer.from_request_state(rest[0], "write", b'{"a":1}') is not None
     assert len(state_sealer._rounds) < 1024
 
 
 def test_the_servers_own_state_can_be_taken_out_of_a_seal() -> None:
-    assert server_state(StateSealer().seal(WAITING)) == b'"s\\u0041"'
-    assert server_state(StateSealer().seal(replace(WAITING, state=b""))) == b""
-    for text in ("", SEALED, SEALED + "!.x", SEALED + "bnVsbA.x", SEALED + "eyJzIjogImFiYyJ9.x"):
-        assert server_state(text) == b""
+    assert embedded_server_state(StateSealer().to_request_state(WAITING)) == b'"s\\u0041"'
+    assert embedded_server_state(StateSealer().to_request_state(replace(WAITING, state=b""))) == b""
+    for text in (
+        "",
+        OWN_STATE_PREFIX,
+        OWN_STATE_PREFIX + "!.x",
+        OWN_STATE_PREFIX + "bnVsbA.x",
+        OWN_STATE_PREFIX + "eyJzIjogImFiYyJ9.x",
+    ):
+        assert embedded_server_state(text) == b""
 
 
 def test_large_calls_that_never_come_back_fill_no_memory() -> None:
     state_sealer = StateSealer()
     large = replace(WAITING, rewritten=b"x" * 20_000_000)
-    texts = [state_sealer.seal(large) for _ in range(5)]
+    texts = [state_sealer.to_request_state(large) for _ in range(5)]
     assert state_sealer._bytes < 70_000_000
-    assert state_sealer.open(texts[0], "write", b'{"a":1}') is None
-    assert state_sealer.open(texts[4], "write", b'{"a":1}') is not None
+    assert state_sealer.from_request_state(texts[0], "write", b'{"a":1}') is None
+    assert state_sealer.from_request_state(texts[4], "write", b'{"a":1}') is not None
     small = StateSealer()
-    small.seal(replace(WAITING, rewritten=None, arguments=b"x" * 20_000_000))
+    small.to_request_state(replace(WAITING, rewritten=None, arguments=b"x" * 20_000_000))
     assert small._bytes < 1000

@@ -14,19 +14,19 @@ from hookproxy.model.hooks import Tool
 from hookproxy.model.settings import Delivery
 from hookproxy.protocol import response_edits
 from hookproxy.protocol.response_edits import (
-    INTERNAL,
-    LIMIT,
-    Delivered,
-    Note,
-    commented,
-    commented_error,
-    error,
-    failure,
-    only_message,
+    INTERNAL_ERROR,
+    MAX_LINE_BYTES,
+    DeliveredResponse,
+    DeliveryNote,
+    error_response,
+    failed_result,
+    json_string,
     open_schema,
-    replaced,
-    string,
-    withheld,
+    with_error_withheld,
+    with_feedback,
+    with_feedback_on_error,
+    with_replacement,
+    with_result_withheld,
 )
 
 AUTO, TEXT, STRIP = Delivery.AUTO, Delivery.TEXT, Delivery.STRIP_OUTPUT_SCHEMA
@@ -74,12 +74,12 @@ COMMENTED = [
         None,
     ),
     # closed, unknown, taken, no object, unclear, not wanted: the text block only
-    (b'{"content":[],"structuredContent":{"result":"a"}}', AUTO, CLOSED, None, Note.UNSEEN),
-    (b'{"content":[],"structuredContent":{"result":"a"}}', AUTO, UNLISTED, None, Note.UNSEEN),
-    (b'{"content":[],"structuredContent":{"hook_feedback":"a"}}', AUTO, PLAIN, None, Note.UNSEEN),
-    (b'{"content":[],"structuredContent":null}', AUTO, PLAIN, None, Note.UNSEEN),
-    (b'{"content":[],"structuredContent":[{}]}', AUTO, PLAIN, None, Note.UNSEEN),
-    (b'{"content":[],"structuredContent":{"a":1,"a":2}}', AUTO, PLAIN, None, Note.UNSEEN),
+    (b'{"content":[],"structuredContent":{"result":"a"}}', AUTO, CLOSED, None, DeliveryNote.MAY_BE_INVISIBLE),
+    (b'{"content":[],"structuredContent":{"result":"a"}}', AUTO, UNLISTED, None, DeliveryNote.MAY_BE_INVISIBLE),
+    (b'{"content":[],"structuredContent":{"hook_feedback":"a"}}', AUTO, PLAIN, None, DeliveryNote.MAY_BE_INVISIBLE),
+    (b'{"content":[],"structuredContent":null}', AUTO, PLAIN, None, DeliveryNote.MAY_BE_INVISIBLE),
+    (b'{"content":[],"structuredContent":[{}]}', AUTO, PLAIN, None, DeliveryNote.MAY_BE_INVISIBLE),
+    (b'{"content":[],"structuredContent":{"a":1,"a":2}}', AUTO, PLAIN, None, DeliveryNote.MAY_BE_INVISIBLE),
     (b'{"content":[],"structuredContent":{"result":"a"}}', TEXT, OPEN, None, None),
     (b'{"content":[],"structuredContent":{},"isError":true}', TEXT, OPEN, None, None),
     # a failed call, or a schema that is not shown: structuredContent goes, and what only it said becomes text
@@ -130,7 +130,7 @@ COMMENTED = [
 
 @pytest.mark.parametrize(("result", "delivery", "tool", "expected", "note"), COMMENTED)
 def test_feedback_stands_after_the_tools_own_output_and_where_else_the_model_may_look(
-    result: bytes, delivery: Delivery, tool: Tool | None, expected: bytes | None, note: Note | None
+    result: bytes, delivery: Delivery, tool: Tool | None, expected: bytes | None, note: DeliveryNote | None
 ) -> None:
     """Where no result is given it is the one that came in, with the block before the end of `content`."""
     if expected is None:
@@ -138,24 +138,24 @@ def test_feedback_stands_after_the_tools_own_output_and_where_else_the_model_may
         comma = b"" if json.loads(result)["content"] == [] else b","
         expected = result[: end - 1] + comma + b"%b" + result[end - 1 :]
         assert result[start : start + 1] == b"["
-    went = commented(answer(result), SAID, delivery, tool)
-    assert went == Delivered(answer(expected.replace(b"%b", BLOCK)), note)
+    went = with_feedback(answer(result), SAID, delivery, tool)
+    assert went == DeliveredResponse(answer(expected.replace(b"%b", BLOCK)), note)
 
 
 UNTOUCHED = [
-    (b'{"x":1}', Note.NO_PLACE),
-    (b'{"content":null}', Note.NO_PLACE),
-    (b'{"content":{"a":[]}}', Note.NO_PLACE),
-    (b"[1]", Note.NO_PLACE),
-    (b"null", Note.NO_PLACE),
-    (b'{"content":[],"content":[1]}', Note.UNCLEAR),
+    (b'{"x":1}', DeliveryNote.NO_PLACE),
+    (b'{"content":null}', DeliveryNote.NO_PLACE),
+    (b'{"content":{"a":[]}}', DeliveryNote.NO_PLACE),
+    (b"[1]", DeliveryNote.NO_PLACE),
+    (b"null", DeliveryNote.NO_PLACE),
+    (b'{"content":[],"content":[1]}', DeliveryNote.AMBIGUOUS),
 ]
 
 
 @pytest.mark.parametrize(("result", "note"), UNTOUCHED)
-def test_an_answer_without_a_place_for_feedback_passes_as_it_is(result: bytes, note: Note) -> None:
+def test_an_answer_without_a_place_for_feedback_passes_as_it_is(result: bytes, note: DeliveryNote) -> None:
     line = answer(result)
-    went = commented(line, SAID, AUTO, PLAIN)
+    went = with_feedback(line, SAID, AUTO, PLAIN)
     assert went.line is line
     assert went.note is note
 
@@ -165,30 +165,30 @@ def test_an_answer_without_a_place_for_feedback_passes_as_it_is(result: bytes, n
 )
 def test_feedback_never_pushes_a_line_to_the_length_at_which_agents_hang_up(missing: int, reached: bool) -> None:
     frame = answer(b'{"content":[],"x":"%b"}')
-    line = frame.replace(b"%b", b"a" * (LIMIT - missing - len(frame) + 2))
-    assert len(line) == LIMIT - missing
-    went = commented(line, SAID, AUTO, PLAIN)
-    assert went.note is (Note.TOO_LONG if reached else None)
+    line = frame.replace(b"%b", b"a" * (MAX_LINE_BYTES - missing - len(frame) + 2))
+    assert len(line) == MAX_LINE_BYTES - missing
+    went = with_feedback(line, SAID, AUTO, PLAIN)
+    assert went.note is (DeliveryNote.TOO_LONG if reached else None)
     assert (went.line is line) is reached
-    assert reached or len(went.line) == LIMIT - 1
+    assert reached or len(went.line) == MAX_LINE_BYTES - 1
 
 
 def test_a_line_of_that_length_gets_no_feedback_even_if_structured_content_would_go() -> None:
-    half = b"a" * (LIMIT // 3)
+    half = b"a" * (MAX_LINE_BYTES // 3)
     frame = answer(
         b'{"content":[{"type":"text","text":"%b"}],"isError":true,"structuredContent":"%b"' % (half, half)
         + b',"x":"%b"}'
     )
-    line = frame.replace(b"%b", b"a" * (LIMIT - len(frame) + 2))
-    assert len(line) == LIMIT
-    assert commented(line, SAID, AUTO, PLAIN) == Delivered(line, Note.TOO_LONG)
+    line = frame.replace(b"%b", b"a" * (MAX_LINE_BYTES - len(frame) + 2))
+    assert len(line) == MAX_LINE_BYTES
+    assert with_feedback(line, SAID, AUTO, PLAIN) == DeliveredResponse(line, DeliveryNote.TOO_LONG)
 
 
 def test_an_error_that_feedback_would_make_too_long_passes_as_it_is() -> None:
-    line = failed(b'{"code":1,"message":"%b"}' % (b"a" * (LIMIT - 100)))
-    went = commented_error(line, SAID)
+    line = failed(b'{"code":1,"message":"%b"}' % (b"a" * (MAX_LINE_BYTES - 100)))
+    went = with_feedback_on_error(line, SAID)
     assert went.line is line
-    assert went.note is Note.TOO_LONG
+    assert went.note is DeliveryNote.TOO_LONG
 
 
 BLANKS = st.sampled_from([b"", b"", b" ", b"\t ", b"\r"])
@@ -234,7 +234,7 @@ def marked(text: str = "⟪said⟫") -> bytes:
 @given(results(), st.sampled_from(Delivery), st.sampled_from([UNLISTED, PLAIN, OPEN, CLOSED]))
 def test_every_byte_beside_the_added_block_is_as_it_was(result: bytes, delivery: Delivery, tool: Tool | None) -> None:
     line = answer(result)
-    before, added, after = commented(line, "⟪said⟫", delivery, tool).line.partition(marked())
+    before, added, after = with_feedback(line, "⟪said⟫", delivery, tool).line.partition(marked())
     assert added
     assert line in (before + after, before.removesuffix(b",") + after)
     assert after.startswith(b"]")
@@ -242,7 +242,7 @@ def test_every_byte_beside_the_added_block_is_as_it_was(result: bytes, delivery:
 
 @given(results(structured=VALUES), st.sampled_from([PLAIN, OPEN]))
 def test_every_byte_beside_the_block_and_the_member_is_as_it_was(result: bytes, tool: Tool) -> None:
-    went = commented(answer(result), "⟪said⟫", AUTO, tool)
+    went = with_feedback(answer(result), "⟪said⟫", AUTO, tool)
     member = '"hook_feedback":"⟪said⟫"'.encode()
     rest = went.line
     for added in (marked(), member):
@@ -254,8 +254,8 @@ def test_every_byte_beside_the_block_and_the_member_is_as_it_was(result: bytes, 
 @given(VALUES, st.sampled_from(Delivery), st.sampled_from([UNLISTED, PLAIN, OPEN, CLOSED]))
 def test_any_result_is_commented_once_or_passes_as_it_is(result: bytes, delivery: Delivery, tool: Tool | None) -> None:
     line = answer(result)
-    went = commented(line, "⟪said⟫", delivery, tool)
-    assert (went.line is line) is (went.note in {Note.NO_PLACE, Note.UNCLEAR})
+    went = with_feedback(line, "⟪said⟫", delivery, tool)
+    assert (went.line is line) is (went.note in {DeliveryNote.NO_PLACE, DeliveryNote.AMBIGUOUS})
     assert went.line.count(marked()) == (0 if went.line is line else 1)
     raw_json.members(went.line)
 
@@ -287,19 +287,19 @@ ERRORS = [
 def test_feedback_on_an_error_is_a_sentence_of_its_message_and_a_member_of_its_data(
     given_error: bytes, expected: bytes
 ) -> None:
-    assert commented_error(failed(given_error), SAID) == Delivered(failed(expected))
+    assert with_feedback_on_error(failed(given_error), SAID) == DeliveredResponse(failed(expected))
 
 
 def test_an_error_without_a_place_for_feedback_passes_as_it_is() -> None:
-    for raw, note in ((b'{"message":5,"data":[]}', Note.NO_PLACE), (b'"gone"', Note.UNCLEAR)):
-        assert commented_error(failed(raw), SAID) == Delivered(failed(raw), note)
+    for raw, note in ((b'{"message":5,"data":[]}', DeliveryNote.NO_PLACE), (b'"gone"', DeliveryNote.AMBIGUOUS)):
+        assert with_feedback_on_error(failed(raw), SAID) == DeliveredResponse(failed(raw), note)
 
 
 @pytest.mark.parametrize("code", [b'"SECRET"', b"1" + b"0" * 5000, b"1.5", b"[1]"])
 def test_of_an_error_only_a_plain_code_is_left(code: bytes) -> None:
     line = b'{"error":{"code":%b,"message":"SECRET","data":"SECRET"},"id":"a","x":"SECRET"}\n' % code
-    assert only_message(line, SAID) == error(b'"a"', INTERNAL, SAID)
-    assert only_message(line.replace(code, b"-32002"), SAID) == error(b'"a"', -32002, SAID)
+    assert with_error_withheld(line, SAID) == error_response(b'"a"', INTERNAL_ERROR, SAID)
+    assert with_error_withheld(line.replace(code, b"-32002"), SAID) == error_response(b'"a"', -32002, SAID)
 
 
 # Replaced and withheld output
@@ -329,7 +329,7 @@ def test_a_replacement_takes_the_place_of_the_whole_result(replacement: bytes, c
     line = answer(
         b'{"_meta": {"raw":"SECRET"}, "content": [%b], "Content": [%b], "toolResult": "SECRET"}' % (secret, secret)
     )
-    went = replaced(line, replacement, AUTO, PLAIN)
+    went = with_replacement(line, replacement, AUTO, PLAIN)
     assert went == answer(b'{"content":%b}' % content)
     check_valid(went, ("2025-11-25",))
 
@@ -351,7 +351,7 @@ def test_replaced_output_does_not_stay_behind_in_structured_content(
     tool: Tool | None, delivery: Delivery, replacement: bytes, rest: bytes
 ) -> None:
     line = answer(b'{"content":[],"structuredContent":{"result":"SECRET"}}')
-    assert replaced(line, replacement, delivery, tool) == answer(b'{"content":%b%b}' % (BLOCKS, rest))
+    assert with_replacement(line, replacement, delivery, tool) == answer(b'{"content":%b%b}' % (BLOCKS, rest))
 
 
 @pytest.mark.parametrize(
@@ -364,19 +364,19 @@ def test_replaced_output_does_not_stay_behind_in_structured_content(
     ],
 )
 def test_odd_output_is_replaced_too(result: bytes, expected: bytes) -> None:
-    assert replaced(answer(result), b'"clean"', AUTO, PLAIN) == answer(expected % BLOCKS)
+    assert with_replacement(answer(result), b'"clean"', AUTO, PLAIN) == answer(expected % BLOCKS)
 
 
 @pytest.mark.parametrize("result", [b'"x"', b"null", b"[]", b"true", b"5"])
 def test_a_result_that_is_no_object_can_be_marked_as_failed_too(result: bytes) -> None:
-    marked = json.loads(response_edits.failed(answer(result)))["result"]
+    marked = json.loads(response_edits.marked_as_failed(answer(result)))["result"]
     assert marked["isError"] is True
     assert marked["content"][0]["text"] == result.decode()
 
 
 def test_the_kind_of_a_result_and_its_failure_stay_when_it_is_replaced() -> None:
     line = answer(b'{"resultType":"complete","content":[],"isError":true}')
-    assert json.loads(replaced(line, b'"clean"', AUTO, PLAIN))["result"] == {
+    assert json.loads(with_replacement(line, b'"clean"', AUTO, PLAIN))["result"] == {
         "resultType": "complete",
         "content": [{"type": "text", "text": "clean"}],
         "isError": True,
@@ -386,9 +386,9 @@ def test_the_kind_of_a_result_and_its_failure_stay_when_it_is_replaced() -> None
 def test_an_answer_whose_envelope_is_unclear_is_never_delivered_where_its_output_must_not_pass() -> None:
     twins = b'{"id":1,"result":{},"result":{"content":["SECRET"]}}\n'
     with pytest.raises(raw_json.DuplicateKeys):
-        withheld(twins, SAID)
+        with_result_withheld(twins, SAID)
     with pytest.raises(raw_json.DuplicateKeys):
-        replaced(twins, b'"clean"', AUTO, PLAIN)
+        with_replacement(twins, b'"clean"', AUTO, PLAIN)
 
 
 @pytest.mark.parametrize("kind", [b"", b'"resultType":"complete",'])
@@ -399,14 +399,14 @@ def test_of_a_withheld_result_nothing_is_left(kind: bytes) -> None:
         kind,
         BLOCK,
     )
-    assert withheld(line, SAID) == expected
+    assert with_result_withheld(line, SAID) == expected
 
 
 @given(results(structured=VALUES), VALUES, st.sampled_from(Delivery))
 def test_any_replacement_of_any_result_leaves_one_clear_line(
     result: bytes, replacement: bytes, delivery: Delivery
 ) -> None:
-    went = replaced(answer(result), replacement, delivery, OPEN)
+    went = with_replacement(answer(result), replacement, delivery, OPEN)
     assert went.count(b"\n") == 1
     assert raw_json.items(raw_json.fields(bytes(raw_json.fields(went)["result"]))["content"]) is not None
     check_valid(went, ("2025-11-25",)) if b'"_meta"' not in result else None
@@ -443,10 +443,10 @@ def test_a_schema_is_open_only_if_one_more_member_surely_fits(schema: bytes, is_
 
 @given(st.text())
 def test_any_text_is_one_line_that_agents_can_read(text: str) -> None:
-    for line in (failure(b"1", text, stateless=True), error(b"1", INTERNAL, text)):
+    for line in (failed_result(b"1", text, stateless=True), error_response(b"1", INTERNAL_ERROR, text)):
         assert line.decode().splitlines() == [line.decode()[:-1]]
         jsonrpc_message_adapter.validate_json(line)
-    assert json.loads(string(text)) == text.encode(errors="replace").decode()
+    assert json.loads(json_string(text)) == text.encode(errors="replace").decode()
 
 
 @pytest.mark.parametrize(
@@ -454,11 +454,11 @@ def test_any_text_is_one_line_that_agents_can_read(text: str) -> None:
     [(False, ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")), (True, ("2026-07-28",))],
 )
 def test_a_failure_is_a_valid_result_in_its_era(stateless: bool, versions: Sequence[str]) -> None:
-    line = failure(b'"7"', SAID, stateless)
+    line = failed_result(b'"7"', SAID, stateless)
     check_valid(line, versions)
     assert json.loads(line)["id"] == "7"
     assert ("resultType" in json.loads(line)["result"]) is stateless
 
 
 def test_half_a_surrogate_pair_from_a_hook_does_not_break_the_answer() -> None:
-    assert string("a\ud800") == b'"a?"'
+    assert json_string("a\ud800") == b'"a?"'

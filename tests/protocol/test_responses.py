@@ -6,12 +6,12 @@ import pytest
 
 from hookproxy.jsonrpc.raw_json import Unreadable
 from hookproxy.protocol import responses
-from hookproxy.protocol.responses import Reply
+from hookproxy.protocol.responses import ResponseFrame
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
 
 
-def answer_in(line: bytes, closely: bool = True) -> Reply:
+def answer_in(line: bytes, closely: bool = True) -> ResponseFrame:
     found = responses.read(line, closely=closely)
     assert found is not None
     return found
@@ -28,14 +28,14 @@ def test_answers_are_told_from_other_frames(closely: bool) -> None:
         assert responses.read(line, closely=closely) is None
     for line in (b'{"id":7,"result":{}}', b'{ "method":"x", "error":1, "id" : 7 }', b'{"id":7}'):
         found = answer_in(line, closely)
-        assert (found.id, found.sure) == (b"7", True)
+        assert (found.id, found.certain) == (b"7", True)
 
 
 def test_what_an_answer_says_comes_with_a_close_reading_only() -> None:
     line = b'{"jsonrpc":"2.0","id":7,"result":{"content":[1]}}\n'
-    assert answer_in(line, closely=False) == Reply(b"7")
+    assert answer_in(line, closely=False) == ResponseFrame(b"7")
     found = answer_in(line)
-    assert (found.id, found.sure) == (b"7", True)
+    assert (found.id, found.certain) == (b"7", True)
     assert found.response is not None
     assert found.response.result is not None
     assert found.response.error is None
@@ -55,7 +55,7 @@ def test_what_an_answer_says_comes_with_a_close_reading_only() -> None:
 )
 def test_an_answer_that_can_be_read_in_two_ways_says_nothing(line: bytes) -> None:
     found = answer_in(line)
-    assert (found.id, found.response, found.sure) == (b"7", None, True)
+    assert (found.id, found.response, found.certain) == (b"7", None, True)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_an_answer_that_can_be_read_in_two_ways_says_nothing(line: bytes) -> Non
 )
 def test_what_only_some_readers_take_for_an_answer_is_not_sure(line: bytes) -> None:
     found = answer_in(line)
-    assert (found.response, found.sure) == (None, False)
+    assert (found.response, found.certain) == (None, False)
 
 
 def test_twins_without_any_id_answer_nothing() -> None:
@@ -109,20 +109,20 @@ def test_what_is_no_json_is_unreadable(line: bytes, closely: bool) -> None:
 
 def test_text_that_is_not_utf_8_says_nothing_sure_to_a_close_reader() -> None:
     found = responses.read(b'{"id":7,"result":{"a":"\xff"}}', closely=True)
-    assert found == Reply(b"7", response=None, sure=False)
+    assert found == ResponseFrame(b"7", response=None, certain=False)
 
 
 @pytest.mark.parametrize("closely", [True, False])
 @pytest.mark.parametrize("line", [b'{"id":7,"result":%b}', b'{"jsonrpc":"2.0","result":{"a":%b},"id":7}\n'])
 def test_whom_an_answer_of_any_depth_answers_is_seen(line: bytes, closely: bool) -> None:
     found = answer_in(line % DEEP, closely)
-    assert (found.id, found.response, found.sure) == (b"7", None, True)
+    assert (found.id, found.response, found.certain) == (b"7", None, True)
 
 
 @pytest.mark.parametrize("closely", [True, False])
 def test_half_a_surrogate_pair_does_not_hide_an_answer(closely: bool) -> None:
     found = answer_in(b'{"id":7,"result":{"a":"\\ud800"}}', closely)
-    assert (found.id, found.sure) == (b"7", True)
+    assert (found.id, found.certain) == (b"7", True)
 
 
 @pytest.mark.parametrize(
@@ -138,4 +138,4 @@ def test_half_a_surrogate_pair_does_not_hide_an_answer(closely: bool) -> None:
 def test_what_is_nothing_but_an_answer_is_plain(line: bytes, plain: bool) -> None:
     reply = responses.read(line, closely=True)
     assert reply is not None
-    assert reply.plain is plain
+    assert reply.nothing_else is plain

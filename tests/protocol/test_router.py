@@ -1,4 +1,4 @@
-"""Who gets each frame, case by case; `random/test_switchboard.py` has the schedules."""
+"""Who gets each frame, case by case; `random/test_router.py` has the schedules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hookproxy.protocol.actions import (
     ElicitationAnswered,
     ElicitationRequested,
     InitializeAnswered,
-    Noise,
+    NotJson,
     Refused,
     Send,
     StartCall,
@@ -65,10 +65,10 @@ def test_a_judged_call_is_held_until_it_is_released(router: Router) -> None:
 
 def test_a_repeated_call_has_an_id_of_its_own_and_only_its_answer_counts(router: Router) -> None:
     call = start(router)
-    assert not router.repeat(call), "before there is an answer"
+    assert not router.prepare_retry(call), "before there is an answer"
     router.release(call)
     assert router.from_server(ANSWER) == CallAnswered(call)
-    assert router.repeat(call)
+    assert router.prepare_retry(call)
     first = call.sent_id
     assert first.startswith(b'"hookproxy:')
     again = ANSWER.replace(b"7", first)
@@ -76,7 +76,7 @@ def test_a_repeated_call_has_an_id_of_its_own_and_only_its_answer_counts(router:
     assert router.release(call)
     assert isinstance(router.from_server(ANSWER), Dropped), "under the first id, a second time"
     assert router.from_server(again) == CallAnswered(call)
-    assert router.repeat(call)
+    assert router.prepare_retry(call)
     assert call.sent_id != first
     assert isinstance(router.from_server(again), Dropped), "under the second id, a second time"
     assert router.finish(call)
@@ -87,26 +87,26 @@ def test_a_repeated_call_that_the_agent_cancels_gets_no_late_answer(router: Rout
     call = start(router)
     router.release(call)
     router.from_server(ANSWER)
-    router.repeat(call)
+    router.prepare_retry(call)
     router.release(call)
     assert router.from_agent(CANCEL) == CancelCall(call, True)
     assert not router.calls
     assert isinstance(router.from_server(ANSWER.replace(b"7", call.sent_id)), Dropped)
-    assert not router.repeat(call)
+    assert not router.prepare_retry(call)
 
 
 def test_elicitations_are_told_where_hooks_hear_of_them() -> None:
     ask = b'{"jsonrpc":"2.0","id":5,"method":"elicitation/create","params":{"message":"Sure?"}}\n'
     answer = b'{"jsonrpc":"2.0","id":5,"result":{"action":"accept"}}\n'
     evaluation = Router(lambda tool: tool == "danger", Elicitations())
-    assert not evaluation.glance_from_server(ask)
+    assert not evaluation.scan_from_server(ask)
     assert not evaluation.may_pass_in_pieces(ask[:40]), "a long question must be seen whole"
     evaluation.from_agent(PING)
     assert evaluation.may_pass_in_pieces(b'{"jsonrpc":"2.0","id":9,"result":{"contents":['), "an answer is no question"
     asked, replied = evaluation.from_server(ask), evaluation.from_agent(answer)
     assert isinstance(asked, ElicitationRequested)
     assert isinstance(replied, ElicitationAnswered)
-    assert replied.question is asked.question
+    assert replied.pending is asked.pending
     assert replied.elicitation == Elicitation("Sure?", action="accept")
     assert evaluation.from_agent(answer) is PASS
     deaf = Router(lambda tool: tool == "danger")
@@ -212,9 +212,9 @@ def test_an_answer_that_nobody_has_to_see_passes_as_it_comes_and_only_once(route
     assert isinstance(router.from_agent(PING.replace(b"9", b'"7"')), Refused)
     assert isinstance(router.from_agent(b"[" + PING.strip().replace(b"9", b'"7"') + b"]\n"), Refused)
     assert isinstance(router.from_server(b"[" + ANSWER.strip() + b"]\n"), Dropped), "nobody asked for a batch"
-    assert not router.glance_from_server(ANSWER + ANSWER), "a second one does not pass unseen"
-    assert router.glance_from_server(ANSWER)
-    assert (router.requests, router.requests.allowed) == ({}, {})
+    assert not router.scan_from_server(ANSWER + ANSWER), "a second one does not pass unseen"
+    assert router.scan_from_server(ANSWER)
+    assert (router.requests, router.requests.released) == ({}, {})
     assert isinstance(router.from_server(ANSWER), Dropped)
     assert not router.finish(call), "the call has ended"
     assert isinstance(router.from_agent(CALL), StartCall)
@@ -226,7 +226,7 @@ def test_the_late_answer_to_a_cancelled_call_that_was_judged_stays_away_whoever_
     call = start(router)
     assert router.release(call, unseen=True)
     assert router.from_agent(CANCEL) is PASS, "the server hears of it"
-    assert not router.glance_from_server(ANSWER)
+    assert not router.scan_from_server(ANSWER)
     assert isinstance(router.from_server(ANSWER), Dropped)
 
 
@@ -248,7 +248,7 @@ def cancelled_while_the_server_has_it(router: Router) -> None:
 def test_the_late_answer_to_a_judged_call_is_not_taken_for_that_of_another_request(router: Router, line: bytes) -> None:
     cancelled_while_the_server_has_it(router)
     router.from_agent(line.replace(b":9", b":7").replace(b":8", b":7"))
-    assert not router.glance_from_server(ANSWER)
+    assert not router.scan_from_server(ANSWER)
     assert isinstance(router.from_server(ANSWER), Dropped)
 
 
@@ -264,8 +264,8 @@ def test_the_late_answer_stays_away_although_some_readers_take_it_for_anothers(r
     cancelled_while_the_server_has_it(router)
     router.from_agent(SAFE)
     other = b'{"jsonrpc":"2.0","method":"notifications/x"}\n'
-    assert not router.glance_from_server(line)
-    assert not router.glance_from_server(other + line)
+    assert not router.scan_from_server(line)
+    assert not router.scan_from_server(other + line)
     assert isinstance(router.from_server(line), Dropped)
     assert router.from_server(other) is PASS
 
@@ -352,7 +352,7 @@ def test_without_hooks_nothing_is_refused_or_dropped() -> None:
     for line in (CALL, b"hello\n", b'{"id":1,"id":2}\n', b"\xff\n", CALL + CALL, b"[" * 9999 + b"\n", bare):
         assert router.from_agent(line) is PASS
     for line in (ANSWER, ANSWER, b'{"id":1000,"result":{}}\n', b"[1]\n", b'{"id":[],"error":{}}\n'):
-        assert router.from_server(line) is PASS or isinstance(router.from_server(line), Noise)
+        assert router.from_server(line) is PASS or isinstance(router.from_server(line), NotJson)
 
 
 def test_what_passes_is_one_line_to_every_reader(router: Router) -> None:
@@ -369,7 +369,7 @@ def test_a_session_begins_with_initialize(router: Router) -> None:
     router.from_agent(b'{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{}}}\n')
     assert not router.handshake.opened
     router.from_agent(b'{"id":2,"method":"initialize","params":{"clientInfo":{"name":"Lean","version":"1.2"}}}\n')
-    assert (router.handshake.opened, router.handshake.uses_initialize, router.handshake.agent) == (
+    assert (router.handshake.opened, router.handshake.uses_initialize, router.handshake.agent_name) == (
         True,
         True,
         "Lean 1.2",
@@ -387,7 +387,11 @@ def test_a_stateless_session_begins_with_the_first_request_that_is_no_discovery(
     router.from_agent((line % (1, "server/discover", name, meta)).encode())
     assert not router.handshake.opened
     router.from_agent((line % (2, method, name, meta)).encode())
-    assert (router.handshake.opened, router.handshake.uses_initialize, router.handshake.agent) == (True, False, "L")
+    assert (router.handshake.opened, router.handshake.uses_initialize, router.handshake.agent_name) == (
+        True,
+        False,
+        "L",
+    )
 
 
 def test_the_table_of_tools_learns_from_what_passes(router: Router) -> None:
@@ -403,7 +407,7 @@ def test_the_table_of_tools_learns_from_what_passes(router: Router) -> None:
 
 def test_what_the_server_prints_besides_messages_is_noise(router: Router) -> None:
     for line in (b"listening on 8080\n", b"{not json}\n", b"[x]\n", b'{"a":1}{"b":2}\n', b"\xff\xfe\n", b"5\n"):
-        assert isinstance(router.from_server(line), Noise)
+        assert isinstance(router.from_server(line), NotJson)
 
 
 @pytest.mark.parametrize("hooked", [True, False])
@@ -446,7 +450,7 @@ def test_an_answer_with_half_a_surrogate_pair_reaches_its_call(router: Router) -
 def test_an_answer_is_recognised_in_any_spelling(router: Router, line: bytes) -> None:
     call = start(router)
     router.release(call)
-    assert not router.glance_from_server(line)
+    assert not router.scan_from_server(line)
     assert router.from_server(line) == CallAnswered(call)
 
 

@@ -10,11 +10,11 @@ from hookproxy.jsonrpc import raw_json
 from hookproxy.model.hooks import Outcome
 from hookproxy.protocol import tasks
 from hookproxy.protocol.tasks import TaskStatus
-from hookproxy.protocol.tool_results import Reading
+from hookproxy.protocol.tool_results import ParsedResponse
 
 
 def said(text: str, *, whole: bool = False, holder: str = "result") -> TaskStatus:
-    return tasks.of_task(raw_json.fields(text.encode()), holder, whole=whole)
+    return tasks.status_of(raw_json.fields(text.encode()), holder, whole=whole)
 
 
 def test_a_status_alone_is_no_output() -> None:
@@ -39,13 +39,13 @@ def test_a_status_alone_is_no_output() -> None:
 def test_output_is_found_wherever_an_agent_would_find_it(text: str, place: tuple[str, ...]) -> None:
     told = said(text)
     assert told.response is not None
-    assert told.place == place
+    assert told.path == place
 
 
 def test_a_whole_result_is_output_and_its_meta_names_the_task() -> None:
     told = said('{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"T"}}}', whole=True)
     assert told.ids == {"T"}
-    assert not told.place
+    assert not told.path
     assert told.response is not None
 
 
@@ -88,13 +88,13 @@ def test_output_on_the_outside_of_a_notification_is_unreadable() -> None:
     ],
 )
 def test_the_handles_in_a_result(text: str, ids: list[str]) -> None:
-    assert list(tasks.handles(raw_json.fields(text.encode()))) == ids
+    assert list(tasks.task_ids(raw_json.fields(text.encode()))) == ids
 
 
 @pytest.mark.parametrize("text", ['{"Task":{"taskId":"T"}}', '{"taskId":"T","result":{}}', '{"task":{"TaskId":"T"}}'])
 def test_handles_that_readers_take_differently(text: str) -> None:
     with pytest.raises(raw_json.Unreadable):
-        list(tasks.handles(raw_json.fields(text.encode())))
+        list(tasks.task_ids(raw_json.fields(text.encode())))
 
 
 @pytest.mark.parametrize(
@@ -105,29 +105,31 @@ def test_handles_that_readers_take_differently(text: str) -> None:
     ],
 )
 def test_an_edit_changes_the_output_alone(line: bytes, place: tuple[str, ...]) -> None:
-    answer = tasks.as_answer(line, place)
+    answer = tasks.output_as_response(line, place)
     assert json.loads(answer)["result"] == {"content": []}
-    edited = tasks.with_answer(line, place, answer.replace(b"[]", b"[7]"))
+    edited = tasks.with_output(line, place, answer.replace(b"[]", b"[7]"))
     assert edited == line.replace(b"[]", b"[7]")
-    assert tasks.with_answer(line, place, answer) == line
+    assert tasks.with_output(line, place, answer) == line
 
 
 def test_a_whole_answer_is_its_own_output() -> None:
-    assert tasks.as_answer(b"line", ()) == b"line"
-    assert tasks.with_answer(b"line", (), b"other") == b"other"
+    assert tasks.output_as_response(b"line", ()) == b"line"
+    assert tasks.with_output(b"line", (), b"other") == b"other"
 
 
 def test_another_output_has_another_digest() -> None:
     readings = [
-        Reading(True, False, Outcome(content=b"[]", has_result=True)),
-        Reading(True, True, Outcome(content=b"[]", has_result=True)),
-        Reading(True, False, Outcome(content=b"[]")),
-        Reading(True, False, Outcome(content=b"[1]", has_result=True)),
-        Reading(True, False, Outcome(content=b"[", structured=b"]", has_result=True)),
-        Reading(True, False, Outcome(content=b"[]", error="e", has_result=True)),
+        ParsedResponse(True, False, Outcome(content=b"[]", has_result=True)),
+        ParsedResponse(True, True, Outcome(content=b"[]", has_result=True)),
+        ParsedResponse(True, False, Outcome(content=b"[]")),
+        ParsedResponse(True, False, Outcome(content=b"[1]", has_result=True)),
+        ParsedResponse(True, False, Outcome(content=b"[", structured=b"]", has_result=True)),
+        ParsedResponse(True, False, Outcome(content=b"[]", error="e", has_result=True)),
     ]
-    assert len({tasks.digest(one) for one in readings}) == len(readings)
-    assert tasks.digest(readings[0]) == tasks.digest(Reading(True, False, Outcome(has_result=True, duration_ms=7)))
+    assert len({tasks.outcome_digest(one) for one in readings}) == len(readings)
+    assert tasks.outcome_digest(readings[0]) == tasks.outcome_digest(
+        ParsedResponse(True, False, Outcome(has_result=True, duration_ms=7))
+    )
 
 
 def test_a_handle_without_an_immediate_response_stays_as_it_is() -> None:

@@ -11,7 +11,7 @@ from hookproxy.protocol import tasks
 from hookproxy.protocol.actions import PASS, CallAnswered, CancelCall, Dropped, Refused, StartCall
 from hookproxy.protocol.calls import Call
 from hookproxy.protocol.router import Router
-from hookproxy.protocol.tasks import Stage, TaskRequest
+from hookproxy.protocol.tasks import TaskRequest, TaskStage
 
 CALL: Final = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"danger","task":{}}}\n'
 HANDLE: Final = b'{"jsonrpc":"2.0","id":7,"result":{"task":{"taskId":"T","status":"working"}}}\n'
@@ -37,23 +37,23 @@ def handed(router: Router, call: bytes = CALL, handle: bytes = HANDLE) -> Call:
     one = start(router, call)
     router.release(one)
     assert router.from_server(handle) == CallAnswered(one)
-    for task in router.tasks.take(one):
-        task.stage = Stage.OPEN
+    for task in router.tasks.take_new(one):
+        task.stage = TaskStage.OPEN
     router.finish(one)
     return one
 
 
 def test_without_a_task_nothing_about_tasks_is_looked_at(router: Router) -> None:
     assert router.from_agent(POLL) is PASS
-    assert router.glance_from_server(RESULT)
-    assert router.glance_from_server(TOLD)
+    assert router.scan_from_server(RESULT)
+    assert router.scan_from_server(TOLD)
     assert router.may_pass_in_pieces(b'{"jsonrpc":"2.0","method":"notifications/tasks","params":{')
 
 
 def test_with_a_task_every_line_of_the_server_is_read_whole(router: Router) -> None:
     handed(router)
     assert not router.calls
-    assert not router.glance_from_server(TOLD)
+    assert not router.scan_from_server(TOLD)
     assert not router.may_pass_in_pieces(b'{"jsonrpc":"2.0","method":"notifications/x"')
 
 
@@ -63,7 +63,7 @@ def test_a_poll_is_held_as_a_call_is(router: Router) -> None:
     assert isinstance(task_request, TaskRequest)
     assert (task_request.task_id, task_request.method, task_request.id, task_request.line) == (
         "T",
-        tasks.RESULT,
+        tasks.RESULT_METHOD,
         b"8",
         POLL,
     )
@@ -99,13 +99,13 @@ def test_a_task_is_known_from_the_moment_its_handle_is_here(router: Router) -> N
     call = start(router, CALL)
     router.release(call)
     router.from_server(HANDLE)
-    assert router.tasks["T"].stage is Stage.AWAITED
+    assert router.tasks["T"].stage is TaskStage.AWAITED
     told = router.from_server(TOLD)
     assert isinstance(told, StartCall)
     assert isinstance(told.call, TaskRequest)
     assert (told.call.task_id, told.call.id, told.call.line) == ("T", b"", TOLD)
     assert isinstance(router.from_server(TOLD), Dropped), "one at a time"
-    router.tasks.is_told(told.call)
+    router.tasks.notification_done(told.call)
     assert isinstance(router.from_server(TOLD), StartCall)
 
 
@@ -138,16 +138,16 @@ def test_a_handle_with_anothers_id_is_one_that_readers_take_differently(router: 
 def test_judged_tasks_are_forgotten_first_and_nothing_of_them_passes(
     router: Router, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "_MOST", 2)
+    monkeypatch.setattr(tasks, "_MAX_TASKS", 2)
     for number in range(4):
         handed(
             router,
             CALL.replace(b":7", b":1%d" % number),
             HANDLE.replace(b":7", b":1%d" % number).replace(b"T", b"T%d" % number),
         )
-    router.tasks["T1"].stage = router.tasks["T3"].stage = Stage.JUDGED
+    router.tasks["T1"].stage = router.tasks["T3"].stage = TaskStage.JUDGED
     router.tasks["T3"].guarded = False
-    assert {task.id for task in router.tasks.shed()} == {"T1", "T3"}
+    assert {task.id for task in router.tasks.drop_surplus()} == {"T1", "T3"}
     assert router.tasks.keys() == {"T0", "T2"}
     assert isinstance(router.from_agent(POLL.replace(b'"T"', b'"T1"')), Refused)
     assert isinstance(router.from_server(TOLD.replace(b'"T"', b'"T1"')), Dropped)
@@ -158,7 +158,7 @@ def test_judged_tasks_are_forgotten_first_and_nothing_of_them_passes(
 def test_after_very_many_forgotten_tasks_no_unknown_one_passes(router: Router, monkeypatch: pytest.MonkeyPatch) -> None:
     handed(router)
     assert router.from_server(TOLD.replace(b'"T"', b'"X"')) is PASS
-    monkeypatch.setattr(tasks, "_FORGOTTEN", -1)
+    monkeypatch.setattr(tasks, "_MAX_FORGOTTEN", -1)
     assert isinstance(router.from_server(TOLD.replace(b'"T"', b'"X"')), Dropped)
     assert isinstance(router.from_agent(POLL.replace(b'"T"', b'"X"')), Refused)
     start(router, POLL)
@@ -195,9 +195,9 @@ def answered(line: bytes, answer: bytes) -> TaskRequest:
 @pytest.mark.parametrize("method", [b"tasks/get", b"tasks/cancel", b"tasks/list"])
 def test_an_error_is_the_tasks_only_where_its_result_is_fetched(method: bytes) -> None:
     refused = b'{"jsonrpc":"2.0","id":8,"error":{"code":1,"message":"x"}}\n'
-    assert tasks.read(answered(POLL.replace(b"tasks/result", method), refused)).refused
+    assert tasks.read(answered(POLL.replace(b"tasks/result", method), refused)).request_failed
     told = tasks.read(answered(POLL, refused))
-    assert (told.refused, told.response is None) == (False, False)
+    assert (told.request_failed, told.response is None) == (False, False)
 
 
 def test_an_answer_that_readers_take_differently_is_not_read() -> None:

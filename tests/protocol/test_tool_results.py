@@ -10,12 +10,12 @@ from hookproxy.model.hooks import Elicitation, Outcome
 from hookproxy.protocol.actions import ElicitationSeen
 from hookproxy.protocol.calls import Call
 from hookproxy.protocol.responses import Response
-from hookproxy.protocol.tool_results import Reading, read
+from hookproxy.protocol.tool_results import ParsedResponse, read
 
 CALL = Call(b"7", b"7", b"", "write", b"{}", {}, stateless=False, task=False)
 
 
-def answered(result: bytes, stateless: bool = False, task: bool = False) -> Reading:
+def answered(result: bytes, stateless: bool = False, task: bool = False) -> ParsedResponse:
     call = replace(CALL, stateless=stateless, task=task)
     call.response = Response(result=raw_json.fields(result))
     return read(call)
@@ -37,7 +37,7 @@ def test_a_failure_has_its_text_as_error() -> None:
 def test_an_error_is_a_failure_without_a_result() -> None:
     call = replace(CALL)
     call.response = Response(error=raw_json.fields(b'{"e":{"code":-32000,"message":"no"}}')["e"])
-    assert read(call) == Reading(True, True, Outcome(error="MCP error -32000: no"))
+    assert read(call) == ParsedResponse(True, True, Outcome(error="MCP error -32000: no"))
     call.response = Response(error=raw_json.fields(b'{"e":5}')["e"])
     assert read(call).outcome.error == "MCP error"
 
@@ -65,7 +65,7 @@ def test_a_call_that_goes_on_has_no_end_yet(result: bytes, stateless: bool, task
 def test_questions_to_the_person_are_told() -> None:
     request = b'{"method":"elicitation/create","params":{"message":"Which?"}}'
     reading = answered(b'{"resultType":"input_required","inputRequests":{"a":%b}}' % request, stateless=True)
-    assert reading == Reading(
+    assert reading == ParsedResponse(
         False, needs_input=True, questions=(ElicitationSeen("Which?", elicitation=Elicitation("Which?")),)
     )
 

@@ -31,14 +31,14 @@ def test_there_and_back_is_the_same_and_no_value_is_lost_or_doubled(names: dict[
     except ValueError:
         assume(False)
     told = held.for_hooks(arguments)
-    assert held.for_server(told) == normalize.normalise(arguments)
+    assert held.for_server(told) == normalize.normalize(arguments)
     before, after = json.loads(arguments), json.loads(told)
     assert list(before.values()) == list(after.values())
     mapped = {*names, *names.values()}
     assert {key: before[key] for key in before.keys() - mapped} == {key: after[key] for key in after.keys() - mapped}
     own = {own: name for name, own in names.items()}
     for key, value in before.items():
-        assert after[own.get(key, key) if own.get(key, key) not in held.given else key] == value
+        assert after[own.get(key, key) if own.get(key, key) not in held.used_by_agent else key] == value
 
 
 @given(MAPS, spelled())
@@ -51,5 +51,5 @@ def test_what_a_hook_says_is_sent_or_an_error_and_hooks_would_read_it_so_again(
     except ValueError:
         assume(False)
     assert alias.for_call(sent) is alias
-    assert alias.for_hooks(sent) == normalize.normalise(said)
+    assert alias.for_hooks(sent) == normalize.normalize(said)
     assert len(json.loads(sent)) == len(json.loads(said))

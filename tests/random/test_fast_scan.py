@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from hookproxy.protocol import fast_scan
 from hookproxy.protocol.actions import PASS, StartCall
-from hookproxy.protocol.inflight import Kind
+from hookproxy.protocol.inflight import RequestKind
 from hookproxy.protocol.router import Router
 from tests.random.documents import documents
 from tests.support.call_spellings import SPELLINGS, calls_seen
@@ -92,14 +92,14 @@ def primed() -> Router:
         router.from_agent(call(900 + number, tool, "{}").encode() + b"\n")
     router.calls.clear()
     router.requests.clear()
-    router.requests[b"40"] = Kind.OTHER
+    router.requests[b"40"] = RequestKind.OTHER
     return router
 
 
 def check(block: bytes) -> None:
     glancing, reading = primed(), primed()
     before = dict(glancing.requests)
-    if not glancing.glance_from_agent(block):
+    if not glancing.scan_from_agent(block):
         assert glancing.requests == before
         return
     assert calls_seen(block) == []
@@ -146,7 +146,7 @@ def test_a_message_written_anew_is_never_longer(name: str, arguments: bytes) -> 
     """What the proof in lengths rests on: nothing can hide in room that is gained elsewhere."""
     params = b'{"name":"%b","arguments":%b}' % (name.encode(), arguments.strip())
     try:
-        read = msgspec.json.decode(params, type=fast_scan.UsualParams)
+        read = msgspec.json.decode(params, type=fast_scan.CompactParams)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return
     assert len(msgspec.json.encode(read)) <= len(params)
@@ -156,7 +156,7 @@ def test_no_denied_call_in_any_spelling_passes_at_a_glance() -> None:
     safe = call(1, "safe", "{}").encode() + b"\n"
     for spelling in SPELLINGS:
         for block in (spelling.text, safe + spelling.text, spelling.text + safe, spelling.text[:-1] + safe):
-            assert not primed().glance_from_agent(block), spelling.title
+            assert not primed().scan_from_agent(block), spelling.title
 
 
 FROM_SERVER: Final = (
@@ -186,8 +186,8 @@ def test_what_passes_at_a_glance_from_the_server_passes_the_full_reading(said: l
     block = text.encode() + b"\n"
     glancing, reading = primed(), primed()
     for router in (glancing, reading):
-        router.requests[b"41"] = Kind.OTHER
-    if glancing.glance_from_server(block):
+        router.requests[b"41"] = RequestKind.OTHER
+    if glancing.scan_from_server(block):
         for line in block.split(b"\n")[:-1]:
             assert reading.from_server(line + b"\n") is PASS
         assert glancing.requests == reading.requests

@@ -7,7 +7,7 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.protocol.fast_scan import answered_id
+from hookproxy.protocol.fast_scan import response_id
 from hookproxy.transports.lines import Lines, Passage
 
 LIMIT: Final = 1024
@@ -28,7 +28,7 @@ def test_every_byte_comes_out_in_order_and_only_whole_lines_do(
     whole: list[bytes], tail: bytes, cuts: list[int]
 ) -> None:
     stream = b"".join(line + b"\n" for line in whole) + tail
-    lines = Lines(LIMIT, answered_id)
+    lines = Lines(LIMIT, response_id)
     blocks = [lines.feed(piece) for piece in cut(stream, cuts)]
     assert all(block == b"" or block.endswith(b"\n") for block in blocks)
     assert lines.begun == len(tail)
@@ -43,7 +43,7 @@ def test_every_byte_comes_out_in_order_and_only_whole_lines_do(
 )
 def test_lines_beyond_the_limit_are_told_and_the_others_come_whole(sizes: list[int], cuts: list[int]) -> None:
     stream = b"".join(b"x" * size + b"\n" for size in sizes)
-    lines = Lines(LIMIT, answered_id)
+    lines = Lines(LIMIT, response_id)
     pieces = [part for piece in cut(stream, cuts) for part in cut(piece, list(range(0, len(piece), 500)))]
     came = b"".join(map(lines.feed, pieces)).split(b"\n")[:-1]
     assert [lost.size for lost in lines.lost] == [size + 1 for size in sizes if size + 1 > LIMIT]

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.jsonrpc.locate import Place, read
+from hookproxy.jsonrpc.locate import Location, read
 
 
 @given(st.text(st.sampled_from("ab\"'{}[]:,=.#\n\\ -&*<|>1"), max_size=60))
 @pytest.mark.parametrize("path", ["x.json", "x.toml", "x.yaml"])
 def test_nothing_that_is_read_ends_in_a_defect(path: str, text: str) -> None:
-    assert isinstance(read(path, text), Place)
+    assert isinstance(read(path, text), Location)
 
 
 def keys(value: object, key: str = "") -> Iterator[tuple[str, str]]:

@@ -42,7 +42,7 @@ def test_an_answer_that_is_read_has_nothing_twice_and_says_one_thing(line: bytes
     if found is None:
         assert "id" not in keys
         return
-    if not found.sure:
+    if not found.certain:
         assert found.response is None
         assert twins or "ID" in keys
         return
@@ -69,7 +69,7 @@ def test_an_answer_that_is_read_has_nothing_twice_and_says_one_thing(line: bytes
 @given(envelopes(MEMBERS))
 def test_both_readings_agree_on_whom_an_answer_answers(line: bytes) -> None:
     closely, briefly = responses.read(line, closely=True), responses.read(line, closely=False)
-    if closely is not None and closely.sure:
+    if closely is not None and closely.certain:
         assert briefly is not None
         assert briefly.id == closely.id
     if closely is None:

@@ -11,13 +11,13 @@ from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, 
 
 from hookproxy.protocol.actions import (
     PASS,
+    AgentAction,
     CallAnswered,
     CancelCall,
     Dropped,
-    FromAgent,
-    FromServer,
     InitializeAnswered,
     Refused,
+    ServerAction,
     StartCall,
     ToolsListed,
 )
@@ -68,13 +68,13 @@ class Schedule(RuleBasedStateMachine):
         self.muddled: set[str] = set()
         """Ids of which nobody can tell any more which answer is whose, not even of which calls it might be."""
 
-    def agent_says(self, line: str) -> FromAgent:
+    def agent_says(self, line: str) -> AgentAction:
         block = line.encode() + b"\n"
-        return PASS if self.router.glance_from_agent(block) else self.router.from_agent(block)
+        return PASS if self.router.scan_from_agent(block) else self.router.from_agent(block)
 
-    def server_says(self, line: str) -> FromServer:
+    def server_says(self, line: str) -> ServerAction:
         block = line.encode() + b"\n"
-        return PASS if self.router.glance_from_server(block) else self.router.from_server(block)
+        return PASS if self.router.scan_from_server(block) else self.router.from_server(block)
 
     def hear(self, spelling: str, call: Call | None = None) -> Heard:
         one = Heard(spelling, call)
@@ -122,7 +122,7 @@ class Schedule(RuleBasedStateMachine):
         line = f'{{"jsonrpc":"2.0","id":{spelling},"method":"{method}","params":{{}}}}'
         return self.requested(spelling, self.agent_says(line))
 
-    def requested(self, spelling: str, effect: FromAgent) -> MultipleResults[Heard] | Heard:
+    def requested(self, spelling: str, effect: AgentAction) -> MultipleResults[Heard] | Heard:
         if isinstance(effect, Refused):
             assert key_of(spelling) in self.live or self.heard_of(key_of(spelling))
             return multiple()
@@ -218,7 +218,7 @@ class Schedule(RuleBasedStateMachine):
         if form != "batch" or effect is PASS:
             one.answered = True
 
-    def judged_was_answered(self, one: Heard, effect: FromServer, before: Phase | None) -> None:
+    def judged_was_answered(self, one: Heard, effect: ServerAction, before: Phase | None) -> None:
         if one.key in self.muddled:
             return
         assert isinstance(effect, CallAnswered | Dropped), "an answer to a judged call passes through its task only"
@@ -251,7 +251,7 @@ class Schedule(RuleBasedStateMachine):
 
     @invariant()
     def no_call_is_remembered_that_has_been_answered(self) -> None:
-        assert self.router.requests.allowed.keys() <= self.router.requests.keys()
+        assert self.router.requests.released.keys() <= self.router.requests.keys()
 
 
 TestSchedule = Schedule.TestCase

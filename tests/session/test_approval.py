@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from hookproxy.model.hooks import Document, Event, HookResult, HookSpec
 from hookproxy.model.settings import OnAsk, OnFailure, Settings
-from hookproxy.protocol.calls import OURS, SEALED
+from hookproxy.protocol.calls import OWN_ID_PREFIX, OWN_STATE_PREFIX
 from hookproxy.runners.registry import RUNNERS
 from hookproxy.session.approval import _Waiting
 from tests.support.proxy_rig import DIRECT_LOOP, TIMEOUT, Rig, rig, stub, stub_group
@@ -176,7 +176,9 @@ async def test_an_agent_with_forms_is_asked_and_its_answer_is_never_forwarded() 
         await greet(one, '{"form": {}, "url": {}}')
         await one.agent.send(call(1))
         question = await one.agent.message()
-        await one.agent.send(says(question, "deny"), says(question, ALLOW), says({"id": OURS.decode() + "0"}, ALLOW))
+        await one.agent.send(
+            says(question, "deny"), says(question, ALLOW), says({"id": OWN_ID_PREFIX.decode() + "0"}, ALLOW)
+        )
         await one.agent.message()
         assert await one.finish() == (b"", b"")
 
@@ -316,7 +318,7 @@ async def test_a_seal_is_good_for_one_round_of_that_call_only() -> None:
         assert await one.server.line() == stateless(3)
         await one.agent.send(stateless(4, inputResponses=accepted(ALLOW), requestState=seal))
         assert (await one.agent.message())["result"]["resultType"] == "input_required", "used already"
-        forged = {"inputResponses": accepted(ALLOW), "requestState": SEALED + "e30.x"}
+        forged = {"inputResponses": accepted(ALLOW), "requestState": OWN_STATE_PREFIX + "e30.x"}
         await one.agent.send(stateless(5, **forged))
         assert (await one.agent.message())["result"]["resultType"] == "input_required"
 
@@ -397,7 +399,7 @@ async def test_rounds_of_a_call_that_no_hook_concerns_pass_as_they_are() -> None
         again = stateless(2, inputResponses={"q": {}}, requestState="S")
         await one.agent.send(again)
         assert await one.server.line() == again
-        sealed = stateless(3, requestState=SEALED + "x.y")
+        sealed = stateless(3, requestState=OWN_STATE_PREFIX + "x.y")
         await one.agent.send(sealed)
         assert await one.server.line() == stateless(3), "what looks like ours reaches no server"
 
@@ -514,7 +516,7 @@ async def test_more_open_questions_than_anybody_answers_are_denied() -> None:
 
 async def test_inputs_that_can_be_read_in_two_ways_are_refused() -> None:
     async with rig(stub_group(ASKS)) as one:
-        line = stateless(1, inputResponses={}, requestState=SEALED + "x.y")
+        line = stateless(1, inputResponses={}, requestState=OWN_STATE_PREFIX + "x.y")
         for inputs in (b'{"a":1,"a":2}', b"[]"):
             await one.agent.send(line.replace(b'"inputResponses": {}', b'"inputResponses": ' + inputs))
             assert (await one.agent.message())["error"]["code"] == -32600

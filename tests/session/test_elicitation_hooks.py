@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from hookproxy.jsonrpc import raw_json
 from hookproxy.model.hooks import Event, HookSpec
 from hookproxy.model.settings import OnFailure, Settings
-from hookproxy.protocol.elicitation_messages import Answer
+from hookproxy.protocol.elicitation_messages import ElicitationResponse
 from tests.support.proxy_rig import DIRECT_LOOP, TIMEOUT, Rig, group, hook, rig, stub, stub_group
 
 pytestmark = pytest.mark.anyio
@@ -358,7 +358,7 @@ async def test_all_questions_of_a_result_are_answered_or_none() -> None:
         answering = one.proxy.elicitation_hooks
         answers = await answering.answer_all(raw_json.fields(result("who", "whose")))
         by = "stub (stub.json: Elicitation)"
-        assert answers == {name: Answer("accept", b"{}", by) for name in ("who", "whose")}
+        assert answers == {name: ElicitationResponse("accept", b"{}", by) for name in ("who", "whose")}
         assert await answering.answer_all(raw_json.fields(result("who", "why"))) is None
         assert await answering.answer_all({}) is None
     assert len(one.reports) == 2

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from hookproxy.model.hooks import Event, HookSpec
 from hookproxy.model.settings import OnFailure, Settings
 from hookproxy.protocol.actions import Dropped
-from hookproxy.protocol.calls import OURS
+from hookproxy.protocol.calls import OWN_ID_PREFIX
 from tests.session.test_approval import answer, call, greet
 from tests.support.proxy_rig import DIRECT_LOOP, TIMEOUT, Rig, group, hook, rig
 
@@ -63,7 +63,7 @@ async def test_the_tool_is_called_and_what_it_says_decides() -> None:
         await greet(one)
         await one.agent.send(call(1, path='a"b'))
         tool_call = await one.server.message()
-        assert tool_call["id"].encode().startswith(OURS)
+        assert tool_call["id"].encode().startswith(OWN_ID_PREFIX)
         assert (tool_call["method"], tool_call["params"]) == (
             "tools/call",
             {"name": "check", "arguments": {"it": 'a"b'}},

@@ -586,7 +586,7 @@ async def test_tools_of_which_nobody_hears_have_tasks_of_their_own(log: Log) -> 
 async def test_tasks_that_are_too_many_are_forgotten_and_no_output_of_them_passes(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hookproxy.protocol.tasks._MOST", 1)
+    monkeypatch.setattr("hookproxy.protocol.tasks._MAX_TASKS", 1)
     async with rig(log.group()) as one:
         await begin(one, New)
         await one.agent.send(New.call.replace(b'"id": 1', b'"id": 5'))

@@ -9,13 +9,13 @@ from typing import Final
 import pytest
 
 from hookproxy.protocol.actions import (
+    AgentAction,
     CallAnswered,
     CancelCall,
     Dropped,
-    FromAgent,
-    FromServer,
-    Noise,
+    NotJson,
     Refused,
+    ServerAction,
     SessionOpened,
     StartCall,
 )
@@ -82,7 +82,7 @@ class Scene:
     def __init__(self, strict: bool = True, limit: int = LIMIT) -> None:
         self.agent, self.server = Recording(), Recording()
         self.router = Router((lambda tool: tool == "danger") if strict else None)
-        self.performed: list[FromAgent | FromServer] = []
+        self.performed: list[AgentAction | ServerAction] = []
         self.lines: list[bytes] = []
         self.told: list[str] = []
         self.order: list[bytes | str] = []
@@ -93,7 +93,7 @@ class Scene:
             lambda: self.told.append("server ended"),
         )
 
-    def perform(self, effect: FromAgent | FromServer, line: bytes) -> None:
+    def perform(self, effect: AgentAction | ServerAction, line: bytes) -> None:
         self.performed.append(effect)
         self.lines.append(line)
         self.order += (*self.server.written, type(effect).__name__)
@@ -381,7 +381,7 @@ def test_long_noise_does_not_reach_the_agent() -> None:
         scene.server.says(b"log " * 10_000)
     scene.server.says(b"\n" + NOTE)
     assert scene.agent.got == NOTE
-    assert isinstance(scene.performed[-1], Noise)
+    assert isinstance(scene.performed[-1], NotJson)
 
 
 def test_the_last_words_of_the_server_pass_without_a_line_end() -> None:
@@ -393,7 +393,7 @@ def test_the_last_words_of_the_server_pass_without_a_line_end() -> None:
     noisy.server.says(b"Segmentation fault")
     noisy.server.ends()
     assert noisy.agent.got == b""
-    assert isinstance(noisy.performed[-1], Noise)
+    assert isinstance(noisy.performed[-1], NotJson)
 
 
 def test_noise_among_messages_is_taken_out_of_their_middle() -> None:

@@ -56,7 +56,7 @@ def hook(shell: str, event: Event = Event.PRE_TOOL_USE, matcher: str = "") -> Ho
         label="guard",
         shell=shell,
         matcher=matcher,
-        matches=matchers.claude(matcher),
+        matches=matchers.claude_matcher(matcher),
         timeout=TIMEOUT,
     )
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from hookproxy.protocol.fast_scan import answered_id
+from hookproxy.protocol.fast_scan import response_id
 from hookproxy.transports.lines import Lines, Passage, TooLong
 
 LIMIT: Final = 1024
@@ -20,7 +20,7 @@ def cut(stream: bytes, cuts: list[int]) -> list[bytes]:
 
 def test_one_byte_at_a_time_makes_the_same_lines() -> None:
     stream = ANSWER % b"a" + b"\r\n" + ANSWER % b"b"
-    lines = Lines(LIMIT, answered_id)
+    lines = Lines(LIMIT, response_id)
     assert b"".join(lines.feed(stream[at : at + 1]) for at in range(len(stream))) == stream
 
 
@@ -36,7 +36,7 @@ def test_one_byte_at_a_time_makes_the_same_lines() -> None:
     ],
 )
 def test_the_id_of_a_lost_answer_is_told_wherever_servers_write_it(line: bytes) -> None:
-    lines = Lines(LIMIT, answered_id)
+    lines = Lines(LIMIT, response_id)
     for piece in cut(line, list(range(0, len(line), 700))):
         assert lines.feed(piece) == b""
     assert lines.lost == [TooLong(b"7", len(line))]
@@ -55,7 +55,7 @@ def test_the_id_of_a_lost_answer_is_told_wherever_servers_write_it(line: bytes) 
 )
 def test_an_id_inside_a_message_is_not_taken_for_its_own(line: bytes) -> None:
     whole = line % (b"x" * 2000)
-    assert answered_id(whole[:512], whole[-512:]) is None
+    assert response_id(whole[:512], whole[-512:]) is None
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_the_id_of_a_request_is_not_taken_for_that_of_an_answer(line: bytes) -> 
 
 
 def test_memory_is_bounded_by_the_limit_however_long_a_line_is() -> None:
-    lines = Lines(LIMIT, answered_id)
+    lines = Lines(LIMIT, response_id)
     for _ in range(1000):
         assert lines.feed(b"x" * 500) == b""
         assert sum(map(len, lines._parts)) <= LIMIT + 500
@@ -87,7 +87,7 @@ def test_memory_is_bounded_by_the_limit_however_long_a_line_is() -> None:
 
 
 def test_a_lost_line_is_not_followed_by_its_own_rest() -> None:
-    lines = Lines(LIMIT, answered_id)
+    lines = Lines(LIMIT, response_id)
     lines.feed(b"x" * 2000)
     assert lines.feed(b"yyy\nshort\nbeg") == b"short\n"
     assert lines.feed(b"un\n") == b"begun\n"
@@ -95,7 +95,7 @@ def test_a_lost_line_is_not_followed_by_its_own_rest() -> None:
 
 
 def test_what_has_begun_is_known() -> None:
-    lines = Lines(LIMIT, answered_id)
+    lines = Lines(LIMIT, response_id)
     assert (lines.begun, lines.head) == (0, b"")
     lines.feed(b'x\n{"a"')
     assert (lines.begun, lines.head) == (4, b'{"a"')

@@ -104,7 +104,7 @@ def fits(members: Mapping[str, object]) -> bool:
 def _group(file: HookFile, event: Event, group: Table) -> HookList:
     """One matcher group: the hooks that run, and a note for all else."""
     group.require("hooks", '{"matcher": "…", "hooks": [{"type": "command", "command": "…"}]} is the shape')
-    matches = shared_hook_file.compiled(group, "matcher", matchers.claude)
+    matches = shared_hook_file.compiled(group, "matcher", matchers.claude_matcher)
     notes = _misspelt(group, _GROUP_KEYS) + _never_matching(event, group, matches)
     hooks: list[HookSpec] = []
     for entry in group.tables("hooks"):

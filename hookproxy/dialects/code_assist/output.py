@@ -202,7 +202,7 @@ def _rewritten(answer: _Answer) -> tuple[bytes | None, str]:
     if not spelled.startswith(b"{"):
         return None, "gave an updated_input that is no object"
     try:
-        normalize.normalise(spelled)  # later hooks are to read it, and the server
+        normalize.normalize(spelled)  # later hooks are to read it, and the server
     except ValueError as problem:
         return None, "gave an updated_input that cannot be read" + shared_output.after_colon(str(problem))
     return spelled, ""

@@ -235,9 +235,9 @@ def _matcher(newer: bool, event_name: str, entry: Table) -> tuple[Callable[[str]
     """What the matcher selects, and what people should know of it."""
     event, written = EVENTS[event_name], entry.text("matcher")
     if event not in (*_TOOL_EVENTS, Event.NOTIFICATION):
-        return matchers.claude(""), [f"the matcher is ignored: {event_name} has none"] if written else []
+        return matchers.claude_matcher(""), [f"the matcher is ignored: {event_name} has none"] if written else []
     if written == "" or (newer and event_name in _LIKE_CLAUDE and written in ("*", "**")):
-        return matchers.claude(""), []
+        return matchers.claude_matcher(""), []
     matches = shared_hook_file.compiled(entry, "matcher", _anchored)
     if event is Event.NOTIFICATION and not any(map(matches, _NOTIFICATIONS)):
         kinds = " and ".join(_NOTIFICATIONS)
@@ -249,8 +249,8 @@ def _anchored(pattern: str) -> Callable[[str], bool]:
     """A regular expression, "anchored as ^(?:pattern)$; must match the full tool name". Raises re.error, ValueError."""
     if set(pattern) == {"*"}:
         raise ValueError("it is no regular expression: leave the matcher out to match all, or write .*")
-    matchers.claude(pattern)  # by itself: a bracket must not close the one that is put around it
-    return matchers.claude(f"^(?:{pattern})$")
+    matchers.claude_matcher(pattern)  # by itself: a bracket must not close the one that is put around it
+    return matchers.claude_matcher(f"^(?:{pattern})$")
 
 
 def _unknown_keys(newer: bool, entry: Table) -> list[str]:

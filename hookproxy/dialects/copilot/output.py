@@ -198,7 +198,7 @@ def _problem_with(arguments: bytes) -> str:
     if arguments[:1] != b"{":
         return "gave modifiedArgs that are no object"
     try:
-        normalize.normalise(arguments)  # later hooks must be able to read them
+        normalize.normalize(arguments)  # later hooks must be able to read them
     except ValueError as problem:
         return "gave modifiedArgs that cannot be read" + shared_output.after_colon(str(problem))
     return ""

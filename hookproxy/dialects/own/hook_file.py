@@ -53,7 +53,7 @@ def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str)
         shared_hook_file.compiled(entry, "if", matchers.permission_rule)
         if event not in TOOL_EVENTS:
             raise entry.wrong("if", f"is for tool events: with it, a {event} hook would never run", "leave if out")
-    matches = shared_hook_file.compiled(entry, "matcher", matchers.claude)
+    matches = shared_hook_file.compiled(entry, "matcher", matchers.claude_matcher)
     on_failure = entry.choice("on_failure", tuple(OnFailure), OnFailure.DIALECT)
     return HookSpec(
         dialect=OWN.name,

@@ -60,7 +60,7 @@ def _block(raw: bytes) -> str:
 
 def _legible(raw: bytes) -> bytes:
     try:
-        return normalize.legible(raw)
+        return normalize.normalize_output(raw)
     except (raw_json.Unreadable, raw_json.DuplicateKeys):
         return raw
 

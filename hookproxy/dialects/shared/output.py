@@ -38,9 +38,9 @@ class Nonsense(ValueError):
 def unambiguous(raw: bytes) -> bytes:
     """The same JSON, legible and with no key twice. Raises ValueError that says where it cannot be read."""
     try:
-        return normalize.legible(raw)
+        return normalize.normalize_output(raw)
     except raw_json.Unreadable:
-        return normalize.normalise(raw, lenient=True)  # slower, but its error has the place
+        return normalize.normalize(raw, lenient=True)  # slower, but its error has the place
 
 
 def ending(spec: HookSpec, result: HookResult) -> str:

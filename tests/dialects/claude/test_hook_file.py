@@ -168,4 +168,4 @@ def test_a_tool_of_a_server_is_a_hook() -> None:
     hook = one(entry)
     assert (hook.type, hook.server, hook.tool, hook.label) == ("mcp_tool", "policy", "check", "check")
     assert json.loads(hook.input) == {"a": ["${tool_input.x}", 1.0]}
-    assert (hook.timeout, hook.env, hook.runs) == (600.0, (), "policy/check")
+    assert (hook.timeout, hook.env, hook.target) == (600.0, (), "policy/check")

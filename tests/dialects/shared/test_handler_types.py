@@ -24,7 +24,7 @@ def test_each_type_is_read_with_what_it_needs() -> None:
     worker = hook('type = "worker"\nargv = ["./w.py"]\nconcurrent = true')
     assert (worker.type, worker.argv, worker.concurrent, worker.cwd) == ("worker", ("/etc/w.py",), True, "/etc")
     python = hook('type = "python"\ncall = "guards.paths:check"')
-    assert (python.type, python.call, python.label, python.cwd, python.runs) == (
+    assert (python.type, python.call, python.label, python.cwd, python.target) == (
         "python", "guards.paths:check", "guards.paths:check", "/etc", "guards.paths:check",
     )  # fmt: skip
     http = hook(
@@ -33,7 +33,7 @@ def test_each_type_is_read_with_what_it_needs() -> None:
     assert (http.type, http.url, http.headers, http.allowed_env_vars, http.label) == (
         "http", "https://h.example/x?key=1", (("A", "Bearer ${T}"),), ("T",), "h.example",
     )  # fmt: skip
-    assert http.runs == "https://h.example/x"
+    assert http.target == "https://h.example/x"
     warm = hook('command = "x"\nwarm = true\nwarm_max_age = 5\nwarm_spares = 3')
     assert (warm.type, warm.shell, warm.warm_max_age, warm.warm_spares) == ("warm", "x", 5.0, 3)
     assert hook('type = "command"\ncommand = "x"').type == "command"
