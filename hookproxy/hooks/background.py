@@ -17,7 +17,7 @@ _MOST_BYTES: Final = 64 * 1024 * 1024  # of arguments and output that they are t
 Run = Callable[[Group, HookSpec, EventContext], Awaitable[object]]
 """Runs a hook, and reports what it said. Raises OSError where the system gives too few descriptors or processes."""
 
-Report = Callable[[HookRun], None]
+ReportHookRun = Callable[[HookRun], None]
 """Tells people what a hook has for them. Never blocks."""
 
 
@@ -27,14 +27,14 @@ class BackgroundHooks:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._tasks: anyio.abc.TaskGroup | None = None
-        self._report: Report = lambda _statement: None
-        self._tell: Callable[[], None] = lambda: None
+        self._report: ReportHookRun = lambda _statement: None
+        self._notify: Callable[[], None] = lambda: None
         self._bytes = 0
         self.running = 0
 
-    def begin(self, tasks: anyio.abc.TaskGroup, report: Report, tell: Callable[[], None]) -> None:
+    def open(self, tasks: anyio.abc.TaskGroup, report: ReportHookRun, notify: Callable[[], None]) -> None:
         """From now on hooks can be started. `tell` is called when one has ended."""
-        self._tasks, self._report, self._tell = tasks, report, tell
+        self._tasks, self._report, self._notify = tasks, report, notify
 
     def start(self, group: Group, spec: HookSpec, context: EventContext) -> bool:
         """Start a hook if nobody is to wait for it; False: somebody is. One too many is told, and not run."""
@@ -57,7 +57,7 @@ class BackgroundHooks:
         finally:
             self.running -= 1
             self._bytes -= size
-            self._tell()
+            self._notify()
 
     def _fail(self, spec: HookSpec, failure: str) -> None:
         self._report(HookRun(spec, HookResult(Ended.NOT_STARTED), Verdict(failure=failure)))

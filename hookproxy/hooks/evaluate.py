@@ -18,7 +18,7 @@ from ..model.hooks import Event, EventContext, HookRun, Tool, Verdict
 from ..model.settings import Settings
 from ..policy import decide
 from ..runners.runner import CallTool, no_server
-from .background import Report
+from .background import ReportHookRun
 from .permissions import Permissions
 from .run_in_order import HookExecutor
 from .select import HookGroups, SelectedHooks
@@ -60,7 +60,7 @@ class Hooks:
         self._settings = settings
         self._trust = trust
         self._executor = self._new_executor(groups)
-        self.aside = self._executor.aside
+        self.background = self._executor.background
         self.runners = self._executor.runners
 
     def _new_executor(self, groups: Sequence[Group]) -> HookExecutor:
@@ -68,28 +68,28 @@ class Hooks:
 
     # --- permission rules ---
 
-    def counted(self, decision: Decision, tool: str) -> Decision:
+    def apply_limits(self, decision: Decision, tool: str) -> Decision:
         """Count a call of this tool that is about to be forwarded, against the limits of each layer."""
         for layer in self._layers:
             if isinstance(decision, Proceed):
-                decision = layer.counted(decision, tool)
+                decision = layer.apply_limits(decision, tool)
         return decision
 
     def may_repeat(self, tool: str) -> bool:
         """Count a call once more: not against the user's limits, whose hook it is that says so, but managed ones."""
         managed = (layer for layer in self._layers if layer.managed)
-        return all(isinstance(layer.counted(Proceed(), tool), Proceed) for layer in managed)
+        return all(isinstance(layer.apply_limits(Proceed(), tool), Proceed) for layer in managed)
 
-    def concern(self, tool: str) -> bool:
+    def concerns(self, tool: str) -> bool:
         """True if any hook or rule is to see calls of this tool."""
         for layer in self._layers:  # noqa: SIM110 - each call asks: a generator would cost more than the answer
-            if layer.concern(tool):
+            if layer.concerns(tool):
                 return True
         return False
 
-    def hide(self, tool: str) -> bool:
+    def hides(self, tool: str) -> bool:
         """True if the tool is not to be listed: a rule denies each of its calls."""
-        return any(layer.hide(tool) for layer in self._layers)
+        return any(layer.hides(tool) for layer in self._layers)
 
     def allow_tool(self, tool: str, question: ApprovalRequest | None) -> None:
         """A person, asked this, allows the tool for the session. Managed rules count it if they were what asked."""
@@ -112,16 +112,20 @@ class Hooks:
         """Why the prompter must not run, in one sentence without a full stop; empty: it may."""
         return self._trust.prompter_failure() if self._trust and not managed else ""
 
-    def begin(
-        self, tasks: anyio.abc.TaskGroup, report: Report, tell: Callable[[], None], call_tool: CallTool = no_server
+    def open(
+        self,
+        tasks: anyio.abc.TaskGroup,
+        report: ReportHookRun,
+        notify: Callable[[], None],
+        call_tool: CallTool = no_server,
     ) -> None:
         """Hooks that nobody waits for run in `tasks` and end with it; `tell` is called when one has ended.
 
         `report` gets each statement when it is made. Hooks that are tools are called by `call_tool`.
         """
-        self._executor.begin(tasks, report, tell, call_tool)
+        self._executor.open(tasks, report, notify, call_tool)
 
-    async def before(self, context: EventContext, listed: Tool | None, hook_runs: list[HookRun]) -> Evaluation:
+    async def run_pre_hooks(self, context: EventContext, listed: Tool | None, hook_runs: list[HookRun]) -> Evaluation:
         """Ask the PreToolUse hooks: each group sees the arguments as rewritten so far, and a denial ends it.
 
         `listed` is what is known of the tool: a rewrite that does not fit its schema is trouble. All that is said
@@ -172,9 +176,9 @@ class Hooks:
     ) -> Evaluation:
         """What one layer makes of a call that the layer before it let go, with the `earlier` question of that."""
         for selected in layer.groups.select(context.event, context.tool):
-            context = context if context.tool_name == selected.tool_name else selected.shown(context)
-            hooks = selected.applying(context) if selected.conditional else selected.hooks
-            said = await self._executor.ask(selected.group, hooks, context, hook_runs, listed)
+            context = context if context.tool_name == selected.tool_name else selected.with_tool_name(context)
+            hooks = selected.applicable(context) if selected.conditional else selected.hooks
+            said = await self._executor.run(selected.group, hooks, context, hook_runs, listed)
             if decide.silent(said):  # as of most calls, and it decides nothing
                 continue
             decision = decide.decide(said, self._settings, selected.group.on_failure)
@@ -187,7 +191,7 @@ class Hooks:
                 context = replace(context, arguments=normalize.normalise(rewritten))
             question = proceed.question or decision.question
             proceed = replace(proceed, arguments=rewritten, feedback=feedback, question=question)
-        ruled = layer.ruled(proceed, context)
+        ruled = layer.apply_rules(proceed, context)
         if isinstance(ruled, Refuse):
             return Evaluation(ruled, context.arguments)
         if layer.managed:
@@ -197,18 +201,18 @@ class Hooks:
             return await self._permitted(layer, ruled, context, listed, hook_runs)
         return Evaluation(ruled, context.arguments)
 
-    async def after(self, context: EventContext, hook_runs: list[HookRun]) -> Comments:
+    async def run_post_hooks(self, context: EventContext, hook_runs: list[HookRun]) -> Comments:
         """Ask the PostToolUse or PostToolUseFailure hooks of all groups; else as `before`."""
         comments = Comments()
         for layer in self._layers:
             known = _known_to(layer, context)
             for selected in layer.groups.select(context.event, context.tool):
-                known, rule = selected.shown(known), selected.group.on_failure
-                said = await self._executor.ask(selected.group, selected.applying(known), known, hook_runs)
+                known, rule = selected.with_tool_name(known), selected.group.on_failure
+                said = await self._executor.run(selected.group, selected.applicable(known), known, hook_runs)
                 comments = decide.merge_comments(comments, decide.comments(said, self._settings, rule))
         return comments
 
-    async def at(self, context: EventContext, only_observers: bool = False) -> list[HookRun]:
+    async def run_event_hooks(self, context: EventContext, only_observers: bool = False) -> list[HookRun]:
         """Ask the hooks of an occasion that decides nothing: of the session, or beside a call.
 
         `only_told`: those that may answer a question of the server are asked elsewhere.
@@ -216,15 +220,15 @@ class Hooks:
         hook_runs: list[HookRun] = []
         for layer in self._layers:
             known = _known_to(layer, context)
-            for selected in layer.groups.at(context):
-                if not (only_observers and selected.answers):
-                    hook_runs += await self.asked(selected, known)
+            for selected in layer.groups.select_for(context):
+                if not (only_observers and selected.may_answer):
+                    hook_runs += await self.run_group(selected, known)
         return hook_runs
 
-    async def asked(self, selected: SelectedHooks, context: EventContext) -> list[HookRun]:
+    async def run_group(self, selected: SelectedHooks, context: EventContext) -> list[HookRun]:
         """Ask one group's hooks; statements stand in the order in which the last one wins."""
-        shown = selected.shown(context)
-        return await self._executor.ask(selected.group, selected.applying(shown), shown, [])
+        shown = selected.with_tool_name(context)
+        return await self._executor.run(selected.group, selected.applicable(shown), shown, [])
 
     async def _permitted(
         self,
@@ -238,9 +242,9 @@ class Hooks:
         question, yes = proceed.question, False
         request = replace(context, event=Event.PERMISSION_REQUEST, message=question.reason if question else "")
         for selected in layer.groups.select(Event.PERMISSION_REQUEST, context.tool):
-            request, group = selected.shown(request), selected.group
-            hooks = [spec for spec in selected.applying(request) if question or spec.every_call]
-            said = await self._executor.ask(group, hooks, request, hook_runs, listed)
+            request, group = selected.with_tool_name(request), selected.group
+            hooks = [spec for spec in selected.applicable(request) if question or spec.every_call]
+            said = await self._executor.run(group, hooks, request, hook_runs, listed)
             answer = decide.permitted(said, self._settings, group.on_failure, group.dialect.later_overrides)
             if isinstance(answer, Refuse):
                 return Evaluation(replace(answer, feedback=proceed.feedback + answer.feedback), request.arguments)
@@ -253,7 +257,7 @@ class Hooks:
             proceed = replace(proceed, question=None, asked=True)
         if request.arguments is context.arguments:
             return Evaluation(proceed, request.arguments)
-        return Evaluation(layer.ruled(proceed, request), request.arguments)  # no rule has seen these
+        return Evaluation(layer.apply_rules(proceed, request), request.arguments)  # no rule has seen these
 
 
 def _layers(groups: Sequence[Group], settings: Settings, server: str, whole: HookGroups) -> tuple[Permissions, ...]:
@@ -273,7 +277,7 @@ def check_mcp_tool_hooks(groups: Sequence[Group], settings: Settings) -> None:
     """
     for spec in (spec for group in groups if not group.managed for spec in group.hooks if spec.type == "mcp_tool"):
         last = _layers(groups, settings, spec.server, HookGroups(groups, spec.server, settings.aliases))[-1]
-        if last.managed and last.concern(spec.tool):
+        if last.managed and last.concerns(spec.tool):
             why = f"calls the tool {spec.tool}, whose calls managed hooks or rules judge, and nobody judges a hook's"
             raise ConfigError(spec.source, why, "ask a command or a worker instead")
 

@@ -37,7 +37,7 @@ class Permissions:
         """Some rule or limit is configured."""
         return self.rules is not None or self.limits is not None
 
-    def ruled(self, proceed: Proceed, context: EventContext) -> Decision:
+    def apply_rules(self, proceed: Proceed, context: EventContext) -> Decision:
         """What the configuration's rules and limits make of a call that hooks let go, on its final arguments."""
         ruling = _judged(self.rules, self.groups, context) if self.rules is not None else None
         if ruling is not None and ruling.permission is Permission.DENY:
@@ -51,7 +51,7 @@ class Permissions:
             return replace(proceed, question=proceed.question or ApprovalRequest(by, ""))
         return replace(proceed, question=None, asked=proceed.asked or proceed.question is not None)
 
-    def counted(self, proceed: Proceed, tool: str) -> Decision:
+    def apply_limits(self, proceed: Proceed, tool: str) -> Decision:
         """Count a call of this tool that is about to be forwarded, against all limits that are about it."""
         reached = self.limits.spend(self.groups.names(tool)) if self.limits is not None else None
         return proceed if reached is None else _over(reached, proceed, self._where)
@@ -63,14 +63,14 @@ class Permissions:
         names = matchers.allowed_as(self.groups.names(context.tool))
         return any(rule(name, context.arguments) for rule in self._allowed.values() for name in names)
 
-    def concern(self, tool: str) -> bool:
+    def concerns(self, tool: str) -> bool:
         """True if any hook, rule or limit is to see calls of this tool."""
         return self.groups.concerns(tool) or (bool(self) and self._are_about(self.groups.names(tool)))
 
     def _are_about(self, names: Sequence[str]) -> bool:
         return bool((self.rules and self.rules.concerns(names)) or (self.limits and self.limits.concern(names)))
 
-    def hide(self, tool: str) -> bool:
+    def hides(self, tool: str) -> bool:
         """True if the tool is not to be listed: a rule denies each of its calls."""
         return self.rules is not None and self.rules.hides(self.groups.names(tool))
 

@@ -24,7 +24,7 @@ from ..model.settings import Settings
 from ..policy import decide
 from ..runners.registry import Runners
 from ..runners.runner import CallTool, no_server
-from .background import BackgroundHooks, Report
+from .background import BackgroundHooks, ReportHookRun
 
 if TYPE_CHECKING:
     from ..trust.trusted_files import Trust
@@ -49,13 +49,13 @@ class HookExecutor:
         self._settings = settings
         self._trust = trust
         self._allowing = allowing
-        places = _places()
-        self._places_aside = anyio.Semaphore(max(places // 4, 1), fast_acquire=True)
-        self._places = anyio.Semaphore(max(places - places // 4, 1), fast_acquire=True)
+        slots = _slot_count()
+        self._background_slots = anyio.Semaphore(max(slots // 4, 1), fast_acquire=True)
+        self._slots = anyio.Semaphore(max(slots - slots // 4, 1), fast_acquire=True)
         shared = {_environment_key(group): _environment(group, environ) for group in groups}
         self._environments = {id(group): shared[_environment_key(group)] for group in groups}
-        self._report: Report = lambda _statement: None
-        self.aside = BackgroundHooks(self._run_aside)
+        self._report: ReportHookRun = lambda _statement: None
+        self.background = BackgroundHooks(self._run_in_background)
         specs = [spec for group in groups for spec in group.hooks]
         with trust.importing() if trust else nullcontext():
             self.runners = Runners(specs, self._say, self._call_tool)
@@ -64,16 +64,18 @@ class HookExecutor:
     async def _call_tool(self, server: str, tool: str, arguments: bytes) -> bytes:
         return await self._server(server, tool, arguments)
 
-    def begin(self, tasks: anyio.abc.TaskGroup, report: Report, tell: Callable[[], None], call_tool: CallTool) -> None:
+    def open(
+        self, tasks: anyio.abc.TaskGroup, report: ReportHookRun, notify: Callable[[], None], call_tool: CallTool
+    ) -> None:
         """As `Hooks.begin`."""
         self._server = call_tool
         self._report = report
-        self.aside.begin(tasks, report, tell)
+        self.background.open(tasks, report, notify)
 
     def _say(self, spec: HookSpec, text: str) -> None:
         self._report(HookRun(spec, HookResult(Ended.EXITED), Verdict(messages=(text,))))
 
-    async def ask(
+    async def run(
         self,
         group: Group,
         hooks: Sequence[HookSpec],
@@ -85,9 +87,9 @@ class HookExecutor:
         if len(hooks) == 1 and not hooks[0].background:  # as nearly always: there is no order
             return [await self._run(group, hooks[0], context, hook_runs, listed)]
         order = group.dialect.order
-        awaited = [spec for spec in hooks if not (spec.background and self.aside.start(group, spec, context))]
+        awaited = [spec for spec in hooks if not (spec.background and self.background.start(group, spec, context))]
         if len(awaited) > 1 and order in (Order.PARALLEL, Order.TOGETHER):
-            said = await self._ask_at_once(group, awaited, context, hook_runs, listed)
+            said = await self._run_in_parallel(group, awaited, context, hook_runs, listed)
             return said if order is Order.PARALLEL else sorted(said, key=lambda one: awaited.index(one.spec))
         said = []
         for spec in awaited:
@@ -99,7 +101,7 @@ class HookExecutor:
                 context = replace(context, arguments=normalize.normalise(one.verdict.arguments))
         return said
 
-    async def _ask_at_once(
+    async def _run_in_parallel(
         self,
         group: Group,
         hooks: Sequence[HookSpec],
@@ -125,20 +127,20 @@ class HookExecutor:
             raise problems[0]
         return said
 
-    async def _run_aside(self, group: Group, spec: HookSpec, context: EventContext) -> None:
+    async def _run_in_background(self, group: Group, spec: HookSpec, context: EventContext) -> None:
         await self._run(group, spec, context, [])
 
     async def _run(
         self, group: Group, spec: HookSpec, context: EventContext, hook_runs: list[HookRun], listed: Tool | None = None
     ) -> HookRun:
-        places = self._places_aside if spec.background else self._places
+        slots = self._background_slots if spec.background else self._slots
         document = group.dialect.write(spec, context)
         document = _traced(document, context) if context.trace else document
         environment = self._environments[id(group)]
         try:
-            places.acquire_nowait()  # nearly always: to ask whether to wait costs a tenth of a small hook
+            slots.acquire_nowait()  # nearly always: to ask whether to wait costs a tenth of a small hook
         except anyio.WouldBlock:
-            await places.acquire()
+            await slots.acquire()
         try:
             mark = self._trust.mark(spec) if self._trust else None  # as late as can be
             if mark is not None and mark.failure:
@@ -151,7 +153,7 @@ class HookExecutor:
             hook_runs.append(HookRun(spec, HookResult(Ended.CANCELLED), NO_VERDICT))
             raise
         finally:
-            places.release()
+            slots.release()
         verdict = group.dialect.read(spec, result)
         if mark is not None and self._trust and (failure := self._trust.failure_since(mark, spec)):
             verdict = _untrusted(failure)
@@ -208,7 +210,7 @@ def _merged(arguments: bytes, changes: bytes) -> bytes:
     return arguments
 
 
-def _places() -> int:
+def _slot_count() -> int:
     """How many hooks may run at a time, so that none lacks a descriptor: a guard that cannot start guards nothing."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _AT_ONCE if limit == resource.RLIM_INFINITY else max(min(_AT_ONCE, (limit - _OTHERS) // _DESCRIPTORS), 1)

@@ -21,7 +21,7 @@ _Value = TypeVar("_Value")
 
 _NAMES_REMEMBERED: Final = 4096  # the agent chooses names: a table of them must not grow for ever
 
-OF_TOOLS: Final = frozenset(
+TOOL_EVENTS: Final = frozenset(
     {
         Event.PRE_TOOL_USE,
         Event.POST_TOOL_USE,
@@ -35,7 +35,9 @@ OF_TOOLS: Final = frozenset(
 _ELICITATION_EVENTS: Final = frozenset({Event.ELICITATION, Event.ELICITATION_RESULT})
 """The events whose matchers are tried on the server's name."""
 
-_OF_ELICITATIONS: Final = frozenset({Event.ELICITATION, Event.ELICITATION_RESULT, Event.NOTIFICATION, Event.USER_INPUT})
+_ELICITATION_SEQUENCE: Final = frozenset(
+    {Event.ELICITATION, Event.ELICITATION_RESULT, Event.NOTIFICATION, Event.USER_INPUT}
+)
 """The events that the server's questions to the person occasion."""
 
 
@@ -47,23 +49,23 @@ class SelectedHooks(Struct, frozen=True):
     tool_name: str
     conditional: bool = False
     """Some of them have an `if`."""
-    also: tuple[str, ...] = ()
+    other_names: tuple[str, ...] = ()
     """Where the name is an alias: the other names by which an `if` may mean the tool."""
 
-    def shown(self, context: EventContext) -> EventContext:
+    def with_tool_name(self, context: EventContext) -> EventContext:
         """The occasion as this group sees it."""
         return context if context.tool_name == self.tool_name else replace(context, tool_name=self.tool_name)
 
     @property
-    def answers(self) -> bool:
+    def may_answer(self) -> bool:
         """Its hooks may answer a question of the server; else they are only told."""
         return self.group.dialect.answers and not all(spec.background for spec in self.hooks)
 
-    def applying(self, context: EventContext) -> Sequence[HookSpec]:
+    def applicable(self, context: EventContext) -> Sequence[HookSpec]:
         """The hooks whose `if` does not leave this occasion out."""
         if not self.conditional:
             return self.hooks
-        names = (context.tool_name, *self.also)
+        names = (context.tool_name, *self.other_names)
         return [
             one
             for one in self.hooks
@@ -79,10 +81,10 @@ class HookGroups:
         self.aliases = {one.tool: one for one in aliases}
         self._server = re.sub(r"[^A-Za-z0-9_-]", "_", server)  # as Claude Code composes a tool's name
         self._events = frozenset(spec.event for group in groups for spec in group.hooks)
-        self.asks_servers = any(spec.type == "mcp_tool" for group in groups for spec in group.hooks)
+        self.has_mcp_tool_hooks = any(spec.type == "mcp_tool" for group in groups for spec in group.hooks)
         """Some hook is a tool of the server."""
-        self._asks_each = any(spec.every_call for group in groups for spec in group.hooks)
-        self._chosen: dict[tuple[Event, str], tuple[SelectedHooks, ...]] = {}
+        self._has_every_call_hooks = any(spec.every_call for group in groups for spec in group.hooks)
+        self._selected: dict[tuple[Event, str], tuple[SelectedHooks, ...]] = {}
         self._outcomes: dict[str, bool] = {}  # whether any hook hears what comes of a tool's calls
         self._concerned: dict[str, bool] = {}
 
@@ -90,7 +92,7 @@ class HookGroups:
         """Some hook is configured."""
         return bool(self._events)
 
-    def double(self, agent: str) -> list[str]:
+    def sources_run_by(self, agent: str) -> list[str]:
         """The files whose hooks an agent of this name and version runs by itself, so that they would run twice."""
         return [
             group.source
@@ -102,11 +104,11 @@ class HookGroups:
         """True if some hook is configured for this event at all."""
         return event in self._events
 
-    def asks_server(self, event: Event) -> bool:
+    def has_mcp_tool_hooks_for(self, event: Event) -> bool:
         """True if some hook for this event is a tool of the server."""
         return any(spec.event is event and spec.type == "mcp_tool" for group in self._groups for spec in group.hooks)
 
-    def out_of_reach(self, server: str) -> Iterator[str]:
+    def unreachable_server_notes(self, server: str) -> Iterator[str]:
         """A sentence for each hook that is a tool of another server than that behind us."""
         for spec in (spec for group in self._groups for spec in group.hooks):
             if spec.server and spec.server != server:
@@ -116,7 +118,7 @@ class HookGroups:
     @property
     def observes_elicitations(self) -> bool:
         """True if some hook is to know of the server's questions to the person."""
-        return not self._events.isdisjoint(_OF_ELICITATIONS)
+        return not self._events.isdisjoint(_ELICITATION_SEQUENCE)
 
     @property
     def answers_elicitations(self) -> bool:
@@ -141,11 +143,14 @@ class HookGroups:
             or self.has_hooks_for(Event.STOP)
             or self.observes_elicitations
             or bool(self.select(Event.PRE_TOOL_USE, tool))
-            or self.comments_on(tool)
-            or (self._asks_each and any(one.every_call for each in self._requested(tool) for one in each.hooks))
+            or self.has_post_hooks_for(tool)
+            or (
+                self._has_every_call_hooks
+                and any(one.every_call for each in self._requested(tool) for one in each.hooks)
+            )
         )
 
-    def comments_on(self, tool: str) -> bool:
+    def has_post_hooks_for(self, tool: str) -> bool:
         """True if some hook is to see what comes of calls of this tool."""
         return bool(self.select(Event.POST_TOOL_USE, tool) or self.select(Event.POST_TOOL_USE_FAILURE, tool))
 
@@ -153,15 +158,15 @@ class HookGroups:
         """True if some hook is to know what comes of calls of this tool, whatever it is."""
         known = self._outcomes.get(tool)
         if known is None:
-            known = self.comments_on(tool) or self.observes_elicitations
+            known = self.has_post_hooks_for(tool) or self.observes_elicitations
             known = known or self.has_hooks_for(Event.ERROR_OCCURRED) or self.has_hooks_for(Event.STOP)
             _remember(self._outcomes, tool, known)
         return known
 
-    def first_name(self, tool: str) -> str:
+    def first_tool_name(self, tool: str) -> str:
         """The name under which the first group that is asked before a call sees its tool."""
         selected = self.select(Event.PRE_TOOL_USE, tool)
-        return selected[0].tool_name if selected else self._familiar(tool) or tool
+        return selected[0].tool_name if selected else self._alias_name(tool) or tool
 
     def own_names(self, tool: str) -> tuple[str, str]:
         """The names that a tool has from its server."""
@@ -169,10 +174,10 @@ class HookGroups:
 
     def names(self, tool: str) -> tuple[str, ...]:
         """All names of a tool: its own, and its alias."""
-        alias = self._familiar(tool)
+        alias = self._alias_name(tool)
         return (*self.own_names(tool), alias) if alias else self.own_names(tool)
 
-    def _familiar(self, tool: str) -> str:
+    def _alias_name(self, tool: str) -> str:
         """The tool's alias; empty: it has none."""
         return self.aliases[tool].name if tool in self.aliases else ""
 
@@ -183,35 +188,35 @@ class HookGroups:
 
     def select(self, event: Event, tool: str) -> tuple[SelectedHooks, ...]:
         """The groups with hooks for this event and tool."""
-        known = self._chosen.get((event, tool))
+        known = self._selected.get((event, tool))
         if known is None:
-            selected = self._matching(event, lambda group: self._tried(group, tool))
-            if self._familiar(tool):
-                selected = (replace(one, also=self._tried(one.group, tool)[1:]) for one in selected)
+            selected = self._matching(event, lambda group: self._match_names(group, tool))
+            if self._alias_name(tool):
+                selected = (replace(one, other_names=self._match_names(one.group, tool)[1:]) for one in selected)
             known = tuple(selected)
-            _remember(self._chosen, (event, tool), known)
+            _remember(self._selected, (event, tool), known)
         return known
 
-    def at(self, context: EventContext) -> tuple[SelectedHooks, ...]:
+    def select_for(self, context: EventContext) -> tuple[SelectedHooks, ...]:
         """The groups with hooks for an occasion of any kind."""
-        if context.event in OF_TOOLS:
+        if context.event in TOOL_EVENTS:
             return self.select(context.event, context.tool)
-        selected = self._matching(context.event, lambda group: self.tried_on(group, context))
+        selected = self._matching(context.event, lambda group: self.match_values(group, context))
         return tuple(replace(one, tool_name=self._seen(one.group, context.tool)) for one in selected)
 
-    def tried_on(self, group: Group, context: EventContext) -> tuple[str, ...]:
+    def match_values(self, group: Group, context: EventContext) -> tuple[str, ...]:
         """What the matchers of a group's hooks for this occasion are tried on."""
-        if context.event in OF_TOOLS:
-            return self._tried(group, context.tool)
+        if context.event in TOOL_EVENTS:
+            return self._match_names(group, context.tool)
         return (context.session.server if context.event in _ELICITATION_EVENTS else context.trigger,)
 
     def _seen(self, group: Group, tool: str) -> str:
-        return self._tried(group, tool)[0] if tool else ""
+        return self._match_names(group, tool)[0] if tool else ""
 
     def _requested(self, tool: str) -> tuple[SelectedHooks, ...]:
         return self.select(Event.PERMISSION_REQUEST, tool)
 
-    def _tried(self, group: Group, tool: str) -> tuple[str, ...]:
+    def _match_names(self, group: Group, tool: str) -> tuple[str, ...]:
         """What a group's matchers are tried on; the first is the name that its hooks see."""
         bare, composed, *alias = self.names(tool)
         if group.match_all_names:

@@ -35,12 +35,12 @@ class SessionContext(Struct, frozen=True):
     hooks: Hooks
     session: Session
     audit: Audit
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     """Tells people one line, on standard error. Never blocks."""
     to_agent: Callable[[bytes], None]
     spawn: Callable[..., None]
     """Starts a task that ends with the proxy."""
-    tell: Callable[[], None]
+    notify: Callable[[], None]
     """Something has changed that the end of the run may wait for."""
 
 
@@ -50,16 +50,16 @@ class SessionEvents:
     def __init__(self, session_context: SessionContext) -> None:
         self._context = session_context
         self._begun = anyio.Event()  # SessionStart hooks have spoken
-        self._words: tuple[str, ...] = ()  # for the model, and not delivered yet
+        self._feedback: tuple[str, ...] = ()  # for the model, and not delivered yet
         self._introduced = False
         self._logging = False
         self._said: set[str] = set()
         self._starts = session_context.hooks.groups.has_hooks_for(Event.SESSION_START)
-        self.unsaid = self._starts
+        self.feedback_pending = self._starts
         """SessionStart hooks may have something for the model that no answer has carried yet."""
-        self.introducing = 0
+        self.pending_initialize_responses = 0
         """Answers to `initialize` that wait for SessionStart hooks."""
-        self.aside = 0
+        self.running = 0
         """Occasions that hooks are told of while nobody waits."""
         if not self._starts:
             self._begun.set()
@@ -72,45 +72,45 @@ class SessionEvents:
     async def _begin(self) -> None:
         context = EventContext(Event.SESSION_START, self._context.session, trigger="startup", at=time())
         try:
-            self._words += _words(await self._context.hooks.at(context))
+            self._feedback += _feedback_of(await self._context.hooks.run_event_hooks(context))
         except OSError as problem:  # too few descriptors or processes
-            self._context.say(f"SessionStart hooks could not be run: {problem.strerror}")
+            self._context.report(f"SessionStart hooks could not be run: {problem.strerror}")
         self._begun.set()
 
     async def end_session(self) -> None:
         """Ask the SessionEnd hooks. On cancel they are ended with their whole process groups."""
         context = EventContext(Event.SESSION_END, self._context.session, trigger="other", at=time())
         try:
-            await self._context.hooks.at(context)
+            await self._context.hooks.run_event_hooks(context)
         except OSError as problem:  # too few descriptors or processes
-            self._context.say(f"SessionEnd hooks could not be run: {problem.strerror}")
+            self._context.report(f"SessionEnd hooks could not be run: {problem.strerror}")
 
-    def introduce(self, line: bytes, handshake: Handshake) -> None:
+    def deliver_initialize_response(self, line: bytes, handshake: Handshake) -> None:
         """The server has answered `initialize`: what it declares, and what SessionStart hooks have to add."""
         with contextlib.suppress(ValueError, KeyError):
             result = raw_json.fields(bytes(raw_json.fields(line)["result"]))
             handshake.answered(result)
             self._logging = "logging" in raw_json.fields(bytes(result["capabilities"]))
-        if self._begun.is_set() and not self._words:
+        if self._begun.is_set() and not self._feedback:
             self._introduced = True
             self._context.to_agent(line)
         else:
-            self.introducing += 1
+            self.pending_initialize_responses += 1
             self._context.spawn(self._instruct, line)
 
     async def _instruct(self, line: bytes) -> None:
         await self._begun.wait()
-        texts, self._words = self._words, ()
+        texts, self._feedback = self._feedback, ()
         self._introduced = True
         self._context.to_agent(feedback.with_instructions(line, texts))
-        self.introducing -= 1
-        self._context.tell()
+        self.pending_initialize_responses -= 1
+        self._context.notify()
 
     def silent(self) -> bool:
         """There is nothing that an answer should carry, and SessionStart hooks are done."""
-        return not (self.unsaid or self._words)
+        return not (self.feedback_pending or self._feedback)
 
-    async def words(self, uses_initialize: bool) -> tuple[str, ...]:
+    async def take_feedback(self, uses_initialize: bool) -> tuple[str, ...]:
         """Wait until SessionStart hooks are done; gives what waits for the model, to go with a call's result.
 
         With `uses_initialize`, what comes before the answer to `initialize` goes into that.
@@ -119,10 +119,10 @@ class SessionEvents:
             await self._begun.wait()
         if uses_initialize and not self._introduced:
             return ()
-        texts, self._words, self.unsaid = self._words, (), False
+        texts, self._feedback, self.feedback_pending = self._feedback, (), False
         return texts
 
-    def elicited(self, elicited: ElicitationSeen, only_observers: bool = False) -> None:
+    def start_elicitation_hooks(self, elicited: ElicitationSeen, only_observers: bool = False) -> None:
         """The server asks the person, or has the answer, in the stateless era; `only_told` as in `occur`."""
         context = EventContext(
             Event.ELICITATION_RESULT if elicited.action else Event.ELICITATION,
@@ -131,73 +131,73 @@ class SessionEvents:
             message=elicited.message,
             elicitation=elicited.elicitation,
         )
-        self.occur(context, only_observers)
+        self.start_hooks(context, only_observers)
         if not elicited.action:
-            self.shown(elicited.message)
+            self.start_dialog_hooks(elicited.message)
 
-    def shown(self, message: str) -> None:
+    def start_dialog_hooks(self, message: str) -> None:
         """The person is shown a question of the server."""
         session = self._context.session
-        self.occur(EventContext(Event.NOTIFICATION, session, trigger="elicitation_dialog", message=message))
-        self.occur(EventContext(Event.USER_INPUT, session, message=message))
+        self.start_hooks(EventContext(Event.NOTIFICATION, session, trigger="elicitation_dialog", message=message))
+        self.start_hooks(EventContext(Event.USER_INPUT, session, message=message))
 
-    def occur(self, context: EventContext, only_observers: bool = False) -> None:
+    def start_hooks(self, context: EventContext, only_observers: bool = False) -> None:
         """Tell hooks of something that nobody waits for; what they have for the model goes with the next answer.
 
         `only_told`: but for those that may answer a question of the server.
         """
         groups = self._context.hooks.groups
         if not groups.has_hooks_for(context.event) or (
-            only_observers and all(one.answers for one in groups.at(context))
+            only_observers and all(one.may_answer for one in groups.select_for(context))
         ):
             return
-        if self.aside >= _AT_ONCE:
-            self._context.say(f"{context.event} hooks are not told: {_AT_ONCE} such hooks are running")
+        if self.running >= _AT_ONCE:
+            self._context.report(f"{context.event} hooks are not told: {_AT_ONCE} such hooks are running")
             return
-        self.aside += 1
-        self._context.spawn(self._occur, replace(context, at=time()), only_observers)
+        self.running += 1
+        self._context.spawn(self._run_hooks, replace(context, at=time()), only_observers)
 
-    async def _occur(self, context: EventContext, only_observers: bool) -> None:
+    async def _run_hooks(self, context: EventContext, only_observers: bool) -> None:
         try:
-            self.keep_feedback(await self._context.hooks.at(context, only_observers))
+            self.keep_feedback(await self._context.hooks.run_event_hooks(context, only_observers))
         except OSError as problem:  # too few descriptors or processes
-            self._context.say(f"{context.event} hooks could not be run: {problem.strerror}")
+            self._context.report(f"{context.event} hooks could not be run: {problem.strerror}")
         finally:
-            self.aside -= 1
-            self._context.tell()
+            self.running -= 1
+            self._context.notify()
 
     def keep_feedback(self, hook_runs: list[HookRun]) -> None:
         """Keep what hooks had for the model, until an answer can carry it."""
-        self._words += _words(hook_runs)
+        self._feedback += _feedback_of(hook_runs)
 
-    def report(self, one: HookRun) -> None:
+    def report_hook_run(self, one: HookRun) -> None:
         """Tell people what a hook has for them: messages, and trouble with it."""
         if one.verdict is NO_VERDICT:  # as nearly all are
             return
         spec, session_context = one.spec, self._context
         told = list(one.verdict.messages)
         for text in told:
-            session_context.say(f"{spec.label}: {text}")
+            session_context.report(f"{spec.label}: {text}")
             if self._logging:
                 session_context.to_agent(feedback.log_entry(text))
         if one.verdict.failure:
             follows = f"; {one.consequence}" if one.consequence else ""
-            session_context.say(f"{spec.event} hook {spec.label} ({spec.source}): {one.verdict.failure}{follows}")
+            session_context.report(f"{spec.event} hook {spec.label} ({spec.source}): {one.verdict.failure}{follows}")
             told.append(one.verdict.failure)
         if told and (spec.event not in _RECORDED or spec.background):
-            self.note(f"{spec.event} hook {spec.label} ({spec.source}): " + "; ".join(told))
+            self.note_in_audit(f"{spec.event} hook {spec.label} ({spec.source}): " + "; ".join(told))
 
-    def say_once(self, text: str) -> None:
+    def report_once(self, text: str) -> None:
         """Tell people, unless they have been told."""
         if text not in self._said:
             self._said.add(text)
-            self._context.say(text)
+            self._context.report(text)
 
-    def note(self, text: str) -> None:
+    def note_in_audit(self, text: str) -> None:
         """Put a sentence into the audit."""
         if problem := self._context.audit.note(self._context.session, text):
-            self._context.say(f"an audit line cannot be written: {problem}")
+            self._context.report(f"an audit line cannot be written: {problem}")
 
 
-def _words(hook_runs: list[HookRun]) -> tuple[str, ...]:
+def _feedback_of(hook_runs: list[HookRun]) -> tuple[str, ...]:
     return tuple(text for one in hook_runs for text in one.verdict.feedback)

@@ -65,12 +65,12 @@ class Approvals:
             async with self._prompters:
                 prompter = decide.governing(self._settings, question).prompter
                 if failure := self._context.hooks.prompter_failure(question.managed):
-                    self._context.say(f"the prompter {prompter[0]} {failure}; so the call is denied")
+                    self._context.report(f"the prompter {prompter[0]} {failure}; so the call is denied")
                     return Approval.NO
                 environ = self._context.hooks.environment(question.managed)
-                return await prompt(prompter, asked, environ, self._context.say)
+                return await prompt(prompter, asked, environ, self._context.report)
         if len(self._open) >= _MOST:
-            self._context.say(f"a call is denied, for {_MOST} questions wait for the person")
+            self._context.report(f"a call is denied, for {_MOST} questions wait for the person")
             return Approval.NO
         raw_id = calls.fresh_id()
         key, waiting = calls.id_key(raw_id), _Waiting()
@@ -85,7 +85,7 @@ class Approvals:
             del self._open[key]
         return approval_messages.approval(waiting.result)
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Nobody can answer any more: what is open has not been allowed."""
         for waiting in self._open.values():
             waiting.answered.set()
@@ -99,7 +99,7 @@ class Approvals:
 
 
 async def prompt(
-    command: tuple[str, ...], asked: Mapping[str, object], environ: Mapping[str, str], say: Callable[[str], None]
+    command: tuple[str, ...], asked: Mapping[str, object], environ: Mapping[str, str], report: Callable[[str], None]
 ) -> Approval:
     """Ask through the operator's prompter: it reads the question as JSON; exit status 0 is yes, 2 is no.
 
@@ -116,5 +116,5 @@ async def prompt(
     if result.ended is Ended.EXITED and result.code in (0, 2):
         return Approval.NO if result.code else Approval.ONCE
     ended = f"status {result.code}" if result.ended is Ended.EXITED else result.detail or result.ended.value
-    say(f"the prompter {command[0]} failed ({ended}), so the call is denied")
+    report(f"the prompter {command[0]} failed ({ended}), so the call is denied")
     return Approval.NO

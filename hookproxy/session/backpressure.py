@@ -17,7 +17,7 @@ class Backpressure:
         self._bytes = 0
         self._full = False
 
-    def hold(self, call: Call) -> None:
+    def add(self, call: Call) -> None:
         """The call waits."""
         self._calls.add(call)
         self._bytes += len(call.line)
@@ -25,7 +25,7 @@ class Backpressure:
             self._full = True
             self._pause(True)
 
-    def let_go(self, call: Call) -> None:
+    def remove(self, call: Call) -> None:
         """The call waits no more; this may be said again."""
         if call in self._calls:
             self._calls.remove(call)

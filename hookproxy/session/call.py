@@ -36,7 +36,7 @@ from .call_context import CallContext, CallServices, Ending, event_context_of, r
 _MOST_ROUNDS: Final = 10  # in which hooks answer the server: agents give up after as many, too
 
 
-async def intercept(call: Call, services: CallServices) -> None:
+async def handle_call(call: Call, services: CallServices) -> None:
     """See one call through. On cancel its hooks are ended, nothing is answered, and the record is still written."""
     begun = perf_counter()
     record = Record(services.session.id, services.session.server, call.tool, call.id, call.arguments, services.agent())
@@ -54,19 +54,19 @@ async def intercept(call: Call, services: CallServices) -> None:
         record.ms = (perf_counter() - begun) * 1000
         problem = services.audit.write(record)
         if problem:
-            services.say(f"the audit line of {call.tool} cannot be written: {problem}")
+            services.report(f"the audit line of {call.tool} cannot be written: {problem}")
         if answer is not None:
             if problem and services.audit.required and record.result != "refused":
                 ran = record.decision != "asked"  # a person is to be asked first
                 answer = feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=ran)
-            services.answer(call, answer)
+            services.respond(call, answer)
 
 
 async def _judged(call: Call, services: CallServices, record: Record) -> bytes | None:
     """The call's answer; None where there is to be none."""
     if services.audit.required and (problem := services.audit.failure()):
         return _unrecorded(call, services, record, problem)
-    words = () if services.silent() else await services.words()
+    words = () if services.silent() else await services.take_feedback()
     context = CallContext(call, services, record, event_context_of(call, services))
     alias = context.event_context.alias
     record.alias = "" if alias is None else alias.name
@@ -75,7 +75,7 @@ async def _judged(call: Call, services: CallServices, record: Record) -> bytes |
         _tell_answers(context)
     if context.waiting is not None:
         return await _resumed(context, replace(context.waiting, feedback=(*words, *context.waiting.feedback)))
-    evaluation = await services.hooks.before(context.event_context, services.tool(call.tool), record.hook_runs)
+    evaluation = await services.hooks.run_pre_hooks(context.event_context, services.tool(call.tool), record.hook_runs)
     decision = evaluation.decision if alias is None else _as_sent(evaluation.decision, alias)
     if evaluation.arguments is not context.event_context.arguments:
         context.event_context = replace(context.event_context, arguments=evaluation.arguments)
@@ -100,11 +100,11 @@ def _tell_answers(context: CallContext) -> None:
     """Tell hooks of the person's answers to the server that the call brings."""
     if not (context.waiting and context.waiting.question):  # else the answer is to us
         for answer in elicitations.in_responses(context.call.inputs):
-            context.services.elicited(answer)
+            context.services.start_elicitation_hooks(answer)
 
 
 def _unrecorded(call: Call, services: CallServices, record: Record, problem: str) -> bytes:
-    services.say(f"a call of {call.tool} is refused because its audit line cannot be written: {problem}")
+    services.report(f"a call of {call.tool} is refused because its audit line cannot be written: {problem}")
     record.decision, record.result = "deny", "refused"
     return feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=False)
 
@@ -120,13 +120,15 @@ async def _settled(context: CallContext, proceed: Proceed) -> Decision | bytes:
     message = approval_messages.text(services.session.server, call.tool, arguments, question)
     asking = replace(context.event_context, trigger="permission_prompt", message=message)
     for event in (Event.NOTIFICATION, Event.USER_INPUT):
-        services.occur(replace(asking, event=event))
+        services.start_hooks(replace(asking, event=event))
     if call.stateless and can_ask:
         waiting = CallRound(call.tool, call.arguments, proceed.arguments, proceed.feedback, question)
         context.record.decision, context.record.result, context.record.reason = "asked", "pending", question.reason
         return feedback.input_required(call.id, message, services.state_sealer.seal(waiting))
     asked = approval_messages.document(services.session.server, call.tool, arguments, question)
-    services.let_go(call)  # a person may take long, and the answer comes the way of all that the agent says
+    services.release_backpressure(
+        call
+    )  # a person may take long, and the answer comes the way of all that the agent says
     return _answered(context, proceed, await services.approvals.ask(call, message, asked, question))
 
 
@@ -156,16 +158,16 @@ async def _decided(context: CallContext, decision: Decision) -> bytes | None:
     """Carry the decision out; gives the call's answer, None where there is to be none."""
     call, services, record = context.call, context.services, context.record
     if isinstance(decision, Proceed) and services.hooks.has_limits and not _is_under_way(context):
-        decision = services.hooks.counted(decision, call.tool)
+        decision = services.hooks.apply_limits(decision, call.tool)
     asked = "asked-" if decision.asked else ""
     if isinstance(decision, Proceed):
         record.decision, record.final = f"{asked}allow", decision.arguments or b""
         return await _forwarded(context, decision)
     record.decision, record.result, record.reason = f"{asked}deny", "refused", decision.reason
     record.by = decision.by
-    services.occur(replace(context.event_context, event=Event.PERMISSION_DENIED, message=decision.reason))
+    services.start_hooks(replace(context.event_context, event=Event.PERMISSION_DENIED, message=decision.reason))
     if decision.stop:
-        services.stop_others(call, decision)
+        services.refuse_other_calls(call, decision)
     return refusal(call, decision)
 
 
@@ -179,7 +181,7 @@ async def _forwarded(context: CallContext, decision: Proceed) -> bytes | None:
     call, services = context.call, context.services
     line = request_edits.to_server(call, decision.arguments, context.waiting)
     read = _is_read(context, decision)
-    if not (read or call.task) and services.let_pass(call, line):
+    if not (read or call.task) and services.forward_without_waiting(call, line):
         return None  # its answer needs nobody
     rounds = 0
     while True:
@@ -198,7 +200,7 @@ async def _forwarded(context: CallContext, decision: Proceed) -> bytes | None:
             context.record.repeats += 1
         else:
             return delivery.line
-        again = services.repeat(call, line)
+        again = services.prepare_repeat(call, line)
         if again is None:  # cancelled: hooks hear of it, unless they have heard of an end
             return await _ended(context, Ending.INTERRUPTED) if delivery.next_round else None
         line = again
@@ -223,9 +225,9 @@ async def _ended(context: CallContext, ending: Ending) -> bytes | None:
     outcome = replace(context.event_context.outcome or NO_OUTCOME, error=said, interrupted=interrupted)
     happened = replace(context.event_context, event=Event.POST_TOOL_USE_FAILURE, outcome=outcome)
     if not interrupted:
-        context.services.occur(replace(happened, event=Event.ERROR_OCCURRED, trigger="system", message=said))
-    await context.services.hooks.after(happened, context.record.hook_runs)
-    return None if interrupted else context.services.lost(context.call)
+        context.services.start_hooks(replace(happened, event=Event.ERROR_OCCURRED, trigger="system", message=said))
+    await context.services.hooks.run_post_hooks(happened, context.record.hook_runs)
+    return None if interrupted else context.services.lost_response(context.call)
 
 
 class _Delivery(Struct, frozen=True):
@@ -247,7 +249,7 @@ async def _commented(context: CallContext, line: bytes, decision: Proceed, asked
     try:
         reading = tool_results.read(call)
     except ValueError as problem:
-        services.say(f"the answer of {call.tool} is withheld: {problem}")
+        services.report(f"the answer of {call.tool} is withheld: {problem}")
         record.result, record.reason = "error", str(problem)
         return _Delivery(feedback.ambiguous(call.id, str(problem)))
     if not reading.final:
@@ -256,7 +258,7 @@ async def _commented(context: CallContext, line: bytes, decision: Proceed, asked
     record.result = "error" if reading.failed else "ok"
     outcome = replace(reading.outcome, duration_ms=(context.event_context.outcome or NO_OUTCOME).duration_ms)
     before = len(record.hook_runs)
-    comments = await post_hooks.hear(call, services, context.event_context, outcome, record.hook_runs)
+    comments = await post_hooks.run_post_hooks(call, services, context.event_context, outcome, record.hook_runs)
     delivered = _delivered(context, outcome, line, comments, decision.feedback)
     record.result_changed = delivered is not line
     return _Delivery(delivered, _repeats(record.hook_runs[before:]))
@@ -268,13 +270,13 @@ async def _unfinished(
     """The call goes on after this answer: in another round, by hooks or by the agent, whom our seal brings back."""
     call, services = context.call, context.services
     if not reading.needs_input:
-        return _Delivery(services.follow(call, context.record, context.event_context, decision.feedback, line))
+        return _Delivery(services.follow_tasks(call, context.record, context.event_context, decision.feedback, line))
     result = (call.response and call.response.result) or {}
-    given = await services.answer_all(result) if asked_by else None
+    given = await services.answer_elicitations(result) if asked_by else None
     if given is not None:
         return _Delivery(line, next_round=elicitation_messages.next_round(asked_by, result, given))
     for question in reading.questions:
-        services.elicited(question, only_observers=bool(asked_by))
+        services.start_elicitation_hooks(question, only_observers=bool(asked_by))
     state = request_edits.servers_state(line)
     waiting = CallRound(
         call.tool, call.arguments, decision.arguments, decision.feedback, asked=decision.asked, state=state
@@ -291,7 +293,7 @@ def _delivered(
         if comments.withheld or comments.hidden_by or comments.replacement is not None:
             return feedback.ambiguous(call.id, "it is neither a result nor an error")
         return line  # there is no place for a word
-    return post_hooks.written(call, context.services, line, comments, texts, result=outcome.has_result)
+    return post_hooks.add_feedback(call, context.services, line, comments, texts, result=outcome.has_result)
 
 
 def _repeats(hook_runs: Sequence[HookRun]) -> int:

@@ -52,48 +52,48 @@ class CallServices(Protocol):
     def silent(self) -> bool:
         """There is nothing to wait for in `words`, and nothing in them."""
 
-    async def words(self) -> tuple[str, ...]:
+    async def take_feedback(self) -> tuple[str, ...]:
         """Wait until SessionStart hooks are done; gives what hooks beside calls said and nobody has delivered yet."""
 
     async def forward(self, call: Call, line: bytes) -> bytes | Ending:
         """Send the call to the server and wait for its answer."""
 
-    def let_pass(self, call: Call, line: bytes) -> bool:
+    def forward_without_waiting(self, call: Call, line: bytes) -> bool:
         """Send the call to the server; its answer passes as it comes. False: it cannot be sent, or not yet."""
 
-    def let_go(self, call: Call) -> None:
+    def release_backpressure(self, call: Call) -> None:
         """The call may wait long: reading from the agent does not wait with it."""
 
-    def answer(self, call: Call, line: bytes) -> None:
+    def respond(self, call: Call, line: bytes) -> None:
         """Send the call's answer to the agent, unless it cancelled the call."""
 
-    def stop_others(self, call: Call, refuse: Refuse) -> None:
+    def refuse_other_calls(self, call: Call, refuse: Refuse) -> None:
         """Refuse all other calls that the server does not know yet."""
 
-    def repeat(self, call: Call, line: bytes) -> bytes | None:
+    def prepare_repeat(self, call: Call, line: bytes) -> bytes | None:
         """Take back an answered call, to make it again: gives its line with a new id, or None if it is cancelled."""
 
-    def follow(
+    def follow_tasks(
         self, call: Call, record: Record, event_context: EventContext, texts: tuple[str, ...], line: bytes
     ) -> bytes:
         """Follow the tasks that an answer hands over; gives the answer as the agent may have it."""
 
-    def occur(self, event_context: EventContext) -> None:
+    def start_hooks(self, event_context: EventContext) -> None:
         """Tell hooks of something, and wait for none of them."""
 
-    def elicited(self, elicited: ElicitationSeen, only_observers: bool = False) -> None:
+    def start_elicitation_hooks(self, elicited: ElicitationSeen, only_observers: bool = False) -> None:
         """Tell hooks of a question of the server to the person, or of its answer; `only_told`: as `moments` has it."""
 
-    async def answer_all(self, result: Members) -> dict[str, Answer] | None:
+    async def answer_elicitations(self, result: Members) -> dict[str, Answer] | None:
         """The answers of hooks to all that an `input_required` result wants; None where they do not answer all."""
 
-    def say(self, text: str) -> None:
+    def report(self, text: str) -> None:
         """Tell people."""
 
-    def say_once(self, text: str) -> None:
+    def report_once(self, text: str) -> None:
         """Tell people, unless they have been told."""
 
-    def lost(self, call: Call) -> bytes:
+    def lost_response(self, call: Call) -> bytes:
         """The line that tells the agent that the server is gone."""
 
 
@@ -124,7 +124,7 @@ def event_context_of(call: Call, services: CallServices) -> EventContext:
         event=Event.PRE_TOOL_USE,
         session=services.session,
         tool=call.tool,
-        tool_name=groups.first_name(call.tool),
+        tool_name=groups.first_tool_name(call.tool),
         tool_use_id=(call.meta and _told_id(call)) or f"call_{request_id}",
         arguments=call.arguments if alias is None else alias.for_hooks(call.arguments),
         alias=alias,

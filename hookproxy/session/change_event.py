@@ -13,7 +13,7 @@ class ChangeEvent:
     def __init__(self) -> None:
         self._next: anyio.Event | None = None
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Something has changed."""
         if self._next is not None:
             self._next.set()

@@ -29,7 +29,7 @@ class CallCoroutine:
         self.cancelled = True
         self.task.cancel()
 
-    async def told(self) -> Call:
+    async def wait(self) -> Call:
         """Wait for what `tell` says: the answer to its call, or the next one."""
         self._awaited = self._promise()
         try:
@@ -37,7 +37,7 @@ class CallCoroutine:
         finally:
             self._awaited = None
 
-    def tell(self, call: Call) -> None:
+    def resume(self, call: Call) -> None:
         """What it waits for is there, if it waits."""
         if self._awaited is not None and not self._awaited.done():
             self._awaited.set_result(call)
@@ -49,31 +49,31 @@ class CoroutinePool:
     def __init__(
         self,
         tasks: anyio.abc.TaskGroup,
-        see_through: Callable[[Call], Awaitable[None]],
+        carry_out: Callable[[Call], Awaitable[None]],
         running: dict[Call, CallCoroutine],
     ) -> None:
-        """`running` gets each call with its clerk; `see_through` takes it out."""
+        """`running` gets each call with its clerk; `carry_out` takes it out."""
         self._tasks = tasks
-        self._see_through = see_through
+        self._carry_out = carry_out
         self._running = running
         self._idle: list[CallCoroutine] = []
 
-    def begin(self, call: Call) -> None:
+    def start(self, call: Call) -> None:
         """Let one see this call through: an idle one may come to its first wait, or its end, before this returns."""
         if self._idle:
             self._running[call] = coroutine = self._idle.pop()
-            coroutine.tell(call)
+            coroutine.resume(call)
         else:
             self._running[call] = coroutine = CallCoroutine()
             coroutine.task = self._tasks.start_soon(self._work, coroutine, call)
 
     async def _work(self, coroutine: CallCoroutine, call: Call) -> None:
-        await self._see_through(call)
+        await self._carry_out(call)
         while not coroutine.cancelled and len(self._idle) < _IDLE:
             self._idle.append(coroutine)
             try:
-                call = await coroutine.told()
+                call = await coroutine.wait()
             except anyio.get_cancelled_exc_class():
                 self._idle.remove(coroutine)
                 raise
-            await self._see_through(call)
+            await self._carry_out(call)

@@ -50,7 +50,7 @@ class ElicitationHooks:
         self._refused = False
 
     @property
-    def holding(self) -> bool:
+    def has_undecided(self) -> bool:
         """A question or an answer waits for hooks."""
         return bool(self._backpressure)
 
@@ -65,7 +65,7 @@ class ElicitationHooks:
             case ElicitationWithdrawn(question):
                 self._backpressure[question].cancel()
 
-    def end(self) -> None:
+    def handle_server_exit(self) -> None:
         """The server is gone: nobody waits for an answer any more."""
         for scope in self._backpressure.values():
             scope.cancel()
@@ -74,7 +74,7 @@ class ElicitationHooks:
         if question.stage is Stage.REFUSED or self._held_bytes + len(line) > self._settings.max_message_bytes:
             self._refuse(question)
             return
-        self._session_events.occur(self._occasion(Event.ELICITATION, question.elicitation), only_observers=True)
+        self._session_events.start_hooks(self._occasion(Event.ELICITATION, question.elicitation), only_observers=True)
         if self._judges(Event.ELICITATION):
             question.stage = Stage.HELD
             self._hold(question, line, lambda: self._judge_question(question, line))
@@ -82,7 +82,7 @@ class ElicitationHooks:
             self._show(question, line)
 
     def _replied(self, question: PendingElicitation, elicitation: Elicitation, line: bytes) -> None:
-        self._session_events.occur(self._occasion(Event.ELICITATION_RESULT, elicitation), only_observers=True)
+        self._session_events.start_hooks(self._occasion(Event.ELICITATION_RESULT, elicitation), only_observers=True)
         if elicitation.action in ("accept", "decline", "cancel") and self._judges(Event.ELICITATION_RESULT):
             self._hold(question, line, lambda: self._judge_answer(question, elicitation, line))
         else:
@@ -98,7 +98,7 @@ class ElicitationHooks:
         """Nobody has answered: the person is to."""
         question.stage = Stage.ASKED
         self._context.to_agent(line)
-        self._session_events.shown(question.elicitation.message)
+        self._session_events.start_dialog_hooks(question.elicitation.message)
 
     def _close(self, question: PendingElicitation, line: bytes) -> None:
         """The server gets its answer."""
@@ -111,20 +111,20 @@ class ElicitationHooks:
     def _hold(self, question: PendingElicitation, line: bytes, judge: Callable[[], Awaitable[None]]) -> None:
         self._backpressure[question] = anyio.CancelScope()
         self._held_bytes += len(line)
-        self._context.spawn(self._see_through, question, len(line), judge)
+        self._context.spawn(self._carry_out, question, len(line), judge)
 
-    async def _see_through(self, question: PendingElicitation, size: int, judge: Callable[[], Awaitable[None]]) -> None:
+    async def _carry_out(self, question: PendingElicitation, size: int, judge: Callable[[], Awaitable[None]]) -> None:
         """One question's task, or one answer's. Whatever happens in it ends this one alone, and consents to nothing."""
         try:
             with self._backpressure[question]:
                 await judge()
         except Exception as defect:  # the task's boundary: fail closed, and say so
-            self._context.say("".join(traceback.format_exception(defect)).rstrip())
+            self._context.report("".join(traceback.format_exception(defect)).rstrip())
             self._close(question, elicitation_messages.response(question.id, _DECLINE))
         finally:
             del self._backpressure[question]
             self._held_bytes -= size
-            self._context.tell()
+            self._context.notify()
 
     async def _judge_question(self, question: PendingElicitation, line: bytes) -> None:
         answer = await self._judged(Event.ELICITATION, question.elicitation, question.task)
@@ -145,7 +145,7 @@ class ElicitationHooks:
 
     # --- what hooks say ---
 
-    async def answer_all(self, result: Members) -> dict[str, Answer] | None:
+    async def answer_elicitations(self, result: Members) -> dict[str, Answer] | None:
         """The answers of hooks to all that an `input_required` result wants; None where they do not answer all."""
         questions = all_in_result(result)
         if questions is None or len(questions) > MOST or not self._judges(Event.ELICITATION):
@@ -164,14 +164,16 @@ class ElicitationHooks:
         """The groups that may answer."""
         session_context = self._context
         return [
-            one for one in session_context.hooks.groups.at(EventContext(event, session_context.session)) if one.answers
+            one
+            for one in session_context.hooks.groups.select_for(EventContext(event, session_context.session))
+            if one.may_answer
         ]
 
     async def _judged(self, event: Event, elicitation: Elicitation, task: bool = False) -> Answer | None:
         """The answer of all groups, asked one after another: a refusal ends it, and each sees what came before."""
         answer: Answer | None = None
         for selected in self._judges(event):
-            hook_runs = await self._context.hooks.asked(selected, self._occasion(event, elicitation))
+            hook_runs = await self._context.hooks.run_group(selected, self._occasion(event, elicitation))
             self._session_events.keep_feedback(hook_runs)
             said = [await self._fitting(one, elicitation, task) for one in hook_runs]
             answer = elicitation_messages.stricter(
@@ -192,7 +194,7 @@ class ElicitationHooks:
             if problem:
                 verdict = replace(verdict, failure=f"gave a content that does not fit the form: {problem}")
         if verdict.failure != one.verdict.failure:
-            self._session_events.report(replace(one, verdict=Verdict(failure=verdict.failure)))
+            self._session_events.report_hook_run(replace(one, verdict=Verdict(failure=verdict.failure)))
         return replace(one, verdict=verdict)
 
     def _occasion(self, event: Event, elicitation: Elicitation) -> EventContext:
@@ -202,5 +204,5 @@ class ElicitationHooks:
         )
 
     def _tell(self, text: str) -> None:
-        self._context.say(text)
-        self._session_events.note(text)
+        self._context.report(text)
+        self._session_events.note_in_audit(text)

@@ -21,7 +21,7 @@ from ..protocol.responses import Members, Response
 from ..protocol.router import Router
 from ..runners.runner import NoAnswer
 
-AT_HAND: Final[ContextVar[Members | None]] = ContextVar("at_hand", default=None)
+CURRENT_META: Final[ContextVar[Members | None]] = ContextVar("at_hand", default=None)
 """`params._meta` of the call whose hooks run in this task: another call's, which comes meanwhile, may say anything."""
 
 _FIRST_WORDS: Final = 200  # characters of an error: enough to know it by
@@ -40,14 +40,14 @@ class HookToolCalls:
 
     def __init__(self, server: str, router: Router, to_server: Callable[[bytes], None]) -> None:
         self._server = server
-        self._board = router
+        self._router = router
         self._to_server = to_server
         self._open: dict[bytes, _HookToolCall] = {}
         self._closed = False
 
     async def call(self, server: str, tool: str, arguments: bytes) -> bytes:
         """As `CallTool`. An answer that is not the tool's last word counts as none: nobody here goes on with it."""
-        meta = self._board.handshake.own_meta(AT_HAND.get())
+        meta = self._router.handshake.own_meta(CURRENT_META.get())
         if server != self._server:
             raise NoAnswer(f"cannot be asked: the only server in reach is {self._server!r}, not {server!r}")
         if meta is None or self._closed:
@@ -55,13 +55,13 @@ class HookToolCalls:
         raw_id, tool_call = calls.fresh_id(), _HookToolCall()
         key = calls.id_key(raw_id)
         self._open[key] = tool_call
-        self._board.requests.hook_tool_calls.add(key)
+        self._router.requests.hook_tool_calls.add(key)
         self._to_server(_request(raw_id, tool, arguments, meta))
         try:
             await tool_call.over.wait()
         except anyio.get_cancelled_exc_class():
             if not tool_call.over.is_set():
-                self._board.requests.give_up(key)
+                self._router.requests.give_up(key)
                 self._to_server(_cancellation(raw_id))
             raise
         finally:
@@ -80,11 +80,11 @@ class HookToolCalls:
         """The server gets no further call: its input ends."""
         self._closed = True
 
-    def lose(self) -> None:
+    def handle_server_exit(self) -> None:
         """The server is gone: nothing more is answered."""
         self.close()
         for key, tool_call in self._open.items():
-            self._board.requests.give_up(key)  # a process that it left behind may answer yet
+            self._router.requests.give_up(key)  # a process that it left behind may answer yet
             tool_call.over.set()
 
 

@@ -47,7 +47,7 @@ class Lifecycle:
             tasks.start_soon(self._watch_server)
             tasks.start_soon(self._pass_signals_on)
             self._proxy.open(tasks)
-            self._proxy.relay.start(self._agent_end, self._tell, self._server_end)
+            self._proxy.relay.start(self._agent_end, self._notify, self._server_end)
             try:
                 await self._proxy.events.until(lambda: self._over)
                 await self._wind_down()
@@ -58,18 +58,18 @@ class Lifecycle:
 
     # --- what happens ---
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         """Something has happened to the run."""
-        self._proxy.events.tell()
-        self._proxy.changes.tell()
+        self._proxy.events.notify()
+        self._proxy.changes.notify()
 
     def _agent_end(self) -> None:
         self._agent_ended = True
-        self._tell()
+        self._notify()
 
     def _server_end(self) -> None:
         self._server_ended = True
-        self._tell()
+        self._notify()
 
     async def _watch_server(self) -> None:
         exit_fd = process.open_exit(self._server.pid)
@@ -79,14 +79,14 @@ class Lifecycle:
             os.close(exit_fd)
         self._code = process.reap(self._server.pid)
         self._exited.set()
-        self._tell()
+        self._notify()
 
     async def _pass_signals_on(self) -> None:
         with anyio.open_signal_receiver(*_PASSED_ON) as signals:
             async for number in signals:
                 self._signalled = True
                 self._kill(number)
-                self._tell()
+                self._notify()
 
     @property
     def _agent_gone(self) -> bool:
@@ -107,31 +107,31 @@ class Lifecycle:
         proxy = self._proxy
         async with anyio.create_task_group() as farewell:
             if not self._hurried:
-                proxy.approvals.end()
+                proxy.approvals.close()
                 await self._let_hooks_decide()
             if not (self._server_ended or self._exited.is_set()):  # else they are told that it is gone
-                proxy.end_held(lambda call: feedback.ended_early(call.id))
-            if proxy.hooks.groups.asks_server(Event.SESSION_END) and not self._hurried:
+                proxy.end_unforwarded(lambda call: feedback.ended_early(call.id))
+            if proxy.hooks.groups.has_mcp_tool_hooks_for(Event.SESSION_END) and not self._hurried:
                 await self._end_session()  # which some of its hooks can do only as long as the server listens
             else:
                 farewell.start_soon(self._end_session)
             proxy.hook_tool_calls.close()
             proxy.relay.server.end_output()
-            proxy.relay.on_passed = proxy.changes.tell  # now somebody waits for the last answer
+            proxy.relay.on_passed = proxy.changes.notify  # now somebody waits for the last answer
             await proxy.changes.until(lambda: self._hurried or self._agent_gone or not proxy.router.pending)
-            proxy.relay.on_passed = proxy.passed.tell
+            proxy.relay.on_passed = proxy.passed.notify
             await self._see_server_off()
             proxy.relay.server.drain()
-            proxy.lose_server(self._last_status())
-            await self._within(REST if self._signalled else HANG, lambda: not proxy.busy)
+            proxy.handle_server_exit(self._last_status())
+            await self._within(REST if self._signalled else HANG, lambda: not proxy.has_open_calls)
             proxy.end_all(lambda call: feedback.ended_early(call.id))
-            await self._within(process.REAP_LIMIT, lambda: not proxy.busy)
-            await self._within(REST if self._signalled else COMPLY, lambda: not proxy.aside)
+            await self._within(process.REAP_LIMIT, lambda: not proxy.has_open_calls)
+            await self._within(REST if self._signalled else COMPLY, lambda: not proxy.has_background_hooks)
             await self._hand_over()
 
     async def _let_hooks_decide(self) -> None:
         """Calls that came before the end of input still get their hooks' decision; nobody reads it: at once no more."""
-        await self._within(HANG, lambda: not self._proxy.holding or self._hurried)
+        await self._within(HANG, lambda: not self._proxy.has_undecided or self._hurried)
 
     async def _within(self, seconds: float, condition: Callable[[], bool]) -> None:
         """Wait for a condition, but not longer than this, and not when the agent does not listen any more."""

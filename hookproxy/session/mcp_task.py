@@ -47,7 +47,7 @@ class McpTasks:
         start: Callable[[Call], None],
     ) -> None:
         self._services = services
-        self._board = router
+        self._router = router
         self._tasks = router.tasks
         self._changes = changes
         self._to_agent = to_agent
@@ -73,7 +73,7 @@ class McpTasks:
                 self._start(tasks.lost(task))
         for task in self._tasks.shed():
             if self._records.pop(task, None):
-                self._services.say(f"a task of {task.call.tool} is followed no more: there are too many")
+                self._services.report(f"a task of {task.call.tool} is followed no more: there are too many")
         return tasks.without_immediate_response(line) if any(task.guarded for task in begun) else line
 
     def close(self, call: Call) -> None:
@@ -85,9 +85,9 @@ class McpTasks:
                 del self._tasks[task.id]
 
     def _is_guarded(self, call: Call) -> bool:
-        return self._services.hooks.groups.comments_on(call.tool)
+        return self._services.hooks.groups.has_post_hooks_for(call.tool)
 
-    def lose(self) -> None:
+    def handle_server_exit(self) -> None:
         """The server is gone, and with it every task that had not ended."""
         self._server_lost = True
         for task in list(self._records):
@@ -95,7 +95,7 @@ class McpTasks:
 
     # --- the messages ---
 
-    async def see_through(self, task_request: TaskRequest) -> None:
+    async def carry_out(self, task_request: TaskRequest) -> None:
         """See a request or a message about a task through: it passes as the task's hooks will have it."""
         if not task_request.method:
             await self._lost(task_request)
@@ -112,11 +112,11 @@ class McpTasks:
 
     async def _told(self, task_request: TaskRequest) -> None:
         """A notification. It may tell of a task before its handle is here."""
-        before = [call for call in self._board.calls.values() if tasks.may_become_a_task(call)]
+        before = [call for call in self._router.calls.values() if tasks.may_become_a_task(call)]
 
         def known() -> bool:
             return task_request.task_id in self._tasks or all(
-                self._board.calls.get(call.key) is not call for call in before
+                self._router.calls.get(call.key) is not call for call in before
             )
 
         try:
@@ -125,7 +125,7 @@ class McpTasks:
                 raise raw_json.Unreadable("a call ended without an answer, and the task may be its own")
             self._to_agent(await self._as_judged(task_request, task_request.line))
         except ValueError as problem:
-            self._services.say(f"what the server told of a task is withheld: {problem}")
+            self._services.report(f"what the server told of a task is withheld: {problem}")
         finally:
             self._tasks.is_told(task_request)
 
@@ -133,14 +133,14 @@ class McpTasks:
         answer = await self._services.forward(task_request, task_request.line)
         if isinstance(answer, Ending):
             if answer is Ending.LOST:
-                self._services.answer(task_request, self._services.lost(task_request))
+                self._services.respond(task_request, self._services.lost_response(task_request))
             return
         try:
             line = await self._as_judged(task_request, answer)
         except ValueError as problem:
-            self._services.say(f"an answer about a task is withheld: {problem}")
+            self._services.report(f"an answer about a task is withheld: {problem}")
             line = feedback.ambiguous(task_request.id, str(problem))
-        self._services.answer(task_request, line)
+        self._services.respond(task_request, line)
 
     async def _as_judged(self, task_request: TaskRequest, line: bytes) -> bytes:
         """The message as the agent may have it. Raises Unreadable, TwinKeys: it may not."""
@@ -181,7 +181,9 @@ class McpTasks:
         try:
             task.told = tasks.digest(reading)
             outcome = replace(reading.outcome, duration_ms=round(ms))
-            task.comments = await post_hooks.hear(task.call, self._services, event_context, outcome, record.hook_runs)
+            task.comments = await post_hooks.run_post_hooks(
+                task.call, self._services, event_context, outcome, record.hook_runs
+            )
             record.result = _ENDS[end.status][0] if end.response is None else "error" if reading.failed else "ok"
             record.result_changed = end.response is not None and self._written(task, end, line) is not line
             task.withheld = ""
@@ -192,13 +194,13 @@ class McpTasks:
             task.stage = Stage.JUDGED
             record.ms = ms + sum(one.result.ms for one in record.hook_runs)
             self._write(task, record)
-            self._changes.tell()
+            self._changes.notify()
 
     def _write(self, task: Task, record: Record) -> None:
         """The audit line of the call's end; where one is required, nothing passes without."""
         problem = self._services.audit.write(record)
         if problem:
-            self._services.say(f"the audit line of {task.call.tool} cannot be written: {problem}")
+            self._services.report(f"the audit line of {task.call.tool} cannot be written: {problem}")
             if self._services.audit.required:
                 task.withheld = "the configuration requires an audit of each call, and it cannot be written"
 
@@ -209,7 +211,7 @@ class McpTasks:
             return line  # there is nothing to withhold in it, and no place for a word
         answer = tasks.as_answer(line, told.place)
         result = said.error is None
-        edited = post_hooks.written(task.call, self._services, answer, task.comments, task.texts, result=result)
+        edited = post_hooks.add_feedback(task.call, self._services, answer, task.comments, task.texts, result=result)
         return line if edited is answer else tasks.with_answer(line, told.place, edited)
 
 

@@ -11,7 +11,7 @@ from ..protocol.calls import Call
 from .call_context import CallServices
 
 
-async def hear(
+async def run_post_hooks(
     call: Call, services: CallServices, event_context: EventContext, outcome: Outcome, hook_runs: list[HookRun]
 ) -> Comments:
     """Have the hooks of a success or of a failure speak; all that is said goes to `heard`."""
@@ -19,16 +19,16 @@ async def hear(
     happened = replace(event_context, event=event, outcome=outcome)
     if outcome.error and not (outcome.has_result or outcome.interrupted):
         told = replace(happened, event=Event.ERROR_OCCURRED, trigger="tool_execution", message=outcome.error)
-        services.occur(told)
+        services.start_hooks(told)
     before = len(hook_runs)
-    comments = await services.hooks.after(happened, hook_runs)
+    comments = await services.hooks.run_post_hooks(happened, hook_runs)
     stopping = [one.spec.label for one in hook_runs[before:] if one.verdict.stop]
     if stopping:
-        services.stop_others(call, Refuse(by=stopping[0], reason="", stop=True))
+        services.refuse_other_calls(call, Refuse(by=stopping[0], reason="", stop=True))
     return comments
 
 
-def written(
+def add_feedback(
     call: Call, services: CallServices, line: bytes, comments: Comments, texts: tuple[str, ...], *, result: bool
 ) -> bytes:
     """The answer with what hooks said; `line` itself where they said nothing. `result`: it holds no error."""
@@ -37,5 +37,5 @@ def written(
     else:
         delivered = feedback.deliver_error(line, comments, texts)
     if delivered.note is not None:
-        services.say_once(f"{call.tool}: {delivered.note.value}")
+        services.report_once(f"{call.tool}: {delivered.note.value}")
     return delivered.line

@@ -30,7 +30,7 @@ class Relay:
     ) -> None:
         self.agent = agent
         self.server = server
-        self._board = router
+        self._router = router
         self._strict = strict
         self._perform = perform
         self._limit = limit
@@ -85,7 +85,7 @@ class Relay:
             self._refuse_lost()
         if block.find(b"\n") == len(block) - 1:
             self._agent_block([block] if block else [])
-        elif not self._board.glance_from_agent(block):
+        elif not self._router.glance_from_agent(block):
             self._agent_block(_lines(block))
         elif self._strict:
             self.server.write(block)
@@ -93,8 +93,8 @@ class Relay:
     def _agent_block(self, lines: list[bytes]) -> None:
         passing: list[bytes] = []
         for line in lines:
-            effect = self._board.from_agent(line)
-            if self._board.handshake.opened and not self._opened:
+            effect = self._router.from_agent(line)
+            if self._router.handshake.opened and not self._opened:
                 self._opened = True
                 self._perform(SessionOpened(), line)
             if effect is PASS:
@@ -121,12 +121,12 @@ class Relay:
         self._refuse_lost()
         if not line:
             return
-        effect = self._board.from_agent(line)
+        effect = self._router.from_agent(line)
         if not self._strict:  # it has gone already, and now it is known that it may be answered
             return
         if effect is PASS or isinstance(effect, Send):
             line = effect.line if isinstance(effect, Send) else line
-            self.server.write(line + b"\n" if self._board.calls else line)  # held calls' lines come after it
+            self.server.write(line + b"\n" if self._router.calls else line)  # held calls' lines come after it
         else:
             self._perform(effect, line)
 
@@ -144,18 +144,18 @@ class Relay:
             block = b"".join(map(self._instead, self._server_lines.lost)) + block
             self._server_lines.lost.clear()
         if block:
-            if self._board.glance_from_server(block):
+            if self._router.glance_from_server(block):
                 self.agent.write(block)
             else:
                 self._server_block([block] if block.find(b"\n") == len(block) - 1 else _lines(block))
             self.on_passed()
-        if self._server_lines.begun >= PIECEWISE and self._board.may_pass_in_pieces(self._server_lines.head):
+        if self._server_lines.begun >= PIECEWISE and self._router.may_pass_in_pieces(self._server_lines.head):
             self._begin_passage()
 
     def _server_block(self, lines: list[bytes]) -> None:
         passing: list[bytes] = []
-        for line in map(raw_json.one_line, lines) if self._board.withholds else lines:
-            effect = self._board.from_server(line)
+        for line in map(raw_json.one_line, lines) if self._router.withholds else lines:
+            effect = self._router.from_server(line)
             if effect is PASS:
                 passing.append(line)
             else:
@@ -178,7 +178,7 @@ class Relay:
 
     def _pass_on(self, passage: Passage, piece: bytes) -> bytes:
         """The part of `piece` that is not of the long line on its way."""
-        mine, rest, ended = passage.split(piece, keep_end=bool(self._board.calls))
+        mine, rest, ended = passage.split(piece, keep_end=bool(self._router.calls))
         self.agent.write(mine)
         if ended:
             self._passage = None
@@ -191,13 +191,13 @@ class Relay:
     def _end_passage(self, passage: Passage) -> None:
         """Let the line's end go, unless it makes the line the answer to a call that was not there when it began."""
         ids = map(id_key, ids_in(passage.last))
-        if any(key in self._board.calls or key in self._board.requests.hook_tool_calls for key in ids):
+        if any(key in self._router.calls or key in self._router.requests.hook_tool_calls for key in ids):
             self.agent.write(b"!\n")  # no JSON, so that nobody takes the line for anything
             self._perform(Dropped("the end of a message that would have answered a call before its hooks"), b"")
             return
         self.agent.write(passage.waiting)
         if passage.id is not None:
-            self._board.requests.settle(id_key(passage.id))  # nobody had to see it
+            self._router.requests.settle(id_key(passage.id))  # nobody had to see it
 
     def _server_tail(self) -> None:
         """What stands after the last line end: passed on as it is if it is JSON."""
@@ -207,8 +207,8 @@ class Relay:
             self._ragged = True
         line = self._server_lines.take()
         if line:
-            line = raw_json.one_line(line) if self._board.withholds else line
-            effect = self._board.from_server(line)
+            line = raw_json.one_line(line) if self._router.withholds else line
+            effect = self._router.from_server(line)
             if effect is PASS:
                 self.agent.write(line)
                 self._ragged = True

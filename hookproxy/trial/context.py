@@ -63,7 +63,7 @@ class TrialServices:
         self.audit: Audit = self.kept
         self.state_sealer = StateSealer()
         around = SessionContext(
-            hooks, session, self.kept, self.say, lambda _line: None, lambda *_task: None, lambda: None
+            hooks, session, self.kept, self.report, lambda _line: None, lambda *_task: None, lambda: None
         )  # for questions that are never asked
         self.approvals = Approvals(around, router.handshake, settings)
         self.answered = b""
@@ -88,7 +88,7 @@ class TrialServices:
         """As in Desk."""
         return True
 
-    async def words(self) -> tuple[str, ...]:
+    async def take_feedback(self) -> tuple[str, ...]:
         """As in Desk: no session has begun."""
         return ()
 
@@ -99,61 +99,61 @@ class TrialServices:
         self._board.from_server(answer(call.sent_id or call.id, self._given))
         return raw_json.with_member(call.answer, "id", call.id) if call.sent_id else call.answer
 
-    def let_pass(self, call: Call, line: bytes) -> bool:
+    def forward_without_waiting(self, call: Call, line: bytes) -> bool:
         """As in Desk: every answer is shown."""
         return False
 
-    def let_go(self, call: Call) -> None:
+    def release_backpressure(self, call: Call) -> None:
         """As in Desk: nothing waits."""
 
-    def answer(self, call: Call, line: bytes) -> None:
+    def respond(self, call: Call, line: bytes) -> None:
         """As in Desk."""
         self.answered = line
 
-    def stop_others(self, call: Call, refuse: Refuse) -> None:
+    def refuse_other_calls(self, call: Call, refuse: Refuse) -> None:
         """As in Desk: there are no others."""
         self.remarks.append(f"{refuse.by} would deny all other calls that wait for their hooks, too")
 
-    def repeat(self, call: Call, line: bytes) -> bytes | None:
+    def prepare_repeat(self, call: Call, line: bytes) -> bytes | None:
         """As in Desk: what it comes to will be the same."""
         return raw_json.with_member(line, "id", call.sent_id) if self._board.repeat(call) else None
 
-    def follow(
+    def follow_tasks(
         self, call: Call, record: Record, event_context: EventContext, texts: tuple[str, ...], line: bytes
     ) -> bytes:
         """As in Desk: there is no task to follow."""
         self.remarks.append("the result hands over a task, whose own result hooks would be asked about")
         return line
 
-    def occur(self, event_context: EventContext) -> None:
+    def start_hooks(self, event_context: EventContext) -> None:
         """As in Desk; `tasks` waits for them."""
         if event_context.event is Event.NOTIFICATION:
             self.question = event_context.message
-        self._tasks.start_soon(self._occur, replace(event_context, at=time()))
+        self._tasks.start_soon(self._run_hooks, replace(event_context, at=time()))
 
-    async def _occur(self, event_context: EventContext) -> None:
+    async def _run_hooks(self, event_context: EventContext) -> None:
         try:
-            await self.hooks.at(event_context)
+            await self.hooks.run_event_hooks(event_context)
         except OSError as problem:  # too few descriptors or processes
-            self.say(f"{event_context.event} hooks could not be run: {problem.strerror}")
+            self.report(f"{event_context.event} hooks could not be run: {problem.strerror}")
 
-    def elicited(self, elicited: ElicitationSeen, only_observers: bool = False) -> None:
+    def start_elicitation_hooks(self, elicited: ElicitationSeen, only_observers: bool = False) -> None:
         """As in Desk: questions of a server are not tried."""
 
-    async def answer_all(self, result: Members) -> dict[str, Answer] | None:
+    async def answer_elicitations(self, result: Members) -> dict[str, Answer] | None:
         """As in Desk: questions of a server are not tried."""
         return None
 
-    def say(self, text: str) -> None:
+    def report(self, text: str) -> None:
         """As in Desk."""
         self.remarks.append(text)
 
-    def say_once(self, text: str) -> None:
+    def report_once(self, text: str) -> None:
         """As in Desk."""
         if text not in self.remarks:
             self.remarks.append(text)
 
-    def lost(self, call: Call) -> bytes:
+    def lost_response(self, call: Call) -> bytes:
         """As in Desk."""
         raise AssertionError("there is no server to be lost")
 

@@ -190,7 +190,7 @@ async def test_hooks_are_told_that_a_person_is_asked(tmp_path: Path) -> None:
         await one.agent.send(call(1))
         question = await one.agent.message()
         with anyio.fail_after(PATIENCE):
-            await one.proxy.changes.until(lambda: not one.proxy.aside)
+            await one.proxy.changes.until(lambda: not one.proxy.has_background_hooks)
     for event, by in ((Event.NOTIFICATION, "permission_prompt"), (Event.USER_INPUT, "permission_prompt")):
         document = json.loads((tmp_path / event).read_bytes())
         assert (document["by"], document["message"]) == (by, question["params"]["message"])
@@ -410,7 +410,7 @@ async def test_nothing_of_a_question_is_left_when_the_agent_goes() -> None:
         one.agent.end()
         one.proxy.end_all(lambda _call: b"")
         with anyio.fail_after(PATIENCE):
-            await one.proxy.changes.until(lambda: not one.proxy.busy)
+            await one.proxy.changes.until(lambda: not one.proxy.has_open_calls)
         assert not one.proxy.approvals._open
 
 
@@ -450,7 +450,7 @@ async def test_a_yes_and_a_cancellation_in_one_breath_run_no_hook_about_what_nev
             cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}}
             await one.agent.send(says(question, ALLOW) + json.dumps(cancel).encode() + b"\n")
         with anyio.fail_after(PATIENCE):
-            await one.proxy.changes.until(lambda: not one.proxy.busy)
+            await one.proxy.changes.until(lambda: not one.proxy.has_open_calls)
         assert (await one.finish())[0] == b""
     assert os.listdir(tmp_path) == []  # a moment
 
@@ -470,7 +470,7 @@ async def test_a_call_cancelled_while_hooks_answer_its_server_is_a_failure_to_it
         await one.agent.say(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n')
         await anyio.Path(tmp_path / "go").write_text("y\n")
         with anyio.fail_after(PATIENCE):
-            await one.proxy.changes.until(lambda: not one.proxy.busy)
+            await one.proxy.changes.until(lambda: not one.proxy.has_open_calls)
     assert json.loads((tmp_path / "failure").read_bytes())["event"] == "PostToolUseFailure"
 
 

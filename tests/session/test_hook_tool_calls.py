@@ -199,8 +199,8 @@ async def test_another_server_cannot_be_asked() -> None:
         await one.agent.send(call(1))
         assert await one.server.line() == call(1)
         assert "the only server in reach is 'files', not 'policy'" in one.said[-1]
-    assert list(one.proxy.hooks.groups.out_of_reach("policy")) == []
-    assert list(one.proxy.hooks.groups.out_of_reach("files")) == [
+    assert list(one.proxy.hooks.groups.unreachable_server_notes("policy")) == []
+    assert list(one.proxy.hooks.groups.unreachable_server_notes("files")) == [
         "hooks.json: PreToolUse asks the server 'policy', which cannot be asked: "
         "the only server in reach is 'files' (--name)"
     ]
@@ -239,7 +239,7 @@ async def test_a_server_that_ends_leaves_no_errand_waiting() -> None:
         one.server.end()
         with anyio.fail_after(PATIENCE):
             await one.server_ended.wait()
-            one.proxy.lose_server("exited with status 1")
+            one.proxy.handle_server_exit("exited with status 1")
             said = await one.agent.message()
         assert said["error"]["message"].startswith("The MCP server ended before it answered this call")
         assert isinstance(one.proxy.router.from_server(says(tool_call, DENIES)), Dropped), "of whom it left behind"
