@@ -137,7 +137,7 @@ async def _serve(
     for note in hooks.groups.unreachable_server_notes(name):
         say(note)
     proxy = Proxy(agent_channel, server_channel, hooks, loaded.settings, session, Audit(loaded.settings), say)
-    return await Lifecycle(proxy, server).live()
+    return await Lifecycle(proxy, server).run()
 
 
 def _parse(arguments: "Sequence[str]") -> "argparse.Namespace":

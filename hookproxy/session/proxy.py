@@ -1,4 +1,4 @@
-"""Performs what the switchboard decides, with one task for each judged call; what such a call needs is here (law 1)."""
+"""Performs the router's actions, with one task for each call that hooks see, and serves those calls (law 1)."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ from .hook_tool_calls import CURRENT_META, HookToolCalls
 from .mcp_task import McpTasks
 from .relay import Relay
 
-_NOISE_SHOWN: Final = 2000  # bytes of a line that is no JSON: enough to know it by, and no flood
-_HELD: Final = "too many bytes are held for hooks"
+_MAX_NOISE_SHOWN: Final = 2000  # bytes of a line that is not JSON: enough to recognise it
+_BACKPRESSURE: Final = "too many bytes wait for hooks"
 
 Report = Callable[[str], None]
-"""Tells people one line, on standard error. Never blocks."""
+"""Reports one line to people, on standard error. Never blocks."""
 
 
 class Proxy:
-    """One agent and one server, and the calls between them. Without hooks everything passes."""
+    """One agent, one server, and the calls between them. Without hooks everything passes."""
 
-    def __init__(  # noqa: PLR0913  # its parts, each made elsewhere
+    def __init__(  # noqa: PLR0913  # its parts, which are made elsewhere
         self,
         agent: Channel,
         server: Channel,
@@ -71,14 +71,14 @@ class Proxy:
         self._tasks: anyio.abc.TaskGroup | None = None
         self._pool: CoroutinePool  # from `open` on
         self._running: dict[Call, CallCoroutine] = {}
-        self._final_responses: dict[Call, bytes] = {}  # what the agent is told of a call whose task we end
-        self._backpressure = Backpressure(settings.max_message_bytes, partial(self.relay.pause_agent, _HELD))
+        self._final_responses: dict[Call, bytes] = {}  # responses to calls whose tasks we end
+        self._backpressure = Backpressure(settings.max_message_bytes, partial(self.relay.pause_agent, _BACKPRESSURE))
         self.state_sealer = StateSealer()
         self.server_lost = ""
-        """How the server ended, once it has."""
+        """How the server exited; empty while it runs."""
         self.changes = ChangeEvent()
-        self.events = ChangeEvent()  # of the run: told apart from the ends of calls, which are many
-        self.passed = ChangeEvent()  # lines from the server: told apart, because they are many
+        self.events = ChangeEvent()  # of the run: separate from `changes`, because calls end often
+        self.passed = ChangeEvent()  # lines from the server: separate, because they are many
         session_context = SessionContext(
             hooks, session, audit, report, self.relay.to_agent, self._spawn, self.changes.notify
         )
@@ -89,31 +89,34 @@ class Proxy:
         )
         self.hook_tool_calls = HookToolCalls(session.server, self.router, self.relay.to_server)
         self._mcp_tasks = McpTasks(self, self.router, self.changes, self.relay.to_agent, self._start)
-        self.follow_tasks = self._mcp_tasks.begin
+        self.follow_tasks = self._mcp_tasks.follow
         self.start_hooks, self.start_elicitation_hooks, self.report_once = (
             self.session_events.start_hooks,
             self.session_events.start_elicitation_hooks,
             self.session_events.report_once,
         )
-        self.answer_elicitations, self.silent = self.elicitation_hooks.answer_elicitations, self.session_events.silent
+        self.answer_elicitations, self.may_have_feedback = (
+            self.elicitation_hooks.answer_elicitations,
+            self.session_events.may_have_feedback,
+        )
 
     def open(self, tasks: anyio.abc.TaskGroup) -> None:
-        """Calls live in `tasks` from now on."""
+        """Run calls in `tasks` from now on."""
         self._tasks = tasks
-        self._pool = CoroutinePool(tasks, self._carry_out, self._running)
+        self._pool = CoroutinePool(tasks, self._run_call, self._running)
         self.hooks.open(tasks, self.session_events.report_hook_run, self.changes.notify, self.hook_tool_calls.call)
         self.relay.on_passed = self.passed.notify
 
     def _concerns(self, tool: str) -> bool:
-        """True if hooks are to see calls of this tool; what SessionStart said may wait for any call at all."""
+        """True if calls of this tool are handled here; feedback of SessionStart hooks may wait for any call at all."""
         if self.settings.audit_all_calls or (
             self.session_events.feedback_pending and not self.router.handshake.uses_initialize
         ):
             return True
         return self.hooks.concerns(tool)
 
-    def _perform(self, effect: FromAgent | FromServer, line: bytes) -> None:  # noqa: C901  # one case for each
-        match effect:
+    def _perform(self, action: FromAgent | FromServer, line: bytes) -> None:  # noqa: C901  # one case for each
+        match action:
             case actions.StartCall(call):
                 self._start(call)
             case actions.CallAnswered(call):
@@ -126,25 +129,24 @@ class Proxy:
             case actions.SessionOpened():
                 self._open_session()
             case actions.ElicitationRequested() | actions.ElicitationAnswered() | actions.ElicitationWithdrawn():
-                self.elicitation_hooks.perform(effect, line)
+                self.elicitation_hooks.perform(action, line)
             case actions.ApprovalAnswered():
-                self.approvals.answered(effect)
+                self.approvals.resolve(action)
             case actions.HookToolCallAnswered():
-                self.hook_tool_calls.answered(effect)
+                self.hook_tool_calls.resolve(action)
             case actions.InitializeAnswered():
                 self.session_events.deliver_initialize_response(line, self.router.handshake)
             case actions.ToolsListed():
-                self.relay.to_agent(self._listing(line))
+                self.relay.to_agent(self._edit_tool_list(line))
             case actions.Noise():
-                self.report(
-                    f"the server printed what is no JSON: {line[:_NOISE_SHOWN].decode(errors='replace').rstrip()}"
-                )
+                shown = line[:_MAX_NOISE_SHOWN].decode(errors="replace").rstrip()
+                self.report(f"the server printed a line that is not JSON: {shown}")
             case actions.Dropped(why):
                 self.report(f"dropped {why}")
                 if problem := self.audit.note(self.session, f"dropped {why}"):
                     self.report(f"an audit line cannot be written: {problem}")
             case _:
-                raise AssertionError(f"{effect} is for the relay")
+                raise AssertionError(f"{action} is for the relay")
 
     def _spawn(self, function: Callable[..., Coroutine[object, object, None]], *arguments: object) -> None:
         assert self._tasks is not None, "open comes before the first byte"
@@ -154,18 +156,18 @@ class Proxy:
         self._backpressure.add(call)
         self._pool.start(call)
 
-    async def _carry_out(self, call: Call) -> None:
-        """One call's task. Whatever happens in it ends this call alone, and never lets it pass unjudged."""
+    async def _run_call(self, call: Call) -> None:
+        """One call's task. A defect in it ends this call alone, and never lets it pass without its hooks."""
         try:
             if self.hooks.groups.has_mcp_tool_hooks:
                 CURRENT_META.set(None if isinstance(call, TaskRequest) else call.meta)
-            await (self._mcp_tasks.carry_out(call) if isinstance(call, TaskRequest) else handle_call(call, self))
-        except Exception as defect:  # the task's boundary: fail closed, and say so
+            await (self._mcp_tasks.handle_message(call) if isinstance(call, TaskRequest) else handle_call(call, self))
+        except Exception as defect:  # the task's boundary: fail closed, and report it
             what = describe_error(defect)
-            scarce = f"a call of {call.tool} cannot be seen through: {what}; {LIMITS}"
-            self.report(scarce if resource_shortage(defect) else "".join(traceback.format_exception(defect)).rstrip())
-            seen = call.sent_id or isinstance(call, TaskRequest) or call.phase in (Phase.FORWARDED, Phase.ANSWERED)
-            self.respond(call, feedback.defect(call.id, what, seen=bool(seen)))
+            shortage = f"a call of {call.tool} cannot be handled: {what}; {LIMITS}"
+            self.report(shortage if resource_shortage(defect) else "".join(traceback.format_exception(defect)).rstrip())
+            forwarded = call.sent_id or isinstance(call, TaskRequest) or call.phase in (Phase.FORWARDED, Phase.ANSWERED)
+            self.respond(call, feedback.defect(call.id, what, seen=bool(forwarded)))
         finally:
             del self._running[call]
             self._mcp_tasks.close(call)
@@ -179,47 +181,47 @@ class Proxy:
             self._running[call].cancel()
         else:
             self.relay.to_server(raw_json.one_line(calls.cancellation(notification, call)))
-            if call in self._running:  # not if its task has ended already
+            if call in self._running:  # its task may have ended already
                 self._running[call].resume(call)
         if not isinstance(call, TaskRequest):
             self.session_events.start_hooks(replace(event_context_of(call, self), event=Event.STOP))
 
     def _open_session(self) -> None:
         for source in self.hooks.groups.sources_run_by(self.agent()):
-            self.report(f"{self.agent()} runs the hooks of {source} itself, so that they now run twice for each call")
+            self.report(f"{self.agent()} runs the hooks of {source} itself, so they now run twice for each call")
         self.session_events.begin_session()
 
-    def _listing(self, line: bytes) -> bytes:
+    def _edit_tool_list(self, line: bytes) -> bytes:
         if self.settings.feedback is Delivery.STRIP_OUTPUT_SCHEMA:
             line = feedback.without_output_schemas(line, self._concerns)
         return feedback.without_tools(line, self.hooks.hides) if self.hooks.has_rules else line
 
-    # --- what a call needs (handle_call.Desk) ---
+    # --- what calls need (CallServices) ---
 
     def agent(self) -> str:
-        """As in Desk."""
+        """As in CallServices."""
         return self.router.handshake.agent
 
     def tool(self, name: str) -> Tool | None:
-        """As in Desk."""
+        """As in CallServices."""
         return self.router.tools.get(name)
 
     async def take_feedback(self) -> tuple[str, ...]:
-        """As in Desk."""
+        """As in CallServices."""
         return await self.session_events.take_feedback(self.router.handshake.uses_initialize)
 
     def release_backpressure(self, call: Call) -> None:
-        """As in Desk."""
+        """As in CallServices."""
         self._backpressure.remove(call)
 
     async def forward(self, call: Call, line: bytes) -> bytes | Ending:
-        """As in Desk."""
-        if self.relay.passing:  # what has begun must not end as this call's answer
+        """As in CallServices."""
+        if self.relay.passing:  # the line that is being passed must not turn into this call's response
             await self.passed.until(lambda: not self.relay.passing)
         if self.server_lost or self.relay.server.gone:
             return Ending.LOST
         if not self.router.release(call):
-            if not call.sent_id:  # no server has it, and its task is cancelled: this is where it ends
+            if not call.sent_id:  # it is not forwarded, because its task is being cancelled: wait for that here
                 await anyio.sleep_forever()
             return Ending.INTERRUPTED
         self.relay.to_server(line)
@@ -230,7 +232,7 @@ class Proxy:
         return (call.sent_id and request_edits.renamed(call)) or call.answer or Ending.LOST
 
     def forward_without_waiting(self, call: Call, line: bytes) -> bool:
-        """As in Desk."""
+        """As in CallServices."""
         if self.relay.passing or self.server_lost or self.relay.server.gone:
             return False
         if not self.router.release(call, unseen=True):
@@ -239,12 +241,12 @@ class Proxy:
         return True
 
     def respond(self, call: Call, line: bytes) -> None:
-        """As in Desk."""
+        """As in CallServices."""
         if self.router.finish(call):
             self.relay.to_agent(line)
 
     def refuse_other_calls(self, call: Call, refuse: Refuse) -> None:
-        """As in Desk."""
+        """As in CallServices."""
         for other in self._running:
             if other.phase is Phase.HELD and other is not call:
                 other.stopped_by = f"{refuse.by} stopped all calls: {refuse.reason}"
@@ -254,52 +256,52 @@ class Proxy:
         self.end_unforwarded(lambda other: refusal(other, refuse), but=call)
 
     def end_unforwarded(self, final_response: Callable[[Call], bytes], but: Call | None = None) -> None:
-        """End the hooks of all calls that the server does not know yet; each is told `final_response`."""
+        """End all calls that have not been forwarded; each gets its `final_response`."""
         self._end(final_response, [call for call in self._running if call.phase is Phase.HELD and call is not but])
 
     def end_all(self, final_response: Callable[[Call], bytes]) -> None:
-        """End the hooks of all calls: what has not been judged by now does not pass."""
+        """End all calls: what its hooks have not allowed by now does not pass."""
         self._end(final_response, list(self._running))
 
     def _end(self, final_response: Callable[[Call], bytes], running: Sequence[Call]) -> None:
         for call in running:
             self._final_responses[call] = final_response(call)
-            call.stop()  # its task may be about to run on, past the hook that it waited for
+            call.stop()  # its hook may have ended just now, and its task must not go on to forward it
             self._running[call].cancel()
 
     def handle_server_exit(self, how: str) -> None:
-        """The server is gone: calls that it has are lost, and calls that it should have got are."""
+        """End all calls, because the server has exited: `how` says how."""
         self.server_lost = how
         self.elicitation_hooks.handle_server_exit()
         self.hook_tool_calls.handle_server_exit()
         self.end_unforwarded(self.lost_response)
         for call, coroutine in self._running.items():
             coroutine.resume(call)
-        for spelled in self.router.requests.allowed.values():
-            self.relay.to_agent(feedback.server_lost(spelled, how))
+        for raw_id in self.router.requests.allowed.values():
+            self.relay.to_agent(feedback.server_lost(raw_id, how))
         self._mcp_tasks.handle_server_exit()
 
     def lost_response(self, call: Call) -> bytes:
-        """As in Desk."""
+        """As in CallServices."""
         return feedback.server_lost(call.id, self.server_lost or "closed its input")
 
     def prepare_repeat(self, call: Call, line: bytes) -> bytes | None:
-        """As in Desk."""
+        """As in CallServices."""
         if not self.router.repeat(call):
             return None
         return raw_json.with_member(line, "id", call.sent_id)
 
     @property
     def has_open_calls(self) -> bool:
-        """Some judged call, or an answer that hooks may add to, is still under way."""
+        """Some call, or a response that hooks may add to, is not finished."""
         return bool(self._running or self.session_events.pending_initialize_responses)
 
     @property
     def has_background_hooks(self) -> bool:
-        """Some hook runs that nobody waits for."""
+        """Some hook runs that no call waits for."""
         return self.hooks.background.running > 0 or self.session_events.running > 0
 
     @property
     def has_undecided(self) -> bool:
-        """Some call, or a question or its answer, waits for hooks that decide whether it goes on."""
+        """Some call, elicitation, or answer to one waits for hooks that decide whether it passes."""
         return self.elicitation_hooks.has_undecided or any(call.phase is Phase.HELD for call in self._running)

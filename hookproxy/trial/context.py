@@ -77,56 +77,56 @@ class TrialServices:
         self._given = given
 
     def agent(self) -> str:
-        """As in Desk: nobody has said who it is."""
+        """As in CallServices: nobody has said who it is."""
         return ""
 
     def tool(self, name: str) -> Tool | None:
-        """As in Desk: nothing has been listed."""
+        """As in CallServices: nothing has been listed."""
         return self._board.tools.get(name)
 
-    def silent(self) -> bool:
-        """As in Desk."""
-        return True
+    def may_have_feedback(self) -> bool:
+        """As in CallServices."""
+        return False
 
     async def take_feedback(self) -> tuple[str, ...]:
-        """As in Desk: no session has begun."""
+        """As in CallServices: no session has begun."""
         return ()
 
     async def forward(self, call: Call, line: bytes) -> bytes | Ending:
-        """As in Desk."""
+        """As in CallServices."""
         if self._given is None or not self._board.release(call):
             return Ending.INTERRUPTED
         self._board.from_server(answer(call.sent_id or call.id, self._given))
         return raw_json.with_member(call.answer, "id", call.id) if call.sent_id else call.answer
 
     def forward_without_waiting(self, call: Call, line: bytes) -> bool:
-        """As in Desk: every answer is shown."""
+        """As in CallServices: every answer is shown."""
         return False
 
     def release_backpressure(self, call: Call) -> None:
-        """As in Desk: nothing waits."""
+        """As in CallServices: nothing waits."""
 
     def respond(self, call: Call, line: bytes) -> None:
-        """As in Desk."""
+        """As in CallServices."""
         self.answered = line
 
     def refuse_other_calls(self, call: Call, refuse: Refuse) -> None:
-        """As in Desk: there are no others."""
+        """As in CallServices: there are no others."""
         self.remarks.append(f"{refuse.by} would deny all other calls that wait for their hooks, too")
 
     def prepare_repeat(self, call: Call, line: bytes) -> bytes | None:
-        """As in Desk: what it comes to will be the same."""
+        """As in CallServices: what it comes to will be the same."""
         return raw_json.with_member(line, "id", call.sent_id) if self._board.repeat(call) else None
 
     def follow_tasks(
         self, call: Call, record: Record, event_context: EventContext, texts: tuple[str, ...], line: bytes
     ) -> bytes:
-        """As in Desk: there is no task to follow."""
+        """As in CallServices: there is no task to follow."""
         self.remarks.append("the result hands over a task, whose own result hooks would be asked about")
         return line
 
     def start_hooks(self, event_context: EventContext) -> None:
-        """As in Desk; `tasks` waits for them."""
+        """As in CallServices; `tasks` waits for them."""
         if event_context.event is Event.NOTIFICATION:
             self.question = event_context.message
         self._tasks.start_soon(self._run_hooks, replace(event_context, at=time()))
@@ -138,23 +138,23 @@ class TrialServices:
             self.report(f"{event_context.event} hooks could not be run: {problem.strerror}")
 
     def start_elicitation_hooks(self, elicited: ElicitationSeen, only_observers: bool = False) -> None:
-        """As in Desk: questions of a server are not tried."""
+        """As in CallServices: questions of a server are not tried."""
 
     async def answer_elicitations(self, result: Members) -> dict[str, Answer] | None:
-        """As in Desk: questions of a server are not tried."""
+        """As in CallServices: questions of a server are not tried."""
         return None
 
     def report(self, text: str) -> None:
-        """As in Desk."""
+        """As in CallServices."""
         self.remarks.append(text)
 
     def report_once(self, text: str) -> None:
-        """As in Desk."""
+        """As in CallServices."""
         if text not in self.remarks:
             self.remarks.append(text)
 
     def lost_response(self, call: Call) -> bytes:
-        """As in Desk."""
+        """As in CallServices."""
         raise AssertionError("there is no server to be lost")
 
 

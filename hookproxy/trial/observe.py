@@ -101,7 +101,7 @@ class Observed(Hooks):
 
     def _new_executor(self, groups: Sequence[Group]) -> HookExecutor:
         self.seen = Seen()
-        executor = _Noted(groups, self._settings, self.environ, self._trust, self._allowing)
+        executor = _Noted(groups, self._settings, self.environ, self._trust, self._add_allowed_rules)
         executor.note = self._asked
         for kind, run in executor.runners.by_type.items():
             executor.runners.by_type[kind] = self._watched(run)

@@ -38,7 +38,7 @@ async def test_one_too_many_is_told_and_not_run() -> None:
         assert all(background.start(GROUP, SPEC, after()) for _ in range(300))
         assert background.running == 256
         assert len(reported) == 44
-        assert reported[0].verdict.failure.startswith("was not run, for too many hooks")
+        assert reported[0].verdict.failure.startswith("was not run, because too many background hooks")
         release.set()
     assert (background.running, told[0]) == (0, 256)
 

@@ -369,7 +369,7 @@ async def test_a_rule_that_is_none_is_trouble() -> None:
     asked = hooks(frank_group(frank(PRE, allows=["a b"])), settings=Settings(on_failure=OnFailure.DENY))
     decision = await ask(asked, context())
     assert isinstance(decision, Refuse)
-    assert "gave a permission rule that is none" in decision.reason
+    assert "gave an invalid permission rule" in decision.reason
 
 
 async def test_a_hook_never_inherits_what_another_system_told_a_hook_that_we_run_in() -> None:

@@ -219,7 +219,7 @@ async def test_an_alias_of_the_users_hides_nothing_from_managed_hooks_after_a_ca
 def test_no_hook_of_the_users_is_a_call_that_the_administrator_wants_judged() -> None:
     tool_call = replace(hook(""), shell="", type="mcp_tool", server="files", tool="die")
     users = replace(group(tool_call), source="mine")
-    with pytest.raises(ConfigError, match="calls the tool die, whose calls managed hooks or rules judge"):
+    with pytest.raises(ConfigError, match="calls the tool die, which managed hooks or rules are about"):
         of(users, ask=("d*",))
     with pytest.raises(ConfigError, match="calls the tool die"):
         of(users, managed(frank(PRE)))

@@ -151,4 +151,4 @@ async def test_a_server_that_asks_for_ever_does_not_start_hooks_for_ever(tmp_pat
             await one.agent.line()
         assert one.proxy.session_events.running == 64
         assert len(one.said) == 36
-        assert one.said[0] == "OnUserInput hooks are not told: 64 such hooks are running"
+        assert one.said[0] == "OnUserInput hooks are not run: 64 such hooks are already running"

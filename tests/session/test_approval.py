@@ -17,7 +17,7 @@ from hookproxy.model.hooks import Document, Event, HookResult, HookSpec
 from hookproxy.model.settings import OnAsk, OnFailure, Settings
 from hookproxy.protocol.calls import OURS, SEALED
 from hookproxy.runners.registry import RUNNERS
-from hookproxy.session.approval import _Waiting
+from hookproxy.session.approval import _PendingApproval
 from tests.rig import DIRECT, PATIENCE, Rig, frank, frank_group, rig
 
 pytestmark = pytest.mark.anyio
@@ -411,7 +411,7 @@ async def test_nothing_of_a_question_is_left_when_the_agent_goes() -> None:
         one.proxy.end_all(lambda _call: b"")
         with anyio.fail_after(PATIENCE):
             await one.proxy.changes.until(lambda: not one.proxy.has_open_calls)
-        assert not one.proxy.approvals._open
+        assert not one.proxy.approvals._pending
 
 
 async def test_hooks_that_answer_all_a_server_asks_go_on_with_the_call_in_the_agents_place(tmp_path: Path) -> None:
@@ -505,11 +505,11 @@ async def test_a_prompter_that_cannot_be_started_for_want_of_descriptors_is_a_no
 async def test_more_open_questions_than_anybody_answers_are_denied() -> None:
     async with rig(frank_group(ASKS)) as one:
         await greet(one)
-        one.proxy.approvals._open.update({b"%d" % number: _Waiting() for number in range(512)})
+        one.proxy.approvals._pending.update({b"%d" % number: _PendingApproval() for number in range(512)})
         await one.agent.send(call(1))
         assert (await one.agent.message())["result"]["isError"] is True
-        one.proxy.approvals._open.clear()
-    assert "a call is denied, for 512 questions wait for the person" in one.said
+        one.proxy.approvals._pending.clear()
+    assert "a call is denied because 512 approval requests wait for the person" in one.said
 
 
 async def test_inputs_that_can_be_read_in_two_ways_are_refused() -> None:

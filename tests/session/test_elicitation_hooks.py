@@ -284,7 +284,7 @@ async def test_a_flood_of_questions_is_refused_beyond_a_limit(gate: Gate) -> Non
         await one.server.send(b"".join(ASK.replace(b"5.0", b"%d" % number) for number in range(300)))
         refused = [await one.server.message() for _ in range(44)]
         assert [message["id"] for message in refused] == list(range(256, 300))
-        assert all("refused this question" in message["error"]["message"] for message in refused)
+        assert all("refused this elicitation" in message["error"]["message"] for message in refused)
     assert len(one.said) == 1
 
 

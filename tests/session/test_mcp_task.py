@@ -599,7 +599,7 @@ async def test_tasks_that_are_too_many_are_forgotten_and_no_output_of_them_passe
         await one.server.say(notification("notifications/tasks", taskId="T", status="completed", result=SECRET))
         _, answered = await one.finish()
     assert answered == b""
-    assert any("followed no more" in said for said in one.said)
+    assert any("no longer followed" in said for said in one.said)
 
 
 @pytest.mark.parametrize(
