@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .hooks.api import Answer, HookInput, Server, allow, ask, comment, deny, rewrite
+from .hooks.api import HookInput, HookOutput, Server, allow, ask, comment, deny, rewrite
 
+Answer = HookOutput
 Occasion = HookInput
 
 __all__ = ["Answer", "HookInput", "Occasion", "Server", "allow", "ask", "comment", "deny", "rewrite"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ..hooks.select import OF_TOOLS
+from ..hooks.select import TOOL_EVENTS
 from ..model.hooks import Ended, Event, HookResult
 from ..model.settings import OnFailure, Settings, ToolNames
 from ..policy import matchers
@@ -74,7 +74,7 @@ def never_matching(hook: Hook) -> Iterator[str]:
     name, a list or a pattern is each dialect's own affair.
     """
     written, matches = hook.spec.matcher, hook.spec.matches
-    if hook.spec.event not in OF_TOOLS:
+    if hook.spec.event not in TOOL_EVENTS:
         return
     names = matchers.plain_names(written)
     servers = [name for name in names if matchers.is_server(name) and not matches(f"{name}__tool")]

@@ -134,10 +134,10 @@ async def _serve(
     agent_channel = open_channel(*wire)
     server_channel = open_channel(server.from_server, server.to_server)
     hooks = Hooks(loaded.groups, loaded.settings, name, os.environ, loaded.trust)
-    for note in hooks.groups.out_of_reach(name):
+    for note in hooks.groups.unreachable_server_notes(name):
         say(note)
     proxy = Proxy(agent_channel, server_channel, hooks, loaded.settings, session, Audit(loaded.settings), say)
-    return await Lifecycle(proxy, server).live()
+    return await Lifecycle(proxy, server).run()
 
 
 def _parse(arguments: "Sequence[str]") -> "argparse.Namespace":

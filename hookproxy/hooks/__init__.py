@@ -1,4 +1,4 @@
-"""Which hooks are asked about an event, in which order, and what they decided together.
+"""Selects the hooks for an event, runs them in order, and combines what they decided.
 
-Works the same behind a server and in a trial. Never knows messages, channels or how a dialect spells anything.
+Works the same in front of a server and in a trial. Never knows messages, channels or how a dialect spells anything.
 """

@@ -1,4 +1,4 @@
-"""For Python hooks: the document as a typed value, and answers in fewer words. A plain dict serves as well.
+"""For Python hooks: the input document as a typed value, and functions that make hook output. Plain dicts work as well.
 
 from hookproxy.hooks.api import HookInput, deny
 
@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import msgspec
 
-Answer = dict[str, object]
-"""What a command would print as JSON."""
+HookOutput = dict[str, object]
+"""Hook output, as a command would print it as JSON."""
 
 
 class Server(msgspec.Struct, frozen=True):
-    """The MCP server behind us."""
+    """The MCP server that hookproxy runs."""
 
     name: str = ""
 
 
 class HookInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a hook is told. What an event does not have is empty."""
+    """A hook's input document. Members that an event does not have are empty."""
 
     session_id: str
     cwd: str
@@ -38,35 +38,35 @@ class HookInput(msgspec.Struct, frozen=True, kw_only=True):
     mcp_server: Server = Server()
     annotations: dict[str, object] = {}
     source: str = ""
-    """SessionStart: why there is a session."""
+    """SessionStart: why the session starts."""
     reason: str = ""
-    """SessionEnd: why there is none any more."""
+    """SessionEnd: why the session ends."""
 
 
-def deny(reason: str) -> Answer:
-    """Before a call: it is refused, and the model told why."""
+def deny(reason: str) -> HookOutput:
+    """Before a call: refuse it, and give the model the reason."""
     return _before(permissionDecision="deny", permissionDecisionReason=reason)
 
 
-def ask(reason: str) -> Answer:
-    """Before a call: a person is asked."""
+def ask(reason: str) -> HookOutput:
+    """Before a call: ask a person to approve it."""
     return _before(permissionDecision="ask", permissionDecisionReason=reason)
 
 
-def allow() -> Answer:
-    """Before a call: it is wanted. To say nothing, return None."""
+def allow() -> HookOutput:
+    """Before a call: allow it. Return None instead to decide nothing."""
     return _before(permissionDecision="allow")
 
 
-def rewrite(tool_input: dict[str, object]) -> Answer:
-    """Before a call: it is made with these arguments instead."""
+def rewrite(tool_input: dict[str, object]) -> HookOutput:
+    """Before a call: replace its arguments."""
     return _before(updatedInput=tool_input)
 
 
-def comment(hook_input: HookInput, text: str) -> Answer:
-    """The model is told this with the call's result."""
+def comment(hook_input: HookInput, text: str) -> HookOutput:
+    """Give the model this text with the call's result."""
     return {"hookSpecificOutput": {"hookEventName": hook_input.hook_event_name, "additionalContext": text}}
 
 
-def _before(**members: object) -> Answer:
+def _before(**members: object) -> HookOutput:
     return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **members}}

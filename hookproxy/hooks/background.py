@@ -1,4 +1,4 @@
-"""Hooks that nobody waits for: they run beside calls, have places of their own, and are bounded in number and bytes."""
+"""Background hooks: no call waits for them, they have slots of their own, and their number and bytes are bounded."""
 
 from __future__ import annotations
 
@@ -11,53 +11,53 @@ from ..model.hooks import Ended, EventContext, HookResult, HookRun, HookSpec, Ve
 if TYPE_CHECKING:
     import anyio.abc
 
-_MOST: Final = 256  # hooks that run or wait for a place: one for each call of a busy minute
-_MOST_BYTES: Final = 64 * 1024 * 1024  # of arguments and output that they are told: what one line may have
+_MAX_HOOKS: Final = 256  # hooks that run or wait for a slot: one for each call of a busy minute
+_MAX_BYTES: Final = 64 * 1024 * 1024  # of arguments and output in their contexts: as much as one line may have
 
 Run = Callable[[Group, HookSpec, EventContext], Awaitable[object]]
-"""Runs a hook, and reports what it said. Raises OSError where the system gives too few descriptors or processes."""
+"""Runs a hook and reports its run. Raises OSError if the system lacks descriptors or processes."""
 
-Report = Callable[[HookRun], None]
-"""Tells people what a hook has for them. Never blocks."""
+ReportHookRun = Callable[[HookRun], None]
+"""Reports a hook run to people. Never blocks."""
 
 
 class BackgroundHooks:
-    """The hooks that run while nobody waits; they end with `tasks` of `begin`."""
+    """The background hooks that run; they end with the task group given to `open`."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._tasks: anyio.abc.TaskGroup | None = None
-        self._report: Report = lambda _statement: None
-        self._tell: Callable[[], None] = lambda: None
+        self._report: ReportHookRun = lambda _hook_run: None
+        self._notify: Callable[[], None] = lambda: None
         self._bytes = 0
         self.running = 0
 
-    def begin(self, tasks: anyio.abc.TaskGroup, report: Report, tell: Callable[[], None]) -> None:
-        """From now on hooks can be started. `tell` is called when one has ended."""
-        self._tasks, self._report, self._tell = tasks, report, tell
+    def open(self, tasks: anyio.abc.TaskGroup, report: ReportHookRun, notify: Callable[[], None]) -> None:
+        """Run hooks in `tasks` from now on. `notify` is called when one has ended."""
+        self._tasks, self._report, self._notify = tasks, report, notify
 
     def start(self, group: Group, spec: HookSpec, context: EventContext) -> bool:
-        """Start a hook if nobody is to wait for it; False: somebody is. One too many is told, and not run."""
+        """Start a hook if it is a background hook, else return False. One too many is reported and not run."""
         if not spec.background or self._tasks is None:
             return False
         size = _size(context)
-        if self.running >= _MOST or self._bytes + size > _MOST_BYTES:
-            self._fail(spec, "was not run, for too many hooks are running that nobody waits for")
+        if self.running >= _MAX_HOOKS or self._bytes + size > _MAX_BYTES:
+            self._fail(spec, "was not run, because too many background hooks are running")
         else:
             self.running += 1
             self._bytes += size
-            self._tasks.start_soon(self._see_through, group, spec, context, size)
+            self._tasks.start_soon(self._run_hook, group, spec, context, size)
         return True
 
-    async def _see_through(self, group: Group, spec: HookSpec, context: EventContext, size: int) -> None:
+    async def _run_hook(self, group: Group, spec: HookSpec, context: EventContext, size: int) -> None:
         try:
             await self._run(group, spec, context)
-        except OSError as problem:  # too few descriptors or processes: it decides nothing, and is told
+        except OSError as problem:  # too few descriptors or processes: it decides nothing, so reporting is enough
             self._fail(spec, f"could not be run: {problem.strerror}")
         finally:
             self.running -= 1
             self._bytes -= size
-            self._tell()
+            self._notify()
 
     def _fail(self, spec: HookSpec, failure: str) -> None:
         self._report(HookRun(spec, HookResult(Ended.NOT_STARTED), Verdict(failure=failure)))

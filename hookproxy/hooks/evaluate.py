@@ -1,4 +1,4 @@
-"""Asks the hooks that match an occasion, group by group, and says what is decided: the managed layer comes last."""
+"""Runs the hooks that match an event, group by group, and returns the decision: the managed layer comes last."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..model.hooks import Event, EventContext, HookRun, Tool, Verdict
 from ..model.settings import Settings
 from ..policy import decide
 from ..runners.runner import CallTool, no_server
-from .background import Report
+from .background import ReportHookRun
 from .permissions import Permissions
 from .run_in_order import HookExecutor
 from .select import HookGroups, SelectedHooks
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 class Evaluation(Struct, frozen=True):
-    """What came of asking the PreToolUse hooks of all groups."""
+    """The result of the PreToolUse hooks of all groups."""
 
     decision: Decision
     arguments: bytes
-    """The arguments that the decision is about, as hooks read them."""
+    """The arguments that the decision is about, as hooks get them."""
 
 
 class Hooks:
@@ -48,7 +48,7 @@ class Hooks:
         environ: Mapping[str, str],
         trust: Trust | None = None,
     ) -> None:
-        """Raises ConfigError for a hook that would lead past what is managed."""
+        """Raises ConfigError for a hook that would bypass managed hooks or rules."""
         self.groups = HookGroups(groups, server, settings.aliases)
         self._layers = _layers(groups, settings, server, self.groups)
         self.has_rules = any(self._layers)
@@ -60,48 +60,48 @@ class Hooks:
         self._settings = settings
         self._trust = trust
         self._executor = self._new_executor(groups)
-        self.aside = self._executor.aside
+        self.background = self._executor.background
         self.runners = self._executor.runners
 
     def _new_executor(self, groups: Sequence[Group]) -> HookExecutor:
-        return HookExecutor(groups, self._settings, self.environ, self._trust, self._allowing)
+        return HookExecutor(groups, self._settings, self.environ, self._trust, self._add_allowed_rules)
 
     # --- permission rules ---
 
-    def counted(self, decision: Decision, tool: str) -> Decision:
-        """Count a call of this tool that is about to be forwarded, against the limits of each layer."""
+    def apply_limits(self, decision: Decision, tool: str) -> Decision:
+        """Count a call that is about to be forwarded against each layer's rate limits; refuse it beyond one."""
         for layer in self._layers:
             if isinstance(decision, Proceed):
-                decision = layer.counted(decision, tool)
+                decision = layer.apply_limits(decision, tool)
         return decision
 
     def may_repeat(self, tool: str) -> bool:
-        """Count a call once more: not against the user's limits, whose hook it is that says so, but managed ones."""
+        """Count a repeat of a call: only against managed limits, because a hook of the user wants the repeat."""
         managed = (layer for layer in self._layers if layer.managed)
-        return all(isinstance(layer.counted(Proceed(), tool), Proceed) for layer in managed)
+        return all(isinstance(layer.apply_limits(Proceed(), tool), Proceed) for layer in managed)
 
-    def concern(self, tool: str) -> bool:
-        """True if any hook or rule is to see calls of this tool."""
-        for layer in self._layers:  # noqa: SIM110 - each call asks: a generator would cost more than the answer
-            if layer.concern(tool):
+    def concerns(self, tool: str) -> bool:
+        """True if any hook, rule or limit is about calls of this tool."""
+        for layer in self._layers:  # noqa: SIM110 - each call asks: a generator would cost more than the result
+            if layer.concerns(tool):
                 return True
         return False
 
-    def hide(self, tool: str) -> bool:
-        """True if the tool is not to be listed: a rule denies each of its calls."""
-        return any(layer.hide(tool) for layer in self._layers)
+    def hides(self, tool: str) -> bool:
+        """True if the tool must not be listed, because a rule denies each of its calls."""
+        return any(layer.hides(tool) for layer in self._layers)
 
-    def allow_tool(self, tool: str, question: ApprovalRequest | None) -> None:
-        """A person, asked this, allows the tool for the session. Managed rules count it if they were what asked."""
+    def allow_tool(self, tool: str, request: ApprovalRequest | None) -> None:
+        """Allow the tool for the session, as a person answered; in the managed layer only for its own request."""
         for layer in self._layers:
-            if not layer.managed or (question is not None and question.managed):
+            if not layer.managed or (request is not None and request.managed):
                 layer.allow_tool(tool)
 
-    def _allowing(self, group: Group, verdict: Verdict) -> Verdict:
+    def _add_allowed_rules(self, group: Group, verdict: Verdict) -> Verdict:
         return self._layers[-1 if group.managed else 0].add(verdict)
 
-    def environment(self, managed: bool) -> Mapping[str, str]:
-        """What a prompter inherits."""
+    def prompter_environment(self, managed: bool) -> Mapping[str, str]:
+        """The environment that a prompter inherits."""
         if not managed:
             return self.environ
         from ..trust.managed_files import SCREEN, environment
@@ -109,23 +109,27 @@ class Hooks:
         return environment(self.environ, SCREEN, at_home=True)
 
     def prompter_failure(self, managed: bool) -> str:
-        """Why the prompter must not run, in one sentence without a full stop; empty: it may."""
+        """Why the prompter must not run, in one sentence without a full stop; empty if it may."""
         return self._trust.prompter_failure() if self._trust and not managed else ""
 
-    def begin(
-        self, tasks: anyio.abc.TaskGroup, report: Report, tell: Callable[[], None], call_tool: CallTool = no_server
+    def open(
+        self,
+        tasks: anyio.abc.TaskGroup,
+        report: ReportHookRun,
+        notify: Callable[[], None],
+        call_tool: CallTool = no_server,
     ) -> None:
-        """Hooks that nobody waits for run in `tasks` and end with it; `tell` is called when one has ended.
+        """Run background hooks in `tasks` from now on, which ends them; `notify` is called when one has ended.
 
-        `report` gets each statement when it is made. Hooks that are tools are called by `call_tool`.
+        `report` gets each hook run when it has ended. `call_tool` runs the hooks that are tools of the server.
         """
-        self._executor.begin(tasks, report, tell, call_tool)
+        self._executor.open(tasks, report, notify, call_tool)
 
-    async def before(self, context: EventContext, listed: Tool | None, hook_runs: list[HookRun]) -> Evaluation:
-        """Ask the PreToolUse hooks: each group sees the arguments as rewritten so far, and a denial ends it.
+    async def run_pre_hooks(self, context: EventContext, listed: Tool | None, hook_runs: list[HookRun]) -> Evaluation:
+        """Run the PreToolUse hooks: each group sees the arguments as rewritten so far, and a denial ends it.
 
-        `listed` is what is known of the tool: a rewrite that does not fit its schema is trouble. All that is said
-        goes to `heard` at once. On cancel the hooks that run are ended with their whole process groups.
+        `listed` is what `tools/list` says of the tool: a rewrite that does not fit its schema is a failure. Each hook
+        run is appended to `hook_runs` at once. On cancel the hooks that run are ended with their whole process groups.
         """
         evaluation = Evaluation(Proceed(), context.arguments)
         for layer in self._layers:
@@ -134,50 +138,57 @@ class Hooks:
                 break
             if layer.managed:
                 context = replace(context, arguments=evaluation.arguments)
-                evaluation = await self._judged_by_managed(layer, decision, context, listed, hook_runs)
+                evaluation = await self._evaluate_managed_layer(layer, decision, context, listed, hook_runs)
             else:
-                evaluation = await self._judged(layer, decision, context, listed, hook_runs)
+                evaluation = await self._evaluate_layer(layer, decision, context, listed, hook_runs)
         return evaluation
 
-    async def _judged_by_managed(
+    async def _evaluate_managed_layer(
         self, layer: Permissions, proceed: Proceed, context: EventContext, listed: Tool | None, hook_runs: list[HookRun]
     ) -> Evaluation:
-        """As `_judged`, of the arguments that are final, by the names that managed hooks know and no user's alias."""
-        outer, earlier, proceed = context.alias, proceed.approval_request, replace(proceed, approval_request=None)
+        """As `_evaluate_layer`, on the final arguments, under the names of managed aliases instead of the user's."""
+        user_alias, earlier_request, proceed = (
+            context.alias,
+            proceed.approval_request,
+            replace(proceed, approval_request=None),
+        )
         try:
-            sent = aliases.for_server(outer, context.arguments)
-            inner = layer.groups.alias(context.tool, sent)
-            if inner == outer:
-                return await self._judged(layer, proceed, context, listed, hook_runs, earlier)
-            final = replace(context, alias=inner, arguments=aliases.for_hooks(inner, sent))
-            judged = await self._judged(layer, proceed, final, listed, hook_runs, earlier)
-            if judged.arguments is final.arguments:
-                return Evaluation(judged.decision, context.arguments)
-            back = aliases.for_hooks(outer, aliases.for_server(inner, judged.arguments))
-        except ValueError as unreadable:  # names that two sides would take for different things
+            sent = aliases.for_server(user_alias, context.arguments)
+            own_alias = layer.groups.alias(context.tool, sent)
+            if own_alias == user_alias:
+                return await self._evaluate_layer(layer, proceed, context, listed, hook_runs, earlier_request)
+            final = replace(context, alias=own_alias, arguments=aliases.for_hooks(own_alias, sent))
+            evaluation = await self._evaluate_layer(layer, proceed, final, listed, hook_runs, earlier_request)
+            if evaluation.arguments is final.arguments:
+                return Evaluation(evaluation.decision, context.arguments)
+            final_arguments = aliases.for_hooks(user_alias, aliases.for_server(own_alias, evaluation.arguments))
+        except ValueError as unreadable:  # names that the two sides would read differently
             return Evaluation(
                 Refuse("the managed hooks", str(unreadable), cause=RefusalCause.FAILURE), context.arguments
             )
-        rewritten = isinstance(judged.decision, Proceed)
-        return Evaluation(replace(judged.decision, arguments=back) if rewritten else judged.decision, back)
+        rewritten = isinstance(evaluation.decision, Proceed)
+        return Evaluation(
+            replace(evaluation.decision, arguments=final_arguments) if rewritten else evaluation.decision,
+            final_arguments,
+        )
 
-    async def _judged(
+    async def _evaluate_layer(
         self,
         layer: Permissions,
         proceed: Proceed,
         context: EventContext,
         listed: Tool | None,
         hook_runs: list[HookRun],
-        earlier: ApprovalRequest | None = None,
+        earlier_request: ApprovalRequest | None = None,
     ) -> Evaluation:
-        """What one layer makes of a call that the layer before it let go, with the `earlier` question of that."""
+        """One layer's evaluation of a call; `earlier_request` is the approval request of the layer before."""
         for selected in layer.groups.select(context.event, context.tool):
-            context = context if context.tool_name == selected.tool_name else selected.shown(context)
-            hooks = selected.applying(context) if selected.conditional else selected.hooks
-            said = await self._executor.ask(selected.group, hooks, context, hook_runs, listed)
-            if decide.no_verdicts(said):  # as of most calls, and it decides nothing
+            context = context if context.tool_name == selected.tool_name else selected.with_tool_name(context)
+            hooks = selected.applicable(context) if selected.conditional else selected.hooks
+            runs = await self._executor.run(selected.group, hooks, context, hook_runs, listed)
+            if decide.no_verdicts(runs):  # true of most calls
                 continue
-            decision = decide.decide(said, self._settings, selected.group.on_failure)
+            decision = decide.decide(runs, self._settings, selected.group.on_failure)
             feedback = proceed.feedback + decision.feedback
             if isinstance(decision, Refuse):
                 return Evaluation(replace(decision, feedback=feedback), context.arguments)
@@ -185,48 +196,52 @@ class Hooks:
             if decision.arguments is not None:
                 rewritten = decision.arguments
                 context = replace(context, arguments=normalize.normalize(rewritten))
-            question = proceed.approval_request or decision.approval_request
-            proceed = replace(proceed, arguments=rewritten, feedback=feedback, approval_request=question)
-        ruled = layer.ruled(proceed, context)
-        if isinstance(ruled, Refuse):
-            return Evaluation(ruled, context.arguments)
+            request = proceed.approval_request or decision.approval_request
+            proceed = replace(proceed, arguments=rewritten, feedback=feedback, approval_request=request)
+        after_rules = layer.apply_rules(proceed, context)
+        if isinstance(after_rules, Refuse):
+            return Evaluation(after_rules, context.arguments)
         if layer.managed:
-            ruled = replace(ruled, approval_request=_both(earlier, ruled.approval_request))
+            after_rules = replace(
+                after_rules, approval_request=_merge_requests(earlier_request, after_rules.approval_request)
+            )
         requests = layer.groups.select(Event.PERMISSION_REQUEST, context.tool)
-        if requests or ruled.approval_request:
-            return await self._permitted(layer, ruled, context, listed, hook_runs)
-        return Evaluation(ruled, context.arguments)
+        if requests or after_rules.approval_request:
+            return await self._run_permission_request_hooks(layer, after_rules, context, listed, hook_runs)
+        return Evaluation(after_rules, context.arguments)
 
-    async def after(self, context: EventContext, hook_runs: list[HookRun]) -> Comments:
-        """Ask the PostToolUse or PostToolUseFailure hooks of all groups; else as `before`."""
+    async def run_post_hooks(self, context: EventContext, hook_runs: list[HookRun]) -> Comments:
+        """Run the PostToolUse or PostToolUseFailure hooks of all groups; otherwise as `run_pre_hooks`."""
         comments = Comments()
         for layer in self._layers:
-            known = _known_to(layer, context)
+            own_context = _context_for_layer(layer, context)
             for selected in layer.groups.select(context.event, context.tool):
-                known, rule = selected.shown(known), selected.group.on_failure
-                said = await self._executor.ask(selected.group, selected.applying(known), known, hook_runs)
-                comments = decide.merge_comments(comments, decide.comments(said, self._settings, rule))
+                own_context, rule = selected.with_tool_name(own_context), selected.group.on_failure
+                runs = await self._executor.run(
+                    selected.group, selected.applicable(own_context), own_context, hook_runs
+                )
+                comments = decide.merge_comments(comments, decide.comments(runs, self._settings, rule))
         return comments
 
-    async def at(self, context: EventContext, only_observers: bool = False) -> list[HookRun]:
-        """Ask the hooks of an occasion that decides nothing: of the session, or beside a call.
+    async def run_event_hooks(self, context: EventContext, only_observers: bool = False) -> list[HookRun]:
+        """Run the hooks of an event that decides nothing: one of the session, or one beside a call.
 
-        `only_told`: those that may answer a question of the server are asked elsewhere.
+        `only_observers`: leave out the hooks that may answer an elicitation; they run elsewhere.
         """
         hook_runs: list[HookRun] = []
         for layer in self._layers:
-            known = _known_to(layer, context)
-            for selected in layer.groups.at(context):
-                if not (only_observers and selected.answers):
-                    hook_runs += await self.asked(selected, known)
+            own_context = _context_for_layer(layer, context)
+            for selected in layer.groups.select_for(context):
+                if not (only_observers and selected.may_answer):
+                    hook_runs += await self.run_group(selected, own_context)
         return hook_runs
 
-    async def asked(self, selected: SelectedHooks, context: EventContext) -> list[HookRun]:
-        """Ask one group's hooks; statements stand in the order in which the last one wins."""
-        shown = selected.shown(context)
-        return await self._executor.ask(selected.group, selected.applying(shown), shown, [])
+    async def run_group(self, selected: SelectedHooks, context: EventContext) -> list[HookRun]:
+        """Run one group's hooks. Of contradicting hook runs in the returned list, the last one wins."""
+        shown = selected.with_tool_name(context)
+        return await self._executor.run(selected.group, selected.applicable(shown), shown, [])
 
-    async def _permitted(
+    async def _run_permission_request_hooks(
         self,
         layer: Permissions,
         proceed: Proceed,
@@ -234,64 +249,66 @@ class Hooks:
         listed: Tool | None,
         hook_runs: list[HookRun],
     ) -> Evaluation:
-        """Ask the PermissionRequest hooks: all, if somebody wants a person to be asked, else those for each call."""
-        question, yes = proceed.approval_request, False
-        request = replace(context, event=Event.PERMISSION_REQUEST, message=question.reason if question else "")
+        """Run the PermissionRequest hooks: all of them if a person should be asked, else those that see every call."""
+        wanted, allowed = proceed.approval_request, False
+        request = replace(context, event=Event.PERMISSION_REQUEST, message=wanted.reason if wanted else "")
         for selected in layer.groups.select(Event.PERMISSION_REQUEST, context.tool):
-            request, group = selected.shown(request), selected.group
-            hooks = [spec for spec in selected.applying(request) if question or spec.every_call]
-            said = await self._executor.ask(group, hooks, request, hook_runs, listed)
-            answer = decide.permission_decision(said, self._settings, group.on_failure, group.dialect.later_overrides)
+            request, group = selected.with_tool_name(request), selected.group
+            hooks = [spec for spec in selected.applicable(request) if wanted or spec.every_call]
+            runs = await self._executor.run(group, hooks, request, hook_runs, listed)
+            answer = decide.permission_decision(runs, self._settings, group.on_failure, group.dialect.later_overrides)
             if isinstance(answer, Refuse):
                 return Evaluation(replace(answer, feedback=proceed.feedback + answer.feedback), request.arguments)
-            yes = yes or answer
-            rewritten = decide.allowed_arguments(said) if answer else None
+            allowed = allowed or answer
+            rewritten = decide.allowed_arguments(runs) if answer else None
             if rewritten is not None:
                 proceed = replace(proceed, arguments=rewritten)
                 request = replace(request, arguments=normalize.normalize(rewritten))
-        if question and (yes or layer.allow(request)):
+        if wanted and (allowed or layer.allow(request)):
             proceed = replace(proceed, approval_request=None, asked=True)
         if request.arguments is context.arguments:
             return Evaluation(proceed, request.arguments)
-        return Evaluation(layer.ruled(proceed, request), request.arguments)  # no rule has seen these
+        return Evaluation(layer.apply_rules(proceed, request), request.arguments)  # no rule has seen these arguments
 
 
 def _layers(groups: Sequence[Group], settings: Settings, server: str, whole: HookGroups) -> tuple[Permissions, ...]:
-    """The layers that judge a call one after another: the managed one comes last, about what is final."""
+    """The layers that evaluate a call one after another; the managed one comes last, on the final arguments."""
     if settings.managed is None and not any(group.managed for group in groups):
         return (Permissions(whole, settings),)
-    ruling = settings.managed or Settings()
+    managed_settings = settings.managed or Settings()
     users = HookGroups([one for one in groups if not one.managed], server, settings.aliases)
-    managed = HookGroups([one for one in groups if one.managed], server, ruling.aliases)
-    return (Permissions(users, settings), Permissions(managed, ruling, managed=True))
+    managed = HookGroups([one for one in groups if one.managed], server, managed_settings.aliases)
+    return (Permissions(users, settings), Permissions(managed, managed_settings, managed=True))
 
 
 def check_mcp_tool_hooks(groups: Sequence[Group], settings: Settings) -> None:
-    """Nobody judges the call that a hook is: no user's hook is one that the administrator wants judged.
+    """Check that no user's hook calls a tool that managed hooks or rules are about: no hook runs on a hook's call.
 
     Raises ConfigError.
     """
     for spec in (spec for group in groups if not group.managed for spec in group.hooks if spec.type == "mcp_tool"):
         last = _layers(groups, settings, spec.server, HookGroups(groups, spec.server, settings.aliases))[-1]
-        if last.managed and last.concern(spec.tool):
-            why = f"calls the tool {spec.tool}, whose calls managed hooks or rules judge, and nobody judges a hook's"
-            raise ConfigError(spec.source, why, "ask a command or a worker instead")
+        if last.managed and last.concerns(spec.tool):
+            why = (
+                f"calls the tool {spec.tool}, which managed hooks or rules are about; they would not see a hook's call"
+            )
+            raise ConfigError(spec.source, why, "use a hook of type command or worker instead")
 
 
-def _known_to(layer: Permissions, context: EventContext) -> EventContext:
-    """The occasion by the names that this layer's hooks know: no user's alias holds for managed ones."""
+def _context_for_layer(layer: Permissions, context: EventContext) -> EventContext:
+    """The context under the names that this layer's hooks know: a user's alias does not hold for managed hooks."""
     if not layer.managed or not (context.alias or layer.groups.aliases):
         return context
     alias = None
-    with suppress(ValueError):  # what two sides would take for different things goes by the server's names
+    with suppress(ValueError):  # names that the two sides would read differently stay the server's
         context = replace(context, arguments=aliases.for_server(context.alias, context.arguments), alias=None)
         alias = layer.groups.alias(context.tool, context.arguments)
     return replace(context, alias=alias, arguments=aliases.for_hooks(alias, context.arguments))
 
 
-def _both(earlier: ApprovalRequest | None, question: ApprovalRequest | None) -> ApprovalRequest | None:
-    """What is left of the questions of the users' layer and the managed one: the latter's stands for both."""
-    if question is None:
-        return earlier
-    reasons = [one.reason for one in (question, earlier) if one is not None and one.reason]
-    return replace(question, reason="\n".join(reasons), managed=True)
+def _merge_requests(earlier_request: ApprovalRequest | None, request: ApprovalRequest | None) -> ApprovalRequest | None:
+    """One approval request from those of the user's layer and the managed one: the managed one stands for both."""
+    if request is None:
+        return earlier_request
+    reasons = [one.reason for one in (request, earlier_request) if one is not None and one.reason]
+    return replace(request, reason="\n".join(reasons), managed=True)

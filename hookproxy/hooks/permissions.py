@@ -1,4 +1,4 @@
-"""What is permitted without asking, and what is not at all: the configuration's rules, and what a session has added."""
+"""Applies permission rules and rate limits: the configuration's, and what hooks and people add to a session."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from ..policy.rate_limits import LimitReached, RateLimits
     from ..policy.rules import RuleDecision, Rules
 
-_RULES: Final = 1024  # permission rules that hooks may add to a session: a table must not grow for ever
+_MAX_RULES: Final = 1024  # permission rules that hooks may add to a session: the table must stay bounded
 
 
 class Permissions:
-    """The hooks and permission rules of one layer, the user's or the managed one, for the tools of one server."""
+    """The permission rules and limits of one layer, the user's or the managed one, with its hooks, for one server."""
 
     def __init__(self, groups: HookGroups, settings: Settings, managed: bool = False) -> None:
         self.rules = _rules(settings)
@@ -37,13 +37,13 @@ class Permissions:
         """Some rule or limit is configured."""
         return self.rules is not None or self.limits is not None
 
-    def ruled(self, proceed: Proceed, context: EventContext) -> Decision:
-        """What the configuration's rules and limits make of a call that hooks let go, on its final arguments."""
-        ruling = _judged(self.rules, self.groups, context) if self.rules is not None else None
+    def apply_rules(self, proceed: Proceed, context: EventContext) -> Decision:
+        """Apply the rules and limits to a call that hooks allowed, on its final arguments."""
+        ruling = _ruling(self.rules, self.groups, context) if self.rules is not None else None
         if ruling is not None and ruling.permission is Permission.DENY:
             return Refuse(ruling.rule, "", cause=RefusalCause.RULE, feedback=proceed.feedback, where=self._where)
         if self.limits is not None and (reached := self.limits.reached(self.groups.names(context.tool))):
-            return _over(reached, proceed, self._where)
+            return _refuse_over_limit(reached, proceed, self._where)
         if ruling is None:
             return proceed
         if ruling.permission is Permission.ASK:
@@ -51,59 +51,59 @@ class Permissions:
             return replace(proceed, approval_request=proceed.approval_request or ApprovalRequest(by, ""))
         return replace(proceed, approval_request=None, asked=proceed.asked or proceed.approval_request is not None)
 
-    def counted(self, proceed: Proceed, tool: str) -> Decision:
-        """Count a call of this tool that is about to be forwarded, against all limits that are about it."""
+    def apply_limits(self, proceed: Proceed, tool: str) -> Decision:
+        """Count a call of this tool that is about to be forwarded against its rate limits; refuse it beyond one."""
         reached = self.limits.count(self.groups.names(tool)) if self.limits is not None else None
-        return proceed if reached is None else _over(reached, proceed, self._where)
+        return proceed if reached is None else _refuse_over_limit(reached, proceed, self._where)
 
     def allow(self, context: EventContext) -> bool:
-        """A person, or a rule that a hook added, has allowed the call for this session."""
+        """True if a person, or a rule that a hook added, has allowed the call for this session."""
         if context.tool in self._allowed_tools:
             return True
         names = matchers.allowed_as(self.groups.names(context.tool))
         return any(rule(name, context.arguments) for rule in self._allowed.values() for name in names)
 
-    def concern(self, tool: str) -> bool:
-        """True if any hook, rule or limit is to see calls of this tool."""
-        return self.groups.concerns(tool) or (bool(self) and self._are_about(self.groups.names(tool)))
+    def concerns(self, tool: str) -> bool:
+        """True if any hook, rule or limit is about calls of this tool."""
+        return self.groups.concerns(tool) or (bool(self) and self._rules_concern(self.groups.names(tool)))
 
-    def _are_about(self, names: Sequence[str]) -> bool:
+    def _rules_concern(self, names: Sequence[str]) -> bool:
         return bool((self.rules and self.rules.concerns(names)) or (self.limits and self.limits.concerns(names)))
 
-    def hide(self, tool: str) -> bool:
-        """True if the tool is not to be listed: a rule denies each of its calls."""
+    def hides(self, tool: str) -> bool:
+        """True if the tool must not be listed, because a rule denies each of its calls."""
         return self.rules is not None and self.rules.hides(self.groups.names(tool))
 
     def allow_tool(self, tool: str) -> None:
-        """A person allows this tool for the rest of the session, whatever its arguments."""
-        if len(self._allowed_tools) < _RULES:
+        """Allow this tool for the rest of the session, whatever its arguments."""
+        if len(self._allowed_tools) < _MAX_RULES:
             self._allowed_tools.add(tool)
 
     def add(self, verdict: Verdict) -> Verdict:
-        """Add the rules of a hook to the session, unless it denies or failed. No rule, or one too many, is trouble."""
+        """Add a hook's rules to the session, unless it denies or failed. An invalid rule, or too many, is a failure."""
         if verdict.failure or verdict.permission is Permission.DENY:
             return verdict
         try:
             rules = {text: matchers.allow_rule(text) for text in verdict.allows}
         except ValueError as problem:
-            return replace(verdict, failure=verdict.failure or f"gave a permission rule that is none: {problem}")
-        if len(self._allowed.keys() | rules.keys()) > _RULES:
-            return replace(verdict, failure=verdict.failure or f"gave more than {_RULES} permission rules")
+            return replace(verdict, failure=verdict.failure or f"gave an invalid permission rule: {problem}")
+        if len(self._allowed.keys() | rules.keys()) > _MAX_RULES:
+            return replace(verdict, failure=verdict.failure or f"gave more than {_MAX_RULES} permission rules")
         self._allowed.update(rules)
         return verdict
 
 
-def _judged(rules: Rules, groups: HookGroups, context: EventContext) -> RuleDecision | None:
-    """What is ruled on a call; where hooks know it otherwise, its alias is judged by their arguments' names as well."""
+def _ruling(rules: Rules, groups: HookGroups, context: EventContext) -> RuleDecision | None:
+    """The strictest ruling on a call; for a tool with an alias, the rules are tried on the alias as well."""
     if context.alias is None:
         return rules.judge(groups.names(context.tool), context.arguments)
-    own = rules.judge(groups.own_names(context.tool), aliases.for_server(context.alias, context.arguments))
-    familiar = rules.judge([context.alias.name], context.arguments) if context.alias.name else None
-    ruled = [one for one in (own, familiar) if one is not None]
-    return max(ruled, key=lambda one: one.permission, default=None)
+    by_own_name = rules.judge(groups.own_names(context.tool), aliases.for_server(context.alias, context.arguments))
+    by_alias = rules.judge([context.alias.name], context.arguments) if context.alias.name else None
+    rulings = [one for one in (by_own_name, by_alias) if one is not None]
+    return max(rulings, key=lambda one: one.permission, default=None)
 
 
-def _over(reached: LimitReached, proceed: Proceed, where: str) -> Refuse:
+def _refuse_over_limit(reached: LimitReached, proceed: Proceed, where: str) -> Refuse:
     limit = reached.limit
     return Refuse(
         limit.by,
@@ -117,18 +117,18 @@ def _over(reached: LimitReached, proceed: Proceed, where: str) -> Refuse:
 
 
 def _limits(settings: Settings) -> RateLimits | None:
-    """The configuration's limits; None where it has none."""
+    """The configuration's rate limits; None if it has none."""
     if not settings.limits:
         return None
-    from ..policy.rate_limits import RateLimits  # with `rules` 5 ms
+    from ..policy.rate_limits import RateLimits  # costs 5 ms together with `rules`
 
     return RateLimits(settings.limits)
 
 
 def _rules(settings: Settings) -> Rules | None:
-    """The configuration's rules; None where it has none, and what reads them is not imported."""
+    """The configuration's rules; None if it has none, and then the module for them is not imported."""
     if not (settings.allow or settings.ask or settings.deny):
         return None
-    from ..policy.rules import Rules  # 5 ms
+    from ..policy.rules import Rules  # costs 5 ms
 
     return Rules.of(settings)

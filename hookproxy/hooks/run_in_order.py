@@ -1,6 +1,6 @@
-"""Runs one group's hooks for an occasion in their dialect's order, in the environment that is theirs, and hears them.
+"""Runs one group's hooks for an event in their dialect's order and environment, and reads their output.
 
-Law 3: what a hook does is a statement, whatever it does. What must be trusted is looked at before and after it runs.
+Law 3: whatever a hook does results in a hook run. Scripts that must be trusted are checked before and after they run.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from ..model.settings import Settings
 from ..policy import decide
 from ..runners.registry import Runners
 from ..runners.runner import CallTool, no_server
-from .background import BackgroundHooks, Report
+from .background import BackgroundHooks, ReportHookRun
 
 if TYPE_CHECKING:
     from ..trust.trusted_files import Trust
 
-_AT_ONCE: Final = 128  # hooks running at a time: more only wait for each other
-_DESCRIPTORS: Final = 8  # that starting a hook may take at a time: three pipes, its exit, and one to spare
-_OTHERS: Final = 64  # descriptors that are left to all else
+_MAX_RUNNING: Final = 128  # hooks that run at a time: more would only wait for each other
+_DESCRIPTORS_PER_HOOK: Final = 8  # needed to start a hook: three pipes, its pidfd, and one to spare
+_RESERVED_DESCRIPTORS: Final = 64  # left for everything else
 
 
 class HookExecutor:
-    """All hooks of one run, and the places in which they run."""
+    """Runs hooks, each in one of a bounded number of slots."""
 
     def __init__(
         self,
@@ -43,37 +43,39 @@ class HookExecutor:
         settings: Settings,
         environ: Mapping[str, str],
         trust: Trust | None,
-        allowing: Callable[[Group, Verdict], Verdict],
+        add_allowed_rules: Callable[[Group, Verdict], Verdict],
     ) -> None:
-        """`allowing` adds the permission rules of a verdict to the session, and gives the verdict."""
+        """`add_allowed_rules` adds the permission rules of a verdict to the session, and returns the verdict."""
         self._settings = settings
         self._trust = trust
-        self._allowing = allowing
-        places = _places()
-        self._places_aside = anyio.Semaphore(max(places // 4, 1), fast_acquire=True)
-        self._places = anyio.Semaphore(max(places - places // 4, 1), fast_acquire=True)
+        self._add_allowed_rules = add_allowed_rules
+        slots = _slot_count()
+        self._background_slots = anyio.Semaphore(max(slots // 4, 1), fast_acquire=True)
+        self._slots = anyio.Semaphore(max(slots - slots // 4, 1), fast_acquire=True)
         shared = {_environment_key(group): _environment(group, environ) for group in groups}
         self._environments = {id(group): shared[_environment_key(group)] for group in groups}
-        self._report: Report = lambda _statement: None
-        self.aside = BackgroundHooks(self._run_aside)
+        self._report: ReportHookRun = lambda _hook_run: None
+        self.background = BackgroundHooks(self._run_in_background)
         specs = [spec for group in groups for spec in group.hooks]
         with trust.importing() if trust else nullcontext():
-            self.runners = Runners(specs, self._say, self._call_tool)
-        self._server: CallTool = no_server
+            self.runners = Runners(specs, self._report_message, self._call_tool)
+        self._call_server_tool: CallTool = no_server
 
     async def _call_tool(self, server: str, tool: str, arguments: bytes) -> bytes:
-        return await self._server(server, tool, arguments)
+        return await self._call_server_tool(server, tool, arguments)
 
-    def begin(self, tasks: anyio.abc.TaskGroup, report: Report, tell: Callable[[], None], call_tool: CallTool) -> None:
-        """As `Hooks.begin`."""
-        self._server = call_tool
+    def open(
+        self, tasks: anyio.abc.TaskGroup, report: ReportHookRun, notify: Callable[[], None], call_tool: CallTool
+    ) -> None:
+        """As `Hooks.open`."""
+        self._call_server_tool = call_tool
         self._report = report
-        self.aside.begin(tasks, report, tell)
+        self.background.open(tasks, report, notify)
 
-    def _say(self, spec: HookSpec, text: str) -> None:
+    def _report_message(self, spec: HookSpec, text: str) -> None:
         self._report(HookRun(spec, HookResult(Ended.EXITED), Verdict(messages=(text,))))
 
-    async def ask(
+    async def run(
         self,
         group: Group,
         hooks: Sequence[HookSpec],
@@ -81,25 +83,25 @@ class HookExecutor:
         hook_runs: list[HookRun],
         listed: Tool | None = None,
     ) -> list[HookRun]:
-        """Run hooks in their dialect's order. Statements stand in the order in which the last one wins."""
-        if len(hooks) == 1 and not hooks[0].background:  # as nearly always: there is no order
+        """Run hooks in their dialect's order. Of contradicting hook runs in the returned list, the last one wins."""
+        if len(hooks) == 1 and not hooks[0].background:  # true of most events: there is no order
             return [await self._run(group, hooks[0], context, hook_runs, listed)]
         order = group.dialect.order
-        awaited = [spec for spec in hooks if not (spec.background and self.aside.start(group, spec, context))]
+        awaited = [spec for spec in hooks if not (spec.background and self.background.start(group, spec, context))]
         if len(awaited) > 1 and order in (Order.PARALLEL, Order.TOGETHER):
-            said = await self._ask_at_once(group, awaited, context, hook_runs, listed)
-            return said if order is Order.PARALLEL else sorted(said, key=lambda one: awaited.index(one.spec))
-        said = []
+            runs = await self._run_in_parallel(group, awaited, context, hook_runs, listed)
+            return runs if order is Order.PARALLEL else sorted(runs, key=lambda one: awaited.index(one.spec))
+        runs = []
         for spec in awaited:
             one = await self._run(group, spec, context, hook_runs, listed)
-            said.append(one)
+            runs.append(one)
             if order is Order.UNTIL_DENIED and decide.blocks(one, self._settings, group.on_failure):
                 break
             if order is Order.PIPELINE and one.verdict.arguments is not None:
                 context = replace(context, arguments=normalize.normalize(one.verdict.arguments))
-        return said
+        return runs
 
-    async def _ask_at_once(
+    async def _run_in_parallel(
         self,
         group: Group,
         hooks: Sequence[HookSpec],
@@ -107,15 +109,15 @@ class HookExecutor:
         hook_runs: list[HookRun],
         listed: Tool | None,
     ) -> list[HookRun]:
-        """In the order in which they finish."""
-        said: list[HookRun] = []
+        """Run hooks at the same time; return their runs in the order in which they finish."""
+        runs: list[HookRun] = []
 
         problems: list[OSError] = []
 
         async def run(spec: HookSpec) -> None:
             try:
-                said.append(await self._run(group, spec, context, hook_runs, listed))
-            except OSError as problem:  # too few descriptors or processes; told when the others have ended
+                runs.append(await self._run(group, spec, context, hook_runs, listed))
+            except OSError as problem:  # too few descriptors or processes; raised when the others have ended
                 problems.append(problem)
 
         async with anyio.create_task_group() as tasks:
@@ -123,27 +125,27 @@ class HookExecutor:
                 tasks.start_soon(run, spec)
         if problems:
             raise problems[0]
-        return said
+        return runs
 
-    async def _run_aside(self, group: Group, spec: HookSpec, context: EventContext) -> None:
+    async def _run_in_background(self, group: Group, spec: HookSpec, context: EventContext) -> None:
         await self._run(group, spec, context, [])
 
     async def _run(
         self, group: Group, spec: HookSpec, context: EventContext, hook_runs: list[HookRun], listed: Tool | None = None
     ) -> HookRun:
-        places = self._places_aside if spec.background else self._places
+        slots = self._background_slots if spec.background else self._slots
         document = group.dialect.write(spec, context)
-        document = _traced(document, context) if context.trace else document
+        document = _with_trace(document, context) if context.trace else document
         environment = self._environments[id(group)]
         try:
-            places.acquire_nowait()  # nearly always: to ask whether to wait costs a tenth of a small hook
+            slots.acquire_nowait()  # succeeds nearly always; `acquire` would cost a tenth of a small hook
         except anyio.WouldBlock:
-            await places.acquire()
+            await slots.acquire()
         try:
-            mark = self._trust.mark(spec) if self._trust else None  # as late as can be
+            mark = self._trust.mark(spec) if self._trust else None  # as late as possible
             if mark is not None and mark.failure:
-                untried = HookRun(spec, HookResult(Ended.NOT_STARTED), _untrusted(mark.failure))
-                return self._hear(group, untried, hook_runs)
+                not_run = HookRun(spec, HookResult(Ended.NOT_STARTED), _untrusted(mark.failure))
+                return self._finish(group, not_run, hook_runs)
             if mark is not None and mark.touched:
                 self.runners.renew(spec)
             result = await self.runners.by_type[spec.type](spec, document, environment)
@@ -151,17 +153,17 @@ class HookExecutor:
             hook_runs.append(HookRun(spec, HookResult(Ended.CANCELLED), NO_VERDICT))
             raise
         finally:
-            places.release()
+            slots.release()
         verdict = group.dialect.read(spec, result)
         if mark is not None and self._trust and (failure := self._trust.failure_since(mark, spec)):
             verdict = _untrusted(failure)
         if verdict.arguments is not None:
-            verdict = await _fitting(verdict, context, listed)
+            verdict = await _checked_arguments(verdict, context, listed)
         if verdict.allows and not spec.background:
-            verdict = self._allowing(group, verdict)
-        return self._hear(group, HookRun(spec, result, verdict), hook_runs)
+            verdict = self._add_allowed_rules(group, verdict)
+        return self._finish(group, HookRun(spec, result, verdict), hook_runs)
 
-    def _hear(self, group: Group, one: HookRun, hook_runs: list[HookRun]) -> HookRun:
+    def _finish(self, group: Group, one: HookRun, hook_runs: list[HookRun]) -> HookRun:
         if one.verdict.failure:
             one = replace(one, consequence=decide.consequence(one, self._settings, group.on_failure))
         hook_runs.append(one)
@@ -169,8 +171,8 @@ class HookExecutor:
         return one
 
 
-def _traced(document: Document, context: EventContext) -> Document:
-    """The document with the variables by which a hook continues the agent's trace."""
+def _with_trace(document: Document, context: EventContext) -> Document:
+    """The document with the variables with which a hook continues the agent's trace."""
     return replace(document, env={**document.env, **dict(context.trace)})
 
 
@@ -178,14 +180,14 @@ def _untrusted(failure: str) -> Verdict:
     return Verdict(failure=failure, untrusted=True)
 
 
-async def _fitting(verdict: Verdict, context: EventContext, listed: Tool | None) -> Verdict:
-    """The verdict with whole arguments; that they do not fit the tool's schema is trouble, and nothing is applied."""
+async def _checked_arguments(verdict: Verdict, context: EventContext, listed: Tool | None) -> Verdict:
+    """The verdict with complete arguments; if they do not fit the tool's schema, a failure without any arguments."""
     arguments = verdict.arguments or b"{}"
     try:
         if verdict.merges:
             arguments = _merged(context.arguments, arguments)
         if not normalize.normalize(arguments).startswith(b"{"):
-            raise raw_json.Unreadable("they are no object")
+            raise raw_json.Unreadable("they are not an object")
         sent = aliases.for_server(context.alias, arguments)
     except ValueError as unreadable:
         failure = f"rewrote the arguments so that they cannot be read: {unreadable}"
@@ -202,16 +204,20 @@ async def _fitting(verdict: Verdict, context: EventContext, listed: Tool | None)
 
 
 def _merged(arguments: bytes, changes: bytes) -> bytes:
-    """The object with the members of another over its own."""
+    """The arguments with the members of `changes` in place of their own."""
     for name, value in raw_json.fields(changes).items():
         arguments = raw_json.with_member(arguments, name, bytes(value))
     return arguments
 
 
-def _places() -> int:
-    """How many hooks may run at a time, so that none lacks a descriptor: a guard that cannot start guards nothing."""
+def _slot_count() -> int:
+    """How many hooks may run at a time without lack of descriptors: a guard that cannot start guards nothing."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _AT_ONCE if limit == resource.RLIM_INFINITY else max(min(_AT_ONCE, (limit - _OTHERS) // _DESCRIPTORS), 1)
+    return (
+        _MAX_RUNNING
+        if limit == resource.RLIM_INFINITY
+        else max(min(_MAX_RUNNING, (limit - _RESERVED_DESCRIPTORS) // _DESCRIPTORS_PER_HOOK), 1)
+    )
 
 
 def _environment_key(group: Group) -> tuple[str, str]:
@@ -219,7 +225,7 @@ def _environment_key(group: Group) -> tuple[str, str]:
 
 
 def _environment(group: Group, environ: Mapping[str, str]) -> dict[str, str]:
-    """What a group's hooks inherit: our environment without what tells of other hook systems."""
+    """The environment of a group's hooks: ours without the identity variables of other hook systems."""
     if group.managed:
         from ..trust.managed_files import environment
 

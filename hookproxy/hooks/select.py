@@ -1,4 +1,4 @@
-"""Which hooks of which groups are for an occasion, and under which name they see its tool; decided once per tool."""
+"""Selects the hooks for an event by matcher, and the name under which they see its tool; cached for each tool."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ..policy import matchers
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
-_NAMES_REMEMBERED: Final = 4096  # the agent chooses names: a table of them must not grow for ever
+_MAX_CACHED_TOOLS: Final = 4096  # the agent chooses the names, so the cache must be bounded
 
-OF_TOOLS: Final = frozenset(
+TOOL_EVENTS: Final = frozenset(
     {
         Event.PRE_TOOL_USE,
         Event.POST_TOOL_USE,
@@ -30,68 +30,70 @@ OF_TOOLS: Final = frozenset(
         Event.PERMISSION_DENIED,
     }
 )
-"""The events whose matchers are tried on the tool's name; those of the others on what occasioned them."""
+"""The events whose matchers are tried on the tool's name; those of other events are tried on the trigger."""
 
 _ELICITATION_EVENTS: Final = frozenset({Event.ELICITATION, Event.ELICITATION_RESULT})
 """The events whose matchers are tried on the server's name."""
 
-_OF_ELICITATIONS: Final = frozenset({Event.ELICITATION, Event.ELICITATION_RESULT, Event.NOTIFICATION, Event.USER_INPUT})
-"""The events that the server's questions to the person occasion."""
+_ELICITATION_RELATED: Final = frozenset(
+    {Event.ELICITATION, Event.ELICITATION_RESULT, Event.NOTIFICATION, Event.USER_INPUT}
+)
+"""The events that an elicitation of the server causes."""
 
 
 class SelectedHooks(Struct, frozen=True):
-    """The hooks of one group that match an occasion, and the name under which they see its tool."""
+    """The hooks of one group that match an event, and the name under which they see its tool."""
 
     group: Group
     hooks: tuple[HookSpec, ...]
     tool_name: str
     conditional: bool = False
     """Some of them have an `if`."""
-    also: tuple[str, ...] = ()
-    """Where the name is an alias: the other names by which an `if` may mean the tool."""
+    other_names: tuple[str, ...] = ()
+    """If the name is an alias: the tool's other names, on which an `if` is tried as well."""
 
-    def shown(self, context: EventContext) -> EventContext:
-        """The occasion as this group sees it."""
+    def with_tool_name(self, context: EventContext) -> EventContext:
+        """The context with the tool name that this group sees."""
         return context if context.tool_name == self.tool_name else replace(context, tool_name=self.tool_name)
 
     @property
-    def answers(self) -> bool:
-        """Its hooks may answer a question of the server; else they are only told."""
+    def may_answer(self) -> bool:
+        """Its hooks may answer an elicitation; otherwise they only observe it."""
         return self.group.dialect.answers and not all(spec.background for spec in self.hooks)
 
-    def applying(self, context: EventContext) -> Sequence[HookSpec]:
-        """The hooks whose `if` does not leave this occasion out."""
+    def applicable(self, context: EventContext) -> Sequence[HookSpec]:
+        """The hooks without an `if`, and those whose `if` holds for this event."""
         if not self.conditional:
             return self.hooks
-        names = (context.tool_name, *self.also)
+        names = (context.tool_name, *self.other_names)
         return [
             one
             for one in self.hooks
-            if not one.only_if or any(_rule(one.only_if)(name, context.arguments) for name in names)
+            if not one.only_if or any(_permission_rule(one.only_if)(name, context.arguments) for name in names)
         ]
 
 
 class HookGroups:
-    """All hook groups of one run, for the server of this name, some of whose tools they know by another."""
+    """All hook groups of one run, for the server of this name; its tools may have aliases."""
 
     def __init__(self, groups: Sequence[Group], server: str, aliases: Iterable[Alias] = ()) -> None:
         self._groups = groups
         self.aliases = {one.tool: one for one in aliases}
-        self._server = re.sub(r"[^A-Za-z0-9_-]", "_", server)  # as Claude Code composes a tool's name
+        self._server = re.sub(r"[^A-Za-z0-9_-]", "_", server)  # as in Claude Code's names of MCP tools
         self._events = frozenset(spec.event for group in groups for spec in group.hooks)
-        self.asks_servers = any(spec.type == "mcp_tool" for group in groups for spec in group.hooks)
-        """Some hook is a tool of the server."""
-        self._asks_each = any(spec.every_call for group in groups for spec in group.hooks)
-        self._chosen: dict[tuple[Event, str], tuple[SelectedHooks, ...]] = {}
-        self._outcomes: dict[str, bool] = {}  # whether any hook hears what comes of a tool's calls
+        self.has_mcp_tool_hooks = any(spec.type == "mcp_tool" for group in groups for spec in group.hooks)
+        """Some hook is of type `mcp_tool`, a tool of the server."""
+        self._has_every_call_hooks = any(spec.every_call for group in groups for spec in group.hooks)
+        self._selected: dict[tuple[Event, str], tuple[SelectedHooks, ...]] = {}
+        self._outcome_observed: dict[str, bool] = {}  # whether any hook needs the outcome of a tool's calls
         self._concerned: dict[str, bool] = {}
 
     def __bool__(self) -> bool:
         """Some hook is configured."""
         return bool(self._events)
 
-    def double(self, agent: str) -> list[str]:
-        """The files whose hooks an agent of this name and version runs by itself, so that they would run twice."""
+    def sources_run_by(self, agent: str) -> list[str]:
+        """The hook files that an agent of this name and version runs itself, so that their hooks run twice."""
         return [
             group.source
             for group in self._groups
@@ -99,24 +101,24 @@ class HookGroups:
         ]
 
     def has_hooks_for(self, event: Event) -> bool:
-        """True if some hook is configured for this event at all."""
+        """True if some hook is configured for this event."""
         return event in self._events
 
-    def asks_server(self, event: Event) -> bool:
+    def has_mcp_tool_hooks_for(self, event: Event) -> bool:
         """True if some hook for this event is a tool of the server."""
         return any(spec.event is event and spec.type == "mcp_tool" for group in self._groups for spec in group.hooks)
 
-    def out_of_reach(self, server: str) -> Iterator[str]:
-        """A sentence for each hook that is a tool of another server than that behind us."""
+    def unreachable_server_notes(self, server: str) -> Iterator[str]:
+        """A sentence for each hook that is a tool of a server other than the one that hookproxy runs."""
         for spec in (spec for group in self._groups for spec in group.hooks):
             if spec.server and spec.server != server:
                 reach = f"the only server in reach is {server!r} (--name)"
-                yield f"{spec.source} asks the server {spec.server!r}, which cannot be asked: {reach}"
+                yield f"{spec.source} calls a tool of the server {spec.server!r}, which cannot be reached: {reach}"
 
     @property
     def observes_elicitations(self) -> bool:
-        """True if some hook is to know of the server's questions to the person."""
-        return not self._events.isdisjoint(_OF_ELICITATIONS)
+        """True if some hook observes or answers the server's elicitations."""
+        return not self._events.isdisjoint(_ELICITATION_RELATED)
 
     @property
     def answers_elicitations(self) -> bool:
@@ -128,12 +130,12 @@ class HookGroups:
         )
 
     def concerns(self, tool: str) -> bool:
-        """True if any hook is to see calls of this tool, or what may come of them."""
-        known = self._concerned.get(tool)
-        if known is None:
-            known = self._is_concerned(tool)
-            _remember(self._concerned, tool, known)
-        return known
+        """True if any hook runs on calls of this tool, or on what may follow from them."""
+        cached = self._concerned.get(tool)
+        if cached is None:
+            cached = self._is_concerned(tool)
+            _cache(self._concerned, tool, cached)
+        return cached
 
     def _is_concerned(self, tool: str) -> bool:
         return (
@@ -141,89 +143,92 @@ class HookGroups:
             or self.has_hooks_for(Event.STOP)
             or self.observes_elicitations
             or bool(self.select(Event.PRE_TOOL_USE, tool))
-            or self.comments_on(tool)
-            or (self._asks_each and any(one.every_call for each in self._requested(tool) for one in each.hooks))
+            or self.has_post_hooks_for(tool)
+            or (
+                self._has_every_call_hooks
+                and any(one.every_call for each in self._permission_request_hooks(tool) for one in each.hooks)
+            )
         )
 
-    def comments_on(self, tool: str) -> bool:
-        """True if some hook is to see what comes of calls of this tool."""
+    def has_post_hooks_for(self, tool: str) -> bool:
+        """True if some PostToolUse or PostToolUseFailure hook matches this tool."""
         return bool(self.select(Event.POST_TOOL_USE, tool) or self.select(Event.POST_TOOL_USE_FAILURE, tool))
 
     def observes_outcome(self, tool: str) -> bool:
-        """True if some hook is to know what comes of calls of this tool, whatever it is."""
-        known = self._outcomes.get(tool)
-        if known is None:
-            known = self.comments_on(tool) or self.observes_elicitations
-            known = known or self.has_hooks_for(Event.ERROR_OCCURRED) or self.has_hooks_for(Event.STOP)
-            _remember(self._outcomes, tool, known)
-        return known
+        """True if some hook needs the outcome of calls of this tool."""
+        cached = self._outcome_observed.get(tool)
+        if cached is None:
+            cached = self.has_post_hooks_for(tool) or self.observes_elicitations
+            cached = cached or self.has_hooks_for(Event.ERROR_OCCURRED) or self.has_hooks_for(Event.STOP)
+            _cache(self._outcome_observed, tool, cached)
+        return cached
 
-    def first_name(self, tool: str) -> str:
-        """The name under which the first group that is asked before a call sees its tool."""
+    def first_tool_name(self, tool: str) -> str:
+        """The name under which the first group with PreToolUse hooks sees the tool."""
         selected = self.select(Event.PRE_TOOL_USE, tool)
-        return selected[0].tool_name if selected else self._familiar(tool) or tool
+        return selected[0].tool_name if selected else self._alias_name(tool) or tool
 
     def own_names(self, tool: str) -> tuple[str, str]:
-        """The names that a tool has from its server."""
+        """The tool's names without its alias."""
         return (tool, f"mcp__{self._server}__{tool}")
 
     def names(self, tool: str) -> tuple[str, ...]:
-        """All names of a tool: its own, and its alias."""
-        alias = self._familiar(tool)
+        """All names of a tool: its own names, and its alias."""
+        alias = self._alias_name(tool)
         return (*self.own_names(tool), alias) if alias else self.own_names(tool)
 
-    def _familiar(self, tool: str) -> str:
-        """The tool's alias; empty: it has none."""
+    def _alias_name(self, tool: str) -> str:
+        """The tool's alias; empty if it has none."""
         return self.aliases[tool].name if tool in self.aliases else ""
 
     def alias(self, tool: str, arguments: bytes) -> Alias | None:
-        """The names that hold for a call of this tool; None: the server's. Raises as `Alias.for_call`."""
+        """The alias that holds for a call of this tool; None if it has none. Raises as `Alias.for_call`."""
         found = self.aliases.get(tool)
         return None if found is None else found.for_call(arguments)
 
     def select(self, event: Event, tool: str) -> tuple[SelectedHooks, ...]:
         """The groups with hooks for this event and tool."""
-        known = self._chosen.get((event, tool))
-        if known is None:
-            selected = self._matching(event, lambda group: self._tried(group, tool))
-            if self._familiar(tool):
-                selected = (replace(one, also=self._tried(one.group, tool)[1:]) for one in selected)
-            known = tuple(selected)
-            _remember(self._chosen, (event, tool), known)
-        return known
+        cached = self._selected.get((event, tool))
+        if cached is None:
+            selected = self._matching(event, lambda group: self._match_names(group, tool))
+            if self._alias_name(tool):
+                selected = (replace(one, other_names=self._match_names(one.group, tool)[1:]) for one in selected)
+            cached = tuple(selected)
+            _cache(self._selected, (event, tool), cached)
+        return cached
 
-    def at(self, context: EventContext) -> tuple[SelectedHooks, ...]:
-        """The groups with hooks for an occasion of any kind."""
-        if context.event in OF_TOOLS:
+    def select_for(self, context: EventContext) -> tuple[SelectedHooks, ...]:
+        """The groups with hooks for an event of any kind."""
+        if context.event in TOOL_EVENTS:
             return self.select(context.event, context.tool)
-        selected = self._matching(context.event, lambda group: self.tried_on(group, context))
-        return tuple(replace(one, tool_name=self._seen(one.group, context.tool)) for one in selected)
+        selected = self._matching(context.event, lambda group: self.match_values(group, context))
+        return tuple(replace(one, tool_name=self._tool_name_for(one.group, context.tool)) for one in selected)
 
-    def tried_on(self, group: Group, context: EventContext) -> tuple[str, ...]:
-        """What the matchers of a group's hooks for this occasion are tried on."""
-        if context.event in OF_TOOLS:
-            return self._tried(group, context.tool)
+    def match_values(self, group: Group, context: EventContext) -> tuple[str, ...]:
+        """The values on which the matchers of a group's hooks are tried for this event."""
+        if context.event in TOOL_EVENTS:
+            return self._match_names(group, context.tool)
         return (context.session.server if context.event in _ELICITATION_EVENTS else context.trigger,)
 
-    def _seen(self, group: Group, tool: str) -> str:
-        return self._tried(group, tool)[0] if tool else ""
+    def _tool_name_for(self, group: Group, tool: str) -> str:
+        return self._match_names(group, tool)[0] if tool else ""
 
-    def _requested(self, tool: str) -> tuple[SelectedHooks, ...]:
+    def _permission_request_hooks(self, tool: str) -> tuple[SelectedHooks, ...]:
         return self.select(Event.PERMISSION_REQUEST, tool)
 
-    def _tried(self, group: Group, tool: str) -> tuple[str, ...]:
-        """What a group's matchers are tried on; the first is the name that its hooks see."""
-        bare, composed, *alias = self.names(tool)
+    def _match_names(self, group: Group, tool: str) -> tuple[str, ...]:
+        """The names on which a group's matchers are tried; the first is the name that its hooks see."""
+        bare, full_name, *alias = self.names(tool)
         if group.match_all_names:
-            return (*alias, bare, composed)
-        # the group's own name as well: that somebody gives a tool another must take no guard away
-        return (*alias, composed if group.tool_names is ToolNames.MCP else bare)
+            return (*alias, bare, full_name)
+        # the group's own kind of name as well, so that an alias never disables a guard
+        return (*alias, full_name if group.tool_names is ToolNames.MCP else bare)
 
-    def _matching(self, event: Event, tried: Callable[[Group], tuple[str, ...]]) -> Iterator[SelectedHooks]:
-        """Each group's hooks that match, but a hook that stands twice in one dialect only once."""
+    def _matching(self, event: Event, match_names: Callable[[Group], tuple[str, ...]]) -> Iterator[SelectedHooks]:
+        """Each group's matching hooks; a hook that is configured twice in one dialect is yielded once."""
         seen: set[tuple[object, ...]] = set()
         for group in self._groups:
-            names = tried(group)
+            names = match_names(group)
             hooks: list[HookSpec] = []
             for spec in group.hooks:
                 identity = (group.managed, group.dialect.name, group.on_failure, names, *spec.identity)
@@ -234,12 +239,12 @@ class HookGroups:
                 yield SelectedHooks(group, tuple(hooks), names[0], any(spec.only_if for spec in hooks))
 
 
-def _remember(table: dict[_Key, _Value], key: _Key, value: _Value) -> None:
-    if len(table) >= _NAMES_REMEMBERED:
+def _cache(table: dict[_Key, _Value], key: _Key, value: _Value) -> None:
+    if len(table) >= _MAX_CACHED_TOOLS:
         table.clear()
     table[key] = value
 
 
 @cache
-def _rule(text: str) -> Callable[[str, bytes], bool]:
+def _permission_rule(text: str) -> Callable[[str, bytes], bool]:
     return matchers.permission_rule(text)

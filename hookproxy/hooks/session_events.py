@@ -1,6 +1,6 @@
-"""Occasions outside of calls: the session's begin and end, questions to the person, what happens beside a call.
+"""Hook events outside of calls: the start and end of the session, elicitations, and what happens beside a call.
 
-Law 3: what hooks have for people is told on standard error, to the agent's log where there is one, and in the audit.
+Law 3: messages for people go to standard error, to the agent's log if the server declared logging, and to the audit.
 """
 
 from __future__ import annotations
@@ -22,182 +22,182 @@ from ..protocol.actions import ElicitationSeen
 from ..protocol.handshake import Handshake
 from .evaluate import Hooks
 
-_AT_ONCE: Final = 64  # occasions that nobody waits for: a server that asks for ever must not fill memory with them
+_MAX_RUNNING: Final = 64  # events that nobody waits for: a server that sends them for ever must not fill memory
 _RECORDED: Final = frozenset(
     {Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE, Event.PERMISSION_REQUEST}
 )
-"""The events whose hooks stand in the record of their call."""
+"""The events whose hooks are listed in the audit record of their call."""
 
 
 class SessionContext(Struct, frozen=True):
-    """What moments need of the proxy."""
+    """What events outside of calls need from the proxy."""
 
     hooks: Hooks
     session: Session
     audit: Audit
-    say: Callable[[str], None]
-    """Tells people one line, on standard error. Never blocks."""
+    report: Callable[[str], None]
+    """Reports one line to people, on standard error. Never blocks."""
     to_agent: Callable[[bytes], None]
     spawn: Callable[..., None]
     """Starts a task that ends with the proxy."""
-    tell: Callable[[], None]
-    """Something has changed that the end of the run may wait for."""
+    notify: Callable[[], None]
+    """Called when something has changed that the end of the run may wait for."""
 
 
 class SessionEvents:
-    """What hooks are told, and say, when it is no call's turn."""
+    """Runs the hooks of events outside of calls, and keeps their feedback until a response can carry it."""
 
     def __init__(self, session_context: SessionContext) -> None:
         self._context = session_context
-        self._begun = anyio.Event()  # SessionStart hooks have spoken
-        self._words: tuple[str, ...] = ()  # for the model, and not delivered yet
-        self._introduced = False
+        self._started = anyio.Event()  # SessionStart hooks have ended
+        self._feedback: tuple[str, ...] = ()  # for the model, not delivered yet
+        self._initialized = False  # the agent has the response to `initialize`
         self._logging = False
-        self._said: set[str] = set()
-        self._starts = session_context.hooks.groups.has_hooks_for(Event.SESSION_START)
-        self.unsaid = self._starts
-        """SessionStart hooks may have something for the model that no answer has carried yet."""
-        self.introducing = 0
-        """Answers to `initialize` that wait for SessionStart hooks."""
-        self.aside = 0
-        """Occasions that hooks are told of while nobody waits."""
-        if not self._starts:
-            self._begun.set()
+        self._reported: set[str] = set()
+        self._has_start_hooks = session_context.hooks.groups.has_hooks_for(Event.SESSION_START)
+        self.feedback_pending = self._has_start_hooks
+        """SessionStart hooks may have feedback for the model that no response has carried yet."""
+        self.pending_initialize_responses = 0
+        """Responses to `initialize` that wait for SessionStart hooks."""
+        self.running = 0
+        """Events whose hooks run while nobody waits for them."""
+        if not self._has_start_hooks:
+            self._started.set()
 
     def begin_session(self) -> None:
-        """The agent has begun the session: SessionStart hooks speak now. A probing copy of us is never asked."""
-        if self._starts:
-            self._context.spawn(self._begin)
+        """Start the SessionStart hooks once the agent has opened the session, so that a mere probe of us runs none."""
+        if self._has_start_hooks:
+            self._context.spawn(self._run_start_hooks)
 
-    async def _begin(self) -> None:
+    async def _run_start_hooks(self) -> None:
         context = EventContext(Event.SESSION_START, self._context.session, trigger="startup", at=time())
         try:
-            self._words += _words(await self._context.hooks.at(context))
+            self._feedback += _feedback_of(await self._context.hooks.run_event_hooks(context))
         except OSError as problem:  # too few descriptors or processes
-            self._context.say(f"SessionStart hooks could not be run: {problem.strerror}")
-        self._begun.set()
+            self._context.report(f"SessionStart hooks could not be run: {problem.strerror}")
+        self._started.set()
 
     async def end_session(self) -> None:
-        """Ask the SessionEnd hooks. On cancel they are ended with their whole process groups."""
+        """Run the SessionEnd hooks. On cancel they are ended with their whole process groups."""
         context = EventContext(Event.SESSION_END, self._context.session, trigger="other", at=time())
         try:
-            await self._context.hooks.at(context)
+            await self._context.hooks.run_event_hooks(context)
         except OSError as problem:  # too few descriptors or processes
-            self._context.say(f"SessionEnd hooks could not be run: {problem.strerror}")
+            self._context.report(f"SessionEnd hooks could not be run: {problem.strerror}")
 
-    def introduce(self, line: bytes, handshake: Handshake) -> None:
-        """The server has answered `initialize`: what it declares, and what SessionStart hooks have to add."""
+    def deliver_initialize_response(self, line: bytes, handshake: Handshake) -> None:
+        """Note what the server declares, and send the response on, with the feedback of SessionStart hooks."""
         with contextlib.suppress(ValueError, KeyError):
             result = raw_json.fields(bytes(raw_json.fields(line)["result"]))
             handshake.note_result(result)
             self._logging = "logging" in raw_json.fields(bytes(result["capabilities"]))
-        if self._begun.is_set() and not self._words:
-            self._introduced = True
+        if self._started.is_set() and not self._feedback:
+            self._initialized = True
             self._context.to_agent(line)
         else:
-            self.introducing += 1
-            self._context.spawn(self._instruct, line)
+            self.pending_initialize_responses += 1
+            self._context.spawn(self._add_instructions, line)
 
-    async def _instruct(self, line: bytes) -> None:
-        await self._begun.wait()
-        texts, self._words = self._words, ()
-        self._introduced = True
+    async def _add_instructions(self, line: bytes) -> None:
+        await self._started.wait()
+        texts, self._feedback = self._feedback, ()
+        self._initialized = True
         self._context.to_agent(feedback.with_instructions(line, texts))
-        self.introducing -= 1
-        self._context.tell()
+        self.pending_initialize_responses -= 1
+        self._context.notify()
 
-    def silent(self) -> bool:
-        """There is nothing that an answer should carry, and SessionStart hooks are done."""
-        return not (self.unsaid or self._words)
+    def may_have_feedback(self) -> bool:
+        """SessionStart hooks still run, or there is feedback that a response should carry."""
+        return self.feedback_pending or bool(self._feedback)
 
-    async def words(self, uses_initialize: bool) -> tuple[str, ...]:
-        """Wait until SessionStart hooks are done; gives what waits for the model, to go with a call's result.
+    async def take_feedback(self, uses_initialize: bool) -> tuple[str, ...]:
+        """Wait until SessionStart hooks have ended; return the feedback that is to go with a call's result.
 
-        With `uses_initialize`, what comes before the answer to `initialize` goes into that.
+        With `uses_initialize`, feedback that is there before the response to `initialize` goes into that one.
         """
-        if not self._begun.is_set():  # to wait for what has happened would cost a trip around the loop
-            await self._begun.wait()
-        if uses_initialize and not self._introduced:
+        if not self._started.is_set():  # waiting for a set event would still cost a turn of the event loop
+            await self._started.wait()
+        if uses_initialize and not self._initialized:
             return ()
-        texts, self._words, self.unsaid = self._words, (), False
+        texts, self._feedback, self.feedback_pending = self._feedback, (), False
         return texts
 
-    def elicited(self, elicited: ElicitationSeen, only_observers: bool = False) -> None:
-        """The server asks the person, or has the answer, in the stateless era; `only_told` as in `occur`."""
+    def start_elicitation_hooks(self, seen: ElicitationSeen, only_observers: bool = False) -> None:
+        """Start the hooks of an elicitation or its answer in the stateless era; `only_observers`: see `start_hooks`."""
         context = EventContext(
-            Event.ELICITATION_RESULT if elicited.action else Event.ELICITATION,
+            Event.ELICITATION_RESULT if seen.action else Event.ELICITATION,
             self._context.session,
-            trigger=elicited.action,
-            message=elicited.message,
-            elicitation=elicited.elicitation,
+            trigger=seen.action,
+            message=seen.message,
+            elicitation=seen.elicitation,
         )
-        self.occur(context, only_observers)
-        if not elicited.action:
-            self.shown(elicited.message)
+        self.start_hooks(context, only_observers)
+        if not seen.action:
+            self.start_dialog_hooks(seen.message)
 
-    def shown(self, message: str) -> None:
-        """The person is shown a question of the server."""
+    def start_dialog_hooks(self, message: str) -> None:
+        """Start the Notification and OnUserInput hooks of a dialog that the person is shown."""
         session = self._context.session
-        self.occur(EventContext(Event.NOTIFICATION, session, trigger="elicitation_dialog", message=message))
-        self.occur(EventContext(Event.USER_INPUT, session, message=message))
+        self.start_hooks(EventContext(Event.NOTIFICATION, session, trigger="elicitation_dialog", message=message))
+        self.start_hooks(EventContext(Event.USER_INPUT, session, message=message))
 
-    def occur(self, context: EventContext, only_observers: bool = False) -> None:
-        """Tell hooks of something that nobody waits for; what they have for the model goes with the next answer.
+    def start_hooks(self, context: EventContext, only_observers: bool = False) -> None:
+        """Start the hooks of an event that nobody waits for; their feedback goes with the next response.
 
-        `only_told`: but for those that may answer a question of the server.
+        `only_observers`: leave out the hooks that may answer an elicitation.
         """
         groups = self._context.hooks.groups
         if not groups.has_hooks_for(context.event) or (
-            only_observers and all(one.answers for one in groups.at(context))
+            only_observers and all(one.may_answer for one in groups.select_for(context))
         ):
             return
-        if self.aside >= _AT_ONCE:
-            self._context.say(f"{context.event} hooks are not told: {_AT_ONCE} such hooks are running")
+        if self.running >= _MAX_RUNNING:
+            self._context.report(f"{context.event} hooks are not run: {_MAX_RUNNING} such hooks are already running")
             return
-        self.aside += 1
-        self._context.spawn(self._occur, replace(context, at=time()), only_observers)
+        self.running += 1
+        self._context.spawn(self._run_hooks, replace(context, at=time()), only_observers)
 
-    async def _occur(self, context: EventContext, only_observers: bool) -> None:
+    async def _run_hooks(self, context: EventContext, only_observers: bool) -> None:
         try:
-            self.keep_feedback(await self._context.hooks.at(context, only_observers))
+            self.keep_feedback(await self._context.hooks.run_event_hooks(context, only_observers))
         except OSError as problem:  # too few descriptors or processes
-            self._context.say(f"{context.event} hooks could not be run: {problem.strerror}")
+            self._context.report(f"{context.event} hooks could not be run: {problem.strerror}")
         finally:
-            self.aside -= 1
-            self._context.tell()
+            self.running -= 1
+            self._context.notify()
 
     def keep_feedback(self, hook_runs: list[HookRun]) -> None:
-        """Keep what hooks had for the model, until an answer can carry it."""
-        self._words += _words(hook_runs)
+        """Keep the hooks' feedback for the model until a response can carry it."""
+        self._feedback += _feedback_of(hook_runs)
 
-    def report(self, one: HookRun) -> None:
-        """Tell people what a hook has for them: messages, and trouble with it."""
-        if one.verdict is NO_VERDICT:  # as nearly all are
+    def report_hook_run(self, one: HookRun) -> None:
+        """Report a hook's messages for people, and its failure."""
+        if one.verdict is NO_VERDICT:  # true of nearly all hook runs
             return
         spec, session_context = one.spec, self._context
-        told = list(one.verdict.messages)
-        for text in told:
-            session_context.say(f"{spec.label}: {text}")
+        reported = list(one.verdict.messages)
+        for text in reported:
+            session_context.report(f"{spec.label}: {text}")
             if self._logging:
                 session_context.to_agent(feedback.log_entry(text))
         if one.verdict.failure:
             follows = f"; {one.consequence}" if one.consequence else ""
-            session_context.say(f"{spec.event} hook {spec.label} ({spec.source}): {one.verdict.failure}{follows}")
-            told.append(one.verdict.failure)
-        if told and (spec.event not in _RECORDED or spec.background):
-            self.note(f"{spec.event} hook {spec.label} ({spec.source}): " + "; ".join(told))
+            session_context.report(f"{spec.event} hook {spec.label} ({spec.source}): {one.verdict.failure}{follows}")
+            reported.append(one.verdict.failure)
+        if reported and (spec.event not in _RECORDED or spec.background):
+            self.note_in_audit(f"{spec.event} hook {spec.label} ({spec.source}): " + "; ".join(reported))
 
-    def say_once(self, text: str) -> None:
-        """Tell people, unless they have been told."""
-        if text not in self._said:
-            self._said.add(text)
-            self._context.say(text)
+    def report_once(self, text: str) -> None:
+        """Report one line to people, unless it has been reported before."""
+        if text not in self._reported:
+            self._reported.add(text)
+            self._context.report(text)
 
-    def note(self, text: str) -> None:
-        """Put a sentence into the audit."""
+    def note_in_audit(self, text: str) -> None:
+        """Write a sentence into the audit."""
         if problem := self._context.audit.note(self._context.session, text):
-            self._context.say(f"an audit line cannot be written: {problem}")
+            self._context.report(f"an audit line cannot be written: {problem}")
 
 
-def _words(hook_runs: list[HookRun]) -> tuple[str, ...]:
+def _feedback_of(hook_runs: list[HookRun]) -> tuple[str, ...]:
     return tuple(text for one in hook_runs for text in one.verdict.feedback)

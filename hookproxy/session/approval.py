@@ -1,6 +1,6 @@
-"""Asks the person about one call: through the agent, or through the operator's own prompter.
+"""Asks a person to approve a call: through the agent, or through a prompter of the operator.
 
-Law 1: only an explicit yes is consent; whoever leaves, fails or is late has not consented.
+Law 1: only an explicit yes is an approval; silence, a failure or a late answer is not.
 """
 
 from __future__ import annotations
@@ -25,96 +25,96 @@ from ..protocol.handshake import Handshake, supports_forms
 from ..protocol.request_state import LIFETIME
 from ..runners.registry import RUNNERS
 
-_MOST: Final = 512  # questions open at a time: nobody answers so many, and each keeps its call
-_PROMPTERS: Final = 4  # at a time: a person reads one dialog after another
+_MAX_PENDING: Final = 512  # requests at a time: nobody answers so many, and each keeps its call in memory
+_MAX_PROMPTERS: Final = 4  # at a time: a person reads one dialog after another
 
 
-class _Waiting(Struct):
-    """A question that the person has not answered."""
+class _PendingApproval(Struct):
+    """A request that the person has not answered."""
 
     answered: anyio.Event = field(default_factory=anyio.Event)
     result: bytes = b""
 
 
 class Approvals:
-    """Asks about calls; in the handshake era a question is a request of ours to the agent, kept while it is open."""
+    """Asks about calls; in the handshake era with a request of ours to the agent, which is kept while it is pending."""
 
     def __init__(self, session_context: SessionContext, handshake: Handshake, settings: Settings) -> None:
         self._context = session_context
         self._handshake = handshake
         self._settings = settings
-        self._open: dict[bytes, _Waiting] = {}
-        self._prompters = anyio.Semaphore(_PROMPTERS)
+        self._pending: dict[bytes, _PendingApproval] = {}
+        self._prompters = anyio.Semaphore(_MAX_PROMPTERS)
 
     def may_ask(self, call: Call) -> bool:
-        """The person can be asked about this call through the agent."""
+        """The agent can ask the person about this call."""
         if call.stateless:
             return supports_forms(call.meta.get(calls.CAPABILITIES_KEY))
         return self._handshake.supports_elicitation
 
-    def has_prompter(self, question: ApprovalRequest | None) -> bool:
-        """The operator has a prompter for agents that cannot ask; for a managed question, the administrator."""
-        return bool(decide.settings_for(self._settings, question).prompter)
+    def has_prompter(self, request: ApprovalRequest | None) -> bool:
+        """The operator has a prompter for agents that cannot ask; for a managed request, the administrator."""
+        return bool(decide.settings_for(self._settings, request).prompter)
 
-    async def ask(self, call: Call, message: str, asked: Mapping[str, object], question: ApprovalRequest) -> Approval:
-        """Ask, and wait as long as it takes: through the agent with `message`, else through the prompter with `asked`.
+    async def ask(self, call: Call, message: str, document: Mapping[str, object], request: ApprovalRequest) -> Approval:
+        """Ask, and wait as long as it takes: the agent with `message`, or else the prompter with `document`.
 
-        On cancel the question is taken back, or the prompter ended with its whole process group.
+        On cancel the request is withdrawn, or the prompter is ended with its whole process group.
         """
         if not self.may_ask(call):
             async with self._prompters:
-                prompter = decide.settings_for(self._settings, question).prompter
-                if failure := self._context.hooks.prompter_failure(question.managed):
-                    self._context.say(f"the prompter {prompter[0]} {failure}; so the call is denied")
+                prompter = decide.settings_for(self._settings, request).prompter
+                if failure := self._context.hooks.prompter_failure(request.managed):
+                    self._context.report(f"the prompter {prompter[0]} {failure}, so the call is denied")
                     return Approval.NO
-                environ = self._context.hooks.environment(question.managed)
-                return await prompt(prompter, asked, environ, self._context.say)
-        if len(self._open) >= _MOST:
-            self._context.say(f"a call is denied, for {_MOST} questions wait for the person")
+                environ = self._context.hooks.prompter_environment(request.managed)
+                return await prompt(prompter, document, environ, self._context.report)
+        if len(self._pending) >= _MAX_PENDING:
+            self._context.report(f"a call is denied because {_MAX_PENDING} approval requests wait for the person")
             return Approval.NO
         raw_id = calls.new_id()
-        key, waiting = calls.id_key(raw_id), _Waiting()
-        self._open[key] = waiting
+        key, pending = calls.id_key(raw_id), _PendingApproval()
+        self._pending[key] = pending
         self._context.to_agent(feedback.approval_elicitation(raw_id, message))
         try:
-            await waiting.answered.wait()
+            await pending.answered.wait()
         except anyio.get_cancelled_exc_class():
             self._context.to_agent(feedback.approval_cancelled(raw_id))
             raise
         finally:
-            del self._open[key]
-        return approval_messages.read_approval(waiting.result)
+            del self._pending[key]
+        return approval_messages.read_approval(pending.result)
 
-    def end(self) -> None:
-        """Nobody can answer any more: what is open has not been allowed."""
-        for waiting in self._open.values():
-            waiting.answered.set()
+    def close(self) -> None:
+        """End all pending requests: nobody can answer them any more, so nothing is approved."""
+        for pending in self._pending.values():
+            pending.answered.set()
 
-    def answered(self, answer: ApprovalAnswered) -> None:
-        """The agent's answer; one that comes too late, or again, is nobody's."""
-        waiting = self._open.get(answer.key)
-        if waiting is not None and not waiting.answered.is_set():
-            waiting.result = answer.result
-            waiting.answered.set()
+    def resolve(self, answer: ApprovalAnswered) -> None:
+        """Take the agent's answer; one that comes too late, or again, has no effect."""
+        pending = self._pending.get(answer.key)
+        if pending is not None and not pending.answered.is_set():
+            pending.result = answer.result
+            pending.answered.set()
 
 
 async def prompt(
-    command: tuple[str, ...], asked: Mapping[str, object], environ: Mapping[str, str], say: Callable[[str], None]
+    command: tuple[str, ...], document: Mapping[str, object], environ: Mapping[str, str], report: Callable[[str], None]
 ) -> Approval:
-    """Ask through the operator's prompter: it reads the question as JSON; exit status 0 is yes, 2 is no.
+    """Ask through the operator's prompter: it reads `document` as JSON; exit status 0 means yes, 2 means no.
 
-    All else is trouble, which is told, and no. On cancel it is ended with its whole process group.
+    Any other end is a failure, which is reported and means no. On cancel it is ended with its whole process group.
     """
     spec = HookSpec(
         "hookproxy", "on_ask_fallback", Event.PERMISSION_REQUEST, command[0], argv=command, timeout=LIFETIME
     )
-    document = Document(raw_json.encode(asked) + b"\n", {})
+    stdin = Document(raw_json.encode(document) + b"\n", {})
     try:
-        result = await RUNNERS[spec.type](spec, document, environ)
+        result = await RUNNERS[spec.type](spec, stdin, environ)
     except OSError as problem:  # too few descriptors or processes
         result = HookResult(Ended.NOT_STARTED, detail=problem.strerror or "")
     if result.ended is Ended.EXITED and result.code in (0, 2):
         return Approval.NO if result.code else Approval.ONCE
     ended = f"status {result.code}" if result.ended is Ended.EXITED else result.detail or result.ended.value
-    say(f"the prompter {command[0]} failed ({ended}), so the call is denied")
+    report(f"the prompter {command[0]} failed ({ended}), so the call is denied")
     return Approval.NO

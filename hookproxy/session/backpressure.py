@@ -1,4 +1,4 @@
-"""Bytes of calls that wait for hooks: beyond a limit nothing more is read from the agent, to keep memory bounded."""
+"""Limits the bytes of calls that wait for hooks: beyond it nothing more is read from the agent, to bound memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..protocol.calls import Call
 
 
 class Backpressure:
-    """The calls whose lines are kept. `pause` is called with True beyond `limit` bytes, with False below it again."""
+    """The waiting calls. `pause` is called with True beyond `limit` bytes, and with False when they fall below it."""
 
     def __init__(self, limit: int, pause: Callable[[bool], None]) -> None:
         self._limit = limit
@@ -17,16 +17,16 @@ class Backpressure:
         self._bytes = 0
         self._full = False
 
-    def hold(self, call: Call) -> None:
-        """The call waits."""
+    def add(self, call: Call) -> None:
+        """The call begins to wait."""
         self._calls.add(call)
         self._bytes += len(call.line)
         if self._bytes > self._limit:
             self._full = True
             self._pause(True)
 
-    def let_go(self, call: Call) -> None:
-        """The call waits no more; this may be said again."""
+    def remove(self, call: Call) -> None:
+        """The call waits no longer. May be called again for the same call."""
         if call in self._calls:
             self._calls.remove(call)
             self._bytes -= len(call.line)

@@ -1,4 +1,4 @@
-"""One call and the desk that serves it: what is known of the call, and what it needs of the proxy that holds it."""
+"""What is known of one call, and what handling it needs from the proxy."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from ..protocol.responses import Members
 from .approval import Approvals
 
 _ID_IN_META: Final = ("claudecode/toolUseId", "callId")
-"""Where agents name their own call: Claude Code, Codex."""
+"""Members of `_meta` in which Claude Code and Codex give their own id of the call."""
 
 
 class Ending(Enum):
-    """How a forwarded call can end without an answer."""
+    """Why a forwarded call gets no response."""
 
-    LOST = auto()  # the server is gone
+    LOST = auto()  # the server has exited
     INTERRUPTED = auto()  # the agent cancelled it
 
 
 class CallServices(Protocol):
-    """What a call needs of the proxy that holds it."""
+    """What handling a call needs from the proxy; a trial has its own implementation."""
 
     hooks: Hooks
     settings: Settings
@@ -44,78 +44,78 @@ class CallServices(Protocol):
     approvals: Approvals
 
     def agent(self) -> str:
-        """Name and version as the agent gave them, else nothing."""
+        """The agent's name and version as it gave them; empty if it gave none."""
 
     def tool(self, name: str) -> Tool | None:
-        """What a listing told of the tool."""
+        """What the server's last `tools/list` result says about the tool."""
 
-    def silent(self) -> bool:
-        """There is nothing to wait for in `words`, and nothing in them."""
+    def may_have_feedback(self) -> bool:
+        """SessionStart hooks still run, or feedback of hooks outside of calls waits for a response."""
 
-    async def words(self) -> tuple[str, ...]:
-        """Wait until SessionStart hooks are done; gives what hooks beside calls said and nobody has delivered yet."""
+    async def take_feedback(self) -> tuple[str, ...]:
+        """Wait until SessionStart hooks have ended; return feedback of hooks outside of calls, each text only once."""
 
     async def forward(self, call: Call, line: bytes) -> bytes | Ending:
-        """Send the call to the server and wait for its answer."""
+        """Send the call to the server and wait for the response."""
 
-    def let_pass(self, call: Call, line: bytes) -> bool:
-        """Send the call to the server; its answer passes as it comes. False: it cannot be sent, or not yet."""
+    def forward_without_waiting(self, call: Call, line: bytes) -> bool:
+        """Send the call to the server; the response passes as it comes. False: the call cannot be sent, or not yet."""
 
-    def let_go(self, call: Call) -> None:
-        """The call may wait long: reading from the agent does not wait with it."""
+    def release_backpressure(self, call: Call) -> None:
+        """Stop counting the call towards the limit at which reading from the agent pauses: it may wait long."""
 
-    def answer(self, call: Call, line: bytes) -> None:
-        """Send the call's answer to the agent, unless it cancelled the call."""
+    def respond(self, call: Call, line: bytes) -> None:
+        """Send the call's response to the agent, unless it cancelled the call."""
 
-    def stop_others(self, call: Call, refuse: Refuse) -> None:
-        """Refuse all other calls that the server does not know yet."""
+    def refuse_other_calls(self, call: Call, refuse: Refuse) -> None:
+        """Refuse all other calls that have not been forwarded yet."""
 
-    def repeat(self, call: Call, line: bytes) -> bytes | None:
-        """Take back an answered call, to make it again: gives its line with a new id, or None if it is cancelled."""
+    def prepare_repeat(self, call: Call, line: bytes) -> bytes | None:
+        """Prepare to send an answered call again: return its line with a new id, or None if the call is cancelled."""
 
-    def follow(
+    def follow_tasks(
         self, call: Call, record: Record, event_context: EventContext, texts: tuple[str, ...], line: bytes
     ) -> bytes:
-        """Follow the tasks that an answer hands over; gives the answer as the agent may have it."""
+        """Follow the tasks that a response starts; return the response as the agent may get it."""
 
-    def occur(self, event_context: EventContext) -> None:
-        """Tell hooks of something, and wait for none of them."""
+    def start_hooks(self, event_context: EventContext) -> None:
+        """Start the hooks of an event, and do not wait for them."""
 
-    def elicited(self, elicited: ElicitationSeen, only_observers: bool = False) -> None:
-        """Tell hooks of a question of the server to the person, or of its answer; `only_told`: as `moments` has it."""
+    def start_elicitation_hooks(self, elicited: ElicitationSeen, only_observers: bool = False) -> None:
+        """Start the hooks of an elicitation, or of its answer; `only_observers` as in `SessionEvents.start_hooks`."""
 
-    async def answer_all(self, result: Members) -> dict[str, ElicitationResponse] | None:
-        """The answers of hooks to all that an `input_required` result wants; None where they do not answer all."""
+    async def answer_elicitations(self, result: Members) -> dict[str, ElicitationResponse] | None:
+        """The answers of hooks to all requests of an `input_required` result; None if they do not answer all."""
 
-    def say(self, text: str) -> None:
-        """Tell people."""
+    def report(self, text: str) -> None:
+        """Report one line to people."""
 
-    def say_once(self, text: str) -> None:
-        """Tell people, unless they have been told."""
+    def report_once(self, text: str) -> None:
+        """Report one line to people, unless it has been reported before."""
 
-    def lost(self, call: Call) -> bytes:
-        """The line that tells the agent that the server is gone."""
+    def lost_response(self, call: Call) -> bytes:
+        """The error response for a call whose server has exited."""
 
 
 class CallContext(Struct):
-    """One call, and all that is known of it by now."""
+    """One call, and all that is known of it so far."""
 
     call: Call
     services: CallServices
     record: Record
     event_context: EventContext
-    """The last moment at which hooks spoke, with the arguments that run."""
-    waiting: CallRound | None = None
-    """What the call goes on with, if it came back with a seal of ours."""
+    """The call's last hook event, with the arguments that are forwarded."""
+    earlier_round: CallRound | None = None
+    """What was decided in the call's earlier round, if the agent sent our request state back."""
 
 
 def refusal(call: Call, refuse: Refuse) -> bytes:
-    """The line that tells the agent, and its model, that the call is refused and why."""
+    """The response that tells the agent, and its model, why the call is refused."""
     return feedback.refusal(call.id, refuse, stateless=call.stateless, task=call.task)
 
 
 def event_context_of(call: Call, services: CallServices) -> EventContext:
-    """The moment before a call, as its hooks are told."""
+    """The context of the call's PreToolUse event."""
     listed = services.tool(call.tool)
     groups = services.hooks.groups
     alias = groups.alias(call.tool, call.arguments) if groups.aliases else None
@@ -124,8 +124,8 @@ def event_context_of(call: Call, services: CallServices) -> EventContext:
         event=Event.PRE_TOOL_USE,
         session=services.session,
         tool=call.tool,
-        tool_name=groups.first_name(call.tool),
-        tool_use_id=(call.meta and _told_id(call)) or f"call_{request_id}",
+        tool_name=groups.first_tool_name(call.tool),
+        tool_use_id=(call.meta and _id_of_agent(call)) or f"call_{request_id}",
         arguments=call.arguments if alias is None else alias.for_hooks(call.arguments),
         alias=alias,
         annotations=listed.annotations if listed else b"",
@@ -135,8 +135,8 @@ def event_context_of(call: Call, services: CallServices) -> EventContext:
     )
 
 
-def _told_id(call: Call) -> str:
-    """What the agent itself calls the call; empty where it does not tell."""
+def _id_of_agent(call: Call) -> str:
+    """The agent's own id of the call; empty if it gives none."""
     for key in _ID_IN_META:
         if key in call.meta and (name := raw_json.text(bytes(call.meta[key]))):
             return name

@@ -1,4 +1,4 @@
-"""Waits for a condition without looking at the clock: whoever changes something tells so."""
+"""Waits for a condition without polling: whoever changes something calls `notify`."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import anyio
 
 
 class ChangeEvent:
-    """One event after another, made only while somebody waits."""
+    """Wakes those who wait for a condition; it costs nothing while nobody waits."""
 
     def __init__(self) -> None:
         self._next: anyio.Event | None = None
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Something has changed."""
         if self._next is not None:
             self._next.set()
             self._next = None
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until the condition holds; it is looked at now, and whenever something has changed."""
+        """Wait until the condition holds; it is checked now and after each `notify`."""
         while not condition():
             self._next = self._next or anyio.Event()
             await self._next.wait()

@@ -1,6 +1,6 @@
-"""Hooks that answer the server's questions in the person's place, or change the person's answers.
+"""Hooks that answer the server's elicitations in the person's place, or change the person's answers.
 
-A question, or an answer, that hooks judge waits in a task of its own; all other lines go on (law 2).
+An elicitation, or an answer, that waits for hooks has a task of its own; all other lines pass (law 2).
 """
 
 from __future__ import annotations
@@ -26,159 +26,167 @@ from ..protocol.elicitations import MAX_PENDING, Elicitations, all_in_result
 from ..protocol.responses import Members
 
 _DECLINE: Final = ElicitationResponse("decline")
-_REFUSED: Final = f"hookproxy refused this question: {MAX_PENDING} questions, or too long ones, wait for their answers"
+_REFUSED: Final = f"hookproxy refused this elicitation: {MAX_PENDING} of them, or too many bytes, wait for an answer"
 
 
 class ElicitationHooks:
-    """The questions and answers that wait for hooks."""
+    """The elicitations and answers that wait for hooks."""
 
     def __init__(
         self,
         session_context: SessionContext,
         session_events: SessionEvents,
-        table: Elicitations | None,
+        elicitations: Elicitations | None,
         settings: Settings,
         to_server: Callable[[bytes], None],
     ) -> None:
         self._context = session_context
         self._session_events = session_events
-        self._table = table
+        self._elicitations = elicitations
         self._settings = settings
         self._to_server = to_server
-        self._backpressure: dict[PendingElicitation, anyio.CancelScope] = {}
-        self._held_bytes = 0
-        self._refused = False
+        self._scopes: dict[PendingElicitation, anyio.CancelScope] = {}
+        self._waiting_bytes = 0
+        self._refusal_reported = False
 
     @property
-    def holding(self) -> bool:
-        """A question or an answer waits for hooks."""
-        return bool(self._backpressure)
+    def has_undecided(self) -> bool:
+        """An elicitation or an answer waits for hooks."""
+        return bool(self._scopes)
 
-    def perform(self, effect: ElicitationRequested | ElicitationAnswered | ElicitationWithdrawn, line: bytes) -> None:
-        """Do what the table of questions decided about a line."""
+    def perform(self, action: ElicitationRequested | ElicitationAnswered | ElicitationWithdrawn, line: bytes) -> None:
+        """Perform an action of the router on a line."""
         line = raw_json.one_line(line)
-        match effect:
-            case ElicitationRequested(question):
-                self._asked(question, line)
-            case ElicitationAnswered(question, elicitation):
-                self._replied(question, elicitation, line)
-            case ElicitationWithdrawn(question):
-                self._backpressure[question].cancel()
+        match action:
+            case ElicitationRequested(pending):
+                self._handle_request(pending, line)
+            case ElicitationAnswered(pending, elicitation):
+                self._handle_answer(pending, elicitation, line)
+            case ElicitationWithdrawn(pending):
+                self._scopes[pending].cancel()
 
-    def end(self) -> None:
-        """The server is gone: nobody waits for an answer any more."""
-        for scope in self._backpressure.values():
+    def handle_server_exit(self) -> None:
+        """End all hooks that run: no server waits for an answer any more."""
+        for scope in self._scopes.values():
             scope.cancel()
 
-    def _asked(self, question: PendingElicitation, line: bytes) -> None:
+    def _handle_request(self, pending: PendingElicitation, line: bytes) -> None:
         if (
-            question.stage is ElicitationStage.REFUSED
-            or self._held_bytes + len(line) > self._settings.max_message_bytes
+            pending.stage is ElicitationStage.REFUSED
+            or self._waiting_bytes + len(line) > self._settings.max_message_bytes
         ):
-            self._refuse(question)
+            self._refuse(pending)
             return
-        self._session_events.occur(self._occasion(Event.ELICITATION, question.elicitation), only_observers=True)
-        if self._judges(Event.ELICITATION):
-            question.stage = ElicitationStage.HELD
-            self._hold(question, line, lambda: self._judge_question(question, line))
+        self._session_events.start_hooks(
+            self._event_context(Event.ELICITATION, pending.elicitation), only_observers=True
+        )
+        if self._answering_groups(Event.ELICITATION):
+            pending.stage = ElicitationStage.HELD
+            self._start(pending, line, lambda: self._answer_request(pending, line))
         else:
-            self._show(question, line)
+            self._forward_to_agent(pending, line)
 
-    def _replied(self, question: PendingElicitation, elicitation: Elicitation, line: bytes) -> None:
-        self._session_events.occur(self._occasion(Event.ELICITATION_RESULT, elicitation), only_observers=True)
-        if elicitation.action in ("accept", "decline", "cancel") and self._judges(Event.ELICITATION_RESULT):
-            self._hold(question, line, lambda: self._judge_answer(question, elicitation, line))
+    def _handle_answer(self, pending: PendingElicitation, elicitation: Elicitation, line: bytes) -> None:
+        self._session_events.start_hooks(
+            self._event_context(Event.ELICITATION_RESULT, elicitation), only_observers=True
+        )
+        if elicitation.action in ("accept", "decline", "cancel") and self._answering_groups(Event.ELICITATION_RESULT):
+            self._start(pending, line, lambda: self._change_answer(pending, elicitation, line))
         else:
-            self._close(question, line)
+            self._respond(pending, line)
 
-    def _refuse(self, question: PendingElicitation) -> None:
-        self._close(question, response_edits.error_response(question.id, feedback.REFUSED, _REFUSED))
-        if not self._refused:
-            self._tell(_REFUSED)
-        self._refused = True
+    def _refuse(self, pending: PendingElicitation) -> None:
+        self._respond(pending, response_edits.error_response(pending.id, feedback.REFUSED, _REFUSED))
+        if not self._refusal_reported:
+            self._report(_REFUSED)
+        self._refusal_reported = True
 
-    def _show(self, question: PendingElicitation, line: bytes) -> None:
-        """Nobody has answered: the person is to."""
-        question.stage = ElicitationStage.ASKED
+    def _forward_to_agent(self, pending: PendingElicitation, line: bytes) -> None:
+        """No hook has answered, so the person is asked."""
+        pending.stage = ElicitationStage.ASKED
         self._context.to_agent(line)
-        self._session_events.shown(question.elicitation.message)
+        self._session_events.start_dialog_hooks(pending.elicitation.message)
 
-    def _close(self, question: PendingElicitation, line: bytes) -> None:
-        """The server gets its answer."""
-        if self._table is not None and question.stage is not ElicitationStage.REFUSED:
-            self._table.close(question)
+    def _respond(self, pending: PendingElicitation, line: bytes) -> None:
+        """Send the server the response."""
+        if self._elicitations is not None and pending.stage is not ElicitationStage.REFUSED:
+            self._elicitations.close(pending)
         self._to_server(line)
 
-    # --- what waits ---
+    # --- one task for each elicitation or answer that waits for hooks ---
 
-    def _hold(self, question: PendingElicitation, line: bytes, judge: Callable[[], Awaitable[None]]) -> None:
-        self._backpressure[question] = anyio.CancelScope()
-        self._held_bytes += len(line)
-        self._context.spawn(self._see_through, question, len(line), judge)
+    def _start(self, pending: PendingElicitation, line: bytes, handle: Callable[[], Awaitable[None]]) -> None:
+        self._scopes[pending] = anyio.CancelScope()
+        self._waiting_bytes += len(line)
+        self._context.spawn(self._run, pending, len(line), handle)
 
-    async def _see_through(self, question: PendingElicitation, size: int, judge: Callable[[], Awaitable[None]]) -> None:
-        """One question's task, or one answer's. Whatever happens in it ends this one alone, and consents to nothing."""
+    async def _run(self, pending: PendingElicitation, size: int, handle: Callable[[], Awaitable[None]]) -> None:
+        """The task of one elicitation or answer. A defect ends this one alone, and declines it."""
         try:
-            with self._backpressure[question]:
-                await judge()
-        except Exception as defect:  # the task's boundary: fail closed, and say so
-            self._context.say("".join(traceback.format_exception(defect)).rstrip())
-            self._close(question, elicitation_messages.response_line(question.id, _DECLINE))
+            with self._scopes[pending]:
+                await handle()
+        except Exception as defect:  # the task's boundary: fail closed, and report it
+            self._context.report("".join(traceback.format_exception(defect)).rstrip())
+            self._respond(pending, elicitation_messages.response_line(pending.id, _DECLINE))
         finally:
-            del self._backpressure[question]
-            self._held_bytes -= size
-            self._context.tell()
+            del self._scopes[pending]
+            self._waiting_bytes -= size
+            self._context.notify()
 
-    async def _judge_question(self, question: PendingElicitation, line: bytes) -> None:
-        answer = await self._judged(Event.ELICITATION, question.elicitation, question.task)
-        if self._backpressure[question].cancel_called:  # the server has changed its mind while the last hook ended
+    async def _answer_request(self, pending: PendingElicitation, line: bytes) -> None:
+        answer = await self._run_hooks(Event.ELICITATION, pending.elicitation, pending.task)
+        if self._scopes[pending].cancel_called:  # the server cancelled it while the last hook ended
             return
         if answer is None:
-            self._show(question, line)
+            self._forward_to_agent(pending, line)
         else:
-            self._close(question, elicitation_messages.response_line(question.id, answer))
-            self._tell(elicitation_messages.report(question.elicitation, answer))
+            self._respond(pending, elicitation_messages.response_line(pending.id, answer))
+            self._report(elicitation_messages.report(pending.elicitation, answer))
 
-    async def _judge_answer(self, question: PendingElicitation, elicitation: Elicitation, line: bytes) -> None:
-        answer = await self._judged(Event.ELICITATION_RESULT, elicitation, question.task)
+    async def _change_answer(self, pending: PendingElicitation, elicitation: Elicitation, line: bytes) -> None:
+        answer = await self._run_hooks(Event.ELICITATION_RESULT, elicitation, pending.task)
         changed = line if answer is None else elicitation_messages.changed_response(line, answer)
-        self._close(question, changed)
+        self._respond(pending, changed)
         if answer is not None and changed is not line:
-            self._tell(elicitation_messages.report(elicitation, answer))
+            self._report(elicitation_messages.report(elicitation, answer))
 
-    # --- what hooks say ---
+    # --- running the hooks ---
 
-    async def answer_all(self, result: Members) -> dict[str, ElicitationResponse] | None:
-        """The answers of hooks to all that an `input_required` result wants; None where they do not answer all."""
-        questions = all_in_result(result)
-        if questions is None or len(questions) > MAX_PENDING or not self._judges(Event.ELICITATION):
+    async def answer_elicitations(self, result: Members) -> dict[str, ElicitationResponse] | None:
+        """The answers of hooks to all requests of an `input_required` result; None if they do not answer all."""
+        elicitations = all_in_result(result)
+        if elicitations is None or len(elicitations) > MAX_PENDING or not self._answering_groups(Event.ELICITATION):
             return None
         found: dict[str, ElicitationResponse] = {}
-        for name, elicitation in questions.items():
-            answer = await self._judged(Event.ELICITATION, elicitation)
+        for name, elicitation in elicitations.items():
+            answer = await self._run_hooks(Event.ELICITATION, elicitation)
             if answer is None:
                 return None
             found[name] = answer
         for name, answer in found.items():
-            self._tell(elicitation_messages.report(questions[name], answer))
+            self._report(elicitation_messages.report(elicitations[name], answer))
         return found
 
-    def _judges(self, event: Event) -> list[SelectedHooks]:
-        """The groups that may answer."""
+    def _answering_groups(self, event: Event) -> list[SelectedHooks]:
+        """The groups whose hooks may answer."""
         session_context = self._context
         return [
-            one for one in session_context.hooks.groups.at(EventContext(event, session_context.session)) if one.answers
+            one
+            for one in session_context.hooks.groups.select_for(EventContext(event, session_context.session))
+            if one.may_answer
         ]
 
-    async def _judged(self, event: Event, elicitation: Elicitation, task: bool = False) -> ElicitationResponse | None:
-        """The answer of all groups, asked one after another: a refusal ends it, and each sees what came before."""
+    async def _run_hooks(
+        self, event: Event, elicitation: Elicitation, task: bool = False
+    ) -> ElicitationResponse | None:
+        """Run the groups one after another; each sees the answer so far, and a decline ends it. Returns the answer."""
         answer: ElicitationResponse | None = None
-        for selected in self._judges(event):
-            hook_runs = await self._context.hooks.asked(selected, self._occasion(event, elicitation))
+        for selected in self._answering_groups(event):
+            hook_runs = await self._context.hooks.run_group(selected, self._event_context(event, elicitation))
             self._session_events.keep_feedback(hook_runs)
-            said = [await self._fitting(one, elicitation, task) for one in hook_runs]
+            checked = [await self._checked(one, elicitation, task) for one in hook_runs]
             answer = elicitation_messages.stricter(
-                answer, elicitation_messages.decide(said, self._settings, selected.group.on_failure)
+                answer, elicitation_messages.decide(checked, self._settings, selected.group.on_failure)
             )
             if answer is not None and answer.action == "decline":
                 break
@@ -186,8 +194,8 @@ class ElicitationHooks:
                 elicitation = elicitation_messages.with_response(elicitation, answer)
         return answer
 
-    async def _fitting(self, one: HookRun, elicitation: Elicitation, task: bool) -> HookRun:
-        """The statement with the content that would be sent; that it does not fit the form is trouble."""
+    async def _checked(self, one: HookRun, elicitation: Elicitation, task: bool) -> HookRun:
+        """The hook run with the content that would be sent; a content that does not fit the form is a failure."""
         verdict = elicitation_messages.checked_verdict(one.verdict, elicitation, task)
         if verdict.action == "accept" and verdict.content is not None and elicitation.schema and not verdict.failure:
             # in a thread: the validator takes 70 ms to import, and a schema may be written to take long
@@ -195,15 +203,15 @@ class ElicitationHooks:
             if problem:
                 verdict = replace(verdict, failure=f"gave a content that does not fit the form: {problem}")
         if verdict.failure != one.verdict.failure:
-            self._session_events.report(replace(one, verdict=Verdict(failure=verdict.failure)))
+            self._session_events.report_hook_run(replace(one, verdict=Verdict(failure=verdict.failure)))
         return replace(one, verdict=verdict)
 
-    def _occasion(self, event: Event, elicitation: Elicitation) -> EventContext:
-        by, message = elicitation.action, elicitation.message
+    def _event_context(self, event: Event, elicitation: Elicitation) -> EventContext:
+        action, message = elicitation.action, elicitation.message
         return EventContext(
-            event, self._context.session, trigger=by, message=message, elicitation=elicitation, at=time()
+            event, self._context.session, trigger=action, message=message, elicitation=elicitation, at=time()
         )
 
-    def _tell(self, text: str) -> None:
-        self._context.say(text)
-        self._session_events.note(text)
+    def _report(self, text: str) -> None:
+        self._context.report(text)
+        self._session_events.note_in_audit(text)

@@ -1,7 +1,7 @@
-"""Tool calls of our own: a hook that is a tool of the server behind us is run by one, and the agent sees nothing of it.
+"""Tool calls of our own, which run the hooks that are tools of the server; the agent sees nothing of them.
 
-Law 1: what the server answers, on time or late, ends here; of a judged call it decides what its hook may decide. No
-hook is asked about an errand.
+Law 1: the server's responses to them, on time or late, end here, and decide what such a hook may decide. No hook runs
+on these calls.
 """
 
 from __future__ import annotations
@@ -21,71 +21,72 @@ from ..protocol.responses import Members, Response
 from ..protocol.router import Router
 from ..runners.runner import NoAnswer
 
-AT_HAND: Final[ContextVar[Members | None]] = ContextVar("at_hand", default=None)
-"""`params._meta` of the call whose hooks run in this task: another call's, which comes meanwhile, may say anything."""
+CURRENT_META: Final[ContextVar[Members | None]] = ContextVar("at_hand", default=None)
+"""`params._meta` of the call whose hooks run in this task; that of another call in flight may differ."""
 
-_FIRST_WORDS: Final = 200  # characters of an error: enough to know it by
+_MAX_ERROR_CHARACTERS: Final = 200  # of an error that are shown: enough to recognise it
 
 
 class _HookToolCall(Struct, eq=False):
-    """A call that the server has not answered."""
+    """A call that the server has not answered yet."""
 
-    over: anyio.Event = field(default_factory=anyio.Event)
+    ended: anyio.Event = field(default_factory=anyio.Event)
     answer: HookToolCallAnswered | None = None
-    """None when it is over: no answer will come."""
+    """None after it has ended: no response will come."""
 
 
 class HookToolCalls:
-    """The tool calls of ours in flight, to the server that is known as `server`."""
+    """Our tool calls in flight, to the server that hooks know as `server`."""
 
     def __init__(self, server: str, router: Router, to_server: Callable[[bytes], None]) -> None:
         self._server = server
-        self._board = router
+        self._router = router
         self._to_server = to_server
-        self._open: dict[bytes, _HookToolCall] = {}
+        self._pending: dict[bytes, _HookToolCall] = {}
         self._closed = False
 
     async def call(self, server: str, tool: str, arguments: bytes) -> bytes:
-        """As `CallTool`. An answer that is not the tool's last word counts as none: nobody here goes on with it."""
-        meta = self._board.handshake.meta_for_own_request(AT_HAND.get())
+        """As `CallTool`. A response that is not final, such as a task, counts as none: nothing continues it."""
+        meta = self._router.handshake.meta_for_own_request(CURRENT_META.get())
         if server != self._server:
-            raise NoAnswer(f"cannot be asked: the only server in reach is {self._server!r}, not {server!r}")
+            raise NoAnswer(f"cannot be called: the only server in reach is {self._server!r}, not {server!r}")
         if meta is None or self._closed:
-            raise NoAnswer(f"cannot be asked: the server is not connected {'any more' if self._closed else 'yet'}")
+            state = "no longer connected" if self._closed else "not connected yet"
+            raise NoAnswer(f"cannot be called: the server is {state}")
         raw_id, tool_call = calls.new_id(), _HookToolCall()
         key = calls.id_key(raw_id)
-        self._open[key] = tool_call
-        self._board.requests.hook_tool_calls.add(key)
+        self._pending[key] = tool_call
+        self._router.requests.hook_tool_calls.add(key)
         self._to_server(_request(raw_id, tool, arguments, meta))
         try:
-            await tool_call.over.wait()
+            await tool_call.ended.wait()
         except anyio.get_cancelled_exc_class():
-            if not tool_call.over.is_set():
-                self._board.requests.abandon_hook_tool_call(key)
+            if not tool_call.ended.is_set():
+                self._router.requests.abandon_hook_tool_call(key)
                 self._to_server(_cancellation(raw_id))
             raise
         finally:
-            del self._open[key]
+            del self._pending[key]
         if tool_call.answer is None:
-            raise NoAnswer("was asked, and the server ended before it answered")
+            raise NoAnswer("was called, and the server exited before it answered")
         return _text(tool_call.answer.response)
 
-    def answered(self, answer: HookToolCallAnswered) -> None:
-        """The server's answer to one that is in flight."""
-        tool_call = self._open[answer.key]
+    def resolve(self, answer: HookToolCallAnswered) -> None:
+        """Take the server's response to one of our calls."""
+        tool_call = self._pending[answer.key]
         tool_call.answer = answer
-        tool_call.over.set()
+        tool_call.ended.set()
 
     def close(self) -> None:
-        """The server gets no further call: its input ends."""
+        """Make no further calls: the server's input ends."""
         self._closed = True
 
-    def lose(self) -> None:
-        """The server is gone: nothing more is answered."""
+    def handle_server_exit(self) -> None:
+        """End all calls in flight: no response will come."""
         self.close()
-        for key, tool_call in self._open.items():
-            self._board.requests.abandon_hook_tool_call(key)  # a process that it left behind may answer yet
-            tool_call.over.set()
+        for key, tool_call in self._pending.items():
+            self._router.requests.abandon_hook_tool_call(key)  # a process that the server left behind may still respond
+            tool_call.ended.set()
 
 
 def _request(raw_id: bytes, tool: str, arguments: bytes, meta: Members) -> bytes:
@@ -101,25 +102,25 @@ def _cancellation(raw_id: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","method":%b,"params":%b}\n' % (calls.CANCELLED, params)
 
 
-def _text(said: Response | None) -> bytes:
-    """The text of a tool's answer. Raises NoAnswer where it has none that counts."""
-    if said is None:
-        raise NoAnswer("answered in a way that readers take differently")
-    if said.error is not None:
-        raise NoAnswer(f"could not be asked: {_first_words(tool_results.error_text(said.error))}")
-    result = said.result or {}
-    kind = raw_json.text(bytes(result["resultType"])) if "resultType" in result else "complete"
-    if kind != "complete" or ("task" in result and "content" not in result):
-        raise NoAnswer(f"answered with {kind if kind != 'complete' else 'task'!r} instead of a result")
+def _text(response: Response | None) -> bytes:
+    """The text of a tool's result. Raises NoAnswer if the response is not a usable result."""
+    if response is None:
+        raise NoAnswer("gave a response that can be read in different ways")
+    if response.error is not None:
+        raise NoAnswer(f"could not be called: {_first_line(tool_results.error_text(response.error))}")
+    result = response.result or {}
+    result_type = raw_json.text(bytes(result["resultType"])) if "resultType" in result else "complete"
+    if result_type != "complete" or ("task" in result and "content" not in result):
+        raise NoAnswer(f"answered with {result_type if result_type != 'complete' else 'task'!r} instead of a result")
     text = tool_results.joined_text(bytes(result.get("content", b"[]")))
     if bytes(result.get("isError", b"false")) != b"false":
-        raise NoAnswer(f"reported an error: {_first_words(text)}" if text else "reported an error without a text")
-    said_last = text.encode(errors="replace")
-    if len(said_last) > OUTPUT_LIMIT:
+        raise NoAnswer(f"reported an error: {_first_line(text)}" if text else "reported an error without a text")
+    output = text.encode(errors="replace")
+    if len(output) > OUTPUT_LIMIT:
         raise NoAnswer(f"answered with more than {OUTPUT_LIMIT} bytes")
-    return said_last
+    return output
 
 
-def _first_words(text: str) -> str:
+def _first_line(text: str) -> str:
     line = text.strip().partition("\n")[0]
-    return line if len(line) <= _FIRST_WORDS else f"{line[:_FIRST_WORDS]}…"
+    return line if len(line) <= _MAX_ERROR_CHARACTERS else f"{line[:_MAX_ERROR_CHARACTERS]}…"

@@ -1,4 +1,4 @@
-"""How a run begins and ends: whoever ends first, nothing is left behind, and we end as the server did (law 2)."""
+"""Starts and ends a run: whichever side ends first, no process is left, and we exit as the server did (law 2)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,29 @@ from ..processes.process import Server
 from ..protocol import feedback
 from .proxy import Proxy
 
-HANG: Final = 5.0  # seconds that hooks get once the agent has no more to say and still reads (design section 11)
-LEAVE: Final = 1.0  # seconds a server gets to leave after its input has ended, or after a signal that was passed on
-COMPLY: Final = 0.5  # seconds a server gets after TERM; with LEAVE below the two seconds agents wait before they kill
-REST: Final = 0.3  # seconds for what is left to do after a signal: hooks of finished calls, the agent's last bytes
-FAREWELL: Final = 1.5  # seconds that SessionEnd hooks share, as in Claude Code
-STALL: Final = 5.0  # seconds without the agent taking a byte, after which what is left for it is given up
+HOOKS_AT_END_SECONDS: Final = 5.0
+"""How long hooks may run on after the agent's input has ended, while it still reads (design section 11)."""
 
-_PASSED_ON: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+SERVER_EXIT_SECONDS: Final = 1.0
+"""How long the server may take to exit after its input has ended, or after a signal that was passed on."""
+
+SERVER_TERM_SECONDS: Final = 0.5
+"""How long the server may take to exit after SIGTERM. With SERVER_EXIT_SECONDS it stays below the two seconds after
+which agents kill."""
+
+BACKGROUND_HOOKS_SECONDS: Final = 0.5
+"""How long background hooks may run on after the last call."""
+
+AFTER_SIGNAL_SECONDS: Final = 0.3
+"""After a signal: how long each remaining step may take, such as hooks of finished calls and the agent's last bytes."""
+
+SESSION_END_HOOKS_SECONDS: Final = 1.5
+"""How long SessionEnd hooks may take together, as in Claude Code."""
+
+AGENT_STALLED_SECONDS: Final = 5.0
+"""How long the agent may take no byte before the output that is left for it is dropped."""
+
+_FORWARDED_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Lifecycle:
@@ -32,44 +47,44 @@ class Lifecycle:
     def __init__(self, proxy: Proxy, server: Server) -> None:
         self._proxy = proxy
         self._server = server
-        self._code = 0  # as `process.reap` gives it
+        self._status = 0  # as `process.reap` gives it
         self._exited = anyio.Event()
         self._signalled = False
         self._agent_ended = False
         self._server_ended = False
 
-    async def live(self) -> int:
-        """Relay until one side ends, then see the rest through; gives the exit status, 128+n for a signal.
+    async def run(self) -> int:
+        """Relay until one side ends, then shut down in order; return the exit status, 128+n for a signal.
 
         On cancel the server is killed and waited for.
         """
         async with self._proxy.hooks.runners, anyio.create_task_group() as tasks:
             tasks.start_soon(self._watch_server)
-            tasks.start_soon(self._pass_signals_on)
+            tasks.start_soon(self._forward_signals)
             self._proxy.open(tasks)
-            self._proxy.relay.start(self._agent_end, self._tell, self._server_end)
+            self._proxy.relay.start(self._agent_end, self._notify, self._server_end)
             try:
-                await self._proxy.events.until(lambda: self._over)
-                await self._wind_down()
+                await self._proxy.events.until(lambda: self._ending)
+                await self._shut_down()
             finally:
                 self._close()
             tasks.cancel_scope.cancel()
-        return self._code if self._code >= 0 else 128 - self._code
+        return self._status if self._status >= 0 else 128 - self._status
 
-    # --- what happens ---
+    # --- events of the run ---
 
-    def _tell(self) -> None:
-        """Something has happened to the run."""
-        self._proxy.events.tell()
-        self._proxy.changes.tell()
+    def _notify(self) -> None:
+        """Wake whoever waits for a change of the run."""
+        self._proxy.events.notify()
+        self._proxy.changes.notify()
 
     def _agent_end(self) -> None:
         self._agent_ended = True
-        self._tell()
+        self._notify()
 
     def _server_end(self) -> None:
         self._server_ended = True
-        self._tell()
+        self._notify()
 
     async def _watch_server(self) -> None:
         exit_fd = process.open_exit(self._server.pid)
@@ -77,107 +92,112 @@ class Lifecycle:
             await anyio.wait_readable(exit_fd)
         finally:
             os.close(exit_fd)
-        self._code = process.reap(self._server.pid)
+        self._status = process.reap(self._server.pid)
         self._exited.set()
-        self._tell()
+        self._notify()
 
-    async def _pass_signals_on(self) -> None:
-        with anyio.open_signal_receiver(*_PASSED_ON) as signals:
+    async def _forward_signals(self) -> None:
+        with anyio.open_signal_receiver(*_FORWARDED_SIGNALS) as signals:
             async for number in signals:
                 self._signalled = True
-                self._kill(number)
-                self._tell()
+                self._signal_server(number)
+                self._notify()
 
     @property
     def _agent_gone(self) -> bool:
         return self._proxy.relay.agent.gone
 
     @property
-    def _over(self) -> bool:
-        return self._agent_ended or self._agent_gone or self._hurried
+    def _ending(self) -> bool:
+        return self._agent_ended or self._agent_gone or self._must_not_wait
 
     @property
-    def _hurried(self) -> bool:
-        """Waiting for the server's answers makes no sense any more."""
+    def _must_not_wait(self) -> bool:
+        """The server sends no more responses, or we got a signal: waiting for it is useless."""
         return self._server_ended or self._exited.is_set() or self._signalled
 
     # --- the end, in order ---
 
-    async def _wind_down(self) -> None:
+    async def _shut_down(self) -> None:
         proxy = self._proxy
-        async with anyio.create_task_group() as farewell:
-            if not self._hurried:
-                proxy.approvals.end()
-                await self._let_hooks_decide()
-            if not (self._server_ended or self._exited.is_set()):  # else they are told that it is gone
-                proxy.end_held(lambda call: feedback.ended_early(call.id))
-            if proxy.hooks.groups.asks_server(Event.SESSION_END) and not self._hurried:
-                await self._end_session()  # which some of its hooks can do only as long as the server listens
+        async with anyio.create_task_group() as session_end:
+            if not self._must_not_wait:
+                proxy.approvals.close()
+                await self._wait_for_decisions()
+            if not (self._server_ended or self._exited.is_set()):  # otherwise handle_server_exit ends them
+                proxy.end_unforwarded(lambda call: feedback.ended_early(call.id))
+            if proxy.hooks.groups.has_mcp_tool_hooks_for(Event.SESSION_END) and not self._must_not_wait:
+                await self._end_session()  # some of its hooks are tools of the server, so it must still read
             else:
-                farewell.start_soon(self._end_session)
+                session_end.start_soon(self._end_session)
             proxy.hook_tool_calls.close()
             proxy.relay.server.end_output()
-            proxy.relay.on_passed = proxy.changes.tell  # now somebody waits for the last answer
-            await proxy.changes.until(lambda: self._hurried or self._agent_gone or not proxy.router.pending)
-            proxy.relay.on_passed = proxy.passed.tell
-            await self._see_server_off()
+            proxy.relay.on_passed = proxy.changes.notify  # now we wait for the last response
+            await proxy.changes.until(lambda: self._must_not_wait or self._agent_gone or not proxy.router.pending)
+            proxy.relay.on_passed = proxy.passed.notify
+            await self._end_server()
             proxy.relay.server.drain()
-            proxy.lose_server(self._last_status())
-            await self._within(REST if self._signalled else HANG, lambda: not proxy.busy)
+            proxy.handle_server_exit(self._exit_status())
+            await self._within(
+                AFTER_SIGNAL_SECONDS if self._signalled else HOOKS_AT_END_SECONDS, lambda: not proxy.has_open_calls
+            )
             proxy.end_all(lambda call: feedback.ended_early(call.id))
-            await self._within(process.REAP_LIMIT, lambda: not proxy.busy)
-            await self._within(REST if self._signalled else COMPLY, lambda: not proxy.aside)
-            await self._hand_over()
+            await self._within(process.REAP_LIMIT, lambda: not proxy.has_open_calls)
+            await self._within(
+                AFTER_SIGNAL_SECONDS if self._signalled else BACKGROUND_HOOKS_SECONDS,
+                lambda: not proxy.has_background_hooks,
+            )
+            await self._flush_agent()
 
-    async def _let_hooks_decide(self) -> None:
-        """Calls that came before the end of input still get their hooks' decision; nobody reads it: at once no more."""
-        await self._within(HANG, lambda: not self._proxy.holding or self._hurried)
+    async def _wait_for_decisions(self) -> None:
+        """Give hooks time to decide on calls that came before the end of input, unless nobody reads the responses."""
+        await self._within(HOOKS_AT_END_SECONDS, lambda: not self._proxy.has_undecided or self._must_not_wait)
 
     async def _within(self, seconds: float, condition: Callable[[], bool]) -> None:
-        """Wait for a condition, but not longer than this, and not when the agent does not listen any more."""
+        """Wait for a condition, but no longer than this, and only while the agent still reads."""
         with anyio.move_on_after(seconds):
             await self._proxy.changes.until(lambda: condition() or self._agent_gone)
 
-    async def _see_server_off(self) -> None:
-        """Wait for the server to leave, ask it to, make it: it has been waited for when this is over."""
-        for patience, insist in ((LEAVE, signal.SIGTERM), (COMPLY, signal.SIGKILL)):
-            with anyio.move_on_after(patience):
+    async def _end_server(self) -> None:
+        """Wait for the server to exit, then send SIGTERM, then SIGKILL; afterwards it has been reaped."""
+        for seconds, next_signal in ((SERVER_EXIT_SECONDS, signal.SIGTERM), (SERVER_TERM_SECONDS, signal.SIGKILL)):
+            with anyio.move_on_after(seconds):
                 await self._exited.wait()
             if self._exited.is_set():
                 return
-            self._kill(insist)
+            self._signal_server(next_signal)
         with anyio.move_on_after(process.REAP_LIMIT):
             await self._exited.wait()
 
-    def _kill(self, number: int) -> None:
-        if not self._exited.is_set():  # after that the number may be another's
-            with contextlib.suppress(PermissionError):  # it runs as somebody else: it has its end of input
+    def _signal_server(self, number: int) -> None:
+        if not self._exited.is_set():  # afterwards another process may have its id
+            with contextlib.suppress(PermissionError):  # it runs as another user; its input has ended
                 os.kill(self._server.pid, number)
 
-    def _last_status(self) -> str:
-        if self._code < 0:
-            return f"was ended by signal {-self._code}"
-        return f"exited with status {self._code}"
+    def _exit_status(self) -> str:
+        if self._status < 0:
+            return f"was ended by signal {-self._status}"
+        return f"exited with status {self._status}"
 
     async def _end_session(self) -> None:
         if self._proxy.router.handshake.opened and self._proxy.hooks.groups.has_hooks_for(Event.SESSION_END):
-            with anyio.move_on_after(FAREWELL):
+            with anyio.move_on_after(SESSION_END_HOOKS_SECONDS):
                 await self._proxy.session_events.end_session()
 
-    async def _hand_over(self) -> None:
-        """Give the agent what is queued for it, as long as it takes any."""
+    async def _flush_agent(self) -> None:
+        """Send the agent what is queued for it, as long as it reads."""
         agent = self._proxy.relay.agent
-        left = -1
-        while agent.queued and agent.queued != left and not self._agent_gone:
-            left = agent.queued
-            with anyio.move_on_after(REST if self._signalled else STALL):
+        queued = -1
+        while agent.queued and agent.queued != queued and not self._agent_gone:
+            queued = agent.queued
+            with anyio.move_on_after(AFTER_SIGNAL_SECONDS if self._signalled else AGENT_STALLED_SECONDS):
                 await agent.flushed()
         agent.end_output()
 
     def _close(self) -> None:
-        """Nothing outlives this: both channels closed, the server killed and reaped if it still runs."""
+        """Close both channels; kill and reap the server if it still runs."""
         if not self._exited.is_set():
-            self._kill(signal.SIGKILL)
+            self._signal_server(signal.SIGKILL)
             process.reap_soon(self._server.pid)
         self._proxy.relay.server.close()
         self._proxy.relay.agent.close()

@@ -1,8 +1,8 @@
-"""The life of a task after its call was answered with a handle: followed to its one end, judged once (law 1).
+"""Follows an MCP task, from the response that starts it to its end, and runs the call's post hooks once (law 1).
 
-The first message that has the task's output, or says that there will be none, is held while hooks speak; every other
-one waits for the same judgement. What the hooks were told passes with what they said, however often it comes. Any
-other output of the task is withheld: a server that tells two outputs of one call would have one of them unjudged.
+The first message that has the task's output, or says that there will be none, waits while the hooks run; all others
+wait for the same hooks. The output that the hooks saw passes with their feedback, however often the server sends it.
+Any other output of the task is withheld: if a server sent two outputs of one call, no hook would have seen the second.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _ENDS: Final = {
     "failed": ("error", Outcome(error="The task failed.")),
     "lost": ("lost", Outcome(error="The server exited before the task had ended.")),
 }
-"""How a task can end without output: the word of the record, and what hooks are told."""
+"""How a task can end without output: the `result` of its audit record, and the outcome that hooks get."""
 
 
 class McpTasks:
-    """The tasks of one proxy's judged calls, and the messages about them."""
+    """The tasks of one proxy's calls, and the messages about them."""
 
     def __init__(
         self,
@@ -47,143 +47,145 @@ class McpTasks:
         start: Callable[[Call], None],
     ) -> None:
         self._services = services
-        self._board = router
+        self._router = router
         self._tasks = router.tasks
         self._changes = changes
         self._to_agent = to_agent
         self._start = start
-        self._records: dict[Task, tuple[Record, float]] = {}  # of open tasks, and when they began
+        self._records: dict[Task, tuple[Record, float]] = {}  # of open tasks, and when they started
         self._server_lost = False
 
     # --- the call ---
 
-    def begin(
+    def follow(
         self, call: Call, record: Record, event_context: EventContext, texts: tuple[str, ...], line: bytes
     ) -> bytes:
-        """A judged call is answered with a handle, which is about to go to the agent: gives it as the agent may."""
+        """Follow the tasks that a response to a call starts; return the response as the agent may get it."""
         if not (texts or self._services.audit.enabled or self._services.hooks.groups.observes_outcome(call.tool)):
-            self.close(call)  # nobody wants to know what it comes to
+            self.close(call)  # neither hooks nor the audit need its outcome
             return line
-        begun = self._tasks.take_new(call)
-        for task in begun:
+        started_tasks = self._tasks.take_new(call)
+        for task in started_tasks:
             task.stage, task.event_context, task.texts = TaskStage.OPEN, event_context, texts
-            task.guarded = self._is_guarded(call)
+            task.guarded = self._has_post_hooks(call)
             self._records[task] = (record, perf_counter())
             if self._server_lost:
                 self._start(tasks.server_lost(task))
         for task in self._tasks.drop_surplus():
             if self._records.pop(task, None):
-                self._services.say(f"a task of {task.call.tool} is followed no more: there are too many")
-        return tasks.without_immediate_response(line) if any(task.guarded for task in begun) else line
+                self._services.report(f"a task of {task.call.tool} is no longer followed: there are too many")
+        return tasks.without_immediate_response(line) if any(task.guarded for task in started_tasks) else line
 
     def close(self, call: Call) -> None:
-        """The call is over. Tasks that it has not begun are none that its hooks would hear of: no output passes."""
+        """The call has ended: withhold the output of its tasks that are not followed, because no hook would see it."""
         for task in self._tasks.take_new(call):
-            task.stage, task.guarded = TaskStage.JUDGED, self._is_guarded(call)
-            task.withheld_because = "its call's hooks were asked before" if task.guarded else ""
+            task.stage, task.guarded = TaskStage.JUDGED, self._has_post_hooks(call)
+            task.withheld_because = "its call's hooks have run already" if task.guarded else ""
             if not task.guarded:
                 del self._tasks[task.id]
 
-    def _is_guarded(self, call: Call) -> bool:
-        return self._services.hooks.groups.comments_on(call.tool)
+    def _has_post_hooks(self, call: Call) -> bool:
+        return self._services.hooks.groups.has_post_hooks_for(call.tool)
 
-    def lose(self) -> None:
-        """The server is gone, and with it every task that had not ended."""
+    def handle_server_exit(self) -> None:
+        """End all open tasks, because the server has exited."""
         self._server_lost = True
         for task in list(self._records):
             self._start(tasks.server_lost(task))
 
     # --- the messages ---
 
-    async def see_through(self, task_request: TaskRequest) -> None:
-        """See a request or a message about a task through: it passes as the task's hooks will have it."""
+    async def handle_message(self, task_request: TaskRequest) -> None:
+        """Handle a message about a task: it passes, changed or withheld as the task's hooks decide."""
         if not task_request.method:
-            await self._lost(task_request)
+            await self._handle_lost(task_request)
         elif not task_request.id:
-            await self._told(task_request)
+            await self._handle_notification(task_request)
         else:
-            await self._polled(task_request)
+            await self._handle_poll(task_request)
 
-    async def _lost(self, task_request: TaskRequest) -> None:
+    async def _handle_lost(self, task_request: TaskRequest) -> None:
         task = self._tasks.find(task_request.task_id)
         if task is not None and task.stage is TaskStage.OPEN:
             end = TaskStatus(status="lost")
-            await self._judge(task, end, _reading(task, end), b"")
+            await self._run_hooks(task, end, _reading(task, end), b"")
 
-    async def _told(self, task_request: TaskRequest) -> None:
-        """A notification. It may tell of a task before its handle is here."""
-        before = [call for call in self._board.calls.values() if tasks.may_become_a_task(call)]
+    async def _handle_notification(self, task_request: TaskRequest) -> None:
+        """A notification. It may come before the response that starts its task."""
+        before = [call for call in self._router.calls.values() if tasks.may_become_a_task(call)]
 
-        def known() -> bool:
+        def can_be_handled() -> bool:
             return task_request.task_id in self._tasks or all(
-                self._board.calls.get(call.key) is not call for call in before
+                self._router.calls.get(call.key) is not call for call in before
             )
 
         try:
-            await self._changes.until(known)
+            await self._changes.until(can_be_handled)
             if task_request.task_id not in self._tasks and any(call.phase is not Phase.ANSWERED for call in before):
                 raise raw_json.Unreadable("a call ended without an answer, and the task may be its own")
-            self._to_agent(await self._as_judged(task_request, task_request.line))
+            self._to_agent(await self._after_hooks(task_request, task_request.line))
         except ValueError as problem:
-            self._services.say(f"what the server told of a task is withheld: {problem}")
+            self._services.report(f"a notification about a task is withheld: {problem}")
         finally:
             self._tasks.notification_done(task_request)
 
-    async def _polled(self, task_request: TaskRequest) -> None:
-        answer = await self._services.forward(task_request, task_request.line)
-        if isinstance(answer, Ending):
-            if answer is Ending.LOST:
-                self._services.answer(task_request, self._services.lost(task_request))
+    async def _handle_poll(self, task_request: TaskRequest) -> None:
+        response = await self._services.forward(task_request, task_request.line)
+        if isinstance(response, Ending):
+            if response is Ending.LOST:
+                self._services.respond(task_request, self._services.lost_response(task_request))
             return
         try:
-            line = await self._as_judged(task_request, answer)
+            line = await self._after_hooks(task_request, response)
         except ValueError as problem:
-            self._services.say(f"an answer about a task is withheld: {problem}")
+            self._services.report(f"a response about a task is withheld: {problem}")
             line = feedback.ambiguous(task_request.id, str(problem))
-        self._services.answer(task_request, line)
+        self._services.respond(task_request, line)
 
-    async def _as_judged(self, task_request: TaskRequest, line: bytes) -> bytes:
-        """The message as the agent may have it. Raises Unreadable, TwinKeys: it may not."""
-        told = tasks.read(task_request)
-        task = self._tasks.find(task_request.task_id, *told.ids)
-        if task is None or not (told.response or told.ends or told.request_failed):
+    async def _after_hooks(self, task_request: TaskRequest, line: bytes) -> bytes:
+        """The message after the hooks, as the agent may get it. Raises Unreadable, DuplicateKeys if it must not."""
+        update = tasks.read(task_request)
+        task = self._tasks.find(task_request.task_id, *update.ids)
+        if task is None or not (update.response or update.ends or update.request_failed):
             return line
         await self._changes.until(lambda: task.stage not in _UNFINISHED)
-        if told.request_failed:
+        if update.request_failed:
             return response_edits.with_error_withheld(line, feedback.TASK_REQUEST_FAILED) if task.guarded else line
-        if told.ends and told.status == "failed" and not task.call.stateless:
-            return line  # in 2025-11-25 a failed result is still to be fetched
-        reading = _reading(task, told)
+        if update.ends and update.status == "failed" and not task.call.stateless:
+            return line  # in 2025-11-25 the agent still fetches a failed result
+        reading = _reading(task, update)
         if task.stage is TaskStage.OPEN:
-            await self._judge(task, told, reading, line)
-        return self._permitted(task, told, reading, line)
+            await self._run_hooks(task, update, reading, line)
+        return self._with_feedback(task, update, reading, line)
 
-    def _permitted(self, task: Task, told: TaskStatus, reading: ParsedResponse, line: bytes) -> bytes:
-        """The message of a judged task with what hooks said. Raises Unreadable if they heard of another output."""
-        if told.response is None:
+    def _with_feedback(self, task: Task, update: TaskStatus, reading: ParsedResponse, line: bytes) -> bytes:
+        """The message with the hooks' feedback. Raises Unreadable if its output is not the one that the hooks saw."""
+        if update.response is None:
             return line
         if task.withheld_because:
             raise raw_json.Unreadable(task.withheld_because)
         if task.guarded and tasks.outcome_digest(reading) != task.outcome_digest:
-            raise raw_json.Unreadable("it is not what its hooks were told when the task ended")
-        return self._written(task, told, line)
+            raise raw_json.Unreadable("it is not the output that its hooks got when the task ended")
+        return self._add_feedback(task, update, line)
 
-    # --- the judgement ---
+    # --- the hooks ---
 
-    async def _judge(self, task: Task, end: TaskStatus, reading: ParsedResponse, line: bytes) -> None:
-        """Ask the task's hooks. Whatever happens meanwhile, they are not asked again."""
-        begun_record, begun = self._records.pop(task)
-        record = replace(begun_record, hook_runs=[], result="cancelled", reason="", result_changed=False, repeats=0)
+    async def _run_hooks(self, task: Task, end: TaskStatus, reading: ParsedResponse, line: bytes) -> None:
+        """Run the task's post hooks. Whatever happens meanwhile, they do not run again."""
+        call_record, started = self._records.pop(task)
+        record = replace(call_record, hook_runs=[], result="cancelled", reason="", result_changed=False, repeats=0)
         event_context = task.event_context
-        assert event_context is not None, "an open task has begun"
-        ms = (event_context.outcome or NO_OUTCOME).duration_ms + (perf_counter() - begun) * 1000
-        task.stage, task.withheld_because = TaskStage.JUDGING, "its hooks did not come to an end"
+        assert event_context is not None, "an open task has an event context"
+        ms = (event_context.outcome or NO_OUTCOME).duration_ms + (perf_counter() - started) * 1000
+        task.stage, task.withheld_because = TaskStage.JUDGING, "its hooks did not finish"
         try:
             task.outcome_digest = tasks.outcome_digest(reading)
             outcome = replace(reading.outcome, duration_ms=round(ms))
-            task.comments = await post_hooks.hear(task.call, self._services, event_context, outcome, record.hook_runs)
+            task.comments = await post_hooks.run_post_hooks(
+                task.call, self._services, event_context, outcome, record.hook_runs
+            )
             record.result = _ENDS[end.status][0] if end.response is None else "error" if reading.failed else "ok"
-            record.result_changed = end.response is not None and self._written(task, end, line) is not line
+            record.result_changed = end.response is not None and self._add_feedback(task, end, line) is not line
             task.withheld_because = ""
         except Exception as defect:
             record.result, record.reason = "error", describe_error(defect)
@@ -191,30 +193,30 @@ class McpTasks:
         finally:
             task.stage = TaskStage.JUDGED
             record.ms = ms + sum(one.result.ms for one in record.hook_runs)
-            self._write(task, record)
-            self._changes.tell()
+            self._write_record(task, record)
+            self._changes.notify()
 
-    def _write(self, task: Task, record: Record) -> None:
-        """The audit line of the call's end; where one is required, nothing passes without."""
+    def _write_record(self, task: Task, record: Record) -> None:
+        """Write the audit record of the call's end; withhold the output if a required one cannot be written."""
         problem = self._services.audit.write(record)
         if problem:
-            self._services.say(f"the audit line of {task.call.tool} cannot be written: {problem}")
+            self._services.report(f"the audit line of {task.call.tool} cannot be written: {problem}")
             if self._services.audit.required:
                 task.withheld_because = "the configuration requires an audit of each call, and it cannot be written"
 
-    def _written(self, task: Task, told: TaskStatus, line: bytes) -> bytes:
-        """The message with what hooks said in its output; `line` itself where they said nothing."""
-        said = told.response
-        if said is None or (said.error is not None and not said.error):
-            return line  # there is nothing to withhold in it, and no place for a word
-        answer = tasks.output_as_response(line, told.path)
-        result = said.error is None
-        edited = post_hooks.written(task.call, self._services, answer, task.comments, task.texts, result=result)
-        return line if edited is answer else tasks.with_output(line, told.path, edited)
+    def _add_feedback(self, task: Task, update: TaskStatus, line: bytes) -> bytes:
+        """The message with the hooks' feedback in its output; `line` itself where there is none."""
+        response = update.response
+        if response is None or (response.error is not None and not response.error):
+            return line  # it has nothing to withhold, and no place for feedback
+        answer = tasks.output_as_response(line, update.path)
+        result = response.error is None
+        edited = post_hooks.add_feedback(task.call, self._services, answer, task.comments, task.texts, result=result)
+        return line if edited is answer else tasks.with_output(line, update.path, edited)
 
 
-def _reading(task: Task, told: TaskStatus) -> ParsedResponse:
-    """What hooks are to be told of a task's end. Raises Unreadable, TwinKeys."""
-    if told.response is None:
-        return ParsedResponse(True, True, _ENDS[told.status][1])
-    return tool_results.read(replace(task.call, response=told.response, stateless=False, task=False))
+def _reading(task: Task, update: TaskStatus) -> ParsedResponse:
+    """The end of a task, as hooks get it. Raises Unreadable, DuplicateKeys."""
+    if update.response is None:
+        return ParsedResponse(True, True, _ENDS[update.status][1])
+    return tool_results.read(replace(task.call, response=update.response, stateless=False, task=False))

@@ -1,41 +1,139 @@
-"""Asks post hooks about what a call came to, and writes what they say into the answer that carries it."""
+"""What happens to a call's response: post hooks run on it, and their feedback is written into it (law 1)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from msgspec import Struct
 from msgspec.structs import replace
 
-from ..model.decision import Comments, Refuse
-from ..model.hooks import Event, EventContext, HookRun, Outcome
-from ..protocol import feedback
+from ..model.decision import Comments, Proceed, Refuse
+from ..model.hooks import Event, EventContext, HookRun, Outcome, Permission
+from ..protocol import elicitation_messages, feedback, request_edits, tool_results
 from ..protocol.calls import Call
-from .call_context import CallServices
+from ..protocol.request_state import CallRound
+from ..protocol.tool_results import NO_OUTCOME, ParsedResponse
+from .call_context import CallContext, CallServices, Ending
 
 
-async def hear(
+class HandledResponse(Struct, frozen=True):
+    """A response as the agent may get it."""
+
+    line: bytes
+    max_repeats: int = 0
+    """How often the call may be repeated before the agent gets this."""
+    next_round: bytes = b""
+    """The line with which the call goes on instead, because hooks have answered the server's elicitations."""
+
+
+async def handle_response(context: CallContext, line: bytes, decision: Proceed, request: bytes) -> HandledResponse:
+    """Run post hooks on the server's response, and write their feedback into it.
+
+    `request` is the line that was sent; it is empty if hooks have answered enough of the server's elicitations.
+    """
+    call, services, record = context.call, context.services, context.record
+    try:
+        reading = tool_results.read(call)
+    except ValueError as problem:
+        services.report(f"the response to a call of {call.tool} is withheld: {problem}")
+        record.result, record.reason = "error", str(problem)
+        return HandledResponse(feedback.ambiguous(call.id, str(problem)))
+    if not reading.final:
+        record.result = "pending"
+        return await _handle_unfinished(context, line, decision, reading, request)
+    record.result = "error" if reading.failed else "ok"
+    outcome = replace(reading.outcome, duration_ms=(context.event_context.outcome or NO_OUTCOME).duration_ms)
+    runs_before = len(record.hook_runs)
+    comments = await run_post_hooks(call, services, context.event_context, outcome, record.hook_runs)
+    edited = _apply_comments(context, outcome, line, comments, decision.feedback)
+    record.result_changed = edited is not line
+    return HandledResponse(edited, _max_repeats(record.hook_runs[runs_before:]))
+
+
+async def _handle_unfinished(
+    context: CallContext, line: bytes, decision: Proceed, reading: ParsedResponse, request: bytes
+) -> HandledResponse:
+    """Handle a response after which the call goes on: it starts a task, or it asks for input in a further round.
+
+    Either hooks give the input, or the agent does: then our request state in the response recognises the next round.
+    """
+    call, services = context.call, context.services
+    if not reading.needs_input:
+        return HandledResponse(
+            services.follow_tasks(call, context.record, context.event_context, decision.feedback, line)
+        )
+    result = (call.response and call.response.result) or {}
+    answers = await services.answer_elicitations(result) if request else None
+    if answers is not None:
+        return HandledResponse(line, next_round=elicitation_messages.next_round(request, result, answers))
+    for elicitation in reading.questions:
+        services.start_elicitation_hooks(elicitation, only_observers=bool(request))
+    state = request_edits.server_state_of(line)
+    next_round = CallRound(
+        call.tool, call.arguments, decision.arguments, decision.feedback, asked=decision.asked, state=state
+    )
+    return HandledResponse(request_edits.with_own_state(line, services.state_sealer.to_request_state(next_round)))
+
+
+async def handle_missing_response(context: CallContext, ending: Ending) -> bytes | None:
+    """Run PostToolUseFailure hooks on a call that gets no response; return an error unless the agent cancelled it."""
+    interrupted = ending is Ending.INTERRUPTED
+    context.record.result = "cancelled" if interrupted else "lost"
+    error = "The call was cancelled." if interrupted else "The server exited before it answered."
+    outcome = replace(context.event_context.outcome or NO_OUTCOME, error=error, interrupted=interrupted)
+    failed = replace(context.event_context, event=Event.POST_TOOL_USE_FAILURE, outcome=outcome)
+    if not interrupted:
+        context.services.start_hooks(replace(failed, event=Event.ERROR_OCCURRED, trigger="system", message=error))
+    await context.services.hooks.run_post_hooks(failed, context.record.hook_runs)
+    return None if interrupted else context.services.lost_response(context.call)
+
+
+async def run_post_hooks(
     call: Call, services: CallServices, event_context: EventContext, outcome: Outcome, hook_runs: list[HookRun]
 ) -> Comments:
-    """Have the hooks of a success or of a failure speak; all that is said goes to `heard`."""
+    """Run the PostToolUse or PostToolUseFailure hooks on an outcome; each run is appended to `hook_runs`."""
     event = Event.POST_TOOL_USE_FAILURE if outcome.error else Event.POST_TOOL_USE
-    happened = replace(event_context, event=event, outcome=outcome)
+    finished = replace(event_context, event=event, outcome=outcome)
     if outcome.error and not (outcome.has_result or outcome.interrupted):
-        told = replace(happened, event=Event.ERROR_OCCURRED, trigger="tool_execution", message=outcome.error)
-        services.occur(told)
-    before = len(hook_runs)
-    comments = await services.hooks.after(happened, hook_runs)
-    stopping = [one.spec.label for one in hook_runs[before:] if one.verdict.stop]
+        services.start_hooks(
+            replace(finished, event=Event.ERROR_OCCURRED, trigger="tool_execution", message=outcome.error)
+        )
+    runs_before = len(hook_runs)
+    comments = await services.hooks.run_post_hooks(finished, hook_runs)
+    stopping = [one.spec.label for one in hook_runs[runs_before:] if one.verdict.stop]
     if stopping:
-        services.stop_others(call, Refuse(by=stopping[0], reason="", stop=True))
+        services.refuse_other_calls(call, Refuse(by=stopping[0], reason="", stop=True))
     return comments
 
 
-def written(
+def _apply_comments(
+    context: CallContext, outcome: Outcome, line: bytes, comments: Comments, texts: tuple[str, ...]
+) -> bytes:
+    """The response after post hooks; `line` itself where they change nothing."""
+    call = context.call
+    if call.response is not None and call.response.error is not None and not call.response.error:
+        if comments.withheld or comments.hidden_by or comments.replacement is not None:
+            return feedback.ambiguous(call.id, "it is neither a result nor an error")
+        return line  # it has no place for feedback
+    return add_feedback(call, context.services, line, comments, texts, result=outcome.has_result)
+
+
+def add_feedback(
     call: Call, services: CallServices, line: bytes, comments: Comments, texts: tuple[str, ...], *, result: bool
 ) -> bytes:
-    """The answer with what hooks said; `line` itself where they said nothing. `result`: it holds no error."""
+    """The response with the hooks' feedback; `line` itself where there is none. `result`: it is not an error."""
     if result:
         delivered = feedback.deliver(line, comments, texts, services.settings.feedback, services.tool(call.tool))
     else:
         delivered = feedback.deliver_error(line, comments, texts)
     if delivered.note is not None:
-        services.say_once(f"{call.tool}: {delivered.note.value}")
+        services.report_once(f"{call.tool}: {delivered.note.value}")
     return delivered.line
+
+
+def _max_repeats(hook_runs: Sequence[HookRun]) -> int:
+    """How often the call may be repeated: never if a hook denied it, nor because of a hook that failed."""
+    awaited = [one for one in hook_runs if not one.spec.background]
+    if any(one.verdict.permission is Permission.DENY or one.verdict.stop for one in awaited):
+        return 0
+    return max((one.spec.max_retries for one in awaited if one.verdict.retry and not one.verdict.failure), default=0)

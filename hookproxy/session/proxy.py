@@ -1,4 +1,4 @@
-"""Performs what the switchboard decides, with one task for each judged call; what such a call needs is here (law 1)."""
+"""Performs the router's actions, with one task for each call that hooks see, and serves those calls (law 1)."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ from ..protocol.tasks import TaskRequest
 from ..transports.channel import Channel
 from .approval import Approvals
 from .backpressure import Backpressure
-from .call import intercept
+from .call import handle_call
 from .call_context import Ending, event_context_of, refusal
 from .change_event import ChangeEvent
 from .coroutine_pool import CallCoroutine, CoroutinePool
 from .elicitation_hooks import ElicitationHooks
-from .hook_tool_calls import AT_HAND, HookToolCalls
+from .hook_tool_calls import CURRENT_META, HookToolCalls
 from .mcp_task import McpTasks
 from .relay import Relay
 
-_NOISE_SHOWN: Final = 2000  # bytes of a line that is no JSON: enough to know it by, and no flood
-_HELD: Final = "too many bytes are held for hooks"
+_MAX_NOISE_SHOWN: Final = 2000  # bytes of a line that is not JSON: enough to recognise it
+_BACKPRESSURE: Final = "too many bytes wait for hooks"
 
-Say = Callable[[str], None]
-"""Tells people one line, on standard error. Never blocks."""
+Report = Callable[[str], None]
+"""Reports one line to people, on standard error. Never blocks."""
 
 
 class Proxy:
-    """One agent and one server, and the calls between them. Without hooks everything passes."""
+    """One agent, one server, and the calls between them. Without hooks everything passes."""
 
-    def __init__(  # noqa: PLR0913  # its parts, each made elsewhere
+    def __init__(  # noqa: PLR0913  # its parts, which are made elsewhere
         self,
         agent: Channel,
         server: Channel,
@@ -56,13 +56,13 @@ class Proxy:
         settings: Settings,
         session: Session,
         audit: Audit,
-        say: Say,
+        report: Report,
     ) -> None:
         self.hooks = hooks
         self.settings = settings
         self.session = session
         self.audit = audit
-        self.say = say
+        self.report = report
         groups = hooks.groups
         strict = bool(groups or hooks.has_rules or settings.audit_all_calls)  # the agent's lines must be read
         elicitations = Elicitations(groups.answers_elicitations) if groups.observes_elicitations else None
@@ -71,16 +71,16 @@ class Proxy:
         self._tasks: anyio.abc.TaskGroup | None = None
         self._pool: CoroutinePool  # from `open` on
         self._running: dict[Call, CallCoroutine] = {}
-        self._last_words: dict[Call, bytes] = {}  # what the agent is told of a call whose task we end
-        self._backpressure = Backpressure(settings.max_message_bytes, partial(self.relay.pause_agent, _HELD))
+        self._final_responses: dict[Call, bytes] = {}  # responses to calls whose tasks we end
+        self._backpressure = Backpressure(settings.max_message_bytes, partial(self.relay.pause_agent, _BACKPRESSURE))
         self.state_sealer = StateSealer()
         self.server_lost = ""
-        """How the server ended, once it has."""
+        """How the server exited; empty while it runs."""
         self.changes = ChangeEvent()
-        self.events = ChangeEvent()  # of the run: told apart from the ends of calls, which are many
-        self.passed = ChangeEvent()  # lines from the server: told apart, because they are many
+        self.events = ChangeEvent()  # of the run: separate from `changes`, because calls end often
+        self.passed = ChangeEvent()  # lines from the server: separate, because they are many
         session_context = SessionContext(
-            hooks, session, audit, say, self.relay.to_agent, self._spawn, self.changes.tell
+            hooks, session, audit, report, self.relay.to_agent, self._spawn, self.changes.notify
         )
         self.session_events = SessionEvents(session_context)
         self.approvals = Approvals(session_context, self.router.handshake, settings)
@@ -89,144 +89,150 @@ class Proxy:
         )
         self.hook_tool_calls = HookToolCalls(session.server, self.router, self.relay.to_server)
         self._mcp_tasks = McpTasks(self, self.router, self.changes, self.relay.to_agent, self._start)
-        self.follow = self._mcp_tasks.begin
-        self.occur, self.elicited, self.say_once = (
-            self.session_events.occur,
-            self.session_events.elicited,
-            self.session_events.say_once,
+        self.follow_tasks = self._mcp_tasks.follow
+        self.start_hooks, self.start_elicitation_hooks, self.report_once = (
+            self.session_events.start_hooks,
+            self.session_events.start_elicitation_hooks,
+            self.session_events.report_once,
         )
-        self.answer_all, self.silent = self.elicitation_hooks.answer_all, self.session_events.silent
+        self.answer_elicitations, self.may_have_feedback = (
+            self.elicitation_hooks.answer_elicitations,
+            self.session_events.may_have_feedback,
+        )
 
     def open(self, tasks: anyio.abc.TaskGroup) -> None:
-        """Calls live in `tasks` from now on."""
+        """Run calls in `tasks` from now on."""
         self._tasks = tasks
-        self._pool = CoroutinePool(tasks, self._see_through, self._running)
-        self.hooks.begin(tasks, self.session_events.report, self.changes.tell, self.hook_tool_calls.call)
-        self.relay.on_passed = self.passed.tell
+        self._pool = CoroutinePool(tasks, self._run_call, self._running)
+        self.hooks.open(tasks, self.session_events.report_hook_run, self.changes.notify, self.hook_tool_calls.call)
+        self.relay.on_passed = self.passed.notify
 
     def _concerns(self, tool: str) -> bool:
-        """True if hooks are to see calls of this tool; what SessionStart said may wait for any call at all."""
-        if self.settings.audit_all_calls or (self.session_events.unsaid and not self.router.handshake.uses_initialize):
+        """True if calls of this tool are handled here; feedback of SessionStart hooks may wait for any call at all."""
+        if self.settings.audit_all_calls or (
+            self.session_events.feedback_pending and not self.router.handshake.uses_initialize
+        ):
             return True
-        return self.hooks.concern(tool)
+        return self.hooks.concerns(tool)
 
-    def _perform(self, effect: AgentAction | ServerAction, line: bytes) -> None:  # noqa: C901  # one case for each
-        match effect:
+    def _perform(self, action: AgentAction | ServerAction, line: bytes) -> None:  # noqa: C901  # one case for each
+        match action:
             case actions.StartCall(call):
                 self._start(call)
             case actions.CallAnswered(call):
-                self._running[call].tell(call)
+                self._running[call].resume(call)
             case actions.CancelCall(call, forward):
                 self._cancel(call, line if forward else b"")
             case actions.Refused(why, id_lexeme, unreadable):
-                self.say(f"refused a message of the agent: {why}")
+                self.report(f"refused a message of the agent: {why}")
                 self.relay.to_agent(feedback.refused_message(id_lexeme, why, unreadable=unreadable))
             case actions.SessionOpened():
                 self._open_session()
             case actions.ElicitationRequested() | actions.ElicitationAnswered() | actions.ElicitationWithdrawn():
-                self.elicitation_hooks.perform(effect, line)
+                self.elicitation_hooks.perform(action, line)
             case actions.ApprovalAnswered():
-                self.approvals.answered(effect)
+                self.approvals.resolve(action)
             case actions.HookToolCallAnswered():
-                self.hook_tool_calls.answered(effect)
+                self.hook_tool_calls.resolve(action)
             case actions.InitializeAnswered():
-                self.session_events.introduce(line, self.router.handshake)
+                self.session_events.deliver_initialize_response(line, self.router.handshake)
             case actions.ToolsListed():
-                self.relay.to_agent(self._listing(line))
+                self.relay.to_agent(self._edit_tool_list(line))
             case actions.NotJson():
-                self.say(f"the server printed what is no JSON: {line[:_NOISE_SHOWN].decode(errors='replace').rstrip()}")
+                shown = line[:_MAX_NOISE_SHOWN].decode(errors="replace").rstrip()
+                self.report(f"the server printed a line that is not JSON: {shown}")
             case actions.Dropped(why):
-                self.say(f"dropped {why}")
+                self.report(f"dropped {why}")
                 if problem := self.audit.note(self.session, f"dropped {why}"):
-                    self.say(f"an audit line cannot be written: {problem}")
+                    self.report(f"an audit line cannot be written: {problem}")
             case _:
-                raise AssertionError(f"{effect} is for the relay")
+                raise AssertionError(f"{action} is for the relay")
 
     def _spawn(self, function: Callable[..., Coroutine[object, object, None]], *arguments: object) -> None:
         assert self._tasks is not None, "open comes before the first byte"
         self._tasks.start_soon(function, *arguments)
 
     def _start(self, call: Call) -> None:
-        self._backpressure.hold(call)
-        self._pool.begin(call)
+        self._backpressure.add(call)
+        self._pool.start(call)
 
-    async def _see_through(self, call: Call) -> None:
-        """One call's task. Whatever happens in it ends this call alone, and never lets it pass unjudged."""
+    async def _run_call(self, call: Call) -> None:
+        """One call's task. A defect in it ends this call alone, and never lets it pass without its hooks."""
         try:
-            if self.hooks.groups.asks_servers:
-                AT_HAND.set(None if isinstance(call, TaskRequest) else call.meta)
-            await (self._mcp_tasks.see_through(call) if isinstance(call, TaskRequest) else intercept(call, self))
-        except Exception as defect:  # the task's boundary: fail closed, and say so
+            if self.hooks.groups.has_mcp_tool_hooks:
+                CURRENT_META.set(None if isinstance(call, TaskRequest) else call.meta)
+            await (self._mcp_tasks.handle_message(call) if isinstance(call, TaskRequest) else handle_call(call, self))
+        except Exception as defect:  # the task's boundary: fail closed, and report it
             what = describe_error(defect)
-            scarce = f"a call of {call.tool} cannot be seen through: {what}; {RESOURCE_HINT}"
-            self.say(scarce if resource_shortage(defect) else "".join(traceback.format_exception(defect)).rstrip())
-            seen = call.sent_id or isinstance(call, TaskRequest) or call.phase in (Phase.FORWARDED, Phase.ANSWERED)
-            self.answer(call, feedback.defect(call.id, what, seen=bool(seen)))
+            shortage = f"a call of {call.tool} cannot be handled: {what}; {RESOURCE_HINT}"
+            self.report(shortage if resource_shortage(defect) else "".join(traceback.format_exception(defect)).rstrip())
+            forwarded = call.sent_id or isinstance(call, TaskRequest) or call.phase in (Phase.FORWARDED, Phase.ANSWERED)
+            self.respond(call, feedback.defect(call.id, what, seen=bool(forwarded)))
         finally:
             del self._running[call]
             self._mcp_tasks.close(call)
-            self._backpressure.let_go(call)
-            if call in self._last_words:
-                self.answer(call, self._last_words.pop(call))
-            self.changes.tell()
+            self._backpressure.remove(call)
+            if call in self._final_responses:
+                self.respond(call, self._final_responses.pop(call))
+            self.changes.notify()
 
     def _cancel(self, call: Call, notification: bytes) -> None:
         if not notification:
             self._running[call].cancel()
         else:
             self.relay.to_server(raw_json.one_line(calls.cancellation(notification, call)))
-            if call in self._running:  # not if its task has ended already
-                self._running[call].tell(call)
+            if call in self._running:  # its task may have ended already
+                self._running[call].resume(call)
         if not isinstance(call, TaskRequest):
-            self.session_events.occur(replace(event_context_of(call, self), event=Event.STOP))
+            self.session_events.start_hooks(replace(event_context_of(call, self), event=Event.STOP))
 
     def _open_session(self) -> None:
-        for source in self.hooks.groups.double(self.agent()):
-            self.say(f"{self.agent()} runs the hooks of {source} itself, so that they now run twice for each call")
+        for source in self.hooks.groups.sources_run_by(self.agent()):
+            self.report(f"{self.agent()} runs the hooks of {source} itself, so they now run twice for each call")
         self.session_events.begin_session()
 
-    def _listing(self, line: bytes) -> bytes:
+    def _edit_tool_list(self, line: bytes) -> bytes:
         if self.settings.feedback is Delivery.STRIP_OUTPUT_SCHEMA:
             line = feedback.without_output_schemas(line, self._concerns)
-        return feedback.without_tools(line, self.hooks.hide) if self.hooks.has_rules else line
+        return feedback.without_tools(line, self.hooks.hides) if self.hooks.has_rules else line
 
-    # --- what a call needs (intercept.Desk) ---
+    # --- what calls need (CallServices) ---
 
     def agent(self) -> str:
-        """As in Desk."""
+        """As in CallServices."""
         return self.router.handshake.agent_name
 
     def tool(self, name: str) -> Tool | None:
-        """As in Desk."""
+        """As in CallServices."""
         return self.router.tools.get(name)
 
-    async def words(self) -> tuple[str, ...]:
-        """As in Desk."""
-        return await self.session_events.words(self.router.handshake.uses_initialize)
+    async def take_feedback(self) -> tuple[str, ...]:
+        """As in CallServices."""
+        return await self.session_events.take_feedback(self.router.handshake.uses_initialize)
 
-    def let_go(self, call: Call) -> None:
-        """As in Desk."""
-        self._backpressure.let_go(call)
+    def release_backpressure(self, call: Call) -> None:
+        """As in CallServices."""
+        self._backpressure.remove(call)
 
     async def forward(self, call: Call, line: bytes) -> bytes | Ending:
-        """As in Desk."""
-        if self.relay.passing:  # what has begun must not end as this call's answer
+        """As in CallServices."""
+        if self.relay.passing:  # the line that is being passed must not turn into this call's response
             await self.passed.until(lambda: not self.relay.passing)
         if self.server_lost or self.relay.server.gone:
             return Ending.LOST
         if not self.router.release(call):
-            if not call.sent_id:  # no server has it, and its task is cancelled: this is where it ends
+            if not call.sent_id:  # it is not forwarded, because its task is being cancelled: wait for that here
                 await anyio.sleep_forever()
             return Ending.INTERRUPTED
         self.relay.to_server(line)
-        self._backpressure.let_go(call)
-        await self._running[call].told()
+        self._backpressure.remove(call)
+        await self._running[call].wait()
         if call.phase is Phase.CANCELLED:
             return Ending.INTERRUPTED
         return (call.sent_id and request_edits.with_agent_id(call)) or call.answer or Ending.LOST
 
-    def let_pass(self, call: Call, line: bytes) -> bool:
-        """As in Desk."""
+    def forward_without_waiting(self, call: Call, line: bytes) -> bool:
+        """As in CallServices."""
         if self.relay.passing or self.server_lost or self.relay.server.gone:
             return False
         if not self.router.release(call, unseen=True):
@@ -234,68 +240,68 @@ class Proxy:
         self.relay.to_server(line)
         return True
 
-    def answer(self, call: Call, line: bytes) -> None:
-        """As in Desk."""
+    def respond(self, call: Call, line: bytes) -> None:
+        """As in CallServices."""
         if self.router.finish(call):
             self.relay.to_agent(line)
 
-    def stop_others(self, call: Call, refuse: Refuse) -> None:
-        """As in Desk."""
+    def refuse_other_calls(self, call: Call, refuse: Refuse) -> None:
+        """As in CallServices."""
         for other in self._running:
             if other.phase is Phase.HELD and other is not call:
                 other.stopped_by = f"{refuse.by} stopped all calls: {refuse.reason}"
-                self.session_events.occur(
+                self.session_events.start_hooks(
                     replace(event_context_of(other, self), event=Event.PERMISSION_DENIED, message=refuse.reason)
                 )
-        self.end_held(lambda other: refusal(other, refuse), but=call)
+        self.end_unforwarded(lambda other: refusal(other, refuse), but=call)
 
-    def end_held(self, last_words: Callable[[Call], bytes], but: Call | None = None) -> None:
-        """End the hooks of all calls that the server does not know yet; each is told `last_words`."""
-        self._end(last_words, [call for call in self._running if call.phase is Phase.HELD and call is not but])
+    def end_unforwarded(self, final_response: Callable[[Call], bytes], but: Call | None = None) -> None:
+        """End all calls that have not been forwarded; each gets its `final_response`."""
+        self._end(final_response, [call for call in self._running if call.phase is Phase.HELD and call is not but])
 
-    def end_all(self, last_words: Callable[[Call], bytes]) -> None:
-        """End the hooks of all calls: what has not been judged by now does not pass."""
-        self._end(last_words, list(self._running))
+    def end_all(self, final_response: Callable[[Call], bytes]) -> None:
+        """End all calls: what its hooks have not allowed by now does not pass."""
+        self._end(final_response, list(self._running))
 
-    def _end(self, last_words: Callable[[Call], bytes], running: Sequence[Call]) -> None:
+    def _end(self, final_response: Callable[[Call], bytes], running: Sequence[Call]) -> None:
         for call in running:
-            self._last_words[call] = last_words(call)
-            call.stop()  # its task may be about to run on, past the hook that it waited for
+            self._final_responses[call] = final_response(call)
+            call.stop()  # its hook may have ended just now, and its task must not go on to forward it
             self._running[call].cancel()
 
-    def lose_server(self, how: str) -> None:
-        """The server is gone: calls that it has are lost, and calls that it should have got are."""
+    def handle_server_exit(self, how: str) -> None:
+        """End all calls, because the server has exited: `how` says how."""
         self.server_lost = how
-        self.elicitation_hooks.end()
-        self.hook_tool_calls.lose()
-        self.end_held(self.lost)
+        self.elicitation_hooks.handle_server_exit()
+        self.hook_tool_calls.handle_server_exit()
+        self.end_unforwarded(self.lost_response)
         for call, coroutine in self._running.items():
-            coroutine.tell(call)
-        for spelled in self.router.requests.released.values():
-            self.relay.to_agent(feedback.server_lost(spelled, how))
-        self._mcp_tasks.lose()
+            coroutine.resume(call)
+        for raw_id in self.router.requests.released.values():
+            self.relay.to_agent(feedback.server_lost(raw_id, how))
+        self._mcp_tasks.handle_server_exit()
 
-    def lost(self, call: Call) -> bytes:
-        """As in Desk."""
+    def lost_response(self, call: Call) -> bytes:
+        """As in CallServices."""
         return feedback.server_lost(call.id, self.server_lost or "closed its input")
 
-    def repeat(self, call: Call, line: bytes) -> bytes | None:
-        """As in Desk."""
+    def prepare_repeat(self, call: Call, line: bytes) -> bytes | None:
+        """As in CallServices."""
         if not self.router.prepare_retry(call):
             return None
         return raw_json.with_member(line, "id", call.sent_id)
 
     @property
-    def busy(self) -> bool:
-        """Some judged call, or an answer that hooks may add to, is still under way."""
-        return bool(self._running or self.session_events.introducing)
+    def has_open_calls(self) -> bool:
+        """Some call, or a response that hooks may add to, is not finished."""
+        return bool(self._running or self.session_events.pending_initialize_responses)
 
     @property
-    def aside(self) -> bool:
-        """Some hook runs that nobody waits for."""
-        return self.hooks.aside.running > 0 or self.session_events.aside > 0
+    def has_background_hooks(self) -> bool:
+        """Some hook runs that no call waits for."""
+        return self.hooks.background.running > 0 or self.session_events.running > 0
 
     @property
-    def holding(self) -> bool:
-        """Some call, or a question or its answer, waits for hooks that decide whether it goes on."""
-        return self.elicitation_hooks.holding or any(call.phase is Phase.HELD for call in self._running)
+    def has_undecided(self) -> bool:
+        """Some call, elicitation, or answer to one waits for hooks that decide whether it passes."""
+        return self.elicitation_hooks.has_undecided or any(call.phase is Phase.HELD for call in self._running)

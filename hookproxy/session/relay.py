@@ -1,4 +1,4 @@
-"""Bytes in, switchboard, bytes out, within one callback of the event loop: frames that concern no hook (law 2)."""
+"""Passes lines that concern no hook between agent and server, within one callback of the event loop (law 2)."""
 
 from __future__ import annotations
 
@@ -14,47 +14,47 @@ from ..protocol.router import Router
 from ..transports.channel import Channel
 from ..transports.lines import Lines, Passage, TooLong
 
-PIECEWISE: Final = 65536  # bytes of an unfinished line from which on it passes in pieces, if nobody must see it whole
+STREAM_FROM_BYTES: Final = 65536  # an unfinished line of this size passes in pieces, if nobody must see it whole
 
-UNJUDGED: Final = 64 * 1024 * 1024  # bytes of a line from the server that is kept although nothing is judged: noise
+MAX_UNREAD_BYTES: Final = 64 * 1024 * 1024  # limit for a line from the server where no hook reads lines
 
 Perform = Callable[[AgentAction | ServerAction, bytes], None]
-"""Performs an effect other than PASS and Send, of the line that is given."""
+"""Performs an action, other than PASS and Send, on a line."""
 
 
 class Relay:
-    """The two directions between an agent and a server. With `strict`, no line passes that could not be read."""
+    """The two directions between an agent and a server. With `strict`, no line passes that cannot be read."""
 
     def __init__(
         self, agent: Channel, server: Channel, router: Router, limit: int, strict: bool, perform: Perform
     ) -> None:
         self.agent = agent
         self.server = server
-        self._board = router
+        self._router = router
         self._strict = strict
         self._perform = perform
         self._limit = limit
         self._agent_lines = Lines(limit, request_id)
-        self._server_lines = Lines(limit if strict else max(limit, UNJUDGED), response_id)
+        self._server_lines = Lines(limit if strict else max(limit, MAX_UNREAD_BYTES), response_id)
         self._passage: Passage | None = None
-        self._kept_back: list[bytes] = []
+        self._queued: list[bytes] = []
         self._pauses: set[str] = set()
         self._opened = False
-        self._ragged = False  # the server ended in the middle of a line, and the agent has its beginning
+        self._partial_line_sent = False  # the server ended within a line, and the agent has its beginning
         self.on_passed: Callable[[], None] = _nothing
-        """Called whenever lines from the server have been dealt with."""
+        """Called after lines from the server have been processed."""
 
     def start(
         self, on_agent_end: Callable[[], None], on_agent_gone: Callable[[], None], on_server_end: Callable[[], None]
     ) -> None:
-        """Begin. Each end of input is told after the last line before it has been dealt with."""
+        """Start reading. Each callback for an end of input is called after the last line has been processed."""
 
         def agent_ended() -> None:
-            self._agent_tail()
+            self._agent_last_line()
             on_agent_end()
 
         def server_ended() -> None:
-            self._server_tail()
+            self._server_last_line()
             on_server_end()
 
         self.agent.start(self._agent_bytes, agent_ended, self._agent_is_full, on_agent_gone)
@@ -62,14 +62,14 @@ class Relay:
             self._server_bytes,
             server_ended,
             lambda full: self.pause_agent("the server does not read", full),
-            _nothing,  # it may go on to write: what it has read it answers
+            _nothing,  # it may still write: it responds to what it has read
         )
 
-    def pause_agent(self, reason: str, on: bool) -> None:
-        """Read nothing from the agent while any reason for it stands."""
-        if on == (reason in self._pauses):
+    def pause_agent(self, reason: str, paused: bool) -> None:
+        """Pause or resume reading from the agent for a reason; it is read again when no reason is left."""
+        if paused == (reason in self._pauses):
             return
-        (self._pauses.add if on else self._pauses.discard)(reason)
+        (self._pauses.add if paused else self._pauses.discard)(reason)
         (self.agent.pause if self._pauses else self.agent.resume)()
 
     def _agent_is_full(self, full: bool) -> None:
@@ -78,14 +78,14 @@ class Relay:
     # --- from the agent ---
 
     def _agent_bytes(self, piece: bytes) -> None:
-        if not self._strict:  # nothing can be refused: on it goes, and then we look what it was
+        if not self._strict:  # nothing can be refused, so it is sent on before it is read
             self.server.write(piece)
         block = self._agent_lines.feed(piece)
         if self._agent_lines.lost:
             self._refuse_lost()
         if block.find(b"\n") == len(block) - 1:
             self._agent_block([block] if block else [])
-        elif not self._board.scan_from_agent(block):
+        elif not self._router.scan_from_agent(block):
             self._agent_block(_lines(block))
         elif self._strict:
             self.server.write(block)
@@ -93,45 +93,45 @@ class Relay:
     def _agent_block(self, lines: list[bytes]) -> None:
         passing: list[bytes] = []
         for line in lines:
-            effect = self._board.from_agent(line)
-            if self._board.handshake.opened and not self._opened:
+            action = self._router.from_agent(line)
+            if self._router.handshake.opened and not self._opened:
                 self._opened = True
                 self._perform(SessionOpened(), line)
-            if effect is PASS:
+            if action is PASS:
                 passing.append(line)
-            elif isinstance(effect, Send):
-                passing.append(effect.line)
+            elif isinstance(action, Send):
+                passing.append(action.line)
             else:
                 if passing:
                     self._send(self.server, passing)
-                self._perform(effect, line)
+                self._perform(action, line)
         if passing and self._strict:
             self._send(self.server, passing)
 
     def _refuse_lost(self) -> None:
         for lost in self._agent_lines.lost:
             if self._strict:
-                why = feedback.message_too_long(lost.size, self._limit)
-                self._perform(Refused(why, lost.id or b"null"), b"")
+                reason = feedback.message_too_long(lost.size, self._limit)
+                self._perform(Refused(reason, lost.id or b"null"), b"")
         self._agent_lines.lost.clear()
 
-    def _agent_tail(self) -> None:
-        """What stands after the last line end: a frame as well, to many readers."""
+    def _agent_last_line(self) -> None:
+        """The text after the last line end: many readers take it for a message as well."""
         line = self._agent_lines.take()
         self._refuse_lost()
         if not line:
             return
-        effect = self._board.from_agent(line)
-        if not self._strict:  # it has gone already, and now it is known that it may be answered
+        action = self._router.from_agent(line)
+        if not self._strict:  # it has been sent already; the router now expects a response
             return
-        if effect is PASS or isinstance(effect, Send):
-            line = effect.line if isinstance(effect, Send) else line
-            self.server.write(line + b"\n" if self._board.calls else line)  # held calls' lines come after it
+        if action is PASS or isinstance(action, Send):
+            line = action.line if isinstance(action, Send) else line
+            self.server.write(line + b"\n" if self._router.calls else line)  # lines of waiting calls come after it
         else:
-            self._perform(effect, line)
+            self._perform(action, line)
 
     def to_server(self, line: bytes) -> None:
-        """A line of our choice, whole."""
+        """Send a whole line to the server."""
         self.server.write(line if line.endswith(b"\n") else line + b"\n")
 
     # --- from the server ---
@@ -141,93 +141,93 @@ class Relay:
             piece = self._pass_on(self._passage, piece)
         block = self._server_lines.feed(piece)
         if self._server_lines.lost:
-            block = b"".join(map(self._instead, self._server_lines.lost)) + block
+            block = b"".join(map(self._replacement, self._server_lines.lost)) + block
             self._server_lines.lost.clear()
         if block:
-            if self._board.scan_from_server(block):
+            if self._router.scan_from_server(block):
                 self.agent.write(block)
             else:
                 self._server_block([block] if block.find(b"\n") == len(block) - 1 else _lines(block))
             self.on_passed()
-        if self._server_lines.begun >= PIECEWISE and self._board.may_pass_in_pieces(self._server_lines.head):
-            self._begin_passage()
+        if self._server_lines.begun >= STREAM_FROM_BYTES and self._router.may_pass_in_pieces(self._server_lines.head):
+            self._start_passage()
 
     def _server_block(self, lines: list[bytes]) -> None:
         passing: list[bytes] = []
-        for line in map(raw_json.one_line, lines) if self._board.withholds_responses else lines:
-            effect = self._board.from_server(line)
-            if effect is PASS:
+        for line in map(raw_json.one_line, lines) if self._router.withholds_responses else lines:
+            action = self._router.from_server(line)
+            if action is PASS:
                 passing.append(line)
             else:
                 if passing:
                     self._send(self.agent, passing)
-                self._perform(effect, line)
+                self._perform(action, line)
         if passing:
             self._send(self.agent, passing)
 
     @property
     def passing(self) -> bool:
-        """A long line is on its way to the agent in pieces."""
+        """A long line is being sent to the agent in pieces."""
         return self._passage is not None
 
-    def _begin_passage(self) -> None:
-        """Let the unfinished line go."""
+    def _start_passage(self) -> None:
+        """Send the beginning of the unfinished line."""
         head = self._server_lines.take()
         self._passage = Passage(head)
         self.agent.write(head)
 
     def _pass_on(self, passage: Passage, piece: bytes) -> bytes:
-        """The part of `piece` that is not of the long line on its way."""
-        mine, rest, ended = passage.split(piece, keep_end=bool(self._board.calls))
-        self.agent.write(mine)
+        """Send what belongs to the long line; return the rest of `piece`."""
+        head, rest, ended = passage.split(piece, keep_end=bool(self._router.calls))
+        self.agent.write(head)
         if ended:
             self._passage = None
             self._end_passage(passage)
             self.on_passed()
-            if self._kept_back:
-                self._send(self.agent, self._kept_back)
+            if self._queued:
+                self._send(self.agent, self._queued)
         return rest
 
     def _end_passage(self, passage: Passage) -> None:
-        """Let the line's end go, unless it makes the line the answer to a call that was not there when it began."""
+        """Send the line's end, unless that makes the line a response to a call that came after the line began."""
         ids = map(id_key, possible_ids(passage.last))
-        if any(key in self._board.calls or key in self._board.requests.hook_tool_calls for key in ids):
-            self.agent.write(b"!\n")  # no JSON, so that nobody takes the line for anything
-            self._perform(Dropped("the end of a message that would have answered a call before its hooks"), b"")
+        if any(key in self._router.calls or key in self._router.requests.hook_tool_calls for key in ids):
+            self.agent.write(b"!\n")  # makes the line invalid JSON, so that nobody reads it as a message
+            self._perform(Dropped("the end of a message that would have answered a call before its hooks ran"), b"")
             return
         self.agent.write(passage.waiting)
         if passage.id is not None:
-            self._board.requests.settle(id_key(passage.id))  # nobody had to see it
+            self._router.requests.settle(id_key(passage.id))  # nobody had to read it
 
-    def _server_tail(self) -> None:
-        """What stands after the last line end: passed on as it is if it is JSON."""
+    def _server_last_line(self) -> None:
+        """The text after the last line end: passed on as it is if it is JSON."""
         if self._passage is not None:
             self.agent.write(self._passage.waiting)
             self._passage = None
-            self._ragged = True
+            self._partial_line_sent = True
         line = self._server_lines.take()
         if line:
-            line = raw_json.one_line(line) if self._board.withholds_responses else line
-            effect = self._board.from_server(line)
-            if effect is PASS:
+            line = raw_json.one_line(line) if self._router.withholds_responses else line
+            action = self._router.from_server(line)
+            if action is PASS:
                 self.agent.write(line)
-                self._ragged = True
+                self._partial_line_sent = True
             else:
-                self._perform(effect, line)
-        for kept in self._kept_back:
-            self.to_agent(kept)
+                self._perform(action, line)
+        for queued in self._queued:
+            self.to_agent(queued)
 
     def to_agent(self, line: bytes) -> None:
-        """A line of our choice, whole: it waits while a long line is on its way."""
+        """Send a whole line to the agent; it waits while a long line is being sent in pieces."""
         line = line if line.endswith(b"\n") else line + b"\n"
         if self._passage is not None:
-            self._kept_back.append(line)
+            self._queued.append(line)
         else:
-            self.agent.write(b"\n" + line if self._ragged else line)
-            self._ragged = False
+            self.agent.write(b"\n" + line if self._partial_line_sent else line)
+            self._partial_line_sent = False
 
-    def _instead(self, lost: TooLong) -> bytes:
-        """An answer that is too long to be judged becomes an error; other such messages become noise."""
+    def _replacement(self, lost: TooLong) -> bytes:
+        """An error in place of a response that is too long for hooks; text that is no JSON in place of others."""
         if lost.id is not None:
             return feedback.response_too_long(lost.id, lost.size, self._limit)
         return feedback.message_too_long(lost.size, self._limit).encode() + b"\n"
@@ -242,5 +242,5 @@ def _nothing() -> None:
 
 
 def _lines(block: bytes) -> list[bytes]:
-    """Its lines, each with its `\\n`; the block ends with one."""
+    """The lines of a block that ends with a line end, each with its `\\n`."""
     return [line + b"\n" for line in block[:-1].split(b"\n")]

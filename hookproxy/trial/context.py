@@ -63,7 +63,7 @@ class TrialServices:
         self.audit: Audit = self.kept
         self.state_sealer = StateSealer()
         around = SessionContext(
-            hooks, session, self.kept, self.say, lambda _line: None, lambda *_task: None, lambda: None
+            hooks, session, self.kept, self.report, lambda _line: None, lambda *_task: None, lambda: None
         )  # for questions that are never asked
         self.approvals = Approvals(around, router.handshake, settings)
         self.answered = b""
@@ -77,84 +77,84 @@ class TrialServices:
         self._given = given
 
     def agent(self) -> str:
-        """As in Desk: nobody has said who it is."""
+        """As in CallServices: nobody has said who it is."""
         return ""
 
     def tool(self, name: str) -> Tool | None:
-        """As in Desk: nothing has been listed."""
+        """As in CallServices: nothing has been listed."""
         return self._board.tools.get(name)
 
-    def silent(self) -> bool:
-        """As in Desk."""
-        return True
+    def may_have_feedback(self) -> bool:
+        """As in CallServices."""
+        return False
 
-    async def words(self) -> tuple[str, ...]:
-        """As in Desk: no session has begun."""
+    async def take_feedback(self) -> tuple[str, ...]:
+        """As in CallServices: no session has begun."""
         return ()
 
     async def forward(self, call: Call, line: bytes) -> bytes | Ending:
-        """As in Desk."""
+        """As in CallServices."""
         if self._given is None or not self._board.release(call):
             return Ending.INTERRUPTED
         self._board.from_server(answer(call.sent_id or call.id, self._given))
         return raw_json.with_member(call.answer, "id", call.id) if call.sent_id else call.answer
 
-    def let_pass(self, call: Call, line: bytes) -> bool:
-        """As in Desk: every answer is shown."""
+    def forward_without_waiting(self, call: Call, line: bytes) -> bool:
+        """As in CallServices: every answer is shown."""
         return False
 
-    def let_go(self, call: Call) -> None:
-        """As in Desk: nothing waits."""
+    def release_backpressure(self, call: Call) -> None:
+        """As in CallServices: nothing waits."""
 
-    def answer(self, call: Call, line: bytes) -> None:
-        """As in Desk."""
+    def respond(self, call: Call, line: bytes) -> None:
+        """As in CallServices."""
         self.answered = line
 
-    def stop_others(self, call: Call, refuse: Refuse) -> None:
-        """As in Desk: there are no others."""
+    def refuse_other_calls(self, call: Call, refuse: Refuse) -> None:
+        """As in CallServices: there are no others."""
         self.remarks.append(f"{refuse.by} would deny all other calls that wait for their hooks, too")
 
-    def repeat(self, call: Call, line: bytes) -> bytes | None:
-        """As in Desk: what it comes to will be the same."""
+    def prepare_repeat(self, call: Call, line: bytes) -> bytes | None:
+        """As in CallServices: what it comes to will be the same."""
         return raw_json.with_member(line, "id", call.sent_id) if self._board.prepare_retry(call) else None
 
-    def follow(
+    def follow_tasks(
         self, call: Call, record: Record, event_context: EventContext, texts: tuple[str, ...], line: bytes
     ) -> bytes:
-        """As in Desk: there is no task to follow."""
+        """As in CallServices: there is no task to follow."""
         self.remarks.append("the result hands over a task, whose own result hooks would be asked about")
         return line
 
-    def occur(self, event_context: EventContext) -> None:
-        """As in Desk; `tasks` waits for them."""
+    def start_hooks(self, event_context: EventContext) -> None:
+        """As in CallServices; `tasks` waits for them."""
         if event_context.event is Event.NOTIFICATION:
             self.question = event_context.message
-        self._tasks.start_soon(self._occur, replace(event_context, at=time()))
+        self._tasks.start_soon(self._run_hooks, replace(event_context, at=time()))
 
-    async def _occur(self, event_context: EventContext) -> None:
+    async def _run_hooks(self, event_context: EventContext) -> None:
         try:
-            await self.hooks.at(event_context)
+            await self.hooks.run_event_hooks(event_context)
         except OSError as problem:  # too few descriptors or processes
-            self.say(f"{event_context.event} hooks could not be run: {problem.strerror}")
+            self.report(f"{event_context.event} hooks could not be run: {problem.strerror}")
 
-    def elicited(self, elicited: ElicitationSeen, only_observers: bool = False) -> None:
-        """As in Desk: questions of a server are not tried."""
+    def start_elicitation_hooks(self, elicited: ElicitationSeen, only_observers: bool = False) -> None:
+        """As in CallServices: questions of a server are not tried."""
 
-    async def answer_all(self, result: Members) -> dict[str, ElicitationResponse] | None:
-        """As in Desk: questions of a server are not tried."""
+    async def answer_elicitations(self, result: Members) -> dict[str, ElicitationResponse] | None:
+        """As in CallServices: questions of a server are not tried."""
         return None
 
-    def say(self, text: str) -> None:
-        """As in Desk."""
+    def report(self, text: str) -> None:
+        """As in CallServices."""
         self.remarks.append(text)
 
-    def say_once(self, text: str) -> None:
-        """As in Desk."""
+    def report_once(self, text: str) -> None:
+        """As in CallServices."""
         if text not in self.remarks:
             self.remarks.append(text)
 
-    def lost(self, call: Call) -> bytes:
-        """As in Desk."""
+    def lost_response(self, call: Call) -> bytes:
+        """As in CallServices."""
         raise AssertionError("there is no server to be lost")
 
 

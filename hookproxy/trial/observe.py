@@ -60,7 +60,7 @@ class _Noted(HookExecutor):
 
     note: Callable[[Asked], None]
 
-    async def ask(
+    async def run(
         self,
         group: Group,
         hooks: Sequence[HookSpec],
@@ -69,7 +69,7 @@ class _Noted(HookExecutor):
         listed: Tool | None = None,
     ) -> list[HookRun]:
         self.note(Asked(group, event_context, tuple(hooks)))
-        return await super().ask(group, hooks, event_context, hook_runs, listed)
+        return await super().run(group, hooks, event_context, hook_runs, listed)
 
 
 class Observed(Hooks):
@@ -86,20 +86,22 @@ class Observed(Hooks):
         told = (*one.verdict.messages, one.verdict.failure)
         self.seen.remarks += [f"{one.spec.label}: {text}" for text in told if text]
 
-    async def before(self, event_context: EventContext, listed: Tool | None, hook_runs: list[HookRun]) -> Evaluation:
+    async def run_pre_hooks(
+        self, event_context: EventContext, listed: Tool | None, hook_runs: list[HookRun]
+    ) -> Evaluation:
         """As of Hooks."""
-        self.seen.evaluation = await super().before(event_context, listed, hook_runs)
+        self.seen.evaluation = await super().run_pre_hooks(event_context, listed, hook_runs)
         return self.seen.evaluation
 
-    async def after(self, event_context: EventContext, hook_runs: list[HookRun]) -> Comments:
+    async def run_post_hooks(self, event_context: EventContext, hook_runs: list[HookRun]) -> Comments:
         """As of Hooks."""
         self.seen.after.append(event_context)
-        self.seen.comments = await super().after(event_context, hook_runs)
+        self.seen.comments = await super().run_post_hooks(event_context, hook_runs)
         return self.seen.comments
 
     def _new_executor(self, groups: Sequence[Group]) -> HookExecutor:
         self.seen = Seen()
-        executor = _Noted(groups, self._settings, self.environ, self._trust, self._allowing)
+        executor = _Noted(groups, self._settings, self.environ, self._trust, self._add_allowed_rules)
         executor.note = self._asked
         for kind, run in executor.runners.by_type.items():
             executor.runners.by_type[kind] = self._watched(run)

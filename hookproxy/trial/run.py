@@ -26,7 +26,7 @@ from ..model.settings import Settings
 from ..protocol import actions, feedback
 from ..protocol.calls import CAPABILITIES_KEY, PROTOCOL_VERSION_KEY, Call
 from ..protocol.router import Router
-from ..session.call import intercept
+from ..session.call import handle_call
 from ..session.call_context import event_context_of
 from .context import TrialServices
 from .observe import Observed, Seen
@@ -192,7 +192,7 @@ class Trials:
 
     def _concerned(self, tool: str) -> bool:
         """As a run would have it, which asks hooks for all events."""
-        return self.settings.audit_all_calls or self._all.concerns(tool) or self.hooks.concern(tool)
+        return self.settings.audit_all_calls or self._all.concerns(tool) or self.hooks.concerns(tool)
 
     async def call(self, attempt: Attempt) -> Trial:
         """Try a call. On cancel its hooks are ended with their whole process groups. Raises UserError."""
@@ -207,7 +207,7 @@ class Trials:
         if not isinstance(effect, actions.StartCall):
             return Trial("allow", seen, concerned=False, answer=attempt.result or b"")
         call = effect.call
-        services = await self._with_services(router, attempt.result, lambda services: intercept(call, services))
+        services = await self._with_services(router, attempt.result, lambda services: handle_call(call, services))
         record = services.kept.record
         assert record is not None, "every call that is seen through is recorded"
         if attempt.result is None:
@@ -240,7 +240,9 @@ class Trials:
 
         async def happen(services: TrialServices) -> None:
             event_context = event_context_of(call, services) if call else EventContext(event, self.session)
-            await self.hooks.at(replace(event_context, event=event, trigger=by, message=message, at=time()))
+            await self.hooks.run_event_hooks(
+                replace(event_context, event=event, trigger=by, message=message, at=time())
+            )
 
         await self._with_services(router, None, happen)
         return Trial("", seen)
@@ -251,7 +253,7 @@ class Trials:
         """Have it happen, and wait until all hooks have spoken. Raises UserError."""
         problem: OSError | None = None
         async with anyio.create_task_group() as tasks:
-            self.hooks.begin(tasks, self.hooks.note, lambda: None)
+            self.hooks.open(tasks, self.hooks.note, lambda: None)
             services = TrialServices(self.hooks, self.settings, self.session, router, tasks, given)
             try:
                 await act(services)

@@ -87,10 +87,10 @@ def _of_another(context: _Context) -> str:
 
 def _not_matching(context: _Context) -> str:
     groups, spec = context.trials.hooks.groups, context.spec
-    names = groups.tried_on(context.group, context.event_context)
+    names = groups.match_values(context.group, context.event_context)
     if not any(map(spec.matches, names)):
         return f"its matcher {spec.matcher!r} does not match {' or '.join(map(repr, names))}"
-    selected = [one for each in groups.at(context.event_context) for one in each.hooks]
+    selected = [one for each in groups.select_for(context.event_context) for one in each.hooks]
     if any(one is spec for one in selected):
         return ""
     same = [one for one in selected if one.identity == spec.identity and one.dialect == spec.dialect]

@@ -1107,7 +1107,7 @@ async def test_too_few_descriptors_for_a_hook_end_its_call_with_words_that_say_s
     assert "the system gives hookproxy too little: Too many open files" in error
     assert error.endswith(effect)
     assert len(scene.calls_received()) == received
-    (line,) = [one for one in agent.said_aside().splitlines() if "cannot be seen through" in one]
+    (line,) = [one for one in agent.said_aside().splitlines() if "cannot be handled" in one]
     assert line.endswith("Too many open files; ulimit -a shows how much there may be")
     assert "Traceback" not in agent.said_aside()
     resource.prlimit(agent.pid, resource.RLIMIT_NOFILE, (soft, hard))

@@ -49,8 +49,9 @@ async def test_start_up_and_check_say_whom_it_cannot_ask(scene: Scene) -> None:
     agent = scene.run(NAME, hooks)
     await agent.greet()
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"
-    assert "asks the server 'policy', which cannot be asked: the only server in reach is 'lean' (--name)" in (
-        agent.said_aside()
+    assert (
+        "calls a tool of the server 'policy', which cannot be reached: the only server in reach is 'lean' (--name)"
+        in (agent.said_aside())
     )
     checked = scene.complete([*agent.process.args[:1], "check", hooks])  # type: ignore[index]  # a list, as started
     assert checked.returncode == 0

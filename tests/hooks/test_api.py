@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from hookproxy.dialects.own.hook_file import OWN, own_hook
-from hookproxy.hooks.api import Answer, HookInput, allow, ask, comment, deny, rewrite
+from hookproxy.hooks.api import HookInput, HookOutput, allow, ask, comment, deny, rewrite
 from hookproxy.model.hooks import Ended, Event, EventContext, HookResult, Outcome, Permission, Session
 
 SPEC = own_hook({"type": "python", "call": "a:b"}, Event.PRE_TOOL_USE, "f: k", "/")
@@ -39,7 +39,7 @@ def test_every_event_can_be_read_typed(event: Event) -> None:
     ],
 )
 def test_answers_mean_what_they_say(
-    answer: Answer, permission: Permission | None, reason: str, arguments: bytes | None, feedback: tuple[str, ...]
+    answer: HookOutput, permission: Permission | None, reason: str, arguments: bytes | None, feedback: tuple[str, ...]
 ) -> None:
     verdict = OWN.read(SPEC, HookResult(Ended.EXITED, 0, msgspec.json.encode(answer)))
     assert (verdict.permission, verdict.reason, verdict.arguments, verdict.feedback, verdict.failure) == (

@@ -32,15 +32,15 @@ async def test_one_too_many_is_told_and_not_run() -> None:
     def tell() -> None:
         told[0] += 1
 
-    aside = BackgroundHooks(run)
+    background = BackgroundHooks(run)
     async with anyio.create_task_group() as tasks:
-        aside.begin(tasks, reported.append, tell)
-        assert all(aside.start(GROUP, SPEC, after()) for _ in range(300))
-        assert aside.running == 256
+        background.open(tasks, reported.append, tell)
+        assert all(background.start(GROUP, SPEC, after()) for _ in range(300))
+        assert background.running == 256
         assert len(reported) == 44
-        assert reported[0].verdict.failure.startswith("was not run, for too many hooks")
+        assert reported[0].verdict.failure.startswith("was not run, because too many background hooks")
         release.set()
-    assert (aside.running, told[0]) == (0, 256)
+    assert (background.running, told[0]) == (0, 256)
 
 
 async def test_what_they_are_told_is_bounded_in_bytes() -> None:
@@ -49,24 +49,24 @@ async def test_what_they_are_told_is_bounded_in_bytes() -> None:
     async def run(_group: Group, _spec: HookSpec, _occasion: EventContext) -> None:
         await anyio.lowlevel.checkpoint()
 
-    aside = BackgroundHooks(run)
+    background = BackgroundHooks(run)
     async with anyio.create_task_group() as tasks:
-        aside.begin(tasks, reported.append, lambda: None)
+        background.open(tasks, reported.append, lambda: None)
         for _ in range(3):
-            aside.start(GROUP, SPEC, after(30 * 1024 * 1024))
-        assert (aside.running, len(reported)) == (2, 1)
-    assert aside.running == 0
+            background.start(GROUP, SPEC, after(30 * 1024 * 1024))
+        assert (background.running, len(reported)) == (2, 1)
+    assert background.running == 0
 
 
 async def test_a_hook_that_somebody_waits_for_is_not_started_here() -> None:
     async def run(_group: Group, _spec: HookSpec, _occasion: EventContext) -> None:
         raise OSError(24, "Too many open files")
 
-    aside = BackgroundHooks(run)
-    assert not aside.start(GROUP, SPEC, after()), "before begin"
+    background = BackgroundHooks(run)
+    assert not background.start(GROUP, SPEC, after()), "before begin"
     reported = list[HookRun]()
     async with anyio.create_task_group() as tasks:
-        aside.begin(tasks, reported.append, lambda: None)
-        assert not aside.start(GROUP, replace(SPEC, background=False), after())
-        assert aside.start(GROUP, SPEC, after())
+        background.open(tasks, reported.append, lambda: None)
+        assert not background.start(GROUP, replace(SPEC, background=False), after())
+        assert background.start(GROUP, SPEC, after())
     assert [one.verdict.failure for one in reported] == ["could not be run: Too many open files"]

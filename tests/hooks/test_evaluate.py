@@ -50,7 +50,7 @@ def rewriting(**arguments: object) -> str:
 
 async def ask(asked: Hooks, what: EventContext, listed: Tool | None = None) -> Proceed | Refuse:
     with anyio.fail_after(10):
-        return (await asked.before(what, listed, [])).decision
+        return (await asked.run_pre_hooks(what, listed, [])).decision
 
 
 async def test_only_hooks_of_the_event_whose_matcher_fits_are_asked(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ async def test_a_group_sees_what_the_one_before_it_rewrote_normalised(tmp_path: 
     asked = hooks(group(hook(rewriting(path="a/b"))), group(hook(noting(tmp_path, "x"))))
     with anyio.fail_after(10):
         hook_runs: list[HookRun] = []
-        evaluation = await asked.before(context(), None, hook_runs)
+        evaluation = await asked.run_pre_hooks(context(), None, hook_runs)
     assert documents(tmp_path)["x"]["tool_input"] == {"path": "a/b"}
     assert evaluation.arguments == b'{"path":"a/b"}'
     assert evaluation.decision == Proceed(arguments=b'{"path": "a/b"}')
@@ -173,7 +173,7 @@ async def test_what_post_hooks_of_all_groups_say_comes_together() -> None:
 
     with anyio.fail_after(10):
         hook_runs: list[HookRun] = []
-        comments = await hooks(group(comment("one")), group(comment("two"))).after(context(POST), hook_runs)
+        comments = await hooks(group(comment("one")), group(comment("two"))).run_post_hooks(context(POST), hook_runs)
     assert comments.feedback == ("one", "two")
     assert len(hook_runs) == 2
 
@@ -188,7 +188,7 @@ async def test_session_hooks_are_chosen_by_what_occasioned_the_event(tmp_path: P
         )
     )
     with anyio.fail_after(10):
-        hook_runs = await asked.at(EventContext(start, SESSION, trigger="startup"))
+        hook_runs = await asked.run_event_hooks(EventContext(start, SESSION, trigger="startup"))
     assert set(documents(tmp_path)) == {"startup", "any"}
     assert [text for one in hook_runs for text in one.verdict.feedback] == ["Hello"]
 
@@ -199,14 +199,14 @@ async def test_a_background_hook_is_not_awaited_and_decides_nothing(tmp_path: Pa
     asked = hooks(group(replace(hook(waiting), background=True)))
     reported: list[HookRun] = []
     async with anyio.create_task_group() as tasks:
-        asked.begin(tasks, reported.append, lambda: None)
+        asked.open(tasks, reported.append, lambda: None)
         assert await ask(asked, context()) == Proceed()
         assert not (tmp_path / "done").exists()
         with anyio.fail_after(10):
             await anyio.Path(tmp_path / "go").write_text("x\n")
     assert (tmp_path / "done").exists()
     assert [one.result.code for one in reported] == [2]
-    assert asked.aside.running == 0
+    assert asked.background.running == 0
 
 
 async def test_hooks_inherit_our_environment_without_what_tells_of_other_systems() -> None:
@@ -224,7 +224,7 @@ async def test_when_the_asking_is_cancelled_no_hook_is_left(tmp_path: Path) -> N
     asked = hooks(group(hook(holds), hook(f"{holds}; true")))
     hook_runs: list[HookRun] = []
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(asked.before, context(), None, hook_runs)
+        tasks.start_soon(asked.run_pre_hooks, context(), None, hook_runs)
         seen = b""
         with anyio.fail_after(10):
             while seen.count(b"up") < 2:
@@ -246,7 +246,7 @@ async def test_very_many_hooks_of_one_call_do_not_use_up_descriptors(tmp_path: P
     count = shlex.quote(str(tmp_path / "count"))
     asked = hooks(group(*(hook(f"echo {number} >> {count}") for number in range(300))))
     with anyio.fail_after(30):
-        await asked.before(context(), None, [])
+        await asked.run_pre_hooks(context(), None, [])
     assert sorted(map(int, (tmp_path / "count").read_text().split())) == list(range(300))
 
 
@@ -370,7 +370,7 @@ async def test_a_rule_that_is_none_is_trouble() -> None:
     asked = hooks(stub_group(stub(PRE, allows=["a b"])), settings=Settings(on_failure=OnFailure.DENY))
     decision = await ask(asked, context())
     assert isinstance(decision, Refuse)
-    assert "gave a permission rule that is none" in decision.reason
+    assert "gave an invalid permission rule" in decision.reason
 
 
 async def test_a_hook_never_inherits_what_another_system_told_a_hook_that_we_run_in() -> None:
@@ -424,13 +424,13 @@ async def test_an_allow_rule_answers_what_hooks_ask_and_nothing_else() -> None:
 
 def test_rules_concern_and_hide_tools() -> None:
     asked = ruled(deny=("delete_*", "write(/etc/*)"), ask=("mcp__my_files__read",))
-    assert [asked.concern(tool) for tool in ("delete_x", "write", "read", "list")] == [
+    assert [asked.concerns(tool) for tool in ("delete_x", "write", "read", "list")] == [
         True,
         True,
         True,
         False,
     ]
-    assert [asked.hide(tool) for tool in ("delete_x", "write", "read", "list")] == [
+    assert [asked.hides(tool) for tool in ("delete_x", "write", "read", "list")] == [
         True,
         False,
         False,
@@ -442,7 +442,7 @@ async def test_a_permission_request_hook_may_allow_another_call_which_rules_see_
     asks = stub(PRE, **ASKS)
     instead = stub(REQUEST, permission="allow", arguments={"path": "a"})
     assert await ask(hooks(stub_group(asks, instead)), context()) == Proceed(b'{"path": "a"}', asked=True)
-    hook_runs = await hooks(stub_group(asks, instead)).before(context(), None, [])
+    hook_runs = await hooks(stub_group(asks, instead)).run_pre_hooks(context(), None, [])
     assert hook_runs.arguments == b'{"path":"a"}'
     denied = await ask(ruled(stub_group(asks, instead), deny=("write(a)",)), context())
     assert isinstance(denied, Refuse)

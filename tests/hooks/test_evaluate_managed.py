@@ -40,7 +40,7 @@ def of(*groups: Group, users: Settings | None = None, **rules: tuple[str, ...]) 
 
 async def decided(hooks: Hooks, context: EventContext = CALL) -> Proceed | Refuse:
     with anyio.fail_after(10):
-        return (await hooks.before(context, None, [])).decision
+        return (await hooks.run_pre_hooks(context, None, [])).decision
 
 
 def noting(folder: Path, event: Event = PRE) -> str:
@@ -210,8 +210,8 @@ async def test_an_alias_of_the_users_hides_nothing_from_managed_hooks_after_a_ca
     call = replace(CALL, event=event, alias=alias, tool_name="Harmless", arguments=b'{"command":"/etc/passwd"}')
     call = replace(call, outcome=NO_OUTCOME)
     with anyio.fail_after(10):
-        await hooks.after(call, [])
-        await hooks.at(call)
+        await hooks.run_post_hooks(call, [])
+        await hooks.run_event_hooks(call)
     users, theirs = {"command": "/etc/passwd"}, {"path": "/etc/passwd"}
     assert told(tmp_path, event) == [users, theirs, users, theirs]
 
@@ -219,7 +219,7 @@ async def test_an_alias_of_the_users_hides_nothing_from_managed_hooks_after_a_ca
 def test_no_hook_of_the_users_is_a_call_that_the_administrator_wants_judged() -> None:
     tool_call = replace(hook(""), shell="", type="mcp_tool", server="files", tool="die")
     users = replace(group(tool_call), source="mine")
-    with pytest.raises(ConfigError, match="calls the tool die, whose calls managed hooks or rules judge"):
+    with pytest.raises(ConfigError, match="calls the tool die, which managed hooks or rules are about"):
         of(users, ask=("d*",))
     with pytest.raises(ConfigError, match="calls the tool die"):
         of(users, managed(stub(PRE)))
@@ -230,5 +230,5 @@ def test_no_hook_of_the_users_is_a_call_that_the_administrator_wants_judged() ->
 def test_rules_of_both_layers_concern_and_hide_tools() -> None:
     hooks = of(users=Settings(deny=("mine",)), deny=("theirs",))
     assert hooks.has_rules
-    assert [hooks.hide(tool) for tool in ("mine", "theirs", "other")] == [True, True, False]
-    assert [hooks.concern(tool) for tool in ("mine", "theirs", "other")] == [True, True, False]
+    assert [hooks.hides(tool) for tool in ("mine", "theirs", "other")] == [True, True, False]
+    assert [hooks.concerns(tool) for tool in ("mine", "theirs", "other")] == [True, True, False]

@@ -25,17 +25,17 @@ def call(arguments: bytes = b'{"path":"a"}', tool: str = "write") -> EventContex
 
 @pytest.mark.parametrize("name", ["write", "mcp__my_files__write", "mcp__my_files", "wr*"])
 def test_a_rule_names_a_tool_by_any_of_its_names(name: str) -> None:
-    assert permissions(deny=(name,)).ruled(Proceed(), call()) == Refuse(name, "", cause=RefusalCause.RULE)
-    assert permissions(deny=(name,)).concern("write")
-    assert permissions(deny=(name,)).hide("write")
-    assert not permissions(deny=(name,), hide_denied=False).hide("write")
+    assert permissions(deny=(name,)).apply_rules(Proceed(), call()) == Refuse(name, "", cause=RefusalCause.RULE)
+    assert permissions(deny=(name,)).concerns("write")
+    assert permissions(deny=(name,)).hides("write")
+    assert not permissions(deny=(name,), hide_denied=False).hides("write")
 
 
 def test_a_hooks_question_keeps_its_reason_where_a_rule_asks_too() -> None:
     own = Proceed(approval_request=ApprovalRequest("the hook", "why"))
-    assert permissions(ask=("write",)).ruled(own, call()) == own
-    assert permissions(allow=("write",)).ruled(own, call()) == Proceed(asked=True)
-    assert permissions().ruled(own, call()) is own
+    assert permissions(ask=("write",)).apply_rules(own, call()) == own
+    assert permissions(allow=("write",)).apply_rules(own, call()) == Proceed(asked=True)
+    assert permissions().apply_rules(own, call()) is own
 
 
 def test_rules_of_hooks_count_for_the_session_and_are_bounded() -> None:
@@ -47,7 +47,7 @@ def test_rules_of_hooks_count_for_the_session_and_are_bounded() -> None:
     many = Verdict(allows=tuple(f"tool{number}" for number in range(1100)))
     assert one.add(many).failure == "gave more than 1024 permission rules"
     assert not one.allow(call(tool="tool1"))
-    assert "gave a permission rule that is none" in one.add(Verdict(allows=("a b",))).failure
+    assert "gave an invalid permission rule" in one.add(Verdict(allows=("a b",))).failure
 
 
 def test_a_tool_that_a_person_allows_is_allowed_whatever_its_arguments() -> None:
@@ -72,7 +72,7 @@ def test_a_tool_cannot_pose_as_one_of_another_server() -> None:
     posing = call(tool="mcp__github__wipe")
     assert not one.allow(posing)
     own = Proceed(approval_request=ApprovalRequest("the hook", "why"))
-    assert one.ruled(own, posing) == own
+    assert one.apply_rules(own, posing) == own
 
 
 BASH = Alias("run", "Bash", {"command": "cmd"})
@@ -90,18 +90,18 @@ def of_bash(**rules: Any) -> Permissions:  # noqa: ANN401  # as above
 @pytest.mark.parametrize("rule", ["Bash(rm *)", "run(rm *)", "mcp__my_files__run(rm *)", "Bash", "run", "*(rm *)"])
 def test_a_call_is_denied_by_either_name_of_its_tool(rule: str) -> None:
     one = of_bash(deny=(rule,))
-    assert one.concern("run")
-    assert one.hide("run") is ("(" not in rule)
-    assert one.ruled(Proceed(), aliased(b'{"cmd":"rm -rf x"}')) == Refuse(rule, "", cause=RefusalCause.RULE)
+    assert one.concerns("run")
+    assert one.hides("run") is ("(" not in rule)
+    assert one.apply_rules(Proceed(), aliased(b'{"cmd":"rm -rf x"}')) == Refuse(rule, "", cause=RefusalCause.RULE)
     if "(" in rule:
-        assert one.ruled(Proceed(), aliased(b'{"cmd":"ls"}')) == Proceed()
+        assert one.apply_rules(Proceed(), aliased(b'{"cmd":"ls"}')) == Proceed()
 
 
 def test_of_two_names_the_stricter_rule_counts() -> None:
     what = aliased(b'{"cmd":"rm x"}')
-    assert isinstance(of_bash(deny=("Bash(rm *)",), allow=("run",)).ruled(Proceed(), what), Refuse)
-    assert isinstance(of_bash(deny=("run",), allow=("Bash",)).ruled(Proceed(), what), Refuse)
-    asked = of_bash(ask=("run(rm *)",), allow=("Bash",)).ruled(Proceed(), what)
+    assert isinstance(of_bash(deny=("Bash(rm *)",), allow=("run",)).apply_rules(Proceed(), what), Refuse)
+    assert isinstance(of_bash(deny=("run",), allow=("Bash",)).apply_rules(Proceed(), what), Refuse)
+    asked = of_bash(ask=("run(rm *)",), allow=("Bash",)).apply_rules(Proceed(), what)
     assert isinstance(asked, Proceed)
     assert asked.approval_request is not None
 
@@ -112,7 +112,7 @@ def test_a_path_rule_is_about_the_familiar_argument() -> None:
 
     def ruled(arguments: bytes) -> object:
         told = EventContext(Event.PRE_TOOL_USE, SESSION, tool="change", arguments=edit.for_hooks(arguments), alias=edit)
-        return one.ruled(Proceed(), told)
+        return one.apply_rules(Proceed(), told)
 
     assert isinstance(ruled(b'{"target":"/etc/passwd","text":"x"}'), Refuse)
     assert ruled(b'{"target":"/home/x","text":"about /etc/passwd"}') == Proceed()
@@ -134,19 +134,22 @@ def test_a_limit_concerns_a_tool_by_its_alias_and_refuses_by_its_key() -> None:
     one = limited()
     assert one
     assert not permissions()
-    assert (one.concern("run"), one.concern("other"), one.hide("run")) == (True, False, False)
+    assert (one.concerns("run"), one.concerns("other"), one.hides("run")) == (True, False, False)
     what, proceed = aliased(b'{"cmd":"ls"}'), Proceed(feedback=("a",))
-    assert one.ruled(proceed, what) is proceed
-    assert one.counted(proceed, "run") is proceed
+    assert one.apply_rules(proceed, what) is proceed
+    assert one.apply_limits(proceed, "run") is proceed
     over = Refuse("limits[0]", "no more than 1 call of Bash per session", cause=RefusalCause.LIMIT, feedback=("a",))
-    assert one.ruled(proceed, what) == one.counted(proceed, "run") == over
-    assert one.counted(proceed, "other") is proceed
+    assert one.apply_rules(proceed, what) == one.apply_limits(proceed, "run") == over
+    assert one.apply_limits(proceed, "other") is proceed
 
 
 def test_a_deny_rule_is_told_before_a_limit_and_an_allow_rule_lifts_none() -> None:
     one = limited(deny=("Bash(rm *)",), allow=("Bash",))
-    one.counted(Proceed(), "run")
-    denied, over = one.ruled(Proceed(), aliased(b'{"cmd":"rm x"}')), one.ruled(Proceed(), aliased(b'{"cmd":"ls"}'))
+    one.apply_limits(Proceed(), "run")
+    denied, over = (
+        one.apply_rules(Proceed(), aliased(b'{"cmd":"rm x"}')),
+        one.apply_rules(Proceed(), aliased(b'{"cmd":"ls"}')),
+    )
     assert isinstance(denied, Refuse)
     assert isinstance(over, Refuse)
     assert (denied.cause, over.cause) == (RefusalCause.RULE, RefusalCause.LIMIT)

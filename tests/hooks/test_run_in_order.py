@@ -51,7 +51,7 @@ class Project:
 
     async def before(self) -> Proceed | Refuse:
         with anyio.fail_after(10):
-            return (await self.hooks.before(PRE, None, [])).decision
+            return (await self.hooks.run_pre_hooks(PRE, None, [])).decision
 
 
 async def test_what_is_trusted_runs(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ async def test_a_result_is_withheld_where_its_hook_is_not_as_it_was_trusted(tmp_
     project.guard.write_text("")
     hook_runs: list[HookRun] = []
     with anyio.fail_after(10):
-        found = await project.hooks.after(POST, hook_runs)
+        found = await project.hooks.run_post_hooks(POST, hook_runs)
     assert [one.verdict.untrusted for one in hook_runs] == [True]
     assert found.withheld == comments(hook_runs, project.settings, None).withheld == tuple(hook_runs)
 

@@ -27,7 +27,7 @@ def test_who_concerns_a_tool() -> None:
     asked = groups(group(hook("true", matcher="write"), hook("true", POST, matcher="read")))
     assert asked
     assert (asked.concerns("write"), asked.concerns("read"), asked.concerns("list")) == (True, True, False)
-    assert (asked.comments_on("write"), asked.comments_on("read")) == (False, True)
+    assert (asked.has_post_hooks_for("write"), asked.has_post_hooks_for("read")) == (False, True)
     assert (asked.has_hooks_for(PRE), asked.has_hooks_for(Event.SESSION_START)) == (True, False)
     nobody = groups()
     assert not nobody
@@ -77,7 +77,7 @@ def test_a_group_sees_a_tool_under_the_name_it_expects(
     one = replace(group(hook("true", matcher=matcher)), tool_names=names, match_all_names=both)
     asked = groups(one)
     assert asked.concerns("write") is (seen is not None)
-    assert asked.first_name("write") == (seen or "write")
+    assert asked.first_tool_name("write") == (seen or "write")
     assert [selected.tool_name for selected in asked.select(PRE, "write")] == ([seen] if seen else [])
 
 
@@ -87,9 +87,9 @@ def test_matchers_of_tool_events_are_tried_on_the_tool_and_others_on_what_occasi
         group(hook("true", start, matcher="startup"), hook("echo", start, matcher="resume"), hook(":", start)),
         group(hook("true", Event.PERMISSION_DENIED, matcher="write"), hook(":", Event.PERMISSION_DENIED, "read")),
     )
-    (selected,) = asked.at(EventContext(start, SESSION, trigger="startup"))
+    (selected,) = asked.select_for(EventContext(start, SESSION, trigger="startup"))
     assert [one.matcher for one in selected.hooks] == ["startup", ""]
-    (selected,) = asked.at(EventContext(Event.PERMISSION_DENIED, SESSION, tool="write", trigger="read"))
+    (selected,) = asked.select_for(EventContext(Event.PERMISSION_DENIED, SESSION, tool="write", trigger="read"))
     assert [one.matcher for one in selected.hooks] == ["write"]
 
 
@@ -97,18 +97,18 @@ def test_a_table_of_names_does_not_grow_for_ever() -> None:
     asked = groups(group(hook("true", matcher="write")))
     for number in range(10_000):
         asked.concerns(f"tool{number}")
-    assert len(asked._chosen) <= 4096 + 3
+    assert len(asked._selected) <= 4096 + 3
     assert asked.concerns("write")
 
 
 def test_an_agent_that_runs_these_hooks_itself_is_known() -> None:
     asked = groups(group(hook("true")))
-    assert asked.double("some-agent 1.0") == []
-    assert asked.double("claude-codex 1.0") == []
+    assert asked.sources_run_by("some-agent 1.0") == []
+    assert asked.sources_run_by("claude-codex 1.0") == []
     for agent in DIALECTS["claude"].agents:
-        assert asked.double(agent) == asked.double(f"{agent} 2.1") == ["hooks.json"]
+        assert asked.sources_run_by(agent) == asked.sources_run_by(f"{agent} 2.1") == ["hooks.json"]
     docker = replace(group(hook("true")), dialect=replace(DIALECTS["claude"], agents=("docker agent",)))
-    assert groups(docker).double("docker agent 1.2") == ["hooks.json"]
+    assert groups(docker).sources_run_by("docker agent 1.2") == ["hooks.json"]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_hooks_of_each_system_see_an_alias_and_match_it(dialect: str, names: Too
     one = replace(group(hook("true", matcher="Bash")), dialect=DIALECTS[dialect], tool_names=names)
     asked = HookGroups([one], "my files", [BASH])
     assert [selected.tool_name for selected in asked.select(PRE, "run")] == ["Bash"]
-    assert asked.first_name("run") == "Bash"
+    assert asked.first_tool_name("run") == "Bash"
     assert (asked.concerns("run"), asked.concerns("Run"), asked.concerns("Bash"), asked.concerns("other")) == (
         True,
         False,
@@ -186,7 +186,7 @@ def test_an_if_may_call_the_tool_by_its_alias_or_its_name(rule: str, applies: bo
     asked = HookGroups([group(replace(hook("true"), only_if=rule))], "my files", [BASH])
     (selected,) = asked.select(PRE, "run")
     what = EventContext(PRE, SESSION, tool="run", tool_name="Bash", arguments=b'{"command":"rm x"}')
-    assert bool(selected.applying(what)) is applies
+    assert bool(selected.applicable(what)) is applies
 
 
 def test_the_names_of_a_call_are_those_of_its_alias() -> None:

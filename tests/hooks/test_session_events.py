@@ -48,7 +48,7 @@ def told(path: Path) -> list[dict[str, Any]]:
 
 async def quiet(one: Rig) -> None:
     with anyio.fail_after(TIMEOUT):
-        await one.proxy.changes.until(lambda: not one.proxy.aside)
+        await one.proxy.changes.until(lambda: not one.proxy.has_background_hooks)
 
 
 async def test_a_question_of_the_server_passes_and_is_told_with_its_answer(tmp_path: Path) -> None:
@@ -149,6 +149,6 @@ async def test_a_server_that_asks_for_ever_does_not_start_hooks_for_ever(tmp_pat
             await one.server.send(ASK.replace(b"5", b"%d" % number, 1))
         for _ in range(100):
             await one.agent.line()
-        assert one.proxy.session_events.aside == 64
+        assert one.proxy.session_events.running == 64
         assert len(one.reports) == 36
-        assert one.reports[0] == "OnUserInput hooks are not told: 64 such hooks are running"
+        assert one.reports[0] == "OnUserInput hooks are not run: 64 such hooks are already running"

@@ -147,9 +147,9 @@ class Life:
         await self.call(schedule[0][1] if schedule[0][0] == "call" else "new", 0)
         for act, form, which in schedule:
             await getattr(self, act)(form, which)
-        self.one.proxy.lose_server("was ended by signal 9")
+        self.one.proxy.handle_server_exit("was ended by signal 9")
         with anyio.fail_after(10):
-            await self.one.proxy.changes.until(lambda: not self.one.proxy.busy)
+            await self.one.proxy.changes.until(lambda: not self.one.proxy.has_open_calls)
         _, heard = await self.one.finish()
         return heard
 

@@ -17,7 +17,7 @@ from hookproxy.model.hooks import Document, Event, HookResult, HookSpec
 from hookproxy.model.settings import OnAsk, OnFailure, Settings
 from hookproxy.protocol.calls import OWN_ID_PREFIX, OWN_STATE_PREFIX
 from hookproxy.runners.registry import RUNNERS
-from hookproxy.session.approval import _Waiting
+from hookproxy.session.approval import _PendingApproval
 from tests.support.proxy_rig import DIRECT_LOOP, TIMEOUT, Rig, rig, stub, stub_group
 
 pytestmark = pytest.mark.anyio
@@ -192,7 +192,7 @@ async def test_hooks_are_told_that_a_person_is_asked(tmp_path: Path) -> None:
         await one.agent.send(call(1))
         question = await one.agent.message()
         with anyio.fail_after(TIMEOUT):
-            await one.proxy.changes.until(lambda: not one.proxy.aside)
+            await one.proxy.changes.until(lambda: not one.proxy.has_background_hooks)
     for event, by in ((Event.NOTIFICATION, "permission_prompt"), (Event.USER_INPUT, "permission_prompt")):
         document = json.loads((tmp_path / event).read_bytes())
         assert (document["by"], document["message"]) == (by, question["params"]["message"])
@@ -412,8 +412,8 @@ async def test_nothing_of_a_question_is_left_when_the_agent_goes() -> None:
         one.agent.stop_writing()
         one.proxy.end_all(lambda _call: b"")
         with anyio.fail_after(TIMEOUT):
-            await one.proxy.changes.until(lambda: not one.proxy.busy)
-        assert not one.proxy.approvals._open
+            await one.proxy.changes.until(lambda: not one.proxy.has_open_calls)
+        assert not one.proxy.approvals._pending
 
 
 async def test_hooks_that_answer_all_a_server_asks_go_on_with_the_call_in_the_agents_place(tmp_path: Path) -> None:
@@ -452,7 +452,7 @@ async def test_a_yes_and_a_cancellation_in_one_breath_run_no_hook_about_what_nev
             cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}}
             await one.agent.send(says(question, ALLOW) + json.dumps(cancel).encode() + b"\n")
         with anyio.fail_after(TIMEOUT):
-            await one.proxy.changes.until(lambda: not one.proxy.busy)
+            await one.proxy.changes.until(lambda: not one.proxy.has_open_calls)
         assert (await one.finish())[0] == b""
     assert os.listdir(tmp_path) == []  # a moment
 
@@ -472,7 +472,7 @@ async def test_a_call_cancelled_while_hooks_answer_its_server_is_a_failure_to_it
         await one.agent.deliver(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n')
         await anyio.Path(tmp_path / "go").write_text("y\n")
         with anyio.fail_after(TIMEOUT):
-            await one.proxy.changes.until(lambda: not one.proxy.busy)
+            await one.proxy.changes.until(lambda: not one.proxy.has_open_calls)
     assert json.loads((tmp_path / "failure").read_bytes())["event"] == "PostToolUseFailure"
 
 
@@ -507,11 +507,11 @@ async def test_a_prompter_that_cannot_be_started_for_want_of_descriptors_is_a_no
 async def test_more_open_questions_than_anybody_answers_are_denied() -> None:
     async with rig(stub_group(ASKS)) as one:
         await greet(one)
-        one.proxy.approvals._open.update({b"%d" % number: _Waiting() for number in range(512)})
+        one.proxy.approvals._pending.update({b"%d" % number: _PendingApproval() for number in range(512)})
         await one.agent.send(call(1))
         assert (await one.agent.message())["result"]["isError"] is True
-        one.proxy.approvals._open.clear()
-    assert "a call is denied, for 512 questions wait for the person" in one.reports
+        one.proxy.approvals._pending.clear()
+    assert "a call is denied because 512 approval requests wait for the person" in one.reports
 
 
 async def test_inputs_that_can_be_read_in_two_ways_are_refused() -> None:

@@ -13,12 +13,12 @@ def test_reading_pauses_beyond_the_limit_and_goes_on_below_it() -> None:
     held = Backpressure(10, pauses.append)
     calls = [call(6), call(4), call(1)]
     for one in calls:
-        held.hold(one)
+        held.add(one)
     assert pauses == [True]
-    held.let_go(calls[0])
+    held.remove(calls[0])
     assert pauses == [True, False]
-    held.let_go(calls[0])
-    held.let_go(calls[1])
-    held.let_go(call(9))
+    held.remove(calls[0])
+    held.remove(calls[1])
+    held.remove(call(9))
     assert pauses == [True, False]
     assert held._bytes == 1

@@ -75,7 +75,7 @@ async def through(proxied: Rig, answer: bytes = ANSWER, call: bytes = CALL) -> t
 
 async def idle(proxied: Rig) -> None:
     with anyio.fail_after(10):
-        await proxied.proxy.changes.until(lambda: not proxied.proxy.busy)
+        await proxied.proxy.changes.until(lambda: not proxied.proxy.has_open_calls)
 
 
 def text_of(line: bytes) -> str:
@@ -588,7 +588,7 @@ async def test_a_server_that_dies_in_a_repeated_call_leaves_no_earlier_answer() 
         await one.agent.send(CALL)
         await exchange(one, "first failure", failed=True)
         await one.server.line()
-        one.proxy.lose_server("exited with status 1")
+        one.proxy.handle_server_exit("exited with status 1")
         said = await one.agent.message()
     assert "The MCP server ended before it answered" in said["error"]["message"]
 

@@ -45,12 +45,12 @@ async def test_a_condition_is_looked_at_again_whenever_something_has_changed() -
         values.append(1)
         await anyio.wait_all_tasks_blocked()
         assert looks == [0, 0], "nobody has told of it"
-        changes.tell()
+        changes.notify()
         await anyio.wait_all_tasks_blocked()
         assert (looks, over) == ([0, 0, 1, 1], ["one"])
         values.append(2)
-        changes.tell()
-        changes.tell()
+        changes.notify()
+        changes.notify()
         with anyio.fail_after(1):
             while over != ["one", "two"]:
                 await anyio.lowlevel.checkpoint()
@@ -63,7 +63,7 @@ async def test_a_change_that_comes_between_look_and_wait_of_another_is_not_lost(
     async def first() -> None:
         await changes.until(lambda: "go" in done)
         done.append("first")
-        changes.tell()
+        changes.notify()
 
     with anyio.fail_after(1):
         async with anyio.create_task_group() as tasks:
@@ -71,13 +71,13 @@ async def test_a_change_that_comes_between_look_and_wait_of_another_is_not_lost(
             tasks.start_soon(changes.until, lambda: "first" in done)
             await anyio.wait_all_tasks_blocked()
             done.append("go")
-            changes.tell()
+            changes.notify()
 
 
 async def test_waiting_can_be_cancelled_and_telling_nobody_is_fine() -> None:
     changes = ChangeEvent()
-    changes.tell()
+    changes.notify()
     with anyio.move_on_after(0.01) as scope:
         await changes.until(lambda: False)
     assert scope.cancelled_caught
-    changes.tell()
+    changes.notify()

@@ -26,14 +26,14 @@ async def test_a_clerk_sees_one_call_after_another_through() -> None:
     running: dict[Call, CallCoroutine] = {}
     seen: list[tuple[int, anyio.TaskInfo]] = []
 
-    async def see_through(call: Call) -> None:
+    async def carry_out(call: Call) -> None:
         seen.append((int(call.key), anyio.get_current_task()))
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            clerks = CoroutinePool(tasks, see_through, running)
+            pool = CoroutinePool(tasks, carry_out, running)
             for number in (1, 2, 3):
-                clerks.begin(call(number))
+                pool.start(call(number))
                 await anyio.wait_all_tasks_blocked()
             tasks.cancel_scope.cancel()
     assert [number for number, _ in seen] == [1, 2, 3]
@@ -45,16 +45,16 @@ async def test_calls_at_the_same_time_have_clerks_of_their_own_and_few_of_them_s
     begun = 0
     go = anyio.Event()
 
-    async def see_through(_call: Call) -> None:
+    async def carry_out(_call: Call) -> None:
         nonlocal begun
         begun += 1
         await go.wait()
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            clerks = CoroutinePool(tasks, see_through, running)
+            pool = CoroutinePool(tasks, carry_out, running)
             for number in range(100):
-                clerks.begin(call(number))
+                pool.start(call(number))
             await anyio.wait_all_tasks_blocked()
             assert begun == 100
             go.set()
@@ -68,7 +68,7 @@ async def test_a_call_that_is_cancelled_takes_its_clerk_along_and_no_other_call(
     ended: list[str] = []
     go = anyio.Event()
 
-    async def see_through(call: Call) -> None:
+    async def carry_out(call: Call) -> None:
         try:
             await go.wait()
             ended.append(f"{call.id.decode()} went on")
@@ -78,16 +78,16 @@ async def test_a_call_that_is_cancelled_takes_its_clerk_along_and_no_other_call(
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            clerks = CoroutinePool(tasks, see_through, running)
+            pool = CoroutinePool(tasks, carry_out, running)
             first, second, third = call(1), call(2), call(3)
-            clerks.begin(first)
-            clerks.begin(second)
+            pool.start(first)
+            pool.start(second)
             await anyio.wait_all_tasks_blocked()
             running[first].cancel()
             await anyio.wait_all_tasks_blocked()
             go.set()
             await anyio.wait_all_tasks_blocked()
-            clerks.begin(third)
+            pool.start(third)
             assert running[third] is running[second]
             await anyio.wait_all_tasks_blocked()
             tasks.cancel_scope.cancel()
@@ -98,16 +98,16 @@ async def test_a_clerk_that_is_cancelled_when_its_call_has_ended_gets_no_other()
     running: dict[Call, CallCoroutine] = {}
     first, second = call(1), call(2)
 
-    async def see_through(one: Call) -> None:
+    async def carry_out(one: Call) -> None:
         if one is first:
             running[one].cancel()  # too late for the call, which does not wait any more
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            clerks = CoroutinePool(tasks, see_through, running)
-            clerks.begin(first)
+            pool = CoroutinePool(tasks, carry_out, running)
+            pool.start(first)
             await anyio.wait_all_tasks_blocked()
-            clerks.begin(second)
+            pool.start(second)
             assert running[second] is not running[first]
             await anyio.wait_all_tasks_blocked()
             tasks.cancel_scope.cancel()
@@ -122,20 +122,20 @@ async def test_an_idle_clerk_that_is_given_a_call_where_bytes_arrive_comes_to_it
     loop = asyncio.get_running_loop()
     assert isinstance(loop, DirectLoop)
 
-    async def see_through(one: Call) -> None:
+    async def carry_out(one: Call) -> None:
         assert one in running, "whoever looks for it finds it, however soon it runs"
         seen.append(f"{one.id.decode()} began")
         await go.wait()
 
     def arrived() -> None:
         os.read(reader, 1)
-        clerks.begin(call(2))
+        pool.start(call(2))
         seen.append("the callback goes on")
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            clerks = CoroutinePool(tasks, see_through, running)
-            clerks.begin(call(1))
+            pool = CoroutinePool(tasks, carry_out, running)
+            pool.start(call(1))
             go.set()
             await anyio.wait_all_tasks_blocked()
             go = anyio.Event()
@@ -152,15 +152,15 @@ async def test_an_idle_clerk_that_is_given_a_call_where_bytes_arrive_comes_to_it
 async def test_what_is_told_twice_or_to_nobody_is_no_error() -> None:
     waiting: list[Call] = []
     coroutine = CallCoroutine()
-    coroutine.tell(call(1))
+    coroutine.resume(call(1))
 
     async def wait() -> None:
-        waiting.append(await coroutine.told())
+        waiting.append(await coroutine.wait())
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(wait)
             await anyio.wait_all_tasks_blocked()
-            coroutine.tell(call(2))
-            coroutine.tell(call(3))
+            coroutine.resume(call(2))
+            coroutine.resume(call(3))
     assert [one.key for one in waiting] == [b"2"]

@@ -110,7 +110,7 @@ async def test_without_an_answer_the_question_goes_on_as_it_came_and_the_person_
         assert await one.agent.line() == ASK
         await one.agent.send(ANSWER)
         assert await one.server.line() == ANSWER
-        await until(one, lambda: not one.proxy.aside)
+        await until(one, lambda: not one.proxy.has_background_hooks)
     assert json.loads(shown.read_text())["by"] == "elicitation_dialog"
     assert one.reports == []
 
@@ -120,7 +120,7 @@ async def test_an_answered_question_is_shown_to_nobody(tmp_path: Path) -> None:
     async with rig(stub_group(stub(ASKED, action="decline"), tells)) as one:
         await one.server.send(ASK)
         await one.server.line()
-        await until(one, lambda: not one.proxy.aside)
+        await until(one, lambda: not one.proxy.has_background_hooks)
     assert not (tmp_path / "shown").exists()
 
 
@@ -131,10 +131,10 @@ async def test_while_hooks_judge_a_question_all_other_lines_go_on_in_order(gate:
         assert await one.agent.line() == await one.agent.line() == PING
         await one.agent.send(PING)
         assert await one.server.line() == PING
-        assert one.proxy.holding
+        assert one.proxy.has_undecided
         gate.open()
         assert await one.agent.line() == ASK
-        await until(one, lambda: not one.proxy.holding)
+        await until(one, lambda: not one.proxy.has_undecided)
 
 
 async def test_a_question_that_the_server_takes_back_is_known_to_nobody(gate: Gate) -> None:
@@ -143,7 +143,7 @@ async def test_a_question_that_the_server_takes_back_is_known_to_nobody(gate: Ga
         await gate.reached()
         await one.server.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}\n' + PING)
         assert await one.agent.line() == PING
-        await until(one, lambda: not one.proxy.holding)
+        await until(one, lambda: not one.proxy.has_undecided)
         assert await one.finish() == (b"", b"")
 
 
@@ -191,7 +191,7 @@ async def test_of_the_persons_answer_hooks_change_action_and_content(
         assert await one.agent.line() == ASK
         await one.agent.send(ANSWER)
         assert await one.server.line() == line
-        await until(one, lambda: not one.proxy.holding)
+        await until(one, lambda: not one.proxy.has_undecided)
     assert len(noted(audit)) == (line != ANSWER)
 
 
@@ -273,7 +273,7 @@ async def test_a_question_asked_twice_is_judged_twice_and_under_one_id_once(gate
         gate.open()
         gate.open()
         assert {(await one.server.message())["id"], (await one.server.message())["id"]} == {5, 6}
-        await until(one, lambda: not one.proxy.holding)
+        await until(one, lambda: not one.proxy.has_undecided)
     assert "dropped a question to the person with the id of one that waits for its answer" in one.reports
 
 
@@ -282,7 +282,7 @@ async def test_a_flood_of_questions_is_refused_beyond_a_limit(gate: Gate) -> Non
         await one.server.send(b"".join(ASK.replace(b"5.0", b"%d" % number) for number in range(300)))
         refused = [await one.server.message() for _ in range(44)]
         assert [message["id"] for message in refused] == list(range(256, 300))
-        assert all("refused this question" in message["error"]["message"] for message in refused)
+        assert all("refused this elicitation" in message["error"]["message"] for message in refused)
     assert len(one.reports) == 1
 
 
@@ -303,7 +303,7 @@ async def test_a_slow_observer_holds_no_question(gate: Gate) -> None:
         await gate.reached()
         assert (await one.server.message())["result"] == {"action": "decline"}
         gate.open()
-        await until(one, lambda: not one.proxy.aside)
+        await until(one, lambda: not one.proxy.has_background_hooks)
 
 
 async def test_an_answer_at_the_end_of_the_agents_input_still_arrives(gate: Gate) -> None:
@@ -313,7 +313,7 @@ async def test_an_answer_at_the_end_of_the_agents_input_still_arrives(gate: Gate
         await one.agent.send(ANSWER)
         await gate.reached()
         one.agent.stop_writing()
-        assert one.proxy.holding
+        assert one.proxy.has_undecided
         gate.open()
         assert (await one.server.message())["result"]["action"] == "decline"
 
@@ -322,8 +322,8 @@ async def test_when_the_server_is_gone_its_questions_are_dropped_with_their_hook
     async with rig(stub_group(waiting(gate))) as one:
         await one.server.send(ASK)
         await gate.reached()
-        one.proxy.lose_server("exited")
-        await until(one, lambda: not one.proxy.holding)
+        one.proxy.handle_server_exit("exited")
+        await until(one, lambda: not one.proxy.has_undecided)
         one.proxy.relay.agent.end_output()
         assert await one.agent.rest() == b""
 
@@ -356,9 +356,9 @@ async def test_all_questions_of_a_result_are_answered_or_none() -> None:
     script = """if grep -q 'who'; then echo '{"action": "accept"}'; else echo '{}'; fi"""
     async with rig(stub_group(stub(ASKED, script))) as one:
         answering = one.proxy.elicitation_hooks
-        answers = await answering.answer_all(raw_json.fields(result("who", "whose")))
+        answers = await answering.answer_elicitations(raw_json.fields(result("who", "whose")))
         by = "stub (stub.json: Elicitation)"
         assert answers == {name: ElicitationResponse("accept", b"{}", by) for name in ("who", "whose")}
-        assert await answering.answer_all(raw_json.fields(result("who", "why"))) is None
-        assert await answering.answer_all({}) is None
+        assert await answering.answer_elicitations(raw_json.fields(result("who", "why"))) is None
+        assert await answering.answer_elicitations({}) is None
     assert len(one.reports) == 2

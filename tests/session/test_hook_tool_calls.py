@@ -53,7 +53,7 @@ def says(tool_call: dict[str, Any], text: str, **more: object) -> bytes:
 
 async def nothing_more(one: Rig) -> None:
     """Neither side has anything left that is not its own."""
-    assert one.proxy.hook_tool_calls._open == {}
+    assert one.proxy.hook_tool_calls._pending == {}
     assert one.proxy.router.requests.hook_tool_calls == set()
     assert await one.finish() == (b"", b"")
 
@@ -128,8 +128,8 @@ async def test_after_a_call_the_tool_may_comment_on_its_result() -> None:
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        ({"error": {"code": -32602, "message": "Unknown tool"}}, "could not be asked: MCP error -32602: Unknown tool"),
-        ({"error": None}, "could not be asked: MCP error"),
+        ({"error": {"code": -32602, "message": "Unknown tool"}}, "could not be called: MCP error -32602: Unknown tool"),
+        ({"error": None}, "could not be called: MCP error"),
         ({"result": {"content": [{"type": "text", "text": "broken\n..."}], "isError": True}}, "an error: broken"),
         ({"result": {"content": [], "isError": True}}, "reported an error without a text"),
         ({"result": {"content": [{"type": "text", "text": DENIES}], "isError": "yes"}}, "reported an error"),
@@ -137,7 +137,7 @@ async def test_after_a_call_the_tool_may_comment_on_its_result() -> None:
         ({"result": {"resultType": "task", "taskId": "t"}}, "answered with 'task' instead of a result"),
         ({"result": {"task": {"taskId": "t"}}}, "answered with 'task' instead of a result"),
         ({"result": {"resultType": 7}}, "answered with None instead of a result"),
-        ({"result": {"content": []}, "error": {}}, "answered in a way that readers take differently"),
+        ({"result": {"content": []}, "error": {}}, "gave a response that can be read in different ways"),
         ({"result": {"content": [{"type": "text", "text": "x" * 10_485_761}]}}, "more than 10485760 bytes"),
     ],
 )
@@ -199,9 +199,9 @@ async def test_another_server_cannot_be_asked() -> None:
         await one.agent.send(call(1))
         assert await one.server.line() == call(1)
         assert "the only server in reach is 'files', not 'policy'" in one.reports[-1]
-    assert list(one.proxy.hooks.groups.out_of_reach("policy")) == []
-    assert list(one.proxy.hooks.groups.out_of_reach("files")) == [
-        "hooks.json: PreToolUse asks the server 'policy', which cannot be asked: "
+    assert list(one.proxy.hooks.groups.unreachable_server_notes("policy")) == []
+    assert list(one.proxy.hooks.groups.unreachable_server_notes("files")) == [
+        "hooks.json: PreToolUse calls a tool of the server 'policy', which cannot be reached: "
         "the only server in reach is 'files' (--name)"
     ]
 
@@ -239,7 +239,7 @@ async def test_a_server_that_ends_leaves_no_errand_waiting() -> None:
         one.server.stop_writing()
         with anyio.fail_after(TIMEOUT):
             await one.server_ended.wait()
-            one.proxy.lose_server("exited with status 1")
+            one.proxy.handle_server_exit("exited with status 1")
             said = await one.agent.message()
         assert said["error"]["message"].startswith("The MCP server ended before it answered this call")
         assert isinstance(one.proxy.router.from_server(says(tool_call, DENIES)), Dropped), "of whom it left behind"

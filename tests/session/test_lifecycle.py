@@ -64,8 +64,8 @@ class Run:
             self.response.append,
         )
 
-    async def live(self) -> None:
-        self.status = await Lifecycle(self.proxy, self.server).live()
+    async def run(self) -> None:
+        self.status = await Lifecycle(self.proxy, self.server).run()
         self.over.set()
 
     async def ended(self) -> int:
@@ -82,7 +82,7 @@ async def run(script: str, *groups: Group) -> AsyncIterator[Run]:
     one = Run(script, groups)
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(one.live)
+            tasks.start_soon(one.run)
             yield one
             tasks.cancel_scope.cancel()
     finally:
@@ -146,8 +146,8 @@ async def test_a_server_that_takes_a_signal_calmly_ends_us_with_its_own_status()
 
 
 async def test_a_server_that_stays_is_asked_and_then_made_to_leave(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lifecycle, "LEAVE", 0.1)
-    monkeypatch.setattr(lifecycle, "COMPLY", 0.1)
+    monkeypatch.setattr(lifecycle, "SERVER_EXIT_SECONDS", 0.1)
+    monkeypatch.setattr(lifecycle, "SERVER_TERM_SECONDS", 0.1)
     async with run("trap '' TERM; echo '{}'; while :; do read line || sleep 0.02; done") as one:
         assert await one.agent.line() == b"{}\n"
         one.agent.stop_writing()
@@ -157,7 +157,7 @@ async def test_a_server_that_stays_is_asked_and_then_made_to_leave(monkeypatch: 
 async def test_hooks_of_the_sessions_end_are_asked_once_and_share_a_time_limit(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(lifecycle, "FAREWELL", 0.3)
+    monkeypatch.setattr(lifecycle, "SESSION_END_HOOKS_SECONDS", 0.3)
     told = tmp_path / "told"
     groups = group(hook(f"echo end >> {told}; sleep 60", Event.SESSION_END), hook("exit 0"))
     async with run("while read line; do :; done", groups) as one:

@@ -147,7 +147,7 @@ async def ask(one: Rig, number: int, method: str, answer: bytes, task_id: str = 
 
 async def idle(one: Rig) -> None:
     with anyio.fail_after(10):
-        await one.proxy.changes.until(lambda: not one.proxy.busy)
+        await one.proxy.changes.until(lambda: not one.proxy.has_open_calls)
 
 
 def texts(message: Json) -> list[str]:
@@ -466,7 +466,7 @@ async def test_a_task_that_the_servers_death_ends_is_a_failure_once(era: Era, lo
         await one.agent.send(request(2, era.task_request, taskId="T"), request(3, "tasks/get", taskId="T"))
         await one.server.line()
         await one.server.line()
-        one.proxy.lose_server("exited with status 1")
+        one.proxy.handle_server_exit("exited with status 1")
         await idle(one)
         answers = [await one.agent.message(), await one.agent.message()]
     assert {each["id"] for each in answers} == {2, 3}
@@ -483,7 +483,7 @@ async def test_the_servers_death_while_hooks_speak_changes_nothing(era: Era, tmp
         await one.server.line()
         await one.server.send(era.done(2, OK))
         await up(tmp_path)
-        one.proxy.lose_server("exited with status 1")
+        one.proxy.handle_server_exit("exited with status 1")
         await go(tmp_path)
         message = await one.agent.message()
         await idle(one)
@@ -599,7 +599,7 @@ async def test_tasks_that_are_too_many_are_forgotten_and_no_output_of_them_passe
         await one.server.deliver(notification("notifications/tasks", taskId="T", status="completed", result=SECRET))
         _, answered = await one.finish()
     assert answered == b""
-    assert any("followed no more" in said for said in one.reports)
+    assert any("no longer followed" in said for said in one.reports)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,9 @@ async def test_the_hooks_of_a_success_or_of_a_failure_speak(call: Call, outcome:
     )
     hook_runs: list[HookRun] = []
     async with rig(stub_group(*hooks)) as one:
-        comments = await post_hooks.hear(call, one.proxy, event_context_of(call, one.proxy), outcome, hook_runs)
+        comments = await post_hooks.run_post_hooks(
+            call, one.proxy, event_context_of(call, one.proxy), outcome, hook_runs
+        )
     assert comments.feedback == (spoke,)
     assert len(hook_runs) == 1
 
@@ -53,15 +55,15 @@ async def test_the_hooks_of_a_success_or_of_a_failure_speak(call: Call, outcome:
 async def test_comments_are_written_into_results_and_errors(call: Call, member: str, result: bool) -> None:
     line = b'{"id":7,%b}\n' % member.encode()
     async with rig() as one:
-        written = post_hooks.written(call, one.proxy, line, Comments(), ("noted",), result=result)
+        written = post_hooks.add_feedback(call, one.proxy, line, Comments(), ("noted",), result=result)
         assert b"noted" in written
         assert json.loads(written)["id"] == 7
-        assert post_hooks.written(call, one.proxy, line, Comments(), (), result=result) is line
+        assert post_hooks.add_feedback(call, one.proxy, line, Comments(), (), result=result) is line
 
 
 async def test_what_cannot_be_told_the_model_people_are_told_once(call: Call) -> None:
     line = b'{"id":7,"result":{}}\n'
     async with rig() as one:
         for _ in range(2):
-            assert post_hooks.written(call, one.proxy, line, Comments(), ("noted",), result=True) == line
+            assert post_hooks.add_feedback(call, one.proxy, line, Comments(), ("noted",), result=True) == line
     assert len(one.reports) == 1

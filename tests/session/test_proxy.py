@@ -82,7 +82,7 @@ async def gate(tmp_path: Path) -> Gate:
 
 async def idle(proxied: Rig) -> None:
     with anyio.fail_after(10):
-        await proxied.proxy.changes.until(lambda: not proxied.proxy.busy)
+        await proxied.proxy.changes.until(lambda: not proxied.proxy.has_open_calls)
 
 
 async def test_without_hooks_bytes_are_equal_in_both_directions() -> None:
@@ -254,7 +254,7 @@ async def test_a_defect_in_a_call_ends_this_call_alone(monkeypatch: pytest.Monke
             raise RuntimeError("out of luck")
 
         with monkeypatch.context() as patch:
-            patch.setattr(proxied.proxy.hooks, "before", broken)
+            patch.setattr(proxied.proxy.hooks, "run_pre_hooks", broken)
             await proxied.agent.send(call(1))
             told = await proxied.agent.message()
         assert told["id"] == 1
@@ -288,7 +288,7 @@ async def test_when_the_server_is_lost_every_call_is_told_so(gate: Gate) -> None
         await proxied.agent.send(call(1), call(2, "other"))
         await gate.arrived()
         await proxied.server.line()
-        proxied.proxy.lose_server("exited with status 3")
+        proxied.proxy.handle_server_exit("exited with status 3")
         told = {(await proxied.agent.message())["id"]: True for _ in range(2)}
         assert set(told) == {1, 2}
         await idle(proxied)
@@ -297,12 +297,12 @@ async def test_when_the_server_is_lost_every_call_is_told_so(gate: Gate) -> None
 
 
 def await_gone(proxied: Rig) -> bool:
-    return proxied.proxy.router.calls == {} and not proxied.proxy.busy
+    return proxied.proxy.router.calls == {} and not proxied.proxy.has_open_calls
 
 
 async def test_calls_that_come_after_the_server_was_lost_are_told_so_too() -> None:
     async with rig(ALLOW) as proxied:
-        proxied.proxy.lose_server("exited with status 3")
+        proxied.proxy.handle_server_exit("exited with status 3")
         await proxied.agent.send(call(1))
         told = await proxied.agent.message()
     assert "exited with status 3" in told["error"]["message"]

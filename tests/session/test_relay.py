@@ -21,7 +21,7 @@ from hookproxy.protocol.actions import (
 )
 from hookproxy.protocol.calls import Call
 from hookproxy.protocol.router import Router
-from hookproxy.session.relay import PIECEWISE, Relay
+from hookproxy.session.relay import STREAM_FROM_BYTES, Relay
 
 LIMIT: Final = 300_000
 INITIALIZE: Final = b'{"jsonrpc":"2.0","id":"i","method":"initialize","params":{}}\n'
@@ -257,7 +257,7 @@ def test_a_long_answer_that_nobody_must_see_passes_in_pieces() -> None:
     line = answer(8, 1_000_000)
     for at in range(0, len(line), 50_000):
         scene.server.says(line[at : at + 50_000])
-        if at > PIECEWISE:
+        if at > STREAM_FROM_BYTES:
             assert scene.agent.got == line[: at + 50_000], "no longer than needed is anything kept"
     assert scene.agent.got == line
     assert not scene.router.pending

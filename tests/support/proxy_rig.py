@@ -221,7 +221,7 @@ class Rig:
         self.agent.stop_writing()
         with anyio.fail_after(TIMEOUT):
             await self.agent_ended.wait()
-            await self.proxy.changes.until(lambda: not self.proxy.busy)
+            await self.proxy.changes.until(lambda: not self.proxy.has_open_calls)
         self.proxy.relay.server.end_output()
         received = await self.server.rest()
         self.server.stop_writing()
@@ -239,7 +239,7 @@ async def rig(*groups: Group, settings: Settings | None = None) -> AsyncIterator
     try:
         async with anyio.create_task_group() as tasks:
             one.proxy.open(tasks)
-            one.proxy.relay.start(one.agent_ended.set, one.proxy.changes.tell, one.server_ended.set)
+            one.proxy.relay.start(one.agent_ended.set, one.proxy.changes.notify, one.server_ended.set)
             try:
                 yield one
             except Exception as problem:  # of the test, which should not have to unwrap it

@@ -55,8 +55,8 @@ async def test_it_forwards_nothing_and_answers_what_it_was_given() -> None:
             assert (
                 services.agent(),
                 services.tool("write"),
-                await services.words(),
-                await services.answer_all({}),
+                await services.take_feedback(),
+                await services.answer_elicitations({}),
             ) == (
                 "",
                 None,
@@ -72,9 +72,9 @@ async def test_what_a_proxy_would_do_beside_the_call_is_remarked_once() -> None:
     assert isinstance(effect, actions.StartCall)
     async with anyio.create_task_group() as tasks:
         services = TrialServices(hooks, Settings(), SESSION, router, tasks, b"{}")
-        services.stop_others(effect.call, Refuse("guard", ""))
-        services.say_once("twice")
-        services.say_once("twice")
-        services.occur(EventContext(Event.NOTIFICATION, SESSION, message="Allow it?"))
+        services.refuse_other_calls(effect.call, Refuse("guard", ""))
+        services.report_once("twice")
+        services.report_once("twice")
+        services.start_hooks(EventContext(Event.NOTIFICATION, SESSION, message="Allow it?"))
     assert services.remarks == ["guard would deny all other calls that wait for their hooks, too", "twice"]
     assert services.question == "Allow it?"

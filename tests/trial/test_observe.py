@@ -27,16 +27,16 @@ def anyio_backend() -> object:
 
 async def test_what_is_decided_is_the_same_as_unobserved() -> None:
     groups = (stub_group(stub(PRE.event, permission="ask", arguments={"b": 2})), group(hook("exit 2")))
-    plain = await Hooks(groups, Settings(), "files", os.environ).before(PRE, None, [])
+    plain = await Hooks(groups, Settings(), "files", os.environ).run_pre_hooks(PRE, None, [])
     observed = Observed(groups, Settings(), "files", os.environ)
-    assert await observed.before(PRE, None, []) == plain
+    assert await observed.run_pre_hooks(PRE, None, []) == plain
     assert observed.seen.evaluation == plain
 
 
 async def test_each_asking_is_seen_with_the_hooks_that_it_concerns() -> None:
     here, there = hook("exit 0"), replace(hook("exit 1"), only_if="other")
     observed = Observed((group(here, there),), Settings(), "files", os.environ)
-    await observed.before(PRE, None, [])
+    await observed.run_pre_hooks(PRE, None, [])
     (asked,) = observed.seen.asked
     assert asked.hooks == (here,)
     assert asked.event_context.arguments == b'{"a":1}'
@@ -46,8 +46,8 @@ async def test_runs_are_seen_in_the_order_in_which_they_begin_each_with_its_own_
     slow, quick = hook("read x; sleep 0.2; echo slow >&2; exit 2"), hook("echo quick >&2; exit 2")
     observed = Observed((group(slow, quick),), Settings(), "files", os.environ)
     async with anyio.create_task_group() as tasks:
-        observed.begin(tasks, observed.note, lambda: None)
-        await observed.before(PRE, None, [])
+        observed.open(tasks, observed.note, lambda: None)
+        await observed.run_pre_hooks(PRE, None, [])
     said = [run.statement.verdict.reason if run.statement else "" for run in observed.seen.runs]
     assert said == ["slow", "quick"]
 
@@ -56,8 +56,8 @@ async def test_a_worker_is_seen_as_well_and_what_is_said_about_it_is_a_remark() 
     worker = replace(hook(""), type="worker", shell="", argv=(sys.executable, "-c", "input(); print('no JSON')"))
     observed = Observed((group(worker),), Settings(), "files", os.environ)
     async with observed.runners, anyio.create_task_group() as tasks:
-        observed.begin(tasks, observed.note, lambda: None)
-        await observed.before(PRE, None, [])
+        observed.open(tasks, observed.note, lambda: None)
+        await observed.run_pre_hooks(PRE, None, [])
     (run,) = observed.seen.runs
     assert run.result is not None
     assert run.result.ended is Ended.FAILED
@@ -69,5 +69,5 @@ async def test_what_is_no_process_gets_no_variables() -> None:
     spec = replace(hook(""), shell="", type="python", call="json:loads", cwd="/")
     observed = Observed((group(spec),), Settings(), "files", os.environ)
     async with observed.runners:
-        await observed.before(PRE, None, [])
+        await observed.run_pre_hooks(PRE, None, [])
     assert observed.seen.runs[0].variables == {}
