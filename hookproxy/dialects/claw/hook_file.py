@@ -59,7 +59,7 @@ CURRENT: Final = FileFormat(
 )
 
 
-def read_hooks(file_format: FileFormat, file: HookFile) -> HookList:
+def read_hook_file(file_format: FileFormat, file: HookFile) -> HookList:
     """The hooks of a settings file. Other settings in it are ignored. Raises ConfigError."""
     settings = shared_hook_file.read_json(file.path, file.text)
     if "hooks" not in settings.members:
@@ -180,7 +180,7 @@ def _unknown_key_notes(table: Table, known: tuple[str, ...]) -> list[str]:
     ]
 
 
-def fits(members: Mapping[str, object]) -> bool:
+def recognises(members: Mapping[str, object]) -> bool:
     """Whether it has lists of command strings under claw-code's event names, and at least one command."""
     events = members.get("hooks")
     if not isinstance(events, dict) or not all(isinstance(listed, list) for listed in events.values()):

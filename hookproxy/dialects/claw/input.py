@@ -9,7 +9,7 @@ from ..shared import input as shared_input
 from .hook_file import FAILURE_EVENT
 
 
-def write(spec: HookSpec, context: EventContext) -> Document:
+def write_input(spec: HookSpec, context: EventContext) -> Document:
     """The document and the variables. The tool's input is in `tool_input`, `tool_input_json` and HOOK_TOOL_INPUT."""
     arguments = context.arguments.decode()
     failed = context.event is Event.POST_TOOL_USE_FAILURE

@@ -29,7 +29,7 @@ _DECIDES: Final = re.compile(r'"(?:hookSpecificOutput|decision)"\s*:|"continue"\
 """Members of JSON output that decide something in other dialects."""
 
 
-def read(spec: HookSpec, result: HookResult) -> Verdict:
+def read_output(spec: HookSpec, result: HookResult) -> Verdict:
     """The verdict as the hooks page has it: standard output is the message, whatever it looks like."""
     if result.ended is not Ended.EXITED:
         return Verdict(failure=shared_output.ending(spec, result))
@@ -109,7 +109,7 @@ class _ParsedOutput(Struct, frozen=True):
         return "\n".join(self.texts)
 
 
-def read_current(spec: HookSpec, result: HookResult) -> Verdict:
+def read_output_current(spec: HookSpec, result: HookResult) -> Verdict:
     """The verdict as the program has it: JSON counts with every exit code, and any failure denies a call."""
     if result.ended is not Ended.EXITED:
         output, failure = _ParsedOutput(), shared_output.ending(spec, result)

@@ -22,7 +22,7 @@ _PROBABLY_SECONDS: Final = 0.1
 _MAX_RETRIES: Final = 1
 """Enough for chance failures; a hook that always prints `retry` costs one more call."""
 
-UNAVAILABLE: Final = {
+UNAVAILABLE_EVENTS: Final = {
     "UserPromptSubmit": "prompts never pass through MCP",
     "Stop": "an MCP server is not told when the agent's loop completes",
     "SubagentStart": "an MCP server is not told of subagents",
@@ -53,7 +53,7 @@ EVENTS: Final[Mapping[str, Event]] = {
 }
 
 
-def read_hooks(dialect: Dialect, file: HookFile) -> HookList:
+def read_hook_file(dialect: Dialect, file: HookFile) -> HookList:
     """The hooks of a settings file. Raises ConfigError."""
     settings = shared_hook_file.read_json(file.path, file.text)
     if "hooks" not in settings.members:
@@ -64,7 +64,7 @@ def read_hooks(dialect: Dialect, file: HookFile) -> HookList:
     )
 
 
-def fits(members: Mapping[str, object]) -> bool:
+def recognises(members: Mapping[str, object]) -> bool:
     """Whether the file has flat objects with a `command` under code-assist's event names, and at least one of them."""
     events = members.get("hooks")
     if not isinstance(events, dict) or "version" in members:
@@ -72,7 +72,7 @@ def fits(members: Mapping[str, object]) -> bool:
     entries = [entry for entries in events.values() if isinstance(entries, list) for entry in entries]
     return (
         bool(entries)
-        and all(name in EVENTS or name in UNAVAILABLE for name in events)
+        and all(name in EVENTS or name in UNAVAILABLE_EVENTS for name in events)
         and all(isinstance(entries, list) for entries in events.values())
         and all(isinstance(entry, dict) and "command" in entry and _FOREIGN_KEYS.isdisjoint(entry) for entry in entries)
     )

@@ -9,7 +9,7 @@ from ..shared import input as shared_input
 from .hook_file import AFTER_CALL, TOOL_EVENTS
 
 
-def write(spec: HookSpec, context: EventContext) -> Document:
+def write_input(spec: HookSpec, context: EventContext) -> Document:
     """The nine members that every hook gets, in the document's order; null where one does not apply.
 
     The document's table has tool_input for calls that will run or have succeeded, so PostToolUseFailure has none.

@@ -94,7 +94,7 @@ _DENYING: Final = ("deny", "block")
 _PARTS: Final[shared_output.Parts] = {"decision": _DENYING, "reason": shared_output.TEXT}
 
 
-def read(spec: HookSpec, result: HookResult) -> Verdict:
+def read_output(spec: HookSpec, result: HookResult) -> Verdict:
     """The verdict of a hook run."""
     return shared_output.aside(spec, _verdict(spec, result))
 

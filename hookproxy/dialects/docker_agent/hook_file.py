@@ -84,7 +84,7 @@ _CURRENT_GROUPS: Final = {
 _NO_PROMPT: Final = "prompts never pass through MCP"
 _INSIDE_MODEL_LOOP: Final = "an MCP server is not told of turns, subagents and model calls"
 _INSIDE_AGENT: Final = "it happens inside the agent, which an MCP server is not told of"
-_UNAVAILABLE: Final = {
+_UNAVAILABLE_EVENTS: Final = {
     "user_prompt_submit": _NO_PROMPT,
     "user_steering_messages_submit": _NO_PROMPT,
     "user_followup_submit": _NO_PROMPT,
@@ -113,7 +113,7 @@ DOCUMENTED: Final = FileFormat(
     lists=_LISTS,
     unavailable={},
     blocking=output.DOCUMENTED.blocking,
-    only_in_other=frozenset({*_CURRENT_GROUPS, *_UNAVAILABLE}),
+    only_in_other=frozenset({*_CURRENT_GROUPS, *_UNAVAILABLE_EVENTS}),
 )
 """The hooks page of March 2026."""
 
@@ -121,14 +121,14 @@ CURRENT: Final = FileFormat(
     dialect="docker-agent@current",
     groups=_CURRENT_GROUPS,
     lists=_LISTS,
-    unavailable=_UNAVAILABLE,
+    unavailable=_UNAVAILABLE_EVENTS,
     blocking=output.CURRENT.blocking,
     newer=True,
 )
 """The newer page."""
 
 
-def fits(members: Mapping[str, object]) -> bool:
+def recognises(members: Mapping[str, object]) -> bool:
     """Whether the file has agents of which one has hooks, or only hooks under Docker Agent's event names."""
     agents = members.get("agents")
     if isinstance(agents, dict):
@@ -137,7 +137,7 @@ def fits(members: Mapping[str, object]) -> bool:
     return isinstance(hooks, dict) and any(name in hooks for name in (*DOCUMENTED.groups, *DOCUMENTED.lists))
 
 
-def read_hooks(file_format: FileFormat, file: HookFile) -> HookList:
+def read_hook_file(file_format: FileFormat, file: HookFile) -> HookList:
     """The hooks of one agent, or of a file that holds only hooks. Raises ConfigError."""
     reader = _Reader(file_format, file)
     reader.read()

@@ -18,12 +18,12 @@ _WITH_CATEGORY: Final = ("tool_input_transform", "tool_guard")
 """The events whose document has `tool_category`."""
 
 
-def write(spec: HookSpec, context: EventContext) -> Document:
+def write_input(spec: HookSpec, context: EventContext) -> Document:
     """The documented document, its members in the page's order."""
     return Document(stdin=shared_input.line(_members(spec, context)), env={})
 
 
-def write_current(spec: HookSpec, context: EventContext) -> Document:
+def write_input_current(spec: HookSpec, context: EventContext) -> Document:
     """The newer document, which also has the agent's name, and whether the tool failed."""
     name = event_name(spec)
     more: dict[str, object] = {}

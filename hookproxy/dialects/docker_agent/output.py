@@ -150,7 +150,7 @@ def event_name(spec: HookSpec) -> str:
     return spec.event_name or _EVENT_NAMES.get(spec.event, spec.event.value)
 
 
-def read(rules: OutputRules, spec: HookSpec, result: HookResult) -> Verdict:
+def read_output(rules: OutputRules, spec: HookSpec, result: HookResult) -> Verdict:
     """The verdict of a hook run."""
     verdict = _verdict(rules, spec, result)
     fails_closed = bool(verdict.failure) and event_name(spec) in rules.failing_closed

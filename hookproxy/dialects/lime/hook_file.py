@@ -37,7 +37,7 @@ EVENTS: Final[Mapping[str, Event]] = {
 }
 
 _NO_COMPACTION: Final = "an agent compacts its conversation by itself, and an MCP server is not told"
-UNAVAILABLE: Final = {
+UNAVAILABLE_EVENTS: Final = {
     "UserPromptSubmit": "prompts never pass through MCP",
     "PreCompact": _NO_COMPACTION,
     "PostCompact": _NO_COMPACTION,
@@ -45,7 +45,7 @@ UNAVAILABLE: Final = {
 """Lime's other events, each with the reason why it cannot occur behind MCP."""
 
 
-def read_hooks(dialect: Dialect, file: HookFile) -> HookList:
+def read_hook_file(dialect: Dialect, file: HookFile) -> HookList:
     """The hooks of a settings file, JSON or TOML. Raises ConfigError."""
     settings = shared_hook_file.read_document(file.path, file.text)
     if "hooks" not in settings.members:
@@ -59,10 +59,10 @@ def read_hooks(dialect: Dialect, file: HookFile) -> HookList:
     )
 
 
-def fits(members: Mapping[str, object]) -> bool:
+def recognises(members: Mapping[str, object]) -> bool:
     """Whether the file has lists of command strings under Lime's event names, and at least one command."""
     events = members.get("hooks")
-    if not isinstance(events, dict) or not all(name in EVENTS or name in UNAVAILABLE for name in events):
+    if not isinstance(events, dict) or not all(name in EVENTS or name in UNAVAILABLE_EVENTS for name in events):
         return False
     lists = list(events.values())
     return any(lists) and all(

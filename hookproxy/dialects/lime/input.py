@@ -10,7 +10,7 @@ from ..shared import input as shared_input
 from .hook_file import AFTER_CALL, TOOL_EVENTS
 
 
-def write(spec: HookSpec, context: EventContext) -> Document:
+def write_input(spec: HookSpec, context: EventContext) -> Document:
     """The document, and variables with the same values."""
     event, session = context.event.value, context.session
     document: dict[str, object] = {

@@ -80,7 +80,7 @@ _PARTS: Final[shared_output.Parts] = {
 }
 
 
-def read(spec: HookSpec, result: HookResult) -> Verdict:
+def read_output(spec: HookSpec, result: HookResult) -> Verdict:
     """The verdict of a hook run."""
     return shared_output.aside(spec, _verdict(spec, result))
 
@@ -111,9 +111,7 @@ def _parse(stdout: str, result: HookResult) -> _JsonOutput | None:
     output = shared_output.json_object(result.stdout, _DECODER)
     if output is None and stdout.startswith("{"):  # the lost part may have denied
         lost = "printed more than is kept, so its JSON is lost"
-        raise shared_output.Nonsense(
-            lost if result.cut else "printed output that begins, but does not end, as JSON"
-        )
+        raise shared_output.Nonsense(lost if result.cut else "printed output that begins, but does not end, as JSON")
     return output
 
 
