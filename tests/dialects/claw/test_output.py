@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from hookproxy.dialects.claw.hook_file import CLAW, CLAW_CURRENT
+from hookproxy.dialects.claw import CLAW, CLAW_CURRENT
 from hookproxy.dialects.dialect import Dialect
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict

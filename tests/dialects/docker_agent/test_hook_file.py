@@ -10,16 +10,23 @@ from hypothesis import strategies as st
 from msgspec.structs import fields
 
 from hookproxy.dialects.dialect import Dialect, HookFile, HookList
-from hookproxy.dialects.docker_agent.input import DOCKER_AGENT, DOCKER_AGENT_CURRENT
+from hookproxy.dialects.docker_agent import DOCKER_AGENT, DOCKER_AGENT_CURRENT
+from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event, HookSpec
 from tests.dialects.tables import sample
 
 BOTH = pytest.mark.parametrize("dialect", [DOCKER_AGENT, DOCKER_AGENT_CURRENT], ids=lambda dialect: dialect.name)
+
+
 AFTER_FAILURE = Event.POST_TOOL_USE_FAILURE
+
+
 ENVIRON = {"HOME": "/home/me", "PROFILE": "dev", "SUB": "sub"}
 
+
 PAGE = sample("docker_agent.yaml")
+
 
 TIMEOUT = """\
 hooks:
@@ -31,6 +38,7 @@ hooks:
           timeout: 120 # 2 minutes
 """
 """The page's section on timeouts; its indentation is restored."""
+
 
 OF_OTHER_TYPES = {
     part.name: part.default
@@ -208,6 +216,7 @@ def test_what_else_an_agent_file_says_is_none_of_our_business() -> None:
 
 # --- whose hooks ---
 
+
 SEVERAL = {
     "agents": {
         "root": {"hooks": {"pre_tool_use": [group(command("of root"))]}},
@@ -223,7 +232,7 @@ def test_of_several_agents_root_is_meant_and_the_others_are_told_of(dialect: Dia
     found = load(SEVERAL, dialect)
     assert [hook.shell for hook in found.hooks] == ["of root"]
     assert found.notes == (
-        '/repo/agent.yaml: agents.helper.hooks do not run: in [[use]], agent = "helper" would ask for them',
+        '/repo/agent.yaml: agents.helper.hooks do not run: for them, write agent = "helper" in [[use]]',
     )
 
 
@@ -256,12 +265,12 @@ def test_an_agent_that_is_not_there_is_refused_with_a_suggestion(dialect: Dialec
     )
     assert refusal({"agents": {"writer": {"hooks": {}}, "b": {}}}, dialect) == (
         "/a.yaml: there is no agent 'root' in it",
-        'in [[use]], agent = "…" names one of writer, b',
+        'write agent = "…" in [[use]] with one of writer, b',
     )
-    assert refusal({"agents": {}}, dialect) == ("/a.yaml: there is no agent 'root' in it", "it has none")
+    assert refusal({"agents": {}}, dialect) == ("/a.yaml: there is no agent 'root' in it", "it has no agents")
     assert refusal(TIMEOUT, dialect, agent="root") == (
         "/a.yaml: there is no agent 'root' in it",
-        "it has no agents at all",
+        "it has no agents",
     )
 
 
@@ -286,21 +295,21 @@ def test_a_newer_event_that_cannot_occur_is_told_of(event: str) -> None:
 @pytest.mark.parametrize("event", ["stop", "notification", "tool_guard", "permission_request"])
 def test_a_newer_event_is_refused_by_the_older_page_with_the_dialect_that_knows_it(event: str) -> None:
     assert refusal({"hooks": {event: []}}) == (
-        f"/a.yaml: hooks.{event} is no event",
-        "only docker-agent@current has it",
+        f"/a.yaml: hooks.{event} is not an event",
+        "only the dialect docker-agent@current has it",
     )
 
 
 @BOTH
 @pytest.mark.parametrize(
-    ("kind", "note"),
+    ("handler_type", "note"),
     [
         ("builtin", "type 'builtin' is impossible here: it is a function inside Docker Agent"),
         ("model", "type 'model' is impossible here: there is no model to ask"),
     ],
 )
-def test_a_hook_that_is_no_command_is_told_of(dialect: Dialect, handler: str, note: str) -> None:
-    entry = {"type": handler, "command": "redact_secrets", "args": ["x"], "prompt": "?"}
+def test_a_hook_that_is_no_command_is_told_of(dialect: Dialect, handler_type: str, note: str) -> None:
+    entry = {"type": handler_type, "command": "redact_secrets", "args": ["x"], "prompt": "?"}
     found = load({"hooks": {"pre_tool_use": [group(entry, command("runs"))]}}, dialect)
     assert [hook.shell for hook in found.hooks] == ["runs"]
     assert found.notes == (f"/repo/agent.yaml: hooks.pre_tool_use[0].hooks[0] does not run: {note}",)
@@ -311,9 +320,9 @@ def test_a_hook_that_is_no_command_is_told_of(dialect: Dialect, handler: str, no
     [
         ({"timout": 3}, {}, ".hooks[0].timout is not known and ignored: did you mean 'timeout'?"),
         ({"colour": 3}, {}, ".hooks[0].colour is not known and ignored"),
-        ({"env": {}}, {}, ".hooks[0].env is not known and ignored: only docker-agent@current has it"),
-        ({"strict_output": True}, {}, ".strict_output is not known and ignored: only docker-agent@current has it"),
-        ({}, {"preempt_yolo": True}, "[0].preempt_yolo is not known and ignored: only docker-agent@current has it"),
+        ({"env": {}}, {}, ".hooks[0].env is not known and ignored: only the dialect docker-agent@current has it"),
+        ({"strict_output": True}, {}, ".strict_output is not known and ignored: only the dialect docker-agent@current has it"),
+        ({}, {"preempt_yolo": True}, "[0].preempt_yolo is not known and ignored: only the dialect docker-agent@current has it"),
         ({}, {"matchr": "x"}, "[0].matchr is not known and ignored: did you mean 'matcher'?"),
         ({"timeout": 7200}, {}, ".hooks[0]: a timeout of 7200 seconds is longer than agents wait for a call"),
     ],
@@ -329,7 +338,7 @@ def test_a_key_that_does_nothing_here_is_told_of(entry: dict[str, object], more:
 def test_a_long_timeout_at_the_end_of_a_session_is_told_of(dialect: Dialect) -> None:
     (told,) = load({"hooks": {"session_end": [command(timeout=30)]}}, dialect).notes
     assert told == (
-        "/repo/agent.yaml: hooks.session_end[0].timeout: the agent has gone by then, and session_end gets 1.5 seconds"
+        "/repo/agent.yaml: hooks.session_end[0].timeout: session_end hooks get 1.5 seconds, because the agent has gone"
     )
     assert load({"hooks": {"session_end": [command(timeout=1)]}}, dialect).notes == ()
 
@@ -350,17 +359,17 @@ def test_a_long_timeout_at_the_end_of_a_session_is_told_of(dialect: Dialect) -> 
         ({"agents": []}, "/a.yaml: agents must be an object, not a list", ""),
         ({"agents": {"root": None}}, "/a.yaml: agents.root must be an object, not null", ""),
         ("agents:\n  root:\n    hooks:\n    pre_tool_use: []\n", "/a.yaml: agents.root.hooks must be an object", ""),
-        ({"agents": {"root": {}}, "hooks": {}}, "/a.yaml: hooks stands beside agents", "move it into an agent"),
+        ({"agents": {"root": {}}, "hooks": {}}, "/a.yaml: hooks is beside agents", "move it into an agent"),
         ({"hooks": []}, "/a.yaml: hooks must be an object, not a list", ""),
-        ({"hooks": {"pre_tool_uses": []}}, "/a.yaml: hooks.pre_tool_uses is no event", "did you mean 'pre_tool_use'?"),
-        ({"hooks": {"PreToolUse": []}}, "/a.yaml: hooks.PreToolUse is no event", "did you mean 'pre_tool_use'?"),
-        ({"hooks": {"whenever": []}}, "/a.yaml: hooks.whenever is no event", ""),
+        ({"hooks": {"pre_tool_uses": []}}, "/a.yaml: hooks.pre_tool_uses is not an event", "did you mean 'pre_tool_use'?"),
+        ({"hooks": {"PreToolUse": []}}, "/a.yaml: hooks.PreToolUse is not an event", "did you mean 'pre_tool_use'?"),
+        ({"hooks": {"whenever": []}}, "/a.yaml: hooks.whenever is not an event", ""),
         ({"hooks": {"pre_tool_use": None}}, "/a.yaml: hooks.pre_tool_use must be a list, not null", ""),
         ({"hooks": {"pre_tool_use": "./a.sh"}}, "/a.yaml: hooks.pre_tool_use must be a list, not a string", ""),
         ({"hooks": {"pre_tool_use": ["./a.sh"]}}, "/a.yaml: hooks.pre_tool_use[0] must be an object", ""),
-        ({"hooks": {"pre_tool_use": [command()]}}, "/a.yaml: hooks.pre_tool_use[0].hooks is missing", "is the shape"),
+        ({"hooks": {"pre_tool_use": [command()]}}, "/a.yaml: hooks.pre_tool_use[0].hooks is missing", "write {matcher"),
         ({"hooks": {"pre_tool_use": [group("x")]}}, "/a.yaml: hooks.pre_tool_use[0].hooks[0] must be an object", ""),
-        ({"hooks": {"session_start": [group(command())]}}, "/a.yaml: hooks.session_start[0].hooks has no place", ""),
+        ({"hooks": {"session_start": [group(command())]}}, "/a.yaml: hooks.session_start[0].hooks is not allowed", ""),
         ({"hooks": {"session_start": [7]}}, "/a.yaml: hooks.session_start[0] must be an object, not a number", ""),
     ],
 )
@@ -377,7 +386,7 @@ def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(
     ("matcher", "message"),
     [
         ("shell(", "'shell(' cannot be used: missing ), unterminated"),
-        ("(?!shell).*", "'(?!shell).*' cannot be used: '(?!s' is nothing that hookproxy knows of Go's"),
+        ("(?!shell).*", "'(?!shell).*' cannot be used: hookproxy does not support '(?!s' in Go's"),
         (7, "must be a string, not a number"),
         (None, "must be a string, not null"),
     ],
@@ -460,7 +469,7 @@ def test_a_transform_of_responses_sees_successes_and_failures() -> None:
 )
 def test_transforms_of_responses_that_would_build_on_each_other_are_told_of(hooks: object) -> None:
     assert newer(hooks).notes == (
-        "/repo/agent.yaml: here all hooks after a call are told the tool's own output, "
+        "/repo/agent.yaml: here all hooks after a call get the tool's own output, "
         "and the last tool_response_transform counts",
     )
 
@@ -511,7 +520,7 @@ def test_the_users_own_configuration_and_files_of_hooks_d_are_read() -> None:
 @pytest.mark.parametrize(
     ("event", "entry", "message"),
     [
-        ("session_start", {"on_error": "block"}, "on_error cannot be block: session_start blocks nothing"),
+        ("session_start", {"on_error": "block"}, "on_error cannot be block: session_start hooks cannot block"),
         ("on_user_input", {"on_error": "stop"}, "on_error must be one of warn, ignore, block, not 'stop'"),
         ("session_end", {"env": ["A=1"]}, "env must be an object, not a list"),
         ("session_end", {"env": {"A": 1}}, "env.A must be a string, not a number"),
@@ -533,11 +542,16 @@ def test_only_pre_tool_use_preempts() -> None:
 
 # --- any file ---
 
+
 KEYS = st.sampled_from([
     "agents", "root", "hooks", "settings", "pre_tool_use", "session_start", "tool_guard", "stop", "matcher", "type",
     "command", "timeout", "env", "working_dir", "on_error",
 ]) | st.text()  # fmt: skip
+
+
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["command", "x", "", "block"])
+
+
 YAML = st.lists(st.sampled_from([*"ab: -[]{}&*!<>|\n\"'#%?,", "hooks:", "\n  ", "- ", "!!int", "<<: *a", "&a "]))
 
 
@@ -551,3 +565,40 @@ def test_any_other_file_is_read_or_refused_and_never_an_accident(dialect: Dialec
     for path in ("/a.yaml", "/a.json"):
         with suppress(ConfigError):
             assert all(hook.shell.strip() for hook in load(text, dialect, path).hooks)
+
+
+# --- which files are of its shape ---
+
+
+GROUPS = [{"matcher": "shell", "hooks": [{"type": "command", "command": "x"}]}]
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"agents": {"root": {"model": "x", "hooks": {"pre_tool_use": GROUPS}}}},
+        {"version": "2", "agents": {"a": {}, "b": {"hooks": {"stop": []}}}, "models": {}},
+        {"hooks": {"pre_tool_use": GROUPS}},
+        {"hooks": {"on_user_input": [], "stop": []}},
+    ],
+)
+def test_a_file_of_docker_agents_shape_is_recognised(members: dict[str, object]) -> None:
+    assert [dialect.name for dialect in DIALECTS.values() if dialect.fits(members)] == ["docker-agent"]
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {},
+        {"agents": {"root": {"model": "x"}}},
+        {"agents": ["root"]},
+        {"agents": {"root": None, "b": {"hooks": []}}},
+        {"hooks": {"PreToolUse": GROUPS}},
+        {"hooks": {}},
+        {"hooks": [1]},
+        {"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "x"}]}},
+    ],
+)
+def test_other_files_are_not(members: dict[str, object]) -> None:
+    assert not DOCKER_AGENT.fits(members)
+    assert not DOCKER_AGENT_CURRENT.fits(members)

@@ -8,12 +8,14 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from hookproxy.dialects.dialect import Dialect
-from hookproxy.dialects.docker_agent.input import DOCKER_AGENT, DOCKER_AGENT_CURRENT
+from hookproxy.dialects.docker_agent import DOCKER_AGENT, DOCKER_AGENT_CURRENT
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
 from tests.dialects.tables import result, table, verdict
 
 CASES = table("docker_agent")
+
+
 BOTH = pytest.mark.parametrize("dialect", [DOCKER_AGENT, DOCKER_AGENT_CURRENT], ids=lambda dialect: dialect.name)
 
 
@@ -93,9 +95,17 @@ KEYS = st.sampled_from([
     "hook_event_name", "permission_decision", "permission_decision_reason", "updated_input", "additional_context",
     "updated_tool_response", "metadata", "unknown",
 ])  # fmt: skip
+
+
 WORDS = st.sampled_from(["allow", "deny", "ask", "block", "", "pre_tool_use"])
+
+
 LEAVES = WORDS | st.none() | st.booleans() | st.integers() | st.floats()
+
+
 VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=10)
+
+
 LONG = st.just("x" * 10_001)
 
 
@@ -170,3 +180,15 @@ def test_a_rewrite_is_taken_as_it_was_spelled(dialect: Dialect) -> None:
     assert json.loads(heard.arguments) == json.loads(patch)
     assert b"1e400" in heard.arguments
     assert b"1180591620717411303424" in heard.arguments
+
+
+def test_the_fields_are_those_of_the_pages() -> None:
+    members = {
+        "continue", "stop_reason", "suppress_output", "system_message", "decision", "reason",
+        *(f"hook_specific_output.{name}" for name in (
+            "hook_event_name", "permission_decision", "permission_decision_reason", "updated_input",
+        )),
+    }  # fmt: skip
+    assert set(DOCKER_AGENT.fields) == members
+    newer = {"additional_context", "updated_tool_response", "metadata", "summary"}
+    assert set(DOCKER_AGENT_CURRENT.fields) == members | {f"hook_specific_output.{name}" for name in newer}
