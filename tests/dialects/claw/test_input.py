@@ -30,7 +30,7 @@ def spec(event: Event, event_name: str) -> HookSpec:
     return HookSpec("claw", "s.json", event, "guard.sh", shell="./guard.sh", event_name=event_name)
 
 
-@pytest.mark.parametrize("case", CASES["occasion"], ids=lambda case: f"{case['dialect']}: {case['says']}")
+@pytest.mark.parametrize("case", CASES["input"], ids=lambda case: f"{case['dialect']}: {case['behaviour']}")
 def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
     event = Event(case["event"])
     content = case.get("content")

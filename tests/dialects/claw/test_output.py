@@ -24,7 +24,7 @@ def spec(dialect: Dialect, event: Event, event_name: str = "") -> HookSpec:
     )
 
 
-@pytest.mark.parametrize("case", CASES["result"], ids=lambda case: f"{case['dialect']}: {case['says']}")
+@pytest.mark.parametrize("case", CASES["output"], ids=lambda case: f"{case['dialect']}: {case['behaviour']}")
 def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
     dialect = DIALECTS[case["dialect"]]
     heard = dialect.read(spec(dialect, Event(case["event"]), case.get("event_name", "")), result(case))
@@ -32,9 +32,9 @@ def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
 
 
 def test_every_row_of_the_table_names_its_source() -> None:
-    rows = CASES["result"] + CASES["occasion"]
-    assert all(row["says"] and row["source"] for row in rows)
-    assert len({(row["dialect"], row["event"], row["says"]) for row in rows}) == len(rows)
+    rows = CASES["output"] + CASES["input"]
+    assert all(row["behaviour"] and row["source"] for row in rows)
+    assert len({(row["dialect"], row["event"], row["behaviour"]) for row in rows}) == len(rows)
 
 
 @BOTH

@@ -36,7 +36,7 @@ def outcome(case: dict[str, Any]) -> Outcome | None:
     return Outcome(case.get("content", "[]").encode(), has_result="content" in case, error=case.get("error", ""))
 
 
-@pytest.mark.parametrize("case", CASES["occasion"], ids=lambda case: case["says"])
+@pytest.mark.parametrize("case", CASES["input"], ids=lambda case: case["behaviour"])
 def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
     context = replace(
         CALL,
@@ -52,7 +52,7 @@ def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
 
 
 def test_every_event_that_can_occur_has_its_row() -> None:
-    assert {case["event"] for case in CASES["occasion"]} == set(CODE_ASSIST.events)
+    assert {case["event"] for case in CASES["input"]} == set(CODE_ASSIST.events)
 
 
 @pytest.mark.parametrize("event", CODE_ASSIST.events.values())

@@ -24,16 +24,16 @@ def heard(answer: object, event: Event = Event.PRE_TOOL_USE, code: int = 0) -> V
     return read_output(spec(event), HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
 
 
-@pytest.mark.parametrize("case", CASES["result"], ids=lambda case: f"{case['event']}: {case['says']}")
+@pytest.mark.parametrize("case", CASES["output"], ids=lambda case: f"{case['event']}: {case['behaviour']}")
 def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
     said = read_output(spec(Event(case["event"]), case.get("background", False)), result(case))
     assert said == verdict(case)
 
 
 def test_every_row_of_the_table_names_its_source() -> None:
-    rows = CASES["result"] + CASES["occasion"]
-    assert all(row["says"] and row["source"] for row in rows)
-    assert len({(row["event"], row["says"]) for row in rows}) == len(rows)
+    rows = CASES["output"] + CASES["input"]
+    assert all(row["behaviour"] and row["source"] for row in rows)
+    assert len({(row["event"], row["behaviour"]) for row in rows}) == len(rows)
 
 
 def test_every_member_that_the_document_names_is_in_the_table() -> None:
@@ -43,7 +43,7 @@ def test_every_member_that_the_document_names_is_in_the_table() -> None:
         "updated_prompt", "prevent_continuation", "stop_reason",  # UserPromptSubmit Output
         "status_message", "permission_updates", "retry",  # Universal Output Fields
     }  # fmt: skip
-    printed = "".join(row.get("stdout", "") for row in CASES["result"])
+    printed = "".join(row.get("stdout", "") for row in CASES["output"])
     assert all(f'"{name}"' in printed for name in FIELDS)
 
 

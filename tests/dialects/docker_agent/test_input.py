@@ -41,7 +41,7 @@ def outcome(case: dict[str, Any]) -> Outcome | None:
     )
 
 
-@pytest.mark.parametrize("case", CASES["occasion"], ids=lambda case: f"{case['dialect']}: {case['says']}")
+@pytest.mark.parametrize("case", CASES["input"], ids=lambda case: f"{case['dialect']}: {case['behaviour']}")
 def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
     dialect, event = DIALECTS[case["dialect"]], Event(case["event"])
     context = replace(

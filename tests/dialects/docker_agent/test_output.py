@@ -40,7 +40,7 @@ def read(dialect: Dialect, event: Event, stdout: bytes, code: int = 0, stderr: b
 
 
 @pytest.mark.parametrize(
-    "case", CASES["result"], ids=lambda case: f"{case['dialect']}: {case['event']}: {case['says']}"
+    "case", CASES["output"], ids=lambda case: f"{case['dialect']}: {case['event']}: {case['behaviour']}"
 )
 def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
     dialect = DIALECTS[case["dialect"]]
@@ -49,9 +49,9 @@ def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
 
 
 def test_every_row_of_the_table_names_its_source() -> None:
-    rows = CASES["result"] + CASES["occasion"]
-    assert all(row["says"] and row["source"] for row in rows)
-    assert len({(row["dialect"], row["event"], row["says"]) for row in rows}) == len(rows)
+    rows = CASES["output"] + CASES["input"]
+    assert all(row["behaviour"] and row["source"] for row in rows)
+    assert len({(row["dialect"], row["event"], row["behaviour"]) for row in rows}) == len(rows)
 
 
 @BOTH

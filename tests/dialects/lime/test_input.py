@@ -37,7 +37,7 @@ def told(context: EventContext) -> tuple[dict[str, Any], dict[str, str]]:
     return json.loads(document.stdin), dict(document.env)
 
 
-@pytest.mark.parametrize("case", CASES["occasion"], ids=lambda case: case["says"])
+@pytest.mark.parametrize("case", CASES["input"], ids=lambda case: case["behaviour"])
 def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
     event = Event(case["event"])
     content = case.get("content", "")

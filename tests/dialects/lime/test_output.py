@@ -25,21 +25,21 @@ def heard(stdout: bytes | dict[str, Any], event: Event = Event.PRE_TOOL_USE, cod
     return read_output(spec(event), HookResult(Ended.EXITED, code, output))
 
 
-@pytest.mark.parametrize("case", CASES["result"], ids=lambda case: f"{case['event']}: {case['says']}")
+@pytest.mark.parametrize("case", CASES["output"], ids=lambda case: f"{case['event']}: {case['behaviour']}")
 def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
     said = read_output(spec(Event(case["event"]), case.get("background", False)), result(case))
     assert said == verdict(case)
 
 
 def test_every_row_of_the_table_names_its_source() -> None:
-    rows = CASES["result"] + CASES["occasion"]
-    assert all(row["says"] and row["source"] for row in rows)
-    assert len({(row["event"], row["says"]) for row in rows}) == len(rows)
+    rows = CASES["output"] + CASES["input"]
+    assert all(row["behaviour"] and row["source"] for row in rows)
+    assert len({(row["event"], row["behaviour"]) for row in rows}) == len(rows)
 
 
 def test_every_event_and_every_field_of_the_page_has_a_row() -> None:
-    assert {row["event"] for row in CASES["occasion"]} == set(LIME.events)
-    answers = " ".join(row.get("stdout", "") for row in CASES["result"])
+    assert {row["event"] for row in CASES["input"]} == set(LIME.events)
+    answers = " ".join(row.get("stdout", "") for row in CASES["output"])
     assert all(f'"{field.rpartition(".")[2]}"' in answers for field in FIELDS)
 
 
