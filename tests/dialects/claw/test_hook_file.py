@@ -1,4 +1,4 @@
-"""claw-code's settings files, and what its hooks are told (the table of cases/claw.toml)."""
+"""claw-code's settings files, and what its hooks are error (the table of cases/claw.toml)."""
 
 import json
 from contextlib import suppress
@@ -52,14 +52,14 @@ def test_a_command_string_is_a_hook_for_every_tool(dialect: Dialect) -> None:
     }
 
 
-def test_a_post_hook_sees_successes_and_failures() -> None:
+def test_a_post_hook_runs_for_successes_and_failures() -> None:
     success, failure = hooks(PostToolUse=["./lint.sh"])
     assert (success.event, failure.event) == (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
     assert success.event_name == failure.event_name == "PostToolUse"
     assert success.source == failure.source
 
 
-def test_in_the_variant_failures_have_their_own_event() -> None:
+def test_claw_current_has_an_event_of_its_own_for_failures() -> None:
     found = hooks(CLAW_CURRENT, PostToolUse=["./lint.sh"], PostToolUseFailure=["./explain.sh"])
     assert [(hook.event, hook.event_name, hook.label) for hook in found] == [
         (Event.POST_TOOL_USE, "PostToolUse", "lint.sh"),
@@ -68,7 +68,7 @@ def test_in_the_variant_failures_have_their_own_event() -> None:
 
 
 @BOTH
-def test_hooks_stand_in_the_order_of_the_file(dialect: Dialect) -> None:
+def test_hooks_are_in_the_order_of_the_file(dialect: Dialect) -> None:
     assert [hook.shell for hook in hooks(dialect, PreToolUse=["c", "a", "b"])] == ["c", "a", "b"]
 
 
@@ -85,12 +85,12 @@ def test_hooks_stand_in_the_order_of_the_file(dialect: Dialect) -> None:
         ("# nothing", "hooks.PreToolUse[0]"),
     ],
 )
-def test_a_script_in_one_line_is_known_by_its_place(command: str, label: str) -> None:
+def test_the_label_of_a_script_in_one_line_is_its_place(command: str, label: str) -> None:
     (hook,) = hooks(PreToolUse=[command])
     assert hook.label == label
 
 
-def test_groups_and_commands_stand_side_by_side_in_the_variant() -> None:
+def test_claw_current_allows_groups_and_commands_side_by_side() -> None:
     group = {"matcher": "bash,mcp__*", "hooks": [{"type": "command", "command": "./p.py"}, {"command": "./q.py"}]}
     found = hooks(CLAW_CURRENT, PreToolUse=["./pre.sh", group, "./last.sh"])
     assert [(hook.source.partition(": ")[2], hook.shell, hook.matcher) for hook in found] == [
@@ -131,21 +131,21 @@ def test_groups_and_commands_stand_side_by_side_in_the_variant() -> None:
         ("mcp__fs__*", "mcp__fs__read_file", True),
     ],
 )
-def test_a_matcher_lists_names_without_regard_to_case(matcher: str, tool: str, matches: bool) -> None:
+def test_a_matcher_lists_names_in_any_case(matcher: str, tool: str, matches: bool) -> None:
     assert grouped(matcher).matches(tool) is matches
 
 
 @BOTH
-def test_other_settings_are_not_ours_to_judge(dialect: Dialect) -> None:
+def test_other_settings_are_ignored(dialect: Dialect) -> None:
     assert load({"model": 7, "permissions": {"deny": ["x"]}, "hooks": {}, "$schema": "…"}, dialect) == HookList(())
 
 
 @BOTH
-def test_a_byte_order_mark_is_no_part_of_the_file(dialect: Dialect) -> None:
+def test_a_byte_order_mark_is_ignored(dialect: Dialect) -> None:
     assert len(load('\ufeff{"hooks":{"PreToolUse":["./a.sh"]}}', dialect).hooks) == 1
 
 
-# --- what is told ---
+# --- what is error ---
 
 
 def notes(settings: object) -> tuple[str, ...]:
@@ -153,11 +153,11 @@ def notes(settings: object) -> tuple[str, ...]:
 
 
 @BOTH
-def test_a_file_without_hooks_is_told_of(dialect: Dialect) -> None:
+def test_a_file_without_hooks_is_reported(dialect: Dialect) -> None:
     assert load({"model": "x"}, dialect, "/s.json") == HookList((), ("/s.json: there are no hooks in it",))
 
 
-def test_keys_that_claw_code_does_not_read_are_told_of() -> None:
+def test_keys_that_claw_code_does_not_read_are_reported() -> None:
     entry = {"type": "command", "command": "./a.sh", "timeout": 3}
     assert notes({"hooks": {"PreToolUse": [{"matchers": "bash", "hooks": [entry]}]}}) == (
         "/s.json: hooks.PreToolUse[0].matchers is ignored, because claw-code has no such key: did you mean 'matcher'?",
@@ -174,13 +174,13 @@ def test_keys_that_claw_code_does_not_read_are_told_of() -> None:
         ("mcp__fs__*", 'is compared with bare tool names, unless [[use]] has tool_names = "mcp"'),
     ],
 )
-def test_a_matcher_that_may_never_match_is_told_of(matcher: str, remark: str) -> None:
+def test_a_matcher_that_may_never_match_is_reported(matcher: str, remark: str) -> None:
     (note,) = notes({"hooks": {"PreToolUse": [{"matcher": matcher, "hooks": [{"command": "x"}]}]}})
     assert note == f"/s.json: hooks.PreToolUse[0].matcher {matcher!r} {remark}"
 
 
 @pytest.mark.parametrize("matcher", ["bash", "Edit|Write", "mcp__*", "*", "", "read_file, notes.search"])
-def test_of_other_matchers_nothing_is_told(matcher: str) -> None:
+def test_other_matchers_are_not_reported(matcher: str) -> None:
     assert notes({"hooks": {"PreToolUse": [{"matcher": matcher, "hooks": [{"command": "x"}]}]}}) == ()
 
 
@@ -206,7 +206,11 @@ def refusal(settings: object, dialect: Dialect = CLAW) -> tuple[str, str]:
         ({"hooks": []}, ": hooks must be an object, not a list", ""),
         ({"hooks": {"pre_tool_use": []}}, ": hooks.pre_tool_use is not an event", "did you mean 'PreToolUse'?"),
         ({"hooks": {"preToolUse": []}}, ": hooks.preToolUse is not an event", "did you mean 'PreToolUse'?"),
-        ({"hooks": {"SessionStart": []}}, ": hooks.SessionStart is not an event", "the events are PreToolUse, PostToolUse"),
+        (
+            {"hooks": {"SessionStart": []}},
+            ": hooks.SessionStart is not an event",
+            "the events are PreToolUse, PostToolUse",
+        ),
         ({"hooks": {"PreToolUse": "./a"}}, ": hooks.PreToolUse must be a list of commands", '["./guard.sh"]'),
         ({"hooks": {"PreToolUse": None}}, ": hooks.PreToolUse must be a list of commands", ""),
         ({"hooks": {"PreToolUse": ["a", 7]}}, ": hooks.PreToolUse[1] must be a string, not a number", ""),
@@ -215,20 +219,20 @@ def refusal(settings: object, dialect: Dialect = CLAW) -> tuple[str, str]:
         ({"hooks": {"PreToolUse": ["a\0b"]}}, ": hooks.PreToolUse[0] holds a NUL", ""),
     ],
 )
-def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(
+def test_an_invalid_file_is_refused_with_line_or_key(
     dialect: Dialect, settings: object, message: str, hint: str
 ) -> None:
-    told, hinted = refusal(settings, dialect)
-    assert told.startswith(f"/s.json{message}")
-    assert hint in hinted
+    error, error_hint = refusal(settings, dialect)
+    assert error.startswith(f"/s.json{message}")
+    assert hint in error_hint
 
 
-def test_the_variants_file_is_refused_with_the_name_of_the_variant() -> None:
-    told, hint = refusal({"hooks": {"PostToolUseFailure": ["./a.sh"]}})
-    assert told == "/s.json: hooks.PostToolUseFailure is not an event"
+def test_a_file_of_claw_current_is_refused_with_the_name_of_that_dialect() -> None:
+    error, hint = refusal({"hooks": {"PostToolUseFailure": ["./a.sh"]}})
+    assert error == "/s.json: hooks.PostToolUseFailure is not an event"
     assert hint == "the dialect claw@current has it; in claw, PostToolUse hooks also run for failed calls"
-    told, hint = refusal({"hooks": {"PreToolUse": [{"matcher": "bash", "hooks": []}]}})
-    assert told == "/s.json: hooks.PreToolUse[0] must be a command string, not an object"
+    error, hint = refusal({"hooks": {"PreToolUse": [{"matcher": "bash", "hooks": []}]}})
+    assert error == "/s.json: hooks.PreToolUse[0] must be a command string, not an object"
     assert "claw@current and claude read matcher groups" in hint
 
 
@@ -245,9 +249,9 @@ def test_the_variants_file_is_refused_with_the_name_of_the_variant() -> None:
         ({"hooks": [{"type": "prompt", "prompt": "?"}]}, ".hooks[0].type must be one of command, not 'prompt'"),
     ],
 )
-def test_a_group_that_cannot_be_used_is_refused_by_key(group: object, message: str) -> None:
-    told, _ = refusal({"hooks": {"PreToolUse": [group]}}, CLAW_CURRENT)
-    assert told.startswith(f"/s.json: hooks.PreToolUse[0]{message}")
+def test_an_invalid_group_is_refused_with_its_key(group: object, message: str) -> None:
+    error, _ = refusal({"hooks": {"PreToolUse": [group]}}, CLAW_CURRENT)
+    assert error.startswith(f"/s.json: hooks.PreToolUse[0]{message}")
 
 
 KEYS = st.sampled_from(["hooks", "PreToolUse", "PostToolUseFailure", "matcher", "type", "command"]) | st.text()
@@ -258,7 +262,7 @@ LEAVES = st.none() | st.booleans() | st.floats() | st.sampled_from(["command", "
 
 @BOTH
 @given(st.text() | st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=20))
-def test_any_other_file_is_read_or_refused_and_never_an_accident(dialect: Dialect, settings: object) -> None:
+def test_any_file_is_read_or_refused_with_a_config_error(dialect: Dialect, settings: object) -> None:
     with suppress(ConfigError):
         assert all(hook.shell for hook in load(settings, dialect).hooks)
     if isinstance(settings, dict):
@@ -288,6 +292,6 @@ def test_any_matcher_can_be_tried_on_any_name(matcher: str, name: str) -> None:
         ({"hooks": {"PreToolUse": [{"command": "./a.sh"}]}}, False),
     ],
 )
-def test_a_file_of_command_strings_fits(members: dict[str, object], fits: bool) -> None:
+def test_a_file_of_command_strings_is_recognised(members: dict[str, object], fits: bool) -> None:
     assert CLAW.fits(members) is fits
     assert not CLAW_CURRENT.fits(members)

@@ -1,4 +1,4 @@
-"""The document and the variables that claw-code's hooks get: the table of cases/claw.toml, and laws."""
+"""The input of claw-code's hooks: the table of cases/claw.toml, and general rules."""
 
 import json
 import tracemalloc
@@ -31,7 +31,7 @@ def spec(event: Event, event_name: str) -> HookSpec:
 
 
 @pytest.mark.parametrize("case", CASES["input"], ids=lambda case: f"{case['dialect']}: {case['behaviour']}")
-def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
+def test_a_hook_gets_the_input_of_the_table(case: dict[str, Any]) -> None:
     event = Event(case["event"])
     content = case.get("content")
     outcome = Outcome(
@@ -50,21 +50,23 @@ def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
     assert document.env == case["env"]
 
 
-def test_the_input_is_the_same_in_all_three_ways() -> None:
+def test_the_input_is_the_same_in_all_three_places() -> None:
     context = replace(CALL, arguments='{"command":"echo \\"ü\\" \\u0000"}'.encode())
     document = CLAW.write(spec(CALL.event, "PreToolUse"), context)
-    told = json.loads(document.stdin)
-    assert json.loads(told["tool_input_json"]) == told["tool_input"] == json.loads(document.env["HOOK_TOOL_INPUT"])
+    members = json.loads(document.stdin)
+    assert (
+        json.loads(members["tool_input_json"]) == members["tool_input"] == json.loads(document.env["HOOK_TOOL_INPUT"])
+    )
 
 
-def test_output_that_is_no_utf8_can_be_told() -> None:
+def test_output_that_is_not_utf8_can_be_written() -> None:
     context = replace(
         CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=b'[{"type":"text","text":"\xff"}]', has_result=True)
     )
     assert json.loads(CLAW.write(spec(context.event, "PostToolUse"), context).stdin)["tool_output"]
 
 
-def test_the_document_of_a_large_result_is_whole_and_needs_few_copies() -> None:
+def test_the_document_of_a_large_result_is_complete_and_needs_few_copies() -> None:
     text = "0123456789" * 300_000
     content = b'[{"type":"text","text":"%b"}]' % text.encode()
     context = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content, has_result=True))

@@ -6,7 +6,7 @@ from hookproxy.model.hooks import Order
 from hookproxy.model.settings import ToolNames
 
 
-def test_every_event_of_the_document_is_either_run_or_told_of() -> None:
+def test_every_event_of_the_document_is_either_available_or_reported() -> None:
     documented = {  # the table of hook events
         "PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "SessionStart", "Stop",
         "Notification", "SubagentStart", "PermissionDenied", "PermissionRequest", "Elicitation",

@@ -1,4 +1,4 @@
-"""The document and the variables that code-assist's hooks get: the table of cases/code_assist.toml, and laws."""
+"""The input of code-assist's hooks: the table of cases/code_assist.toml, and general rules."""
 
 import json
 import tracemalloc
@@ -25,7 +25,7 @@ CALL = EventContext(
 SPEC = HookSpec("code-assist", "s.json", Event.PRE_TOOL_USE, "guard", shell="guard.sh", timeout=3)
 
 
-def told(context: EventContext) -> dict[str, Any]:
+def written(context: EventContext) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(CODE_ASSIST.write(SPEC, context).stdin)
     return document
 
@@ -37,7 +37,7 @@ def outcome(case: dict[str, Any]) -> Outcome | None:
 
 
 @pytest.mark.parametrize("case", CASES["input"], ids=lambda case: case["behaviour"])
-def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
+def test_a_hook_gets_the_input_of_the_table(case: dict[str, Any]) -> None:
     context = replace(
         CALL,
         event=Event(case["event"]),
@@ -51,29 +51,29 @@ def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
     assert document.env == {}
 
 
-def test_every_event_that_can_occur_has_its_row() -> None:
+def test_every_available_event_has_a_row() -> None:
     assert {case["event"] for case in CASES["input"]} == set(CODE_ASSIST.events)
 
 
 @pytest.mark.parametrize("event", CODE_ASSIST.events.values())
-def test_all_nine_members_are_always_there_and_in_the_documents_order(event: Event) -> None:
-    assert list(told(replace(CALL, event=event))) == [
+def test_all_nine_members_are_always_present_in_the_documents_order(event: Event) -> None:
+    assert list(written(replace(CALL, event=event))) == [
         "hook_event", "tool_name", "tool_input", "tool_use_id", "tool_output", "user_prompt", "session_id",
         "agent_id", "cwd",
     ]  # fmt: skip
 
 
-def test_what_the_operating_system_or_the_server_names_in_no_utf8_can_be_told() -> None:
+def test_names_that_are_not_utf8_can_be_written() -> None:
     session = replace(SESSION, cwd="/r\udcffepo/é")
     failed = Outcome(error="\ud800 é")
-    document = told(replace(CALL, event=Event.POST_TOOL_USE, session=session, tool_name="t\udcff", outcome=failed))
+    document = written(replace(CALL, event=Event.POST_TOOL_USE, session=session, tool_name="t\udcff", outcome=failed))
     assert (document["cwd"], document["tool_name"], document["tool_output"]) == ("/r?epo/é", "t?", "? é")
 
 
-def test_output_that_is_no_text_is_told_as_json() -> None:
+def test_output_that_is_not_text_is_written_as_json() -> None:
     content = b'[{"type":"text","text":"seen:"},{"type":"image","data":"aGk=","mimeType":"image/png"}]'
     result = Outcome(content=content, has_result=True, structured=b'{"n":1}')
-    output = told(replace(CALL, event=Event.POST_TOOL_USE, outcome=result))["tool_output"]
+    output = written(replace(CALL, event=Event.POST_TOOL_USE, outcome=result))["tool_output"]
     assert output == 'seen:\n{"type":"image","data":"aGk=","mimeType":"image/png"}\n{"n":1}'
 
 

@@ -25,14 +25,14 @@ def test_the_documented_dialect() -> None:
     assert DOCKER_AGENT.agents == ("docker agent",)
 
 
-def test_the_variant_differs_where_docker_agent_has_changed() -> None:
+def test_docker_agent_current_differs_where_docker_agent_has_changed() -> None:
     assert DIALECTS["docker-agent@current"] is DOCKER_AGENT_CURRENT
     assert DOCKER_AGENT_CURRENT.order is Order.PIPELINE
     for same in ("default_timeout", "tool_names", "options", "suffixes", "agents", "variables"):
         assert getattr(DOCKER_AGENT_CURRENT, same) == getattr(DOCKER_AGENT, same)
 
 
-def test_every_event_of_the_newer_page_is_either_run_or_told_of() -> None:
+def test_every_event_of_the_newer_page_is_either_available_or_reported() -> None:
     documented = {  # pkg/hooks/events/contracts.go, October 2026
         "pre_tool_use", "post_tool_use", "permission_request", "session_start", "user_prompt_submit",
         "user_steering_messages_submit", "user_followup_submit", "turn_start", "turn_end", "before_llm_call",

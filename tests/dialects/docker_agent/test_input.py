@@ -1,4 +1,4 @@
-"""What Docker Agent's hooks are told (the table of cases/docker_agent.toml), and the two dialects as values."""
+"""What Docker Agent's hooks are document (the table of cases/docker_agent.toml), and the two dialects as values."""
 
 import json
 import tracemalloc
@@ -42,7 +42,7 @@ def outcome(case: dict[str, Any]) -> Outcome | None:
 
 
 @pytest.mark.parametrize("case", CASES["input"], ids=lambda case: f"{case['dialect']}: {case['behaviour']}")
-def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
+def test_a_hook_gets_the_input_of_the_table(case: dict[str, Any]) -> None:
     dialect, event = DIALECTS[case["dialect"]], Event(case["event"])
     context = replace(
         CALL,
@@ -59,28 +59,28 @@ def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
 
 @BOTH
 @pytest.mark.parametrize("event", list(Event))
-def test_anything_can_be_told_on_one_line(dialect: Dialect, event: Event) -> None:
+def test_any_text_can_be_written_on_one_line(dialect: Dialect, event: Event) -> None:
     session = replace(SESSION, cwd="/r\udcffepo\n", id="s\udcff")
-    told = dialect.write(spec(dialect, event), replace(CALL, event=event, session=session)).stdin
-    assert told.endswith(b"}\n")
-    assert told.count(b"\n") == 1
-    assert json.loads(told)["cwd"] == "/r?epo\n"
+    document = dialect.write(spec(dialect, event), replace(CALL, event=event, session=session)).stdin
+    assert document.endswith(b"}\n")
+    assert document.count(b"\n") == 1
+    assert json.loads(document)["cwd"] == "/r?epo\n"
 
 
-def test_a_hook_without_a_mark_is_the_root_agents() -> None:
+def test_a_hook_without_an_agent_trait_belongs_to_root() -> None:
     bare = HookSpec("docker-agent@current", "a.yaml", CALL.event, "x", shell="x", event_name="pre_tool_use")
     assert json.loads(DOCKER_AGENT_CURRENT.write(bare, CALL).stdin)["agent_name"] == "root"
 
 
-def test_a_result_is_told_with_all_that_the_model_could_read_of_it() -> None:
+def test_the_tool_response_has_all_content_that_the_model_can_read() -> None:
     result = Outcome(
         content=b'[{"type":"text","text":"a"},{"type":"image","data":"QQ==","mimeType":"image/png"}]',
         structured=b'{"n":1.10}',
         has_result=True,
     )
     context = replace(CALL, event=Event.POST_TOOL_USE, outcome=result)
-    told = json.loads(DOCKER_AGENT.write(spec(DOCKER_AGENT, context.event), context).stdin)
-    assert told["tool_response"] == 'a\n{"type":"image","data":"QQ==","mimeType":"image/png"}\n{"n":1.10}'
+    document = json.loads(DOCKER_AGENT.write(spec(DOCKER_AGENT, context.event), context).stdin)
+    assert document["tool_response"] == 'a\n{"type":"image","data":"QQ==","mimeType":"image/png"}\n{"n":1.10}'
 
 
 def test_the_document_of_a_large_result_is_not_copied_often() -> None:

@@ -22,6 +22,6 @@ def test_the_dialect_is_described() -> None:
     assert all(name == event for name, event in LIME.events.items())
 
 
-def test_every_event_of_the_page_is_either_run_or_told_of() -> None:
+def test_every_event_of_the_page_is_either_available_or_reported() -> None:
     assert set(LIME.events) | set(LIME.unavailable) == set(json.loads(SAMPLE)["hooks"])
     assert not set(LIME.events) & set(LIME.unavailable)

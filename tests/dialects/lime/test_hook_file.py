@@ -1,4 +1,4 @@
-"""Lime's settings files, and what its hooks are told (the table of cases/lime.toml)."""
+"""Lime's settings files, and what its hooks are error (the table of cases/lime.toml)."""
 
 import json
 from contextlib import suppress
@@ -28,7 +28,7 @@ OF_OTHER_TYPES = {
     if part.name in {"call", "url", "headers", "allowed_env_vars", "concurrent", "warm_max_age", "warm_spares"}
     or part.name in {"server", "tool", "input"}
 }
-"""What only hooks have that are no plain commands."""
+"""The members of hooks of other types, with their defaults."""
 
 
 # --- settings files ---
@@ -55,7 +55,7 @@ def test_the_example_of_the_page_is_read() -> None:
     )
 
 
-def test_a_hook_is_read_with_everything_that_is_known_of_it() -> None:
+def test_a_hook_has_the_values_of_its_entry_and_defaults() -> None:
     (hook,) = load({"hooks": {"PreToolUse": ["python3 guards/paths.py --strict"]}}).hooks
     assert hook.matches("anything")
     assert {name.name: getattr(hook, name.name) for name in fields(hook) if name.name != "matches"} == {
@@ -83,7 +83,7 @@ def test_a_hook_is_read_with_everything_that_is_known_of_it() -> None:
     }
 
 
-def test_several_commands_stand_in_the_order_of_the_file() -> None:
+def test_several_commands_are_in_the_order_of_the_file() -> None:
     found = load({"hooks": {"PreToolUse": ["a", "b", "c"]}})
     assert [hook.shell for hook in found.hooks] == ["a", "b", "c"]
     assert found.hooks[2].source.endswith("hooks.PreToolUse[2]")
@@ -91,7 +91,7 @@ def test_several_commands_stand_in_the_order_of_the_file() -> None:
 
 @pytest.mark.parametrize("event", LIME.events)
 @pytest.mark.parametrize("await_post", [None, False, True])
-def test_hooks_after_a_call_are_awaited_only_where_that_is_asked_for(event: str, await_post: bool | None) -> None:
+def test_hooks_after_a_call_are_awaited_only_with_await_post(event: str, await_post: bool | None) -> None:
     options: dict[str, Any] = {} if await_post is None else {"await_post": await_post}
     (hook,) = load({"hooks": {event: ["x"]}}, **options).hooks
     assert hook.background is (event in AFTER and await_post is not True)
@@ -122,20 +122,20 @@ def test_a_toml_settings_file_has_the_same_hooks() -> None:
     assert len(found.notes) == 1
 
 
-def test_other_settings_are_not_ours_to_judge() -> None:
+def test_other_settings_are_ignored() -> None:
     assert load({"model": 7, "permissions": {"deny": ["bash"]}, "hooks": {}}) == HookList(())
 
 
-def test_a_file_without_hooks_is_told_of() -> None:
+def test_a_file_without_hooks_is_reported() -> None:
     assert load({"model": "x"}).notes == ("/repo/.lime/settings.json: there are no hooks in it",)
 
 
-def test_a_byte_order_mark_is_no_part_of_the_file() -> None:
+def test_a_byte_order_mark_is_ignored() -> None:
     assert load("\ufeff{}").hooks == ()
 
 
 @pytest.mark.parametrize("event", LIME.unavailable)
-def test_an_event_that_cannot_occur_is_told_of_where_it_has_hooks(event: str) -> None:
+def test_an_unavailable_event_is_reported_if_it_has_hooks(event: str) -> None:
     note = f"/repo/.lime/settings.json: hooks.{event} cannot fire behind MCP: {LIME.unavailable[event]}"
     assert load({"hooks": {event: ["x", "y"]}}) == HookList((), (note,))
     assert load({"hooks": {event: []}}) == HookList(())
@@ -172,7 +172,7 @@ def test_an_event_that_cannot_occur_is_told_of_where_it_has_hooks(event: str) ->
         ({"hooks": {"PreToolUse": ["a\0b"]}}, ": hooks.PreToolUse[0] holds a NUL character", ""),
     ],
 )
-def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(settings: object, message: str, hint: str) -> None:
+def test_an_invalid_file_is_refused_with_line_or_key(settings: object, message: str, hint: str) -> None:
     with pytest.raises(ConfigError) as problem:
         load(settings, "/s.json")
     assert problem.value.message.startswith(f"/s.json{message}")
@@ -188,7 +188,7 @@ def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(settings: object, 
         ('[[hooks.PreToolUse]]\ncommand = "x"\n', "/s.toml: hooks.PreToolUse must be a list of commands"),
     ],
 )
-def test_a_toml_file_that_cannot_be_used_is_refused(text: str, message: str) -> None:
+def test_an_invalid_toml_file_is_refused(text: str, message: str) -> None:
     with pytest.raises(ConfigError) as problem:
         load(text, "/s.toml")
     assert problem.value.message.startswith(message)
@@ -201,7 +201,7 @@ LEAVES = st.none() | st.booleans() | st.floats() | st.sampled_from(["x", ""])
 
 
 @given(st.text() | st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=20))
-def test_any_other_file_is_read_or_refused_and_never_an_accident(settings: object) -> None:
+def test_any_file_is_read_or_refused_with_a_config_error(settings: object) -> None:
     with suppress(ConfigError):
         assert all(hook.shell for hook in load(settings).hooks)
     with suppress(ConfigError):
@@ -231,6 +231,6 @@ def test_any_other_file_is_read_or_refused_and_never_an_accident(settings: objec
         ({"hooks": {"pre_tool_use": ["x"]}}, False),
     ],
 )
-def test_a_file_of_its_shape_is_known(members: dict[str, object], fits: bool) -> None:
+def test_a_file_of_its_shape_is_recognised(members: dict[str, object], fits: bool) -> None:
     assert LIME.fits(members) is fits
     assert not (fits and CLAUDE.fits(members))

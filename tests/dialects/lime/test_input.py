@@ -1,4 +1,4 @@
-"""The document and the variables that Lime's hooks get: the table of cases/lime.toml, and laws."""
+"""The input of Lime's hooks: the table of cases/lime.toml, and general rules."""
 
 import json
 import tracemalloc
@@ -32,13 +32,13 @@ def spec(event: Event) -> HookSpec:
     return HookSpec("lime", "s.json", event, "guard.sh", shell="guard.sh")
 
 
-def told(context: EventContext) -> tuple[dict[str, Any], dict[str, str]]:
+def written(context: EventContext) -> tuple[dict[str, Any], dict[str, str]]:
     document = LIME.write(spec(context.event), context)
     return json.loads(document.stdin), dict(document.env)
 
 
 @pytest.mark.parametrize("case", CASES["input"], ids=lambda case: case["behaviour"])
-def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
+def test_a_hook_gets_the_input_of_the_table(case: dict[str, Any]) -> None:
     event = Event(case["event"])
     content = case.get("content", "")
     outcome = Outcome(content=content.encode() or b"[]", has_result=bool(content), error=case.get("error", ""))
@@ -58,13 +58,13 @@ def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("event", LIME.events.values())
 def test_the_keys_of_the_audit_example_are_there(event: Event) -> None:
-    document, env = told(replace(CALL, event=event, outcome=Outcome(error="x")))
+    document, env = written(replace(CALL, event=event, outcome=Outcome(error="x")))
     assert document["event"] == document["hook_event_name"] == env["HOOK_EVENT"] == event
     assert ("tool_name" in document) is ("HOOK_TOOL_NAME" in env)
     assert document.get("is_error", False) is (event is Event.POST_TOOL_USE_FAILURE)
 
 
-def test_variables_and_document_say_the_same() -> None:
+def test_variables_and_document_have_the_same_values() -> None:
     context = replace(
         CALL, event=Event.POST_TOOL_USE, arguments=b'{"a":1e400}', outcome=Outcome(b'["\xc3\xa4"]', has_result=True)
     )
@@ -73,22 +73,22 @@ def test_variables_and_document_say_the_same() -> None:
     assert f'"tool_output":{document.env["HOOK_TOOL_OUTPUT"]},'.encode() in document.stdin
 
 
-def test_text_that_is_no_utf8_can_be_told() -> None:
+def test_text_that_is_not_utf8_can_be_written() -> None:
     session = replace(SESSION, cwd="/r\udcffepo", id="\udcff")
     outcome = Outcome(error="half a pair: \ud83d")
     context = replace(
         CALL, event=Event.POST_TOOL_USE_FAILURE, session=session, tool_name="b\ud83d", request_id="\ud83d"
     )
-    document, env = told(replace(context, outcome=outcome))
+    document, env = written(replace(context, outcome=outcome))
     assert [document[key] for key in ("session_id", "request_id", "cwd", "tool_name")] == ["?", "?", "/r?epo", "b?"]
     assert document["tool_output"] == "half a pair: ?"
     assert env["HOOK_TOOL_OUTPUT"] == '"half a pair: ?"'
     notification = replace(CALL, event=Event.NOTIFICATION, message="\ud83d", trigger="\udcff")
-    assert told(notification)[0]["message"] == "?"
+    assert written(notification)[0]["message"] == "?"
 
 
-def test_a_hook_after_a_call_of_which_nothing_is_known_can_be_told() -> None:
-    document, env = told(replace(CALL, event=Event.POST_TOOL_USE))
+def test_a_hook_after_a_call_without_an_outcome_gets_an_empty_output() -> None:
+    document, env = written(replace(CALL, event=Event.POST_TOOL_USE))
     assert (document["tool_output"], env["HOOK_TOOL_OUTPUT"]) == ([], "[]")
 
 
@@ -104,9 +104,9 @@ def test_the_document_of_a_large_result_is_written_without_building_its_objects(
     assert peak < 4 * len(content)  # the variable, the growing buffer and the finished document
 
 
-def test_its_variables_are_its_own_and_others_do_not_inherit_them() -> None:
-    _, env = told(replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome()))
+def test_other_dialects_do_not_inherit_its_variables() -> None:
+    _, env = written(replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome()))
     assert set(env) == set(LIME.variables)
-    assert set(LIME.variables) <= foreign_to(LIME.variables), "inherited, they tell of another occasion"
+    assert set(LIME.variables) <= foreign_to(LIME.variables), "inherited, they belong to another event"
     assert set(LIME.variables) <= foreign_to(CLAUDE.variables)
     assert "CLAUDE_PROJECT_DIR" in foreign_to(LIME.variables)
