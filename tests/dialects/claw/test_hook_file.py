@@ -1,4 +1,4 @@
-"""claw-code's settings files, and what its hooks are error (the table of cases/claw.toml)."""
+"""claw-code's settings files: their hooks, notes and errors."""
 
 import json
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""code-assist's settings files, and what its hooks are error (the table of cases/code_assist.toml)."""
+"""code-assist's settings files: their hooks, notes and errors."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Docker Agent's files: which hooks they hold, what cannot work here and is error, what is refused."""
+"""Docker Agent's files: their hooks, notes and errors."""
 
 import json
 from contextlib import suppress

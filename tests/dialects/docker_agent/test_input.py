@@ -1,4 +1,4 @@
-"""What Docker Agent's hooks are document (the table of cases/docker_agent.toml), and the two dialects as values."""
+"""The input of Docker Agent's hooks: the table of cases/docker_agent.toml, and general rules."""
 
 import json
 import tracemalloc

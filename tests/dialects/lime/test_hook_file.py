@@ -1,4 +1,4 @@
-"""Lime's settings files, and what its hooks are error (the table of cases/lime.toml)."""
+"""Lime's settings files: their hooks, notes and errors."""
 
 import json
 from contextlib import suppress
