@@ -133,7 +133,7 @@ async def test_json_on_standard_output_is_plain_feedback(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "trouble"),
+    ("command", "failure"),
     [
         ("echo half; echo broken >&2; exit 1", "exited with status 1: broken"),
         ("no-such-command-here", "exited with status 127"),
