@@ -10,14 +10,14 @@ from .dialect import Dialect
 
 _PLACES: Final = {
     "claude": "claude.hook_file.CLAUDE",
-    "claw": "claw.hook_file.CLAW",
-    "claw@current": "claw.hook_file.CLAW_CURRENT",
-    "code-assist": "code_assist.hook_file.CODE_ASSIST",
+    "claw": "claw.CLAW",
+    "claw@current": "claw.CLAW_CURRENT",
+    "code-assist": "code_assist.CODE_ASSIST",
     "copilot": "copilot.hook_file.COPILOT",
     "copilot@current": "copilot.hook_file.COPILOT_CURRENT",
-    "docker-agent": "docker_agent.input.DOCKER_AGENT",
-    "docker-agent@current": "docker_agent.input.DOCKER_AGENT_CURRENT",
-    "lime": "lime.hook_file.LIME",
+    "docker-agent": "docker_agent.DOCKER_AGENT",
+    "docker-agent@current": "docker_agent.DOCKER_AGENT_CURRENT",
+    "lime": "lime.LIME",
 }
 
 

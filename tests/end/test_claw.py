@@ -133,7 +133,7 @@ async def test_json_on_standard_output_is_plain_feedback(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "trouble"),
+    ("command", "failure"),
     [
         ("echo half; echo broken >&2; exit 1", "exited with status 1: broken"),
         ("no-such-command-here", "exited with status 127"),
@@ -333,4 +333,4 @@ async def test_the_variant_s_file_says_by_which_name_it_is_read(scene: Scene) ->
     path = settings(scene, json.dumps({"hooks": {"PreToolUse": [{"matcher": "x", "hooks": []}]}}))
     ended = scene.complete([HOOKPROXY, "run", f"--hooks=claw={path}", "--", "true"])
     assert ended.returncode == 2
-    assert b"claw@current reads matcher groups" in ended.stderr
+    assert b"claw@current and claude read matcher groups" in ended.stderr

@@ -1,1 +1,47 @@
-"""claw-code."""
+"""claw-code's hooks, as two dialects.
+
+`claw` follows the hooks page: command strings, plain text, two events. `claw@current` is the program of August 2026,
+which has a third event, allows matcher groups beside command strings, and reads JSON.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from msgspec.structs import replace
+
+from ...model.hooks import Order
+from ...model.settings import ToolNames
+from ..dialect import Dialect
+from ..shared.identity_variables import IDENTITIES
+from . import hook_file, input, output
+
+CLAW: Final = Dialect(
+    name=hook_file.DOCUMENTED.dialect,
+    described_by="claw-code's page on its hook system, as of April 2026",
+    events={name: events[0] for name, events in hook_file.DOCUMENTED.events.items()},
+    unavailable={},
+    fields={},  # it knows plain text only
+    order=Order.UNTIL_DENIED,
+    default_timeout=hook_file.TIMEOUT,
+    tool_names=ToolNames.BARE,
+    read_hooks=partial(hook_file.read_hook_file, hook_file.DOCUMENTED),
+    write=input.write_input,
+    read=output.read_output,
+    fits=hook_file.recognises,
+    folders=(".claw", ".claude"),
+    agents=("runtime",),  # the name that claw-code gives as an MCP client
+    variables=IDENTITIES["claw"],
+)
+
+CLAW_CURRENT: Final = replace(
+    CLAW,
+    name=hook_file.CURRENT.dialect,
+    described_by="the source of claw-code, rust/crates/runtime, as of August 2026",
+    events={name: events[0] for name, events in hook_file.CURRENT.events.items()},
+    fields=output.FIELDS,
+    read_hooks=partial(hook_file.read_hook_file, hook_file.CURRENT),
+    read=output.read_output_current,
+    fits=lambda _members: False,
+)

@@ -1,129 +1,125 @@
-"""claw-code's hooks: its settings files, and what its hooks are told; `claw_answer` has what they say.
-
-`claw` follows the hooks page: command strings, plain text, two events. `claw@current` is the program of August 2026,
-which has a third event, matcher groups beside command strings, and reads JSON.
-"""
+"""claw-code's settings files: their command strings and matcher groups as hook specs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Final
 
-import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
-from ...model.hooks import Document, Event, EventContext, HookSpec, Order, Outcome
-from ...model.settings import ToolNames
-from ..dialect import Dialect, HookFile, HookList
+from ...model.hooks import Event, HookSpec
+from ..dialect import HookFile, HookList
 from ..shared import hook_file as shared_hook_file
-from ..shared import input
-from ..shared import input as shared_input
 from ..shared.hook_file import Table
-from ..shared.identity_variables import IDENTITIES
-from . import output as claw_output
 
 TIMEOUT: Final = 60.0
-"""Seconds. claw-code waits for ever; MCP agents commonly give up on a call after a minute, and a hook that is still
-running then judges a dead one."""
+"""Seconds. claw-code waits for ever. MCP agents commonly give up on a call after a minute, so a longer hook would judge
+a call that nobody waits for any more."""
 
-_FAILURE: Final = "PostToolUseFailure"
+FAILURE_EVENT: Final = "PostToolUseFailure"
+"""The event for failed calls, which only `claw@current` has."""
+
 _GROUP_KEYS: Final = ("matcher", "hooks")
 _HOOK_KEYS: Final = ("type", "command")
 _ALL_MCP: Final = "mcp__*"
 _EXPRESSION: Final = re.compile(r"[\^$()\[\]+?\\]|\.\*")
-"""What stands in regular expressions, and in no name of a tool."""
+"""Characters of regular expressions that no tool name has."""
 
 
-class _Form(Struct, frozen=True):
-    """What a file of one of the two dialects may hold."""
+class FileFormat(Struct, frozen=True):
+    """What a settings file of one of the two dialects may hold."""
 
     dialect: str
-    occasions: Mapping[str, tuple[Event, ...]]
-    """The events as a file spells them, and when their hooks run."""
+    events: Mapping[str, tuple[Event, ...]]
+    """By the event's name in the file: the events on which its hooks run."""
     groups: bool
-    """Matcher groups may stand between the command strings."""
+    """Matcher groups are allowed between the command strings."""
 
 
-_PAGE: Final = _Form(
+DOCUMENTED: Final = FileFormat(
     "claw",
     {
         "PreToolUse": (Event.PRE_TOOL_USE,),
-        "PostToolUse": (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE),  # HOOK_TOOL_IS_ERROR tells them apart
+        "PostToolUse": (
+            Event.POST_TOOL_USE,
+            Event.POST_TOOL_USE_FAILURE,
+        ),  # HOOK_TOOL_IS_ERROR distinguishes them
     },
     groups=False,
 )
-_CURRENT: Final = _Form(
+CURRENT: Final = FileFormat(
     "claw@current",
     {
         "PreToolUse": (Event.PRE_TOOL_USE,),
         "PostToolUse": (Event.POST_TOOL_USE,),
-        _FAILURE: (Event.POST_TOOL_USE_FAILURE,),
+        FAILURE_EVENT: (Event.POST_TOOL_USE_FAILURE,),
     },
     groups=True,
 )
 
 
-def _read_hooks(form: _Form, file: HookFile) -> HookList:
-    """The hooks of a settings file; its other settings are not ours to judge. Raises ConfigError."""
+def read_hook_file(file_format: FileFormat, file: HookFile) -> HookList:
+    """The hooks of a settings file. Other settings in it are ignored. Raises ConfigError."""
     settings = shared_hook_file.read_json(file.path, file.text)
     if "hooks" not in settings.members:
         return HookList((), (f"{file.path}: there are no hooks in it",))
     table = settings.table("hooks")
     found: list[HookList] = []
     for name in table.members:
-        if name not in form.occasions:
-            raise table.wrong(name, "is no event", _known(form, name))
+        if name not in file_format.events:
+            raise table.wrong(name, "is not an event", _event_hint(file_format, name))
         items = _items(table, name)
-        found += [_item(form, file, name, items, key) for key in items.members]
+        found += [_item(file_format, file, name, items, key) for key in items.members]
     return shared_hook_file.joined(found)
 
 
-def _known(form: _Form, name: str) -> str:
-    """What a file may name in the place of `name`."""
-    if name == _FAILURE:
-        return f"{_CURRENT.dialect} has it; in {form.dialect}, PostToolUse hooks see failed calls as well"
-    return shared_hook_file.suggestion(name, form.occasions) or f"the events are {', '.join(form.occasions)}"
+def _event_hint(file_format: FileFormat, name: str) -> str:
+    """Which event to write instead of `name`."""
+    if name == FAILURE_EVENT:
+        also = f"in {file_format.dialect}, PostToolUse hooks also run for failed calls"
+        return f"the dialect {CURRENT.dialect} has it; {also}"
+    return shared_hook_file.suggestion(name, file_format.events) or f"the events are {', '.join(file_format.events)}"
 
 
 def _items(table: Table, name: str) -> Table:
-    """The items of a list, each as a member that is called by its place."""
+    """The items of an event's list, as a table whose keys are their places, `PreToolUse[0]`."""
     listed = table.members[name]
     if not isinstance(listed, list):
         raise table.wrong(name, "must be a list of commands", f'write "{name}": ["./guard.sh"]')
     return Table(table.where, table.path, {f"{name}[{at}]": item for at, item in enumerate(listed)})
 
 
-def _item(form: _Form, file: HookFile, name: str, items: Table, key: str) -> HookList:
-    """What one item of an event's list holds: a command, or a group of them."""
+def _item(file_format: FileFormat, file: HookFile, name: str, items: Table, key: str) -> HookList:
+    """The hooks of one item of an event's list: a command string, or a matcher group."""
     if not isinstance(items.members[key], dict):
-        return HookList(_hooks(form, file, name, items, key))
-    if not form.groups:
-        hint = f"{_CURRENT.dialect} reads matcher groups, and so does claude, each in its own way"
+        return HookList(_hooks(file_format, file, name, items, key))
+    if not file_format.groups:
+        hint = f"the dialects {CURRENT.dialect} and claude read matcher groups, each in its own way"
         raise items.wrong(key, "must be a command string, not an object", hint)
     group = items.table(key)
-    group.require("hooks", '{"matcher": "…", "hooks": [{"type": "command", "command": "…"}]} is the shape')
-    notes = [*_ignored(group, _GROUP_KEYS), *_doubtful(group)]
+    group.require("hooks", 'write {"matcher": "…", "hooks": [{"type": "command", "command": "…"}]}')
+    notes = [*_unknown_key_notes(group, _GROUP_KEYS), *_matcher_notes(group)]
     hooks: list[HookSpec] = []
     for entry in group.tables("hooks"):
         entry.choice("type", ("command",), "command")
         entry.require("command")
-        hooks += _hooks(form, file, name, entry, "command", group.text("matcher"))
-        notes += _ignored(entry, _HOOK_KEYS)
+        hooks += _hooks(file_format, file, name, entry, "command", group.text("matcher"))
+        notes += _unknown_key_notes(entry, _HOOK_KEYS)
     return HookList(tuple(hooks), tuple(notes))
 
 
-def _hooks(form: _Form, file: HookFile, name: str, table: Table, key: str, matcher: str = "") -> tuple[HookSpec, ...]:
-    """The hooks that one command is: one for each occasion of its event."""
+def _hooks(
+    file_format: FileFormat, file: HookFile, name: str, table: Table, key: str, matcher: str = ""
+) -> tuple[HookSpec, ...]:
+    """The hooks of one command: one for each event on which it runs."""
     command = table.text(key)
     if not command.strip():
-        raise table.wrong(key, "is empty", "name a command, or leave it out")
+        raise table.wrong(key, "is empty", "write a command, or remove the entry")
     place = table.path if key == "command" else table.place(key)
     return tuple(
         HookSpec(
-            dialect=form.dialect,
+            dialect=file_format.dialect,
             source=f"{file.path}: {place}",
             event=event,
             label=_label(command, place),
@@ -134,24 +130,24 @@ def _hooks(form: _Form, file: HookFile, name: str, table: Table, key: str, match
             timeout=TIMEOUT,
             event_name=name,
         )
-        for event in form.occasions[name]
+        for event in file_format.events[name]
     )
 
 
 _PROGRAM: Final = re.compile(r"(?!(?:case|for|if|test|until|while)$)\w.*", re.DOTALL)
-"""What may be a program's name, and is no word with which a shell script in one line begins."""
+"""A possible program name: no punctuation, and no keyword that begins a shell script of one line."""
 
 
 def _label(command: str, place: str) -> str:
-    """The name of the program; of a script in one line its place in the file, which people can find."""
+    """The name of the program. A shell script of one line has none: its label is its place in the file."""
     label = shared_hook_file.label(command)
     return label if _PROGRAM.match(label) else place
 
 
 def _matching(matcher: str) -> Callable[[str], bool]:
-    """Names separated by commas or bars, without regard to case, `*` for anything; without a word: all."""
+    """A test of tool names: names separated by commas or bars, in any case, with `*` for anything. Empty: all tools."""
     names = _names(matcher)
-    if not matcher.strip() or _ALL_MCP in names:  # each tool here is an MCP tool, whatever name its hooks see
+    if not matcher.strip() or _ALL_MCP in names:  # every tool here is an MCP tool, whatever name hooks see
         return lambda _name: True
     globs = "|".join(".*".join(re.escape(part) for part in re.split(r"\*+", name)) for name in names) or "(?!)"
     expression = re.compile(globs, re.ASCII | re.IGNORECASE | re.DOTALL)
@@ -162,91 +158,36 @@ def _names(matcher: str) -> list[str]:
     return [name.lower() for part in re.split(r"[,|]", matcher) if (name := part.strip())]
 
 
-def _doubtful(group: Table) -> list[str]:
-    """Matchers that may select nothing, told because nothing else would show it."""
+def _matcher_notes(group: Table) -> list[str]:
+    """Notes on a matcher that may match no tool: nothing else would show this."""
     matcher = group.text("matcher")
     names = _names(matcher)
-    remarks = []
+    notes = []
     if matcher.strip() and not names:
-        remarks.append("never matches: it names no tool")
+        notes.append("never matches: it names no tool")
     if _EXPRESSION.search(matcher):
-        remarks.append("is no regular expression to claw-code: write names, with * for anything")
+        notes.append("is not read as a regular expression by claw-code: write tool names, with * for anything")
     if any(name.startswith("mcp__") and name != _ALL_MCP for name in names):
-        remarks.append('is tried on the bare names of tools, unless [[use]] has tool_names = "mcp"')
-    return [f"{group.where}: {group.place('matcher')} {matcher!r} {remark}" for remark in remarks]
+        notes.append('is compared with bare tool names, unless [[use]] has tool_names = "mcp"')
+    return [f"{group.where}: {group.place('matcher')} {matcher!r} {note}" for note in notes]
 
 
-def _ignored(table: Table, known: tuple[str, ...]) -> list[str]:
-    """A sentence for each key that claw-code does not read: it may say what then does not hold."""
+def _unknown_key_notes(table: Table, known: tuple[str, ...]) -> list[str]:
+    """A note on each key that claw-code does not read, because its author expects it to work."""
     return [
-        f"{table.where}: {table.place(key)} is ignored, for claw-code has no such key" + (hint and f": {hint}")
+        f"{table.where}: {table.place(key)} is ignored, because claw-code has no such key" + (hint and f": {hint}")
         for key, hint in table.unknown(known).items()
     ]
 
 
-def fits(members: Mapping[str, object]) -> bool:
-    """Lists of command strings under claw-code's names of events, with at least one command."""
+def recognises(members: Mapping[str, object]) -> bool:
+    """Whether it has lists of command strings under claw-code's event names, and at least one command."""
     events = members.get("hooks")
     if not isinstance(events, dict) or not all(isinstance(listed, list) for listed in events.values()):
         return False
     commands = [command for listed in events.values() for command in listed]
     return (
         bool(commands)
-        and events.keys() <= _CURRENT.occasions.keys()
+        and events.keys() <= CURRENT.events.keys()
         and all(isinstance(command, str) for command in commands)
     )
-
-
-def write(spec: HookSpec, context: EventContext) -> Document:
-    """The document on standard input and the variables; the tool's input stands there in all three ways."""
-    arguments = context.arguments.decode()
-    failed = context.event is Event.POST_TOOL_USE_FAILURE
-    ran = context.event is not Event.PRE_TOOL_USE
-    output = input.text(context.outcome or Outcome()) if ran else None
-    document = {
-        "hook_event_name": spec.event_name,
-        "tool_name": context.tool_name,
-        "tool_input": msgspec.Raw(context.arguments),
-        "tool_input_json": arguments,
-        "tool_error" if spec.event_name == _FAILURE else "tool_output": output,
-        "tool_result_is_error": failed,
-    }
-    env = {
-        "HOOK_EVENT": spec.event_name,
-        "HOOK_TOOL_NAME": context.tool_name,
-        "HOOK_TOOL_INPUT": arguments,
-        "HOOK_TOOL_IS_ERROR": "1" if failed else "0",
-    }
-    if output is not None:
-        env["HOOK_TOOL_OUTPUT"] = output
-    return Document(stdin=shared_input.line(document), env=env)
-
-
-CLAW: Final = Dialect(
-    name=_PAGE.dialect,
-    described_by="claw-code's page on its hook system, as of April 2026",
-    events={name: occasions[0] for name, occasions in _PAGE.occasions.items()},
-    unavailable={},
-    fields={},  # it knows plain text only
-    order=Order.UNTIL_DENIED,
-    default_timeout=TIMEOUT,
-    tool_names=ToolNames.BARE,
-    read_hooks=partial(_read_hooks, _PAGE),
-    write=write,
-    read=claw_output.read,
-    fits=fits,
-    folders=(".claw", ".claude"),
-    agents=("runtime",),  # what claw-code calls itself where it speaks MCP
-    variables=IDENTITIES["claw"],
-)
-
-CLAW_CURRENT: Final = replace(
-    CLAW,
-    name=_CURRENT.dialect,
-    described_by="the source of claw-code, rust/crates/runtime, as of August 2026",
-    events={name: occasions[0] for name, occasions in _CURRENT.occasions.items()},
-    fields=claw_output.FIELDS,
-    read_hooks=partial(_read_hooks, _CURRENT),
-    read=claw_output.read_current,
-    fits=lambda _members: False,
-)

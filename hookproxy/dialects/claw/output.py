@@ -1,6 +1,6 @@
-"""What a claw-code hook says: by its exit code and plain text, and to `claw@current` by JSON as well.
+"""The output of a claw-code hook as a verdict: exit code and plain text; `claw@current` also reads JSON.
 
-Total: whatever a hook prints, nonsense is named as trouble, and never taken for consent (law 3).
+Every output gives a verdict: invalid output is reported as a failure, and is never taken for approval (law 3).
 """
 
 from __future__ import annotations
@@ -26,41 +26,41 @@ _DENIED: Final = "Hook feedback (denied)"
 _ERROR: Final = "Hook feedback (error)"
 
 _DECIDES: Final = re.compile(r'"(?:hookSpecificOutput|decision)"\s*:|"continue"\s*:\s*false')
-"""What in a JSON answer decides something."""
+"""Members of JSON output that decide something in other dialects."""
 
 
-def read(spec: HookSpec, result: HookResult) -> Verdict:
-    """What the hook said, as the hooks page has it: standard output is the message, whatever it looks like."""
+def read_output(spec: HookSpec, result: HookResult) -> Verdict:
+    """The verdict as the hooks page has it: standard output is the message, whatever it looks like."""
     if result.ended is not Ended.EXITED:
         return Verdict(failure=shared_output.ending(spec, result))
-    said, complaint = shared_output.text(result.stdout), shared_output.text(result.stderr)
+    stdout, stderr = shared_output.text(result.stdout), shared_output.text(result.stderr)
     if result.code == DENIES:
-        return _denial(spec, said or complaint, _DENIED)
+        return _denial(spec, stdout or stderr, _DENIED)
     if result.code:
-        return Verdict(failure=_status(result, complaint or said))
-    return Verdict(feedback=_labelled(_FEEDBACK, said), messages=shared_output.texts(_remark(said)))
+        return Verdict(failure=_exit_status(result, stderr or stdout))
+    return Verdict(feedback=_labelled(_FEEDBACK, stdout), messages=shared_output.texts(_json_note(stdout)))
 
 
-def _remark(said: str) -> str:
-    """Who prints such an answer may think that it blocks something."""
-    is_json = said.startswith("{") and said.endswith("}")
-    decides = is_json and _DECIDES.search(said)
-    return "printed JSON, which decides nothing here: claw@current reads it" if decides else ""
+def _json_note(stdout: str) -> str:
+    """A note on JSON that decides something in other dialects: its author may expect it to block."""
+    is_json = stdout.startswith("{") and stdout.endswith("}")
+    decides = is_json and _DECIDES.search(stdout)
+    return "printed JSON, which decides nothing in the dialect claw: claw@current reads it" if decides else ""
 
 
 def _denial(spec: HookSpec, reason: str, label: str) -> Verdict:
-    """Before a call it is refused; after it, its result is an error, and the model is told why."""
+    """Before a call: the call is refused. After a call: its result becomes an error, and the model gets the reason."""
     if spec.event is Event.PRE_TOOL_USE:
         return Verdict(permission=Permission.DENY, reason=shared_output.cut(reason))
     reason = reason or f"The {spec.event_name} hook {spec.label} denied this result and gave no reason."
     return Verdict(permission=Permission.DENY, feedback=_labelled(label, reason))
 
 
-def _labelled(label: str, said: str) -> tuple[str, ...]:
-    return (f"{label}:\n{shared_output.cut(said)}",) if said else ()
+def _labelled(label: str, text: str) -> tuple[str, ...]:
+    return (f"{label}:\n{shared_output.cut(text)}",) if text else ()
 
 
-def _status(result: HookResult, explanation: str) -> str:
+def _exit_status(result: HookResult, explanation: str) -> str:
     return f"exited with status {result.code}" + shared_output.after_colon(explanation)
 
 
@@ -77,97 +77,100 @@ FIELDS: Final = {
     "continue": Effect.STOPS,
     "hookSpecificOutput.hookEventName": Effect.NOTHING,
 }
-"""What each member of an answer does here."""
+"""What each member of the JSON output does here."""
 
 _PERMISSIONS: Final = {"allow": Permission.ALLOW, "ask": Permission.ASK, "deny": Permission.DENY}
 _NULL: Final = b"null"
 """A member that is null counts as absent."""
 
 _PREVIEW: Final = 160
-"""Characters of what claw-code quotes in a message about unreadable JSON."""
+"""Characters that claw-code quotes in a message about unreadable JSON."""
 
 
-class _Said(Struct, frozen=True):
-    """What standard output says, before the exit code is looked at."""
+class _ParsedOutput(Struct, frozen=True):
+    """What standard output means, apart from the exit code."""
 
     texts: tuple[str, ...] = ()
     """For the model."""
-    person: str = ""
+    message: str = ""
+    """For the person."""
     denies: bool = False
     stops: bool = False
     permission: Permission | None = None
     reason: str = ""
-    """Of `permission`."""
+    """The reason for `permission`."""
     arguments: bytes = b""
-    nonsense: str = ""
+    error: str = ""
+    """Why the output is invalid; empty: it is valid."""
 
     @property
-    def message(self) -> str:
-        """All texts, joined as claw-code joins them."""
+    def text(self) -> str:
+        """All texts for the model, joined as claw-code joins them."""
         return "\n".join(self.texts)
 
 
-def read_current(spec: HookSpec, result: HookResult) -> Verdict:
-    """What the hook said, as the program reads it: JSON on every exit code, and any failure denies a call."""
+def read_output_current(spec: HookSpec, result: HookResult) -> Verdict:
+    """The verdict as the program has it: JSON counts with every exit code, and any failure denies a call."""
     if result.ended is not Ended.EXITED:
-        said, failure = _Said(), shared_output.ending(spec, result)
+        output, failure = _ParsedOutput(), shared_output.ending(spec, result)
     else:
-        text, complaint = shared_output.text(result.stdout), shared_output.text(result.stderr)
-        said = _said(spec, text, complaint, result.cut)
-        failure = "" if result.code in (0, DENIES) else _status(result, complaint or text)
+        stdout, stderr = shared_output.text(result.stdout), shared_output.text(result.stderr)
+        output = _parse(spec, stdout, stderr, result.cut)
+        failure = "" if result.code in (0, DENIES) else _exit_status(result, stderr or stdout)
         if result.code == DENIES:
-            said = replace(said, denies=True, texts=said.texts or shared_output.texts(complaint))
-    return _on_call(said, failure) if spec.event is Event.PRE_TOOL_USE else _on_result(spec, said, failure)
+            output = replace(output, denies=True, texts=output.texts or shared_output.texts(stderr))
+    return _before_call(output, failure) if spec.event is Event.PRE_TOOL_USE else _after_call(spec, output, failure)
 
 
-def _on_call(said: _Said, failure: str) -> Verdict:
-    problem = failure or said.nonsense
-    permission = Permission.DENY if said.denies else said.permission
-    if problem and permission is Permission.ALLOW:
+def _before_call(output: _ParsedOutput, failure: str) -> Verdict:
+    """The verdict of a PreToolUse hook: a hook that fails neither allows nor rewrites."""
+    failure_or_error = failure or output.error
+    permission = Permission.DENY if output.denies else output.permission
+    if failure_or_error and permission is Permission.ALLOW:
         permission = None
     denies = permission is Permission.DENY
     label = _ERROR if denies or failure else _FEEDBACK
     return Verdict(
         permission=permission,
-        reason=shared_output.cut(said.message if said.denies else said.reason),
-        arguments=None if denies or problem else said.arguments or None,
-        feedback=() if said.denies else _labelled(label, said.message),
-        messages=shared_output.texts(said.person),
-        stop=said.stops,
+        reason=shared_output.cut(output.text if output.denies else output.reason),
+        arguments=None if denies or failure_or_error else output.arguments or None,
+        feedback=() if output.denies else _labelled(label, output.text),
+        messages=shared_output.texts(output.message),
+        stop=output.stops,
         fails_closed=bool(failure),
-        failure=problem,
+        failure=failure_or_error,
     )
 
 
-def _on_result(spec: HookSpec, said: _Said, failure: str) -> Verdict:
-    """The tool has run: to deny or to fail is to mark its result as an error."""
-    if not (said.denies or failure):
-        verdict = Verdict(feedback=_labelled(_FEEDBACK, said.message))
+def _after_call(spec: HookSpec, output: _ParsedOutput, failure: str) -> Verdict:
+    """The verdict of a hook after the call: a denial or a failure marks the result as an error."""
+    if not (output.denies or failure):
+        verdict = Verdict(feedback=_labelled(_FEEDBACK, output.text))
     else:
-        told = f"The {spec.event_name} hook {spec.label} {failure}" if failure else ""
-        verdict = _denial(spec, said.message or told, _ERROR)
+        explanation = f"The {spec.event_name} hook {spec.label} {failure}" if failure else ""
+        verdict = _denial(spec, output.text or explanation, _ERROR)
     return replace(
-        verdict, messages=shared_output.texts(said.person), stop=said.stops, failure=failure or said.nonsense
+        verdict, messages=shared_output.texts(output.message), stop=output.stops, failure=failure or output.error
     )
 
 
-def _said(spec: HookSpec, text: str, complaint: str, cut: bool) -> _Said:
-    """Standard output: nothing, plain text, an answer, or JSON that is none."""
-    if not text:
-        return _Said()
-    if not text.startswith(("{", "[")) and not _is_json(text):
-        return _Said(texts=(text,))
+def _parse(spec: HookSpec, stdout: str, stderr: str, cut: bool) -> _ParsedOutput:
+    """Parse standard output, which is empty, plain text, a JSON object, or invalid JSON."""
+    if not stdout:
+        return _ParsedOutput()
+    if not stdout.startswith(("{", "[")) and not _is_json(stdout):
+        return _ParsedOutput(texts=(stdout,))
     try:
-        members = _object(text)
+        members = _object(stdout)
     except (ValueError, msgspec.MsgspecError, RecursionError) as problem:
         lost = "printed more than is kept, so its JSON is lost"
-        nonsense = lost if cut else "printed JSON that cannot be read" + shared_output.after_colon(str(problem))
-        return _Said(texts=(_unreadable(spec, str(problem), text, complaint),), nonsense=nonsense)
-    return _answer(members, text)
+        error = lost if cut else "printed JSON that cannot be read" + shared_output.after_colon(str(problem))
+        return _ParsedOutput(texts=(_invalid_json_text(spec, str(problem), stdout, stderr),), error=error)
+    return _parse_members(members, stdout)
 
 
 def _is_json(text: str) -> bool:
-    """True for a JSON text, a number or a word that stands alone."""
+    """Whether the text is JSON, a lone number or word of JSON included."""
     try:
         msgspec.json.decode(text.encode())
     except (ValueError, msgspec.MsgspecError, RecursionError):
@@ -179,42 +182,42 @@ def _object(text: str) -> Mapping[str, bytes]:
     """The members of a JSON object. Raises ValueError, MsgspecError, RecursionError."""
     raw = shared_output.unambiguous(text.encode())
     if not raw.startswith(b"{"):
-        kinds = {b"[": "array", b'"': "string", b"t": "boolean", b"f": "boolean", b"n": "null"}
-        raise ValueError(f"expected top-level JSON object, got {kinds.get(raw[:1], 'number')}")
+        types = {b"[": "array", b'"': "string", b"t": "boolean", b"f": "boolean", b"n": "null"}
+        raise ValueError(f"expected top-level JSON object, got {types.get(raw[:1], 'number')}")
     return {key: bytes(value) for key, value in raw_json.fields(raw).items()}
 
 
-def _answer(members: Mapping[str, bytes], text: str) -> _Said:
-    """What the members say. One of another type counts as absent, as in claw-code, but is told of."""
+def _parse_members(members: Mapping[str, bytes], stdout: str) -> _ParsedOutput:
+    """Parse a JSON object. A member of the wrong type counts as absent, as in claw-code, but is reported."""
     wrong: list[str] = []
 
     def string(owner: Mapping[str, bytes], key: str) -> str:
         value = owner.get(key, _NULL)
-        said = raw_json.text(value)
-        if said is None and value != _NULL:
-            wrong.append(f"{key} is no string")
-        return said or ""
+        text = raw_json.text(value)
+        if text is None and value != _NULL:
+            wrong.append(f"{key} is not a string")
+        return text or ""
 
     specific = _specific(members.get("hookSpecificOutput", _NULL), wrong)
-    person, decision = string(members, "systemMessage"), string(members, "decision")
+    message, decision = string(members, "systemMessage"), string(members, "decision")
     texts = shared_output.texts(string(members, "reason"), string(specific, "additionalContext"))
-    word, reason = string(specific, "permissionDecision"), string(specific, "permissionDecisionReason")
-    if word and word not in _PERMISSIONS:
-        wrong.append(f"permissionDecision {shared_output.cut(repr(word), 40)} is none of allow, ask, deny")
-    goes_on, arguments = members.get("continue", _NULL), specific.get("updatedInput", _NULL)
-    if goes_on not in (b"true", b"false", _NULL):
+    wanted, reason = string(specific, "permissionDecision"), string(specific, "permissionDecisionReason")
+    if wanted and wanted not in _PERMISSIONS:
+        wrong.append(f"permissionDecision {shared_output.cut(repr(wanted), 40)} is not one of allow, ask, deny")
+    continues, arguments = members.get("continue", _NULL), specific.get("updatedInput", _NULL)
+    if continues not in (b"true", b"false", _NULL):
         wrong.append("continue is neither true nor false")
     if arguments != _NULL and not arguments.startswith(b"{"):
-        wrong.append("updatedInput is no object")
-    return _Said(
-        texts=texts if texts or person else (text,),  # an answer without any text is itself the message
-        person=person,
-        denies=goes_on == b"false" or decision == "block",
-        stops=goes_on == b"false",
-        permission=_PERMISSIONS.get(word),
+        wrong.append("updatedInput is not an object")
+    return _ParsedOutput(
+        texts=texts if texts or message else (stdout,),  # without any text, the JSON itself is the message
+        message=message,
+        denies=continues == b"false" or decision == "block",
+        stops=continues == b"false",
+        permission=_PERMISSIONS.get(wanted),
         reason=reason,
         arguments=shared_output.one_line(msgspec.Raw(arguments)) if arguments.startswith(b"{") else b"",
-        nonsense="printed JSON that cannot be read: " + "; ".join(wrong) if wrong else "",
+        error="printed JSON that cannot be read: " + "; ".join(wrong) if wrong else "",
     )
 
 
@@ -223,13 +226,13 @@ def _specific(raw: bytes, wrong: list[str]) -> Mapping[str, bytes]:
     if raw.startswith(b"{"):
         return {key: bytes(value) for key, value in raw_json.fields(raw).items()}
     if raw != _NULL:
-        wrong.append("hookSpecificOutput is no object")
+        wrong.append("hookSpecificOutput is not an object")
     return {}
 
 
-def _unreadable(spec: HookSpec, detail: str, text: str, complaint: str) -> str:
-    """claw-code's sentence for the model; it has the tool's name as well, which the model knows."""
-    previews = f"stdout_preview={_preview(text)} stderr_preview={_preview(complaint)}"
+def _invalid_json_text(spec: HookSpec, detail: str, stdout: str, stderr: str) -> str:
+    """claw-code's text for the model, without the tool's name, which the model knows."""
+    previews = f"stdout_preview={_preview(stdout)} stderr_preview={_preview(stderr)}"
     return (
         f"hook_invalid_json: phase={spec.event_name} command={_preview(spec.shell)} "
         f"detail={shared_output.cut(detail, shared_output.FIRST_LINE)} {previews}"

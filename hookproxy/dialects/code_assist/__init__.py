@@ -1,1 +1,33 @@
-"""code-assist."""
+"""code-assist's hooks.
+
+Its page has events for a server's questions to the person, but no output member that answers them: such hooks only
+observe.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...model.hooks import Order
+from ...model.settings import ToolNames
+from ..dialect import Dialect
+from . import hook_file, input, output
+
+CODE_ASSIST: Final[Dialect] = Dialect(
+    name=hook_file.NAME,
+    described_by="code-assist's hooks page, abhinaavramesh.github.io/code-assist/guide/hooks, as of April 2026",
+    events=hook_file.EVENTS,
+    unavailable=hook_file.UNAVAILABLE_EVENTS,
+    fields=output.FIELDS,
+    order=Order.SERIAL,
+    default_timeout=hook_file.TIMEOUT,
+    tool_names=ToolNames.BARE,
+    read_hooks=lambda file: hook_file.read_hook_file(CODE_ASSIST, file),
+    write=input.write_input,
+    read=output.read_output,
+    fits=hook_file.recognises,
+    options=("max_retries",),
+    folders=(".claude",),  # its page on configuration has .claude/settings.json, also in the home folder
+    agents=("code-assist",),
+    steady=True,
+)

@@ -1,6 +1,6 @@
-"""What a code-assist hook says by its exit code, standard output and standard error, as a verdict.
+"""The output of a code-assist hook as a verdict: exit code, standard output and standard error.
 
-Total: whatever a hook prints, nonsense is named as trouble, and never taken for consent (law 3).
+Every output gives a verdict: invalid output is reported as a failure, and is never taken for approval (law 3).
 """
 
 from __future__ import annotations
@@ -18,54 +18,54 @@ from ..dialect import Effect
 from ..shared import output as shared_output
 
 BLOCKS: Final = 2
-"""The exit code that denies. The document has blocking errors and names no code for them: this is everybody's."""
+"""The exit code that denies. The document has blocking errors but names no code: all other systems have this one."""
 
-_CALLED: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
-_ASKED: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
-_MOST_RULES: Final = 1000  # each is compiled: a hook that prints nothing but rules must not hold up all calls
-_MOST_BYTES: Final = 100_000  # the same goes for changes that are none
+_AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+_BEFORE_CALL: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
+_MAX_RULES: Final = 1000  # each is compiled: a hook that prints very many must not delay all calls
+_MAX_UPDATE_BYTES: Final = 100_000  # the same for updates that hold no rule
 
-_NOTHING: Final = msgspec.Raw(b"")
+_NO_JSON: Final = msgspec.Raw(b"")
 _ABSENT: Final = (b"", b"null")
 
 
 class _Empty(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`{}`, which the document's own lint example prints for a text that is not there."""
+    """`{}`, which the document's own lint example prints instead of an absent text."""
 
 
 class _Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A permission rule in two parts, as the program's own type of that name has it."""
+    """A permission rule in two parts, like the program's type of this name."""
 
     tool_name: str
     rule_content: str | None = None
 
     @property
     def text(self) -> str:
-        """The rule as settings files have it, `Tool` or `Tool(what)`."""
+        """The rule as settings files have it: `Tool` or `Tool(what)`."""
         return f"{self.tool_name}({self.rule_content})" if self.rule_content else self.tool_name
 
 
-class _Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A change of permission rules that allows. Unknown members are refused: one may say that it forbids."""
+class _Update(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One of `permission_updates` that allows. Unknown members are refused, because one may mean that it forbids."""
 
     type: Literal["addRules"] = "addRules"
     behavior: Literal["allow"] = "allow"
-    destination: str = ""  # wherever it would be kept: here it holds for the session
+    destination: str = ""  # where code-assist would store it; here it holds for the session
     rule: str | None = None
     rules: tuple[str | _Rule, ...] = ()
 
 
-class _Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a hook prints as JSON. Types are strict, null is where the document has it; others are ignored."""
+class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """What a hook prints as JSON. Types are strict, null is allowed where documented; unknown members are ignored."""
 
     decision: Literal["approve", "deny", "block"] | msgspec.UnsetType = msgspec.UNSET
     reason: str | None = None
-    updated_input: msgspec.Raw = _NOTHING
+    updated_input: msgspec.Raw = _NO_JSON
     suppress_output: bool | None = None
     updated_output: str | None = None
     status_message: str | None = None
     additional_context: str | _Empty | None = None
-    permission_updates: msgspec.Raw = _NOTHING  # a list, of which the document says no more
+    permission_updates: msgspec.Raw = _NO_JSON  # a list; the document does not describe its items
     retry: bool | None = None
     updated_prompt: str | None = None
     prevent_continuation: bool | None = None
@@ -86,169 +86,169 @@ FIELDS: Final = {
     "prevent_continuation": Effect.NOTHING,
     "stop_reason": Effect.NOTHING,
 }
-"""What each member of an answer does here; the last three are about prompts, which no server sees."""
+"""What each member of the JSON output does here; the last three are about prompts, which no server sees."""
 
-_DECODER: Final = msgspec.json.Decoder(_Answer)
-_UPDATE: Final = msgspec.json.Decoder(str | _Change)
+_DECODER: Final = msgspec.json.Decoder(_JsonOutput)
+_UPDATE: Final = msgspec.json.Decoder(str | _Update)
 _DENYING: Final = ("deny", "block")
 _PARTS: Final[shared_output.Parts] = {"decision": _DENYING, "reason": shared_output.TEXT}
 
 
-def read(spec: HookSpec, result: HookResult) -> Verdict:
-    """What the hook said."""
+def read_output(spec: HookSpec, result: HookResult) -> Verdict:
+    """The verdict of a hook run."""
     return shared_output.aside(spec, _verdict(spec, result))
 
 
 def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
     if result.ended is not Ended.EXITED:
         return Verdict(failure=shared_output.ending(spec, result))
-    said, complaint = shared_output.text(result.stdout), shared_output.text(result.stderr)
-    if result.code not in (0, BLOCKS):  # the document's non-blocking error: what was printed does not count
-        return Verdict(failure=f"exited with status {result.code}" + shared_output.after_colon(complaint or said))
-    answer, problem = _answer(result, said)
+    stdout, stderr = shared_output.text(result.stdout), shared_output.text(result.stderr)
+    if result.code not in (0, BLOCKS):  # the document's non-blocking error: standard output does not count
+        return Verdict(failure=f"exited with status {result.code}" + shared_output.after_colon(stderr or stdout))
+    output, error = _parse(result, stdout)
     if result.code == BLOCKS:
-        if not said.startswith("{"):
-            problem = ""  # who denies by the exit code need not print JSON
-        reason = complaint or ("" if answer else said)
-        return _judgement(spec.event, answer or _Answer(), reason, blocks=True, problem=problem)
-    if answer is None:
-        return Verdict(failure=problem)
-    return _judgement(spec.event, answer, "", blocks=False, problem=problem)
+        if not stdout.startswith("{"):
+            error = ""  # a hook that denies by its exit code need not print JSON
+        reason = stderr or ("" if output else stdout)
+        return _verdict_of(spec.event, output or _JsonOutput(), reason, blocks=True, error=error)
+    if output is None:
+        return Verdict(failure=error)
+    return _verdict_of(spec.event, output, "", blocks=False, error=error)
 
 
-def _answer(result: HookResult, said: str) -> tuple[_Answer | None, str]:
-    """The JSON that was printed, or none; and what is wrong with it."""
-    # Of two outputs the longer one has reached the limit.
+def _parse(result: HookResult, stdout: str) -> tuple[_JsonOutput | None, str]:
+    """The JSON that was printed, if any, and what is wrong with it."""
+    # The longer of the two outputs has reached the limit.
     cut = "printed more than is kept" if result.cut and len(result.stdout) >= len(result.stderr) else ""
     try:
-        answer = shared_output.json_object(result.stdout, _DECODER)
-    except shared_output.Nonsense as nonsense:
+        output = shared_output.json_object(result.stdout, _DECODER)
+    except shared_output.Nonsense as error:
         part = shared_output.json_object(shared_output.salvaged(result, _PARTS).stdout, _DECODER)
-        return part if part and part.decision in _DENYING else None, str(nonsense)
-    if answer or not said:
-        return answer or _Answer(), cut
-    return None, cut or "printed what is no JSON object" + shared_output.after_colon(said)
+        return part if part and part.decision in _DENYING else None, str(error)
+    if output or not stdout:
+        return output or _JsonOutput(), cut
+    return None, cut or "printed something other than a JSON object" + shared_output.after_colon(stdout)
 
 
-def _judgement(event: Event, answer: _Answer, complaint: str, *, blocks: bool, problem: str) -> Verdict:
-    """The verdict on an answer: a denial stands whatever else is wrong; beside trouble no consent does."""
-    arguments, no_rewrite = _rewritten(answer) if event is Event.PRE_TOOL_USE else (None, "")
-    allows, no_rules, ignored = _allowed(answer.permission_updates)
-    problem = problem or no_rewrite or no_rules
-    reason = shared_output.cut(answer.reason or complaint)
-    heard = _heard(event, answer)
-    heard = replace(heard, messages=heard.messages + shared_output.texts(ignored))
-    if blocks or answer.decision in _DENYING:
-        return _denial(event, heard, reason, problem)
-    if problem:
-        return replace(heard, failure=problem)
-    if event in _ASKED and answer.decision == "approve":
-        heard = replace(heard, permission=Permission.ALLOW, reason=reason)
+def _verdict_of(event: Event, output: _JsonOutput, other_reason: str, *, blocks: bool, error: str) -> Verdict:
+    """The verdict of JSON output: a denial holds whatever else is wrong; an approval does not hold beside an error."""
+    arguments, rewrite_error = _rewrite(output) if event is Event.PRE_TOOL_USE else (None, "")
+    allows, rules_error, ignored = _allowed(output.permission_updates)
+    error = error or rewrite_error or rules_error
+    reason = shared_output.cut(output.reason or other_reason)
+    verdict = _without_decision(event, output)
+    verdict = replace(verdict, messages=verdict.messages + shared_output.texts(ignored))
+    if blocks or output.decision in _DENYING:
+        return _denial(event, verdict, reason, error)
+    if error:
+        return replace(verdict, failure=error)
+    if event in _BEFORE_CALL and output.decision == "approve":
+        verdict = replace(verdict, permission=Permission.ALLOW, reason=reason)
     return replace(
-        heard,
+        verdict,
         arguments=arguments,
-        retry=event in _CALLED and answer.retry is True,
+        retry=event in _AFTER_CALL and output.retry is True,
         allows=allows,
     )
 
 
-def _heard(event: Event, answer: _Answer) -> Verdict:
+def _without_decision(event: Event, output: _JsonOutput) -> Verdict:
     """What holds whether or not the hook denies: texts, and what the model must not see."""
-    context = answer.additional_context if isinstance(answer.additional_context, str) else ""
-    output = answer.updated_output if event in _CALLED else None
+    context = output.additional_context if isinstance(output.additional_context, str) else ""
+    tool_output = output.updated_output if event in _AFTER_CALL else None
     return Verdict(
         feedback=shared_output.texts(context),
-        messages=shared_output.texts(answer.status_message or "", _idle(event, answer)),
-        replacement=None if output is None else msgspec.json.encode(output),
-        hides=event in _CALLED and answer.suppress_output is True,
+        messages=shared_output.texts(output.status_message or "", _no_effect(event, output)),
+        replacement=None if tool_output is None else msgspec.json.encode(tool_output),
+        hides=event in _AFTER_CALL and output.suppress_output is True,
     )
 
 
-def _denial(event: Event, heard: Verdict, reason: str, problem: str) -> Verdict:
-    """A blocking error: before a call it denies, after it the result counts as failed and the model reads why."""
-    if event in (*_ASKED, *_CALLED):
-        told = (reason,) if reason and event in _CALLED else ()  # before the call, the refusal gives the reason
+def _denial(event: Event, verdict: Verdict, reason: str, error: str) -> Verdict:
+    """A blocking error: before a call it denies; after a call the result counts as failed and the model reads why."""
+    if event in (*_BEFORE_CALL, *_AFTER_CALL):
+        feedback = (reason,) if reason and event in _AFTER_CALL else ()  # before the call, the refusal has the reason
         return replace(
-            heard,
+            verdict,
             permission=Permission.DENY,
             reason=reason,
-            feedback=told + heard.feedback,
-            messages=heard.messages + shared_output.texts(problem),
+            feedback=feedback + verdict.feedback,
+            messages=verdict.messages + shared_output.texts(error),
         )
     return replace(
-        heard, failure=f"wants to block, and {event} leaves nothing to block" + shared_output.after_colon(reason)
+        verdict, failure=f"wants to block, but there is nothing to block on {event}" + shared_output.after_colon(reason)
     )
 
 
-def _idle(event: Event, answer: _Answer) -> str:
-    """The sentence about members that ask for something which this event cannot give; empty: there are none."""
-    asked = {
-        "updated_input": bytes(answer.updated_input) not in _ABSENT and event is not Event.PRE_TOOL_USE,
-        "suppress_output": answer.suppress_output and event not in _CALLED,
-        "updated_output": answer.updated_output is not None and event not in _CALLED,
-        "retry": answer.retry and event not in _CALLED,
-        "updated_prompt": answer.updated_prompt is not None,
-        "prevent_continuation": answer.prevent_continuation,
+def _no_effect(event: Event, output: _JsonOutput) -> str:
+    """The message on members that have no effect on this event; empty: there are none."""
+    members = {
+        "updated_input": bytes(output.updated_input) not in _ABSENT and event is not Event.PRE_TOOL_USE,
+        "suppress_output": output.suppress_output and event not in _AFTER_CALL,
+        "updated_output": output.updated_output is not None and event not in _AFTER_CALL,
+        "retry": output.retry and event not in _AFTER_CALL,
+        "updated_prompt": output.updated_prompt is not None,
+        "prevent_continuation": output.prevent_continuation,
     }
-    names = ", ".join(name for name, idle in asked.items() if idle)
+    names = ", ".join(name for name, ineffective in members.items() if ineffective)
     return f"without effect on {event}: {names}" if names else ""
 
 
-def _rewritten(answer: _Answer) -> tuple[bytes | None, str]:
-    """`updated_input` as the hook spelled it, if it is there; and what is wrong with it."""
-    spelled = shared_output.one_line(answer.updated_input)
+def _rewrite(output: _JsonOutput) -> tuple[bytes | None, str]:
+    """`updated_input` as the hook spelled it, if it is there, and what is wrong with it."""
+    spelled = shared_output.one_line(output.updated_input)
     if spelled in _ABSENT:
         return None, ""
     if not spelled.startswith(b"{"):
-        return None, "gave an updated_input that is no object"
+        return None, "gave an updated_input that is not an object"
     try:
-        normalize.normalize(spelled)  # later hooks are to read it, and the server
-    except ValueError as problem:
-        return None, "gave an updated_input that cannot be read" + shared_output.after_colon(str(problem))
+        normalize.normalize(spelled)  # later hooks and the server must be able to read it
+    except ValueError as error:
+        return None, "gave an updated_input that cannot be read" + shared_output.after_colon(str(error))
     return spelled, ""
 
 
 def _allowed(updates: msgspec.Raw) -> tuple[tuple[str, ...], str, str]:
-    """The rules of `permission_updates`, or none and what is wrong with them; and a sentence on what is ignored."""
+    """The rules of `permission_updates`, what is wrong with them (then no rules), and a message on ignored ones."""
     if bytes(updates) in _ABSENT:
         return (), "", ""
     if bytes(updates)[:1] != b"[":
-        return (), "gave permission_updates that are no list", ""
+        return (), "gave permission_updates that are not a list", ""
     size = len(bytes(updates))
-    if size > _MOST_BYTES:
-        return (), f"gave {size} bytes of permission_updates, more than {_MOST_BYTES}", ""
+    if size > _MAX_UPDATE_BYTES:
+        return (), f"gave {size} bytes of permission_updates, more than {_MAX_UPDATE_BYTES}", ""
     read = [(item, _rules_of(item)) for item in raw_json.items(updates)]
     rules = [rule for _, found in read for rule in found]
-    if len(rules) > _MOST_RULES:
-        return (), f"gave {len(rules)} permission rules, more than {_MOST_RULES}", ""
+    if len(rules) > _MAX_RULES:
+        return (), f"gave {len(rules)} permission rules, more than {_MAX_RULES}", ""
     for rule in rules:
         try:
             matchers.allow_rule(rule)
         except (re.error, ValueError, OverflowError, RecursionError):
             return (
                 (),
-                f"gave a permission rule that is none: {shared_output.cut(repr(rule), shared_output.FIRST_LINE)}",
+                f"gave an invalid permission rule: {shared_output.cut(repr(rule), shared_output.FIRST_LINE)}",
                 "",
             )
     return tuple(rules), "", _ignored([item for item, found in read if not found])
 
 
 def _rules_of(update: msgspec.Raw) -> list[str]:
-    """What one of `permission_updates` allows; nothing: it is of a shape that nobody here knows, or forbids."""
+    """The rules that one of `permission_updates` allows; none if it forbids, or has an unknown shape."""
     try:
-        change = _UPDATE.decode(update)
+        decoded = _UPDATE.decode(update)
     except (ValueError, msgspec.MsgspecError, RecursionError):
         return []
-    if isinstance(change, str):
-        return [change]
-    own = [] if change.rule is None else [change.rule]
-    return own + [rule if isinstance(rule, str) else rule.text for rule in change.rules]
+    if isinstance(decoded, str):
+        return [decoded]
+    single = [] if decoded.rule is None else [decoded.rule]
+    return single + [rule if isinstance(rule, str) else rule.text for rule in decoded.rules]
 
 
 def _ignored(updates: list[msgspec.Raw]) -> str:
-    """The sentence about changes that are none here; empty: there are none."""
+    """The message on updates without a rule that allows; empty: there are none."""
     if not updates:
         return ""
     shown = shared_output.cut(shared_output.one_line(updates[0]).decode(), shared_output.FIRST_LINE)
     more = f" and {len(updates) - 1} more" if len(updates) > 1 else ""
-    return f"without effect, as only rules that allow count: permission_updates {shown}{more}"
+    return f"ignored permission_updates other than rules that allow: {shown}{more}"

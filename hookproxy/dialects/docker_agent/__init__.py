@@ -1,1 +1,54 @@
-"""docker agent."""
+"""Docker Agent's hooks, as two dialects.
+
+`docker-agent` is the hooks page of March 2026; `docker-agent@current` follows the newer page and its code.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from msgspec.structs import replace
+
+from ...model.hooks import Event, Order
+from ...model.settings import ToolNames
+from ..dialect import Dialect
+from . import hook_file, input, output
+
+
+def _events(file_format: hook_file.FileFormat) -> dict[str, Event]:
+    return {name: events[0] for name, events in (*file_format.groups.items(), *file_format.lists.items())}
+
+
+DOCKER_AGENT: Final = Dialect(
+    name=hook_file.DOCUMENTED.dialect,
+    described_by="Docker Agent's hooks page, docs/configuration/hooks, as of March 2026",
+    events=_events(hook_file.DOCUMENTED),
+    unavailable=hook_file.DOCUMENTED.unavailable,
+    fields=output.FIELDS,
+    order=Order.TOGETHER,
+    default_timeout=hook_file.TIMEOUT,
+    tool_names=ToolNames.BARE,
+    read_hooks=partial(hook_file.read_hook_file, hook_file.DOCUMENTED),
+    write=input.write_input,
+    read=partial(output.read_output, output.DOCUMENTED),
+    fits=hook_file.recognises,
+    options=("agent",),
+    suffixes=(".yaml", ".yml", ".json"),
+    agents=("docker agent",),
+    steady=True,
+)
+
+DOCKER_AGENT_CURRENT: Final = replace(
+    DOCKER_AGENT,
+    name=hook_file.CURRENT.dialect,
+    described_by="Docker Agent's hooks page as of October 2026, and where it is silent its code, pkg/hooks",
+    events=_events(hook_file.CURRENT),
+    unavailable=hook_file.CURRENT.unavailable,
+    fields=output.CURRENT_FIELDS,
+    order=Order.PIPELINE,
+    read_hooks=partial(hook_file.read_hook_file, hook_file.CURRENT),
+    write=input.write_input_current,
+    read=partial(output.read_output, output.CURRENT),
+    fits=lambda _members: False,
+)

@@ -1,7 +1,7 @@
-"""Docker Agent's matchers: Go's regular expressions over a tool's whole name, in Python's words.
+"""Docker Agent's matchers: Go's regular expressions over whole tool names, translated to Python's.
 
-What Go does not know is an error here as well, though Python may know it: Docker Agent leaves out the hooks of such a
-matcher, and a guard that never ran there must not seem to have worked.
+Syntax that Go does not have is an error here as well, even if Python has it: Docker Agent skips the hooks of such a
+matcher, and a guard that never runs there must not seem to work here.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Callable
 from typing import Final
 
 _MCP: Final = "mcp:"
-"""What the document's matcher for all MCP tools begins with: here every tool is one."""
+"""The beginning of the document's matcher for all MCP tools. Here every tool is an MCP tool."""
 
 _ESCAPE: Final = r"""
       \\x\{(?P<code>[0-9A-Fa-f]{1,6})\}        # a character by its number
     | \\(?P<octal>0[0-7]{0,2}|[1-7][0-7]{1,2}) # the same
     | \\(?P<end>z)                             # the end of the text
-    | \\(?P<unknown>[CE-PRTUVX-Zceg-mopquy1-9])  # letters and digits that Go, or Python, has no meaning for
+    | \\(?P<unknown>[CE-PRTUVX-Zceg-mopquy1-9])  # letters and digits without a meaning in Go or in Python
     | \\.                                      # the same in both
 """
 _TOKEN: Final = re.compile(
@@ -30,7 +30,7 @@ _TOKEN: Final = re.compile(
     | \(\?(?P<group>:|P<\w+>|[is]*(?:-[is]+)?:)
     | (?P<foreign>\(\?.?.?)                     # look-around, atomic groups, conditions, flags in the middle
     | (?P<possessive>(?:[*+?]|\{\d+(?:,\d*)?\})\+)
-    | (?P<brace>\{(?=,))                       # no quantifier, but a brace
+    | (?P<brace>\{(?=,))                       # a brace that begins no quantifier
     | (?P<dollar>\$)                           # the end, never before a last line feed
     |"""
     + _ESCAPE,
@@ -41,7 +41,7 @@ _IN_CLASS: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _FLAGS: Final = re.compile(r"\(\?([is]+)\)")
-"""Flags for all of a pattern; in Go they may stand in its middle, too."""
+"""Flags for the whole pattern, at its beginning. Go also allows flags in the middle."""
 
 _ASCII: Final = frozenset(map(chr, range(128)))
 _POSIX: Final = {
@@ -63,67 +63,67 @@ _POSIX: Final = {
 
 
 def tools(pattern: str) -> Callable[[str], bool]:
-    """Whether a matcher selects a tool: all for `*` or none, else a regular expression for the whole name.
+    """A test of tool names: `*` and an empty pattern match all, any other is a regular expression for the whole name.
 
-    A pattern that speaks of `mcp:` is tried on `mcp:NAME` as well. Raises ValueError, re.error or OverflowError.
+    A pattern that holds `mcp:` is tried on `mcp:NAME` as well. Raises ValueError, re.error or OverflowError.
     """
     if pattern in ("", "*"):
         return lambda _name: True
-    expression = _compiled(pattern)
+    expression = _compile(pattern)
     if _MCP not in pattern:
         return lambda name: expression.fullmatch(name) is not None
     return lambda name: any(map(expression.fullmatch, (name, _MCP + name)))
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     flags = re.ASCII
     if leading := _FLAGS.match(pattern):
         pattern = pattern[leading.end() :]
         flags |= (re.IGNORECASE if "i" in leading[1] else 0) | (re.DOTALL if "s" in leading[1] else 0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # `--` in a class means today what it means in Go
-        return re.compile(_TOKEN.sub(_translated, pattern), flags)
+        warnings.simplefilter("ignore", FutureWarning)  # `--` in a class means the same as in Go today
+        return re.compile(_TOKEN.sub(_translate, pattern), flags)
 
 
-def _translated(token: re.Match[str]) -> str:
+def _translate(token: re.Match[str]) -> str:
     found = token.groupdict()
     if found["literal"] is not None:
         return re.escape(found["literal"])
     if found["class"]:
-        return "[" + _IN_CLASS.sub(_translated_in_class, found["class"][1:-1]) + "]"
+        return "[" + _IN_CLASS.sub(_translate_in_class, found["class"][1:-1]) + "]"
     if found["name"]:
         return f"(?P<{found['name']}>"
     if found["foreign"] or found["possessive"]:
-        raise _not_in_go(token)
+        raise _unsupported(token)
     if found["dollar"] or found["end"]:
         return r"\Z"
     return r"\{" if found["brace"] else _escaped(token)
 
 
-def _translated_in_class(token: re.Match[str]) -> str:
+def _translate_in_class(token: re.Match[str]) -> str:
     if token["bracket"]:
         return r"\["
     if token["end"]:
-        raise _not_in_go(token)
+        raise _unsupported(token)
     return _posix(token) if token["posix"] else _escaped(token)
 
 
 def _posix(token: re.Match[str]) -> str:
     members = _POSIX.get(token["posix"])
     if members is None:
-        raise _not_in_go(token)
-    listed = "".join(f"\\x{ord(one):02x}" for one in sorted(_ASCII - members if token["not"] else members))
+        raise _unsupported(token)
+    listed = "".join(f"\\x{ord(character):02x}" for character in sorted(_ASCII - members if token["not"] else members))
     return listed + (r"\x80-\U0010ffff" if token["not"] else "")
 
 
 def _escaped(token: re.Match[str]) -> str:
     if token["unknown"]:
-        raise _not_in_go(token)
+        raise _unsupported(token)
     if token["code"] or token["octal"]:
         number = int(token["code"], 16) if token["code"] else int(token["octal"], 8)
         return f"\\U{number:08x}"
     return token[0]
 
 
-def _not_in_go(token: re.Match[str]) -> ValueError:
-    return ValueError(f"{token[0]!r} is nothing that hookproxy knows of Go's regular expressions")
+def _unsupported(token: re.Match[str]) -> ValueError:
+    return ValueError(f"hookproxy does not support {token[0]!r} in Go's regular expressions")

@@ -1,4 +1,4 @@
-"""Docker Agent's files as lists of hooks: an agent file's `agents.NAME.hooks`, or a file with nothing but `hooks`."""
+"""Docker Agent's files as hook specs: `agents.NAME.hooks` of an agent file, or a file with only `hooks`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from ..shared import hook_file as shared_hook_file
 from ..shared.hook_file import Table
-from . import go_regex
-from .output import PREEMPTS, STRICT
+from . import go_regex, output
 
 TIMEOUT: Final = 60.0
-"""Seconds that a hook has where its entry does not say, as documented."""
+"""Seconds for an entry without a timeout, as documented."""
 
 AGENT: Final = "agent="
-"""The mark `agent=NAME` says whose hook it is."""
+"""The beginning of the trait `agent=NAME`, which holds the name of the hook's agent."""
 
 _ROOT: Final = "root"
 """The agent that Docker Agent starts with."""
@@ -30,56 +29,131 @@ _OTHER_TYPES: Final = {
     "builtin": "is impossible here: it is a function inside Docker Agent",
     "model": "is impossible here: there is no model to ask",
 }
+"""Handler types that hookproxy cannot run, each with the reason."""
+
 _GROUP_KEYS: Final = ("matcher", "hooks")
 _HOOK_KEYS: Final = ("type", "command", "timeout")
 _NEWER_GROUP_KEYS: Final = ("preempt_yolo",)
 _NEWER_HOOK_KEYS: Final = ("name", "env", "working_dir", "on_error", "strict_output")
-_NEWER: Final = "only docker-agent@current has it"
-_GROUP_SHAPE: Final = '{matcher: "…", hooks: [{type: command, command: …}]} is the shape'
+_NEWER: Final = "only the dialect docker-agent@current has it"
+_GROUP_HINT: Final = 'write {matcher: "…", hooks: [{type: command, command: …}]}'
 _TRANSFORM: Final = "tool_response_transform"
 _VARIABLE: Final = re.compile(r"\$(?:\{(?:env\.)?(\w+)\}|(\w+))")
 _ENV_VARIABLE: Final = re.compile(r"\$\{env\.(\w+)\}")
 
 
-class Edition(Struct, frozen=True):
-    """What the hooks page of March 2026 and the newer one know differently about files."""
+class FileFormat(Struct, frozen=True):
+    """What a file of one of the two dialects may hold."""
 
     dialect: str
     groups: Mapping[str, tuple[Event, ...]]
-    """The events whose hooks stand in groups with a matcher; hooks of one occasion run in this order."""
+    """The events whose hooks are in groups with a matcher. Hooks on the same `Event` run in this order."""
     lists: Mapping[str, tuple[Event, ...]]
-    """The events whose hooks stand in a plain list."""
+    """The events whose hooks are in a plain list."""
     unavailable: Mapping[str, str]
     blocking: frozenset[str]
     """The events that a hook may block."""
-    elsewhere: frozenset[str] = frozenset()
-    """Events that only the other edition knows."""
+    only_in_other: frozenset[str] = frozenset()
+    """The events that only the other dialect has."""
     newer: bool = False
-    """The newer page's options are known; a hook may stand without a list, and hooks in files of their own."""
+    """It has the newer page's options. A single hook needs no list, and a file may hold only hooks."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every event that may stand in a file."""
+        """The names of all events that a file may hold."""
         return (*self.groups, *self.lists, *self.unavailable)
 
 
-def read_hooks(edition: Edition, file: HookFile) -> HookList:
+_BEFORE_CALL: Final = (Event.PRE_TOOL_USE,)
+_AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+_LISTS: Final = {
+    "session_start": (Event.SESSION_START,),
+    "session_end": (Event.SESSION_END,),
+    "on_user_input": (Event.USER_INPUT,),
+}
+_CURRENT_GROUPS: Final = {
+    "tool_input_transform": _BEFORE_CALL,
+    "pre_tool_use": _BEFORE_CALL,
+    # Docker Agent runs guards before pre_tool_use, and again if that rewrites. Here they run last, on what will run.
+    "tool_guard": _BEFORE_CALL,
+    "permission_request": (Event.PERMISSION_REQUEST,),
+    _TRANSFORM: _AFTER_CALL,
+    "post_tool_use": _AFTER_CALL,
+}
+
+_NO_PROMPT: Final = "prompts never pass through MCP"
+_INSIDE_MODEL_LOOP: Final = "an MCP server is not told of turns, subagents and model calls"
+_INSIDE_AGENT: Final = "it happens inside the agent, which an MCP server is not told of"
+_UNAVAILABLE_EVENTS: Final = {
+    "user_prompt_submit": _NO_PROMPT,
+    "user_steering_messages_submit": _NO_PROMPT,
+    "user_followup_submit": _NO_PROMPT,
+    "turn_start": _INSIDE_MODEL_LOOP,
+    "turn_end": _INSIDE_MODEL_LOOP,
+    "before_llm_call": _INSIDE_MODEL_LOOP,
+    "after_llm_call": _INSIDE_MODEL_LOOP,
+    "stop": _INSIDE_MODEL_LOOP,
+    "subagent_stop": _INSIDE_MODEL_LOOP,
+    "pre_compact": _INSIDE_AGENT,
+    "before_compaction": _INSIDE_AGENT,
+    "after_compaction": _INSIDE_AGENT,
+    "notification": "it is about errors and warnings inside the agent, which an MCP server is not told of",
+    "on_error": "it is about errors inside the agent, which an MCP server is not told of",
+    "on_max_iterations": _INSIDE_AGENT,
+    "on_agent_switch": _INSIDE_AGENT,
+    "on_session_resume": _INSIDE_AGENT,
+    "on_tool_approval_decision": "hookproxy runs no hooks on calls that it allows; its audit log has every decision",
+    "worktree_create": _INSIDE_AGENT,
+}
+"""The newer page's other events, each with the reason why it cannot occur behind MCP."""
+
+DOCUMENTED: Final = FileFormat(
+    dialect="docker-agent",
+    groups={"pre_tool_use": _BEFORE_CALL, "post_tool_use": (Event.POST_TOOL_USE,)},
+    lists=_LISTS,
+    unavailable={},
+    blocking=output.DOCUMENTED.blocking,
+    only_in_other=frozenset({*_CURRENT_GROUPS, *_UNAVAILABLE_EVENTS}),
+)
+"""The hooks page of March 2026."""
+
+CURRENT: Final = FileFormat(
+    dialect="docker-agent@current",
+    groups=_CURRENT_GROUPS,
+    lists=_LISTS,
+    unavailable=_UNAVAILABLE_EVENTS,
+    blocking=output.CURRENT.blocking,
+    newer=True,
+)
+"""The newer page."""
+
+
+def recognises(members: Mapping[str, object]) -> bool:
+    """Whether the file has agents of which one has hooks, or only hooks under Docker Agent's event names."""
+    agents = members.get("agents")
+    if isinstance(agents, dict):
+        return any(isinstance(agent, dict) and isinstance(agent.get("hooks"), dict) for agent in agents.values())
+    hooks = members.get("hooks")
+    return isinstance(hooks, dict) and any(name in hooks for name in (*DOCUMENTED.groups, *DOCUMENTED.lists))
+
+
+def read_hook_file(file_format: FileFormat, file: HookFile) -> HookList:
     """The hooks of one agent, or of a file that holds only hooks. Raises ConfigError."""
-    reading = _Reading(edition, file)
-    reading.read()
-    order = list(edition.groups)
-    hooks = sorted(reading.hooks, key=lambda hook: (_place(order, hook.event_name), PREEMPTS not in hook.traits))
-    return HookList(tuple(hooks), tuple(reading.notes))
+    reader = _Reader(file_format, file)
+    reader.read()
+    order = list(file_format.groups)
+    hooks = sorted(reader.hooks, key=lambda hook: (_index(order, hook.event_name), output.PREEMPTS not in hook.traits))
+    return HookList(tuple(hooks), tuple(reader.notes))
 
 
-def _place(order: list[str], name: str) -> int:
+def _index(order: list[str], name: str) -> int:
     return order.index(name) if name in order else len(order)
 
 
-class _Reading(Struct):
-    """One file while it is read."""
+class _Reader(Struct):
+    """Reads one file."""
 
-    edition: Edition
+    file_format: FileFormat
     file: HookFile
     agent: str = _ROOT
     hooks: list[HookSpec] = field(default_factory=list)
@@ -89,100 +163,99 @@ class _Reading(Struct):
         self.notes.append(f"{self.file.path}: {text}")
 
     def read(self) -> None:
-        if (table := self._find()) is not None:
+        if (table := self._hooks_table()) is not None:
             for name in table.members:
-                self._event(table, name)
+                self._read_event(table, name)
         transforms = {hook.source for hook in self.hooks if hook.event_name == _TRANSFORM}
         if len(transforms) > 1 or (transforms and any(hook.event_name == "post_tool_use" for hook in self.hooks)):
-            self.note(f"here all hooks after a call are told the tool's own output, and the last {_TRANSFORM} counts")
+            self.note(f"here all hooks after a call get the tool's own output, and the last {_TRANSFORM} counts")
 
-    # --- where hooks stand ---
+    # --- where the hooks are ---
 
-    def _find(self) -> Table | None:
+    def _hooks_table(self) -> Table | None:
         whole = shared_hook_file.read_document(self.file.path, self.file.text)
-        wanted = self.file.options.get("agent")
+        agent = self.file.options.get("agent")
         if "agents" in whole.members:
-            return self._of_agent(whole, _ROOT if wanted is None else str(wanted))
-        if wanted is not None:
-            raise ConfigError(self.file.path, f"there is no agent {wanted!r} in it", "it has no agents at all")
-        found = self._of_file(whole)
+            return self._hooks_of_agent(whole, _ROOT if agent is None else str(agent))
+        if agent is not None:
+            raise ConfigError(self.file.path, f"there is no agent {agent!r} in it", "it has no agents")
+        found = self._hooks_of_file(whole)
         if found is None:
             self.note("there are no hooks in it")
         return found
 
-    def _of_agent(self, whole: Table, name: str) -> Table | None:
+    def _hooks_of_agent(self, whole: Table, name: str) -> Table | None:
         if "hooks" in whole.members:
-            raise whole.wrong("hooks", "stands beside agents, where Docker Agent reads none", "move it into an agent")
+            raise whole.wrong("hooks", "is beside agents, where Docker Agent does not read it", "move it into an agent")
         agents = whole.table("agents")
         if name not in agents.members:
-            known = ", ".join(agents.members)
-            hint = shared_hook_file.suggestion(name, agents.members) or f'in [[use]], agent = "…" names one of {known}'
-            raise ConfigError(self.file.path, f"there is no agent {name!r} in it", hint if known else "it has none")
+            hint = "it has no agents"
+            if known := ", ".join(agents.members):
+                hint = f'write agent = "…" in [[use]] with one of {known}'
+            near = shared_hook_file.suggestion(name, agents.members)
+            raise ConfigError(self.file.path, f"there is no agent {name!r} in it", near or hint)
         self.agent = name
         for other, members in agents.members.items():
             if other != name and isinstance(members, dict) and members.get("hooks"):
-                self.note(f'agents.{other}.hooks do not run: in [[use]], agent = "{other}" would ask for them')
+                self.note(f'agents.{other}.hooks do not run: for them, write agent = "{other}" in [[use]]')
         agent = agents.table(name)
         if "hooks" not in agent.members:
             self.note(f"there are no hooks in {agent.path}")
             return None
         return agent.table("hooks")
 
-    def _of_file(self, whole: Table) -> Table | None:
+    def _hooks_of_file(self, whole: Table) -> Table | None:
         if "hooks" in whole.members:
             return whole.table("hooks")
-        if not self.edition.newer:
+        if not self.file_format.newer:
             return None
         settings = whole.table("settings")  # the user's own config.yaml
         if "hooks" in settings.members:
             return settings.table("hooks")
-        return whole if any(name in whole.members for name in self.edition.names) else None  # a file of hooks.d
+        return whole if any(name in whole.members for name in self.file_format.names) else None  # a file of hooks.d
 
     # --- events and groups ---
 
-    def _event(self, table: Table, name: str) -> None:
-        edition = self.edition
-        if name in edition.groups:
+    def _read_event(self, table: Table, name: str) -> None:
+        file_format = self.file_format
+        if name in file_format.groups:
             for group in self._entries(table, name):
-                self._group(name, group)
-        elif name in edition.lists:
+                self._read_group(name, group)
+        elif name in file_format.lists:
             for entry in self._entries(table, name):
                 if "type" not in entry.members and "hooks" in entry.members:
                     raise entry.wrong(
                         "hooks",
-                        f"has no place here: {name} takes hooks without matcher and group",
-                        "write the hooks right below the event",
+                        f"is not allowed here: {name} takes a plain list of hooks, without matchers",
+                        "write the hooks directly below the event",
                     )
-                self._hook(name, entry, lambda _tool: True, frozenset())
-        elif name in edition.unavailable:
+                self._read_hook(name, entry, lambda _tool: True, frozenset())
+        elif name in file_format.unavailable:
             if self._entries(table, name):
-                self.note(f"{table.place(name)} cannot fire behind MCP: {edition.unavailable[name]}")
+                self.note(f"{table.place(name)} cannot fire behind MCP: {file_format.unavailable[name]}")
         else:
-            newer = f"{_NEWER}" if name in edition.elsewhere else ""
-            raise table.wrong(
-                name,
-                "is no event",
-                newer or shared_hook_file.suggestion(name, edition.names) or f"known: {', '.join(edition.names)}",
-            )
+            hint = shared_hook_file.suggestion(name, file_format.names) or f"known: {', '.join(file_format.names)}"
+            raise table.wrong(name, "is not an event", _NEWER if name in file_format.only_in_other else hint)
 
     def _entries(self, table: Table, name: str) -> list[Table]:
-        if self.edition.newer and isinstance(table.members[name], dict):
-            return [table.table(name)]  # one, written without the dash of a list
+        if self.file_format.newer and isinstance(table.members[name], dict):
+            return [table.table(name)]  # a single entry, without a list
         return table.tables(name)
 
-    def _group(self, name: str, group: Table) -> None:
-        group.require("hooks", _GROUP_SHAPE)
+    def _read_group(self, name: str, group: Table) -> None:
+        group.require("hooks", _GROUP_HINT)
         matches = shared_hook_file.compiled(group, "matcher", go_regex.tools)
-        self._strangers(group, _GROUP_KEYS, _NEWER_GROUP_KEYS)
-        preempts = self.edition.newer and group.flag("preempt_yolo")
+        self._note_unknown_keys(group, _GROUP_KEYS, _NEWER_GROUP_KEYS)
+        preempts = self.file_format.newer and group.flag("preempt_yolo")
         if preempts and name != "pre_tool_use":
             raise group.wrong("preempt_yolo", "is for pre_tool_use only", "leave it out")
+        traits = frozenset({output.PREEMPTS} if preempts else ())
         for entry in self._entries(group, "hooks"):
-            self._hook(name, entry, matches, frozenset({PREEMPTS} if preempts else ()), group.text("matcher"))
+            self._read_hook(name, entry, matches, traits, group.text("matcher"))
 
     # --- hooks ---
 
-    def _hook(
+    def _read_hook(
         self, name: str, entry: Table, matches: Callable[[str], bool], traits: frozenset[str], matcher: str = ""
     ) -> None:
         entry.require("type", "write type: command")
@@ -193,63 +266,63 @@ class _Reading(Struct):
         entry.require("command")
         command, timeout = entry.text("command"), entry.seconds("timeout", TIMEOUT)
         if not command.strip():
-            raise entry.wrong("command", "is empty", "name a command, or leave the entry out")
-        self._strangers(entry, _HOOK_KEYS, _NEWER_HOOK_KEYS)
-        self._remarks(name, entry, timeout)
-        more = self._options(name, entry) if self.edition.newer else _Options()
+            raise entry.wrong("command", "is empty", "write a command, or remove the entry")
+        self._note_unknown_keys(entry, _HOOK_KEYS, _NEWER_HOOK_KEYS)
+        self._note_timeout(name, entry, timeout)
+        options = self._options(name, entry) if self.file_format.newer else _Options()
         self.hooks += [
             HookSpec(
-                dialect=self.edition.dialect,
+                dialect=self.file_format.dialect,
                 source=f"{self.file.path}: {entry.path}",
                 event=event,
-                label=more.name or shared_hook_file.label(command),
+                label=options.name or shared_hook_file.label(command),
                 matcher=matcher,
                 matches=matches,
                 shell=command,
-                cwd=more.folder or self.file.project_dir,
-                env=more.env,
+                cwd=options.folder or self.file.project_dir,
+                env=options.env,
                 timeout=timeout,
-                fails_closed=more.blocks,
+                fails_closed=options.blocks,
                 event_name=name,
-                traits=traits | more.traits | ({AGENT + self.agent} if self.edition.newer else frozenset()),
+                traits=traits | options.traits | ({AGENT + self.agent} if self.file_format.newer else frozenset()),
             )
-            for event in (*self.edition.groups.get(name, ()), *self.edition.lists.get(name, ()))
+            for event in (*self.file_format.groups.get(name, ()), *self.file_format.lists.get(name, ()))
         ]
 
     def _options(self, name: str, entry: Table) -> _Options:
         on_error = entry.choice("on_error", ("warn", "ignore", "block"), "warn")
-        if on_error == "block" and name not in self.edition.blocking:
-            raise entry.wrong("on_error", f"cannot be block: {name} blocks nothing", "write warn or ignore")
-        known_by = entry.text("name")
+        if on_error == "block" and name not in self.file_format.blocking:
+            raise entry.wrong("on_error", f"cannot be block: {name} hooks cannot block", "write warn or ignore")
+        hook_name = entry.text("name")
         env, environ = entry.table("env"), self.file.environ
-        traits = {f"name={known_by}"} if known_by else set()  # hooks of different names are different hooks
+        traits = {f"name={hook_name}"} if hook_name else set()  # hooks with different names are different hooks
         return _Options(
-            name=known_by,
+            name=hook_name,
             folder=_folder(entry.text("working_dir"), self.file),
             env=tuple(
                 (key, _ENV_VARIABLE.sub(lambda found: environ.get(found[1], ""), env.text(key))) for key in env.members
             ),
             blocks=on_error == "block",
-            traits=frozenset(traits | ({STRICT} if entry.flag("strict_output") else set())),
+            traits=frozenset(traits | ({output.STRICT} if entry.flag("strict_output") else set())),
         )
 
-    def _remarks(self, name: str, entry: Table, timeout: float) -> None:
-        """What about a hook that runs is not as its author may think."""
+    def _note_timeout(self, name: str, entry: Table, timeout: float) -> None:
+        """Note a timeout that does not work as its author may expect."""
         if name == "session_end" and "timeout" in entry.members and timeout > shared_hook_file.SESSION_END_TIMEOUT:
             limit = shared_hook_file.SESSION_END_TIMEOUT
-            self.note(f"{entry.place('timeout')}: the agent has gone by then, and session_end gets {limit:g} seconds")
+            self.note(f"{entry.place('timeout')}: session_end hooks get {limit:g} seconds, because the agent has gone")
         elif timeout > shared_hook_file.LONG:
             self.note(f"{entry.path}: a timeout of {timeout:g} seconds is longer than agents wait for a call")
 
-    def _strangers(self, table: Table, known: tuple[str, ...], newer: tuple[str, ...]) -> None:
-        """Keys that do nothing here; Docker Agent itself refuses what it does not know."""
-        for key, hint in table.unknown((*known, *newer) if self.edition.newer else known).items():
-            why = _NEWER if key in newer else hint
-            self.note(f"{table.place(key)} is not known and ignored" + (f": {why}" if why else ""))
+    def _note_unknown_keys(self, table: Table, known: tuple[str, ...], newer: tuple[str, ...]) -> None:
+        """Note the keys that have no effect here. Docker Agent itself refuses unknown keys."""
+        for key, hint in table.unknown((*known, *newer) if self.file_format.newer else known).items():
+            explanation = _NEWER if key in newer else hint
+            self.note(f"{table.place(key)} is not known and ignored" + (f": {explanation}" if explanation else ""))
 
 
 class _Options(Struct, frozen=True):
-    """What only the newer page lets a hook have."""
+    """The options of a hook that only the newer page has."""
 
     name: str = ""
     folder: str = ""
@@ -258,9 +331,9 @@ class _Options(Struct, frozen=True):
     traits: frozenset[str] = frozenset()
 
 
-def _folder(written: str, file: HookFile) -> str:
-    """`working_dir` with its variables filled in; a relative one starts from the project."""
-    filled = _VARIABLE.sub(lambda found: file.environ.get(found[1] or found[2], ""), written)
-    if filled == "~" or filled.startswith("~/"):
-        filled = file.environ.get("HOME", "~") + filled[1:]
-    return join(file.project_dir, filled) if filled else ""
+def _folder(working_dir: str, file: HookFile) -> str:
+    """`working_dir` with its variables replaced; a relative path starts in the project."""
+    path = _VARIABLE.sub(lambda found: file.environ.get(found[1] or found[2], ""), working_dir)
+    if path == "~" or path.startswith("~/"):
+        path = file.environ.get("HOME", "~") + path[1:]
+    return join(file.project_dir, path) if path else ""

@@ -1,10 +1,11 @@
-"""What a Docker Agent hook says by its exit code, standard output and standard error, as a verdict.
+"""The output of a Docker Agent hook as a verdict: exit code, standard output and standard error.
 
-Total: whatever a hook prints, nonsense is named as trouble, and never taken for consent (law 3).
+Every output gives a verdict: invalid output is reported as a failure, and is never taken for approval (law 3).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -13,17 +14,18 @@ from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
 from ...model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
+from ..dialect import Effect
 from ..shared import output as shared_output
 
 BLOCKS: Final = 2
 """The exit code that blocks, whatever is printed."""
 
 STRICT: Final = "strict"
-"""The mark of a hook with `strict_output`: what it prints is one JSON object of known members, or nothing."""
+"""The trait of a hook with `strict_output`: it prints one JSON object of known members, or nothing."""
 PREEMPTS: Final = "preempts"
-"""The mark of a pre_tool_use hook with `preempt_yolo`: it judges, and rewrites nothing."""
+"""The trait of a pre_tool_use hook with `preempt_yolo`: it decides, but does not rewrite."""
 
-_USUAL_NAMES: Final = {
+_EVENT_NAMES: Final = {
     Event.PRE_TOOL_USE: "pre_tool_use",
     Event.POST_TOOL_USE: "post_tool_use",
     Event.POST_TOOL_USE_FAILURE: "post_tool_use",
@@ -32,11 +34,11 @@ _USUAL_NAMES: Final = {
     Event.SESSION_END: "session_end",
     Event.USER_INPUT: "on_user_input",
 }
-_CALL: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
-_RESULT: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+_BEFORE_CALL: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
+_AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 _SESSION: Final = (Event.SESSION_START, Event.SESSION_END)
 
-_NOTHING: Final = msgspec.Raw(b"")
+_ABSENT: Final = msgspec.Raw(b"")
 _PERMISSIONS: Final = {
     "allow": Permission.ALLOW,
     "ask": Permission.ASK,
@@ -46,66 +48,89 @@ _PERMISSIONS: Final = {
 
 
 class _Specific(msgspec.Struct, frozen=True, kw_only=True):
-    """`hook_specific_output`. Types are strict, null is absent as in Go, unknown members are ignored."""
+    """`hook_specific_output`. Types are strict, null counts as absent as in Go, unknown members are ignored."""
 
-    hook_event_name: str | None = None  # some ported hooks name another system's event, and mean what they say
+    hook_event_name: str | None = None  # ported hooks may name another system's event; their output counts all the same
     permission_decision: str | None = None
     permission_decision_reason: str | None = None
-    updated_input: msgspec.Raw = _NOTHING
+    updated_input: msgspec.Raw = _ABSENT
     additional_context: str | None = None
     updated_tool_response: str | None = None
     metadata: dict[str, str] | None = None  # for Docker Agent's own confirmation dialog
     summary: str | None = None  # of compactions
 
 
-class _Answer(msgspec.Struct, frozen=True, kw_only=True):
+class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
     """What a hook prints as JSON."""
 
-    goes_on: bool | None = msgspec.field(default=None, name="continue")
+    continues: bool | None = msgspec.field(default=None, name="continue")
     stop_reason: str | None = None
-    suppress_output: bool | None = None  # what a hook prints is in no transcript here anyway
+    suppress_output: bool | None = None  # no transcript here shows what a hook prints
     system_message: str | None = None
     decision: str | None = None
     reason: str | None = None
     hook_specific_output: _Specific | None = None
 
 
-class Edition(Struct, frozen=True):
-    """What the hooks page of March 2026 and the newer one, with its code, know differently about answers."""
+FIELDS: Final[Mapping[str, Effect]] = {
+    "continue": Effect.STOPS,
+    "stop_reason": Effect.REASON,
+    "suppress_output": Effect.NOTHING,
+    "system_message": Effect.TELLS,
+    "decision": Effect.DECIDES,
+    "reason": Effect.REASON,
+    "hook_specific_output.hook_event_name": Effect.NOTHING,
+    "hook_specific_output.permission_decision": Effect.DECIDES,
+    "hook_specific_output.permission_decision_reason": Effect.REASON,
+    "hook_specific_output.updated_input": Effect.REWRITES,
+}
+"""What each member of the JSON output does here."""
+
+CURRENT_FIELDS: Final[Mapping[str, Effect]] = {
+    **FIELDS,
+    "hook_specific_output.additional_context": Effect.COMMENTS,
+    "hook_specific_output.updated_tool_response": Effect.REPLACES,
+    "hook_specific_output.metadata": Effect.NOTHING,
+    "hook_specific_output.summary": Effect.NOTHING,
+}
+
+
+class OutputRules(Struct, frozen=True):
+    """The rules for output that differ between the two dialects."""
 
     decisions: tuple[str, ...]
-    """The words for `decision`."""
+    """The values of `decision`."""
     blocking: frozenset[str]
     """The events that a hook may block."""
     stopping: frozenset[str]
-    """The events at which `continue: false` ends the run."""
-    closed: frozenset[str] = frozenset()
-    """The events at which every failure of a hook blocks."""
+    """The events on which `continue: false` ends the run."""
+    failing_closed: frozenset[str] = frozenset()
+    """The events on which every failure of a hook blocks."""
     merges: bool = False
-    """`updated_input` has only the arguments that change."""
+    """`updated_input` has only the arguments that change; the others stay."""
     starts_with_context: bool = False
-    """A session_start hook's `additional_context`, or its plain text, is for the model."""
+    """The `additional_context` or plain text of a session_start hook is for the model."""
     block_stops: bool = False
     """A block after the call ends the run."""
 
 
-DOCUMENTED: Final = Edition(
+DOCUMENTED: Final = OutputRules(
     decisions=("allow", "block"),
     blocking=frozenset({"pre_tool_use"}),
     stopping=frozenset({"pre_tool_use", "post_tool_use", "session_start", "session_end", "on_user_input"}),
 )
-_MAY_BLOCK: Final = ("pre_tool_use", "tool_input_transform", "tool_guard", "permission_request", "post_tool_use")
-CURRENT: Final = Edition(
+_BLOCKING_EVENTS: Final = ("pre_tool_use", "tool_input_transform", "tool_guard", "permission_request", "post_tool_use")
+CURRENT: Final = OutputRules(
     decisions=("block",),
-    blocking=frozenset(_MAY_BLOCK),
-    stopping=frozenset(_MAY_BLOCK),
-    closed=frozenset({"pre_tool_use", "tool_guard"}),
+    blocking=frozenset(_BLOCKING_EVENTS),
+    stopping=frozenset(_BLOCKING_EVENTS),
+    failing_closed=frozenset({"pre_tool_use", "tool_guard"}),
     merges=True,
     starts_with_context=True,
     block_stops=True,
 )
 
-_DECODER: Final = msgspec.json.Decoder(_Answer)
+_DECODER: Final = msgspec.json.Decoder(_JsonOutput)
 _PARTS: Final[shared_output.Parts] = {
     "continue": (True, False),
     "stop_reason": shared_output.TEXT,
@@ -113,167 +138,168 @@ _PARTS: Final[shared_output.Parts] = {
     "hook_specific_output.permission_decision": ("allow", "ask", "deny"),
     "hook_specific_output.permission_decision_reason": shared_output.TEXT,
 }
-_MEMBERS: Final = frozenset(_Answer.__struct_encode_fields__)
+_MEMBERS: Final = frozenset(_JsonOutput.__struct_encode_fields__)
 _SPECIFIC_MEMBERS: Final = frozenset(_Specific.__struct_encode_fields__)
-_ABSENT: Final = _Specific()
+_NO_SPECIFIC: Final = _Specific()
 _REWRITING: Final = ("pre_tool_use", "tool_input_transform")
-_MEMBERS_OF_AN_ANSWER: Final = ('"decision"', '"continue"', '"hook_specific_output"')
+_TYPICAL_MEMBERS: Final = ('"decision"', '"continue"', '"hook_specific_output"')
 
 
 def event_name(spec: HookSpec) -> str:
-    """Docker Agent's name of the event that a hook is for."""
-    return spec.event_name or _USUAL_NAMES.get(spec.event, spec.event.value)
+    """Docker Agent's name for the hook's event."""
+    return spec.event_name or _EVENT_NAMES.get(spec.event, spec.event.value)
 
 
-def read(edition: Edition, spec: HookSpec, result: HookResult) -> Verdict:
-    """What the hook said."""
-    verdict = _verdict(edition, spec, result)
-    closed = bool(verdict.failure) and event_name(spec) in edition.closed
-    return shared_output.aside(spec, replace(verdict, fails_closed=closed))
+def read_output(rules: OutputRules, spec: HookSpec, result: HookResult) -> Verdict:
+    """The verdict of a hook run."""
+    verdict = _verdict(rules, spec, result)
+    fails_closed = bool(verdict.failure) and event_name(spec) in rules.failing_closed
+    return shared_output.aside(spec, replace(verdict, fails_closed=fails_closed))
 
 
-def _verdict(edition: Edition, spec: HookSpec, result: HookResult) -> Verdict:
+def _verdict(rules: OutputRules, spec: HookSpec, result: HookResult) -> Verdict:
     if result.ended is not Ended.EXITED:
         return Verdict(failure=shared_output.ending(spec, result))
-    complaint = shared_output.text(result.stderr)
+    stderr = shared_output.text(result.stderr)
     if result.code not in (0, BLOCKS):
-        return Verdict(failure=f"exited with status {result.code}" + shared_output.after_colon(complaint))
-    said = shared_output.text(result.stdout)
+        return Verdict(failure=f"exited with status {result.code}" + shared_output.after_colon(stderr))
+    stdout = shared_output.text(result.stdout)
     try:
-        answer = _answer(edition, spec, said, result)
-    except shared_output.Nonsense as problem:
-        part = shared_output.salvaged(result, {**_PARTS, "decision": edition.decisions})
-        return shared_output.standing(_verdict(edition, spec, part), str(problem))
+        output = _parse(rules, spec, stdout, result)
+    except shared_output.Nonsense as error:
+        part = shared_output.salvaged(result, {**_PARTS, "decision": rules.decisions})
+        return shared_output.standing(_verdict(rules, spec, part), str(error))
     if result.code == BLOCKS:
-        verdict = _blocked(edition, spec, answer or _Answer(), complaint)
+        verdict = _on_exit_2(rules, spec, output or _JsonOutput(), stderr)
     else:
-        verdict = _heard(edition, spec, answer or _Answer(), said if answer is None else "")
-    told = (answer.system_message or "") if answer else ""
-    if answer is None and any(member in said for member in _MEMBERS_OF_AN_ANSWER):
-        told = "printed JSON among other text, which makes it plain text"
-    return replace(verdict, messages=shared_output.texts(*verdict.messages, told))
+        verdict = _on_exit_0(rules, spec, output or _JsonOutput(), stdout if output is None else "")
+    message = (output.system_message or "") if output else ""
+    if output is None and any(member in stdout for member in _TYPICAL_MEMBERS):
+        message = "printed JSON among other text, which makes it plain text"
+    return replace(verdict, messages=shared_output.texts(*verdict.messages, message))
 
 
-def _answer(edition: Edition, spec: HookSpec, said: str, result: HookResult) -> _Answer | None:
-    """The JSON that was printed; None: plain text, or none. Raises Nonsense."""
-    if said.startswith("{") and not said.endswith("}"):
+def _parse(rules: OutputRules, spec: HookSpec, stdout: str, result: HookResult) -> _JsonOutput | None:
+    """The JSON that was printed; None: plain text, or nothing. Raises Nonsense."""
+    if stdout.startswith("{") and not stdout.endswith("}"):
         lost = "printed more than is kept, so its JSON is lost"
         raise shared_output.Nonsense(lost if result.cut else "printed JSON without an end, or with other text after it")
-    answer = shared_output.json_object(result.stdout, _DECODER)
-    if answer is None:
-        if said and STRICT in spec.traits:
-            raise shared_output.Nonsense("printed text, where strict_output asks for one JSON object")
+    output = shared_output.json_object(result.stdout, _DECODER)
+    if output is None:
+        if stdout and STRICT in spec.traits:
+            raise shared_output.Nonsense("printed text, but strict_output requires one JSON object")
         return None
-    _check_words(edition, answer)
+    _check_decisions(rules, output)
     if STRICT in spec.traits:
-        _check_strictly(spec, said, answer)
-    return answer
+        _check_strictly(spec, stdout, output)
+    return output
 
 
-def _check_words(edition: Edition, answer: _Answer) -> None:
-    specific = answer.hook_specific_output or _ABSENT
-    for member, word, known in (
-        ("decision", answer.decision, edition.decisions),
+def _check_decisions(rules: OutputRules, output: _JsonOutput) -> None:
+    specific = output.hook_specific_output or _NO_SPECIFIC
+    for member, decision, known in (
+        ("decision", output.decision, rules.decisions),
         ("permission_decision", specific.permission_decision, ("allow", "deny", "ask")),
     ):
-        if word and word not in known:
-            shown = shared_output.cut(repr(word), shared_output.FIRST_LINE)
+        if decision and decision not in known:
+            shown = shared_output.cut(repr(decision), shared_output.FIRST_LINE)
             raise shared_output.Nonsense(f"gave the {member} {shown}, which is not {' or '.join(known)}")
 
 
-def _check_strictly(spec: HookSpec, said: str, answer: _Answer) -> None:
-    """With `strict_output` a member that nobody knows, or an answer to another event, is an error."""
-    members = raw_json.fields(shared_output.unambiguous(said.encode()))
+def _check_strictly(spec: HookSpec, stdout: str, output: _JsonOutput) -> None:
+    """Raise Nonsense for an unknown member, output for another event, and `suppress_output`."""
+    members = raw_json.fields(shared_output.unambiguous(stdout.encode()))
     specific = members.get("hook_specific_output", msgspec.Raw(b"null"))
-    inner = raw_json.fields(bytes(specific)) if answer.hook_specific_output else {}
+    inner = raw_json.fields(bytes(specific)) if output.hook_specific_output else {}
     unknown = [*(members.keys() - _MEMBERS), *(inner.keys() - _SPECIFIC_MEMBERS)]
     if unknown:
         shown = shared_output.cut(repr(min(unknown)), shared_output.FIRST_LINE)
         raise shared_output.Nonsense(f"printed the member {shown}, which strict_output does not allow")
-    name = (answer.hook_specific_output or _ABSENT).hook_event_name
+    name = (output.hook_specific_output or _NO_SPECIFIC).hook_event_name
     if name and name != event_name(spec):
         other = shared_output.cut(repr(name), shared_output.FIRST_LINE)
-        raise shared_output.Nonsense(f"printed an answer to {other}, but was asked on {event_name(spec)}")
-    if answer.suppress_output:
+        raise shared_output.Nonsense(f"printed output for {other}, but ran on {event_name(spec)}")
+    if output.suppress_output:
         raise shared_output.Nonsense("printed suppress_output, which strict_output does not allow")
 
 
-def _blocked(edition: Edition, spec: HookSpec, answer: _Answer, complaint: str) -> Verdict:
-    """Exit code 2; the JSON's reason is used, else standard error (design section 11)."""
-    stops = answer.goes_on is False and event_name(spec) in edition.stopping
-    permission, reason = _judgement(answer, event_name(spec))
+def _on_exit_2(rules: OutputRules, spec: HookSpec, output: _JsonOutput, stderr: str) -> Verdict:
+    """The verdict with exit code 2: the reason is the JSON's, else standard error."""
+    stops = output.continues is False and event_name(spec) in rules.stopping
+    permission, reason = _permission(output, event_name(spec))
     if permission in (Permission.ALLOW, Permission.ASK):
-        reason = ""  # it explains the contrary
-    reason = _stop_reason(answer) or reason or complaint
-    if spec.event in _CALL:
+        reason = ""  # it explains another decision
+    reason = _stop_reason(output) or reason or stderr
+    if spec.event in _BEFORE_CALL:
         return Verdict(permission=Permission.DENY, reason=shared_output.cut(reason), stop=stops)
     if event_name(spec) == "post_tool_use":
-        return Verdict(feedback=shared_output.texts(reason), stop=stops or edition.block_stops)
+        return Verdict(feedback=shared_output.texts(reason), stop=stops or rules.block_stops)
     failure = f"exited with status {BLOCKS}, which cannot block {event_name(spec)}"
     return Verdict(stop=stops, failure=failure + shared_output.after_colon(reason))
 
 
-def _heard(edition: Edition, spec: HookSpec, answer: _Answer, plain: str) -> Verdict:
-    """Exit code 0."""
-    stops = answer.goes_on is False and event_name(spec) in edition.stopping
-    if spec.event in _CALL:
-        return _on_call(edition, spec, answer, stops)
-    blocks = answer.decision == "block"
-    reason = (answer.reason or "") if blocks else ""
+def _on_exit_0(rules: OutputRules, spec: HookSpec, output: _JsonOutput, plain_text: str) -> Verdict:
+    """The verdict with exit code 0."""
+    stops = output.continues is False and event_name(spec) in rules.stopping
+    if spec.event in _BEFORE_CALL:
+        return _on_call(rules, spec, output, stops)
+    blocks = output.decision == "block"
+    reason = (output.reason or "") if blocks else ""
     if event_name(spec) == "post_tool_use":
-        said = shared_output.texts(_stop_reason(answer), reason)
-        return Verdict(feedback=said, stop=stops or (blocks and edition.block_stops))
-    specific = answer.hook_specific_output or _ABSENT
-    if spec.event in _RESULT:
+        feedback = shared_output.texts(_stop_reason(output), reason)
+        return Verdict(feedback=feedback, stop=stops or (blocks and rules.block_stops))
+    specific = output.hook_specific_output or _NO_SPECIFIC
+    if spec.event in _AFTER_CALL:
         rewritten = specific.updated_tool_response
         replacement = None if rewritten is None else raw_json.encode(rewritten)
-        return Verdict(replacement=replacement, messages=(_stop_reason(answer), reason))
+        return Verdict(replacement=replacement, messages=(_stop_reason(output), reason))
     context = ""
-    if edition.starts_with_context and spec.event is Event.SESSION_START:
-        context = specific.additional_context or plain
-    idle = f"continue: false stops nothing at {event_name(spec)}, when no call is held"
-    told = (_stop_reason(answer), reason, idle if answer.goes_on is False and spec.event in _SESSION else "")
-    return Verdict(feedback=shared_output.texts(context), messages=told, stop=stops)
+    if rules.starts_with_context and spec.event is Event.SESSION_START:
+        context = specific.additional_context or plain_text
+    no_effect = f"continue: false has no effect on {event_name(spec)}, because no call is pending"
+    messages = (_stop_reason(output), reason, no_effect if output.continues is False and spec.event in _SESSION else "")
+    return Verdict(feedback=shared_output.texts(context), messages=messages, stop=stops)
 
 
-def _on_call(edition: Edition, spec: HookSpec, answer: _Answer, stops: bool) -> Verdict:
-    permission, reason = _judgement(answer, event_name(spec))
-    if answer.goes_on is False:
-        own = "" if permission in (Permission.ALLOW, Permission.ASK) else reason
-        permission, reason = Permission.DENY, _stop_reason(answer) or own
+def _on_call(rules: OutputRules, spec: HookSpec, output: _JsonOutput, stops: bool) -> Verdict:
+    """The verdict with exit code 0 about a call that has not run."""
+    permission, reason = _permission(output, event_name(spec))
+    if output.continues is False:
+        other_reason = "" if permission in (Permission.ALLOW, Permission.ASK) else reason
+        permission, reason = Permission.DENY, _stop_reason(output) or other_reason
     if spec.event is Event.PERMISSION_REQUEST and permission is Permission.ASK:
         permission = None  # a person is asked anyway
     arguments = b""
     if event_name(spec) in _REWRITING and PREEMPTS not in spec.traits and permission is not Permission.DENY:
-        arguments = shared_output.one_line((answer.hook_specific_output or _ABSENT).updated_input)
+        arguments = shared_output.one_line((output.hook_specific_output or _NO_SPECIFIC).updated_input)
     if arguments == b"null":
         arguments = b""
-    fits = arguments[:1] in (b"", b"{")
+    valid = arguments[:1] in (b"", b"{")
     return Verdict(
         permission=permission,
         reason=shared_output.cut(reason) if permission else "",
-        arguments=arguments if fits and arguments else None,
-        merges=edition.merges and fits and bool(arguments),
+        arguments=arguments if valid and arguments else None,
+        merges=rules.merges and valid and bool(arguments),
         stop=stops,
-        failure="" if fits else "gave an updated_input that is no object",
+        failure="" if valid else "gave an updated_input that is not an object",
     )
 
 
-def _judgement(answer: _Answer, name: str) -> tuple[Permission | None, str]:
-    """The graver one of the two that an answer may hold, and its reason; without any, a reason alone."""
-    specific = answer.hook_specific_output or _ABSENT
-    decides = name != "tool_input_transform"  # there permission_decision has no effect, as documented
-    own = specific.permission_decision_reason or answer.reason or ""
-    judgements = [
-        (_PERMISSIONS[word], reason)
-        for word, reason in (
-            (specific.permission_decision if decides else None, own),
-            (answer.decision, answer.reason or own),
+def _permission(output: _JsonOutput, name: str) -> tuple[Permission | None, str]:
+    """The stricter of the two decisions that the output may hold, with its reason; without a decision, the reason."""
+    specific = output.hook_specific_output or _NO_SPECIFIC
+    decides = name != "tool_input_transform"  # on it, permission_decision has no effect, as documented
+    specific_reason = specific.permission_decision_reason or output.reason or ""
+    permissions = [
+        (_PERMISSIONS[decision], reason)
+        for decision, reason in (
+            (specific.permission_decision if decides else None, specific_reason),
+            (output.decision, output.reason or specific_reason),
         )
-        if word
+        if decision
     ]
-    return max(judgements, key=lambda one: one[0], default=(None, own))
+    return max(permissions, key=lambda pair: pair[0], default=(None, specific_reason))
 
 
-def _stop_reason(answer: _Answer) -> str:
-    return (answer.stop_reason or "") if answer.goes_on is False else ""
+def _stop_reason(output: _JsonOutput) -> str:
+    return (output.stop_reason or "") if output.continues is False else ""

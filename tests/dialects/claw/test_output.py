@@ -1,4 +1,4 @@
-"""What a claw-code hook says: the table of cases/claw.toml, and that reading is total."""
+"""The verdicts on claw-code hooks' output: the table of cases/claw.toml; any output gives a verdict."""
 
 import json
 from typing import Any
@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from hookproxy.dialects.claw.hook_file import CLAW, CLAW_CURRENT
+from hookproxy.dialects.claw import CLAW, CLAW_CURRENT
 from hookproxy.dialects.dialect import Dialect
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
-from tests.dialects.tables import result, table, verdict
+from tests.dialects.tables import result, table
+from tests.dialects.tables import verdict as expected_verdict
 
 CASES = table("claw")
 BOTH = pytest.mark.parametrize("dialect", [CLAW, CLAW_CURRENT], ids=lambda dialect: dialect.name)
@@ -24,17 +25,17 @@ def spec(dialect: Dialect, event: Event, event_name: str = "") -> HookSpec:
     )
 
 
-@pytest.mark.parametrize("case", CASES["result"], ids=lambda case: f"{case['dialect']}: {case['says']}")
-def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("case", CASES["output"], ids=lambda case: f"{case['dialect']}: {case['behaviour']}")
+def test_output_gives_the_verdict_of_the_table(case: dict[str, Any]) -> None:
     dialect = DIALECTS[case["dialect"]]
-    heard = dialect.read(spec(dialect, Event(case["event"]), case.get("event_name", "")), result(case))
-    assert heard == verdict(case)
+    verdict = dialect.read(spec(dialect, Event(case["event"]), case.get("event_name", "")), result(case))
+    assert verdict == expected_verdict(case)
 
 
-def test_every_row_of_the_table_names_its_source() -> None:
-    rows = CASES["result"] + CASES["occasion"]
-    assert all(row["says"] and row["source"] for row in rows)
-    assert len({(row["dialect"], row["event"], row["says"]) for row in rows}) == len(rows)
+def test_every_row_of_the_table_names_its_behaviour_and_source() -> None:
+    rows = CASES["output"] + CASES["input"]
+    assert all(row["behaviour"] and row["source"] for row in rows)
+    assert len({(row["dialect"], row["event"], row["behaviour"]) for row in rows}) == len(rows)
 
 
 @BOTH
@@ -48,19 +49,19 @@ def test_every_row_of_the_table_names_its_source() -> None:
         cut=st.booleans(),
     )
 )
-def test_reading_is_total_for_any_bytes(dialect: Dialect, result: HookResult) -> None:
+def test_any_bytes_give_a_verdict(dialect: Dialect, result: HookResult) -> None:
     for event in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE):
         note(event)
-        heard = dialect.read(spec(dialect, event), result)
-        assert heard.failure == heard.failure.strip()
+        verdict = dialect.read(spec(dialect, event), result)
+        assert verdict.failure == verdict.failure.strip()
         if result.ended is Ended.EXITED and result.code == 2:
-            assert heard.permission is Permission.DENY
+            assert verdict.permission is Permission.DENY
         if result.ended is not Ended.EXITED or result.code not in (0, 2):
-            assert heard.failure
-            assert heard.permission is not Permission.ALLOW
-            assert heard.fails_closed is (dialect is CLAW_CURRENT and event is Event.PRE_TOOL_USE)
-        if event is not Event.PRE_TOOL_USE and heard.permission is Permission.DENY:
-            assert heard.feedback
+            assert verdict.failure
+            assert verdict.permission is not Permission.ALLOW
+            assert verdict.fails_closed is (dialect is CLAW_CURRENT and event is Event.PRE_TOOL_USE)
+        if event is not Event.PRE_TOOL_USE and verdict.permission is Permission.DENY:
+            assert verdict.feedback
 
 
 KEYS = st.sampled_from([
@@ -73,22 +74,22 @@ VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KE
 
 
 @given(answer=st.dictionaries(KEYS, VALUES), code=st.sampled_from([0, 1, 2]))
-def test_reading_is_total_for_answers_of_any_shape(answer: dict[str, Any], code: int) -> None:
+def test_json_of_any_shape_gives_a_verdict(answer: dict[str, Any], code: int) -> None:
     for event in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE):
         note(event)
         printed = json.dumps(answer).encode()
-        heard = CLAW_CURRENT.read(spec(CLAW_CURRENT, event), HookResult(Ended.EXITED, code, printed))
-        if heard.arguments is not None:
-            assert isinstance(json.loads(heard.arguments), dict)
-            assert heard.permission is not Permission.DENY
-            assert not heard.failure
+        verdict = CLAW_CURRENT.read(spec(CLAW_CURRENT, event), HookResult(Ended.EXITED, code, printed))
+        if verdict.arguments is not None:
+            assert isinstance(json.loads(verdict.arguments), dict)
+            assert verdict.permission is not Permission.DENY
+            assert not verdict.failure
         if answer.get("continue") is False or answer.get("decision") == "block":
-            assert heard.permission is Permission.DENY or "NaN" in str(printed) or "Infinity" in str(printed)
-        assert all(len(text) < 10_200 for text in (heard.reason, *heard.feedback, *heard.messages))
-        assert len(heard.failure) < 500
+            assert verdict.permission is Permission.DENY or "NaN" in str(printed) or "Infinity" in str(printed)
+        assert all(len(text) < 10_200 for text in (verdict.reason, *verdict.feedback, *verdict.messages))
+        assert len(verdict.failure) < 500
 
 
-HURTING = {
+MALICIOUS = {
     "lists in lists": b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     "only lists": b"[" * 10_000 + b"]" * 10_000,
     "objects in objects": b'{"a":' * 10_000 + b"1" + b"}" * 10_000,
@@ -99,65 +100,65 @@ HURTING = {
 }
 
 
-@pytest.mark.parametrize("stdout", HURTING.values(), ids=HURTING.keys())
-def test_output_made_to_hurt_is_survived_and_never_consent(stdout: bytes) -> None:
-    heard = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
-    assert heard == Verdict(feedback=heard.feedback, failure=heard.failure)
-    assert heard.failure
-    assert len(heard.feedback[0]) < 1000
+@pytest.mark.parametrize("stdout", MALICIOUS.values(), ids=MALICIOUS.keys())
+def test_malicious_output_is_a_failure_and_never_an_approval(stdout: bytes) -> None:
+    verdict = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
+    assert verdict == Verdict(feedback=verdict.feedback, failure=verdict.failure)
+    assert verdict.failure
+    assert len(verdict.feedback[0]) < 1000
     as_text = CLAW.read(spec(CLAW, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
     assert as_text == Verdict(feedback=as_text.feedback, messages=as_text.messages)
 
 
 @pytest.mark.parametrize("other", [b'"a":' + b"9" * 100_000, rb'"\ud800":1'], ids=["a huge number", "half a key"])
-def test_strange_members_beside_an_answer_change_nothing(other: bytes) -> None:
+def test_unknown_members_have_no_effect(other: bytes) -> None:
     printed = b'{"decision":"block","reason":"R",' + other + b"}"
-    heard = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, printed))
-    assert heard == Verdict(permission=Permission.DENY, reason="R")
+    verdict = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, printed))
+    assert verdict == Verdict(permission=Permission.DENY, reason="R")
 
 
 @pytest.mark.parametrize("number", [b"9" * 100_000, b"-0", b"1e999", b"  7  "])
-def test_a_number_alone_is_no_answer(number: bytes) -> None:
-    heard = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, number))
-    assert heard.permission is None
-    assert heard.feedback
+def test_a_number_alone_is_not_a_decision(number: bytes) -> None:
+    verdict = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, number))
+    assert verdict.permission is None
+    assert verdict.feedback
 
 
 @BOTH
-def test_a_long_text_is_cut_and_says_so(dialect: Dialect) -> None:
-    heard = dialect.read(spec(dialect, Event.POST_TOOL_USE), HookResult(Ended.EXITED, 0, b"r" * 10_007))
-    assert heard.feedback == ("Hook feedback:\n" + "r" * 10_000 + " … [7 more characters cut by hookproxy]",)
+def test_a_long_text_is_cut_and_ends_with_the_number_of_missing_characters(dialect: Dialect) -> None:
+    verdict = dialect.read(spec(dialect, Event.POST_TOOL_USE), HookResult(Ended.EXITED, 0, b"r" * 10_007))
+    assert verdict.feedback == ("Hook feedback:\n" + "r" * 10_000 + " … [7 more characters cut by hookproxy]",)
     denied = dialect.read(spec(dialect, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, b"r" * 10_007))
     assert denied.reason == "r" * 10_000 + " … [7 more characters cut by hookproxy]"
 
 
 @BOTH
-def test_text_that_is_no_utf8_is_text_all_the_same(dialect: Dialect) -> None:
-    heard = dialect.read(spec(dialect, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, b"no \xff\r\nway\r\n"))
-    assert heard.reason == "no \ufffd\nway"
+def test_text_that_is_not_utf8_is_decoded_all_the_same(dialect: Dialect) -> None:
+    verdict = dialect.read(spec(dialect, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, b"no \xff\r\nway\r\n"))
+    assert verdict.reason == "no \ufffd\nway"
 
 
 def test_previews_of_unreadable_json_are_short() -> None:
-    heard = CLAW_CURRENT.read(
+    verdict = CLAW_CURRENT.read(
         spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, b"{" + b"x" * 200, b"\xc2\x9b" * 161)
     )
     previews = "stdout_preview={" + "x" * 159 + "… stderr_preview=" + "\\u{9b}" * 160 + "…"
-    assert previews in heard.feedback[0]
+    assert previews in verdict.feedback[0]
 
 
-def test_json_is_read_behind_a_byte_order_mark_and_line_ends_of_windows() -> None:
+def test_json_is_read_with_a_byte_order_mark_and_line_ends_of_windows() -> None:
     printed = '\ufeff{\r\n"decision": "block",\r\n"reason": "R"\r\n}\r\n'.encode()
-    heard = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, printed))
-    assert heard == Verdict(permission=Permission.DENY, reason="R")
+    verdict = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, printed))
+    assert verdict == Verdict(permission=Permission.DENY, reason="R")
 
 
-def test_escapes_hide_no_decision() -> None:
+def test_escapes_do_not_hide_a_decision() -> None:
     printed = rb'{"d\u0065cision":"bl\u006fck","reason":"R"}'
-    heard = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, printed))
-    assert heard == Verdict(permission=Permission.DENY, reason="R")
+    verdict = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, printed))
+    assert verdict == Verdict(permission=Permission.DENY, reason="R")
 
 
-def test_the_variant_names_every_member_that_it_reads() -> None:
+def test_claw_current_lists_every_member_that_it_reads() -> None:
     assert CLAW.fields == {}
     assert {name.rpartition(".")[2] for name in CLAW_CURRENT.fields} == {
         "systemMessage", "reason", "continue", "decision", "additionalContext", "permissionDecision",

@@ -1,4 +1,4 @@
-"""What a code-assist hook says: the table of cases/code_assist.toml, and that reading is total."""
+"""The verdicts on code-assist hooks' output: the table of cases/code_assist.toml; any output gives a verdict."""
 
 import json
 from typing import Any
@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from hookproxy.dialects.code_assist.hook_file import CODE_ASSIST
-from hookproxy.dialects.code_assist.output import FIELDS, read
+from hookproxy.dialects.code_assist import CODE_ASSIST
+from hookproxy.dialects.code_assist.output import FIELDS, read_output
 from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
-from tests.dialects.tables import result, table, verdict
+from tests.dialects.tables import result, table
+from tests.dialects.tables import verdict as expected_verdict
 
 CASES = table("code_assist")
 EVENTS = list(CODE_ASSIST.events.values())
@@ -20,30 +21,30 @@ def spec(event: Event, background: bool = False) -> HookSpec:
     return HookSpec("code-assist", "s.json", event, "guard", shell="guard.sh", timeout=3, background=background)
 
 
-def heard(answer: object, event: Event = Event.PRE_TOOL_USE, code: int = 0) -> Verdict:
-    return read(spec(event), HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
+def verdict_on(answer: object, event: Event = Event.PRE_TOOL_USE, code: int = 0) -> Verdict:
+    return read_output(spec(event), HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
 
 
-@pytest.mark.parametrize("case", CASES["result"], ids=lambda case: f"{case['event']}: {case['says']}")
-def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
-    said = read(spec(Event(case["event"]), case.get("background", False)), result(case))
-    assert said == verdict(case)
+@pytest.mark.parametrize("case", CASES["output"], ids=lambda case: f"{case['event']}: {case['behaviour']}")
+def test_output_gives_the_verdict_of_the_table(case: dict[str, Any]) -> None:
+    verdict = read_output(spec(Event(case["event"]), case.get("background", False)), result(case))
+    assert verdict == expected_verdict(case)
 
 
-def test_every_row_of_the_table_names_its_source() -> None:
-    rows = CASES["result"] + CASES["occasion"]
-    assert all(row["says"] and row["source"] for row in rows)
-    assert len({(row["event"], row["says"]) for row in rows}) == len(rows)
+def test_every_row_of_the_table_names_its_behaviour_and_source() -> None:
+    rows = CASES["output"] + CASES["input"]
+    assert all(row["behaviour"] and row["source"] for row in rows)
+    assert len({(row["event"], row["behaviour"]) for row in rows}) == len(rows)
 
 
-def test_every_member_that_the_document_names_is_in_the_table() -> None:
+def test_every_member_of_the_document_is_in_the_table() -> None:
     assert set(FIELDS) == {
         "decision", "reason", "updated_input",  # PreToolUse Output
         "suppress_output", "updated_output", "additional_context",  # PostToolUse Output
         "updated_prompt", "prevent_continuation", "stop_reason",  # UserPromptSubmit Output
         "status_message", "permission_updates", "retry",  # Universal Output Fields
     }  # fmt: skip
-    printed = "".join(row.get("stdout", "") for row in CASES["result"])
+    printed = "".join(row.get("stdout", "") for row in CASES["output"])
     assert all(f'"{name}"' in printed for name in FIELDS)
 
 
@@ -54,16 +55,16 @@ def test_every_member_that_the_document_names_is_in_the_table() -> None:
     stderr=st.binary(),
     cut=st.booleans(),
 )
-def test_reading_is_total_for_any_bytes(code: int, ended: Ended, stdout: bytes, stderr: bytes, cut: bool) -> None:
+def test_any_bytes_give_a_verdict(code: int, ended: Ended, stdout: bytes, stderr: bytes, cut: bool) -> None:
     for event in EVENTS:
         note(event)
-        said = read(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
-        assert said.failure == said.failure.strip()
+        verdict = read_output(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
+        assert verdict.failure == verdict.failure.strip()
         if ended is not Ended.EXITED or code not in (0, 2):
-            assert said == Verdict(failure=said.failure)
-            assert said.failure
+            assert verdict == Verdict(failure=verdict.failure)
+            assert verdict.failure
         elif code == 2 and event in (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST):
-            assert said.permission is Permission.DENY
+            assert verdict.permission is Permission.DENY
 
 
 LEAVES = (
@@ -80,17 +81,17 @@ VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KE
 @pytest.mark.slow
 @settings(max_examples=300)
 @given(event=st.sampled_from(EVENTS), answer=st.dictionaries(KEYS, VALUES), code=st.sampled_from([0, 1, 2]))
-def test_reading_is_total_for_answers_of_any_shape(event: Event, answer: dict[str, Any], code: int) -> None:
-    said = heard(answer, event, code)
-    if said.arguments is not None:
-        assert isinstance(json.loads(said.arguments), dict)
+def test_json_of_any_shape_gives_a_verdict(event: Event, answer: dict[str, Any], code: int) -> None:
+    verdict = verdict_on(answer, event, code)
+    if verdict.arguments is not None:
+        assert isinstance(json.loads(verdict.arguments), dict)
         assert event is Event.PRE_TOOL_USE
-    if said.permission is Permission.DENY or said.failure:
-        assert (said.arguments, said.allows, said.retry) == (None, (), False)
-    if said.failure:
-        assert said.permission is None
-    assert all(len(text) < 10_100 for text in (said.reason, *said.feedback, *said.messages))
-    assert len(said.failure) < 500
+    if verdict.permission is Permission.DENY or verdict.failure:
+        assert (verdict.arguments, verdict.allows, verdict.retry) == (None, (), False)
+    if verdict.failure:
+        assert verdict.permission is None
+    assert all(len(text) < 10_100 for text in (verdict.reason, *verdict.feedback, *verdict.messages))
+    assert len(verdict.failure) < 500
 
 
 @pytest.mark.parametrize(
@@ -115,42 +116,42 @@ def test_reading_is_total_for_answers_of_any_shape(event: Event, answer: dict[st
     ],
     ids=lambda stdout: repr(stdout[:40]),
 )
-def test_output_made_to_hurt_is_survived_and_never_consent(stdout: bytes) -> None:
-    said = read(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
-    assert said == Verdict(failure=said.failure)
-    assert said.failure
+def test_malicious_output_is_a_failure_and_never_an_approval(stdout: bytes) -> None:
+    verdict = read_output(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
+    assert verdict == Verdict(failure=verdict.failure)
+    assert verdict.failure
 
 
-def test_a_rewrite_that_spells_what_no_server_can_read_is_mended() -> None:
+def test_a_rewrite_that_no_server_can_read_is_repaired() -> None:
     answer = b'{"updated_input":{"a":"\\ud800","b":"\\u002d"}}'
-    said = read(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, answer))
-    assert said.arguments == '{"a":"\ufffd","b":"-"}'.encode()
+    verdict = read_output(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, answer))
+    assert verdict.arguments == '{"a":"\ufffd","b":"-"}'.encode()
 
 
 def test_numbers_of_a_rewrite_stay_as_the_hook_spelled_them() -> None:
     numbers = b'{"a":1e400,"b":0.10,"c":1180591620717411303424,"d":-0}'
-    said = read(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, b'{"updated_input":' + numbers + b"}"))
-    assert said.arguments == numbers
+    verdict = read_output(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, b'{"updated_input":' + numbers + b"}"))
+    assert verdict.arguments == numbers
 
 
 def test_a_replacement_is_a_json_string_whatever_is_in_it() -> None:
     text = 'é "quoted"\n\u2028\x7f\\'
-    said = heard({"updated_output": text}, Event.POST_TOOL_USE)
-    assert said.replacement is not None
-    assert json.loads(said.replacement) == text
+    verdict = verdict_on({"updated_output": text}, Event.POST_TOOL_USE)
+    assert verdict.replacement is not None
+    assert json.loads(verdict.replacement) == text
 
 
 @pytest.mark.parametrize("event", [Event.PRE_TOOL_USE, Event.POST_TOOL_USE])
-def test_a_long_text_is_cut_once_and_says_so(event: Event) -> None:
+def test_a_long_text_is_cut_once_and_ends_with_the_number_of_missing_characters(event: Event) -> None:
     long = {name: name[0] * 10_007 for name in ("reason", "status_message", "additional_context")}
-    said = heard({"decision": "block", **long}, event)
+    verdict = verdict_on({"decision": "block", **long}, event)
     rest = " … [7 more characters cut by hookproxy]"
-    assert said.reason == "r" * 10_000 + rest
-    assert said.messages == ("s" * 10_000 + rest,)
-    assert said.feedback[-1] == "a" * 10_000 + rest
-    assert said.feedback[:-1] == ((said.reason,) if event is Event.POST_TOOL_USE else ())
+    assert verdict.reason == "r" * 10_000 + rest
+    assert verdict.messages == ("s" * 10_000 + rest,)
+    assert verdict.feedback[-1] == "a" * 10_000 + rest
+    assert verdict.feedback[:-1] == ((verdict.reason,) if event is Event.POST_TOOL_USE else ())
 
 
-def test_standard_error_that_is_no_text_is_a_reason_all_the_same() -> None:
-    said = read(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, stderr=b"no \xff\r\nway\r\n"))
-    assert said.reason == "no \ufffd\nway"
+def test_standard_error_that_is_not_utf8_is_a_reason_all_the_same() -> None:
+    verdict = read_output(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, stderr=b"no \xff\r\nway\r\n"))
+    assert verdict.reason == "no \ufffd\nway"

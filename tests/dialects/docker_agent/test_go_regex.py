@@ -12,7 +12,7 @@ from hookproxy.dialects.docker_agent.go_regex import tools
 
 
 @pytest.mark.parametrize("pattern", ["*", ""])
-def test_a_star_and_nothing_select_all(pattern: str) -> None:
+def test_a_star_and_an_empty_matcher_match_all(pattern: str) -> None:
     assert tools(pattern)("anything at all")
     assert tools(pattern)("")
 
@@ -53,7 +53,7 @@ def test_a_star_and_nothing_select_all(pattern: str) -> None:
         (".", ["a"], ["\n"]),
     ],
 )
-def test_a_matcher_selects_as_in_go(pattern: str, selected: list[str], left_out: list[str]) -> None:
+def test_a_matcher_matches_as_in_go(pattern: str, selected: list[str], left_out: list[str]) -> None:
     matches = tools(pattern)
     assert [name for name in selected if not matches(name)] == []
     assert [name for name in left_out if matches(name)] == []
@@ -68,7 +68,7 @@ def test_a_matcher_selects_as_in_go(pattern: str, selected: list[str], left_out:
         r"\pL", r"\p{Greek}", r"\P{L}", r"\C", "a(?i)b", "(?m)a", "(?U)a", "a{1000000000000}",  # not here
     ],
 )  # fmt: skip
-def test_a_matcher_that_go_or_we_do_not_know_is_an_error(pattern: str) -> None:
+def test_an_unsupported_matcher_is_an_error(pattern: str) -> None:
     with pytest.raises((ValueError, re.error, OverflowError)):
         tools(pattern)
 

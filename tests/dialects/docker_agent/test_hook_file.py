@@ -1,4 +1,4 @@
-"""Docker Agent's files: which hooks they hold, what cannot work here and is told, what is refused."""
+"""Docker Agent's files: their hooks, notes and errors."""
 
 import json
 from contextlib import suppress
@@ -10,16 +10,23 @@ from hypothesis import strategies as st
 from msgspec.structs import fields
 
 from hookproxy.dialects.dialect import Dialect, HookFile, HookList
-from hookproxy.dialects.docker_agent.input import DOCKER_AGENT, DOCKER_AGENT_CURRENT
+from hookproxy.dialects.docker_agent import DOCKER_AGENT, DOCKER_AGENT_CURRENT
+from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event, HookSpec
 from tests.dialects.tables import sample
 
 BOTH = pytest.mark.parametrize("dialect", [DOCKER_AGENT, DOCKER_AGENT_CURRENT], ids=lambda dialect: dialect.name)
+
+
 AFTER_FAILURE = Event.POST_TOOL_USE_FAILURE
+
+
 ENVIRON = {"HOME": "/home/me", "PROFILE": "dev", "SUB": "sub"}
 
+
 PAGE = sample("docker_agent.yaml")
+
 
 TIMEOUT = """\
 hooks:
@@ -30,7 +37,8 @@ hooks:
           command: "./slow-validation.sh"
           timeout: 120 # 2 minutes
 """
-"""The page's section on timeouts; its indentation is restored."""
+"""The page's section on timeouts, with restored indentation."""
+
 
 OF_OTHER_TYPES = {
     part.name: part.default
@@ -38,7 +46,7 @@ OF_OTHER_TYPES = {
     if part.name in {"call", "url", "headers", "allowed_env_vars", "concurrent", "warm_max_age", "warm_spares"}
     or part.name in {"server", "tool", "input"}
 }
-"""What only hooks have that are no plain commands."""
+"""The members of hooks of other types, with their defaults."""
 
 
 def load(text: object, dialect: Dialect = DOCKER_AGENT, path: str = "/repo/agent.yaml", **options: str) -> HookList:
@@ -64,7 +72,7 @@ def one(entry: dict[str, object], dialect: Dialect = DOCKER_AGENT, **more: objec
 
 
 @BOTH
-def test_the_pages_configuration_is_read_as_it_stands(dialect: Dialect) -> None:
+def test_the_configuration_of_the_page_is_read(dialect: Dialect) -> None:
     found = load(PAGE, dialect)
     assert found.notes == ()
     assert [(hook.event, hook.shell, hook.timeout) for hook in found.hooks if hook.event is not AFTER_FAILURE] == [
@@ -82,7 +90,7 @@ def test_post_tool_use_is_for_calls_that_succeeded() -> None:
     assert [hook.event for hook in load(PAGE).hooks if hook.event_name == "post_tool_use"] == [Event.POST_TOOL_USE]
 
 
-def test_the_newer_post_tool_use_is_for_calls_that_failed_as_well() -> None:
+def test_the_newer_post_tool_use_is_also_for_failed_calls() -> None:
     events = [hook.event for hook in load(PAGE, DOCKER_AGENT_CURRENT).hooks if hook.event_name == "post_tool_use"]
     assert events == [Event.POST_TOOL_USE, AFTER_FAILURE]
 
@@ -97,7 +105,7 @@ def test_a_file_with_hooks_alone_is_accepted_and_its_timeout_is_in_seconds(diale
     )
 
 
-def test_a_hook_has_what_its_entry_says_and_the_documented_defaults() -> None:
+def test_a_hook_has_the_values_of_its_entry_and_documented_defaults() -> None:
     hook = one(command("python3 scripts/guard.py --strict", timeout=1.5), matcher="shell")
     assert {part.name: getattr(hook, part.name) for part in fields(hook) if part.name != "matches"} == {
         **OF_OTHER_TYPES,
@@ -127,13 +135,13 @@ def test_a_hook_has_what_its_entry_says_and_the_documented_defaults() -> None:
 
 
 @BOTH
-def test_hooks_of_an_occasion_stand_in_the_order_of_the_file(dialect: Dialect) -> None:
+def test_hooks_of_an_event_are_in_the_order_of_the_file(dialect: Dialect) -> None:
     groups = [group(command("a"), command("b"), matcher="x"), group(command("c"))]
     assert [hook.shell for hook in load({"hooks": {"pre_tool_use": groups}}, dialect).hooks] == ["a", "b", "c"]
 
 
 @BOTH
-def test_hooks_carry_their_own_dialects_name(dialect: Dialect) -> None:
+def test_hooks_have_the_name_of_their_dialect(dialect: Dialect) -> None:
     assert {hook.dialect for hook in load(PAGE, dialect).hooks} == {dialect.name}
 
 
@@ -172,14 +180,14 @@ agents:
       <<: *hooks
       session_start: []
 """
-    told = [(hook.event_name, hook.shell, hook.timeout) for hook in load(text, dialect).hooks]
+    found = [(hook.event_name, hook.shell, hook.timeout) for hook in load(text, dialect).hooks]
     calls = [("pre_tool_use", "./guard.sh", 5.0), ("pre_tool_use", "./guard.sh", 60.0)]
-    assert told == [*calls, ("session_start", "./start.sh", 60.0)]
-    told = [(hook.event_name, hook.shell, hook.timeout) for hook in load(text, dialect, agent="helper").hooks]
-    assert told == calls
+    assert found == [*calls, ("session_start", "./start.sh", 60.0)]
+    found = [(hook.event_name, hook.shell, hook.timeout) for hook in load(text, dialect, agent="helper").hooks]
+    assert found == calls
 
 
-def test_a_merge_key_works_wherever_what_it_takes_in_stands() -> None:
+def test_a_merge_key_works_wherever_its_anchor_is() -> None:
     text = """
 agents:
   helper:
@@ -193,7 +201,7 @@ ends: {<<: *end}
     assert [hook.shell for hook in load(text).hooks] == ["a", "b"]
 
 
-def test_a_command_of_several_lines_stays_as_it_is() -> None:
+def test_a_command_of_several_lines_is_not_changed() -> None:
     text = (
         'hooks:\n  session_start:\n    - type: command\n      command: |\n        INPUT=$(cat)\n        echo "$INPUT"\n'
     )
@@ -201,12 +209,13 @@ def test_a_command_of_several_lines_stays_as_it_is() -> None:
     assert hook.shell == 'INPUT=$(cat)\necho "$INPUT"\n'
 
 
-def test_what_else_an_agent_file_says_is_none_of_our_business() -> None:
+def test_other_members_of_an_agent_file_are_ignored() -> None:
     text = PAGE + "    toolsets: [{type: mcp, ref: docker:x}]\n    pre_tool_uses: 7\nmodels: {}\nversion: '2'\n"
     assert load(text).notes == ()
 
 
 # --- whose hooks ---
+
 
 SEVERAL = {
     "agents": {
@@ -219,23 +228,23 @@ SEVERAL = {
 
 
 @BOTH
-def test_of_several_agents_root_is_meant_and_the_others_are_told_of(dialect: Dialect) -> None:
+def test_of_several_agents_the_hooks_of_root_run_and_the_others_are_reported(dialect: Dialect) -> None:
     found = load(SEVERAL, dialect)
     assert [hook.shell for hook in found.hooks] == ["of root"]
     assert found.notes == (
-        '/repo/agent.yaml: agents.helper.hooks do not run: in [[use]], agent = "helper" would ask for them',
+        '/repo/agent.yaml: agents.helper.hooks do not run: for them, write agent = "helper" in [[use]]',
     )
 
 
 @BOTH
-def test_the_agent_that_is_named_is_meant(dialect: Dialect) -> None:
+def test_the_hooks_of_the_named_agent_run(dialect: Dialect) -> None:
     found = load(SEVERAL, dialect, agent="helper")
     assert [(hook.shell, hook.source) for hook in found.hooks] == [
         ("of helper", "/repo/agent.yaml: agents.helper.hooks.pre_tool_use[0].hooks[0]")
     ]
 
 
-def test_the_newer_hooks_know_whose_they_are() -> None:
+def test_newer_hooks_have_the_name_of_their_agent() -> None:
     (hook,) = load(SEVERAL, DOCKER_AGENT_CURRENT, agent="helper").hooks
     assert "agent=helper" in hook.traits
     (hook,) = load(TIMEOUT, DOCKER_AGENT_CURRENT).hooks
@@ -249,24 +258,24 @@ def refusal(text: object, dialect: Dialect = DOCKER_AGENT, **options: str) -> tu
 
 
 @BOTH
-def test_an_agent_that_is_not_there_is_refused_with_a_suggestion(dialect: Dialect) -> None:
+def test_a_missing_agent_is_refused_with_a_suggestion(dialect: Dialect) -> None:
     assert refusal(SEVERAL, dialect, agent="helpr") == (
         "/a.yaml: there is no agent 'helpr' in it",
         "did you mean 'helper'?",
     )
     assert refusal({"agents": {"writer": {"hooks": {}}, "b": {}}}, dialect) == (
         "/a.yaml: there is no agent 'root' in it",
-        'in [[use]], agent = "…" names one of writer, b',
+        'write agent = "…" in [[use]] with one of writer, b',
     )
-    assert refusal({"agents": {}}, dialect) == ("/a.yaml: there is no agent 'root' in it", "it has none")
+    assert refusal({"agents": {}}, dialect) == ("/a.yaml: there is no agent 'root' in it", "it has no agents")
     assert refusal(TIMEOUT, dialect, agent="root") == (
         "/a.yaml: there is no agent 'root' in it",
-        "it has no agents at all",
+        "it has no agents",
     )
 
 
 @BOTH
-def test_an_agent_without_hooks_is_told_of(dialect: Dialect) -> None:
+def test_an_agent_without_hooks_is_reported(dialect: Dialect) -> None:
     assert load(SEVERAL, dialect, agent="quiet").notes[-1] == "/repo/agent.yaml: there are no hooks in agents.quiet"
     assert load({"models": {}}, dialect) == HookList((), ("/repo/agent.yaml: there are no hooks in it",))
 
@@ -275,7 +284,7 @@ def test_an_agent_without_hooks_is_told_of(dialect: Dialect) -> None:
 
 
 @pytest.mark.parametrize("event", DOCKER_AGENT_CURRENT.unavailable)
-def test_a_newer_event_that_cannot_occur_is_told_of(event: str) -> None:
+def test_a_newer_unavailable_event_is_reported(event: str) -> None:
     reason = DOCKER_AGENT_CURRENT.unavailable[event]
     assert load({"hooks": {event: [command()]}}, DOCKER_AGENT_CURRENT) == HookList(
         (), (f"/repo/agent.yaml: hooks.{event} cannot fire behind MCP: {reason}",)
@@ -284,23 +293,23 @@ def test_a_newer_event_that_cannot_occur_is_told_of(event: str) -> None:
 
 
 @pytest.mark.parametrize("event", ["stop", "notification", "tool_guard", "permission_request"])
-def test_a_newer_event_is_refused_by_the_older_page_with_the_dialect_that_knows_it(event: str) -> None:
+def test_a_newer_event_is_refused_with_the_name_of_the_dialect_that_has_it(event: str) -> None:
     assert refusal({"hooks": {event: []}}) == (
-        f"/a.yaml: hooks.{event} is no event",
-        "only docker-agent@current has it",
+        f"/a.yaml: hooks.{event} is not an event",
+        "only the dialect docker-agent@current has it",
     )
 
 
 @BOTH
 @pytest.mark.parametrize(
-    ("kind", "note"),
+    ("handler_type", "note"),
     [
         ("builtin", "type 'builtin' is impossible here: it is a function inside Docker Agent"),
         ("model", "type 'model' is impossible here: there is no model to ask"),
     ],
 )
-def test_a_hook_that_is_no_command_is_told_of(dialect: Dialect, handler: str, note: str) -> None:
-    entry = {"type": handler, "command": "redact_secrets", "args": ["x"], "prompt": "?"}
+def test_a_hook_of_another_type_is_reported(dialect: Dialect, handler_type: str, note: str) -> None:
+    entry = {"type": handler_type, "command": "redact_secrets", "args": ["x"], "prompt": "?"}
     found = load({"hooks": {"pre_tool_use": [group(entry, command("runs"))]}}, dialect)
     assert [hook.shell for hook in found.hooks] == ["runs"]
     assert found.notes == (f"/repo/agent.yaml: hooks.pre_tool_use[0].hooks[0] does not run: {note}",)
@@ -311,25 +320,33 @@ def test_a_hook_that_is_no_command_is_told_of(dialect: Dialect, handler: str, no
     [
         ({"timout": 3}, {}, ".hooks[0].timout is not known and ignored: did you mean 'timeout'?"),
         ({"colour": 3}, {}, ".hooks[0].colour is not known and ignored"),
-        ({"env": {}}, {}, ".hooks[0].env is not known and ignored: only docker-agent@current has it"),
-        ({"strict_output": True}, {}, ".strict_output is not known and ignored: only docker-agent@current has it"),
-        ({}, {"preempt_yolo": True}, "[0].preempt_yolo is not known and ignored: only docker-agent@current has it"),
+        ({"env": {}}, {}, ".hooks[0].env is not known and ignored: only the dialect docker-agent@current has it"),
+        (
+            {"strict_output": True},
+            {},
+            ".strict_output is not known and ignored: only the dialect docker-agent@current has it",
+        ),
+        (
+            {},
+            {"preempt_yolo": True},
+            "[0].preempt_yolo is not known and ignored: only the dialect docker-agent@current has it",
+        ),
         ({}, {"matchr": "x"}, "[0].matchr is not known and ignored: did you mean 'matcher'?"),
         ({"timeout": 7200}, {}, ".hooks[0]: a timeout of 7200 seconds is longer than agents wait for a call"),
     ],
     ids=lambda value: next(iter(value), "") if isinstance(value, dict) else None,
 )
-def test_a_key_that_does_nothing_here_is_told_of(entry: dict[str, object], more: dict[str, object], note: str) -> None:
-    (told,) = load({"hooks": {"pre_tool_use": [group({**command(), **entry}, **more)]}}).notes
-    assert told.startswith("/repo/agent.yaml: hooks.pre_tool_use[0]")
-    assert told.endswith(note)
+def test_a_key_without_effect_is_reported(entry: dict[str, object], more: dict[str, object], note: str) -> None:
+    (actual,) = load({"hooks": {"pre_tool_use": [group({**command(), **entry}, **more)]}}).notes
+    assert actual.startswith("/repo/agent.yaml: hooks.pre_tool_use[0]")
+    assert actual.endswith(note)
 
 
 @BOTH
-def test_a_long_timeout_at_the_end_of_a_session_is_told_of(dialect: Dialect) -> None:
-    (told,) = load({"hooks": {"session_end": [command(timeout=30)]}}, dialect).notes
-    assert told == (
-        "/repo/agent.yaml: hooks.session_end[0].timeout: the agent has gone by then, and session_end gets 1.5 seconds"
+def test_a_long_timeout_at_the_end_of_a_session_is_reported(dialect: Dialect) -> None:
+    (actual,) = load({"hooks": {"session_end": [command(timeout=30)]}}, dialect).notes
+    assert actual == (
+        "/repo/agent.yaml: hooks.session_end[0].timeout: session_end hooks get 1.5 seconds, because the agent has gone"
     )
     assert load({"hooks": {"session_end": [command(timeout=1)]}}, dialect).notes == ()
 
@@ -350,26 +367,28 @@ def test_a_long_timeout_at_the_end_of_a_session_is_told_of(dialect: Dialect) -> 
         ({"agents": []}, "/a.yaml: agents must be an object, not a list", ""),
         ({"agents": {"root": None}}, "/a.yaml: agents.root must be an object, not null", ""),
         ("agents:\n  root:\n    hooks:\n    pre_tool_use: []\n", "/a.yaml: agents.root.hooks must be an object", ""),
-        ({"agents": {"root": {}}, "hooks": {}}, "/a.yaml: hooks stands beside agents", "move it into an agent"),
+        ({"agents": {"root": {}}, "hooks": {}}, "/a.yaml: hooks is beside agents", "move it into an agent"),
         ({"hooks": []}, "/a.yaml: hooks must be an object, not a list", ""),
-        ({"hooks": {"pre_tool_uses": []}}, "/a.yaml: hooks.pre_tool_uses is no event", "did you mean 'pre_tool_use'?"),
-        ({"hooks": {"PreToolUse": []}}, "/a.yaml: hooks.PreToolUse is no event", "did you mean 'pre_tool_use'?"),
-        ({"hooks": {"whenever": []}}, "/a.yaml: hooks.whenever is no event", ""),
+        (
+            {"hooks": {"pre_tool_uses": []}},
+            "/a.yaml: hooks.pre_tool_uses is not an event",
+            "did you mean 'pre_tool_use'?",
+        ),
+        ({"hooks": {"PreToolUse": []}}, "/a.yaml: hooks.PreToolUse is not an event", "did you mean 'pre_tool_use'?"),
+        ({"hooks": {"whenever": []}}, "/a.yaml: hooks.whenever is not an event", ""),
         ({"hooks": {"pre_tool_use": None}}, "/a.yaml: hooks.pre_tool_use must be a list, not null", ""),
         ({"hooks": {"pre_tool_use": "./a.sh"}}, "/a.yaml: hooks.pre_tool_use must be a list, not a string", ""),
         ({"hooks": {"pre_tool_use": ["./a.sh"]}}, "/a.yaml: hooks.pre_tool_use[0] must be an object", ""),
-        ({"hooks": {"pre_tool_use": [command()]}}, "/a.yaml: hooks.pre_tool_use[0].hooks is missing", "is the shape"),
+        ({"hooks": {"pre_tool_use": [command()]}}, "/a.yaml: hooks.pre_tool_use[0].hooks is missing", "write {matcher"),
         ({"hooks": {"pre_tool_use": [group("x")]}}, "/a.yaml: hooks.pre_tool_use[0].hooks[0] must be an object", ""),
-        ({"hooks": {"session_start": [group(command())]}}, "/a.yaml: hooks.session_start[0].hooks has no place", ""),
+        ({"hooks": {"session_start": [group(command())]}}, "/a.yaml: hooks.session_start[0].hooks is not allowed", ""),
         ({"hooks": {"session_start": [7]}}, "/a.yaml: hooks.session_start[0] must be an object, not a number", ""),
     ],
 )
-def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(
-    dialect: Dialect, text: object, message: str, hint: str
-) -> None:
-    told, hinted = refusal(text, dialect)
-    assert told.startswith(message)
-    assert hint in hinted
+def test_an_invalid_file_is_refused_with_line_or_key(dialect: Dialect, text: object, message: str, hint: str) -> None:
+    error, error_hint = refusal(text, dialect)
+    assert error.startswith(message)
+    assert hint in error_hint
 
 
 @BOTH
@@ -377,14 +396,14 @@ def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(
     ("matcher", "message"),
     [
         ("shell(", "'shell(' cannot be used: missing ), unterminated"),
-        ("(?!shell).*", "'(?!shell).*' cannot be used: '(?!s' is nothing that hookproxy knows of Go's"),
+        ("(?!shell).*", "'(?!shell).*' cannot be used: hookproxy does not support '(?!s' in Go's"),
         (7, "must be a string, not a number"),
         (None, "must be a string, not null"),
     ],
 )
-def test_a_matcher_that_cannot_be_used_is_refused(dialect: Dialect, matcher: object, message: str) -> None:
-    told, _ = refusal({"hooks": {"post_tool_use": [group(command(), matcher=matcher)]}}, dialect)
-    assert told.startswith(f"/a.yaml: hooks.post_tool_use[0].matcher {message}")
+def test_an_invalid_matcher_is_refused(dialect: Dialect, matcher: object, message: str) -> None:
+    error, _ = refusal({"hooks": {"post_tool_use": [group(command(), matcher=matcher)]}}, dialect)
+    assert error.startswith(f"/a.yaml: hooks.post_tool_use[0].matcher {message}")
 
 
 @BOTH
@@ -408,16 +427,16 @@ def test_a_matcher_that_cannot_be_used_is_refused(dialect: Dialect, matcher: obj
         ({"timeout": 10**400}, "timeout looks like milliseconds: 1000", ""),
     ],
 )
-def test_a_hook_that_cannot_be_used_is_refused_by_key(
+def test_an_invalid_hook_is_refused_with_its_key(
     dialect: Dialect, event: str, entry: dict[str, object], message: str, hint: str
 ) -> None:
     bad = {key: value for key, value in {**command(), **entry}.items() if value is not ...}
     grouped = event == "pre_tool_use"
     hooks = {event: [group(command(), bad)] if grouped else [command(), bad]}
-    told, hinted = refusal({"hooks": hooks}, dialect)
+    error, error_hint = refusal({"hooks": hooks}, dialect)
     place = f"{event}[0].hooks[1]" if grouped else f"{event}[1]"
-    assert told.startswith(f"/a.yaml: hooks.{place}.{message}")
-    assert hint in hinted
+    assert error.startswith(f"/a.yaml: hooks.{place}.{message}")
+    assert hint in error_hint
 
 
 # --- what only the newer page has ---
@@ -427,7 +446,7 @@ def newer(hooks: object) -> HookList:
     return load({"hooks": hooks}, DOCKER_AGENT_CURRENT)
 
 
-def test_transforms_come_first_and_guards_judge_what_will_run() -> None:
+def test_transforms_come_first_and_guards_come_last() -> None:
     hooks = newer(
         {
             "tool_guard": [group(command("guard"))],
@@ -441,7 +460,7 @@ def test_transforms_come_first_and_guards_judge_what_will_run() -> None:
     assert [hook.shell for hook in hooks if "preempts" in hook.traits] == ["a"]
 
 
-def test_a_transform_of_responses_sees_successes_and_failures() -> None:
+def test_a_transform_of_responses_runs_for_successes_and_failures() -> None:
     found = newer({"tool_response_transform": [group(command())], "permission_request": [group(command())]})
     assert [hook.event for hook in found.hooks] == [
         Event.PERMISSION_REQUEST,
@@ -458,9 +477,9 @@ def test_a_transform_of_responses_sees_successes_and_failures() -> None:
         {"tool_response_transform": [group(command("a"))], "post_tool_use": [group(command("b"))]},
     ],
 )
-def test_transforms_of_responses_that_would_build_on_each_other_are_told_of(hooks: object) -> None:
+def test_transforms_of_responses_that_would_build_on_each_other_are_reported(hooks: object) -> None:
     assert newer(hooks).notes == (
-        "/repo/agent.yaml: here all hooks after a call are told the tool's own output, "
+        "/repo/agent.yaml: here all hooks after a call get the tool's own output, "
         "and the last tool_response_transform counts",
     )
 
@@ -483,7 +502,7 @@ def test_a_hook_has_its_own_name_folder_and_variables() -> None:
 @pytest.mark.parametrize(
     ("written", "folder"), [("~/hooks", "/home/me/hooks"), ("~", "/home/me"), ("/x", "/x"), ("$NONE", "/repo")]
 )
-def test_a_working_dir_is_found(written: str, folder: str) -> None:
+def test_a_working_dir_is_resolved(written: str, folder: str) -> None:
     assert one(command(working_dir=written), DOCKER_AGENT_CURRENT).cwd == folder
 
 
@@ -495,7 +514,7 @@ def test_hooks_of_different_names_are_different_hooks() -> None:
     assert one(command(), DOCKER_AGENT_CURRENT).identity == first.identity
 
 
-def test_a_single_hook_may_stand_without_a_list() -> None:
+def test_a_single_hook_needs_no_list() -> None:
     assert [hook.shell for hook in newer({"session_start": command("a")}).hooks] == ["a"]
     assert [hook.shell for hook in newer({"pre_tool_use": {"hooks": command("b")}}).hooks] == ["b"]
     assert newer({"stop": command()}).notes != ()
@@ -511,7 +530,7 @@ def test_the_users_own_configuration_and_files_of_hooks_d_are_read() -> None:
 @pytest.mark.parametrize(
     ("event", "entry", "message"),
     [
-        ("session_start", {"on_error": "block"}, "on_error cannot be block: session_start blocks nothing"),
+        ("session_start", {"on_error": "block"}, "on_error cannot be block: session_start hooks cannot block"),
         ("on_user_input", {"on_error": "stop"}, "on_error must be one of warn, ignore, block, not 'stop'"),
         ("session_end", {"env": ["A=1"]}, "env must be an object, not a list"),
         ("session_end", {"env": {"A": 1}}, "env.A must be a string, not a number"),
@@ -521,23 +540,28 @@ def test_the_users_own_configuration_and_files_of_hooks_d_are_read() -> None:
         ("session_end", {"name": []}, "name must be a string, not a list"),
     ],
 )
-def test_a_newer_option_that_cannot_be_used_is_refused(event: str, entry: dict[str, Any], message: str) -> None:
-    told, _ = refusal({"hooks": {event: [command(**entry)]}}, DOCKER_AGENT_CURRENT)
-    assert told.startswith(f"/a.yaml: hooks.{event}[0].{message}")
+def test_an_invalid_newer_option_is_refused(event: str, entry: dict[str, Any], message: str) -> None:
+    error, _ = refusal({"hooks": {event: [command(**entry)]}}, DOCKER_AGENT_CURRENT)
+    assert error.startswith(f"/a.yaml: hooks.{event}[0].{message}")
 
 
 def test_only_pre_tool_use_preempts() -> None:
-    told, _ = refusal({"hooks": {"tool_guard": [group(command(), preempt_yolo=True)]}}, DOCKER_AGENT_CURRENT)
-    assert told == "/a.yaml: hooks.tool_guard[0].preempt_yolo is for pre_tool_use only"
+    error, _ = refusal({"hooks": {"tool_guard": [group(command(), preempt_yolo=True)]}}, DOCKER_AGENT_CURRENT)
+    assert error == "/a.yaml: hooks.tool_guard[0].preempt_yolo is for pre_tool_use only"
 
 
 # --- any file ---
+
 
 KEYS = st.sampled_from([
     "agents", "root", "hooks", "settings", "pre_tool_use", "session_start", "tool_guard", "stop", "matcher", "type",
     "command", "timeout", "env", "working_dir", "on_error",
 ]) | st.text()  # fmt: skip
+
+
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["command", "x", "", "block"])
+
+
 YAML = st.lists(st.sampled_from([*"ab: -[]{}&*!<>|\n\"'#%?,", "hooks:", "\n  ", "- ", "!!int", "<<: *a", "&a "]))
 
 
@@ -547,7 +571,44 @@ YAML = st.lists(st.sampled_from([*"ab: -[]{}&*!<>|\n\"'#%?,", "hooks:", "\n  ", 
     | YAML.map("".join)
     | st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=20).map(json.dumps)
 )
-def test_any_other_file_is_read_or_refused_and_never_an_accident(dialect: Dialect, text: str) -> None:
+def test_any_file_is_read_or_refused_with_a_config_error(dialect: Dialect, text: str) -> None:
     for path in ("/a.yaml", "/a.json"):
         with suppress(ConfigError):
             assert all(hook.shell.strip() for hook in load(text, dialect, path).hooks)
+
+
+# --- which files are of its shape ---
+
+
+GROUPS = [{"matcher": "shell", "hooks": [{"type": "command", "command": "x"}]}]
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"agents": {"root": {"model": "x", "hooks": {"pre_tool_use": GROUPS}}}},
+        {"version": "2", "agents": {"a": {}, "b": {"hooks": {"stop": []}}}, "models": {}},
+        {"hooks": {"pre_tool_use": GROUPS}},
+        {"hooks": {"on_user_input": [], "stop": []}},
+    ],
+)
+def test_a_file_of_docker_agents_shape_is_recognised(members: dict[str, object]) -> None:
+    assert [dialect.name for dialect in DIALECTS.values() if dialect.fits(members)] == ["docker-agent"]
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {},
+        {"agents": {"root": {"model": "x"}}},
+        {"agents": ["root"]},
+        {"agents": {"root": None, "b": {"hooks": []}}},
+        {"hooks": {"PreToolUse": GROUPS}},
+        {"hooks": {}},
+        {"hooks": [1]},
+        {"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "x"}]}},
+    ],
+)
+def test_other_files_are_not_recognised(members: dict[str, object]) -> None:
+    assert not DOCKER_AGENT.fits(members)
+    assert not DOCKER_AGENT_CURRENT.fits(members)

@@ -1,4 +1,4 @@
-"""What a Lime hook says: the table of cases/lime.toml, and that reading is total."""
+"""The verdicts on Lime hooks' output: the table of cases/lime.toml; any output gives a verdict."""
 
 import json
 from typing import Any
@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from hookproxy.dialects.lime.hook_file import LIME
-from hookproxy.dialects.lime.output import FIELDS, read
+from hookproxy.dialects.lime import LIME
+from hookproxy.dialects.lime.output import FIELDS, read_output
 from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
-from tests.dialects.tables import result, table, verdict
+from tests.dialects.tables import result, table
+from tests.dialects.tables import verdict as expected_verdict
 
 CASES = table("lime")
 DECIDING = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
@@ -20,26 +21,26 @@ def spec(event: Event, background: bool = False) -> HookSpec:
     return HookSpec("lime", "s.json", event, "guard.sh", shell="guard.sh", timeout=60, background=background)
 
 
-def heard(stdout: bytes | dict[str, Any], event: Event = Event.PRE_TOOL_USE, code: int = 0) -> Verdict:
+def verdict_on(stdout: bytes | dict[str, Any], event: Event = Event.PRE_TOOL_USE, code: int = 0) -> Verdict:
     output = stdout if isinstance(stdout, bytes) else json.dumps(stdout).encode()
-    return read(spec(event), HookResult(Ended.EXITED, code, output))
+    return read_output(spec(event), HookResult(Ended.EXITED, code, output))
 
 
-@pytest.mark.parametrize("case", CASES["result"], ids=lambda case: f"{case['event']}: {case['says']}")
-def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
-    said = read(spec(Event(case["event"]), case.get("background", False)), result(case))
-    assert said == verdict(case)
+@pytest.mark.parametrize("case", CASES["output"], ids=lambda case: f"{case['event']}: {case['behaviour']}")
+def test_output_gives_the_verdict_of_the_table(case: dict[str, Any]) -> None:
+    verdict = read_output(spec(Event(case["event"]), case.get("background", False)), result(case))
+    assert verdict == expected_verdict(case)
 
 
-def test_every_row_of_the_table_names_its_source() -> None:
-    rows = CASES["result"] + CASES["occasion"]
-    assert all(row["says"] and row["source"] for row in rows)
-    assert len({(row["event"], row["says"]) for row in rows}) == len(rows)
+def test_every_row_of_the_table_names_its_behaviour_and_source() -> None:
+    rows = CASES["output"] + CASES["input"]
+    assert all(row["behaviour"] and row["source"] for row in rows)
+    assert len({(row["event"], row["behaviour"]) for row in rows}) == len(rows)
 
 
 def test_every_event_and_every_field_of_the_page_has_a_row() -> None:
-    assert {row["event"] for row in CASES["occasion"]} == set(LIME.events)
-    answers = " ".join(row.get("stdout", "") for row in CASES["result"])
+    assert {row["event"] for row in CASES["input"]} == set(LIME.events)
+    answers = " ".join(row.get("stdout", "") for row in CASES["output"])
     assert all(f'"{field.rpartition(".")[2]}"' in answers for field in FIELDS)
 
 
@@ -50,16 +51,16 @@ def test_every_event_and_every_field_of_the_page_has_a_row() -> None:
     stderr=st.binary(),
     cut=st.booleans(),
 )
-def test_reading_is_total_for_any_bytes(code: int, ended: Ended, stdout: bytes, stderr: bytes, cut: bool) -> None:
+def test_any_bytes_give_a_verdict(code: int, ended: Ended, stdout: bytes, stderr: bytes, cut: bool) -> None:
     for event in Event:
         note(event)
-        said = read(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
-        assert said.failure == said.failure.strip()
+        verdict = read_output(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
+        assert verdict.failure == verdict.failure.strip()
         if ended is Ended.EXITED and code == 2 and event in DECIDING:
-            assert said.permission is Permission.DENY
+            assert verdict.permission is Permission.DENY
         elif ended is not Ended.EXITED or code:
-            assert said.failure
-            assert said.permission is None
+            assert verdict.failure
+            assert verdict.permission is None
 
 
 KEYS = st.sampled_from([
@@ -72,23 +73,25 @@ LONG = st.just("x" * 10_001)
 
 
 @given(answer=st.dictionaries(KEYS, VALUES | LONG), code=st.sampled_from([0, 1, 2]))
-def test_reading_is_total_for_answers_of_any_shape(answer: dict[str, Any], code: int) -> None:
+def test_json_of_any_shape_gives_a_verdict(answer: dict[str, Any], code: int) -> None:
     for event in Event:
         note(event)
-        said = heard(answer, event, code)
-        if said.arguments is not None:
-            assert isinstance(json.loads(said.arguments), dict)
-            assert (event, said.permission) != (event, Permission.DENY)
+        verdict = verdict_on(answer, event, code)
+        if verdict.arguments is not None:
+            assert isinstance(json.loads(verdict.arguments), dict)
+            assert (event, verdict.permission) != (event, Permission.DENY)
             assert event is Event.PRE_TOOL_USE
-        if said.stop and event in DECIDING:
-            assert said.permission is Permission.DENY
+        if verdict.stop and event in DECIDING:
+            assert verdict.permission is Permission.DENY
         if event not in DECIDING:
-            assert (said.permission, said.allows) == (None, ())
-        if said.failure:
-            assert said.permission is not Permission.ALLOW
-            assert said.allows == ()
-        assert all(len(text) < 10_100 for text in (said.reason, *said.feedback, *said.messages, *said.allows))
-        assert len(said.failure) < 500
+            assert (verdict.permission, verdict.allows) == (None, ())
+        if verdict.failure:
+            assert verdict.permission is not Permission.ALLOW
+            assert verdict.allows == ()
+        assert all(
+            len(text) < 10_100 for text in (verdict.reason, *verdict.feedback, *verdict.messages, *verdict.allows)
+        )
+        assert len(verdict.failure) < 500
 
 
 @pytest.mark.parametrize(
@@ -104,26 +107,26 @@ def test_reading_is_total_for_answers_of_any_shape(answer: dict[str, Any], code:
     ],
     ids=["lists", "objects", "in arguments", "infinity", "no UTF-8", "lines", "braces"],
 )
-def test_output_made_to_hurt_is_survived_and_never_consent(stdout: bytes) -> None:
-    said = heard(stdout)
-    assert said.failure
-    assert said == Verdict(failure=said.failure)
-    denied = heard(stdout, code=2)
+def test_malicious_output_is_a_failure_and_never_an_approval(stdout: bytes) -> None:
+    verdict = verdict_on(stdout)
+    assert verdict.failure
+    assert verdict == Verdict(failure=verdict.failure)
+    denied = verdict_on(stdout, code=2)
     assert denied.permission is Permission.DENY
-    assert denied.messages == (said.failure,)
+    assert denied.messages == (verdict.failure,)
 
 
 @pytest.mark.parametrize("stdout", [b'{"a":' + b"9" * 100_000 + b"}", b'{"\\ud800":1}', b'{"":[{"reason":1}]}'])
-def test_odd_members_that_the_page_does_not_name_say_nothing(stdout: bytes) -> None:
-    assert heard(stdout) == Verdict()
+def test_members_that_the_page_does_not_name_have_no_effect(stdout: bytes) -> None:
+    assert verdict_on(stdout) == Verdict()
 
 
-def test_a_long_text_is_cut_and_says_so() -> None:
-    said = heard({"decision": "block", "reason": "r" * 10_007})
-    assert said.reason == "r" * 10_000 + " … [7 more characters cut by hookproxy]"
-    assert heard(b"x" * 10_001, code=2).reason.endswith("[1 more characters cut by hookproxy]")
+def test_a_long_text_is_cut_and_ends_with_the_number_of_missing_characters() -> None:
+    verdict = verdict_on({"decision": "block", "reason": "r" * 10_007})
+    assert verdict.reason == "r" * 10_000 + " … [7 more characters cut by hookproxy]"
+    assert verdict_on(b"x" * 10_001, code=2).reason.endswith("[1 more characters cut by hookproxy]")
 
 
-def test_standard_error_that_is_no_text_is_a_reason_all_the_same() -> None:
-    denied = read(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, stderr=b"no \xff\r\nway\r\n"))
+def test_standard_error_that_is_not_utf8_is_a_reason_all_the_same() -> None:
+    denied = read_output(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, stderr=b"no \xff\r\nway\r\n"))
     assert denied.reason == "no \ufffd\nway"

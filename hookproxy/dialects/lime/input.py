@@ -1,0 +1,57 @@
+"""What a Lime hook gets: the document on standard input, and the environment variables."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...jsonrpc import raw_json
+from ...model.hooks import Document, Event, EventContext, HookSpec, Outcome
+from ..shared import input as shared_input
+from .hook_file import AFTER_CALL, TOOL_EVENTS
+
+
+def write_input(spec: HookSpec, context: EventContext) -> Document:
+    """The document, and variables with the same values."""
+    event, session = context.event.value, context.session
+    document: dict[str, object] = {
+        "event": event,
+        "hook_event_name": event,
+        "session_id": shared_input.utf8(session.id),
+    }
+    if context.request_id:
+        document["request_id"] = shared_input.utf8(context.request_id)
+    document["cwd"] = shared_input.utf8(session.cwd)
+    env = {"HOOK_EVENT": event}
+    if context.event in TOOL_EVENTS:
+        document |= {"tool_name": shared_input.utf8(context.tool_name), "tool_input": msgspec.Raw(context.arguments)}
+        env |= {"HOOK_TOOL_NAME": context.tool_name, "HOOK_TOOL_INPUT": context.arguments.decode(errors="replace")}
+    if context.event in AFTER_CALL:
+        failed = context.event is Event.POST_TOOL_USE_FAILURE
+        output = _tool_output(context.outcome or Outcome(), failed)
+        document |= {"tool_output": msgspec.Raw(output), "is_error": failed}
+        env |= {"HOOK_TOOL_OUTPUT": output.decode(errors="replace"), "HOOK_TOOL_IS_ERROR": "1" if failed else "0"}
+    document |= _event_details(context)
+    return Document(stdin=shared_input.line(document), env=env)
+
+
+def _tool_output(outcome: Outcome, failed: bool) -> bytes:
+    """The tool's output as JSON: its content blocks, or the error message where there is no result."""
+    if failed and not outcome.has_result:
+        return raw_json.encode(shared_input.utf8(outcome.error))
+    return outcome.content
+
+
+def _event_details(context: EventContext) -> dict[str, object]:
+    """Members beside the call. Lime's document names none for them, so they have Claude Code's names."""
+    trigger, message = shared_input.utf8(context.trigger), shared_input.utf8(context.message)
+    match context.event:
+        case Event.SESSION_START:
+            return {"source": trigger}
+        case Event.SESSION_END:
+            return {"reason": trigger}
+        case Event.PERMISSION_REQUEST | Event.PERMISSION_DENIED:
+            return {"reason": message}
+        case Event.NOTIFICATION:
+            return {"notification_type": trigger, "message": message}
+        case _:
+            return {}
