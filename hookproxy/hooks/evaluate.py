@@ -241,7 +241,7 @@ class Hooks:
             request, group = selected.shown(request), selected.group
             hooks = [spec for spec in selected.applying(request) if question or spec.every_call]
             said = await self._executor.ask(group, hooks, request, hook_runs, listed)
-            answer = decide.permitted(said, self._settings, group.on_failure, group.dialect.later_overrides)
+            answer = decide.permitted(said, self._settings, group.on_failure, group.dialect.last_answer_counts)
             if isinstance(answer, Refuse):
                 return Evaluation(replace(answer, feedback=proceed.feedback + answer.feedback), request.arguments)
             yes = yes or answer

@@ -57,7 +57,7 @@ class SelectedHooks(Struct, frozen=True):
     @property
     def answers(self) -> bool:
         """Its hooks may answer a question of the server; else they are only told."""
-        return self.group.dialect.answers and not all(spec.background for spec in self.hooks)
+        return self.group.dialect.answers_elicitations and not all(spec.background for spec in self.hooks)
 
     def applying(self, context: EventContext) -> Sequence[HookSpec]:
         """The hooks whose `if` does not leave this occasion out."""
@@ -122,7 +122,7 @@ class HookGroups:
     def answers_elicitations(self) -> bool:
         """True if some hook may answer the server's questions to the person, or change an answer."""
         return any(
-            spec.event in _ELICITATION_EVENTS and not spec.background and group.dialect.answers
+            spec.event in _ELICITATION_EVENTS and not spec.background and group.dialect.answers_elicitations
             for group in self._groups
             for spec in group.hooks
         )

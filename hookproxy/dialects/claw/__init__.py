@@ -1,1 +1,5 @@
 """claw-code."""
+
+from .hook_file import CLAW, CLAW_CURRENT
+
+__all__ = ["CLAW", "CLAW_CURRENT"]

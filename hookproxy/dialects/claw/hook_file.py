@@ -22,7 +22,7 @@ from ..shared import hook_file as shared_hook_file
 from ..shared import input
 from ..shared import input as shared_input
 from ..shared.hook_file import Table
-from ..shared.identity_variables import IDENTITIES
+from ..shared.identity_variables import IDENTITY_VARIABLES
 from . import output as claw_output
 
 TIMEOUT: Final = 60.0
@@ -66,7 +66,7 @@ _CURRENT: Final = _Form(
 )
 
 
-def _read_hooks(form: _Form, file: HookFile) -> HookList:
+def _read_hook_file(form: _Form, file: HookFile) -> HookList:
     """The hooks of a settings file; its other settings are not ours to judge. Raises ConfigError."""
     settings = shared_hook_file.read_json(file.path, file.text)
     if "hooks" not in settings.members:
@@ -75,10 +75,10 @@ def _read_hooks(form: _Form, file: HookFile) -> HookList:
     found: list[HookList] = []
     for name in table.members:
         if name not in form.occasions:
-            raise table.wrong(name, "is no event", _known(form, name))
+            raise table.error(name, "is no event", _known(form, name))
         items = _items(table, name)
         found += [_item(form, file, name, items, key) for key in items.members]
-    return shared_hook_file.joined(found)
+    return shared_hook_file.merge(found)
 
 
 def _known(form: _Form, name: str) -> str:
@@ -92,7 +92,7 @@ def _items(table: Table, name: str) -> Table:
     """The items of a list, each as a member that is called by its place."""
     listed = table.members[name]
     if not isinstance(listed, list):
-        raise table.wrong(name, "must be a list of commands", f'write "{name}": ["./guard.sh"]')
+        raise table.error(name, "must be a list of commands", f'write "{name}": ["./guard.sh"]')
     return Table(table.where, table.path, {f"{name}[{at}]": item for at, item in enumerate(listed)})
 
 
@@ -102,7 +102,7 @@ def _item(form: _Form, file: HookFile, name: str, items: Table, key: str) -> Hoo
         return HookList(_hooks(form, file, name, items, key))
     if not form.groups:
         hint = f"{_CURRENT.dialect} reads matcher groups, and so does claude, each in its own way"
-        raise items.wrong(key, "must be a command string, not an object", hint)
+        raise items.error(key, "must be a command string, not an object", hint)
     group = items.table(key)
     group.require("hooks", '{"matcher": "…", "hooks": [{"type": "command", "command": "…"}]} is the shape')
     notes = [*_ignored(group, _GROUP_KEYS), *_doubtful(group)]
@@ -119,7 +119,7 @@ def _hooks(form: _Form, file: HookFile, name: str, table: Table, key: str, match
     """The hooks that one command is: one for each occasion of its event."""
     command = table.text(key)
     if not command.strip():
-        raise table.wrong(key, "is empty", "name a command, or leave it out")
+        raise table.error(key, "is empty", "name a command, or leave it out")
     place = table.path if key == "command" else table.place(key)
     return tuple(
         HookSpec(
@@ -144,7 +144,7 @@ _PROGRAM: Final = re.compile(r"(?!(?:case|for|if|test|until|while)$)\w.*", re.DO
 
 def _label(command: str, place: str) -> str:
     """The name of the program; of a script in one line its place in the file, which people can find."""
-    label = shared_hook_file.label(command)
+    label = shared_hook_file.command_label(command)
     return label if _PROGRAM.match(label) else place
 
 
@@ -184,7 +184,7 @@ def _ignored(table: Table, known: tuple[str, ...]) -> list[str]:
     ]
 
 
-def fits(members: Mapping[str, object]) -> bool:
+def recognises(members: Mapping[str, object]) -> bool:
     """Lists of command strings under claw-code's names of events, with at least one command."""
     events = members.get("hooks")
     if not isinstance(events, dict) or not all(isinstance(listed, list) for listed in events.values()):
@@ -197,12 +197,12 @@ def fits(members: Mapping[str, object]) -> bool:
     )
 
 
-def write(spec: HookSpec, context: EventContext) -> Document:
+def write_input(spec: HookSpec, context: EventContext) -> Document:
     """The document on standard input and the variables; the tool's input stands there in all three ways."""
     arguments = context.arguments.decode()
     failed = context.event is Event.POST_TOOL_USE_FAILURE
     ran = context.event is not Event.PRE_TOOL_USE
-    output = input.text(context.outcome or Outcome()) if ran else None
+    output = input.result_text(context.outcome or Outcome()) if ran else None
     document = {
         "hook_event_name": spec.event_name,
         "tool_name": context.tool_name,
@@ -219,7 +219,7 @@ def write(spec: HookSpec, context: EventContext) -> Document:
     }
     if output is not None:
         env["HOOK_TOOL_OUTPUT"] = output
-    return Document(stdin=shared_input.line(document), env=env)
+    return Document(stdin=shared_input.json_line(document), env=env)
 
 
 CLAW: Final = Dialect(
@@ -227,17 +227,17 @@ CLAW: Final = Dialect(
     described_by="claw-code's page on its hook system, as of April 2026",
     events={name: occasions[0] for name, occasions in _PAGE.occasions.items()},
     unavailable={},
-    fields={},  # it knows plain text only
+    output_fields={},  # it knows plain text only
     order=Order.UNTIL_DENIED,
     default_timeout=TIMEOUT,
     tool_names=ToolNames.BARE,
-    read_hooks=partial(_read_hooks, _PAGE),
-    write=write,
-    read=claw_output.read,
-    fits=fits,
+    read_hook_file=partial(_read_hook_file, _PAGE),
+    write_input=write_input,
+    read_output=claw_output.read_output,
+    recognises=recognises,
     folders=(".claw", ".claude"),
     agents=("runtime",),  # what claw-code calls itself where it speaks MCP
-    variables=IDENTITIES["claw"],
+    variables=IDENTITY_VARIABLES["claw"],
 )
 
 CLAW_CURRENT: Final = replace(
@@ -245,8 +245,8 @@ CLAW_CURRENT: Final = replace(
     name=_CURRENT.dialect,
     described_by="the source of claw-code, rust/crates/runtime, as of August 2026",
     events={name: occasions[0] for name, occasions in _CURRENT.occasions.items()},
-    fields=claw_output.FIELDS,
-    read_hooks=partial(_read_hooks, _CURRENT),
-    read=claw_output.read_current,
-    fits=lambda _members: False,
+    output_fields=claw_output.FIELDS,
+    read_hook_file=partial(_read_hook_file, _CURRENT),
+    read_output=claw_output.read_output_current,
+    recognises=lambda _members: False,
 )

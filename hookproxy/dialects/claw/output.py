@@ -29,16 +29,16 @@ _DECIDES: Final = re.compile(r'"(?:hookSpecificOutput|decision)"\s*:|"continue"\
 """What in a JSON answer decides something."""
 
 
-def read(spec: HookSpec, result: HookResult) -> Verdict:
+def read_output(spec: HookSpec, result: HookResult) -> Verdict:
     """What the hook said, as the hooks page has it: standard output is the message, whatever it looks like."""
     if result.ended is not Ended.EXITED:
-        return Verdict(failure=shared_output.ending(spec, result))
-    said, complaint = shared_output.text(result.stdout), shared_output.text(result.stderr)
+        return Verdict(failure=shared_output.describe_end(spec, result))
+    said, complaint = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
     if result.code == DENIES:
         return _denial(spec, said or complaint, _DENIED)
     if result.code:
         return Verdict(failure=_status(result, complaint or said))
-    return Verdict(feedback=_labelled(_FEEDBACK, said), messages=shared_output.texts(_remark(said)))
+    return Verdict(feedback=_labelled(_FEEDBACK, said), messages=shared_output.nonempty(_remark(said)))
 
 
 def _remark(said: str) -> str:
@@ -51,17 +51,17 @@ def _remark(said: str) -> str:
 def _denial(spec: HookSpec, reason: str, label: str) -> Verdict:
     """Before a call it is refused; after it, its result is an error, and the model is told why."""
     if spec.event is Event.PRE_TOOL_USE:
-        return Verdict(permission=Permission.DENY, reason=shared_output.cut(reason))
+        return Verdict(permission=Permission.DENY, reason=shared_output.truncate(reason))
     reason = reason or f"The {spec.event_name} hook {spec.label} denied this result and gave no reason."
     return Verdict(permission=Permission.DENY, feedback=_labelled(label, reason))
 
 
 def _labelled(label: str, said: str) -> tuple[str, ...]:
-    return (f"{label}:\n{shared_output.cut(said)}",) if said else ()
+    return (f"{label}:\n{shared_output.truncate(said)}",) if said else ()
 
 
 def _status(result: HookResult, explanation: str) -> str:
-    return f"exited with status {result.code}" + shared_output.after_colon(explanation)
+    return f"exited with status {result.code}" + shared_output.explanation(explanation)
 
 
 # --- claw@current ---
@@ -72,10 +72,10 @@ FIELDS: Final = {
     "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
     "reason": Effect.REASON,
     "hookSpecificOutput.updatedInput": Effect.REWRITES,
-    "hookSpecificOutput.additionalContext": Effect.COMMENTS,
-    "systemMessage": Effect.TELLS,
-    "continue": Effect.STOPS,
-    "hookSpecificOutput.hookEventName": Effect.NOTHING,
+    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
+    "systemMessage": Effect.TELLS_PERSON,
+    "continue": Effect.DENIES_AND_STOPS,
+    "hookSpecificOutput.hookEventName": Effect.NONE,
 }
 """What each member of an answer does here."""
 
@@ -107,16 +107,16 @@ class _Said(Struct, frozen=True):
         return "\n".join(self.texts)
 
 
-def read_current(spec: HookSpec, result: HookResult) -> Verdict:
+def read_output_current(spec: HookSpec, result: HookResult) -> Verdict:
     """What the hook said, as the program reads it: JSON on every exit code, and any failure denies a call."""
     if result.ended is not Ended.EXITED:
-        said, failure = _Said(), shared_output.ending(spec, result)
+        said, failure = _Said(), shared_output.describe_end(spec, result)
     else:
-        text, complaint = shared_output.text(result.stdout), shared_output.text(result.stderr)
+        text, complaint = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
         said = _said(spec, text, complaint, result.cut)
         failure = "" if result.code in (0, DENIES) else _status(result, complaint or text)
         if result.code == DENIES:
-            said = replace(said, denies=True, texts=said.texts or shared_output.texts(complaint))
+            said = replace(said, denies=True, texts=said.texts or shared_output.nonempty(complaint))
     return _on_call(said, failure) if spec.event is Event.PRE_TOOL_USE else _on_result(spec, said, failure)
 
 
@@ -129,10 +129,10 @@ def _on_call(said: _Said, failure: str) -> Verdict:
     label = _ERROR if denies or failure else _FEEDBACK
     return Verdict(
         permission=permission,
-        reason=shared_output.cut(said.message if said.denies else said.reason),
+        reason=shared_output.truncate(said.message if said.denies else said.reason),
         arguments=None if denies or problem else said.arguments or None,
         feedback=() if said.denies else _labelled(label, said.message),
-        messages=shared_output.texts(said.person),
+        messages=shared_output.nonempty(said.person),
         stop=said.stops,
         fails_closed=bool(failure),
         failure=problem,
@@ -147,7 +147,7 @@ def _on_result(spec: HookSpec, said: _Said, failure: str) -> Verdict:
         told = f"The {spec.event_name} hook {spec.label} {failure}" if failure else ""
         verdict = _denial(spec, said.message or told, _ERROR)
     return replace(
-        verdict, messages=shared_output.texts(said.person), stop=said.stops, failure=failure or said.nonsense
+        verdict, messages=shared_output.nonempty(said.person), stop=said.stops, failure=failure or said.nonsense
     )
 
 
@@ -161,7 +161,7 @@ def _said(spec: HookSpec, text: str, complaint: str, cut: bool) -> _Said:
         members = _object(text)
     except (ValueError, msgspec.MsgspecError, RecursionError) as problem:
         lost = "printed more than is kept, so its JSON is lost"
-        nonsense = lost if cut else "printed JSON that cannot be read" + shared_output.after_colon(str(problem))
+        nonsense = lost if cut else "printed JSON that cannot be read" + shared_output.explanation(str(problem))
         return _Said(texts=(_unreadable(spec, str(problem), text, complaint),), nonsense=nonsense)
     return _answer(members, text)
 
@@ -177,7 +177,7 @@ def _is_json(text: str) -> bool:
 
 def _object(text: str) -> Mapping[str, bytes]:
     """The members of a JSON object. Raises ValueError, MsgspecError, RecursionError."""
-    raw = shared_output.unambiguous(text.encode())
+    raw = shared_output.normalise(text.encode())
     if not raw.startswith(b"{"):
         kinds = {b"[": "array", b'"': "string", b"t": "boolean", b"f": "boolean", b"n": "null"}
         raise ValueError(f"expected top-level JSON object, got {kinds.get(raw[:1], 'number')}")
@@ -197,10 +197,10 @@ def _answer(members: Mapping[str, bytes], text: str) -> _Said:
 
     specific = _specific(members.get("hookSpecificOutput", _NULL), wrong)
     person, decision = string(members, "systemMessage"), string(members, "decision")
-    texts = shared_output.texts(string(members, "reason"), string(specific, "additionalContext"))
+    texts = shared_output.nonempty(string(members, "reason"), string(specific, "additionalContext"))
     word, reason = string(specific, "permissionDecision"), string(specific, "permissionDecisionReason")
     if word and word not in _PERMISSIONS:
-        wrong.append(f"permissionDecision {shared_output.cut(repr(word), 40)} is none of allow, ask, deny")
+        wrong.append(f"permissionDecision {shared_output.truncate(repr(word), 40)} is none of allow, ask, deny")
     goes_on, arguments = members.get("continue", _NULL), specific.get("updatedInput", _NULL)
     if goes_on not in (b"true", b"false", _NULL):
         wrong.append("continue is neither true nor false")
@@ -232,7 +232,7 @@ def _unreadable(spec: HookSpec, detail: str, text: str, complaint: str) -> str:
     previews = f"stdout_preview={_preview(text)} stderr_preview={_preview(complaint)}"
     return (
         f"hook_invalid_json: phase={spec.event_name} command={_preview(spec.shell)} "
-        f"detail={shared_output.cut(detail, shared_output.FIRST_LINE)} {previews}"
+        f"detail={shared_output.truncate(detail, shared_output.MAX_EXPLANATION)} {previews}"
     )
 
 

@@ -1,1 +1,5 @@
 """code-assist."""
+
+from .hook_file import CODE_ASSIST
+
+__all__ = ["CODE_ASSIST"]

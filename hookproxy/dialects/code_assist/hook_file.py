@@ -46,18 +46,22 @@ _ABOUT_CALLS: Final = (Event.PRE_TOOL_USE, *_CALLED, Event.PERMISSION_REQUEST, E
 """The document's tool-related events."""
 
 
-def read_hooks(file: HookFile) -> HookList:
+def read_hook_file(file: HookFile) -> HookList:
     """The hooks of a settings file. Raises ConfigError."""
     settings = shared_hook_file.read_json(file.path, file.text)
     if "hooks" not in settings.members:
         return HookList((), (f"{file.path}: there are no hooks in it",))
     table = settings.table("hooks")
-    return shared_hook_file.each_event(
-        table, CODE_ASSIST, table.tables, lambda name, entry: _entry(file, CODE_ASSIST.events[name], entry)
+    return shared_hook_file.read_events(
+        table,
+        CODE_ASSIST.events,
+        CODE_ASSIST.unavailable,
+        table.tables,
+        lambda name, entry: _entry(file, CODE_ASSIST.events[name], entry),
     )
 
 
-def fits(members: Mapping[str, object]) -> bool:
+def recognises(members: Mapping[str, object]) -> bool:
     """Flat objects with a `command` under code-assist's names of events, and at least one of them."""
     events = members.get("hooks")
     if not isinstance(events, dict) or "version" in members:
@@ -81,13 +85,13 @@ def _hook(file: HookFile, event: Event, entry: Table) -> HookSpec:
     entry.require("command", 'an entry is {"command": "…", "timeout": 5000, "name": "…"}')
     command, name = entry.text("command"), entry.text("name")
     if not command.strip():
-        raise entry.wrong("command", "is empty", "name a command, or leave the entry out")
+        raise entry.error("command", "is empty", "name a command, or leave the entry out")
     retries = file.options.get("max_retries")
     return HookSpec(
         dialect=CODE_ASSIST.name,
         source=f"{file.path}: {entry.path}",
         event=event,
-        label=name.strip() or shared_hook_file.label(command),
+        label=name.strip() or shared_hook_file.command_label(command),
         shell=command,
         cwd=file.project_dir,
         timeout=_timeout(entry),
@@ -100,13 +104,13 @@ def _timeout(entry: Table) -> float:
     """The seconds of a `timeout`, which the file has in milliseconds."""
     value = entry.members.get("timeout", TIMEOUT * 1000)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise entry.wrong("timeout", "must be a number of milliseconds", 'write "timeout": 5000 for five seconds')
+        raise entry.error("timeout", "must be a number of milliseconds", 'write "timeout": 5000 for five seconds')
     try:
         seconds = value / 1000
     except OverflowError:  # an integer that no float can hold
         seconds = math.inf
     if not 0 < seconds < math.inf:
-        raise entry.wrong("timeout", "must be more than 0 milliseconds, and an end must come", 'write "timeout": 5000')
+        raise entry.error("timeout", "must be more than 0 milliseconds, and an end must come", 'write "timeout": 5000')
     return seconds
 
 
@@ -116,7 +120,7 @@ def _remarks(entry: Table, hook: HookSpec) -> list[str]:
     if hook.timeout < _LIKE_SECONDS:
         ms = hook.timeout * 1000
         remarks.append(f"`timeout` counts milliseconds: {ms:g} end the hook at once; {ms:g} seconds are {ms * 1000:g}")
-    if hook.timeout > shared_hook_file.LONG:
+    if hook.timeout > shared_hook_file.LONG_TIMEOUT:
         remarks.append(f"a timeout of {hook.timeout:g} seconds is longer than agents wait for a call")
     return remarks
 
@@ -128,7 +132,7 @@ def _unknown(entry: Table) -> dict[str, str]:
     return hints
 
 
-def write(spec: HookSpec, context: EventContext) -> Document:
+def write_input(spec: HookSpec, context: EventContext) -> Document:
     """The nine members that every hook is told, in the document's order; null where one does not apply.
 
     Its table has tool_input for calls that are to run or have succeeded, so PostToolUseFailure has none. Whom the
@@ -142,13 +146,13 @@ def write(spec: HookSpec, context: EventContext) -> Document:
         "tool_name": shared_input.utf8(context.tool_name) if about_call else None,
         "tool_input": msgspec.Raw(context.arguments) if has_input else None,
         "tool_use_id": shared_input.utf8(context.tool_use_id) if about_call else None,
-        "tool_output": shared_input.utf8(input.text(context.outcome or Outcome())) if called else None,
+        "tool_output": shared_input.utf8(input.result_text(context.outcome or Outcome())) if called else None,
         "user_prompt": None,
         "session_id": shared_input.utf8(session.id),
         "agent_id": None,
         "cwd": shared_input.utf8(session.cwd),
     }
-    return Document(stdin=shared_input.line(document), env={})
+    return Document(stdin=shared_input.json_line(document), env={})
 
 
 CODE_ASSIST: Final = Dialect(
@@ -165,16 +169,16 @@ CODE_ASSIST: Final = Dialect(
         )
     },
     unavailable=_ELSEWHERE,
-    fields=output.FIELDS,
+    output_fields=output.FIELDS,
     order=Order.SERIAL,
     default_timeout=TIMEOUT,
     tool_names=ToolNames.BARE,
-    read_hooks=read_hooks,
-    write=write,
-    read=output.read,
-    fits=fits,
+    read_hook_file=read_hook_file,
+    write_input=write_input,
+    read_output=output.read_output,
+    recognises=recognises,
     options=("max_retries",),
     folders=(".claude",),  # as its page on configuration has it: .claude/settings.json, also under the home folder
     agents=("code-assist",),
-    steady=True,
+    constant_environment=True,
 )

@@ -76,35 +76,35 @@ FIELDS: Final = {
     "decision": Effect.DECIDES,
     "reason": Effect.REASON,
     "updated_input": Effect.REWRITES,
-    "additional_context": Effect.COMMENTS,
+    "additional_context": Effect.TELLS_MODEL,
     "updated_output": Effect.REPLACES,
     "suppress_output": Effect.HIDES,
-    "status_message": Effect.TELLS,
-    "permission_updates": Effect.ALLOWS,
-    "retry": Effect.REPEATS,
-    "updated_prompt": Effect.NOTHING,
-    "prevent_continuation": Effect.NOTHING,
-    "stop_reason": Effect.NOTHING,
+    "status_message": Effect.TELLS_PERSON,
+    "permission_updates": Effect.ALLOWS_FOR_SESSION,
+    "retry": Effect.REPEATS_CALL,
+    "updated_prompt": Effect.NONE,
+    "prevent_continuation": Effect.NONE,
+    "stop_reason": Effect.NONE,
 }
 """What each member of an answer does here; the last three are about prompts, which no server sees."""
 
 _DECODER: Final = msgspec.json.Decoder(_Answer)
 _UPDATE: Final = msgspec.json.Decoder(str | _Change)
 _DENYING: Final = ("deny", "block")
-_PARTS: Final[shared_output.Parts] = {"decision": _DENYING, "reason": shared_output.TEXT}
+_PARTS: Final[shared_output.DecidingMembers] = {"decision": _DENYING, "reason": shared_output.ANY_TEXT}
 
 
-def read(spec: HookSpec, result: HookResult) -> Verdict:
+def read_output(spec: HookSpec, result: HookResult) -> Verdict:
     """What the hook said."""
-    return shared_output.aside(spec, _verdict(spec, result))
+    return shared_output.background_verdict(spec, _verdict(spec, result))
 
 
 def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
     if result.ended is not Ended.EXITED:
-        return Verdict(failure=shared_output.ending(spec, result))
-    said, complaint = shared_output.text(result.stdout), shared_output.text(result.stderr)
+        return Verdict(failure=shared_output.describe_end(spec, result))
+    said, complaint = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
     if result.code not in (0, BLOCKS):  # the document's non-blocking error: what was printed does not count
-        return Verdict(failure=f"exited with status {result.code}" + shared_output.after_colon(complaint or said))
+        return Verdict(failure=f"exited with status {result.code}" + shared_output.explanation(complaint or said))
     answer, problem = _answer(result, said)
     if result.code == BLOCKS:
         if not said.startswith("{"):
@@ -121,13 +121,13 @@ def _answer(result: HookResult, said: str) -> tuple[_Answer | None, str]:
     # Of two outputs the longer one has reached the limit.
     cut = "printed more than is kept" if result.cut and len(result.stdout) >= len(result.stderr) else ""
     try:
-        answer = shared_output.json_object(result.stdout, _DECODER)
-    except shared_output.Nonsense as nonsense:
-        part = shared_output.json_object(shared_output.salvaged(result, _PARTS).stdout, _DECODER)
+        answer = shared_output.parse_json_object(result.stdout, _DECODER)
+    except shared_output.InvalidOutput as nonsense:
+        part = shared_output.parse_json_object(shared_output.keep_deciding_members(result, _PARTS).stdout, _DECODER)
         return part if part and part.decision in _DENYING else None, str(nonsense)
     if answer or not said:
         return answer or _Answer(), cut
-    return None, cut or "printed what is no JSON object" + shared_output.after_colon(said)
+    return None, cut or "printed what is no JSON object" + shared_output.explanation(said)
 
 
 def _judgement(event: Event, answer: _Answer, complaint: str, *, blocks: bool, problem: str) -> Verdict:
@@ -135,9 +135,9 @@ def _judgement(event: Event, answer: _Answer, complaint: str, *, blocks: bool, p
     arguments, no_rewrite = _rewritten(answer) if event is Event.PRE_TOOL_USE else (None, "")
     allows, no_rules, ignored = _allowed(answer.permission_updates)
     problem = problem or no_rewrite or no_rules
-    reason = shared_output.cut(answer.reason or complaint)
+    reason = shared_output.truncate(answer.reason or complaint)
     heard = _heard(event, answer)
-    heard = replace(heard, messages=heard.messages + shared_output.texts(ignored))
+    heard = replace(heard, messages=heard.messages + shared_output.nonempty(ignored))
     if blocks or answer.decision in _DENYING:
         return _denial(event, heard, reason, problem)
     if problem:
@@ -157,8 +157,8 @@ def _heard(event: Event, answer: _Answer) -> Verdict:
     context = answer.additional_context if isinstance(answer.additional_context, str) else ""
     output = answer.updated_output if event in _CALLED else None
     return Verdict(
-        feedback=shared_output.texts(context),
-        messages=shared_output.texts(answer.status_message or "", _idle(event, answer)),
+        feedback=shared_output.nonempty(context),
+        messages=shared_output.nonempty(answer.status_message or "", _idle(event, answer)),
         replacement=None if output is None else msgspec.json.encode(output),
         hides=event in _CALLED and answer.suppress_output is True,
     )
@@ -173,10 +173,10 @@ def _denial(event: Event, heard: Verdict, reason: str, problem: str) -> Verdict:
             permission=Permission.DENY,
             reason=reason,
             feedback=told + heard.feedback,
-            messages=heard.messages + shared_output.texts(problem),
+            messages=heard.messages + shared_output.nonempty(problem),
         )
     return replace(
-        heard, failure=f"wants to block, and {event} leaves nothing to block" + shared_output.after_colon(reason)
+        heard, failure=f"wants to block, and {event} leaves nothing to block" + shared_output.explanation(reason)
     )
 
 
@@ -204,7 +204,7 @@ def _rewritten(answer: _Answer) -> tuple[bytes | None, str]:
     try:
         normalize.normalise(spelled)  # later hooks are to read it, and the server
     except ValueError as problem:
-        return None, "gave an updated_input that cannot be read" + shared_output.after_colon(str(problem))
+        return None, "gave an updated_input that cannot be read" + shared_output.explanation(str(problem))
     return spelled, ""
 
 
@@ -225,11 +225,8 @@ def _allowed(updates: msgspec.Raw) -> tuple[tuple[str, ...], str, str]:
         try:
             matchers.allow_rule(rule)
         except (re.error, ValueError, OverflowError, RecursionError):
-            return (
-                (),
-                f"gave a permission rule that is none: {shared_output.cut(repr(rule), shared_output.FIRST_LINE)}",
-                "",
-            )
+            quoted = shared_output.truncate(repr(rule), shared_output.MAX_EXPLANATION)
+            return ((), f"gave a permission rule that is none: {quoted}", "")
     return tuple(rules), "", _ignored([item for item, found in read if not found])
 
 
@@ -249,6 +246,6 @@ def _ignored(updates: list[msgspec.Raw]) -> str:
     """The sentence about changes that are none here; empty: there are none."""
     if not updates:
         return ""
-    shown = shared_output.cut(shared_output.one_line(updates[0]).decode(), shared_output.FIRST_LINE)
+    shown = shared_output.truncate(shared_output.one_line(updates[0]).decode(), shared_output.MAX_EXPLANATION)
     more = f" and {len(updates) - 1} more" if len(updates) > 1 else ""
     return f"without effect, as only rules that allow count: permission_updates {shown}{more}"

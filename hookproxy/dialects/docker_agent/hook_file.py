@@ -63,7 +63,7 @@ class Edition(Struct, frozen=True):
         return (*self.groups, *self.lists, *self.unavailable)
 
 
-def read_hooks(edition: Edition, file: HookFile) -> HookList:
+def read_hook_file(edition: Edition, file: HookFile) -> HookList:
     """The hooks of one agent, or of a file that holds only hooks. Raises ConfigError."""
     reading = _Reading(edition, file)
     reading.read()
@@ -112,7 +112,7 @@ class _Reading(Struct):
 
     def _of_agent(self, whole: Table, name: str) -> Table | None:
         if "hooks" in whole.members:
-            raise whole.wrong("hooks", "stands beside agents, where Docker Agent reads none", "move it into an agent")
+            raise whole.error("hooks", "stands beside agents, where Docker Agent reads none", "move it into an agent")
         agents = whole.table("agents")
         if name not in agents.members:
             known = ", ".join(agents.members)
@@ -148,7 +148,7 @@ class _Reading(Struct):
         elif name in edition.lists:
             for entry in self._entries(table, name):
                 if "type" not in entry.members and "hooks" in entry.members:
-                    raise entry.wrong(
+                    raise entry.error(
                         "hooks",
                         f"has no place here: {name} takes hooks without matcher and group",
                         "write the hooks right below the event",
@@ -159,7 +159,7 @@ class _Reading(Struct):
                 self.note(f"{table.place(name)} cannot fire behind MCP: {edition.unavailable[name]}")
         else:
             newer = f"{_NEWER}" if name in edition.elsewhere else ""
-            raise table.wrong(
+            raise table.error(
                 name,
                 "is no event",
                 newer or shared_hook_file.suggestion(name, edition.names) or f"known: {', '.join(edition.names)}",
@@ -172,11 +172,11 @@ class _Reading(Struct):
 
     def _group(self, name: str, group: Table) -> None:
         group.require("hooks", _GROUP_SHAPE)
-        matches = shared_hook_file.compiled(group, "matcher", go_regex.tools)
+        matches = shared_hook_file.compile_member(group, "matcher", go_regex.tools)
         self._strangers(group, _GROUP_KEYS, _NEWER_GROUP_KEYS)
         preempts = self.edition.newer and group.flag("preempt_yolo")
         if preempts and name != "pre_tool_use":
-            raise group.wrong("preempt_yolo", "is for pre_tool_use only", "leave it out")
+            raise group.error("preempt_yolo", "is for pre_tool_use only", "leave it out")
         for entry in self._entries(group, "hooks"):
             self._hook(name, entry, matches, frozenset({PREEMPTS} if preempts else ()), group.text("matcher"))
 
@@ -193,7 +193,7 @@ class _Reading(Struct):
         entry.require("command")
         command, timeout = entry.text("command"), entry.seconds("timeout", TIMEOUT)
         if not command.strip():
-            raise entry.wrong("command", "is empty", "name a command, or leave the entry out")
+            raise entry.error("command", "is empty", "name a command, or leave the entry out")
         self._strangers(entry, _HOOK_KEYS, _NEWER_HOOK_KEYS)
         self._remarks(name, entry, timeout)
         more = self._options(name, entry) if self.edition.newer else _Options()
@@ -202,7 +202,7 @@ class _Reading(Struct):
                 dialect=self.edition.dialect,
                 source=f"{self.file.path}: {entry.path}",
                 event=event,
-                label=more.name or shared_hook_file.label(command),
+                label=more.name or shared_hook_file.command_label(command),
                 matcher=matcher,
                 matches=matches,
                 shell=command,
@@ -219,7 +219,7 @@ class _Reading(Struct):
     def _options(self, name: str, entry: Table) -> _Options:
         on_error = entry.choice("on_error", ("warn", "ignore", "block"), "warn")
         if on_error == "block" and name not in self.edition.blocking:
-            raise entry.wrong("on_error", f"cannot be block: {name} blocks nothing", "write warn or ignore")
+            raise entry.error("on_error", f"cannot be block: {name} blocks nothing", "write warn or ignore")
         known_by = entry.text("name")
         env, environ = entry.table("env"), self.file.environ
         traits = {f"name={known_by}"} if known_by else set()  # hooks of different names are different hooks
@@ -238,7 +238,7 @@ class _Reading(Struct):
         if name == "session_end" and "timeout" in entry.members and timeout > shared_hook_file.SESSION_END_TIMEOUT:
             limit = shared_hook_file.SESSION_END_TIMEOUT
             self.note(f"{entry.place('timeout')}: the agent has gone by then, and session_end gets {limit:g} seconds")
-        elif timeout > shared_hook_file.LONG:
+        elif timeout > shared_hook_file.LONG_TIMEOUT:
             self.note(f"{entry.path}: a timeout of {timeout:g} seconds is longer than agents wait for a call")
 
     def _strangers(self, table: Table, known: tuple[str, ...], newer: tuple[str, ...]) -> None:

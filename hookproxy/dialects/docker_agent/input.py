@@ -52,13 +52,13 @@ _UNAVAILABLE: Final = {
 """The newer page's other events, and why they cannot occur behind MCP."""
 
 _FIELDS: Final[Mapping[str, Effect]] = {
-    "continue": Effect.STOPS,
+    "continue": Effect.DENIES_AND_STOPS,
     "stop_reason": Effect.REASON,
-    "suppress_output": Effect.NOTHING,
-    "system_message": Effect.TELLS,
+    "suppress_output": Effect.NONE,
+    "system_message": Effect.TELLS_PERSON,
     "decision": Effect.DECIDES,
     "reason": Effect.REASON,
-    "hook_specific_output.hook_event_name": Effect.NOTHING,
+    "hook_specific_output.hook_event_name": Effect.NONE,
     "hook_specific_output.permission_decision": Effect.DECIDES,
     "hook_specific_output.permission_decision_reason": Effect.REASON,
     "hook_specific_output.updated_input": Effect.REWRITES,
@@ -67,10 +67,10 @@ _FIELDS: Final[Mapping[str, Effect]] = {
 
 _CURRENT_FIELDS: Final[Mapping[str, Effect]] = {
     **_FIELDS,
-    "hook_specific_output.additional_context": Effect.COMMENTS,
+    "hook_specific_output.additional_context": Effect.TELLS_MODEL,
     "hook_specific_output.updated_tool_response": Effect.REPLACES,
-    "hook_specific_output.metadata": Effect.NOTHING,
-    "hook_specific_output.summary": Effect.NOTHING,
+    "hook_specific_output.metadata": Effect.NONE,
+    "hook_specific_output.summary": Effect.NONE,
 }
 
 _LISTS: Final = {
@@ -108,7 +108,7 @@ _CURRENT: Final = agent_file.Edition(
 )
 
 
-def fits(members: Mapping[str, object]) -> bool:
+def recognises(members: Mapping[str, object]) -> bool:
     """Agents of which some have hooks; or hooks alone, by Docker Agent's names of events."""
     agents = members.get("agents")
     if isinstance(agents, dict):
@@ -117,12 +117,12 @@ def fits(members: Mapping[str, object]) -> bool:
     return isinstance(hooks, dict) and any(name in hooks for name in (*_DOCUMENTED.groups, *_DOCUMENTED.lists))
 
 
-def write(spec: HookSpec, context: EventContext) -> Document:
+def write_input(spec: HookSpec, context: EventContext) -> Document:
     """The document on standard input, in the order of the documented one; no variables."""
-    return Document(stdin=shared_input.line(_members(spec, context)), env={})
+    return Document(stdin=shared_input.json_line(_members(spec, context)), env={})
 
 
-def write_current(spec: HookSpec, context: EventContext) -> Document:
+def write_input_current(spec: HookSpec, context: EventContext) -> Document:
     """The newer document: it names the agent, and tells whether the tool failed."""
     name = answer.event_name(spec)
     more: dict[str, object] = {}
@@ -135,7 +135,7 @@ def write_current(spec: HookSpec, context: EventContext) -> Document:
         members["tool_error"] = True  # absent otherwise, as Go leaves out what is false
     if context.event is Event.SESSION_END:
         members["reason"] = "stream_ended"
-    return Document(stdin=shared_input.line(members), env={})
+    return Document(stdin=shared_input.json_line(members), env={})
 
 
 def _members(spec: HookSpec, context: EventContext, more: Mapping[str, object] | None = None) -> dict[str, object]:
@@ -153,7 +153,7 @@ def _members(spec: HookSpec, context: EventContext, more: Mapping[str, object] |
             "tool_input": msgspec.Raw(context.arguments),
         }
     if context.event in _AFTER:
-        members["tool_response"] = input.text(context.outcome or Outcome())
+        members["tool_response"] = input.result_text(context.outcome or Outcome())
     if context.event is Event.SESSION_START:
         members["source"] = context.trigger
     if context.event is Event.SESSION_END:
@@ -175,18 +175,18 @@ DOCKER_AGENT: Final = Dialect(
     described_by="Docker Agent's hooks page, docs/configuration/hooks, as of March 2026",
     events=_events(_DOCUMENTED),
     unavailable=_DOCUMENTED.unavailable,
-    fields=_FIELDS,
+    output_fields=_FIELDS,
     order=Order.TOGETHER,
     default_timeout=agent_file.TIMEOUT,
     tool_names=ToolNames.BARE,
-    read_hooks=partial(agent_file.read_hooks, _DOCUMENTED),
-    write=write,
-    read=partial(answer.read, answer.DOCUMENTED),
-    fits=fits,
+    read_hook_file=partial(agent_file.read_hook_file, _DOCUMENTED),
+    write_input=write_input,
+    read_output=partial(answer.read_output, answer.DOCUMENTED),
+    recognises=recognises,
     options=("agent",),
     suffixes=(".yaml", ".yml", ".json"),
     agents=("docker agent",),
-    steady=True,
+    constant_environment=True,
 )
 
 DOCKER_AGENT_CURRENT: Final = replace(
@@ -195,10 +195,10 @@ DOCKER_AGENT_CURRENT: Final = replace(
     described_by="Docker Agent's hooks page as of October 2026, and where it is silent its code, pkg/hooks",
     events=_events(_CURRENT),
     unavailable=_CURRENT.unavailable,
-    fields=_CURRENT_FIELDS,
+    output_fields=_CURRENT_FIELDS,
     order=Order.PIPELINE,
-    read_hooks=partial(agent_file.read_hooks, _CURRENT),
-    write=write_current,
-    read=partial(answer.read, answer.CURRENT),
-    fits=lambda _members: False,
+    read_hook_file=partial(agent_file.read_hook_file, _CURRENT),
+    write_input=write_input_current,
+    read_output=partial(answer.read_output, answer.CURRENT),
+    recognises=lambda _members: False,
 )

@@ -106,12 +106,12 @@ CURRENT: Final = Edition(
 )
 
 _DECODER: Final = msgspec.json.Decoder(_Answer)
-_PARTS: Final[shared_output.Parts] = {
+_PARTS: Final[shared_output.DecidingMembers] = {
     "continue": (True, False),
-    "stop_reason": shared_output.TEXT,
-    "reason": shared_output.TEXT,
+    "stop_reason": shared_output.ANY_TEXT,
+    "reason": shared_output.ANY_TEXT,
     "hook_specific_output.permission_decision": ("allow", "ask", "deny"),
-    "hook_specific_output.permission_decision_reason": shared_output.TEXT,
+    "hook_specific_output.permission_decision_reason": shared_output.ANY_TEXT,
 }
 _MEMBERS: Final = frozenset(_Answer.__struct_encode_fields__)
 _SPECIFIC_MEMBERS: Final = frozenset(_Specific.__struct_encode_fields__)
@@ -125,25 +125,25 @@ def event_name(spec: HookSpec) -> str:
     return spec.event_name or _USUAL_NAMES.get(spec.event, spec.event.value)
 
 
-def read(edition: Edition, spec: HookSpec, result: HookResult) -> Verdict:
+def read_output(edition: Edition, spec: HookSpec, result: HookResult) -> Verdict:
     """What the hook said."""
     verdict = _verdict(edition, spec, result)
     closed = bool(verdict.failure) and event_name(spec) in edition.closed
-    return shared_output.aside(spec, replace(verdict, fails_closed=closed))
+    return shared_output.background_verdict(spec, replace(verdict, fails_closed=closed))
 
 
 def _verdict(edition: Edition, spec: HookSpec, result: HookResult) -> Verdict:
     if result.ended is not Ended.EXITED:
-        return Verdict(failure=shared_output.ending(spec, result))
-    complaint = shared_output.text(result.stderr)
+        return Verdict(failure=shared_output.describe_end(spec, result))
+    complaint = shared_output.decode(result.stderr)
     if result.code not in (0, BLOCKS):
-        return Verdict(failure=f"exited with status {result.code}" + shared_output.after_colon(complaint))
-    said = shared_output.text(result.stdout)
+        return Verdict(failure=f"exited with status {result.code}" + shared_output.explanation(complaint))
+    said = shared_output.decode(result.stdout)
     try:
         answer = _answer(edition, spec, said, result)
-    except shared_output.Nonsense as problem:
-        part = shared_output.salvaged(result, {**_PARTS, "decision": edition.decisions})
-        return shared_output.standing(_verdict(edition, spec, part), str(problem))
+    except shared_output.InvalidOutput as problem:
+        part = shared_output.keep_deciding_members(result, {**_PARTS, "decision": edition.decisions})
+        return shared_output.invalid_output_verdict(_verdict(edition, spec, part), str(problem))
     if result.code == BLOCKS:
         verdict = _blocked(edition, spec, answer or _Answer(), complaint)
     else:
@@ -151,18 +151,20 @@ def _verdict(edition: Edition, spec: HookSpec, result: HookResult) -> Verdict:
     told = (answer.system_message or "") if answer else ""
     if answer is None and any(member in said for member in _MEMBERS_OF_AN_ANSWER):
         told = "printed JSON among other text, which makes it plain text"
-    return replace(verdict, messages=shared_output.texts(*verdict.messages, told))
+    return replace(verdict, messages=shared_output.nonempty(*verdict.messages, told))
 
 
 def _answer(edition: Edition, spec: HookSpec, said: str, result: HookResult) -> _Answer | None:
-    """The JSON that was printed; None: plain text, or none. Raises Nonsense."""
+    """The JSON that was printed; None: plain text, or none. Raises InvalidOutput."""
     if said.startswith("{") and not said.endswith("}"):
         lost = "printed more than is kept, so its JSON is lost"
-        raise shared_output.Nonsense(lost if result.cut else "printed JSON without an end, or with other text after it")
-    answer = shared_output.json_object(result.stdout, _DECODER)
+        raise shared_output.InvalidOutput(
+            lost if result.cut else "printed JSON without an end, or with other text after it"
+        )
+    answer = shared_output.parse_json_object(result.stdout, _DECODER)
     if answer is None:
         if said and STRICT in spec.traits:
-            raise shared_output.Nonsense("printed text, where strict_output asks for one JSON object")
+            raise shared_output.InvalidOutput("printed text, where strict_output asks for one JSON object")
         return None
     _check_words(edition, answer)
     if STRICT in spec.traits:
@@ -177,25 +179,25 @@ def _check_words(edition: Edition, answer: _Answer) -> None:
         ("permission_decision", specific.permission_decision, ("allow", "deny", "ask")),
     ):
         if word and word not in known:
-            shown = shared_output.cut(repr(word), shared_output.FIRST_LINE)
-            raise shared_output.Nonsense(f"gave the {member} {shown}, which is not {' or '.join(known)}")
+            shown = shared_output.truncate(repr(word), shared_output.MAX_EXPLANATION)
+            raise shared_output.InvalidOutput(f"gave the {member} {shown}, which is not {' or '.join(known)}")
 
 
 def _check_strictly(spec: HookSpec, said: str, answer: _Answer) -> None:
     """With `strict_output` a member that nobody knows, or an answer to another event, is an error."""
-    members = raw_json.fields(shared_output.unambiguous(said.encode()))
+    members = raw_json.fields(shared_output.normalise(said.encode()))
     specific = members.get("hook_specific_output", msgspec.Raw(b"null"))
     inner = raw_json.fields(bytes(specific)) if answer.hook_specific_output else {}
     unknown = [*(members.keys() - _MEMBERS), *(inner.keys() - _SPECIFIC_MEMBERS)]
     if unknown:
-        shown = shared_output.cut(repr(min(unknown)), shared_output.FIRST_LINE)
-        raise shared_output.Nonsense(f"printed the member {shown}, which strict_output does not allow")
+        shown = shared_output.truncate(repr(min(unknown)), shared_output.MAX_EXPLANATION)
+        raise shared_output.InvalidOutput(f"printed the member {shown}, which strict_output does not allow")
     name = (answer.hook_specific_output or _ABSENT).hook_event_name
     if name and name != event_name(spec):
-        other = shared_output.cut(repr(name), shared_output.FIRST_LINE)
-        raise shared_output.Nonsense(f"printed an answer to {other}, but was asked on {event_name(spec)}")
+        other = shared_output.truncate(repr(name), shared_output.MAX_EXPLANATION)
+        raise shared_output.InvalidOutput(f"printed an answer to {other}, but was asked on {event_name(spec)}")
     if answer.suppress_output:
-        raise shared_output.Nonsense("printed suppress_output, which strict_output does not allow")
+        raise shared_output.InvalidOutput("printed suppress_output, which strict_output does not allow")
 
 
 def _blocked(edition: Edition, spec: HookSpec, answer: _Answer, complaint: str) -> Verdict:
@@ -206,11 +208,11 @@ def _blocked(edition: Edition, spec: HookSpec, answer: _Answer, complaint: str) 
         reason = ""  # it explains the contrary
     reason = _stop_reason(answer) or reason or complaint
     if spec.event in _CALL:
-        return Verdict(permission=Permission.DENY, reason=shared_output.cut(reason), stop=stops)
+        return Verdict(permission=Permission.DENY, reason=shared_output.truncate(reason), stop=stops)
     if event_name(spec) == "post_tool_use":
-        return Verdict(feedback=shared_output.texts(reason), stop=stops or edition.block_stops)
+        return Verdict(feedback=shared_output.nonempty(reason), stop=stops or edition.block_stops)
     failure = f"exited with status {BLOCKS}, which cannot block {event_name(spec)}"
-    return Verdict(stop=stops, failure=failure + shared_output.after_colon(reason))
+    return Verdict(stop=stops, failure=failure + shared_output.explanation(reason))
 
 
 def _heard(edition: Edition, spec: HookSpec, answer: _Answer, plain: str) -> Verdict:
@@ -221,7 +223,7 @@ def _heard(edition: Edition, spec: HookSpec, answer: _Answer, plain: str) -> Ver
     blocks = answer.decision == "block"
     reason = (answer.reason or "") if blocks else ""
     if event_name(spec) == "post_tool_use":
-        said = shared_output.texts(_stop_reason(answer), reason)
+        said = shared_output.nonempty(_stop_reason(answer), reason)
         return Verdict(feedback=said, stop=stops or (blocks and edition.block_stops))
     specific = answer.hook_specific_output or _ABSENT
     if spec.event in _RESULT:
@@ -233,7 +235,7 @@ def _heard(edition: Edition, spec: HookSpec, answer: _Answer, plain: str) -> Ver
         context = specific.additional_context or plain
     idle = f"continue: false stops nothing at {event_name(spec)}, when no call is held"
     told = (_stop_reason(answer), reason, idle if answer.goes_on is False and spec.event in _SESSION else "")
-    return Verdict(feedback=shared_output.texts(context), messages=told, stop=stops)
+    return Verdict(feedback=shared_output.nonempty(context), messages=told, stop=stops)
 
 
 def _on_call(edition: Edition, spec: HookSpec, answer: _Answer, stops: bool) -> Verdict:
@@ -251,7 +253,7 @@ def _on_call(edition: Edition, spec: HookSpec, answer: _Answer, stops: bool) -> 
     fits = arguments[:1] in (b"", b"{")
     return Verdict(
         permission=permission,
-        reason=shared_output.cut(reason) if permission else "",
+        reason=shared_output.truncate(reason) if permission else "",
         arguments=arguments if fits and arguments else None,
         merges=edition.merges and fits and bool(arguments),
         stop=stops,

@@ -1,1 +1,5 @@
 """Lime."""
+
+from .hook_file import LIME
+
+__all__ = ["LIME"]

@@ -14,7 +14,7 @@ from ..dialect import Dialect, HookFile, HookList
 from ..shared import hook_file as shared_hook_file
 from ..shared import input as shared_input
 from ..shared.hook_file import Table
-from ..shared.identity_variables import IDENTITIES
+from ..shared.identity_variables import IDENTITY_VARIABLES
 from . import output as lime_output
 
 TIMEOUT: Final = 60.0
@@ -45,21 +45,22 @@ _ABOUT_CALLS: Final = (Event.PRE_TOOL_USE, *_AFTER, Event.PERMISSION_REQUEST, Ev
 """The document's tool events: their hooks are told the tool and its input."""
 
 
-def read_hooks(file: HookFile) -> HookList:
+def read_hook_file(file: HookFile) -> HookList:
     """The hooks of a settings file, JSON or TOML. Raises ConfigError."""
     settings = shared_hook_file.read_document(file.path, file.text)
     if "hooks" not in settings.members:
         return HookList((), (f"{file.path}: there are no hooks in it",))
     table = settings.table("hooks")
-    return shared_hook_file.each_event(
+    return shared_hook_file.read_events(
         table,
-        LIME,
+        LIME.events,
+        LIME.unavailable,
         lambda name: list(enumerate(_commands(table, name))),
         lambda name, command: HookList((_hook(file, f"hooks.{name}[{command[0]}]", name, command[1]),)),
     )
 
 
-def fits(members: Mapping[str, object]) -> bool:
+def recognises(members: Mapping[str, object]) -> bool:
     """Lists of commands under Lime's names of events, and at least one command."""
     events = members.get("hooks")
     if not isinstance(events, dict) or not all(name in LIME.events or name in _ELSEWHERE for name in events):
@@ -74,11 +75,11 @@ def _commands(table: Table, name: str) -> tuple[str, ...]:
     written = table.members[name]
     if isinstance(written, list) and any(isinstance(one, dict) for one in written):
         hint = f'write "{name}": ["./hook.sh"]; a hook that is for some tools looks at HOOK_TOOL_NAME'
-        raise table.wrong(name, "must be a list of commands, not of objects", hint)
+        raise table.error(name, "must be a list of commands, not of objects", hint)
     commands = table.texts(name) or ()
     for at, command in enumerate(commands):
         if not command.strip():
-            raise table.wrong(f"{name}[{at}]", "is empty", "name a command, or leave it out")
+            raise table.error(f"{name}[{at}]", "is empty", "name a command, or leave it out")
     return commands
 
 
@@ -88,7 +89,7 @@ def _hook(file: HookFile, place: str, name: str, command: str) -> HookSpec:
         dialect=LIME.name,
         source=f"{file.path}: {place}",
         event=event,
-        label=shared_hook_file.label(command),
+        label=shared_hook_file.command_label(command),
         shell=command,
         cwd=file.project_dir,
         timeout=_TIMEOUTS.get(event, TIMEOUT),
@@ -96,7 +97,7 @@ def _hook(file: HookFile, place: str, name: str, command: str) -> HookSpec:
     )
 
 
-def write(spec: HookSpec, context: EventContext) -> Document:
+def write_input(spec: HookSpec, context: EventContext) -> Document:
     """The document on standard input, and the variables with the same."""
     event, session = context.event.value, context.session
     document: dict[str, object] = {
@@ -117,7 +118,7 @@ def write(spec: HookSpec, context: EventContext) -> Document:
         document |= {"tool_output": msgspec.Raw(output), "is_error": failed}
         env |= {"HOOK_TOOL_OUTPUT": output.decode(errors="replace"), "HOOK_TOOL_IS_ERROR": "1" if failed else "0"}
     document |= _circumstances(context)
-    return Document(stdin=shared_input.line(document), env=env)
+    return Document(stdin=shared_input.json_line(document), env=env)
 
 
 def _output(outcome: Outcome, failed: bool) -> bytes:
@@ -151,17 +152,17 @@ LIME: Final = Dialect(
         for event in (*_ABOUT_CALLS, Event.SESSION_START, Event.SESSION_END, Event.STOP, Event.NOTIFICATION)
     },
     unavailable=_ELSEWHERE,
-    fields=lime_output.FIELDS,
+    output_fields=lime_output.FIELDS,
     order=Order.SERIAL,
     default_timeout=TIMEOUT,
     tool_names=ToolNames.BARE,
-    read_hooks=read_hooks,
-    write=write,
-    read=lime_output.read,
-    fits=fits,
+    read_hook_file=read_hook_file,
+    write_input=write_input,
+    read_output=lime_output.read_output,
+    recognises=recognises,
     options=("await_post",),
     folders=(".lime",),
     suffixes=(".json", ".toml"),
     agents=("lime",),
-    variables=IDENTITIES["lime"],
+    variables=IDENTITY_VARIABLES["lime"],
 )

@@ -55,51 +55,53 @@ class _Answer(msgspec.Struct, frozen=True, kw_only=True):
 FIELDS: Final = {
     "hookSpecificOutput.permissionDecision": Effect.DECIDES,
     "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
-    "hookSpecificOutput.additionalContext": Effect.COMMENTS,
+    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
     "hookSpecificOutput.updatedInput": Effect.REWRITES,
-    "hookSpecificOutput.updatedPermissions": Effect.ALLOWS,
-    "hookSpecificOutput.interrupt": Effect.STOPS,
-    "interrupt": Effect.STOPS,
-    "continue": Effect.STOPS,
+    "hookSpecificOutput.updatedPermissions": Effect.ALLOWS_FOR_SESSION,
+    "hookSpecificOutput.interrupt": Effect.DENIES_AND_STOPS,
+    "interrupt": Effect.DENIES_AND_STOPS,
+    "continue": Effect.DENIES_AND_STOPS,
     "decision": Effect.DECIDES,
-    "systemMessage": Effect.TELLS,
+    "systemMessage": Effect.TELLS_PERSON,
     "reason": Effect.REASON,
 }
 """What each member of an answer does here."""
 
 _DECODER: Final = msgspec.json.Decoder(_Answer)
 _ABSENT: Final = _Specific()
-_PARTS: Final[shared_output.Parts] = {
+_PARTS: Final[shared_output.DecidingMembers] = {
     "hookSpecificOutput.permissionDecision": ("allow", "deny", "ask"),
-    "hookSpecificOutput.permissionDecisionReason": shared_output.TEXT,
+    "hookSpecificOutput.permissionDecisionReason": shared_output.ANY_TEXT,
     "hookSpecificOutput.interrupt": (True, False),
     "interrupt": (True, False),
     "continue": (True, False),
     "decision": ("block",),
-    "reason": shared_output.TEXT,
+    "reason": shared_output.ANY_TEXT,
 }
 
 
-def read(spec: HookSpec, result: HookResult) -> Verdict:
+def read_output(spec: HookSpec, result: HookResult) -> Verdict:
     """What the hook said."""
-    return shared_output.aside(spec, _verdict(spec, result))
+    return shared_output.background_verdict(spec, _verdict(spec, result))
 
 
 def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
     if result.ended is not Ended.EXITED:
-        return Verdict(failure=shared_output.ending(spec, result))
-    said, complaint = shared_output.text(result.stdout), shared_output.text(result.stderr)
+        return Verdict(failure=shared_output.describe_end(spec, result))
+    said, complaint = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
     denies = result.code == DENIES and spec.event in _DECIDING
     if result.code and not denies:
         return Verdict(
-            failure=f"exited with status {result.code}" + shared_output.after_colon(complaint),
+            failure=f"exited with status {result.code}" + shared_output.explanation(complaint),
             messages=("printed JSON, which does not count with this exit status, as documented",) * _is_object(said),
         )
     try:
         answer = _answer(said, result)
-    except shared_output.Nonsense as problem:
-        verdict = shared_output.standing(_verdict(spec, shared_output.salvaged(result, _PARTS)), str(problem))
-        return replace(verdict, reason=shared_output.cut(said)) if denies and not verdict.reason else verdict
+    except shared_output.InvalidOutput as problem:
+        verdict = shared_output.invalid_output_verdict(
+            _verdict(spec, shared_output.keep_deciding_members(result, _PARTS)), str(problem)
+        )
+        return replace(verdict, reason=shared_output.truncate(said)) if denies and not verdict.reason else verdict
     if answer is None:
         return _unanswered(said, complaint, denies)
     verdict = _on_call(spec.event, answer) if spec.event in _DECIDING else _aside(spec.event, answer)
@@ -107,18 +109,18 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
 
 
 def _answer(said: str, result: HookResult) -> _Answer | None:
-    """The JSON that was printed; None: plain text, or none. Raises Nonsense."""
-    answer = shared_output.json_object(result.stdout, _DECODER)
+    """The JSON that was printed; None: plain text, or none. Raises InvalidOutput."""
+    answer = shared_output.parse_json_object(result.stdout, _DECODER)
     if answer is None and said.startswith("{"):  # what is lost may have been a denial
         lost = "printed more than is kept, so its JSON is lost"
-        raise shared_output.Nonsense(lost if result.cut else "printed what begins as JSON and does not end so")
+        raise shared_output.InvalidOutput(lost if result.cut else "printed what begins as JSON and does not end so")
     return answer
 
 
 def _unanswered(said: str, complaint: str, denies: bool) -> Verdict:
     """Plain text says nothing, but may be the reason that goes with exit code 2."""
     if denies:
-        return Verdict(permission=Permission.DENY, reason=shared_output.cut(complaint or said))
+        return Verdict(permission=Permission.DENY, reason=shared_output.truncate(complaint or said))
     if '"hookSpecificOutput"' in said:
         return Verdict(messages=("printed JSON among other text, which makes it plain text, as documented",))
     return Verdict()
@@ -131,7 +133,7 @@ def _denied(answer: _Answer, verdict: Verdict, complaint: str) -> Verdict:
     return replace(
         verdict,
         permission=Permission.DENY,
-        reason=shared_output.cut(own or complaint),
+        reason=shared_output.truncate(own or complaint),
         arguments=None,
         allows=(),
         failure="",
@@ -153,10 +155,10 @@ def _on_call(event: Event, answer: _Answer) -> Verdict:
     rules, unusable = _rules(() if failure else specific.updatedPermissions or ())
     return Verdict(
         permission=permission,
-        reason=shared_output.cut(reason),
+        reason=shared_output.truncate(reason),
         arguments=arguments if arguments and not failure else None,
-        feedback=shared_output.texts(specific.additionalContext or ""),
-        messages=shared_output.texts(answer.systemMessage or "", answer.reason or "", *unusable),
+        feedback=shared_output.nonempty(specific.additionalContext or ""),
+        messages=shared_output.nonempty(answer.systemMessage or "", answer.reason or "", *unusable),
         stop=_stops(answer),
         allows=rules,
         failure=failure,
@@ -196,7 +198,7 @@ def _rules(written: Iterable[str]) -> tuple[tuple[str, ...], list[str]]:
             matchers.allow_rule(rule)
         except (ValueError, OverflowError, RecursionError):
             unusable.append(
-                f"gave {shared_output.cut(repr(rule), shared_output.FIRST_LINE)}, which is no permission rule"
+                f"gave {shared_output.truncate(repr(rule), shared_output.MAX_EXPLANATION)}, which is no permission rule"
             )
             continue
         name, bracket, rest = rule.partition("(")
@@ -210,8 +212,8 @@ def _aside(event: Event, answer: _Answer) -> Verdict:
     note = f"wants a call denied, but on {event} there is none to deny" if denied is Permission.DENY else ""
     context = answer.specific.additionalContext or ""
     return Verdict(
-        feedback=() if event is Event.SESSION_END else shared_output.texts(context),
-        messages=shared_output.texts(answer.systemMessage or "", answer.reason or "", note),
+        feedback=() if event is Event.SESSION_END else shared_output.nonempty(context),
+        messages=shared_output.nonempty(answer.systemMessage or "", answer.reason or "", note),
         stop=_stops(answer),
     )
 

@@ -13,7 +13,7 @@ from msgspec.structs import fields, replace
 from hookproxy.dialects.claw.hook_file import CLAW, CLAW_CURRENT
 from hookproxy.dialects.dialect import Dialect, HookFile, HookList
 from hookproxy.dialects.registry import DIALECTS
-from hookproxy.dialects.shared.identity_variables import foreign_to
+from hookproxy.dialects.shared.identity_variables import foreign_variables
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event, EventContext, HookSpec, Order, Outcome, Session
 from hookproxy.model.settings import ToolNames
@@ -45,7 +45,7 @@ def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
         arguments=case.get("arguments", "{}").encode(),
         outcome=None if event is Event.PRE_TOOL_USE else outcome,
     )
-    document = DIALECTS[case["dialect"]].write(spec(event, case["event_name"]), context)
+    document = DIALECTS[case["dialect"]].write_input(spec(event, case["event_name"]), context)
     assert document.stdin.decode() == case["document"] + "\n"
     assert document.env == case["env"]
 
@@ -55,7 +55,7 @@ def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
 
 def test_the_input_is_the_same_in_all_three_ways() -> None:
     context = replace(CALL, arguments='{"command":"echo \\"ü\\" \\u0000"}'.encode())
-    document = CLAW.write(spec(CALL.event, "PreToolUse"), context)
+    document = CLAW.write_input(spec(CALL.event, "PreToolUse"), context)
     told = json.loads(document.stdin)
     assert json.loads(told["tool_input_json"]) == told["tool_input"] == json.loads(document.env["HOOK_TOOL_INPUT"])
 
@@ -64,7 +64,7 @@ def test_output_that_is_no_utf8_can_be_told() -> None:
     context = replace(
         CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=b'[{"type":"text","text":"\xff"}]', has_result=True)
     )
-    assert json.loads(CLAW.write(spec(context.event, "PostToolUse"), context).stdin)["tool_output"]
+    assert json.loads(CLAW.write_input(spec(context.event, "PostToolUse"), context).stdin)["tool_output"]
 
 
 def test_the_document_of_a_large_result_is_whole_and_needs_few_copies() -> None:
@@ -73,7 +73,7 @@ def test_the_document_of_a_large_result_is_whole_and_needs_few_copies() -> None:
     context = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content, has_result=True))
     tracemalloc.start()
     try:
-        document = CLAW.write(spec(context.event, "PostToolUse"), context)
+        document = CLAW.write_input(spec(context.event, "PostToolUse"), context)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -86,7 +86,7 @@ def test_the_document_of_a_large_result_is_whole_and_needs_few_copies() -> None:
 
 def load(settings: object, dialect: Dialect = CLAW, path: str = "/repo/.claude/settings.json") -> HookList:
     text = settings if isinstance(settings, str) else json.dumps(settings)
-    return dialect.read_hooks(HookFile(path, text, "/repo"))
+    return dialect.read_hook_file(HookFile(path, text, "/repo"))
 
 
 def hooks(dialect: Dialect = CLAW, **events: object) -> tuple[HookSpec, ...]:
@@ -325,7 +325,7 @@ def test_any_other_file_is_read_or_refused_and_never_an_accident(dialect: Dialec
     with suppress(ConfigError):
         assert all(hook.shell for hook in load(settings, dialect).hooks)
     if isinstance(settings, dict):
-        assert dialect.fits(settings) in (True, False)
+        assert dialect.recognises(settings) in (True, False)
 
 
 @given(st.text(), st.text())
@@ -352,8 +352,8 @@ def test_any_matcher_can_be_tried_on_any_name(matcher: str, name: str) -> None:
     ],
 )
 def test_a_file_of_command_strings_fits(members: dict[str, object], fits: bool) -> None:
-    assert CLAW.fits(members) is fits
-    assert not CLAW_CURRENT.fits(members)
+    assert CLAW.recognises(members) is fits
+    assert not CLAW_CURRENT.recognises(members)
 
 
 def test_the_dialect_is_described() -> None:
@@ -372,5 +372,5 @@ def test_the_dialect_is_described() -> None:
 @BOTH
 def test_the_dialects_variables_are_those_that_it_sets(dialect: Dialect) -> None:
     context = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome())
-    assert set(dialect.write(spec(context.event, "PostToolUse"), context).env) == set(dialect.variables)
-    assert "CLAUDE_PROJECT_DIR" in foreign_to(dialect.variables)
+    assert set(dialect.write_input(spec(context.event, "PostToolUse"), context).env) == set(dialect.variables)
+    assert "CLAUDE_PROJECT_DIR" in foreign_variables(dialect.variables)

@@ -27,7 +27,7 @@ def spec(dialect: Dialect, event: Event, event_name: str = "") -> HookSpec:
 @pytest.mark.parametrize("case", CASES["result"], ids=lambda case: f"{case['dialect']}: {case['says']}")
 def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
     dialect = DIALECTS[case["dialect"]]
-    heard = dialect.read(spec(dialect, Event(case["event"]), case.get("event_name", "")), result(case))
+    heard = dialect.read_output(spec(dialect, Event(case["event"]), case.get("event_name", "")), result(case))
     assert heard == verdict(case)
 
 
@@ -51,7 +51,7 @@ def test_every_row_of_the_table_names_its_source() -> None:
 def test_reading_is_total_for_any_bytes(dialect: Dialect, result: HookResult) -> None:
     for event in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE):
         note(event)
-        heard = dialect.read(spec(dialect, event), result)
+        heard = dialect.read_output(spec(dialect, event), result)
         assert heard.failure == heard.failure.strip()
         if result.ended is Ended.EXITED and result.code == 2:
             assert heard.permission is Permission.DENY
@@ -77,7 +77,7 @@ def test_reading_is_total_for_answers_of_any_shape(answer: dict[str, Any], code:
     for event in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE):
         note(event)
         printed = json.dumps(answer).encode()
-        heard = CLAW_CURRENT.read(spec(CLAW_CURRENT, event), HookResult(Ended.EXITED, code, printed))
+        heard = CLAW_CURRENT.read_output(spec(CLAW_CURRENT, event), HookResult(Ended.EXITED, code, printed))
         if heard.arguments is not None:
             assert isinstance(json.loads(heard.arguments), dict)
             assert heard.permission is not Permission.DENY
@@ -101,44 +101,44 @@ HURTING = {
 
 @pytest.mark.parametrize("stdout", HURTING.values(), ids=HURTING.keys())
 def test_output_made_to_hurt_is_survived_and_never_consent(stdout: bytes) -> None:
-    heard = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
+    heard = CLAW_CURRENT.read_output(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
     assert heard == Verdict(feedback=heard.feedback, failure=heard.failure)
     assert heard.failure
     assert len(heard.feedback[0]) < 1000
-    as_text = CLAW.read(spec(CLAW, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
+    as_text = CLAW.read_output(spec(CLAW, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
     assert as_text == Verdict(feedback=as_text.feedback, messages=as_text.messages)
 
 
 @pytest.mark.parametrize("other", [b'"a":' + b"9" * 100_000, rb'"\ud800":1'], ids=["a huge number", "half a key"])
 def test_strange_members_beside_an_answer_change_nothing(other: bytes) -> None:
     printed = b'{"decision":"block","reason":"R",' + other + b"}"
-    heard = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, printed))
+    heard = CLAW_CURRENT.read_output(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, printed))
     assert heard == Verdict(permission=Permission.DENY, reason="R")
 
 
 @pytest.mark.parametrize("number", [b"9" * 100_000, b"-0", b"1e999", b"  7  "])
 def test_a_number_alone_is_no_answer(number: bytes) -> None:
-    heard = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, number))
+    heard = CLAW_CURRENT.read_output(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, number))
     assert heard.permission is None
     assert heard.feedback
 
 
 @BOTH
 def test_a_long_text_is_cut_and_says_so(dialect: Dialect) -> None:
-    heard = dialect.read(spec(dialect, Event.POST_TOOL_USE), HookResult(Ended.EXITED, 0, b"r" * 10_007))
+    heard = dialect.read_output(spec(dialect, Event.POST_TOOL_USE), HookResult(Ended.EXITED, 0, b"r" * 10_007))
     assert heard.feedback == ("Hook feedback:\n" + "r" * 10_000 + " … [7 more characters cut by hookproxy]",)
-    denied = dialect.read(spec(dialect, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, b"r" * 10_007))
+    denied = dialect.read_output(spec(dialect, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, b"r" * 10_007))
     assert denied.reason == "r" * 10_000 + " … [7 more characters cut by hookproxy]"
 
 
 @BOTH
 def test_text_that_is_no_utf8_is_text_all_the_same(dialect: Dialect) -> None:
-    heard = dialect.read(spec(dialect, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, b"no \xff\r\nway\r\n"))
+    heard = dialect.read_output(spec(dialect, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, b"no \xff\r\nway\r\n"))
     assert heard.reason == "no \ufffd\nway"
 
 
 def test_previews_of_unreadable_json_are_short() -> None:
-    heard = CLAW_CURRENT.read(
+    heard = CLAW_CURRENT.read_output(
         spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, b"{" + b"x" * 200, b"\xc2\x9b" * 161)
     )
     previews = "stdout_preview={" + "x" * 159 + "… stderr_preview=" + "\\u{9b}" * 160 + "…"
@@ -147,19 +147,19 @@ def test_previews_of_unreadable_json_are_short() -> None:
 
 def test_json_is_read_behind_a_byte_order_mark_and_line_ends_of_windows() -> None:
     printed = '\ufeff{\r\n"decision": "block",\r\n"reason": "R"\r\n}\r\n'.encode()
-    heard = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, printed))
+    heard = CLAW_CURRENT.read_output(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, printed))
     assert heard == Verdict(permission=Permission.DENY, reason="R")
 
 
 def test_escapes_hide_no_decision() -> None:
     printed = rb'{"d\u0065cision":"bl\u006fck","reason":"R"}'
-    heard = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, printed))
+    heard = CLAW_CURRENT.read_output(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, printed))
     assert heard == Verdict(permission=Permission.DENY, reason="R")
 
 
 def test_the_variant_names_every_member_that_it_reads() -> None:
-    assert CLAW.fields == {}
-    assert {name.rpartition(".")[2] for name in CLAW_CURRENT.fields} == {
+    assert CLAW.output_fields == {}
+    assert {name.rpartition(".")[2] for name in CLAW_CURRENT.output_fields} == {
         "systemMessage", "reason", "continue", "decision", "additionalContext", "permissionDecision",
         "permissionDecisionReason", "updatedInput", "hookEventName",
     }  # fmt: skip

@@ -64,7 +64,7 @@ OF_OTHER_TYPES = {
 
 
 def told(context: EventContext) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(CODE_ASSIST.write(SPEC, context).stdin)
+    document: dict[str, Any] = json.loads(CODE_ASSIST.write_input(SPEC, context).stdin)
     return document
 
 
@@ -87,7 +87,7 @@ def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
         trigger=case.get("trigger", ""),
         message=case.get("message", ""),
     )
-    document = CODE_ASSIST.write(SPEC, context)
+    document = CODE_ASSIST.write_input(SPEC, context)
     assert document.stdin.decode() == case["document"] + "\n"
     assert document.env == {}
 
@@ -123,7 +123,7 @@ def test_the_document_of_a_large_result_is_copied_a_few_times_at_most() -> None:
     context = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content, has_result=True))
     tracemalloc.start()
     try:
-        CODE_ASSIST.write(SPEC, context)
+        CODE_ASSIST.write_input(SPEC, context)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -135,7 +135,7 @@ def test_the_document_of_a_large_result_is_copied_a_few_times_at_most() -> None:
 
 def load(settings: object, path: str = "/repo/.claude/settings.json", options: Mapping[str, object] = {}) -> HookList:
     text = settings if isinstance(settings, str) else json.dumps(settings)
-    return CODE_ASSIST.read_hooks(HookFile(path, text, "/repo", options))
+    return CODE_ASSIST.read_hook_file(HookFile(path, text, "/repo", options))
 
 
 def one(entry: dict[str, object], event: str = "PreToolUse", **options: object) -> HookSpec:
@@ -370,7 +370,7 @@ FLAT = {"command": "x", "timeout": 5000, "name": "n"}
 )
 def test_flat_objects_under_its_events_are_its_own_and_nobody_elses(hooks: object) -> None:
     members = {"hooks": hooks, "permissions": {}}
-    assert [name for name, dialect in DIALECTS.items() if dialect.fits(members)] == ["code-assist"]
+    assert [name for name, dialect in DIALECTS.items() if dialect.recognises(members)] == ["code-assist"]
 
 
 @pytest.mark.parametrize(
@@ -395,7 +395,7 @@ def test_flat_objects_under_its_events_are_its_own_and_nobody_elses(hooks: objec
     ids=json.dumps,
 )
 def test_a_file_of_another_shape_is_not_taken_for_its_own(members: dict[str, object]) -> None:
-    assert not CODE_ASSIST.fits(members)
+    assert not CODE_ASSIST.recognises(members)
 
 
 @given(
@@ -404,7 +404,7 @@ def test_a_file_of_another_shape_is_not_taken_for_its_own(members: dict[str, obj
     )
 )
 def test_fitting_is_total(members: dict[str, object]) -> None:
-    assert CODE_ASSIST.fits(members) in (True, False)
+    assert CODE_ASSIST.recognises(members) in (True, False)
 
 
 # --- the dialect as data ---

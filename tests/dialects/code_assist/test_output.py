@@ -8,7 +8,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from hookproxy.dialects.code_assist.hook_file import CODE_ASSIST
-from hookproxy.dialects.code_assist.output import FIELDS, read
+from hookproxy.dialects.code_assist.output import FIELDS, read_output
 from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
 from tests.dialects.tables import result, table, verdict
 
@@ -21,12 +21,12 @@ def spec(event: Event, background: bool = False) -> HookSpec:
 
 
 def heard(answer: object, event: Event = Event.PRE_TOOL_USE, code: int = 0) -> Verdict:
-    return read(spec(event), HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
+    return read_output(spec(event), HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
 
 
 @pytest.mark.parametrize("case", CASES["result"], ids=lambda case: f"{case['event']}: {case['says']}")
 def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
-    said = read(spec(Event(case["event"]), case.get("background", False)), result(case))
+    said = read_output(spec(Event(case["event"]), case.get("background", False)), result(case))
     assert said == verdict(case)
 
 
@@ -57,7 +57,7 @@ def test_every_member_that_the_document_names_is_in_the_table() -> None:
 def test_reading_is_total_for_any_bytes(code: int, ended: Ended, stdout: bytes, stderr: bytes, cut: bool) -> None:
     for event in EVENTS:
         note(event)
-        said = read(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
+        said = read_output(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
         assert said.failure == said.failure.strip()
         if ended is not Ended.EXITED or code not in (0, 2):
             assert said == Verdict(failure=said.failure)
@@ -115,20 +115,20 @@ def test_reading_is_total_for_answers_of_any_shape(event: Event, answer: dict[st
     ids=lambda stdout: repr(stdout[:40]),
 )
 def test_output_made_to_hurt_is_survived_and_never_consent(stdout: bytes) -> None:
-    said = read(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
+    said = read_output(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
     assert said == Verdict(failure=said.failure)
     assert said.failure
 
 
 def test_a_rewrite_that_spells_what_no_server_can_read_is_mended() -> None:
     answer = b'{"updated_input":{"a":"\\ud800","b":"\\u002d"}}'
-    said = read(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, answer))
+    said = read_output(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, answer))
     assert said.arguments == '{"a":"\ufffd","b":"-"}'.encode()
 
 
 def test_numbers_of_a_rewrite_stay_as_the_hook_spelled_them() -> None:
     numbers = b'{"a":1e400,"b":0.10,"c":1180591620717411303424,"d":-0}'
-    said = read(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, b'{"updated_input":' + numbers + b"}"))
+    said = read_output(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, b'{"updated_input":' + numbers + b"}"))
     assert said.arguments == numbers
 
 
@@ -151,5 +151,5 @@ def test_a_long_text_is_cut_once_and_says_so(event: Event) -> None:
 
 
 def test_standard_error_that_is_no_text_is_a_reason_all_the_same() -> None:
-    said = read(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, stderr=b"no \xff\r\nway\r\n"))
+    said = read_output(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, stderr=b"no \xff\r\nway\r\n"))
     assert said.reason == "no \ufffd\nway"

@@ -43,7 +43,7 @@ OF_OTHER_TYPES = {
 
 def load(text: object, dialect: Dialect = DOCKER_AGENT, path: str = "/repo/agent.yaml", **options: str) -> HookList:
     written = text if isinstance(text, str) else json.dumps(text)
-    return dialect.read_hooks(HookFile(path, written, "/repo", options, ENVIRON))
+    return dialect.read_hook_file(HookFile(path, written, "/repo", options, ENVIRON))
 
 
 def command(command: str = "x", **more: object) -> dict[str, object]:

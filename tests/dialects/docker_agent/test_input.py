@@ -46,7 +46,7 @@ def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
         trigger=case.get("trigger", ""),
         message=case.get("message", ""),
     )
-    document = dialect.write(spec(dialect, event, case["event_name"]), context)
+    document = dialect.write_input(spec(dialect, event, case["event_name"]), context)
     assert document.stdin.decode() == case["document"] + "\n"
     assert document.env == {}
 
@@ -55,7 +55,7 @@ def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("event", list(Event))
 def test_anything_can_be_told_on_one_line(dialect: Dialect, event: Event) -> None:
     session = replace(SESSION, cwd="/r\udcffepo\n", id="s\udcff")
-    told = dialect.write(spec(dialect, event), replace(CALL, event=event, session=session)).stdin
+    told = dialect.write_input(spec(dialect, event), replace(CALL, event=event, session=session)).stdin
     assert told.endswith(b"}\n")
     assert told.count(b"\n") == 1
     assert json.loads(told)["cwd"] == "/r?epo\n"
@@ -63,7 +63,7 @@ def test_anything_can_be_told_on_one_line(dialect: Dialect, event: Event) -> Non
 
 def test_a_hook_without_a_mark_is_the_root_agents() -> None:
     bare = HookSpec("docker-agent@current", "a.yaml", CALL.event, "x", shell="x", event_name="pre_tool_use")
-    assert json.loads(DOCKER_AGENT_CURRENT.write(bare, CALL).stdin)["agent_name"] == "root"
+    assert json.loads(DOCKER_AGENT_CURRENT.write_input(bare, CALL).stdin)["agent_name"] == "root"
 
 
 def test_a_result_is_told_with_all_that_the_model_could_read_of_it() -> None:
@@ -73,7 +73,7 @@ def test_a_result_is_told_with_all_that_the_model_could_read_of_it() -> None:
         has_result=True,
     )
     context = replace(CALL, event=Event.POST_TOOL_USE, outcome=result)
-    told = json.loads(DOCKER_AGENT.write(spec(DOCKER_AGENT, context.event), context).stdin)
+    told = json.loads(DOCKER_AGENT.write_input(spec(DOCKER_AGENT, context.event), context).stdin)
     assert told["tool_response"] == 'a\n{"type":"image","data":"QQ==","mimeType":"image/png"}\n{"n":1.10}'
 
 
@@ -82,7 +82,7 @@ def test_the_document_of_a_large_result_is_not_copied_often() -> None:
     context = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content, has_result=True))
     tracemalloc.start()
     try:
-        DOCKER_AGENT.write(spec(DOCKER_AGENT, context.event), context)
+        DOCKER_AGENT.write_input(spec(DOCKER_AGENT, context.event), context)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -139,9 +139,9 @@ def test_the_fields_are_those_of_the_pages() -> None:
             "hook_event_name", "permission_decision", "permission_decision_reason", "updated_input",
         )),
     }  # fmt: skip
-    assert set(DOCKER_AGENT.fields) == members
+    assert set(DOCKER_AGENT.output_fields) == members
     newer = {"additional_context", "updated_tool_response", "metadata", "summary"}
-    assert set(DOCKER_AGENT_CURRENT.fields) == members | {f"hook_specific_output.{name}" for name in newer}
+    assert set(DOCKER_AGENT_CURRENT.output_fields) == members | {f"hook_specific_output.{name}" for name in newer}
 
 
 # --- which files are Docker Agent's ---
@@ -159,7 +159,7 @@ GROUPS = [{"matcher": "shell", "hooks": [{"type": "command", "command": "x"}]}]
     ],
 )
 def test_a_file_of_docker_agents_shape_is_recognised(members: dict[str, object]) -> None:
-    assert [dialect.name for dialect in DIALECTS.values() if dialect.fits(members)] == ["docker-agent"]
+    assert [dialect.name for dialect in DIALECTS.values() if dialect.recognises(members)] == ["docker-agent"]
 
 
 @pytest.mark.parametrize(
@@ -176,5 +176,5 @@ def test_a_file_of_docker_agents_shape_is_recognised(members: dict[str, object])
     ],
 )
 def test_other_files_are_not(members: dict[str, object]) -> None:
-    assert not DOCKER_AGENT.fits(members)
-    assert not DOCKER_AGENT_CURRENT.fits(members)
+    assert not DOCKER_AGENT.recognises(members)
+    assert not DOCKER_AGENT_CURRENT.recognises(members)

@@ -33,8 +33,8 @@ def spec(
     )
 
 
-def read(dialect: Dialect, event: Event, stdout: bytes, code: int = 0, stderr: bytes = b"") -> Verdict:
-    return dialect.read(spec(dialect, event), HookResult(Ended.EXITED, code, stdout, stderr))
+def read_output(dialect: Dialect, event: Event, stdout: bytes, code: int = 0, stderr: bytes = b"") -> Verdict:
+    return dialect.read_output(spec(dialect, event), HookResult(Ended.EXITED, code, stdout, stderr))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def read(dialect: Dialect, event: Event, stdout: bytes, code: int = 0, stderr: b
 def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
     dialect = DIALECTS[case["dialect"]]
     asked = spec(dialect, Event(case["event"]), case.get("event_name", ""), case.get("traits", ()))
-    assert dialect.read(asked, result(case)) == verdict(case)
+    assert dialect.read_output(asked, result(case)) == verdict(case)
 
 
 def test_every_row_of_the_table_names_its_source() -> None:
@@ -56,8 +56,8 @@ def test_every_row_of_the_table_names_its_source() -> None:
 def test_a_hook_in_the_background_only_tells_people(dialect: Dialect) -> None:
     aside = spec(dialect, Event.PRE_TOOL_USE, background=True)
     answer = b'{"decision": "block", "continue": false, "system_message": "M"}'
-    assert dialect.read(aside, HookResult(Ended.EXITED, 0, answer)) == Verdict(messages=("M",))
-    assert dialect.read(aside, HookResult(Ended.EXITED, 1)) == Verdict(failure="exited with status 1")
+    assert dialect.read_output(aside, HookResult(Ended.EXITED, 0, answer)) == Verdict(messages=("M",))
+    assert dialect.read_output(aside, HookResult(Ended.EXITED, 1)) == Verdict(failure="exited with status 1")
 
 
 # --- whatever is printed ---
@@ -79,7 +79,7 @@ def test_reading_is_total_for_any_bytes(dialect: Dialect, result: HookResult, st
     for event in Event:
         note(event)
         asked = spec(dialect, event, traits=("strict",) if strict else ())
-        heard = dialect.read(asked, result)
+        heard = dialect.read_output(asked, result)
         assert heard.failure == heard.failure.strip()
         if result.ended is not Ended.EXITED or result.code not in (0, 2):
             assert heard == Verdict(failure=heard.failure, fails_closed=heard.fails_closed)
@@ -107,7 +107,7 @@ def test_reading_is_total_for_answers_of_any_shape(
     for event in Event:
         note(event)
         asked = spec(dialect, event, traits=("strict",) if strict else ())
-        heard = dialect.read(asked, HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
+        heard = dialect.read_output(asked, HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
         if heard.arguments is not None:
             assert isinstance(json.loads(heard.arguments), dict)
             assert heard.permission is not Permission.DENY
@@ -135,29 +135,29 @@ def test_reading_is_total_for_answers_of_any_shape(
     ids=lambda stdout: stdout[:20].decode(errors="replace"),
 )
 def test_output_made_to_hurt_is_survived_and_never_consent(dialect: Dialect, stdout: bytes) -> None:
-    heard = read(dialect, Event.PRE_TOOL_USE, stdout)
+    heard = read_output(dialect, Event.PRE_TOOL_USE, stdout)
     assert heard == Verdict(failure=heard.failure, fails_closed=dialect is DOCKER_AGENT_CURRENT)
     assert heard.failure
-    blocked = read(dialect, Event.PRE_TOOL_USE, stdout, code=2, stderr=b"S")
+    blocked = read_output(dialect, Event.PRE_TOOL_USE, stdout, code=2, stderr=b"S")
     assert (blocked.permission, blocked.reason, blocked.failure) == (Permission.DENY, "S", "")
 
 
 @BOTH
 def test_a_long_text_is_cut_and_says_so(dialect: Dialect) -> None:
     answer = {"decision": "block", "reason": "r" * 10_007, "system_message": "m" * 10_000}
-    heard = read(dialect, Event.PRE_TOOL_USE, json.dumps(answer).encode())
+    heard = read_output(dialect, Event.PRE_TOOL_USE, json.dumps(answer).encode())
     assert heard.reason == "r" * 10_000 + " … [7 more characters cut by hookproxy]"
     assert heard.messages == ("m" * 10_000,)
 
 
 @BOTH
 def test_standard_error_that_is_no_text_is_a_reason_all_the_same(dialect: Dialect) -> None:
-    assert read(dialect, Event.PRE_TOOL_USE, b"", 2, b"no \xff\r\nway\r\n").reason == "no \ufffd\nway"
+    assert read_output(dialect, Event.PRE_TOOL_USE, b"", 2, b"no \xff\r\nway\r\n").reason == "no \ufffd\nway"
 
 
 @BOTH
 def test_a_denial_with_half_a_surrogate_pair_in_its_reason_is_a_denial(dialect: Dialect) -> None:
-    heard = read(dialect, Event.PRE_TOOL_USE, b'{"decision":"block","reason":"no \\ud83d"}')
+    heard = read_output(dialect, Event.PRE_TOOL_USE, b'{"decision":"block","reason":"no \\ud83d"}')
     assert (heard.permission, heard.reason) == (Permission.DENY, "no \ufffd")
 
 
@@ -165,7 +165,7 @@ def test_a_denial_with_half_a_surrogate_pair_in_its_reason_is_a_denial(dialect: 
 def test_a_rewrite_is_taken_as_it_was_spelled(dialect: Dialect) -> None:
     patch = '{"n": 1e400, "big": 1180591620717411303424, "s": "\\u0061\\/ü"}'
     answer = '{"hook_specific_output": {"updated_input": ' + patch + "}}"
-    heard = read(dialect, Event.PRE_TOOL_USE, answer.encode())
+    heard = read_output(dialect, Event.PRE_TOOL_USE, answer.encode())
     assert heard.arguments is not None
     assert json.loads(heard.arguments) == json.loads(patch)
     assert b"1e400" in heard.arguments

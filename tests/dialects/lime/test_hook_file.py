@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
-from hookproxy.dialects.claude.hook_file import CLAUDE
+from hookproxy.dialects.claude import CLAUDE
 from hookproxy.dialects.dialect import HookFile, HookList
 from hookproxy.dialects.lime.hook_file import LIME
 from hookproxy.dialects.registry import DIALECTS
-from hookproxy.dialects.shared.identity_variables import foreign_to
+from hookproxy.dialects.shared.identity_variables import foreign_variables
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event, EventContext, HookSpec, Order, Outcome, Session
 from hookproxy.model.settings import ToolNames
@@ -43,7 +43,7 @@ def spec(event: Event) -> HookSpec:
 
 
 def told(context: EventContext) -> tuple[dict[str, Any], dict[str, str]]:
-    document = LIME.write(spec(context.event), context)
+    document = LIME.write_input(spec(context.event), context)
     return json.loads(document.stdin), dict(document.env)
 
 
@@ -64,7 +64,7 @@ def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
         message=case.get("message", ""),
         request_id="" if event in WITHOUT_A_CALL else "7",
     )
-    document = LIME.write(spec(event), context)
+    document = LIME.write_input(spec(event), context)
     assert document.stdin.decode() == case["document"] + "\n"
     assert document.env == case["env"]
 
@@ -81,7 +81,7 @@ def test_variables_and_document_say_the_same() -> None:
     context = replace(
         CALL, event=Event.POST_TOOL_USE, arguments=b'{"a":1e400}', outcome=Outcome(b'["\xc3\xa4"]', has_result=True)
     )
-    document = LIME.write(spec(context.event), context)
+    document = LIME.write_input(spec(context.event), context)
     assert f'"tool_input":{document.env["HOOK_TOOL_INPUT"]},'.encode() in document.stdin
     assert f'"tool_output":{document.env["HOOK_TOOL_OUTPUT"]},'.encode() in document.stdin
 
@@ -110,7 +110,7 @@ def test_the_document_of_a_large_result_is_written_without_building_its_objects(
     context = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content, has_result=True))
     tracemalloc.start()
     try:
-        LIME.write(spec(context.event), context)
+        LIME.write_input(spec(context.event), context)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -122,7 +122,7 @@ def test_the_document_of_a_large_result_is_written_without_building_its_objects(
 
 def load(settings: object, path: str = "/repo/.lime/settings.json", **options: object) -> HookList:
     text = settings if isinstance(settings, str) else json.dumps(settings)
-    return LIME.read_hooks(HookFile(path, text, "/repo", options))
+    return LIME.read_hook_file(HookFile(path, text, "/repo", options))
 
 
 def test_the_example_of_the_page_is_read() -> None:
@@ -291,7 +291,7 @@ def test_any_other_file_is_read_or_refused_and_never_an_accident(settings: objec
     with suppress(ConfigError):
         load(settings if isinstance(settings, str) else "", "/s.toml")
     if isinstance(settings, dict):
-        LIME.fits(settings)
+        LIME.recognises(settings)
 
 
 # --- the shape of its files ---
@@ -316,8 +316,8 @@ def test_any_other_file_is_read_or_refused_and_never_an_accident(settings: objec
     ],
 )
 def test_a_file_of_its_shape_is_known(members: dict[str, object], fits: bool) -> None:
-    assert LIME.fits(members) is fits
-    assert not (fits and CLAUDE.fits(members))
+    assert LIME.recognises(members) is fits
+    assert not (fits and CLAUDE.recognises(members))
 
 
 # --- the dialect as data ---
@@ -342,6 +342,6 @@ def test_every_event_of_the_page_is_either_run_or_told_of() -> None:
 def test_its_variables_are_its_own_and_others_do_not_inherit_them() -> None:
     _, env = told(replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome()))
     assert set(env) == set(LIME.variables)
-    assert set(LIME.variables) <= foreign_to(LIME.variables), "inherited, they tell of another occasion"
-    assert set(LIME.variables) <= foreign_to(CLAUDE.variables)
-    assert "CLAUDE_PROJECT_DIR" in foreign_to(LIME.variables)
+    assert set(LIME.variables) <= foreign_variables(LIME.variables), "inherited, they tell of another occasion"
+    assert set(LIME.variables) <= foreign_variables(CLAUDE.variables)
+    assert "CLAUDE_PROJECT_DIR" in foreign_variables(LIME.variables)

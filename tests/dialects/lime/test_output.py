@@ -8,7 +8,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from hookproxy.dialects.lime.hook_file import LIME
-from hookproxy.dialects.lime.output import FIELDS, read
+from hookproxy.dialects.lime.output import FIELDS, read_output
 from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
 from tests.dialects.tables import result, table, verdict
 
@@ -22,12 +22,12 @@ def spec(event: Event, background: bool = False) -> HookSpec:
 
 def heard(stdout: bytes | dict[str, Any], event: Event = Event.PRE_TOOL_USE, code: int = 0) -> Verdict:
     output = stdout if isinstance(stdout, bytes) else json.dumps(stdout).encode()
-    return read(spec(event), HookResult(Ended.EXITED, code, output))
+    return read_output(spec(event), HookResult(Ended.EXITED, code, output))
 
 
 @pytest.mark.parametrize("case", CASES["result"], ids=lambda case: f"{case['event']}: {case['says']}")
 def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
-    said = read(spec(Event(case["event"]), case.get("background", False)), result(case))
+    said = read_output(spec(Event(case["event"]), case.get("background", False)), result(case))
     assert said == verdict(case)
 
 
@@ -53,7 +53,7 @@ def test_every_event_and_every_field_of_the_page_has_a_row() -> None:
 def test_reading_is_total_for_any_bytes(code: int, ended: Ended, stdout: bytes, stderr: bytes, cut: bool) -> None:
     for event in Event:
         note(event)
-        said = read(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
+        said = read_output(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
         assert said.failure == said.failure.strip()
         if ended is Ended.EXITED and code == 2 and event in DECIDING:
             assert said.permission is Permission.DENY
@@ -125,5 +125,5 @@ def test_a_long_text_is_cut_and_says_so() -> None:
 
 
 def test_standard_error_that_is_no_text_is_a_reason_all_the_same() -> None:
-    denied = read(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, stderr=b"no \xff\r\nway\r\n"))
+    denied = read_output(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, stderr=b"no \xff\r\nway\r\n"))
     assert denied.reason == "no \ufffd\nway"
