@@ -45,7 +45,7 @@ def failure_effect(hook: Hook) -> FailureEffect:
 
 def _fails_closed(hook: Hook) -> bool:
     """By its own field, or because that is what its dialect makes of the plainest failure."""
-    return hook.spec.fails_closed or hook.group.dialect.read(hook.spec, _FAILED).fails_closed
+    return hook.spec.fails_closed or hook.group.dialect.read_output(hook.spec, _FAILED).fails_closed
 
 
 def is_awaited(hook: Hook) -> bool:
@@ -55,7 +55,7 @@ def is_awaited(hook: Hook) -> bool:
 
 def _answers(hook: Hook) -> bool:
     """It may answer a question of the server, or change the answer."""
-    return hook.spec.event in _ELICITATION_EVENTS and hook.group.dialect.answers
+    return hook.spec.event in _ELICITATION_EVENTS and hook.group.dialect.answers_elicitations
 
 
 def odd_timeout(hook: Hook) -> Iterator[str]:

@@ -238,7 +238,7 @@ def _told(trial: Trial) -> Iterator[tuple[str, str]]:
     """What the model reads in place of a result, or why that is kept from it."""
     comments = trial.seen.comments
     if trial.decision in ("deny", "asked-deny") and trial.answer:
-        yield "model", "\n".join(input.blocks(bytes(raw_json.fields(trial.answer).get("content", b"[]"))))
+        yield "model", "\n".join(input.block_texts(bytes(raw_json.fields(trial.answer).get("content", b"[]"))))
     elif comments is not None:
         for one in comments.withheld:
             yield "withheld", f"the {one.spec.event} hook {one.spec.label} {one.verdict.failure}"

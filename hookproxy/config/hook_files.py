@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from ..dialects.dialect import Dialect, Group, HookFile
 from ..dialects.registry import DIALECTS
-from ..dialects.shared.handler_types import warmed
+from ..dialects.shared.handler_types import make_warm
 from ..dialects.shared.hook_file import read_document, suggestion
 from ..model.errors import ConfigError, UserError
 from ..model.settings import OnFailure, ToolNames
@@ -74,10 +74,10 @@ def read_use(use: Use, file_context: FileContext) -> Iterator[Read]:
                     f"{use.place}.{option}", f"is for {_takers(option)} only, not for {dialect.name}", "leave it out"
                 )
         project = _project_dir(path, dialect, file_context)
-        found = dialect.read_hooks(HookFile(path, text, project, use.options, file_context.environ))
+        found = dialect.read_hook_file(HookFile(path, text, project, use.options, file_context.environ))
         nothing = () if found.hooks else (f"{path}: no hook in it can fire here",)
         tool_names = use.tool_names or dialect.tool_names
-        hooks = warmed(dialect, found.hooks, use.place, use.warmth)
+        hooks = make_warm(dialect, found.hooks, use.place, use.warmth)
         yield Group(dialect, path, hooks, tool_names, use.on_failure), (*found.notes, *nothing)
 
 
@@ -110,7 +110,7 @@ def _files(use: Use, file_context: FileContext) -> list[str]:
 def _recognised(path: str, text: str) -> Dialect:
     """The one dialect whose shape the file has. Raises ConfigError where there is none, or more than one."""
     members = read_document(path, text).members
-    fitting = [dialect for dialect in DIALECTS.values() if dialect.fits(members)]
+    fitting = [dialect for dialect in DIALECTS.values() if dialect.recognises(members)]
     if len(fitting) == 1:
         return fitting[0]
     likely = fitting[0].name if fitting else "claude"

@@ -14,8 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..dialects.dialect import Dialect, Group
-from ..dialects.own.hook_file import OWN, own_hook
-from ..dialects.shared.hook_file import located
+from ..dialects.own import OWN
+from ..dialects.own.hook_file import own_hook
+from ..dialects.shared.hook_file import resolve_program
 from ..model.errors import ConfigError, UserError
 from ..model.settings import OnFailure, Settings
 from ..trust.sources import FileContext, Layer, Managed, store_path
@@ -252,7 +253,7 @@ def _audit_file(file: str | None, folder: str, file_context: FileContext) -> str
 
 def _prompter(file: ConfigFile, folder: str) -> tuple[str, ...]:
     command = () if isinstance(file.on_ask_fallback, str) else tuple(file.on_ask_fallback.command)
-    return located(command, folder)
+    return resolve_program(command, folder)
 
 
 def _own_group(file: ConfigFile, path: str) -> Group:

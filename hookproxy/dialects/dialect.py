@@ -1,4 +1,4 @@
-"""The shape of a dialect: how one hook system spells hooks, occasions and verdicts, as data and three functions."""
+"""The shape of a dialect: how one hook system spells hooks, events and verdicts, as data and a few functions."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from ..model.settings import OnFailure, ToolNames
 
 
 class HookFile(Struct, frozen=True):
-    """A hook file as found: `read_hooks` parses its text, and names `path` in every error."""
+    """A hook file before it is parsed. `Dialect.read_hook_file` parses the text, and names `path` in every error."""
 
     path: str
-    """Absolute."""
+    """An absolute path."""
     text: str
     project_dir: str
-    """The folder that relative commands start from, and CLAUDE_PROJECT_DIR: `config` has decided it."""
+    """The folder that relative commands start from, and the value of CLAUDE_PROJECT_DIR. `config` determines it."""
     options: Mapping[str, object] = field(default_factory=dict)
-    """What `[[use]]` says in the keys that are this dialect's own (`Dialect.options`), of the type it documents."""
+    """The values of the `[[use]]` keys that only this dialect has (`Dialect.options`), with their documented types."""
     environ: Mapping[str, str] = field(default_factory=dict)
-    """The environment that we run in, for variables that a hook file may name."""
+    """The environment of this process, for variables that a hook file may name."""
 
 
 class HookList(Struct, frozen=True):
-    """What a hook file holds for us."""
+    """The hooks of a file that can run, and notes on the entries that cannot."""
 
     hooks: tuple[HookSpec, ...]
     notes: tuple[str, ...] = ()
-    """One sentence for each entry that cannot work behind MCP, with its place; told once at start-up."""
+    """One sentence for each entry that cannot work behind MCP, with its place. They are reported once at start-up."""
 
 
 class Effect(StrEnum):
-    """What a member of a hook's answer does here; the words stand in the README's table."""
+    """What a member of a hook's output does here. The values are the row titles of the README's table."""
 
     DECIDES = "allow, deny, ask"
     REASON = "the reason"
     REWRITES = "rewrite the arguments"
-    COMMENTS = "tell the model"
+    TELLS_MODEL = "tell the model"
     REPLACES = "replace the output"
     HIDES = "hide the output"
-    TELLS = "tell the person"
-    STOPS = "deny, and stop other calls"
-    ALLOWS = "allow for the session"
-    REPEATS = "repeat the call"
-    ANSWERS = "answer the server's question"
-    NOTHING = "accepted, without effect"
+    TELLS_PERSON = "tell the person"
+    DENIES_AND_STOPS = "deny, and stop other calls"
+    ALLOWS_FOR_SESSION = "allow for the session"
+    REPEATS_CALL = "repeat the call"
+    ANSWERS_ELICITATION = "answer the server's elicitation"
+    NONE = "accepted, without effect"
 
 
 class Dialect(Struct, frozen=True):
-    """How one hook system spells all this. `described_by` names the text that it follows."""
+    """How one hook system spells hooks, events and verdicts. `described_by` names the document that it follows."""
 
     name: str
     described_by: str
@@ -59,52 +59,54 @@ class Dialect(Struct, frozen=True):
     """The events that can occur behind MCP, by the dialect's spelling."""
     unavailable: Mapping[str, str]
     """The document's other events, each with the reason why it cannot occur behind MCP."""
-    fields: Mapping[str, Effect]
-    """The members of an answer that the document names, `a.b` for a member of a member, and what each does here."""
+    output_fields: Mapping[str, Effect]
+    """The members of a hook's output that the document names, and what each does here. `a.b` is member `b` of `a`."""
     order: Order
     default_timeout: float
     """Seconds."""
     tool_names: ToolNames
-    """Which name its hooks see where the configuration does not say."""
-    read_hooks: Callable[[HookFile], HookList]
-    """Raises ConfigError, naming file and key."""
-    write: Callable[[HookSpec, EventContext], Document]
-    read: Callable[[HookSpec, HookResult], Verdict]
-    """Total: nonsense is a Verdict with `trouble`, never an exception."""
-    fits: Callable[[Mapping[str, object]], bool] = lambda _members: False
-    """Whether a hook file with these members, as parsed, has this dialect's shape; where several fit, the person
-    must say. Total."""
+    """Which name its hooks see if the configuration does not set it."""
+    read_hook_file: Callable[[HookFile], HookList]
+    """Raises ConfigError, which names file and key."""
+    write_input: Callable[[HookSpec, EventContext], Document]
+    """The document and the variables that a hook gets for an event."""
+    read_output: Callable[[HookSpec, HookResult], Verdict]
+    """Never raises: invalid output is a Verdict with `failure`."""
+    recognises: Callable[[Mapping[str, object]], bool] = lambda _members: False
+    """Whether a parsed hook file with these members has this dialect's shape. If several dialects recognise a file,
+    the person must name one. Never raises."""
     options: tuple[str, ...] = ()
-    """The keys of `[[use]]` that are its own; `config_models.Use` documents them."""
+    """The keys of `[[use]]` that only this dialect has. `config.models.Use` documents them."""
     folders: tuple[str, ...] = ()
-    """Where in a project such files lie, as `.github/hooks`: the project is the folder above."""
+    """Where such files are in a project, for example `.github/hooks`. The project is the folder above."""
     suffixes: tuple[str, ...] = (".json",)
-    """How the names of its files end, for a folder of them."""
-    later_overrides: bool = False
-    """Of several answers to PermissionRequest the last counts; else a denial does."""
+    """The suffixes of its files' names, for a folder of such files."""
+    last_answer_counts: bool = False
+    """If several PermissionRequest hooks decide, the last decision counts. Otherwise a denial counts."""
     agents: tuple[str, ...] = ()
-    """Names, as in `clientInfo`, of agents that run such hooks themselves: with us in between they would run twice."""
-    steady: bool = False
-    """The variables that `write` gives are the same at each occasion: a process may be started before there is one."""
+    """`clientInfo` names of agents that run such hooks themselves: with hookproxy in between they would run twice."""
+    constant_environment: bool = False
+    """`write_input` gives the same variables for each event, so a process may be started before there is an event."""
     variables: tuple[str, ...] = ()
-    """Names of the identity variables it sets; other dialects' hooks do not inherit them."""
+    """Names of the identity variables that it sets. Hooks of other dialects do not inherit them."""
 
     @property
-    def answers(self) -> bool:
-        """Its hooks may answer the server's questions in the person's place; others are only told of them."""
-        return Effect.ANSWERS in self.fields.values()
+    def answers_elicitations(self) -> bool:
+        """Its hooks may answer the server's elicitations for the person. Otherwise they only observe them."""
+        return Effect.ANSWERS_ELICITATION in self.output_fields.values()
 
 
 class Group(Struct, frozen=True):
-    """The hooks of one file: asked together, in their dialect's order."""
+    """The hooks of one file. They run together, in their dialect's order."""
 
     dialect: Dialect
     source: str
     hooks: tuple[HookSpec, ...]
     tool_names: ToolNames
     on_failure: OnFailure | None = None
-    """This file's choice, over the configuration's."""
+    """This file's setting. It overrides the configuration's."""
     match_all_names: bool = False
-    """Our own hooks: a matcher is tried on the bare name and on mcp__SERVER__TOOL."""
+    """For hookproxy's own hooks: a matcher is tested on the bare name and on mcp__SERVER__TOOL."""
     managed: bool = False
-    """The administrator's: asked last, about the final arguments, and in an environment that the user cannot spoil."""
+    """The administrator's hooks. They run last, on the final arguments, and in an environment that the user cannot
+    change."""

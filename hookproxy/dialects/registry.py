@@ -1,4 +1,4 @@
-"""The registry of dialects: one file and one line each, imported when it is asked for."""
+"""The registry of dialects: one folder and one line each. A dialect is imported when it is first used."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final
 
 from .dialect import Dialect
 
-_PLACES: Final = {
-    "claude": "claude.hook_file.CLAUDE",
+_CONSTANTS: Final = {
+    "claude": "claude.CLAUDE",
     "claw": "claw.CLAW",
     "claw@current": "claw.CLAW_CURRENT",
     "code-assist": "code_assist.CODE_ASSIST",
-    "copilot": "copilot.hook_file.COPILOT",
-    "copilot@current": "copilot.hook_file.COPILOT_CURRENT",
+    "copilot": "copilot.COPILOT",
+    "copilot@current": "copilot.COPILOT_CURRENT",
     "docker-agent": "docker_agent.DOCKER_AGENT",
     "docker-agent@current": "docker_agent.DOCKER_AGENT_CURRENT",
     "lime": "lime.LIME",
@@ -26,19 +26,19 @@ class _Registry(Mapping[str, Dialect]):
 
     def __getitem__(self, name: str) -> Dialect:
         """Raises KeyError."""
-        module, _, constant = _PLACES[name].rpartition(".")
+        module, _, constant = _CONSTANTS[name].rpartition(".")
         dialect = getattr(import_module(f".{module}", __package__), constant)
         assert isinstance(dialect, Dialect)
         return dialect
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_PLACES)
+        return iter(_CONSTANTS)
 
     def __len__(self) -> int:
-        return len(_PLACES)
+        return len(_CONSTANTS)
 
     def __contains__(self, name: object) -> bool:
-        return name in _PLACES
+        return name in _CONSTANTS
 
 
 DIALECTS: Final[Mapping[str, Dialect]] = _Registry()

@@ -256,7 +256,9 @@ class Hooks:
             request, group = selected.with_tool_name(request), selected.group
             hooks = [spec for spec in selected.applicable(request) if wanted or spec.every_call]
             runs = await self._executor.run(group, hooks, request, hook_runs, listed)
-            answer = decide.permission_decision(runs, self._settings, group.on_failure, group.dialect.later_overrides)
+            answer = decide.permission_decision(
+                runs, self._settings, group.on_failure, group.dialect.last_answer_counts
+            )
             if isinstance(answer, Refuse):
                 return Evaluation(replace(answer, feedback=proceed.feedback + answer.feedback), request.arguments)
             allowed = allowed or answer

@@ -16,7 +16,7 @@ import anyio.to_thread
 from msgspec.structs import replace
 
 from ..dialects.dialect import Group
-from ..dialects.shared.identity_variables import foreign_to
+from ..dialects.shared.identity_variables import foreign_variables
 from ..jsonrpc import normalize, raw_json, schema
 from ..model import aliases
 from ..model.hooks import NO_VERDICT, Document, Ended, EventContext, HookResult, HookRun, HookSpec, Order, Tool, Verdict
@@ -134,7 +134,7 @@ class HookExecutor:
         self, group: Group, spec: HookSpec, context: EventContext, hook_runs: list[HookRun], listed: Tool | None = None
     ) -> HookRun:
         slots = self._background_slots if spec.background else self._slots
-        document = group.dialect.write(spec, context)
+        document = group.dialect.write_input(spec, context)
         document = _with_trace(document, context) if context.trace else document
         environment = self._environments[id(group)]
         try:
@@ -154,7 +154,7 @@ class HookExecutor:
             raise
         finally:
             slots.release()
-        verdict = group.dialect.read(spec, result)
+        verdict = group.dialect.read_output(spec, result)
         if mark is not None and self._trust and (failure := self._trust.failure_since(mark, spec)):
             verdict = _untrusted(failure)
         if verdict.arguments is not None:
@@ -230,5 +230,5 @@ def _environment(group: Group, environ: Mapping[str, str]) -> dict[str, str]:
         from ..trust.managed_files import environment
 
         environ = environment(environ, [name for spec in group.hooks for name in spec.allowed_env_vars])
-    foreign = foreign_to(group.dialect.variables)
+    foreign = foreign_variables(group.dialect.variables)
     return {name: value for name, value in environ.items() if name not in foreign}

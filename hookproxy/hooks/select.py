@@ -59,7 +59,7 @@ class SelectedHooks(Struct, frozen=True):
     @property
     def may_answer(self) -> bool:
         """Its hooks may answer an elicitation; otherwise they only observe it."""
-        return self.group.dialect.answers and not all(spec.background for spec in self.hooks)
+        return self.group.dialect.answers_elicitations and not all(spec.background for spec in self.hooks)
 
     def applicable(self, context: EventContext) -> Sequence[HookSpec]:
         """The hooks without an `if`, and those whose `if` holds for this event."""
@@ -124,7 +124,7 @@ class HookGroups:
     def answers_elicitations(self) -> bool:
         """True if some hook may answer the server's questions to the person, or change an answer."""
         return any(
-            spec.event in _ELICITATION_EVENTS and not spec.background and group.dialect.answers
+            spec.event in _ELICITATION_EVENTS and not spec.background and group.dialect.answers_elicitations
             for group in self._groups
             for spec in group.hooks
         )

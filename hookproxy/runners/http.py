@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import h11
 
-from ..dialects.shared.handler_types import VARIABLE
+from ..dialects.shared.handler_types import HEADER_VARIABLE
 from ..model.errors import ConfigError
 from ..model.hooks import Document, Ended, HookResult, HookSpec
 from ..processes.process import OUTPUT_LIMIT
@@ -265,13 +265,13 @@ def _headers(spec: HookSpec, env: Mapping[str, str]) -> dict[str, str]:
     """The headers with their variables' values. Raises NoAnswer where one has none that can be sent."""
     headers = dict(_OURS)
     for name, written in spec.headers:
-        for found in VARIABLE.finditer(written):
+        for found in HEADER_VARIABLE.finditer(written):
             variable = found[1] or found[2]
             value = env.get(variable, "")
             if not value or not value.isascii() or not value.isprintable():
                 why = "holds what no header can" if value else "is not set"
                 raise NoAnswer(f"is not asked: the variable {variable}, which its header {name} needs, {why}")
-        value = VARIABLE.sub(lambda found: env[found[1] or found[2]], written)
+        value = HEADER_VARIABLE.sub(lambda found: env[found[1] or found[2]], written)
         for same in [one for one in headers if one.lower() == name.lower()]:
             del headers[same]
         headers[name] = value

@@ -73,7 +73,7 @@ def _files(dialect: Dialect) -> Iterator[str]:
         yield f"- `{key}` in `[[use]]`: {(Use.model_fields[key].description or '').partition(': ')[2]}"
     if dialect.agents:
         yield f"- Agents that run such hooks themselves, and would run them twice: {_list(dialect.agents)}."
-    if not dialect.steady:
+    if not dialect.constant_environment:
         yield "- What it gives hooks as variables depends on the call, so `warm` is not for them."
 
 
@@ -92,7 +92,7 @@ def _documents(dialect: Dialect) -> str:
     blocks = []
     for event in CALLS:
         spec = _spec(dialect, event)
-        told = dialect.write(spec, _occasion(dialect, event))
+        told = dialect.write_input(spec, _occasion(dialect, event))
         env = "".join(f"{name}={value}\n" for name, value in sorted(told.env.items()))
         document = json.dumps(json.loads(told.stdin), indent=2, ensure_ascii=False)
         blocks.append(f"`{spec.event_name}`, on standard input:\n\n<!-- block: example -->\n```json\n{document}\n```")
@@ -131,7 +131,7 @@ def _occasion(dialect: Dialect, event: Event) -> EventContext:
 
 def _runs(dialect: Dialect) -> str:
     rows = [
-        row(text, *(_told(event, dialect.read(_spec(dialect, event), result)) for event in CALLS))
+        row(text, *(_told(event, dialect.read_output(_spec(dialect, event), result)) for event in CALLS))
         for text, result in RUNS.items()
     ]
     return "\n".join([row("the hook", "before a call", "after a call"), row(*["---"] * 3), *rows])
@@ -152,7 +152,7 @@ def _told(event: Event, verdict: Verdict) -> str:
 
 
 def _answers(dialect: Dialect) -> str:
-    if not dialect.fields:
+    if not dialect.output_fields:
         return "No JSON: what it prints is text."
-    rows = [row(f"`{name}`", str(effect)) for name, effect in dialect.fields.items()]
+    rows = [row(f"`{name}`", str(effect)) for name, effect in dialect.output_fields.items()]
     return "\n".join([row("in its JSON", "effect"), row("---", "---"), *rows])

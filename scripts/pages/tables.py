@@ -33,7 +33,7 @@ def spelled(dialect: Dialect, event: Event) -> str:
 
 def said(dialect: Dialect, effect: Effect) -> str:
     """The members of an answer that have this effect, without the object that they stand in."""
-    names = dict.fromkeys(name.rpartition(".")[2] for name, each in dialect.fields.items() if each is effect)
+    names = dict.fromkeys(name.rpartition(".")[2] for name, each in dialect.output_fields.items() if each is effect)
     return ", ".join(f"`{name}`" for name in names)
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from hookproxy.checks.effective_settings import failure_effect, is_awaited, never_matching, never_meant, odd_timeout
 from hookproxy.checks.report import FailureEffect, Hook
 from hookproxy.dialects.dialect import Group
-from hookproxy.dialects.own.hook_file import OWN
+from hookproxy.dialects.own import OWN
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.aliases import Alias
 from hookproxy.model.decision import Refuse

@@ -6,8 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from hookproxy.config.models import Audit, ConfigFile, Otel, OwnHook, OwnHooks, Permissions, Use, parse
-from hookproxy.dialects.own import hook_file
-from hookproxy.dialects.own.hook_file import OWN
+from hookproxy.dialects.own import OWN, hook_file
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.settings import Settings
 

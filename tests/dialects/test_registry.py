@@ -3,9 +3,9 @@
 import pytest
 
 from hookproxy.dialects.dialect import Dialect
-from hookproxy.dialects.own.hook_file import OWN
+from hookproxy.dialects.own import OWN
 from hookproxy.dialects.registry import DIALECTS
-from hookproxy.dialects.shared.identity_variables import IDENTITIES, foreign_to
+from hookproxy.dialects.shared.identity_variables import IDENTITY_VARIABLES, foreign_variables
 
 
 @pytest.mark.parametrize("name", DIALECTS)
@@ -15,7 +15,7 @@ def test_a_dialect_is_registered_under_its_name(name: str) -> None:
 
 @pytest.mark.parametrize("dialect", [*DIALECTS.values(), OWN], ids=lambda dialect: dialect.name)
 def test_a_dialect_keeps_its_own_variables_and_loses_all_others(dialect: Dialect) -> None:
-    foreign = foreign_to(dialect.variables)
+    foreign = foreign_variables(dialect.variables)
     own = {name for name in dialect.variables if not name.startswith("HOOK_")}
     assert foreign.isdisjoint(own)
     assert "HOOK_TOOL_NAME" in foreign, "inherited, it tells of another occasion"
@@ -26,14 +26,14 @@ def test_a_dialect_keeps_its_own_variables_and_loses_all_others(dialect: Dialect
 
 @pytest.mark.parametrize("dialect", [*DIALECTS.values(), OWN], ids=lambda dialect: dialect.name)
 def test_keys_and_ordinary_variables_are_never_taken_away(dialect: Dialect) -> None:
-    for name in foreign_to(dialect.variables):
+    for name in foreign_variables(dialect.variables):
         assert not any(word in name for word in ("KEY", "TOKEN", "SECRET", "PASSWORD", "CONFIG"))
-    assert foreign_to(dialect.variables).isdisjoint({"PATH", "HOME", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"})
+    assert foreign_variables(dialect.variables).isdisjoint({"PATH", "HOME", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"})
 
 
 def test_the_table_of_identities_is_that_of_the_dialects() -> None:
     own = {name: dialect.variables for name, dialect in DIALECTS.items() if dialect.variables and "@" not in name}
-    assert own == IDENTITIES
+    assert own == IDENTITY_VARIABLES
 
 
 def test_a_dialect_that_is_not_there_is_a_key_error() -> None:

@@ -170,7 +170,7 @@ def test_the_table_of_claudes_fields_is_whole() -> None:
     answered = {*output._MEMBERS, *output._Specific.__struct_encode_fields__}
     assert answered - {"hookEventName", "hookSpecificOutput"} <= named
     assert {*hook_file._HOOK_KEYS, "matcher", "disableAllHooks"} <= named
-    for event in hook_file.CLAUDE.events.values():
+    for event in hook_file.EVENTS.values():
         assert re.search(rf"\b{event}\b", CLAUDES)
 
 

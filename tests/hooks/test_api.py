@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from hookproxy.dialects.own.hook_file import OWN, own_hook
+from hookproxy.dialects.own import OWN
+from hookproxy.dialects.own.hook_file import own_hook
 from hookproxy.hooks.api import HookInput, HookOutput, allow, ask, comment, deny, rewrite
 from hookproxy.model.hooks import Ended, Event, EventContext, HookResult, Outcome, Permission, Session
 
@@ -17,7 +18,7 @@ def hook_input(event: Event) -> HookInput:
     told = EventContext(
         event, Session("s", "files", "/", "/"), "read", "read", "id", b'{"path":"/etc"}', outcome=outcome
     )
-    return msgspec.json.decode(OWN.write(SPEC, told).stdin, type=HookInput)
+    return msgspec.json.decode(OWN.write_input(SPEC, told).stdin, type=HookInput)
 
 
 @pytest.mark.parametrize("event", OWN.events.values())
@@ -41,7 +42,7 @@ def test_every_event_can_be_read_typed(event: Event) -> None:
 def test_answers_mean_what_they_say(
     answer: HookOutput, permission: Permission | None, reason: str, arguments: bytes | None, feedback: tuple[str, ...]
 ) -> None:
-    verdict = OWN.read(SPEC, HookResult(Ended.EXITED, 0, msgspec.json.encode(answer)))
+    verdict = OWN.read_output(SPEC, HookResult(Ended.EXITED, 0, msgspec.json.encode(answer)))
     assert (verdict.permission, verdict.reason, verdict.arguments, verdict.feedback, verdict.failure) == (
         permission, reason, arguments, feedback, "",
     )  # fmt: skip

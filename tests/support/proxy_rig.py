@@ -86,7 +86,7 @@ def _told(spec: HookSpec, occasion: EventContext) -> Document:
         "message": occasion.message,
         "content": json.loads((occasion.elicitation and occasion.elicitation.content) or b"null"),
         "id": occasion.request_id,
-        "text": input.text(occasion.outcome) if occasion.outcome else "",
+        "text": input.result_text(occasion.outcome) if occasion.outcome else "",
     }
     return Document(json.dumps(told).encode() + b"\n", {})
 
@@ -96,13 +96,13 @@ STUB: Final = Dialect(
     described_by="tests: a hook prints the members of its verdict as JSON",
     events={event.value: event for event in Event},
     unavailable={},
-    fields={"action": Effect.ANSWERS},
+    output_fields={"action": Effect.ANSWERS_ELICITATION},
     order=Order.SERIAL,
     default_timeout=TIMEOUT,
     tool_names=ToolNames.BARE,
-    read_hooks=lambda _file: HookList(()),
-    write=_told,
-    read=_heard,
+    read_hook_file=lambda _file: HookList(()),
+    write_input=_told,
+    read_output=_heard,
 )
 """A dialect in which hooks can say whatever a verdict can hold."""
 

@@ -1,1 +1,30 @@
-"""Claude Code: settings files, hooks.json of plugins."""
+"""Claude Code: the hooks of its settings files and of its plugins' hooks.json."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...model.hooks import Order
+from ...model.settings import ToolNames
+from ..dialect import Dialect
+from ..shared.identity_variables import IDENTITY_VARIABLES
+from . import hook_file, input, output
+
+CLAUDE: Final = Dialect(
+    name=hook_file.NAME,
+    described_by="Claude Code's hooks reference, code.claude.com/docs/en/hooks, as of 2.1.295 (October 2026)",
+    events=hook_file.EVENTS,
+    unavailable=hook_file.UNAVAILABLE_EVENTS,
+    output_fields=output.FIELDS,
+    order=Order.PARALLEL,
+    default_timeout=hook_file.TIMEOUT,
+    tool_names=ToolNames.MCP,
+    read_hook_file=hook_file.read_hook_file,
+    write_input=input.write_input,
+    read_output=output.read_output,
+    recognises=hook_file.recognises,
+    folders=(".claude",),
+    agents=("claude-code",),
+    constant_environment=True,
+    variables=IDENTITY_VARIABLES["claude"],
+)

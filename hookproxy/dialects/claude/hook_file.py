@@ -7,17 +7,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ...model.hooks import Event, HookSpec, Order
-from ...model.settings import ToolNames
+from ...model.hooks import Event, HookSpec
 from ...policy import matchers
-from ..dialect import Dialect, HookFile, HookList
+from ..dialect import HookFile, HookList
 from ..shared import handler_types
 from ..shared import hook_file as shared_hook_file
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
-from ..shared.identity_variables import IDENTITIES
-from . import input, output
 from .input import TOOL_EVENTS
+
+NAME: Final = "claude"
 
 TIMEOUT: Final = 600.0
 """Seconds that a command hook has where its entry does not say, as documented."""
@@ -26,7 +25,7 @@ _NO_PROMPT: Final = "prompts never pass through MCP"
 _NO_TURN: Final = "an MCP server is not told of turns, tasks and subagents"
 _NO_AGENT: Final = "it happens inside the agent, which an MCP server is not told of"
 
-_ELSEWHERE: Final = {
+UNAVAILABLE_EVENTS: Final = {
     "UserPromptSubmit": _NO_PROMPT,
     "UserPromptExpansion": _NO_PROMPT,
     "Stop": _NO_TURN,
@@ -65,19 +64,24 @@ _HOOK_KEYS: Final = (
 )  # fmt: skip
 _OF_PLUGINS: Final = re.compile(r"\$\{?(CLAUDE_PLUGIN_\w+|user_config\.\w+)")
 """What Claude Code fills in for the hooks of an installed plugin."""
-_EVENTS: Final = (
-    *TOOL_EVENTS,
-    Event.SESSION_START,
-    Event.SESSION_END,
-    Event.ELICITATION,
-    Event.ELICITATION_RESULT,
-    Event.NOTIFICATION,
-)
+EVENTS: Final = {
+    event.value: event
+    for event in (
+        *TOOL_EVENTS,
+        Event.SESSION_START,
+        Event.SESSION_END,
+        Event.ELICITATION,
+        Event.ELICITATION_RESULT,
+        Event.NOTIFICATION,
+    )
+}
+"""The events that can occur behind MCP, by their names in a settings file."""
+
 _NOTIFICATIONS: Final = ("permission_prompt", "elicitation_dialog")
 """The types of notifications that hookproxy itself occasions."""
 
 
-def read_hooks(file: HookFile) -> HookList:
+def read_hook_file(file: HookFile) -> HookList:
     """The hooks of a settings file, or of a plugin's hooks.json. Raises ConfigError."""
     settings = shared_hook_file.read_json(file.path, file.text)
     if settings.flag("disableAllHooks"):
@@ -85,17 +89,17 @@ def read_hooks(file: HookFile) -> HookList:
     if "hooks" not in settings.members:
         return HookList((), (f"{file.path}: there are no hooks in it",))
     table = settings.table("hooks")
-    return shared_hook_file.each_event(
-        table, CLAUDE, table.tables, lambda name, group: _group(file, CLAUDE.events[name], group)
+    return shared_hook_file.read_events(
+        table, EVENTS, UNAVAILABLE_EVENTS, table.tables, lambda name, group: _group(file, EVENTS[name], group)
     )
 
 
-def fits(members: Mapping[str, object]) -> bool:
+def recognises(members: Mapping[str, object]) -> bool:
     """Matcher groups under Claude Code's names of events; a settings file that has none yet fits as well."""
     events = members.get("hooks")
     if not isinstance(events, dict) or "version" in members:
         return False
-    return all(name in CLAUDE.events or name in _ELSEWHERE for name in events) and all(
+    return all(name in EVENTS or name in UNAVAILABLE_EVENTS for name in events) and all(
         isinstance(groups, list) and all(isinstance(group, dict) and "hooks" in group for group in groups)
         for groups in events.values()
     )
@@ -104,7 +108,7 @@ def fits(members: Mapping[str, object]) -> bool:
 def _group(file: HookFile, event: Event, group: Table) -> HookList:
     """One matcher group: the hooks that run, and a note for all else."""
     group.require("hooks", '{"matcher": "…", "hooks": [{"type": "command", "command": "…"}]} is the shape')
-    matches = shared_hook_file.compiled(group, "matcher", matchers.claude_matcher)
+    matches = shared_hook_file.compile_member(group, "matcher", matchers.claude_matcher)
     notes = _misspelt(group, _GROUP_KEYS) + _never_matching(event, group, matches)
     hooks: list[HookSpec] = []
     for entry in group.tables("hooks"):
@@ -121,33 +125,33 @@ def _group(file: HookFile, event: Event, group: Table) -> HookList:
 
 def _hook(file: HookFile, event: Event, group: Table, entry: Table, matches: Callable[[str], bool]) -> HookSpec:
     entry.text("statusMessage")
-    handler = handler_types.elsewhere(entry, "allowedEnvVars")
+    handler = handler_types.http_or_mcp_tool(entry, "allowedEnvVars")
     command, words = ("", ()) if handler else _command(file, entry)
     handler = handler or Handler(
-        "command", shared_hook_file.label_of(list(words)) if words else shared_hook_file.label(command)
+        "command", shared_hook_file.argv_label(list(words)) if words else shared_hook_file.command_label(command)
     )
     on_failure = entry.choice("onFailure", ("block", "continue"), "continue")
     if "if" in entry.members:
-        shared_hook_file.compiled(entry, "if", matchers.permission_rule)
+        shared_hook_file.compile_member(entry, "if", matchers.permission_rule)
     return HookSpec(
-        dialect=CLAUDE.name,
+        dialect=NAME,
         source=f"{file.path}: {entry.path}",
         event=event,
         label=handler.label,
         matcher=group.text("matcher"),
         matches=matches,
-        argv=shared_hook_file.located(words, file.project_dir),
+        argv=shared_hook_file.resolve_program(words, file.project_dir),
         shell="" if words else command,
         cwd=file.project_dir,
         env=tuple(_places(file).items()) if command else (),
-        timeout=shared_hook_file.timeout(entry, event, TIMEOUT),
+        timeout=shared_hook_file.read_timeout(entry, event, TIMEOUT),
         background=entry.flag("async") or entry.flag("asyncRewake"),
         fails_closed=on_failure == "block",
         only_if=entry.text("if"),
         type=handler.type,
-        url=handler.post.url,
-        headers=handler.post.headers,
-        allowed_env_vars=handler.post.allowed_env_vars,
+        url=handler.http_target.url,
+        headers=handler.http_target.headers,
+        allowed_env_vars=handler.http_target.allowed_env_vars,
         server=handler.server,
         tool=handler.tool,
         input=handler.input,
@@ -159,7 +163,7 @@ def _command(file: HookFile, entry: Table) -> tuple[str, tuple[str, ...]]:
     entry.require("command")
     command, args, places = entry.text("command"), entry.texts("args"), _places(file)
     if not command.strip():
-        raise entry.wrong("command", "is empty", "name a command, or leave the entry out")
+        raise entry.error("command", "is empty", "name a command, or leave the entry out")
     return command, () if args is None else tuple(_substituted(word, places) for word in (command, *args))
 
 
@@ -197,7 +201,7 @@ def _remarks(file: HookFile, entry: Table, hook: HookSpec) -> list[str]:
         remarks.append("`once` counts in skills only, as documented: the hook runs every time")
     if entry.flag("asyncRewake"):
         remarks.append("`asyncRewake` cannot wake the agent from here: the hook only runs in the background")
-    if hook.timeout > shared_hook_file.LONG:
+    if hook.timeout > shared_hook_file.LONG_TIMEOUT:
         remarks.append(f"a timeout of {hook.timeout:g} seconds is longer than agents wait for a call")
     unknown = set(_OF_PLUGINS.findall(hook.shell or " ".join(hook.argv))) - set(_places(file))
     remarks += [f"{name} has no value here: no plugin is installed" for name in sorted(unknown)]
@@ -220,23 +224,3 @@ def _never_matching(event: Event, group: Table, matches: Callable[[str], bool]) 
         return [f"{place}: behind MCP there are only {' and '.join(_NOTIFICATIONS)}"]
     servers = [name for name in matchers.plain_names(matcher) if matchers.is_server(name)]
     return [f"{place} {name}'s tools: write {name}__.*" for name in servers if event in TOOL_EVENTS]
-
-
-CLAUDE: Final = Dialect(
-    name="claude",
-    described_by="Claude Code's hooks reference, code.claude.com/docs/en/hooks, as of 2.1.295 (October 2026)",
-    events={event.value: event for event in _EVENTS},
-    unavailable=_ELSEWHERE,
-    fields=output.FIELDS,
-    order=Order.PARALLEL,
-    default_timeout=TIMEOUT,
-    tool_names=ToolNames.MCP,
-    read_hooks=read_hooks,
-    write=input.write,
-    read=output.read,
-    fits=fits,
-    folders=(".claude",),
-    agents=("claude-code",),
-    steady=True,
-    variables=IDENTITIES["claude"],
-)

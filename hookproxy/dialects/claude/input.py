@@ -23,7 +23,7 @@ _ELICITATION_EVENTS: Final = (Event.ELICITATION, Event.ELICITATION_RESULT)
 _KEPT: Final = 256  # tools of which what is the same for each call is kept: more than a server has
 
 
-def write(spec: HookSpec, context: EventContext) -> Document:
+def write_input(spec: HookSpec, context: EventContext) -> Document:
     """The document on standard input, in the order of Claude Code's own, and the variables."""
     session = context.session
     env = _variables(session)
@@ -37,7 +37,7 @@ def write(spec: HookSpec, context: EventContext) -> Document:
         said = _elicitation(context)
     else:
         said = {"hook_event_name": context.event} | _moment(context)
-    return Document(shared_input.line(_session(session) | said), env)
+    return Document(shared_input.json_line(_session(session) | said), env)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -63,7 +63,10 @@ def _around(session: Session, tool_name: str, annotations: bytes) -> tuple[bytes
     """What stands before a call's arguments and after its id: the same for each call of a tool, and made once."""
     before = _session(session) | _named(Event.PRE_TOOL_USE, tool_name)
     after = {"mcp_server": {"name": shared_input.utf8(session.server)}}
-    head, tail = shared_input.line(before | {"tool_input": 0}), shared_input.line(after | _annotated(annotations))
+    head, tail = (
+        shared_input.json_line(before | {"tool_input": 0}),
+        shared_input.json_line(after | _annotated(annotations)),
+    )
     return bytes(head[: -len(b"0}\n")]), bytes(tail[1:])
 
 

@@ -55,7 +55,9 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 def verdict(decision: Decision) -> Verdict:
     """What the decision says. An answer that cannot be followed whole is trouble, and allows nothing."""
     if decision.behavior == "deny":
-        return Verdict(permission=Permission.DENY, reason=shared_output.cut(decision.message), stop=decision.interrupt)
+        return Verdict(
+            permission=Permission.DENY, reason=shared_output.truncate(decision.message), stop=decision.interrupt
+        )
     rules, failure, idle = _permissions(decision.updatedPermissions)
     failure = failure or _unusable(rules)
     arguments = shared_output.one_line(decision.updatedInput)
@@ -83,7 +85,7 @@ def _permissions(changes: tuple[_Change, ...]) -> tuple[tuple[str, ...], str, tu
         elif (change.type, change.behavior) == ("addRules", "allow"):
             rules += [rule.text for rule in change.rules]
         else:
-            what = shared_output.cut(f"{change.type} {change.behavior}".strip(), shared_output.FIRST_LINE)
+            what = shared_output.truncate(f"{change.type} {change.behavior}".strip(), shared_output.MAX_EXPLANATION)
             return (), f"gave an updatedPermissions entry that cannot be followed here: {what}", tuple(idle)
     return tuple(rules), "", tuple(idle)
 
@@ -96,7 +98,8 @@ def _unusable(rules: tuple[str, ...]) -> str:
         try:
             matchers.allow_rule(rule)
         except (re.error, ValueError, OverflowError, RecursionError):
-            return f"gave a permission rule that is none: {shared_output.cut(repr(rule), shared_output.FIRST_LINE)}"
+            quoted = shared_output.truncate(repr(rule), shared_output.MAX_EXPLANATION)
+            return f"gave a permission rule that is none: {quoted}"
     return ""
 
 
@@ -160,17 +163,17 @@ FIELDS: Final = {
     "reason": Effect.REASON,
     "stopReason": Effect.REASON,
     "hookSpecificOutput.updatedInput": Effect.REWRITES,
-    "hookSpecificOutput.additionalContext": Effect.COMMENTS,
+    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
     "hookSpecificOutput.updatedToolOutput": Effect.REPLACES,
     "hookSpecificOutput.updatedMCPToolOutput": Effect.REPLACES,
-    "systemMessage": Effect.TELLS,
-    "continue": Effect.STOPS,
-    "hookSpecificOutput.decision.interrupt": Effect.STOPS,
-    "hookSpecificOutput.decision.updatedPermissions": Effect.ALLOWS,
-    "hookSpecificOutput.action": Effect.ANSWERS,
-    "hookSpecificOutput.content": Effect.ANSWERS,
-    "suppressOutput": Effect.NOTHING,
-    "terminalSequence": Effect.NOTHING,
+    "systemMessage": Effect.TELLS_PERSON,
+    "continue": Effect.DENIES_AND_STOPS,
+    "hookSpecificOutput.decision.interrupt": Effect.DENIES_AND_STOPS,
+    "hookSpecificOutput.decision.updatedPermissions": Effect.ALLOWS_FOR_SESSION,
+    "hookSpecificOutput.action": Effect.ANSWERS_ELICITATION,
+    "hookSpecificOutput.content": Effect.ANSWERS_ELICITATION,
+    "suppressOutput": Effect.NONE,
+    "terminalSequence": Effect.NONE,
 }
 """What each member of an answer does here."""
 
@@ -178,17 +181,17 @@ _DECODER: Final = msgspec.json.Decoder(_Answer)
 _MEMBERS: Final = frozenset(_Answer.__struct_encode_fields__)
 
 
-def read(spec: HookSpec, result: HookResult) -> Verdict:
+def read_output(spec: HookSpec, result: HookResult) -> Verdict:
     """What the hook said."""
     if not (result.stdout or result.stderr or result.code) and result.ended is Ended.EXITED:
         return NO_VERDICT
-    return shared_output.aside(spec, _verdict(spec, result))
+    return shared_output.background_verdict(spec, _verdict(spec, result))
 
 
 def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
     if result.ended is not Ended.EXITED:
-        return Verdict(failure=shared_output.ending(spec, result))
-    said, complaint = shared_output.text(result.stdout), shared_output.text(result.stderr)
+        return Verdict(failure=shared_output.describe_end(spec, result))
+    said, complaint = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
     answer, nonsense = _answer(spec.event, said, result.cut)
     blocks = result.code == BLOCKS and spec.event in _BLOCKABLE
     if answer is None and not blocks:
@@ -206,7 +209,7 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
         verdict = _on_session(spec.event, answer, complaint if result.code == BLOCKS else "")
     return replace(
         verdict,
-        messages=shared_output.texts(*verdict.messages, answer.systemMessage, nonsense),
+        messages=shared_output.nonempty(*verdict.messages, answer.systemMessage, nonsense),
         stop=verdict.stop or not answer.goes_on,
     )
 
@@ -216,13 +219,13 @@ def _answer(event: Event, said: str, cut: bool) -> tuple[_Answer | None, str]:
     if not (said.startswith("{") and said.endswith("}")):
         return None, "printed more than is kept, so its JSON is lost" if cut and said.startswith("{") else ""
     try:
-        answer = _DECODER.decode(shared_output.unambiguous(said.encode()))
+        answer = _DECODER.decode(shared_output.normalise(said.encode()))
     except (ValueError, msgspec.MsgspecError, RecursionError) as problem:
-        nonsense = "printed JSON that cannot be read" + shared_output.after_colon(str(problem))
+        nonsense = "printed JSON that cannot be read" + shared_output.explanation(str(problem))
         return None, "" if _are_json_lines(said) else nonsense
     specific = answer.hookSpecificOutput
     if specific is not _NOT_SPECIFIC and specific.hookEventName != event:
-        other = shared_output.cut(repr(specific.hookEventName), shared_output.FIRST_LINE)
+        other = shared_output.truncate(repr(specific.hookEventName), shared_output.MAX_EXPLANATION)
         return None, f"printed an answer to {other}, but was asked on {event}"
     return answer, ""
 
@@ -240,11 +243,11 @@ def _are_json_lines(said: str) -> bool:
 def _unanswered(event: Event, code: int, said: str, complaint: str, nonsense: str) -> Verdict:
     """Plain text or none, or JSON that cannot be read."""
     if code:
-        return Verdict(failure=f"exited with status {code}" + shared_output.after_colon(complaint))
+        return Verdict(failure=f"exited with status {code}" + shared_output.explanation(complaint))
     if nonsense:
         return Verdict(failure=nonsense)
     if event is Event.SESSION_START:
-        return Verdict(feedback=shared_output.texts(said))
+        return Verdict(feedback=shared_output.nonempty(said))
     if '"hookSpecificOutput"' in said:
         return Verdict(messages=("printed JSON among other text, which makes it plain text, as documented",))
     return Verdict()
@@ -271,9 +274,9 @@ def _on_call(answer: _Answer, complaint: str, blocks: bool) -> Verdict:
     fits = arguments[:1] in (b"", b"{")
     return Verdict(
         permission=permission,
-        reason=shared_output.cut(reason),
+        reason=shared_output.truncate(reason),
         arguments=arguments if fits and arguments else None,
-        feedback=shared_output.texts(specific.additionalContext),
+        feedback=shared_output.nonempty(specific.additionalContext),
         failure="" if fits else "gave an updatedInput that is no object",
     )
 
@@ -289,7 +292,7 @@ def _on_result(event: Event, answer: _Answer, complaint: str) -> Verdict:
         replacement = b""
     fits = replacement[:1] in (b"", b"[", b"{", b'"')
     return Verdict(
-        feedback=shared_output.texts(reason or complaint, specific.additionalContext, stopped),
+        feedback=shared_output.nonempty(reason or complaint, specific.additionalContext, stopped),
         replacement=replacement if fits and replacement else None,
         failure="" if fits else "gave a tool output that is neither content blocks nor a text nor an object",
     )
@@ -300,7 +303,7 @@ def _on_request(answer: _Answer) -> Verdict:
     decision = answer.hookSpecificOutput.decision
     if not answer.goes_on:
         said = decision.message if decision and decision.behavior == "deny" else ""
-        return Verdict(permission=Permission.DENY, reason=shared_output.cut(answer.stopReason or said))
+        return Verdict(permission=Permission.DENY, reason=shared_output.truncate(answer.stopReason or said))
     if not decision:
         return Verdict()
     return verdict(decision)
@@ -313,7 +316,7 @@ def _on_elicitation(answer: _Answer, complaint: str, blocks: bool) -> Verdict:
     if blocks or not answer.goes_on or answer.decision == "block":
         said = "" if answer.goes_on else answer.stopReason
         reason = said or (answer.reason if answer.decision == "block" else "") or complaint
-        return Verdict(action="decline", reason=shared_output.cut(reason), messages=(reason,))
+        return Verdict(action="decline", reason=shared_output.truncate(reason), messages=(reason,))
     content = shared_output.one_line(specific.content) if action == "accept" else b""
     fits = content[:1] in (b"", b"{")
     return Verdict(
@@ -326,6 +329,6 @@ def _on_elicitation(answer: _Answer, complaint: str, blocks: bool) -> Verdict:
 def _on_session(event: Event, answer: _Answer, complaint: str) -> Verdict:
     starting = event is Event.SESSION_START
     return Verdict(
-        feedback=shared_output.texts(answer.hookSpecificOutput.additionalContext) if starting else (),
+        feedback=shared_output.nonempty(answer.hookSpecificOutput.additionalContext) if starting else (),
         messages=("" if answer.goes_on else answer.stopReason, complaint),
     )

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ...model.hooks import Order
 from ...model.settings import ToolNames
 from ..dialect import Dialect
-from ..shared.identity_variables import IDENTITIES
+from ..shared.identity_variables import IDENTITY_VARIABLES
 from . import hook_file, input, output
 
 CLAW: Final = Dialect(
@@ -22,17 +22,17 @@ CLAW: Final = Dialect(
     described_by="claw-code's page on its hook system, as of April 2026",
     events={name: events[0] for name, events in hook_file.DOCUMENTED.events.items()},
     unavailable={},
-    fields={},  # it knows plain text only
+    output_fields={},  # it knows plain text only
     order=Order.UNTIL_DENIED,
     default_timeout=hook_file.TIMEOUT,
     tool_names=ToolNames.BARE,
-    read_hooks=partial(hook_file.read_hook_file, hook_file.DOCUMENTED),
-    write=input.write_input,
-    read=output.read_output,
-    fits=hook_file.recognises,
+    read_hook_file=partial(hook_file.read_hook_file, hook_file.DOCUMENTED),
+    write_input=input.write_input,
+    read_output=output.read_output,
+    recognises=hook_file.recognises,
     folders=(".claw", ".claude"),
     agents=("runtime",),  # the name that claw-code gives as an MCP client
-    variables=IDENTITIES["claw"],
+    variables=IDENTITY_VARIABLES["claw"],
 )
 
 CLAW_CURRENT: Final = replace(
@@ -40,8 +40,8 @@ CLAW_CURRENT: Final = replace(
     name=hook_file.CURRENT.dialect,
     described_by="the source of claw-code, rust/crates/runtime, as of August 2026",
     events={name: events[0] for name, events in hook_file.CURRENT.events.items()},
-    fields=output.FIELDS,
-    read_hooks=partial(hook_file.read_hook_file, hook_file.CURRENT),
-    read=output.read_output_current,
-    fits=lambda _members: False,
+    output_fields=output.FIELDS,
+    read_hook_file=partial(hook_file.read_hook_file, hook_file.CURRENT),
+    read_output=output.read_output_current,
+    recognises=lambda _members: False,
 )

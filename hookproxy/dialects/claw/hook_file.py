@@ -68,10 +68,10 @@ def read_hook_file(file_format: FileFormat, file: HookFile) -> HookList:
     found: list[HookList] = []
     for name in table.members:
         if name not in file_format.events:
-            raise table.wrong(name, "is not an event", _event_hint(file_format, name))
+            raise table.error(name, "is not an event", _event_hint(file_format, name))
         items = _items(table, name)
         found += [_item(file_format, file, name, items, key) for key in items.members]
-    return shared_hook_file.joined(found)
+    return shared_hook_file.merge(found)
 
 
 def _event_hint(file_format: FileFormat, name: str) -> str:
@@ -86,7 +86,7 @@ def _items(table: Table, name: str) -> Table:
     """The items of an event's list, as a table whose keys are their places, `PreToolUse[0]`."""
     listed = table.members[name]
     if not isinstance(listed, list):
-        raise table.wrong(name, "must be a list of commands", f'write "{name}": ["./guard.sh"]')
+        raise table.error(name, "must be a list of commands", f'write "{name}": ["./guard.sh"]')
     return Table(table.where, table.path, {f"{name}[{at}]": item for at, item in enumerate(listed)})
 
 
@@ -96,7 +96,7 @@ def _item(file_format: FileFormat, file: HookFile, name: str, items: Table, key:
         return HookList(_hooks(file_format, file, name, items, key))
     if not file_format.groups:
         hint = f"the dialects {CURRENT.dialect} and claude read matcher groups, each in its own way"
-        raise items.wrong(key, "must be a command string, not an object", hint)
+        raise items.error(key, "must be a command string, not an object", hint)
     group = items.table(key)
     group.require("hooks", 'write {"matcher": "…", "hooks": [{"type": "command", "command": "…"}]}')
     notes = [*_unknown_key_notes(group, _GROUP_KEYS), *_matcher_notes(group)]
@@ -115,7 +115,7 @@ def _hooks(
     """The hooks of one command: one for each event on which it runs."""
     command = table.text(key)
     if not command.strip():
-        raise table.wrong(key, "is empty", "write a command, or remove the entry")
+        raise table.error(key, "is empty", "write a command, or remove the entry")
     place = table.path if key == "command" else table.place(key)
     return tuple(
         HookSpec(
@@ -140,7 +140,7 @@ _PROGRAM: Final = re.compile(r"(?!(?:case|for|if|test|until|while)$)\w.*", re.DO
 
 def _label(command: str, place: str) -> str:
     """The name of the program. A shell script of one line has none: its label is its place in the file."""
-    label = shared_hook_file.label(command)
+    label = shared_hook_file.command_label(command)
     return label if _PROGRAM.match(label) else place
 
 

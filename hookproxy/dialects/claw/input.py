@@ -14,7 +14,7 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
     arguments = context.arguments.decode()
     failed = context.event is Event.POST_TOOL_USE_FAILURE
     has_run = context.event is not Event.PRE_TOOL_USE
-    output = shared_input.text(context.outcome or Outcome()) if has_run else None
+    output = shared_input.result_text(context.outcome or Outcome()) if has_run else None
     document = {
         "hook_event_name": spec.event_name,
         "tool_name": context.tool_name,
@@ -31,4 +31,4 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
     }
     if output is not None:
         env["HOOK_TOOL_OUTPUT"] = output
-    return Document(stdin=shared_input.line(document), env=env)
+    return Document(stdin=shared_input.json_line(document), env=env)

@@ -32,13 +32,13 @@ _DECIDES: Final = re.compile(r'"(?:hookSpecificOutput|decision)"\s*:|"continue"\
 def read_output(spec: HookSpec, result: HookResult) -> Verdict:
     """The verdict as the hooks page has it: standard output is the message, whatever it looks like."""
     if result.ended is not Ended.EXITED:
-        return Verdict(failure=shared_output.ending(spec, result))
-    stdout, stderr = shared_output.text(result.stdout), shared_output.text(result.stderr)
+        return Verdict(failure=shared_output.describe_end(spec, result))
+    stdout, stderr = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
     if result.code == DENIES:
         return _denial(spec, stdout or stderr, _DENIED)
     if result.code:
         return Verdict(failure=_exit_status(result, stderr or stdout))
-    return Verdict(feedback=_labelled(_FEEDBACK, stdout), messages=shared_output.texts(_json_note(stdout)))
+    return Verdict(feedback=_labelled(_FEEDBACK, stdout), messages=shared_output.nonempty(_json_note(stdout)))
 
 
 def _json_note(stdout: str) -> str:
@@ -51,17 +51,17 @@ def _json_note(stdout: str) -> str:
 def _denial(spec: HookSpec, reason: str, label: str) -> Verdict:
     """Before a call: the call is refused. After a call: its result becomes an error, and the model gets the reason."""
     if spec.event is Event.PRE_TOOL_USE:
-        return Verdict(permission=Permission.DENY, reason=shared_output.cut(reason))
+        return Verdict(permission=Permission.DENY, reason=shared_output.truncate(reason))
     reason = reason or f"The {spec.event_name} hook {spec.label} denied this result and gave no reason."
     return Verdict(permission=Permission.DENY, feedback=_labelled(label, reason))
 
 
 def _labelled(label: str, text: str) -> tuple[str, ...]:
-    return (f"{label}:\n{shared_output.cut(text)}",) if text else ()
+    return (f"{label}:\n{shared_output.truncate(text)}",) if text else ()
 
 
 def _exit_status(result: HookResult, explanation: str) -> str:
-    return f"exited with status {result.code}" + shared_output.after_colon(explanation)
+    return f"exited with status {result.code}" + shared_output.explanation(explanation)
 
 
 # --- claw@current ---
@@ -72,10 +72,10 @@ FIELDS: Final = {
     "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
     "reason": Effect.REASON,
     "hookSpecificOutput.updatedInput": Effect.REWRITES,
-    "hookSpecificOutput.additionalContext": Effect.COMMENTS,
-    "systemMessage": Effect.TELLS,
-    "continue": Effect.STOPS,
-    "hookSpecificOutput.hookEventName": Effect.NOTHING,
+    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
+    "systemMessage": Effect.TELLS_PERSON,
+    "continue": Effect.DENIES_AND_STOPS,
+    "hookSpecificOutput.hookEventName": Effect.NONE,
 }
 """What each member of the JSON output does here."""
 
@@ -112,13 +112,13 @@ class _ParsedOutput(Struct, frozen=True):
 def read_output_current(spec: HookSpec, result: HookResult) -> Verdict:
     """The verdict as the program has it: JSON counts with every exit code, and any failure denies a call."""
     if result.ended is not Ended.EXITED:
-        output, failure = _ParsedOutput(), shared_output.ending(spec, result)
+        output, failure = _ParsedOutput(), shared_output.describe_end(spec, result)
     else:
-        stdout, stderr = shared_output.text(result.stdout), shared_output.text(result.stderr)
+        stdout, stderr = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
         output = _parse(spec, stdout, stderr, result.cut)
         failure = "" if result.code in (0, DENIES) else _exit_status(result, stderr or stdout)
         if result.code == DENIES:
-            output = replace(output, denies=True, texts=output.texts or shared_output.texts(stderr))
+            output = replace(output, denies=True, texts=output.texts or shared_output.nonempty(stderr))
     return _before_call(output, failure) if spec.event is Event.PRE_TOOL_USE else _after_call(spec, output, failure)
 
 
@@ -132,10 +132,10 @@ def _before_call(output: _ParsedOutput, failure: str) -> Verdict:
     label = _ERROR if denies or failure else _FEEDBACK
     return Verdict(
         permission=permission,
-        reason=shared_output.cut(output.text if output.denies else output.reason),
+        reason=shared_output.truncate(output.text if output.denies else output.reason),
         arguments=None if denies or failure_or_error else output.arguments or None,
         feedback=() if output.denies else _labelled(label, output.text),
-        messages=shared_output.texts(output.message),
+        messages=shared_output.nonempty(output.message),
         stop=output.stops,
         fails_closed=bool(failure),
         failure=failure_or_error,
@@ -150,7 +150,7 @@ def _after_call(spec: HookSpec, output: _ParsedOutput, failure: str) -> Verdict:
         explanation = f"The {spec.event_name} hook {spec.label} {failure}" if failure else ""
         verdict = _denial(spec, output.text or explanation, _ERROR)
     return replace(
-        verdict, messages=shared_output.texts(output.message), stop=output.stops, failure=failure or output.error
+        verdict, messages=shared_output.nonempty(output.message), stop=output.stops, failure=failure or output.error
     )
 
 
@@ -164,7 +164,7 @@ def _parse(spec: HookSpec, stdout: str, stderr: str, cut: bool) -> _ParsedOutput
         members = _object(stdout)
     except (ValueError, msgspec.MsgspecError, RecursionError) as problem:
         lost = "printed more than is kept, so its JSON is lost"
-        error = lost if cut else "printed JSON that cannot be read" + shared_output.after_colon(str(problem))
+        error = lost if cut else "printed JSON that cannot be read" + shared_output.explanation(str(problem))
         return _ParsedOutput(texts=(_invalid_json_text(spec, str(problem), stdout, stderr),), error=error)
     return _parse_members(members, stdout)
 
@@ -180,7 +180,7 @@ def _is_json(text: str) -> bool:
 
 def _object(text: str) -> Mapping[str, bytes]:
     """The members of a JSON object. Raises ValueError, MsgspecError, RecursionError."""
-    raw = shared_output.unambiguous(text.encode())
+    raw = shared_output.normalise(text.encode())
     if not raw.startswith(b"{"):
         types = {b"[": "array", b'"': "string", b"t": "boolean", b"f": "boolean", b"n": "null"}
         raise ValueError(f"expected top-level JSON object, got {types.get(raw[:1], 'number')}")
@@ -200,10 +200,10 @@ def _parse_members(members: Mapping[str, bytes], stdout: str) -> _ParsedOutput:
 
     specific = _specific(members.get("hookSpecificOutput", _NULL), wrong)
     message, decision = string(members, "systemMessage"), string(members, "decision")
-    texts = shared_output.texts(string(members, "reason"), string(specific, "additionalContext"))
+    texts = shared_output.nonempty(string(members, "reason"), string(specific, "additionalContext"))
     wanted, reason = string(specific, "permissionDecision"), string(specific, "permissionDecisionReason")
     if wanted and wanted not in _PERMISSIONS:
-        wrong.append(f"permissionDecision {shared_output.cut(repr(wanted), 40)} is not one of allow, ask, deny")
+        wrong.append(f"permissionDecision {shared_output.truncate(repr(wanted), 40)} is not one of allow, ask, deny")
     continues, arguments = members.get("continue", _NULL), specific.get("updatedInput", _NULL)
     if continues not in (b"true", b"false", _NULL):
         wrong.append("continue is neither true nor false")
@@ -235,7 +235,7 @@ def _invalid_json_text(spec: HookSpec, detail: str, stdout: str, stderr: str) ->
     previews = f"stdout_preview={_preview(stdout)} stderr_preview={_preview(stderr)}"
     return (
         f"hook_invalid_json: phase={spec.event_name} command={_preview(spec.shell)} "
-        f"detail={shared_output.cut(detail, shared_output.FIRST_LINE)} {previews}"
+        f"detail={shared_output.truncate(detail, shared_output.MAX_EXPLANATION)} {previews}"
     )
 
 

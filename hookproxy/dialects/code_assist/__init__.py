@@ -13,21 +13,21 @@ from ...model.settings import ToolNames
 from ..dialect import Dialect
 from . import hook_file, input, output
 
-CODE_ASSIST: Final[Dialect] = Dialect(
+CODE_ASSIST: Final = Dialect(
     name=hook_file.NAME,
     described_by="code-assist's hooks page, abhinaavramesh.github.io/code-assist/guide/hooks, as of April 2026",
     events=hook_file.EVENTS,
     unavailable=hook_file.UNAVAILABLE_EVENTS,
-    fields=output.FIELDS,
+    output_fields=output.FIELDS,
     order=Order.SERIAL,
     default_timeout=hook_file.TIMEOUT,
     tool_names=ToolNames.BARE,
-    read_hooks=lambda file: hook_file.read_hook_file(CODE_ASSIST, file),
-    write=input.write_input,
-    read=output.read_output,
-    fits=hook_file.recognises,
+    read_hook_file=hook_file.read_hook_file,
+    write_input=input.write_input,
+    read_output=output.read_output,
+    recognises=hook_file.recognises,
     options=("max_retries",),
     folders=(".claude",),  # its page on configuration has .claude/settings.json, also in the home folder
     agents=("code-assist",),
-    steady=True,
+    constant_environment=True,
 )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ...model.hooks import Event, HookSpec
-from ..dialect import Dialect, HookFile, HookList
+from ..dialect import HookFile, HookList
 from ..shared import hook_file as shared_hook_file
 from ..shared.hook_file import Table
 
@@ -53,14 +53,14 @@ EVENTS: Final[Mapping[str, Event]] = {
 }
 
 
-def read_hook_file(dialect: Dialect, file: HookFile) -> HookList:
+def read_hook_file(file: HookFile) -> HookList:
     """The hooks of a settings file. Raises ConfigError."""
     settings = shared_hook_file.read_json(file.path, file.text)
     if "hooks" not in settings.members:
         return HookList((), (f"{file.path}: there are no hooks in it",))
     table = settings.table("hooks")
-    return shared_hook_file.each_event(
-        table, dialect, table.tables, lambda name, entry: _entry(file, EVENTS[name], entry)
+    return shared_hook_file.read_events(
+        table, EVENTS, UNAVAILABLE_EVENTS, table.tables, lambda name, entry: _entry(file, EVENTS[name], entry)
     )
 
 
@@ -88,13 +88,13 @@ def _hook(file: HookFile, event: Event, entry: Table) -> HookSpec:
     entry.require("command", 'write {"command": "…", "timeout": 5000, "name": "…"}')
     command, name = entry.text("command"), entry.text("name")
     if not command.strip():
-        raise entry.wrong("command", "is empty", "write a command, or remove the entry")
+        raise entry.error("command", "is empty", "write a command, or remove the entry")
     retries = file.options.get("max_retries")
     return HookSpec(
         dialect=NAME,
         source=f"{file.path}: {entry.path}",
         event=event,
-        label=name.strip() or shared_hook_file.label(command),
+        label=name.strip() or shared_hook_file.command_label(command),
         shell=command,
         cwd=file.project_dir,
         timeout=_timeout(entry),
@@ -107,13 +107,13 @@ def _timeout(entry: Table) -> float:
     """The `timeout` in seconds; the file has milliseconds."""
     value = entry.members.get("timeout", TIMEOUT * 1000)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise entry.wrong("timeout", "must be a number of milliseconds", 'write "timeout": 5000 for five seconds')
+        raise entry.error("timeout", "must be a number of milliseconds", 'write "timeout": 5000 for five seconds')
     try:
         seconds = value / 1000
     except OverflowError:  # an integer that no float can hold
         seconds = math.inf
     if not 0 < seconds < math.inf:
-        raise entry.wrong("timeout", "must be more than 0 milliseconds and finite", 'write "timeout": 5000')
+        raise entry.error("timeout", "must be more than 0 milliseconds and finite", 'write "timeout": 5000')
     return seconds
 
 
@@ -125,7 +125,7 @@ def _notes(entry: Table, hook: HookSpec) -> list[str]:
     if hook.timeout < _PROBABLY_SECONDS:
         ms = hook.timeout * 1000
         notes.append(f"`timeout` is in milliseconds: {ms:g} ms end the hook at once; {ms:g} seconds are {ms * 1000:g}")
-    if hook.timeout > shared_hook_file.LONG:
+    if hook.timeout > shared_hook_file.LONG_TIMEOUT:
         notes.append(f"a timeout of {hook.timeout:g} seconds is longer than agents wait for a call")
     return notes
 

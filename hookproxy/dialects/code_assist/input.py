@@ -23,10 +23,10 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
         "tool_name": shared_input.utf8(context.tool_name) if about_call else None,
         "tool_input": msgspec.Raw(context.arguments) if has_input else None,
         "tool_use_id": shared_input.utf8(context.tool_use_id) if about_call else None,
-        "tool_output": shared_input.utf8(shared_input.text(context.outcome or Outcome())) if has_run else None,
+        "tool_output": shared_input.utf8(shared_input.result_text(context.outcome or Outcome())) if has_run else None,
         "user_prompt": None,
         "session_id": shared_input.utf8(session.id),
         "agent_id": None,
         "cwd": shared_input.utf8(session.cwd),
     }
-    return Document(stdin=shared_input.line(document), env={})
+    return Document(stdin=shared_input.json_line(document), env={})

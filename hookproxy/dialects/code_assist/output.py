@@ -76,35 +76,35 @@ FIELDS: Final = {
     "decision": Effect.DECIDES,
     "reason": Effect.REASON,
     "updated_input": Effect.REWRITES,
-    "additional_context": Effect.COMMENTS,
+    "additional_context": Effect.TELLS_MODEL,
     "updated_output": Effect.REPLACES,
     "suppress_output": Effect.HIDES,
-    "status_message": Effect.TELLS,
-    "permission_updates": Effect.ALLOWS,
-    "retry": Effect.REPEATS,
-    "updated_prompt": Effect.NOTHING,
-    "prevent_continuation": Effect.NOTHING,
-    "stop_reason": Effect.NOTHING,
+    "status_message": Effect.TELLS_PERSON,
+    "permission_updates": Effect.ALLOWS_FOR_SESSION,
+    "retry": Effect.REPEATS_CALL,
+    "updated_prompt": Effect.NONE,
+    "prevent_continuation": Effect.NONE,
+    "stop_reason": Effect.NONE,
 }
 """What each member of the JSON output does here; the last three are about prompts, which no server sees."""
 
 _DECODER: Final = msgspec.json.Decoder(_JsonOutput)
 _UPDATE: Final = msgspec.json.Decoder(str | _Update)
 _DENYING: Final = ("deny", "block")
-_PARTS: Final[shared_output.Parts] = {"decision": _DENYING, "reason": shared_output.TEXT}
+_PARTS: Final[shared_output.DecidingMembers] = {"decision": _DENYING, "reason": shared_output.ANY_TEXT}
 
 
 def read_output(spec: HookSpec, result: HookResult) -> Verdict:
     """The verdict of a hook run."""
-    return shared_output.aside(spec, _verdict(spec, result))
+    return shared_output.background_verdict(spec, _verdict(spec, result))
 
 
 def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
     if result.ended is not Ended.EXITED:
-        return Verdict(failure=shared_output.ending(spec, result))
-    stdout, stderr = shared_output.text(result.stdout), shared_output.text(result.stderr)
+        return Verdict(failure=shared_output.describe_end(spec, result))
+    stdout, stderr = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
     if result.code not in (0, BLOCKS):  # the document's non-blocking error: standard output does not count
-        return Verdict(failure=f"exited with status {result.code}" + shared_output.after_colon(stderr or stdout))
+        return Verdict(failure=f"exited with status {result.code}" + shared_output.explanation(stderr or stdout))
     output, error = _parse(result, stdout)
     if result.code == BLOCKS:
         if not stdout.startswith("{"):
@@ -121,13 +121,13 @@ def _parse(result: HookResult, stdout: str) -> tuple[_JsonOutput | None, str]:
     # The longer of the two outputs has reached the limit.
     cut = "printed more than is kept" if result.cut and len(result.stdout) >= len(result.stderr) else ""
     try:
-        output = shared_output.json_object(result.stdout, _DECODER)
-    except shared_output.Nonsense as error:
-        part = shared_output.json_object(shared_output.salvaged(result, _PARTS).stdout, _DECODER)
+        output = shared_output.parse_json_object(result.stdout, _DECODER)
+    except shared_output.InvalidOutput as error:
+        part = shared_output.parse_json_object(shared_output.keep_deciding_members(result, _PARTS).stdout, _DECODER)
         return part if part and part.decision in _DENYING else None, str(error)
     if output or not stdout:
         return output or _JsonOutput(), cut
-    return None, cut or "printed something other than a JSON object" + shared_output.after_colon(stdout)
+    return None, cut or "printed something other than a JSON object" + shared_output.explanation(stdout)
 
 
 def _verdict_of(event: Event, output: _JsonOutput, other_reason: str, *, blocks: bool, error: str) -> Verdict:
@@ -135,9 +135,9 @@ def _verdict_of(event: Event, output: _JsonOutput, other_reason: str, *, blocks:
     arguments, rewrite_error = _rewrite(output) if event is Event.PRE_TOOL_USE else (None, "")
     allows, rules_error, ignored = _allowed(output.permission_updates)
     error = error or rewrite_error or rules_error
-    reason = shared_output.cut(output.reason or other_reason)
+    reason = shared_output.truncate(output.reason or other_reason)
     verdict = _without_decision(event, output)
-    verdict = replace(verdict, messages=verdict.messages + shared_output.texts(ignored))
+    verdict = replace(verdict, messages=verdict.messages + shared_output.nonempty(ignored))
     if blocks or output.decision in _DENYING:
         return _denial(event, verdict, reason, error)
     if error:
@@ -157,8 +157,8 @@ def _without_decision(event: Event, output: _JsonOutput) -> Verdict:
     context = output.additional_context if isinstance(output.additional_context, str) else ""
     tool_output = output.updated_output if event in _AFTER_CALL else None
     return Verdict(
-        feedback=shared_output.texts(context),
-        messages=shared_output.texts(output.status_message or "", _no_effect(event, output)),
+        feedback=shared_output.nonempty(context),
+        messages=shared_output.nonempty(output.status_message or "", _no_effect(event, output)),
         replacement=None if tool_output is None else msgspec.json.encode(tool_output),
         hides=event in _AFTER_CALL and output.suppress_output is True,
     )
@@ -173,10 +173,10 @@ def _denial(event: Event, verdict: Verdict, reason: str, error: str) -> Verdict:
             permission=Permission.DENY,
             reason=reason,
             feedback=feedback + verdict.feedback,
-            messages=verdict.messages + shared_output.texts(error),
+            messages=verdict.messages + shared_output.nonempty(error),
         )
     return replace(
-        verdict, failure=f"wants to block, but there is nothing to block on {event}" + shared_output.after_colon(reason)
+        verdict, failure=f"wants to block, but there is nothing to block on {event}" + shared_output.explanation(reason)
     )
 
 
@@ -204,7 +204,7 @@ def _rewrite(output: _JsonOutput) -> tuple[bytes | None, str]:
     try:
         normalize.normalize(spelled)  # later hooks and the server must be able to read it
     except ValueError as error:
-        return None, "gave an updated_input that cannot be read" + shared_output.after_colon(str(error))
+        return None, "gave an updated_input that cannot be read" + shared_output.explanation(str(error))
     return spelled, ""
 
 
@@ -227,7 +227,7 @@ def _allowed(updates: msgspec.Raw) -> tuple[tuple[str, ...], str, str]:
         except (re.error, ValueError, OverflowError, RecursionError):
             return (
                 (),
-                f"gave an invalid permission rule: {shared_output.cut(repr(rule), shared_output.FIRST_LINE)}",
+                f"gave an invalid permission rule: {shared_output.truncate(repr(rule), shared_output.MAX_EXPLANATION)}",
                 "",
             )
     return tuple(rules), "", _ignored([item for item, found in read if not found])
@@ -249,6 +249,6 @@ def _ignored(updates: list[msgspec.Raw]) -> str:
     """The message on updates without a rule that allows; empty: there are none."""
     if not updates:
         return ""
-    shown = shared_output.cut(shared_output.one_line(updates[0]).decode(), shared_output.FIRST_LINE)
+    shown = shared_output.truncate(shared_output.one_line(updates[0]).decode(), shared_output.MAX_EXPLANATION)
     more = f" and {len(updates) - 1} more" if len(updates) > 1 else ""
     return f"ignored permission_updates other than rules that allow: {shown}{more}"

@@ -1,1 +1,48 @@
-"""GitHub Copilot CLI."""
+"""GitHub Copilot CLI: its hook files, in two editions of its reference."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from msgspec.structs import replace
+
+from ...model.hooks import Order
+from ...model.settings import ToolNames
+from ..dialect import Dialect
+from ..shared.identity_variables import IDENTITY_VARIABLES
+from . import hook_file, input, output
+
+COPILOT: Final = Dialect(
+    name=hook_file.NAME,
+    described_by="GitHub's hooks reference for Copilot CLI, docs.github.com, as of spring 2026",
+    events=hook_file.EVENTS,
+    unavailable=hook_file.UNAVAILABLE_EVENTS,
+    output_fields=output.FIELDS,
+    order=Order.SERIAL,
+    default_timeout=hook_file.TIMEOUT,
+    tool_names=ToolNames.BARE,
+    read_hook_file=partial(hook_file.read_hook_file, False),
+    write_input=input.write_input,
+    read_output=output.read_output,
+    recognises=hook_file.recognises,
+    options=("fire_permission_request", "tool_args"),
+    folders=(".github/hooks", ".copilot/hooks"),
+    suffixes=(".json",),
+    last_answer_counts=True,
+    agents=("github-copilot-developer",),
+    variables=IDENTITY_VARIABLES["copilot"],
+    constant_environment=True,
+)
+
+COPILOT_CURRENT: Final = replace(
+    COPILOT,
+    name=hook_file.CURRENT,
+    described_by="GitHub's hooks reference, docs.github.com/en/copilot/reference/hooks-reference, as of autumn 2026",
+    unavailable=hook_file.CURRENT_UNAVAILABLE_EVENTS,
+    output_fields=output.CURRENT_FIELDS,
+    read_hook_file=partial(hook_file.read_hook_file, True),
+    read_output=output.read_output_current,
+    recognises=lambda _members: False,
+)
+"""The same where failures of preToolUse hooks deny, and the output of postToolUse hooks is read."""

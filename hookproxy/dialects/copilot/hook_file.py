@@ -5,21 +5,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Final
 
-from msgspec.structs import replace
-
-from ...model.hooks import Event, HookSpec, Order
-from ...model.settings import ToolNames
+from ...model.hooks import Event, HookSpec
 from ...policy import matchers
-from ..dialect import Dialect, HookFile, HookList
+from ..dialect import HookFile, HookList
 from ..shared import handler_types
 from ..shared import hook_file as shared_hook_file
-from ..shared.handler_types import NOWHERE, Post
+from ..shared.handler_types import NO_HTTP_TARGET, HttpTarget
 from ..shared.hook_file import Table
-from ..shared.identity_variables import IDENTITIES
-from . import input, output
+from .input import OBJECT
+
+NAME: Final = "copilot"
 
 CURRENT: Final = "copilot@current"
 """The name of the current edition's dialect."""
@@ -48,21 +45,21 @@ def why_impossible(newer: bool, event: Event, entry: Table) -> str:
     return ""
 
 
-def post_of(environ: Mapping[str, str], event: Event, entry: Table) -> Post:
-    """Where an HTTP hook's document goes, as the reference restricts it; NOWHERE: it is none. Raises ConfigError."""
+def http_target(environ: Mapping[str, str], event: Event, entry: Table) -> HttpTarget:
+    """Where an HTTP hook's document goes, by the reference's rules; NO_HTTP_TARGET for others. Raises ConfigError."""
     if entry.text("type") != "http":
-        return NOWHERE
-    found = handler_types.post(entry, "allowedEnvVars")
+        return NO_HTTP_TARGET
+    found = handler_types.read_http_target(entry, "allowedEnvVars")
     if found.url.lower().startswith("https:"):
         return found
     if event in _GRANTING:
-        raise entry.wrong(
+        raise entry.error(
             "url", f"must begin with https:// for {event}", "the answer can grant permissions, as documented"
         )
     if found.allowed_env_vars:
-        raise entry.wrong("url", "must begin with https:// where allowedEnvVars is set", "as documented")
+        raise entry.error("url", "must begin with https:// where allowedEnvVars is set", "as documented")
     if environ.get(_LOOPBACK) != "1":
-        raise entry.wrong("url", "is no https:// address", f"set {_LOOPBACK}=1 for this machine's, as documented")
+        raise entry.error("url", "is no https:// address", f"set {_LOOPBACK}=1 for this machine's, as documented")
     return found
 
 
@@ -71,12 +68,12 @@ def argv_of(newer: bool, entry: Table) -> tuple[str, ...]:
     if newer and "exec" in entry.members:
         beside = next((key for key in _ONE_COMMAND if key in entry.members), "")
         if beside:
-            raise entry.wrong(
+            raise entry.error(
                 "exec", f"stands beside {beside}", "one entry has either exec and args or a shell command"
             )
         return (_command(entry, "exec"), *(entry.texts("args") or ()))
     if newer and "args" in entry.members:
-        raise entry.wrong("args", "is for exec, which is missing", "name the program in exec, or leave args out")
+        raise entry.error("args", "is for exec, which is missing", "name the program in exec, or leave args out")
     powershell = "powershell" in entry.members and _command(entry, "powershell")
     for key in ("bash", "command") if newer else ("bash",):
         if key in entry.members:
@@ -84,14 +81,14 @@ def argv_of(newer: bool, entry: Table) -> tuple[str, ...]:
     if not powershell:
         newer_key = next((key for key in NEWER_KEYS if key in entry.members), "")
         hint = f'{newer_key!r} is for dialect = "{CURRENT}"' if newer_key and not newer else ""
-        raise entry.wrong("", "needs one of bash and powershell", hint or 'write "bash": "./guard.sh"')
+        raise entry.error("", "needs one of bash and powershell", hint or 'write "bash": "./guard.sh"')
     return ()
 
 
 def _command(entry: Table, key: str) -> str:
     command = entry.text(key)
     if not command.strip():
-        raise entry.wrong(key, "is empty", "name a command, or leave the entry out")
+        raise entry.error(key, "is empty", "name a command, or leave the entry out")
     return command
 
 
@@ -102,7 +99,7 @@ _NO_PROMPT: Final = "prompts never pass through MCP"
 _NO_TURN: Final = "an MCP server is not told of turns and subagents"
 _NO_AGENT: Final = "it happens inside the agent, which an MCP server is not told of"
 
-_ELSEWHERE: Final = {
+UNAVAILABLE_EVENTS: Final = {
     "userPromptSubmitted": _NO_PROMPT,
     "UserPromptSubmit": _NO_PROMPT,
     "agentStop": _NO_TURN,
@@ -116,6 +113,8 @@ _ELSEWHERE: Final = {
 }
 """The reference's other events in both spellings, and why they cannot occur behind MCP."""
 
+CURRENT_UNAVAILABLE_EVENTS: Final = {**UNAVAILABLE_EVENTS, "userPromptTransformed": _NO_PROMPT}
+
 _HOOK_KEYS: Final = ("type", "bash", "powershell", "cwd", "env", "timeoutSec", "matcher")
 
 _TOOL_EVENTS: Final = (
@@ -123,38 +122,42 @@ _TOOL_EVENTS: Final = (
 )  # fmt: skip
 _NOTIFICATIONS: Final = ("permission_prompt", "elicitation_dialog")
 """The types of notification that a proxy can see; what a notification's matcher may name and never match is told."""
+_AVAILABLE: Final = (*_TOOL_EVENTS, Event.SESSION_START, Event.SESSION_END, Event.ERROR_OCCURRED, Event.NOTIFICATION)
+EVENTS: Final = {
+    name: event for event in _AVAILABLE for name in (event.value[0].lower() + event.value[1:], event.value)
+}
+"""Each event in both spellings, camelCase and PascalCase: the spelling chooses what the hook is told."""
 _LIKE_CLAUDE: Final = ("PreToolUse", "PermissionRequest")
 """Events with "Claude-format matchers" in the current edition, which differ in how they spell "all"."""
 _VARIABLE: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
 
 
-def _read_hooks(newer: bool, file: HookFile) -> HookList:
+def read_hook_file(newer: bool, file: HookFile) -> HookList:
     """The hooks of a hook file, by the current edition if `newer`. Raises ConfigError."""
     document = shared_hook_file.read_json(file.path, file.text)
     document.require("version", 'write "version": 1')
     version = document.members["version"]
     if isinstance(version, bool) or version != 1:
-        raise document.wrong("version", f"must be 1, not {version!r}", "hook files use JSON format with version 1")
+        raise document.error("version", f"must be 1, not {version!r}", "hook files use JSON format with version 1")
     notes = _misspelt(document, ("version", "hooks", "disableAllHooks"))
     if document.flag("disableAllHooks"):
         return HookList((), (f"{file.path}: disableAllHooks is true, so none of its hooks runs", *notes))
     if "hooks" not in document.members:
         return HookList((), (f"{file.path}: there are no hooks in it", *notes))
-    dialect = COPILOT_CURRENT if newer else COPILOT
+    unavailable = CURRENT_UNAVAILABLE_EVENTS if newer else UNAVAILABLE_EVENTS
     table = document.table("hooks")
-    found = shared_hook_file.each_event(
-        table, dialect, table.tables, lambda name, entry: _entry(newer, file, name, entry)
+    found = shared_hook_file.read_events(
+        table, EVENTS, unavailable, table.tables, lambda name, entry: _entry(newer, file, name, entry)
     )
     return HookList(found.hooks, (*notes, *found.notes))
 
 
-def fits(members: Mapping[str, object]) -> bool:
+def recognises(members: Mapping[str, object]) -> bool:
     """`version` 1, and flat objects under Copilot's names of events."""
     version, events = members.get("version"), members.get("hooks")
     if isinstance(version, bool) or version != 1 or not isinstance(events, dict):
         return False
-    known = COPILOT_CURRENT.events.keys() | COPILOT_CURRENT.unavailable.keys()
-    return events.keys() <= known and all(
+    return events.keys() <= EVENTS.keys() | CURRENT_UNAVAILABLE_EVENTS.keys() and all(
         isinstance(entries, list) and all(map(_is_entry, entries)) for entries in events.values()
     )
 
@@ -171,7 +174,7 @@ def _entry(newer: bool, file: HookFile, event_name: str, entry: Table) -> HookLi
     source = f"{file.path}: {entry.path}"
     event = EVENTS[event_name]
     impossible = why_impossible(newer, event, entry)
-    post = post_of(file.environ, event, entry)
+    post = http_target(file.environ, event, entry)
     argv = () if impossible or post.url else argv_of(newer, entry)
     if not argv and not post.url:
         reason = impossible or "it is for PowerShell only, which is not supported"
@@ -180,14 +183,18 @@ def _entry(newer: bool, file: HookFile, event_name: str, entry: Table) -> HookLi
     env, unset = _env(entry, file.environ) if argv else ([], [])
     matches, remarks = _matcher(newer, event_name, entry)
     hook = HookSpec(
-        dialect=CURRENT if newer else COPILOT.name,
+        dialect=CURRENT if newer else NAME,
         source=source,
         event=event,
         label=post.host
-        or (shared_hook_file.label(argv[2]) if argv[:2] == ("bash", "-c") else shared_hook_file.label_of(list(argv))),
+        or (
+            shared_hook_file.command_label(argv[2])
+            if argv[:2] == ("bash", "-c")
+            else shared_hook_file.argv_label(list(argv))
+        ),
         matcher=entry.text("matcher"),
         matches=matches,
-        argv=shared_hook_file.located(argv, folder),
+        argv=shared_hook_file.resolve_program(argv, folder),
         cwd=folder,
         env=(("COPILOT_PROJECT_DIR", file.project_dir), *env) if argv else (),
         timeout=entry.seconds("timeout" if newer and "timeoutSec" not in entry.members else "timeoutSec", TIMEOUT),
@@ -196,10 +203,10 @@ def _entry(newer: bool, file: HookFile, event_name: str, entry: Table) -> HookLi
         headers=post.headers,
         allowed_env_vars=post.allowed_env_vars,
         event_name=event_name,
-        traits=frozenset({input.OBJECT} if file.options.get("tool_args") == "object" else ()),
+        traits=frozenset({OBJECT} if file.options.get("tool_args") == "object" else ()),
         every_call=event is Event.PERMISSION_REQUEST and file.options.get("fire_permission_request") == "always",
     )
-    if hook.timeout > shared_hook_file.LONG:
+    if hook.timeout > shared_hook_file.LONG_TIMEOUT:
         remarks.append(f"a timeout of {hook.timeout:g} seconds is longer than agents wait for a call")
     remarks += [f"env: ${name} is not set, and counts as empty" for name in unset]
     return HookList((hook,), (*_unknown_keys(newer, entry), *(f"{source}: {remark}" for remark in remarks)))
@@ -224,7 +231,7 @@ def _env(entry: Table, environ: Mapping[str, str]) -> tuple[list[tuple[str, str]
     variables = []
     for key in table.members:
         if not key or "=" in key or "\0" in key:
-            raise table.wrong(
+            raise table.error(
                 repr(key), "is no name that a variable can have", "write a name without = and without NUL"
             )
         variables.append((key, _VARIABLE.sub(value_of, table.text(key))))
@@ -238,7 +245,7 @@ def _matcher(newer: bool, event_name: str, entry: Table) -> tuple[Callable[[str]
         return matchers.claude_matcher(""), [f"the matcher is ignored: {event_name} has none"] if written else []
     if written == "" or (newer and event_name in _LIKE_CLAUDE and written in ("*", "**")):
         return matchers.claude_matcher(""), []
-    matches = shared_hook_file.compiled(entry, "matcher", _anchored)
+    matches = shared_hook_file.compile_member(entry, "matcher", _anchored)
     if event is Event.NOTIFICATION and not any(map(matches, _NOTIFICATIONS)):
         kinds = " and ".join(_NOTIFICATIONS)
         return matches, [f"the matcher {written!r} never matches: behind MCP, notifications are {kinds}"]
@@ -264,44 +271,3 @@ def _unknown_keys(newer: bool, entry: Table) -> list[str]:
 def _misspelt(table: Table, known: Sequence[str]) -> list[str]:
     near = {key: hint for key, hint in table.unknown(known).items() if hint}
     return [f"{table.where}: {table.place(key)} is not known and ignored: {near[key]}" for key in near]
-
-
-_AVAILABLE: Final = (*_TOOL_EVENTS, Event.SESSION_START, Event.SESSION_END, Event.ERROR_OCCURRED, Event.NOTIFICATION)
-EVENTS: Final = {
-    name: event for event in _AVAILABLE for name in (event.value[0].lower() + event.value[1:], event.value)
-}
-"""Each event in both spellings, camelCase and PascalCase: the spelling chooses what the hook is told."""
-
-COPILOT: Final = Dialect(
-    name="copilot",
-    described_by="GitHub's hooks reference for Copilot CLI, docs.github.com, as of spring 2026",
-    events=EVENTS,
-    unavailable=_ELSEWHERE,
-    fields=output.FIELDS,
-    order=Order.SERIAL,
-    default_timeout=TIMEOUT,
-    tool_names=ToolNames.BARE,
-    read_hooks=partial(_read_hooks, False),
-    write=input.write,
-    read=output.read,
-    fits=fits,
-    options=("fire_permission_request", "tool_args"),
-    folders=(".github/hooks", ".copilot/hooks"),
-    suffixes=(".json",),
-    later_overrides=True,
-    agents=("github-copilot-developer",),
-    variables=IDENTITIES["copilot"],
-    steady=True,
-)
-
-COPILOT_CURRENT: Final = replace(
-    COPILOT,
-    name=CURRENT,
-    described_by="GitHub's hooks reference, docs.github.com/en/copilot/reference/hooks-reference, as of autumn 2026",
-    unavailable={**_ELSEWHERE, "userPromptTransformed": _NO_PROMPT},
-    fields=output.CURRENT_FIELDS,
-    read_hooks=partial(_read_hooks, True),
-    read=output.read_current,
-    fits=lambda _members: False,
-)
-"""The same where failures of preToolUse hooks deny, and what postToolUse hooks say is heard."""

@@ -15,14 +15,16 @@ OBJECT: Final = "toolArgs is an object"
 """The trait of hooks whose file says `tool_args = "object"`."""
 
 
-def write(spec: HookSpec, context: EventContext) -> Document:
+def write_input(spec: HookSpec, context: EventContext) -> Document:
     """The document on standard input and the variables.
 
     A name in PascalCase means the format of VS Code: snake_case, times as text, arguments as JSON.
     """
     members = _snake_case(spec, context) if spec.event_name[:1].isupper() else _camel_case(spec, context)
     session_id = shared_input.utf8(context.session.id)
-    return Document(stdin=shared_input.line(members), env={"COPILOT_CLI": "1", "COPILOT_AGENT_SESSION_ID": session_id})
+    return Document(
+        stdin=shared_input.json_line(members), env={"COPILOT_CLI": "1", "COPILOT_AGENT_SESSION_ID": session_id}
+    )
 
 
 def _camel_case(spec: HookSpec, context: EventContext) -> dict[str, object]:
@@ -41,7 +43,11 @@ def _camel_case(spec: HookSpec, context: EventContext) -> dict[str, object]:
         case Event.PRE_TOOL_USE:
             return members | call
         case Event.POST_TOOL_USE:
-            return members | call | {"toolResult": {"resultType": "success", "textResultForLlm": input.text(outcome)}}
+            return (
+                members
+                | call
+                | {"toolResult": {"resultType": "success", "textResultForLlm": input.result_text(outcome)}}
+            )
         case Event.POST_TOOL_USE_FAILURE:
             return members | call | {"error": _failure(outcome)}
         case Event.PERMISSION_REQUEST:  # its input is not documented: as for preToolUse, and as Copilot CLI sends it
@@ -69,7 +75,7 @@ def _snake_case(spec: HookSpec, context: EventContext) -> dict[str, object]:
         case Event.PRE_TOOL_USE:
             return members | call
         case Event.POST_TOOL_USE:
-            result = {"result_type": "success", "text_result_for_llm": input.text(outcome)}
+            result = {"result_type": "success", "text_result_for_llm": input.result_text(outcome)}
             return members | call | {"tool_result": result}
         case Event.POST_TOOL_USE_FAILURE:
             return members | call | {"error": _failure(outcome)}
@@ -109,7 +115,7 @@ def _recoverable(context: EventContext) -> dict[str, object]:
 
 
 def _failure(outcome: Outcome) -> str:
-    return input.text(outcome) or outcome.error
+    return input.result_text(outcome) or outcome.error
 
 
 def _milliseconds(context: EventContext) -> int:

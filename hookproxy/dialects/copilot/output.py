@@ -15,7 +15,7 @@ from ...jsonrpc import normalize
 from ...model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
 from ..dialect import Effect
 from ..shared import output as shared_output
-from ..shared.output import Nonsense
+from ..shared.output import InvalidOutput
 
 SPEAKS: Final = 2
 """The exit code that says something at some events; every other but 0 is a failure."""
@@ -79,11 +79,11 @@ _CONTEXT: Final = msgspec.json.Decoder(_Context)
 _ON_RESULT: Final = msgspec.json.Decoder(_OnResult)
 _PROGRESS: Final = msgspec.json.Decoder(_Progress)
 
-_PARTS: Final[shared_output.Parts] = {
+_PARTS: Final[shared_output.DecidingMembers] = {
     "permissionDecision": ("allow", "deny", "ask"),
-    "permissionDecisionReason": shared_output.TEXT,
+    "permissionDecisionReason": shared_output.ANY_TEXT,
     "behavior": ("allow", "deny"),
-    "message": shared_output.TEXT,
+    "message": shared_output.ANY_TEXT,
     "interrupt": (True, False),
 }
 
@@ -93,23 +93,23 @@ FIELDS: Final = {
     "permissionDecisionReason": Effect.REASON,
     "message": Effect.REASON,
     "modifiedArgs": Effect.REWRITES,
-    "additionalContext": Effect.COMMENTS,
-    "interrupt": Effect.STOPS,
-    "decision": Effect.NOTHING,  # of agentStop and subagentStop, which cannot occur
-    "reason": Effect.NOTHING,
+    "additionalContext": Effect.TELLS_MODEL,
+    "interrupt": Effect.DENIES_AND_STOPS,
+    "decision": Effect.NONE,  # of agentStop and subagentStop, which cannot occur
+    "reason": Effect.NONE,
 }
 """What each member of an answer does here."""
 
 CURRENT_FIELDS: Final = FIELDS | {
     "modifiedResult.textResultForLlm": Effect.REPLACES,
     "modifiedResult.resultType": Effect.REPLACES,
-    "modifiedPrompt": Effect.NOTHING,
-    "modifiedTransformedPrompt": Effect.NOTHING,
-    "modifiedResponse": Effect.NOTHING,
+    "modifiedPrompt": Effect.NONE,
+    "modifiedTransformedPrompt": Effect.NONE,
+    "modifiedResponse": Effect.NONE,
 }
 
 
-def read(spec: HookSpec, result: HookResult) -> Verdict:
+def read_output(spec: HookSpec, result: HookResult) -> Verdict:
     """What the hook said: "Hook failures (non-zero exit codes or timeouts) are logged and skipped"."""
     verdict = _verdict(spec, result, _ANSWERS)
     unheard = spec.event in _CURRENT_ANSWERS and spec.event not in _ANSWERS
@@ -117,10 +117,10 @@ def read(spec: HookSpec, result: HookResult) -> Verdict:
         verdict = replace(
             verdict, messages=(f"printed an answer that {spec.event} hooks have in copilot@current only",)
         )
-    return shared_output.aside(spec, verdict)
+    return shared_output.background_verdict(spec, verdict)
 
 
-def read_current(spec: HookSpec, result: HookResult) -> Verdict:
+def read_output_current(spec: HookSpec, result: HookResult) -> Verdict:
     """The same in the current edition, where failures of preToolUse commands deny.
 
     "Timeouts are always fail-open", and HTTP hooks are so too: their failure "falls through".
@@ -128,14 +128,14 @@ def read_current(spec: HookSpec, result: HookResult) -> Verdict:
     result = replace(result, stdout=_without_progress(result.stdout))
     exited = result.ended is Ended.EXITED
     if exited and result.code == SPEAKS and spec.event is Event.PRE_TOOL_USE:
-        return shared_output.aside(spec, _refused_call(result))
+        return shared_output.background_verdict(spec, _refused_call(result))
     if exited and result.code == SPEAKS and spec.event is Event.POST_TOOL_USE_FAILURE:
-        return shared_output.aside(spec, _recovery(result))
+        return shared_output.background_verdict(spec, _recovery(result))
     verdict = _verdict(spec, result, _CURRENT_ANSWERS)
     errored = result.ended in (Ended.SIGNALLED, Ended.NOT_STARTED, Ended.FAILED) or (exited and result.code)
     if errored and spec.event is Event.PRE_TOOL_USE and spec.type != "http":
         verdict = replace(verdict, failure=f"{ERRORED}: {verdict.failure}", fails_closed=True)
-    return shared_output.aside(spec, verdict)
+    return shared_output.background_verdict(spec, verdict)
 
 
 _Answers = Mapping[Event, Callable[[HookResult], Verdict]]
@@ -143,31 +143,35 @@ _Answers = Mapping[Event, Callable[[HookResult], Verdict]]
 
 def _verdict(spec: HookSpec, result: HookResult, answers: _Answers) -> Verdict:
     if result.ended is not Ended.EXITED:
-        return Verdict(failure=shared_output.ending(spec, result))
+        return Verdict(failure=shared_output.describe_end(spec, result))
     if result.code == SPEAKS and spec.event is Event.PERMISSION_REQUEST:
         return _refused_request(result)
-    complaint = shared_output.text(result.stderr)
+    complaint = shared_output.decode(result.stderr)
     if result.code == SPEAKS and spec.event is Event.POST_TOOL_USE_FAILURE:
-        return Verdict(feedback=shared_output.texts(complaint))
+        return Verdict(feedback=shared_output.nonempty(complaint))
     if result.code:
-        return Verdict(failure=f"exited with status {result.code}" + shared_output.after_colon(complaint))
+        return Verdict(failure=f"exited with status {result.code}" + shared_output.explanation(complaint))
     if spec.event not in answers:
         return Verdict()
     heard = answers[spec.event]
     try:
         return heard(result)
-    except Nonsense as nonsense:
-        return shared_output.standing(heard(shared_output.salvaged(result, _PARTS)), str(nonsense))
+    except InvalidOutput as nonsense:
+        return shared_output.invalid_output_verdict(
+            heard(shared_output.keep_deciding_members(result, _PARTS)), str(nonsense)
+        )
 
 
 def _answer(result: HookResult, decoder: msgspec.json.Decoder[T]) -> T | None:
-    """The JSON that was printed; None: nothing, or plain text. Raises Nonsense."""
-    answer = shared_output.json_object(result.stdout, decoder)
-    said = shared_output.text(result.stdout)
+    """The JSON that was printed; None: nothing, or plain text. Raises InvalidOutput."""
+    answer = shared_output.parse_json_object(result.stdout, decoder)
+    said = shared_output.decode(result.stdout)
     if answer is None and said.startswith("{"):
-        raise Nonsense(f"printed {'more than is kept, so its JSON is lost' if result.cut else 'JSON without its end'}")
+        raise InvalidOutput(
+            f"printed {'more than is kept, so its JSON is lost' if result.cut else 'JSON without its end'}"
+        )
     if answer is None and any(name in result.stdout for name in (*_DECIDING, *_COMMENTING)):
-        raise Nonsense("printed JSON among other text, which makes it no answer")
+        raise InvalidOutput("printed JSON among other text, which makes it no answer")
     return answer
 
 
@@ -175,8 +179,8 @@ def _heard(result: HookResult, decoder: msgspec.json.Decoder[T], nothing: T) -> 
     """The same where the exit code has decided already: nonsense is for people to know."""
     try:
         return _answer(result, decoder) or nothing, ()
-    except Nonsense as nonsense:
-        return _answer(shared_output.salvaged(result, _PARTS), decoder) or nothing, (str(nonsense),)
+    except InvalidOutput as nonsense:
+        return _answer(shared_output.keep_deciding_members(result, _PARTS), decoder) or nothing, (str(nonsense),)
 
 
 def _on_call(result: HookResult) -> Verdict:
@@ -188,7 +192,7 @@ def _on_call(result: HookResult) -> Verdict:
     failure = _problem_with(arguments) if arguments else ""
     return Verdict(
         permission=permission,
-        reason=shared_output.cut(answer.permissionDecisionReason or ""),
+        reason=shared_output.truncate(answer.permissionDecisionReason or ""),
         arguments=arguments if arguments and not failure else None,
         failure=failure,
     )
@@ -200,7 +204,7 @@ def _problem_with(arguments: bytes) -> str:
     try:
         normalize.normalize(arguments)  # later hooks must be able to read them
     except ValueError as problem:
-        return "gave modifiedArgs that cannot be read" + shared_output.after_colon(str(problem))
+        return "gave modifiedArgs that cannot be read" + shared_output.explanation(str(problem))
     return ""
 
 
@@ -208,8 +212,8 @@ def _refused_call(result: HookResult) -> Verdict:
     """A denial, with which "any stdout JSON is merged", and what that allows does not count."""
     answer, nonsense = _heard(result, _ON_CALL, _OnCall())
     own = answer.permissionDecisionReason if answer.permissionDecision != "allow" else ""
-    reason = own or shared_output.text(result.stderr)
-    return Verdict(permission=Permission.DENY, reason=shared_output.cut(reason), messages=nonsense)
+    reason = own or shared_output.decode(result.stderr)
+    return Verdict(permission=Permission.DENY, reason=shared_output.truncate(reason), messages=nonsense)
 
 
 def _on_request(result: HookResult) -> Verdict:
@@ -217,28 +221,30 @@ def _on_request(result: HookResult) -> Verdict:
     permission = Permission[answer.behavior.upper()] if answer.behavior else None
     stop = bool(answer.interrupt) and permission is not Permission.ALLOW  # `interrupt` alone denies (design section 11)
     return Verdict(
-        permission=Permission.DENY if stop else permission, reason=shared_output.cut(answer.message or ""), stop=stop
+        permission=Permission.DENY if stop else permission,
+        reason=shared_output.truncate(answer.message or ""),
+        stop=stop,
     )
 
 
 def _refused_request(result: HookResult) -> Verdict:
     """A denial: "stdout JSON (if any) is merged with {"behavior":"deny"}, and stderr is ignored"."""
     answer, nonsense = _heard(result, _ON_REQUEST, _OnRequest())
-    reason = shared_output.cut(answer.message or "")
+    reason = shared_output.truncate(answer.message or "")
     return Verdict(permission=Permission.DENY, reason=reason, stop=bool(answer.interrupt), messages=nonsense)
 
 
 def _context(result: HookResult) -> Verdict:
     answer = _answer(result, _CONTEXT) or _Context()
-    return Verdict(feedback=shared_output.texts(answer.additionalContext or ""))
+    return Verdict(feedback=shared_output.nonempty(answer.additionalContext or ""))
 
 
 def _recovery(result: HookResult) -> Verdict:
     """Both outputs: the current edition names standard output, where the older one named standard error."""
     answer, nonsense = _heard(result, _CONTEXT, _Context())
-    said = shared_output.text(result.stdout)
+    said = shared_output.decode(result.stdout)
     context = answer.additionalContext or ("" if said.startswith("{") else said)
-    return Verdict(feedback=shared_output.texts(shared_output.text(result.stderr), context), messages=nonsense)
+    return Verdict(feedback=shared_output.nonempty(shared_output.decode(result.stderr), context), messages=nonsense)
 
 
 def _on_result(result: HookResult) -> Verdict:
@@ -248,7 +254,7 @@ def _on_result(result: HookResult) -> Verdict:
     return Verdict(
         permission=Permission.DENY if failed else None,
         replacement=msgspec.json.encode(modified.textResultForLlm) if modified else None,
-        feedback=shared_output.texts(answer.additionalContext or ""),
+        feedback=shared_output.nonempty(answer.additionalContext or ""),
     )
 
 

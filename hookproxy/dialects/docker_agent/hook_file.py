@@ -186,7 +186,7 @@ class _Reader(Struct):
 
     def _hooks_of_agent(self, whole: Table, name: str) -> Table | None:
         if "hooks" in whole.members:
-            raise whole.wrong("hooks", "is beside agents, where Docker Agent does not read it", "move it into an agent")
+            raise whole.error("hooks", "is beside agents, where Docker Agent does not read it", "move it into an agent")
         agents = whole.table("agents")
         if name not in agents.members:
             hint = "it has no agents"
@@ -224,7 +224,7 @@ class _Reader(Struct):
         elif name in file_format.lists:
             for entry in self._entries(table, name):
                 if "type" not in entry.members and "hooks" in entry.members:
-                    raise entry.wrong(
+                    raise entry.error(
                         "hooks",
                         f"is not allowed here: {name} takes a plain list of hooks, without matchers",
                         "write the hooks directly below the event",
@@ -235,7 +235,7 @@ class _Reader(Struct):
                 self.note(f"{table.place(name)} cannot fire behind MCP: {file_format.unavailable[name]}")
         else:
             hint = shared_hook_file.suggestion(name, file_format.names) or f"known: {', '.join(file_format.names)}"
-            raise table.wrong(name, "is not an event", _NEWER if name in file_format.only_in_other else hint)
+            raise table.error(name, "is not an event", _NEWER if name in file_format.only_in_other else hint)
 
     def _entries(self, table: Table, name: str) -> list[Table]:
         if self.file_format.newer and isinstance(table.members[name], dict):
@@ -244,11 +244,11 @@ class _Reader(Struct):
 
     def _read_group(self, name: str, group: Table) -> None:
         group.require("hooks", _GROUP_HINT)
-        matches = shared_hook_file.compiled(group, "matcher", go_regex.tools)
+        matches = shared_hook_file.compile_member(group, "matcher", go_regex.tools)
         self._note_unknown_keys(group, _GROUP_KEYS, _NEWER_GROUP_KEYS)
         preempts = self.file_format.newer and group.flag("preempt_yolo")
         if preempts and name != "pre_tool_use":
-            raise group.wrong("preempt_yolo", "is for pre_tool_use only", "leave it out")
+            raise group.error("preempt_yolo", "is for pre_tool_use only", "leave it out")
         traits = frozenset({output.PREEMPTS} if preempts else ())
         for entry in self._entries(group, "hooks"):
             self._read_hook(name, entry, matches, traits, group.text("matcher"))
@@ -266,7 +266,7 @@ class _Reader(Struct):
         entry.require("command")
         command, timeout = entry.text("command"), entry.seconds("timeout", TIMEOUT)
         if not command.strip():
-            raise entry.wrong("command", "is empty", "write a command, or remove the entry")
+            raise entry.error("command", "is empty", "write a command, or remove the entry")
         self._note_unknown_keys(entry, _HOOK_KEYS, _NEWER_HOOK_KEYS)
         self._note_timeout(name, entry, timeout)
         options = self._options(name, entry) if self.file_format.newer else _Options()
@@ -275,7 +275,7 @@ class _Reader(Struct):
                 dialect=self.file_format.dialect,
                 source=f"{self.file.path}: {entry.path}",
                 event=event,
-                label=options.name or shared_hook_file.label(command),
+                label=options.name or shared_hook_file.command_label(command),
                 matcher=matcher,
                 matches=matches,
                 shell=command,
@@ -292,7 +292,7 @@ class _Reader(Struct):
     def _options(self, name: str, entry: Table) -> _Options:
         on_error = entry.choice("on_error", ("warn", "ignore", "block"), "warn")
         if on_error == "block" and name not in self.file_format.blocking:
-            raise entry.wrong("on_error", f"cannot be block: {name} hooks cannot block", "write warn or ignore")
+            raise entry.error("on_error", f"cannot be block: {name} hooks cannot block", "write warn or ignore")
         hook_name = entry.text("name")
         env, environ = entry.table("env"), self.file.environ
         traits = {f"name={hook_name}"} if hook_name else set()  # hooks with different names are different hooks
@@ -311,7 +311,7 @@ class _Reader(Struct):
         if name == "session_end" and "timeout" in entry.members and timeout > shared_hook_file.SESSION_END_TIMEOUT:
             limit = shared_hook_file.SESSION_END_TIMEOUT
             self.note(f"{entry.place('timeout')}: session_end hooks get {limit:g} seconds, because the agent has gone")
-        elif timeout > shared_hook_file.LONG:
+        elif timeout > shared_hook_file.LONG_TIMEOUT:
             self.note(f"{entry.path}: a timeout of {timeout:g} seconds is longer than agents wait for a call")
 
     def _note_unknown_keys(self, table: Table, known: tuple[str, ...], newer: tuple[str, ...]) -> None:

@@ -20,7 +20,7 @@ _WITH_CATEGORY: Final = ("tool_input_transform", "tool_guard")
 
 def write_input(spec: HookSpec, context: EventContext) -> Document:
     """The documented document, its members in the page's order."""
-    return Document(stdin=shared_input.line(_members(spec, context)), env={})
+    return Document(stdin=shared_input.json_line(_members(spec, context)), env={})
 
 
 def write_input_current(spec: HookSpec, context: EventContext) -> Document:
@@ -36,7 +36,7 @@ def write_input_current(spec: HookSpec, context: EventContext) -> Document:
         members["tool_error"] = True  # absent otherwise: Go omits what is false
     if context.event is Event.SESSION_END:
         members["reason"] = "stream_ended"
-    return Document(stdin=shared_input.line(members), env={})
+    return Document(stdin=shared_input.json_line(members), env={})
 
 
 def _members(spec: HookSpec, context: EventContext, more: Mapping[str, object] | None = None) -> dict[str, object]:
@@ -54,7 +54,7 @@ def _members(spec: HookSpec, context: EventContext, more: Mapping[str, object] |
             "tool_input": msgspec.Raw(context.arguments),
         }
     if context.event in _AFTER_CALL:
-        members["tool_response"] = shared_input.text(context.outcome or Outcome())
+        members["tool_response"] = shared_input.result_text(context.outcome or Outcome())
     if context.event is Event.SESSION_START:
         members["source"] = context.trigger
     if context.event is Event.SESSION_END:

@@ -73,13 +73,13 @@ class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 FIELDS: Final[Mapping[str, Effect]] = {
-    "continue": Effect.STOPS,
+    "continue": Effect.DENIES_AND_STOPS,
     "stop_reason": Effect.REASON,
-    "suppress_output": Effect.NOTHING,
-    "system_message": Effect.TELLS,
+    "suppress_output": Effect.NONE,
+    "system_message": Effect.TELLS_PERSON,
     "decision": Effect.DECIDES,
     "reason": Effect.REASON,
-    "hook_specific_output.hook_event_name": Effect.NOTHING,
+    "hook_specific_output.hook_event_name": Effect.NONE,
     "hook_specific_output.permission_decision": Effect.DECIDES,
     "hook_specific_output.permission_decision_reason": Effect.REASON,
     "hook_specific_output.updated_input": Effect.REWRITES,
@@ -88,10 +88,10 @@ FIELDS: Final[Mapping[str, Effect]] = {
 
 CURRENT_FIELDS: Final[Mapping[str, Effect]] = {
     **FIELDS,
-    "hook_specific_output.additional_context": Effect.COMMENTS,
+    "hook_specific_output.additional_context": Effect.TELLS_MODEL,
     "hook_specific_output.updated_tool_response": Effect.REPLACES,
-    "hook_specific_output.metadata": Effect.NOTHING,
-    "hook_specific_output.summary": Effect.NOTHING,
+    "hook_specific_output.metadata": Effect.NONE,
+    "hook_specific_output.summary": Effect.NONE,
 }
 
 
@@ -131,12 +131,12 @@ CURRENT: Final = OutputRules(
 )
 
 _DECODER: Final = msgspec.json.Decoder(_JsonOutput)
-_PARTS: Final[shared_output.Parts] = {
+_PARTS: Final[shared_output.DecidingMembers] = {
     "continue": (True, False),
-    "stop_reason": shared_output.TEXT,
-    "reason": shared_output.TEXT,
+    "stop_reason": shared_output.ANY_TEXT,
+    "reason": shared_output.ANY_TEXT,
     "hook_specific_output.permission_decision": ("allow", "ask", "deny"),
-    "hook_specific_output.permission_decision_reason": shared_output.TEXT,
+    "hook_specific_output.permission_decision_reason": shared_output.ANY_TEXT,
 }
 _MEMBERS: Final = frozenset(_JsonOutput.__struct_encode_fields__)
 _SPECIFIC_MEMBERS: Final = frozenset(_Specific.__struct_encode_fields__)
@@ -154,21 +154,21 @@ def read_output(rules: OutputRules, spec: HookSpec, result: HookResult) -> Verdi
     """The verdict of a hook run."""
     verdict = _verdict(rules, spec, result)
     fails_closed = bool(verdict.failure) and event_name(spec) in rules.failing_closed
-    return shared_output.aside(spec, replace(verdict, fails_closed=fails_closed))
+    return shared_output.background_verdict(spec, replace(verdict, fails_closed=fails_closed))
 
 
 def _verdict(rules: OutputRules, spec: HookSpec, result: HookResult) -> Verdict:
     if result.ended is not Ended.EXITED:
-        return Verdict(failure=shared_output.ending(spec, result))
-    stderr = shared_output.text(result.stderr)
+        return Verdict(failure=shared_output.describe_end(spec, result))
+    stderr = shared_output.decode(result.stderr)
     if result.code not in (0, BLOCKS):
-        return Verdict(failure=f"exited with status {result.code}" + shared_output.after_colon(stderr))
-    stdout = shared_output.text(result.stdout)
+        return Verdict(failure=f"exited with status {result.code}" + shared_output.explanation(stderr))
+    stdout = shared_output.decode(result.stdout)
     try:
         output = _parse(rules, spec, stdout, result)
-    except shared_output.Nonsense as error:
-        part = shared_output.salvaged(result, {**_PARTS, "decision": rules.decisions})
-        return shared_output.standing(_verdict(rules, spec, part), str(error))
+    except shared_output.InvalidOutput as error:
+        part = shared_output.keep_deciding_members(result, {**_PARTS, "decision": rules.decisions})
+        return shared_output.invalid_output_verdict(_verdict(rules, spec, part), str(error))
     if result.code == BLOCKS:
         verdict = _on_exit_2(rules, spec, output or _JsonOutput(), stderr)
     else:
@@ -176,18 +176,20 @@ def _verdict(rules: OutputRules, spec: HookSpec, result: HookResult) -> Verdict:
     message = (output.system_message or "") if output else ""
     if output is None and any(member in stdout for member in _TYPICAL_MEMBERS):
         message = "printed JSON among other text, which makes it plain text"
-    return replace(verdict, messages=shared_output.texts(*verdict.messages, message))
+    return replace(verdict, messages=shared_output.nonempty(*verdict.messages, message))
 
 
 def _parse(rules: OutputRules, spec: HookSpec, stdout: str, result: HookResult) -> _JsonOutput | None:
     """The JSON that was printed; None: plain text, or nothing. Raises Nonsense."""
     if stdout.startswith("{") and not stdout.endswith("}"):
         lost = "printed more than is kept, so its JSON is lost"
-        raise shared_output.Nonsense(lost if result.cut else "printed JSON without an end, or with other text after it")
-    output = shared_output.json_object(result.stdout, _DECODER)
+        raise shared_output.InvalidOutput(
+            lost if result.cut else "printed JSON without an end, or with other text after it"
+        )
+    output = shared_output.parse_json_object(result.stdout, _DECODER)
     if output is None:
         if stdout and STRICT in spec.traits:
-            raise shared_output.Nonsense("printed text, but strict_output requires one JSON object")
+            raise shared_output.InvalidOutput("printed text, but strict_output requires one JSON object")
         return None
     _check_decisions(rules, output)
     if STRICT in spec.traits:
@@ -202,25 +204,25 @@ def _check_decisions(rules: OutputRules, output: _JsonOutput) -> None:
         ("permission_decision", specific.permission_decision, ("allow", "deny", "ask")),
     ):
         if decision and decision not in known:
-            shown = shared_output.cut(repr(decision), shared_output.FIRST_LINE)
-            raise shared_output.Nonsense(f"gave the {member} {shown}, which is not {' or '.join(known)}")
+            shown = shared_output.truncate(repr(decision), shared_output.MAX_EXPLANATION)
+            raise shared_output.InvalidOutput(f"gave the {member} {shown}, which is not {' or '.join(known)}")
 
 
 def _check_strictly(spec: HookSpec, stdout: str, output: _JsonOutput) -> None:
     """Raise Nonsense for an unknown member, output for another event, and `suppress_output`."""
-    members = raw_json.fields(shared_output.unambiguous(stdout.encode()))
+    members = raw_json.fields(shared_output.normalise(stdout.encode()))
     specific = members.get("hook_specific_output", msgspec.Raw(b"null"))
     inner = raw_json.fields(bytes(specific)) if output.hook_specific_output else {}
     unknown = [*(members.keys() - _MEMBERS), *(inner.keys() - _SPECIFIC_MEMBERS)]
     if unknown:
-        shown = shared_output.cut(repr(min(unknown)), shared_output.FIRST_LINE)
-        raise shared_output.Nonsense(f"printed the member {shown}, which strict_output does not allow")
+        shown = shared_output.truncate(repr(min(unknown)), shared_output.MAX_EXPLANATION)
+        raise shared_output.InvalidOutput(f"printed the member {shown}, which strict_output does not allow")
     name = (output.hook_specific_output or _NO_SPECIFIC).hook_event_name
     if name and name != event_name(spec):
-        other = shared_output.cut(repr(name), shared_output.FIRST_LINE)
-        raise shared_output.Nonsense(f"printed output for {other}, but ran on {event_name(spec)}")
+        other = shared_output.truncate(repr(name), shared_output.MAX_EXPLANATION)
+        raise shared_output.InvalidOutput(f"printed output for {other}, but ran on {event_name(spec)}")
     if output.suppress_output:
-        raise shared_output.Nonsense("printed suppress_output, which strict_output does not allow")
+        raise shared_output.InvalidOutput("printed suppress_output, which strict_output does not allow")
 
 
 def _on_exit_2(rules: OutputRules, spec: HookSpec, output: _JsonOutput, stderr: str) -> Verdict:
@@ -231,11 +233,11 @@ def _on_exit_2(rules: OutputRules, spec: HookSpec, output: _JsonOutput, stderr: 
         reason = ""  # it explains another decision
     reason = _stop_reason(output) or reason or stderr
     if spec.event in _BEFORE_CALL:
-        return Verdict(permission=Permission.DENY, reason=shared_output.cut(reason), stop=stops)
+        return Verdict(permission=Permission.DENY, reason=shared_output.truncate(reason), stop=stops)
     if event_name(spec) == "post_tool_use":
-        return Verdict(feedback=shared_output.texts(reason), stop=stops or rules.block_stops)
+        return Verdict(feedback=shared_output.nonempty(reason), stop=stops or rules.block_stops)
     failure = f"exited with status {BLOCKS}, which cannot block {event_name(spec)}"
-    return Verdict(stop=stops, failure=failure + shared_output.after_colon(reason))
+    return Verdict(stop=stops, failure=failure + shared_output.explanation(reason))
 
 
 def _on_exit_0(rules: OutputRules, spec: HookSpec, output: _JsonOutput, plain_text: str) -> Verdict:
@@ -246,7 +248,7 @@ def _on_exit_0(rules: OutputRules, spec: HookSpec, output: _JsonOutput, plain_te
     blocks = output.decision == "block"
     reason = (output.reason or "") if blocks else ""
     if event_name(spec) == "post_tool_use":
-        feedback = shared_output.texts(_stop_reason(output), reason)
+        feedback = shared_output.nonempty(_stop_reason(output), reason)
         return Verdict(feedback=feedback, stop=stops or (blocks and rules.block_stops))
     specific = output.hook_specific_output or _NO_SPECIFIC
     if spec.event in _AFTER_CALL:
@@ -258,7 +260,7 @@ def _on_exit_0(rules: OutputRules, spec: HookSpec, output: _JsonOutput, plain_te
         context = specific.additional_context or plain_text
     no_effect = f"continue: false has no effect on {event_name(spec)}, because no call is pending"
     messages = (_stop_reason(output), reason, no_effect if output.continues is False and spec.event in _SESSION else "")
-    return Verdict(feedback=shared_output.texts(context), messages=messages, stop=stops)
+    return Verdict(feedback=shared_output.nonempty(context), messages=messages, stop=stops)
 
 
 def _on_call(rules: OutputRules, spec: HookSpec, output: _JsonOutput, stops: bool) -> Verdict:
@@ -277,7 +279,7 @@ def _on_call(rules: OutputRules, spec: HookSpec, output: _JsonOutput, stops: boo
     valid = arguments[:1] in (b"", b"{")
     return Verdict(
         permission=permission,
-        reason=shared_output.cut(reason) if permission else "",
+        reason=shared_output.truncate(reason) if permission else "",
         arguments=arguments if valid and arguments else None,
         merges=rules.merges and valid and bool(arguments),
         stop=stops,

@@ -7,25 +7,25 @@ from typing import Final
 from ...model.hooks import Order
 from ...model.settings import ToolNames
 from ..dialect import Dialect
-from ..shared.identity_variables import IDENTITIES
+from ..shared.identity_variables import IDENTITY_VARIABLES
 from . import hook_file, input, output
 
-LIME: Final[Dialect] = Dialect(
+LIME: Final = Dialect(
     name=hook_file.NAME,
     described_by="Lime's hooks page, lime-docs.pages.dev/config/hooks, as of 2026",
     events=hook_file.EVENTS,
     unavailable=hook_file.UNAVAILABLE_EVENTS,
-    fields=output.FIELDS,
+    output_fields=output.FIELDS,
     order=Order.SERIAL,
     default_timeout=hook_file.TIMEOUT,
     tool_names=ToolNames.BARE,
-    read_hooks=lambda file: hook_file.read_hook_file(LIME, file),
-    write=input.write_input,
-    read=output.read_output,
-    fits=hook_file.recognises,
+    read_hook_file=hook_file.read_hook_file,
+    write_input=input.write_input,
+    read_output=output.read_output,
+    recognises=hook_file.recognises,
     options=("await_post",),
     folders=(".lime",),
     suffixes=(".json", ".toml"),
     agents=("lime",),
-    variables=IDENTITIES["lime"],
+    variables=IDENTITY_VARIABLES["lime"],
 )

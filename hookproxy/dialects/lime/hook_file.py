@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ...model.hooks import Event, HookSpec
-from ..dialect import Dialect, HookFile, HookList
+from ..dialect import HookFile, HookList
 from ..shared import hook_file as shared_hook_file
 from ..shared.hook_file import Table
 
@@ -45,15 +45,16 @@ UNAVAILABLE_EVENTS: Final = {
 """Lime's other events, each with the reason why it cannot occur behind MCP."""
 
 
-def read_hook_file(dialect: Dialect, file: HookFile) -> HookList:
+def read_hook_file(file: HookFile) -> HookList:
     """The hooks of a settings file, JSON or TOML. Raises ConfigError."""
     settings = shared_hook_file.read_document(file.path, file.text)
     if "hooks" not in settings.members:
         return HookList((), (f"{file.path}: there are no hooks in it",))
     table = settings.table("hooks")
-    return shared_hook_file.each_event(
+    return shared_hook_file.read_events(
         table,
-        dialect,
+        EVENTS,
+        UNAVAILABLE_EVENTS,
         lambda name: list(enumerate(_commands(table, name))),
         lambda name, command: HookList((_hook(file, f"hooks.{name}[{command[0]}]", EVENTS[name], command[1]),)),
     )
@@ -74,11 +75,11 @@ def _commands(table: Table, name: str) -> tuple[str, ...]:
     listed = table.members[name]
     if isinstance(listed, list) and any(isinstance(item, dict) for item in listed):
         hint = f'write "{name}": ["./hook.sh"]; a hook for some tools only can check HOOK_TOOL_NAME'
-        raise table.wrong(name, "must be a list of commands, not of objects", hint)
+        raise table.error(name, "must be a list of commands, not of objects", hint)
     commands = table.texts(name) or ()
     for at, command in enumerate(commands):
         if not command.strip():
-            raise table.wrong(f"{name}[{at}]", "is empty", "write a command, or remove the entry")
+            raise table.error(f"{name}[{at}]", "is empty", "write a command, or remove the entry")
     return commands
 
 
@@ -87,7 +88,7 @@ def _hook(file: HookFile, place: str, event: Event, command: str) -> HookSpec:
         dialect=NAME,
         source=f"{file.path}: {place}",
         event=event,
-        label=shared_hook_file.label(command),
+        label=shared_hook_file.command_label(command),
         shell=command,
         cwd=file.project_dir,
         timeout=_TIMEOUTS.get(event, TIMEOUT),

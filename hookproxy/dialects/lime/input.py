@@ -31,7 +31,7 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
         document |= {"tool_output": msgspec.Raw(output), "is_error": failed}
         env |= {"HOOK_TOOL_OUTPUT": output.decode(errors="replace"), "HOOK_TOOL_IS_ERROR": "1" if failed else "0"}
     document |= _event_details(context)
-    return Document(stdin=shared_input.line(document), env=env)
+    return Document(stdin=shared_input.json_line(document), env=env)
 
 
 def _tool_output(outcome: Outcome, failed: bool) -> bytes:

@@ -55,51 +55,53 @@ class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
 FIELDS: Final = {
     "hookSpecificOutput.permissionDecision": Effect.DECIDES,
     "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
-    "hookSpecificOutput.additionalContext": Effect.COMMENTS,
+    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
     "hookSpecificOutput.updatedInput": Effect.REWRITES,
-    "hookSpecificOutput.updatedPermissions": Effect.ALLOWS,
-    "hookSpecificOutput.interrupt": Effect.STOPS,
-    "interrupt": Effect.STOPS,
-    "continue": Effect.STOPS,
+    "hookSpecificOutput.updatedPermissions": Effect.ALLOWS_FOR_SESSION,
+    "hookSpecificOutput.interrupt": Effect.DENIES_AND_STOPS,
+    "interrupt": Effect.DENIES_AND_STOPS,
+    "continue": Effect.DENIES_AND_STOPS,
     "decision": Effect.DECIDES,
-    "systemMessage": Effect.TELLS,
+    "systemMessage": Effect.TELLS_PERSON,
     "reason": Effect.REASON,
 }
 """What each member of the JSON output does here."""
 
 _DECODER: Final = msgspec.json.Decoder(_JsonOutput)
 _NO_SPECIFIC: Final = _Specific()
-_PARTS: Final[shared_output.Parts] = {
+_PARTS: Final[shared_output.DecidingMembers] = {
     "hookSpecificOutput.permissionDecision": ("allow", "deny", "ask"),
-    "hookSpecificOutput.permissionDecisionReason": shared_output.TEXT,
+    "hookSpecificOutput.permissionDecisionReason": shared_output.ANY_TEXT,
     "hookSpecificOutput.interrupt": (True, False),
     "interrupt": (True, False),
     "continue": (True, False),
     "decision": ("block",),
-    "reason": shared_output.TEXT,
+    "reason": shared_output.ANY_TEXT,
 }
 
 
 def read_output(spec: HookSpec, result: HookResult) -> Verdict:
     """The verdict of a hook run."""
-    return shared_output.aside(spec, _verdict(spec, result))
+    return shared_output.background_verdict(spec, _verdict(spec, result))
 
 
 def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
     if result.ended is not Ended.EXITED:
-        return Verdict(failure=shared_output.ending(spec, result))
-    stdout, stderr = shared_output.text(result.stdout), shared_output.text(result.stderr)
+        return Verdict(failure=shared_output.describe_end(spec, result))
+    stdout, stderr = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
     denies = result.code == DENIES and spec.event in _DECIDING
     if result.code and not denies:
         return Verdict(
-            failure=f"exited with status {result.code}" + shared_output.after_colon(stderr),
+            failure=f"exited with status {result.code}" + shared_output.explanation(stderr),
             messages=("printed JSON, which is ignored with this exit status, as documented",) * _is_object(stdout),
         )
     try:
         output = _parse(stdout, result)
-    except shared_output.Nonsense as error:
-        verdict = shared_output.standing(_verdict(spec, shared_output.salvaged(result, _PARTS)), str(error))
-        return replace(verdict, reason=shared_output.cut(stdout)) if denies and not verdict.reason else verdict
+    except shared_output.InvalidOutput as error:
+        verdict = shared_output.invalid_output_verdict(
+            _verdict(spec, shared_output.keep_deciding_members(result, _PARTS)), str(error)
+        )
+        return replace(verdict, reason=shared_output.truncate(stdout)) if denies and not verdict.reason else verdict
     if output is None:
         return _plain_text(stdout, stderr, denies)
     verdict = _on_deciding_event(spec.event, output) if spec.event in _DECIDING else _on_other_event(spec.event, output)
@@ -108,17 +110,19 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
 
 def _parse(stdout: str, result: HookResult) -> _JsonOutput | None:
     """The JSON that was printed; None: plain text, or nothing. Raises Nonsense."""
-    output = shared_output.json_object(result.stdout, _DECODER)
+    output = shared_output.parse_json_object(result.stdout, _DECODER)
     if output is None and stdout.startswith("{"):  # the lost part may have denied
         lost = "printed more than is kept, so its JSON is lost"
-        raise shared_output.Nonsense(lost if result.cut else "printed output that begins, but does not end, as JSON")
+        raise shared_output.InvalidOutput(
+            lost if result.cut else "printed output that begins, but does not end, as JSON"
+        )
     return output
 
 
 def _plain_text(stdout: str, stderr: str, denies: bool) -> Verdict:
     """The verdict of a hook that prints plain text: it is the reason with exit code 2, and has no effect otherwise."""
     if denies:
-        return Verdict(permission=Permission.DENY, reason=shared_output.cut(stderr or stdout))
+        return Verdict(permission=Permission.DENY, reason=shared_output.truncate(stderr or stdout))
     if '"hookSpecificOutput"' in stdout:
         return Verdict(messages=("printed JSON among other text, which makes it plain text, as documented",))
     return Verdict()
@@ -131,7 +135,7 @@ def _denied(output: _JsonOutput, verdict: Verdict, stderr: str) -> Verdict:
     return replace(
         verdict,
         permission=Permission.DENY,
-        reason=shared_output.cut(reason or stderr),
+        reason=shared_output.truncate(reason or stderr),
         arguments=None,
         allows=(),
         failure="",
@@ -153,10 +157,10 @@ def _on_deciding_event(event: Event, output: _JsonOutput) -> Verdict:
     rules, invalid_rules = _rules(() if failure else specific.updatedPermissions or ())
     return Verdict(
         permission=permission,
-        reason=shared_output.cut(reason),
+        reason=shared_output.truncate(reason),
         arguments=arguments if arguments and not failure else None,
-        feedback=shared_output.texts(specific.additionalContext or ""),
-        messages=shared_output.texts(output.systemMessage or "", output.reason or "", *invalid_rules),
+        feedback=shared_output.nonempty(specific.additionalContext or ""),
+        messages=shared_output.nonempty(output.systemMessage or "", output.reason or "", *invalid_rules),
         stop=_stops(output),
         allows=rules,
         failure=failure,
@@ -196,7 +200,7 @@ def _rules(texts: Iterable[str]) -> tuple[tuple[str, ...], list[str]]:
             matchers.allow_rule(rule)
         except (ValueError, OverflowError, RecursionError):
             invalid.append(
-                f"gave {shared_output.cut(repr(rule), shared_output.FIRST_LINE)}, which is not a permission rule"
+                f"gave {shared_output.truncate(repr(rule), shared_output.MAX_EXPLANATION)}, which is not a permission rule"
             )
             continue
         name, bracket, rest = rule.partition("(")
@@ -210,8 +214,8 @@ def _on_other_event(event: Event, output: _JsonOutput) -> Verdict:
     note = f"wants to deny a call, but on {event} there is no call to deny" if permission is Permission.DENY else ""
     context = output.specific.additionalContext or ""
     return Verdict(
-        feedback=() if event is Event.SESSION_END else shared_output.texts(context),
-        messages=shared_output.texts(output.systemMessage or "", output.reason or "", note),
+        feedback=() if event is Event.SESSION_END else shared_output.nonempty(context),
+        messages=shared_output.nonempty(output.systemMessage or "", output.reason or "", note),
         stop=_stops(output),
     )
 

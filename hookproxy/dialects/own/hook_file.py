@@ -5,34 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from msgspec.structs import replace
-
 from ...model.errors import ConfigError
 from ...model.hooks import Event, HookSpec
-from ...model.settings import OnFailure, ToolNames
+from ...model.settings import OnFailure
 from ...policy import matchers
-from ..claude.hook_file import CLAUDE
 from ..claude.input import TOOL_EVENTS
 from ..shared import handler_types
 from ..shared import hook_file as shared_hook_file
 from ..shared.hook_file import Table
+
+NAME: Final = "hookproxy"
 
 TIMEOUT: Final = 60.0
 """Seconds. MCP agents commonly give up on a call after a minute: a slower hook would judge a dead one."""
 
 KEYS: Final = ("matcher", *handler_types.KEYS, "timeout", "on_failure", "name", "env", "async", "if")
 """Every key of a `[[hooks.EVENT]]` table."""
-
-OWN: Final = replace(
-    CLAUDE,
-    name="hookproxy",
-    described_by="hookproxy's own reference",
-    default_timeout=TIMEOUT,
-    tool_names=ToolNames.BARE,
-    fits=lambda _members: False,
-    folders=(),
-    agents=(),
-)
 
 
 def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str) -> HookSpec:
@@ -44,19 +32,19 @@ def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str)
     entry = Table(where, "", table)
     for key, hint in entry.unknown(KEYS).items():
         raise ConfigError(where, f"unknown key {key!r}", hint or f"the keys are {', '.join(KEYS)}")
-    handler = handler_types.handler_of(entry, folder)
+    handler = handler_types.read_handler(entry, folder)
     if "env" in entry.members and handler.type in ("python", "http"):
-        raise entry.wrong(
+        raise entry.error(
             "env", f"is not for a hook of type {handler.type!r}", "only a program has variables of its own"
         )
     if "if" in entry.members:
-        shared_hook_file.compiled(entry, "if", matchers.permission_rule)
+        shared_hook_file.compile_member(entry, "if", matchers.permission_rule)
         if event not in TOOL_EVENTS:
-            raise entry.wrong("if", f"is for tool events: with it, a {event} hook would never run", "leave if out")
-    matches = shared_hook_file.compiled(entry, "matcher", matchers.claude_matcher)
+            raise entry.error("if", f"is for tool events: with it, a {event} hook would never run", "leave if out")
+    matches = shared_hook_file.compile_member(entry, "matcher", matchers.claude_matcher)
     on_failure = entry.choice("on_failure", tuple(OnFailure), OnFailure.DIALECT)
     return HookSpec(
-        dialect=OWN.name,
+        dialect=NAME,
         source=where,
         event=event,
         label=entry.text("name") or handler.label,
@@ -66,7 +54,7 @@ def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str)
         shell=handler.shell,
         cwd=folder,
         env=tuple((key, entry.table("env").text(key)) for key in entry.table("env").members),
-        timeout=shared_hook_file.timeout(entry, event, TIMEOUT),
+        timeout=shared_hook_file.read_timeout(entry, event, TIMEOUT),
         background=entry.flag("async"),
         fails_closed=True,
         withholds=True,
@@ -74,9 +62,9 @@ def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str)
         only_if=entry.text("if"),
         type=handler.type,
         call=handler.call,
-        url=handler.post.url,
-        headers=handler.post.headers,
-        allowed_env_vars=handler.post.allowed_env_vars,
+        url=handler.http_target.url,
+        headers=handler.http_target.headers,
+        allowed_env_vars=handler.http_target.allowed_env_vars,
         concurrent=handler.concurrent,
         warm_max_age=handler.warm_max_age,
         warm_spares=handler.warm_spares,

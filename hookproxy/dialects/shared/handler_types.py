@@ -47,11 +47,11 @@ _FRAMING: Final = frozenset(
         "accept-encoding",
     }
 )
-VARIABLE: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
+HEADER_VARIABLE: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
 """A variable in the value of a header."""
 
 
-class Post(Struct, frozen=True):
+class HttpTarget(Struct, frozen=True):
     """Where an HTTP hook's document goes."""
 
     url: str
@@ -66,7 +66,7 @@ class Post(Struct, frozen=True):
         return (urlsplit(self.url).hostname or "") if self.url else ""
 
 
-NOWHERE: Final = Post("", (), ())
+NO_HTTP_TARGET: Final = HttpTarget("", (), ())
 """Of a hook of another type."""
 
 
@@ -78,7 +78,7 @@ class Handler(Struct, frozen=True):
     argv: tuple[str, ...] = ()
     shell: str = ""
     call: str = ""
-    post: Post = NOWHERE
+    http_target: HttpTarget = NO_HTTP_TARGET
     server: str = ""
     tool: str = ""
     input: bytes = b"{}"
@@ -87,29 +87,29 @@ class Handler(Struct, frozen=True):
     warm_spares: int = 1
 
 
-def handler_of(entry: Table, folder: str) -> Handler:
+def read_handler(entry: Table, folder: str) -> Handler:
     """How the hook of a `[[hooks.EVENT]]` table runs. Raises ConfigError."""
     handler = entry.choice("type", _TYPES, "command")
     foreign = [key for key in KEYS[1:] if key in entry.members and key not in _OF_TYPE[handler]]
     if foreign:
         takers = " or ".join(f'type = "{one}"' for one, keys in _OF_TYPE.items() if foreign[0] in keys)
-        raise entry.wrong(foreign[0], f"is not for a hook of type {handler!r}", f"it is for {takers}")
+        raise entry.error(foreign[0], f"is not for a hook of type {handler!r}", f"it is for {takers}")
     if handler == "python":
         return _python(entry)
     if handler == "http":
-        address = post(entry, "allowed_env_vars")
-        return Handler("http", address.host, post=address)
+        address = read_http_target(entry, "allowed_env_vars")
+        return Handler("http", address.host, http_target=address)
     command, argv = entry.text("command"), entry.texts("argv") or ()
     if bool(command.strip()) == bool(argv):
         raise ConfigError(entry.where, "needs exactly one of command and argv", 'write command = "./guard.sh"')
     warm = entry.flag("warm")
     for key in ("warm_max_age", "warm_spares"):
         if key in entry.members and not warm:
-            raise entry.wrong(key, "is for warm hooks", "write warm = true")
+            raise entry.error(key, "is for warm hooks", "write warm = true")
     return Handler(
         "warm" if warm else handler,
-        shared_hook_file.label_of(list(argv)) if argv else shared_hook_file.label(command),
-        argv=shared_hook_file.located(argv, folder),
+        shared_hook_file.argv_label(list(argv)) if argv else shared_hook_file.command_label(command),
+        argv=shared_hook_file.resolve_program(argv, folder),
         shell=command if not argv else "",
         concurrent=entry.flag("concurrent"),
         warm_max_age=entry.seconds("warm_max_age", 600.0),
@@ -117,12 +117,12 @@ def handler_of(entry: Table, folder: str) -> Handler:
     )
 
 
-def elsewhere(entry: Table, allowed_key: str) -> Handler | None:
+def http_or_mcp_tool(entry: Table, allowed_key: str) -> Handler | None:
     """How the hook of an entry runs that is a web service or a tool of a server; None: it is another. As `post`."""
     match entry.text("type"):
         case "http":
-            address = post(entry, allowed_key)
-            return Handler("http", address.host, post=address)
+            address = read_http_target(entry, allowed_key)
+            return Handler("http", address.host, http_target=address)
         case "mcp_tool":
             return _mcp_tool(entry)
         case _:
@@ -133,18 +133,18 @@ def _mcp_tool(entry: Table) -> Handler:
     for key in ("server", "tool"):
         entry.require(key, 'write "server": "NAME" and "tool": "NAME"')
         if not entry.text(key):
-            raise entry.wrong(key, "is empty", f"write what {key} is, or leave the entry out")
+            raise entry.error(key, "is empty", f"write what {key} is, or leave the entry out")
     try:
         given = json.dumps(entry.table("input").members).encode()
     except (RecursionError, ValueError) as problem:
-        raise entry.wrong(
+        raise entry.error(
             "input", f"cannot be written as JSON: {problem}", "write texts, numbers, lists, objects"
         ) from None
     tool = entry.text("tool")
     return Handler("mcp_tool", tool, server=entry.text("server"), tool=tool, input=given)
 
 
-def warmed(
+def make_warm(
     dialect: Dialect, hooks: tuple[HookSpec, ...], place: str, warmth: Mapping[str, object]
 ) -> tuple[HookSpec, ...]:
     """The hooks as `warm` of a `[[use]]` wants them: its commands wait before they are needed. Raises ConfigError."""
@@ -154,7 +154,7 @@ def warmed(
             if key != "warm":
                 raise ConfigError(f"{place}.{key}", "is for warm hooks", "write warm = true")
         return hooks
-    if not dialect.steady:
+    if not dialect.constant_environment:
         why = f"cannot be had: the variables of {dialect.name} hooks tell of their call, before which they cannot start"
         raise ConfigError(f"{place}.warm", why, "leave it out")
     age, spares = entry.seconds("warm_max_age", 600.0), _spares(entry)
@@ -168,20 +168,20 @@ def _python(entry: Table) -> Handler:
     entry.require("call", 'write call = "guards.paths:check"')
     call = entry.text("call")
     if not _CALL.fullmatch(call):
-        raise entry.wrong("call", f"{call!r} names no function", 'write it as "package.module:function"')
+        raise entry.error("call", f"{call!r} names no function", 'write it as "package.module:function"')
     return Handler("python", call, call=call)
 
 
 def _spares(entry: Table) -> int:
     spares = entry.members.get("warm_spares", 1)
     if isinstance(spares, bool) or not isinstance(spares, int) or not 1 <= spares <= _MOST_SPARES:
-        raise entry.wrong(
+        raise entry.error(
             "warm_spares", f"must be a number from 1 to {_MOST_SPARES}, not {spares!r}", "write warm_spares = 1"
         )
     return spares
 
 
-def post(entry: Table, allowed_key: str) -> Post:
+def read_http_target(entry: Table, allowed_key: str) -> HttpTarget:
     """The address and the headers of an HTTP hook; `allowed_key` names the variables that headers may hold.
 
     Raises ConfigError for an address that would show the document on the way, and for a header that cannot be sent.
@@ -189,7 +189,7 @@ def post(entry: Table, allowed_key: str) -> Post:
     entry.require("url")
     url, allowed = entry.text("url"), entry.texts(allowed_key) or ()
     headers = entry.table("headers")
-    return Post(
+    return HttpTarget(
         _url(entry, url), tuple(_header(headers, name, allowed, allowed_key) for name in headers.members), allowed
     )
 
@@ -203,25 +203,25 @@ def _url(entry: Table, url: str) -> str:
     except ValueError:
         parts, port_is_one = urlsplit(""), False
     if not _URL.fullmatch(url) or parts.scheme not in ("http", "https") or not parts.hostname or not port_is_one:
-        raise entry.wrong("url", f"{url!r} is no address of a hook", 'write "https://host/path"')
+        raise entry.error("url", f"{url!r} is no address of a hook", 'write "https://host/path"')
     if "@" in parts.netloc:
-        raise entry.wrong("url", "holds a name or a password", "send an Authorization header")
+        raise entry.error("url", "holds a name or a password", "send an Authorization header")
     if parts.scheme == "http" and not _LOOPBACK.fullmatch(parts.hostname):
-        raise entry.wrong("url", "would show the document to the network", "write https://; http:// is for localhost")
+        raise entry.error("url", "would show the document to the network", "write https://; http:// is for localhost")
     return url.partition("#")[0]
 
 
 def _header(headers: Table, name: str, allowed: tuple[str, ...], allowed_key: str) -> tuple[str, str]:
     value = headers.text(name)
     if not _HEADER.fullmatch(name) or name.lower() in _FRAMING:
-        raise headers.wrong(repr(name), "is no header that a hook can send", "write letters, digits and - only")
+        raise headers.error(repr(name), "is no header that a hook can send", "write letters, digits and - only")
     if not value.isascii() or not value.isprintable():
-        raise headers.wrong(
+        raise headers.error(
             name, "holds what no header can: line ends, or other than ASCII", "encode it, in base64 say"
         )
-    for found in VARIABLE.finditer(value):
+    for found in HEADER_VARIABLE.finditer(value):
         variable = found[1] or found[2]
         if variable not in allowed:
             hint = f"name it: {allowed_key} has {variable!r} then"
-            raise headers.wrong(name, f"holds ${variable}, which {allowed_key} does not allow", hint)
+            raise headers.error(name, f"holds ${variable}, which {allowed_key} does not allow", hint)
     return name, value

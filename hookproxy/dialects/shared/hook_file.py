@@ -17,21 +17,21 @@ from msgspec import Struct
 
 from ...model.errors import ConfigError
 from ...model.hooks import Event
-from ..dialect import Dialect, HookList
+from ..dialect import HookList
 
 SESSION_END_TIMEOUT: Final = 1.5
 """Seconds, as in Claude Code: the agent has gone by then, and waits for nobody."""
 
-SESSION_END_LONGEST: Final = 60.0
+SESSION_END_TIMEOUT_LIMIT: Final = 60.0
 """Seconds that Claude Code grants a SessionEnd hook with a `timeout` of its own."""
 
-MILLISECONDS_FROM: Final = 10_000.0
+MILLISECONDS_THRESHOLD: Final = 10_000.0
 """A timeout from here on is taken for milliseconds: few people mean three hours, many mean ten seconds."""
 
-LONG: Final = 3600.0
+LONG_TIMEOUT: Final = 3600.0
 """Seconds from which a timeout deserves a remark: the agent will have given up on the call."""
 
-_KINDS: Final[Mapping[type, str]] = {
+_TYPE_NAMES: Final[Mapping[type, str]] = {
     str: "a string", bool: "true or false", int: "a number", float: "a number",
     list: "a list", dict: "an object", type(None): "null",
 }  # fmt: skip
@@ -59,7 +59,7 @@ class Table(Struct, frozen=True):
         """`hooks.PreToolUse[0].timeout`, for people."""
         return ".".join(part for part in (self.path, key) if part)
 
-    def wrong(self, key: str, message: str, hint: str) -> ConfigError:
+    def error(self, key: str, message: str, hint: str) -> ConfigError:
         """The error to raise about one member."""
         return ConfigError(self.where, f"{self.place(key)} {message}".strip(), hint)
 
@@ -71,7 +71,7 @@ class Table(Struct, frozen=True):
         """Raise ConfigError if the member is absent."""
         if key not in self.members:
             near = next((f"write {key} for {other}" for other, it in self.unknown((key,)).items() if it), "")
-            raise self.wrong(key, "is missing", hint or near or f"add it: {key}")
+            raise self.error(key, "is missing", hint or near or f"add it: {key}")
 
     def text(self, key: str, default: str = "") -> str:
         """A string."""
@@ -82,7 +82,7 @@ class Table(Struct, frozen=True):
         value = self.text(key, default)
         if value not in choices:
             options = ", ".join(choices)
-            raise self.wrong(
+            raise self.error(
                 key, f"must be one of {options}, not {value!r}", suggestion(value, choices) or f"write one of {options}"
             )
         return value
@@ -114,9 +114,9 @@ class Table(Struct, frozen=True):
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._mistyped(key, "a number of seconds", value)
         if not 0 < value < math.inf:
-            raise self.wrong(key, f"must be more than 0 seconds, not {value}", "write how long the hook may take: 5")
-        if value >= MILLISECONDS_FROM:
-            raise self.wrong(key, f"looks like milliseconds: {value}", f"write seconds: {value // 1000} for {value}")
+            raise self.error(key, f"must be more than 0 seconds, not {value}", "write how long the hook may take: 5")
+        if value >= MILLISECONDS_THRESHOLD:
+            raise self.error(key, f"looks like milliseconds: {value}", f"write seconds: {value // 1000} for {value}")
         return float(value)
 
     def _list(self, key: str) -> list[object]:
@@ -134,14 +134,14 @@ class Table(Struct, frozen=True):
         if not isinstance(value, str):
             raise self._mistyped(key, "a string", value)
         if "\0" in value:
-            raise self.wrong(
+            raise self.error(
                 key, "holds a NUL character, which no command line and no variable can carry", "take it out"
             )
         return value
 
     def _mistyped(self, key: str, wanted: str, value: object) -> ConfigError:
-        return self.wrong(
-            key, f"must be {wanted}, not {_KINDS.get(type(value), type(value).__name__)}", f"write {wanted}"
+        return self.error(
+            key, f"must be {wanted}, not {_TYPE_NAMES.get(type(value), type(value).__name__)}", f"write {wanted}"
         )
 
 
@@ -201,7 +201,7 @@ def read_yaml(path: str, text: str) -> Table:
 T = TypeVar("T")
 
 
-def joined(lists: Iterable[HookList]) -> HookList:
+def merge(lists: Iterable[HookList]) -> HookList:
     """The hooks of all of them, and the notes of all, in their order."""
     found = list(lists)
     return HookList(
@@ -209,48 +209,52 @@ def joined(lists: Iterable[HookList]) -> HookList:
     )
 
 
-def each_event(
-    table: Table, dialect: Dialect, entries: Callable[[str], Sequence[T]], read: Callable[[str, T], HookList]
+def read_events(
+    table: Table,
+    events: Mapping[str, Event],
+    unavailable: Mapping[str, str],
+    entries: Callable[[str], Sequence[T]],
+    read_entry: Callable[[str, T], HookList],
 ) -> HookList:
-    """What the table holds whose keys are the dialect's events: `entries` are an event's, `read` reads one of them.
+    """The hooks in a table whose keys are names of events. `entries` gives an event's entries; `read_entry` reads one.
 
-    An event that cannot occur here gets a note, if it has entries. Raises ConfigError for a key that is no event.
+    An `unavailable` event that has entries gets a note with the reason. Raises ConfigError for a key that is no event.
     """
     found: list[HookList] = []
     for name in table.members:
-        if name not in dialect.events and name not in dialect.unavailable:
-            known = [*dialect.events, *dialect.unavailable]
-            raise table.wrong(name, "is no event", suggestion(name, known) or f"known: {', '.join(known)}")
-        listed = entries(name)
-        if name in dialect.events:
-            found += [read(name, entry) for entry in listed]
-        elif listed:
-            reason = dialect.unavailable[name]
+        if name not in events and name not in unavailable:
+            known = [*events, *unavailable]
+            raise table.error(name, "is no event", suggestion(name, known) or f"known: {', '.join(known)}")
+        event_entries = entries(name)
+        if name in events:
+            found += [read_entry(name, entry) for entry in event_entries]
+        elif event_entries:
+            reason = unavailable[name]
             found.append(HookList((), (f"{table.where}: {table.place(name)} cannot fire behind MCP: {reason}",)))
-    return joined(found)
+    return merge(found)
 
 
-def compiled(table: Table, key: str, compile_text: Callable[[str], T]) -> T:
+def compile_member(table: Table, key: str, compile_text: Callable[[str], T]) -> T:
     """What a matcher or rule compiles to. Raises ConfigError that names the key and the text."""
     written = table.text(key)
     try:
         return compile_text(written)
     except (re.error, ValueError, OverflowError, RecursionError) as problem:
-        raise table.wrong(
+        raise table.error(
             key,
             f"{written!r} cannot be used: {problem}",
             "write a tool's name, names with | between them, or a regular expression",
         ) from None
 
 
-def timeout(table: Table, event: Event, usual: float) -> float:
+def read_timeout(table: Table, event: Event, usual: float) -> float:
     """The hook's timeout in seconds; for SessionEnd the short one, since the agent has gone."""
     if event is not Event.SESSION_END:
         return table.seconds("timeout", usual)
-    return min(table.seconds("timeout", SESSION_END_TIMEOUT), SESSION_END_LONGEST)
+    return min(table.seconds("timeout", SESSION_END_TIMEOUT), SESSION_END_TIMEOUT_LIMIT)
 
 
-def located(words: tuple[str, ...], folder: str) -> tuple[str, ...]:
+def resolve_program(words: tuple[str, ...], folder: str) -> tuple[str, ...]:
     """A command whose program, if it is a relative path, is in `folder`; a bare name is looked up in PATH."""
     if not words or "/" not in words[0]:
         return words
@@ -265,16 +269,16 @@ _INTERPRETER: Final = re.compile(
 _SCRIPT: Final = re.compile(r".*[/.]\w.*", re.DOTALL)
 
 
-def label(command: str) -> str:
+def command_label(command: str) -> str:
     """What people and the model know a shell command by: `python3 guards/paths.py --x` is `paths.py`."""
     try:
         words = shlex.split(command)
     except ValueError:  # an open quotation mark, say in a comment
         words = command.split()
-    return label_of(words) or command.strip()
+    return argv_label(words) or command.strip()
 
 
-def label_of(words: list[str]) -> str:
+def argv_label(words: list[str]) -> str:
     """The same for a command that is split into words already."""
     while words and _ASSIGNMENT.match(words[0]):
         words = words[1:]

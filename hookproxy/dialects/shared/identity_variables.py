@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-IDENTITIES: Final[dict[str, tuple[str, ...]]] = {
+IDENTITY_VARIABLES: Final[dict[str, tuple[str, ...]]] = {
     "claude": (
         "CLAUDE_PROJECT_DIR",
         "CLAUDECODE",
@@ -65,10 +65,10 @@ _OF_ONE_OCCASION: Final = (
 """Variables that tell a hook of its own occasion: what we inherit of them, being run by a hook, is of another."""
 
 
-def foreign_to(own: tuple[str, ...]) -> frozenset[str]:
+def foreign_variables(own: tuple[str, ...]) -> frozenset[str]:
     """The variables that hooks must not inherit whose dialect has these: by them it would take us for another system.
 
     Hooks that serve several systems choose their answer's format by what they find in the environment.
     """
-    others = {name for names in IDENTITIES.values() for name in names}
+    others = {name for names in IDENTITY_VARIABLES.values() for name in names}
     return frozenset(others.union(_OTHER_SYSTEMS).difference(own).union(_OF_ONE_OCCASION))

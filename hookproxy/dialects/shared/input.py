@@ -18,7 +18,7 @@ def utf8(text: str) -> str:
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
-def line(document: Mapping[str, object]) -> bytearray:
+def json_line(document: Mapping[str, object]) -> bytearray:
     """The document as one line with its end; `msgspec.Raw` in it goes in as it is. All text in it must be UTF-8."""
     written = bytearray()
     _ENCODER.encode_into(document, written)  # not through bytes: a result may be large, and is copied once
@@ -26,7 +26,7 @@ def line(document: Mapping[str, object]) -> bytearray:
     return written
 
 
-def text(outcome: Outcome) -> str:
+def result_text(outcome: Outcome) -> str:
     """All that the model could read in a result, as text; the failure in words where there was no result.
 
     Text blocks as they are, other blocks as their own text or as JSON, a line end between each two; structuredContent
@@ -34,7 +34,7 @@ def text(outcome: Outcome) -> str:
     """
     if not outcome.has_result:
         return outcome.error
-    parts = blocks(outcome.content)
+    parts = block_texts(outcome.content)
     if outcome.structured:
         structured = _legible(outcome.structured)
         if not _says(parts, structured):
@@ -42,7 +42,7 @@ def text(outcome: Outcome) -> str:
     return "\n".join(parts)
 
 
-def blocks(content: bytes) -> list[str]:
+def block_texts(content: bytes) -> list[str]:
     """Each content block of a JSON array as text."""
     try:
         return [_block(bytes(block)) for block in raw_json.items(content)]

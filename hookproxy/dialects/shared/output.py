@@ -14,28 +14,28 @@ from msgspec.structs import replace
 from ...jsonrpc import normalize, raw_json
 from ...model.hooks import Ended, HookResult, HookSpec, Permission, Verdict
 
-LONGEST: Final = 10_000
+MAX_TEXT: Final = 10_000
 """Characters of each text of a hook that go on: what Claude Code grants them; the other documents set no limit."""
 
-FIRST_LINE: Final = 300
+MAX_EXPLANATION: Final = 300
 """Characters of an explanation in a sentence about trouble: enough for a path and an error message."""
 
 
-TEXT: Final[tuple[str | bool, ...]] = ()
-"""In `Parts`: any text, as reasons are."""
+ANY_TEXT: Final[tuple[str | bool, ...]] = ()
+"""In `DecidingMembers`: any text, as reasons are."""
 
-Parts = Mapping[str, tuple[str | bool, ...]]
-"""The members that decide, with the values that a document knows for them, and their reasons, with TEXT; `a.b` is a
+DecidingMembers = Mapping[str, tuple[str | bool, ...]]
+"""The members that decide, with the values that a document knows for them, and their reasons, with ANY_TEXT; `a.b` is a
 member of a member. An answer of these alone can be read."""
 
 T = TypeVar("T")
 
 
-class Nonsense(ValueError):
+class InvalidOutput(ValueError):
     """A hook's output that is no answer; the message says why in a few words, to stand as `Verdict.trouble`."""
 
 
-def unambiguous(raw: bytes) -> bytes:
+def normalise(raw: bytes) -> bytes:
     """The same JSON, legible and with no key twice. Raises ValueError that says where it cannot be read."""
     try:
         return normalize.normalize_output(raw)
@@ -43,16 +43,16 @@ def unambiguous(raw: bytes) -> bytes:
         return normalize.normalize(raw, lenient=True)  # slower, but its error has the place
 
 
-def ending(spec: HookSpec, result: HookResult) -> str:
+def describe_end(spec: HookSpec, result: HookResult) -> str:
     """How a run ended that did not end by itself."""
     if result.ended is Ended.TIMED_OUT:
         return f"timed out after {spec.timeout:g} s"
     if result.ended is Ended.NOT_STARTED:
-        return "could not be started" + after_colon(result.detail)
+        return "could not be started" + explanation(result.detail)
     if result.ended is Ended.CANCELLED:
         return "was ended with its call"
     if result.ended is Ended.FAILED:
-        return cut(result.detail.partition("\n")[0], FIRST_LINE) or "failed"
+        return truncate(result.detail.partition("\n")[0], MAX_EXPLANATION) or "failed"
     try:
         name = signal.Signals(result.code).name
     except ValueError:  # a real-time signal has no name
@@ -60,7 +60,7 @@ def ending(spec: HookSpec, result: HookResult) -> str:
     return f"was ended by signal {name}"
 
 
-def text(output: bytes) -> str:
+def decode(output: bytes) -> str:
     """Output as text: a byte order mark and line ends of Windows are no part of it."""
     return output.decode(errors="replace").removeprefix("\ufeff").replace("\r\n", "\n").strip()
 
@@ -70,66 +70,66 @@ def one_line(raw: msgspec.Raw) -> bytes:
     return bytes(raw).replace(b"\n", b" ").replace(b"\r", b" ")
 
 
-def texts(*said: str) -> tuple[str, ...]:
-    """Those that say anything, none of them longer than LONGEST."""
-    return tuple(cut(one) for one in said if one)
+def nonempty(*said: str) -> tuple[str, ...]:
+    """Those that say anything, none of them longer than MAX_TEXT."""
+    return tuple(truncate(one) for one in said if one)
 
 
-def cut(said: str, longest: int = LONGEST) -> str:
+def truncate(said: str, longest: int = MAX_TEXT) -> str:
     """The text, and how much of it is missing where it is too long."""
     rest = len(said) - longest
     return said if rest <= 0 else f"{said[:longest]} … [{rest} more characters cut by hookproxy]"
 
 
-def after_colon(said: str) -> str:
+def explanation(said: str) -> str:
     """The first line of what explains the sentence before it, if anything does."""
     first_line = said.partition("\n")[0].rstrip()
-    return f": {cut(first_line, FIRST_LINE)}" if first_line else ""
+    return f": {truncate(first_line, MAX_EXPLANATION)}" if first_line else ""
 
 
-def json_object(output: bytes, decoder: msgspec.json.Decoder[T]) -> T | None:
+def parse_json_object(output: bytes, decoder: msgspec.json.Decoder[T]) -> T | None:
     """The answer in an output that is one JSON object; None: the output is empty or plain text.
 
-    Raises Nonsense, with what is wrong in a few words, for what begins and ends as an object and cannot be read,
+    Raises InvalidOutput, with what is wrong in a few words, for what begins and ends as an object and cannot be read,
     or does not have the decoder's shape: a member of another type is never guessed at.
     """
-    said = text(output)
+    said = decode(output)
     if not (said.startswith("{") and said.endswith("}")):
         return None
     try:
-        return decoder.decode(unambiguous(said.encode()))
+        return decoder.decode(normalise(said.encode()))
     except (ValueError, msgspec.MsgspecError, RecursionError) as problem:
-        raise Nonsense("printed JSON that cannot be read" + after_colon(str(problem))) from None
+        raise InvalidOutput("printed JSON that cannot be read" + explanation(str(problem))) from None
 
 
-def salvaged(result: HookResult, parts: Parts) -> HookResult:
+def keep_deciding_members(result: HookResult, parts: DecidingMembers) -> HookResult:
     """The same run, as if its answer held these parts alone, and of them those whose values the document knows.
 
-    For answers that cannot be read whole: with `standing` it tells whether such a one denies.
+    For answers that cannot be read whole: with `invalid_output_verdict` it tells whether such a one denies.
     """
     found: dict[str, object] = {}
     try:
-        answer = _LENIENT.decode(text(result.stdout))
+        answer = _LENIENT.decode(decode(result.stdout))
     except (ValueError, RecursionError):
         answer = None
     for path, values in parts.items():
         outer, _, name = path.rpartition(".")
         holder = _member(answer, outer) if outer else answer
         value = _member(holder, name)
-        if isinstance(value, str) if values is TEXT else isinstance(value, str | bool) and value in values:
+        if isinstance(value, str) if values is ANY_TEXT else isinstance(value, str | bool) and value in values:
             target = found.setdefault(outer, {}) if outer else found
             if isinstance(target, dict):
                 target[name] = value
     return replace(result, stdout=json.dumps(found).encode())
 
 
-def aside(spec: HookSpec, verdict: Verdict) -> Verdict:
+def background_verdict(spec: HookSpec, verdict: Verdict) -> Verdict:
     """Of a background hook only what people may read: it comes too late to decide."""
     return Verdict(messages=verdict.messages, failure=verdict.failure) if spec.background else verdict
 
 
-def standing(verdict: Verdict, nonsense: str) -> Verdict:
-    """What holds of an answer that cannot be read whole, by the verdict on what was `salvaged`.
+def invalid_output_verdict(verdict: Verdict, nonsense: str) -> Verdict:
+    """What holds of an answer that cannot be read whole, by the verdict on what was `keep_deciding_members`.
 
     A denial stands, and people are told what is wrong with it. Consent never does: it is trouble as anything else.
     """

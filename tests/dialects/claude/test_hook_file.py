@@ -4,7 +4,7 @@ import json
 
 from msgspec.structs import fields
 
-from hookproxy.dialects.claude.hook_file import CLAUDE
+from hookproxy.dialects.claude import CLAUDE
 from hookproxy.dialects.dialect import HookFile, HookList
 from hookproxy.model.hooks import Event, HookSpec, Order
 from hookproxy.model.settings import ToolNames
@@ -23,7 +23,7 @@ OF_OTHER_TYPES = {
 
 def load(settings: object, path: str = "/repo/.claude/settings.json") -> HookList:
     text = settings if isinstance(settings, str) else json.dumps(settings)
-    return CLAUDE.read_hooks(HookFile(path, text, "/repo"))
+    return CLAUDE.read_hook_file(HookFile(path, text, "/repo"))
 
 
 def one(entry: dict[str, object], event: str = "PreToolUse", **group: object) -> HookSpec:
@@ -154,7 +154,7 @@ def test_the_dialect_is_described() -> None:
         "PreToolUse", "PostToolUse", "PostToolUseFailure", "SessionStart", "SessionEnd", "PermissionRequest",
         "Elicitation", "ElicitationResult", "Notification",
     }  # fmt: skip
-    assert CLAUDE.answers
+    assert CLAUDE.answers_elicitations
     assert all(name == event for name, event in CLAUDE.events.items())
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.dialects.claude.hook_file import CLAUDE
+from hookproxy.dialects.claude import CLAUDE
 from hookproxy.model.hooks import Elicitation, Event, EventContext, HookSpec, Outcome, Session
 from tests.dialects.tables import table
 
@@ -49,7 +49,7 @@ def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
         message=case.get("message", ""),
         elicitation=elicitation(case["elicitation"]) if "elicitation" in case else None,
     )
-    document = CLAUDE.write(spec(event), context)
+    document = CLAUDE.write_input(spec(event), context)
     assert document.stdin.decode() == case["document"] + "\n"
     assert document.env == {
         "CLAUDE_PROJECT_DIR": "/repo",
@@ -64,14 +64,14 @@ def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
 
 def test_a_folder_that_is_no_utf8_can_be_told() -> None:
     session = replace(SESSION, cwd="/r\udcffepo", server="s\udcff")
-    told = json.loads(CLAUDE.write(spec(CALL.event), replace(CALL, session=session)).stdin)
+    told = json.loads(CLAUDE.write_input(spec(CALL.event), replace(CALL, session=session)).stdin)
     assert (told["cwd"], told["mcp_server"]) == ("/r?epo", {"name": "s?"})
 
 
 def test_the_tools_output_goes_in_byte_for_byte() -> None:
     content = b'[ {"type":"text", "text":"\xc3\xa4 \\n 1e400"},{"n":1.000} ]'
     context = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content))
-    assert b'"tool_response":' + content + b"," in CLAUDE.write(spec(context.event), context).stdin
+    assert b'"tool_response":' + content + b"," in CLAUDE.write_input(spec(context.event), context).stdin
 
 
 def test_the_document_of_a_large_result_is_written_without_building_its_objects() -> None:
@@ -79,7 +79,7 @@ def test_the_document_of_a_large_result_is_written_without_building_its_objects(
     context = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content))
     tracemalloc.start()
     try:
-        CLAUDE.write(spec(context.event), context)
+        CLAUDE.write_input(spec(context.event), context)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -87,4 +87,4 @@ def test_the_document_of_a_large_result_is_written_without_building_its_objects(
 
 
 def test_the_dialects_variables_hold_all_that_it_sets() -> None:
-    assert set(CLAUDE.write(spec(CALL.event), CALL).env) <= set(CLAUDE.variables)
+    assert set(CLAUDE.write_input(spec(CALL.event), CALL).env) <= set(CLAUDE.variables)

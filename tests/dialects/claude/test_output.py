@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from hookproxy.dialects.claude.output import read
+from hookproxy.dialects.claude.output import read_output
 from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
 from tests.dialects.tables import result, table, verdict
 
@@ -20,7 +20,7 @@ def spec(event: Event, background: bool = False) -> HookSpec:
 
 @pytest.mark.parametrize("case", CASES["result"], ids=lambda case: f"{case['event']}: {case['says']}")
 def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
-    heard = read(spec(Event(case["event"]), case.get("background", False)), result(case))
+    heard = read_output(spec(Event(case["event"]), case.get("background", False)), result(case))
     assert heard == verdict(case)
 
 
@@ -40,7 +40,7 @@ def test_every_row_of_the_table_names_its_source() -> None:
 def test_reading_is_total_for_any_bytes(code: int, ended: Ended, stdout: bytes, stderr: bytes, cut: bool) -> None:
     for event in Event:
         note(event)
-        heard = read(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
+        heard = read_output(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
         assert heard.failure == heard.failure.strip()
         if ended is Ended.EXITED and code == 2 and event is Event.PRE_TOOL_USE:
             assert heard.permission is Permission.DENY
@@ -65,7 +65,7 @@ LONG = st.just("x" * 10_001)
 def test_reading_is_total_for_answers_of_any_shape(answer: dict[str, Any], code: int) -> None:
     for event in Event:
         note(event)
-        heard = read(spec(event), HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
+        heard = read_output(spec(event), HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
         if heard.content is not None:
             assert isinstance(json.loads(heard.content), dict)
             assert heard.action == "accept"
@@ -89,17 +89,17 @@ def test_reading_is_total_for_answers_of_any_shape(answer: dict[str, Any], code:
     ids=["lists in lists", "objects in objects", "a huge number", "half a key", "no UTF-8", "many lines"],
 )
 def test_output_made_to_hurt_is_survived_and_never_consent(stdout: bytes) -> None:
-    heard = read(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
+    heard = read_output(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
     assert heard == Verdict(failure=heard.failure)
 
 
 def test_a_long_text_is_cut_and_says_so() -> None:
     answer = {"decision": "block", "reason": "r" * 10_007, "systemMessage": "m" * 10_000}
-    heard = read(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, json.dumps(answer).encode()))
+    heard = read_output(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, json.dumps(answer).encode()))
     assert heard.reason == "r" * 10_000 + " … [7 more characters cut by hookproxy]"
     assert heard.messages == ("m" * 10_000,)
 
 
 def test_standard_error_that_is_no_text_is_a_reason_all_the_same() -> None:
-    heard = read(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, stderr=b"no \xff\r\nway\r\n"))
+    heard = read_output(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, stderr=b"no \xff\r\nway\r\n"))
     assert heard.reason == "no \ufffd\nway"

@@ -19,14 +19,14 @@ def test_a_flood_of_rules_is_trouble() -> None:
     assert (said.allows, said.failure) == ((), "gave 1001 permission rules, more than 1000")
 
 
-@pytest.mark.parametrize("kind", ["setMode", "addDirectories", "removeDirectories"])
-def test_what_is_the_agents_own_matter_is_told(handler: str) -> None:
-    said = verdict(allowing(type=handler, mode="plan"))
+@pytest.mark.parametrize("change_type", ["setMode", "addDirectories", "removeDirectories"])
+def test_what_is_the_agents_own_matter_is_told(change_type: str) -> None:
+    said = verdict(allowing(type=change_type, mode="plan"))
     assert (said.permission, said.failure) == (Permission.ALLOW, "")
-    assert said.messages == (f"without effect behind MCP: {handler}",)
+    assert said.messages == (f"without effect behind MCP: {change_type}",)
 
 
-@pytest.mark.parametrize("kind", ["replaceRules", "removeRules", "whatever"])
-def test_what_cannot_be_followed_is_trouble(handler: str) -> None:
-    said = verdict(allowing(type=handler, behavior="allow"))
-    assert said.failure == f"gave an updatedPermissions entry that cannot be followed here: {handler} allow"
+@pytest.mark.parametrize("change_type", ["replaceRules", "removeRules", "whatever"])
+def test_what_cannot_be_followed_is_trouble(change_type: str) -> None:
+    said = verdict(allowing(type=change_type, behavior="allow"))
+    assert said.failure == f"gave an updatedPermissions entry that cannot be followed here: {change_type} allow"

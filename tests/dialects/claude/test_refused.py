@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.dialects.claude.hook_file import CLAUDE
+from hookproxy.dialects.claude import CLAUDE
 from hookproxy.dialects.dialect import HookFile, HookList
 from hookproxy.model.errors import ConfigError
 
 
 def load(settings: object, path: str = "/repo/.claude/settings.json") -> HookList:
     text = settings if isinstance(settings, str) else json.dumps(settings)
-    return CLAUDE.read_hooks(HookFile(path, text, "/repo"))
+    return CLAUDE.read_hook_file(HookFile(path, text, "/repo"))
 
 
 # --- what cannot work behind MCP ---

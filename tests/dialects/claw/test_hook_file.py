@@ -21,7 +21,7 @@ BOTH = pytest.mark.parametrize("dialect", [CLAW, CLAW_CURRENT], ids=lambda diale
 
 def load(settings: object, dialect: Dialect = CLAW, path: str = "/repo/.claude/settings.json") -> HookList:
     text = settings if isinstance(settings, str) else json.dumps(settings)
-    return dialect.read_hooks(HookFile(path, text, "/repo"))
+    return dialect.read_hook_file(HookFile(path, text, "/repo"))
 
 
 def hooks(dialect: Dialect = CLAW, **events: object) -> tuple[HookSpec, ...]:
@@ -266,7 +266,7 @@ def test_any_file_is_read_or_refused_with_a_config_error(dialect: Dialect, setti
     with suppress(ConfigError):
         assert all(hook.shell for hook in load(settings, dialect).hooks)
     if isinstance(settings, dict):
-        assert dialect.fits(settings) in (True, False)
+        assert dialect.recognises(settings) in (True, False)
 
 
 @given(st.text(), st.text())
@@ -293,5 +293,5 @@ def test_any_matcher_can_be_tried_on_any_name(matcher: str, name: str) -> None:
     ],
 )
 def test_a_file_of_command_strings_is_recognised(members: dict[str, object], fits: bool) -> None:
-    assert CLAW.fits(members) is fits
-    assert not CLAW_CURRENT.fits(members)
+    assert CLAW.recognises(members) is fits
+    assert not CLAW_CURRENT.recognises(members)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hookproxy.dialects.claw import CLAW, CLAW_CURRENT
 from hookproxy.dialects.dialect import Dialect
 from hookproxy.dialects.registry import DIALECTS
-from hookproxy.dialects.shared.identity_variables import foreign_to
+from hookproxy.dialects.shared.identity_variables import foreign_variables
 from hookproxy.model.hooks import Event, EventContext, HookSpec, Outcome, Session
 from tests.dialects.tables import table
 
@@ -45,14 +45,14 @@ def test_a_hook_gets_the_input_of_the_table(case: dict[str, Any]) -> None:
         arguments=case.get("arguments", "{}").encode(),
         outcome=None if event is Event.PRE_TOOL_USE else outcome,
     )
-    document = DIALECTS[case["dialect"]].write(spec(event, case["event_name"]), context)
+    document = DIALECTS[case["dialect"]].write_input(spec(event, case["event_name"]), context)
     assert document.stdin.decode() == case["document"] + "\n"
     assert document.env == case["env"]
 
 
 def test_the_input_is_the_same_in_all_three_places() -> None:
     context = replace(CALL, arguments='{"command":"echo \\"ü\\" \\u0000"}'.encode())
-    document = CLAW.write(spec(CALL.event, "PreToolUse"), context)
+    document = CLAW.write_input(spec(CALL.event, "PreToolUse"), context)
     members = json.loads(document.stdin)
     assert (
         json.loads(members["tool_input_json"]) == members["tool_input"] == json.loads(document.env["HOOK_TOOL_INPUT"])
@@ -63,7 +63,7 @@ def test_output_that_is_not_utf8_can_be_written() -> None:
     context = replace(
         CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=b'[{"type":"text","text":"\xff"}]', has_result=True)
     )
-    assert json.loads(CLAW.write(spec(context.event, "PostToolUse"), context).stdin)["tool_output"]
+    assert json.loads(CLAW.write_input(spec(context.event, "PostToolUse"), context).stdin)["tool_output"]
 
 
 def test_the_document_of_a_large_result_is_complete_and_needs_few_copies() -> None:
@@ -72,7 +72,7 @@ def test_the_document_of_a_large_result_is_complete_and_needs_few_copies() -> No
     context = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content, has_result=True))
     tracemalloc.start()
     try:
-        document = CLAW.write(spec(context.event, "PostToolUse"), context)
+        document = CLAW.write_input(spec(context.event, "PostToolUse"), context)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -83,5 +83,5 @@ def test_the_document_of_a_large_result_is_complete_and_needs_few_copies() -> No
 @BOTH
 def test_the_dialects_variables_are_those_that_it_sets(dialect: Dialect) -> None:
     context = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome())
-    assert set(dialect.write(spec(context.event, "PostToolUse"), context).env) == set(dialect.variables)
-    assert "CLAUDE_PROJECT_DIR" in foreign_to(dialect.variables)
+    assert set(dialect.write_input(spec(context.event, "PostToolUse"), context).env) == set(dialect.variables)
+    assert "CLAUDE_PROJECT_DIR" in foreign_variables(dialect.variables)

@@ -28,7 +28,7 @@ def spec(dialect: Dialect, event: Event, event_name: str = "") -> HookSpec:
 @pytest.mark.parametrize("case", CASES["output"], ids=lambda case: f"{case['dialect']}: {case['behaviour']}")
 def test_output_gives_the_verdict_of_the_table(case: dict[str, Any]) -> None:
     dialect = DIALECTS[case["dialect"]]
-    verdict = dialect.read(spec(dialect, Event(case["event"]), case.get("event_name", "")), result(case))
+    verdict = dialect.read_output(spec(dialect, Event(case["event"]), case.get("event_name", "")), result(case))
     assert verdict == expected_verdict(case)
 
 
@@ -52,7 +52,7 @@ def test_every_row_of_the_table_names_its_behaviour_and_source() -> None:
 def test_any_bytes_give_a_verdict(dialect: Dialect, result: HookResult) -> None:
     for event in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE):
         note(event)
-        verdict = dialect.read(spec(dialect, event), result)
+        verdict = dialect.read_output(spec(dialect, event), result)
         assert verdict.failure == verdict.failure.strip()
         if result.ended is Ended.EXITED and result.code == 2:
             assert verdict.permission is Permission.DENY
@@ -78,7 +78,7 @@ def test_json_of_any_shape_gives_a_verdict(answer: dict[str, Any], code: int) ->
     for event in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE):
         note(event)
         printed = json.dumps(answer).encode()
-        verdict = CLAW_CURRENT.read(spec(CLAW_CURRENT, event), HookResult(Ended.EXITED, code, printed))
+        verdict = CLAW_CURRENT.read_output(spec(CLAW_CURRENT, event), HookResult(Ended.EXITED, code, printed))
         if verdict.arguments is not None:
             assert isinstance(json.loads(verdict.arguments), dict)
             assert verdict.permission is not Permission.DENY
@@ -102,44 +102,44 @@ MALICIOUS = {
 
 @pytest.mark.parametrize("stdout", MALICIOUS.values(), ids=MALICIOUS.keys())
 def test_malicious_output_is_a_failure_and_never_an_approval(stdout: bytes) -> None:
-    verdict = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
+    verdict = CLAW_CURRENT.read_output(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
     assert verdict == Verdict(feedback=verdict.feedback, failure=verdict.failure)
     assert verdict.failure
     assert len(verdict.feedback[0]) < 1000
-    as_text = CLAW.read(spec(CLAW, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
+    as_text = CLAW.read_output(spec(CLAW, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
     assert as_text == Verdict(feedback=as_text.feedback, messages=as_text.messages)
 
 
 @pytest.mark.parametrize("other", [b'"a":' + b"9" * 100_000, rb'"\ud800":1'], ids=["a huge number", "half a key"])
 def test_unknown_members_have_no_effect(other: bytes) -> None:
     printed = b'{"decision":"block","reason":"R",' + other + b"}"
-    verdict = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, printed))
+    verdict = CLAW_CURRENT.read_output(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, printed))
     assert verdict == Verdict(permission=Permission.DENY, reason="R")
 
 
 @pytest.mark.parametrize("number", [b"9" * 100_000, b"-0", b"1e999", b"  7  "])
 def test_a_number_alone_is_not_a_decision(number: bytes) -> None:
-    verdict = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, number))
+    verdict = CLAW_CURRENT.read_output(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, number))
     assert verdict.permission is None
     assert verdict.feedback
 
 
 @BOTH
 def test_a_long_text_is_cut_and_ends_with_the_number_of_missing_characters(dialect: Dialect) -> None:
-    verdict = dialect.read(spec(dialect, Event.POST_TOOL_USE), HookResult(Ended.EXITED, 0, b"r" * 10_007))
+    verdict = dialect.read_output(spec(dialect, Event.POST_TOOL_USE), HookResult(Ended.EXITED, 0, b"r" * 10_007))
     assert verdict.feedback == ("Hook feedback:\n" + "r" * 10_000 + " … [7 more characters cut by hookproxy]",)
-    denied = dialect.read(spec(dialect, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, b"r" * 10_007))
+    denied = dialect.read_output(spec(dialect, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, b"r" * 10_007))
     assert denied.reason == "r" * 10_000 + " … [7 more characters cut by hookproxy]"
 
 
 @BOTH
 def test_text_that_is_not_utf8_is_decoded_all_the_same(dialect: Dialect) -> None:
-    verdict = dialect.read(spec(dialect, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, b"no \xff\r\nway\r\n"))
+    verdict = dialect.read_output(spec(dialect, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, b"no \xff\r\nway\r\n"))
     assert verdict.reason == "no \ufffd\nway"
 
 
 def test_previews_of_unreadable_json_are_short() -> None:
-    verdict = CLAW_CURRENT.read(
+    verdict = CLAW_CURRENT.read_output(
         spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, b"{" + b"x" * 200, b"\xc2\x9b" * 161)
     )
     previews = "stdout_preview={" + "x" * 159 + "… stderr_preview=" + "\\u{9b}" * 160 + "…"
@@ -148,19 +148,19 @@ def test_previews_of_unreadable_json_are_short() -> None:
 
 def test_json_is_read_with_a_byte_order_mark_and_line_ends_of_windows() -> None:
     printed = '\ufeff{\r\n"decision": "block",\r\n"reason": "R"\r\n}\r\n'.encode()
-    verdict = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, printed))
+    verdict = CLAW_CURRENT.read_output(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, printed))
     assert verdict == Verdict(permission=Permission.DENY, reason="R")
 
 
 def test_escapes_do_not_hide_a_decision() -> None:
     printed = rb'{"d\u0065cision":"bl\u006fck","reason":"R"}'
-    verdict = CLAW_CURRENT.read(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, printed))
+    verdict = CLAW_CURRENT.read_output(spec(CLAW_CURRENT, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, printed))
     assert verdict == Verdict(permission=Permission.DENY, reason="R")
 
 
 def test_claw_current_lists_every_member_that_it_reads() -> None:
-    assert CLAW.fields == {}
-    assert {name.rpartition(".")[2] for name in CLAW_CURRENT.fields} == {
+    assert CLAW.output_fields == {}
+    assert {name.rpartition(".")[2] for name in CLAW_CURRENT.output_fields} == {
         "systemMessage", "reason", "continue", "decision", "additionalContext", "permissionDecision",
         "permissionDecisionReason", "updatedInput", "hookEventName",
     }  # fmt: skip

@@ -57,7 +57,7 @@ OF_OTHER_TYPES = {
 
 def load(settings: object, path: str = "/repo/.claude/settings.json", options: Mapping[str, object] = {}) -> HookList:
     text = settings if isinstance(settings, str) else json.dumps(settings)
-    return CODE_ASSIST.read_hooks(HookFile(path, text, "/repo", options))
+    return CODE_ASSIST.read_hook_file(HookFile(path, text, "/repo", options))
 
 
 def one(entry: dict[str, object], event: str = "PreToolUse", **options: object) -> HookSpec:
@@ -285,7 +285,7 @@ FLAT = {"command": "x", "timeout": 5000, "name": "n"}
 )
 def test_only_code_assist_recognises_flat_objects_under_its_events(hooks: object) -> None:
     members = {"hooks": hooks, "permissions": {}}
-    assert [name for name, dialect in DIALECTS.items() if dialect.fits(members)] == ["code-assist"]
+    assert [name for name, dialect in DIALECTS.items() if dialect.recognises(members)] == ["code-assist"]
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,7 @@ def test_only_code_assist_recognises_flat_objects_under_its_events(hooks: object
     ids=json.dumps,
 )
 def test_a_file_of_another_shape_is_not_recognised(members: dict[str, object]) -> None:
-    assert not CODE_ASSIST.fits(members)
+    assert not CODE_ASSIST.recognises(members)
 
 
 @given(
@@ -319,4 +319,4 @@ def test_a_file_of_another_shape_is_not_recognised(members: dict[str, object]) -
     )
 )
 def test_any_members_can_be_tested_for_recognition(members: dict[str, object]) -> None:
-    assert CODE_ASSIST.fits(members) in (True, False)
+    assert CODE_ASSIST.recognises(members) in (True, False)

@@ -26,7 +26,7 @@ SPEC = HookSpec("code-assist", "s.json", Event.PRE_TOOL_USE, "guard", shell="gua
 
 
 def written(context: EventContext) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(CODE_ASSIST.write(SPEC, context).stdin)
+    document: dict[str, Any] = json.loads(CODE_ASSIST.write_input(SPEC, context).stdin)
     return document
 
 
@@ -46,7 +46,7 @@ def test_a_hook_gets_the_input_of_the_table(case: dict[str, Any]) -> None:
         trigger=case.get("trigger", ""),
         message=case.get("message", ""),
     )
-    document = CODE_ASSIST.write(SPEC, context)
+    document = CODE_ASSIST.write_input(SPEC, context)
     assert document.stdin.decode() == case["document"] + "\n"
     assert document.env == {}
 
@@ -82,7 +82,7 @@ def test_the_document_of_a_large_result_is_copied_a_few_times_at_most() -> None:
     context = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content, has_result=True))
     tracemalloc.start()
     try:
-        CODE_ASSIST.write(SPEC, context)
+        CODE_ASSIST.write_input(SPEC, context)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

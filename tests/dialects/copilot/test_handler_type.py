@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hookproxy.dialects.copilot.hook_file import COPILOT_CURRENT
+from hookproxy.dialects.copilot import COPILOT_CURRENT
 from hookproxy.dialects.dialect import HookFile
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Ended, HookResult, HookSpec, Permission
@@ -14,7 +14,7 @@ LOCAL = {"COPILOT_HOOK_ALLOW_LOCALHOST": "1"}
 
 def posts(url: str, event: str = "postToolUse", environ: dict[str, str] = LOCAL, **more: object) -> HookSpec:
     text = json.dumps({"version": 1, "hooks": {event: [{"type": "http", "url": url, **more}]}})
-    (hook,) = COPILOT_CURRENT.read_hooks(HookFile("/repo/.github/hooks/a.json", text, "/repo", {}, environ)).hooks
+    (hook,) = COPILOT_CURRENT.read_hook_file(HookFile("/repo/.github/hooks/a.json", text, "/repo", {}, environ)).hooks
     return hook
 
 
@@ -41,8 +41,8 @@ def test_plain_http_is_for_this_machine_where_the_environment_says_so_and_nothin
 @pytest.mark.parametrize("ended", [Ended.FAILED, Ended.TIMED_OUT])
 def test_a_web_service_that_fails_denies_nothing(ended: Ended) -> None:
     hook = posts("https://h.example/x", "preToolUse")
-    verdict = COPILOT_CURRENT.read(hook, HookResult(ended, detail="answered with status 500"))
+    verdict = COPILOT_CURRENT.read_output(hook, HookResult(ended, detail="answered with status 500"))
     assert verdict.failure
     assert (verdict.permission, verdict.fails_closed) == (None, False)
-    denied = COPILOT_CURRENT.read(hook, HookResult(Ended.EXITED, stdout=b'{"permissionDecision":"deny"}'))
+    denied = COPILOT_CURRENT.read_output(hook, HookResult(Ended.EXITED, stdout=b'{"permissionDecision":"deny"}'))
     assert denied.permission is Permission.DENY

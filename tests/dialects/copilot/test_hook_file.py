@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
-from hookproxy.dialects.copilot.hook_file import COPILOT, COPILOT_CURRENT
+from hookproxy.dialects.copilot import COPILOT, COPILOT_CURRENT
 from hookproxy.dialects.copilot.input import OBJECT
 from hookproxy.dialects.dialect import Dialect, HookFile, HookList
 from hookproxy.dialects.registry import DIALECTS
@@ -34,7 +34,7 @@ def load(
     environ: Mapping[str, str] | None = None,
 ) -> HookList:
     text = json.dumps({"version": 1, "hooks": hooks})
-    return dialect.read_hooks(HookFile(PATH, text, "/repo", options or {}, environ or {}))
+    return dialect.read_hook_file(HookFile(PATH, text, "/repo", options or {}, environ or {}))
 
 
 def one(
@@ -193,7 +193,7 @@ def test_tool_args_decides_how_arguments_are_told(dialect: Dialect, option: str,
 
 
 @BOTH
-@pytest.mark.parametrize(("option", "unasked"), [("always", True), ("asked", False)])
+@pytest.mark.parametrize(("option", "every_call"), [("always", True), ("asked", False)])
 def test_permission_requests_may_be_fired_for_each_call(dialect: Dialect, option: str, every_call: bool) -> None:
     options = {"fire_permission_request": option}
     assert one({"bash": "true"}, "permissionRequest", dialect, options=options).every_call is every_call
@@ -254,8 +254,8 @@ ENTRY: dict[str, object] = {"type": "command", "bash": "x"}
     ],
 )
 def test_only_files_of_this_shape_fit(members: dict[str, object], fitting: bool) -> None:
-    assert COPILOT.fits(members) is fitting
-    assert [name for name, dialect in DIALECTS.items() if dialect.fits(members)] == ["copilot"] * fitting
+    assert COPILOT.recognises(members) is fitting
+    assert [name for name, dialect in DIALECTS.items() if dialect.recognises(members)] == ["copilot"] * fitting
 
 
 KEYS = st.sampled_from(["version", "hooks", "preToolUse", "PreToolUse", "type", "bash", "command"]) | st.text()
@@ -268,8 +268,8 @@ LEAVES = st.none() | st.booleans() | st.integers(0, 2) | st.floats() | st.sample
     )
 )
 def test_recognising_is_total(members: dict[str, object]) -> None:
-    assert COPILOT.fits(members) in (True, False)
-    assert COPILOT.fits({**members, "version": 1}) in (True, False)
+    assert COPILOT.recognises(members) in (True, False)
+    assert COPILOT.recognises({**members, "version": 1}) in (True, False)
 
 
 # --- the dialects as data ---
@@ -284,15 +284,16 @@ def test_the_dialect_is_described() -> None:
     )
     assert COPILOT.folders == (".github/hooks", ".copilot/hooks")
     assert COPILOT.options == ("fire_permission_request", "tool_args")
-    assert COPILOT.later_overrides
+    assert COPILOT.last_answer_counts
 
 
 def test_the_current_edition_differs_in_a_few_fields() -> None:
     changed = {
         field.name for field in fields(Dialect) if getattr(COPILOT, field.name) != getattr(COPILOT_CURRENT, field.name)
     }
-    assert changed == {"name", "described_by", "unavailable", "fields", "read_hooks", "read", "fits"}
-    assert not COPILOT_CURRENT.fits({"version": 1, "hooks": {"preToolUse": [ENTRY]}})
+    differing = {"name", "described_by", "unavailable", "output_fields", "read_hook_file", "read_output", "recognises"}
+    assert changed == differing
+    assert not COPILOT_CURRENT.recognises({"version": 1, "hooks": {"preToolUse": [ENTRY]}})
 
 
 def test_every_event_of_the_document_is_either_run_or_told_of() -> None:

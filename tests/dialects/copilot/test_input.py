@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.dialects.copilot.hook_file import COPILOT, EVENTS
-from hookproxy.dialects.copilot.input import OBJECT, write
+from hookproxy.dialects.copilot import COPILOT
+from hookproxy.dialects.copilot.hook_file import EVENTS
+from hookproxy.dialects.copilot.input import OBJECT, write_input
 from hookproxy.model.hooks import Event, EventContext, HookSpec, Outcome, Session
 from tests.dialects.tables import table
 
@@ -47,7 +48,7 @@ def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
         trigger=case.get("trigger", ""),
         message=case.get("message", ""),
     )
-    document = write(spec(case["event_name"], *([OBJECT] if case.get("object") else [])), context)
+    document = write_input(spec(case["event_name"], *([OBJECT] if case.get("object") else [])), context)
     assert document.stdin.decode() == case["document"] + "\n"
     assert document.env == {"COPILOT_CLI": "1", "COPILOT_AGENT_SESSION_ID": "s1"}
 
@@ -57,28 +58,28 @@ def test_every_event_stands_in_the_table_in_both_spellings() -> None:
 
 
 def test_the_variables_hold_all_that_is_set() -> None:
-    assert write(spec("preToolUse"), CALL).env.keys() <= set(COPILOT.variables)
+    assert write_input(spec("preToolUse"), CALL).env.keys() <= set(COPILOT.variables)
 
 
 def test_a_folder_that_is_no_utf8_can_be_told() -> None:
     session = replace(SESSION, cwd="/r\udcffepo", id="s\udcff")
     for name in ("preToolUse", "PreToolUse"):
-        told = json.loads(write(spec(name), replace(CALL, session=session)).stdin)
+        told = json.loads(write_input(spec(name), replace(CALL, session=session)).stdin)
         assert told["cwd"] == "/r?epo"
 
 
 def test_numbers_keep_their_spelling() -> None:
     numbers = '{"a":1e400,"b":0.10,"c":1180591620717411303424,"d":-0}'
     context = replace(CALL, arguments=numbers.encode())
-    assert json.loads(write(spec("preToolUse"), context).stdin)["toolArgs"] == numbers
-    for document in (write(spec("preToolUse", OBJECT), context), write(spec("PreToolUse"), context)):
+    assert json.loads(write_input(spec("preToolUse"), context).stdin)["toolArgs"] == numbers
+    for document in (write_input(spec("preToolUse", OBJECT), context), write_input(spec("PreToolUse"), context)):
         assert numbers.encode() in document.stdin
 
 
 def test_a_failed_result_is_told_whole() -> None:
     outcome = Outcome(content=b'[{"type":"text","text":"a"}]', has_result=True, error="a", structured=b'{"code":7}')
     context = replace(CALL, event=Event.POST_TOOL_USE_FAILURE, outcome=outcome)
-    assert json.loads(write(spec("postToolUseFailure"), context).stdin)["error"] == 'a\n{"code":7}'
+    assert json.loads(write_input(spec("postToolUseFailure"), context).stdin)["error"] == 'a\n{"code":7}'
 
 
 def test_the_document_of_a_large_result_is_written_without_building_its_objects() -> None:
@@ -86,7 +87,7 @@ def test_the_document_of_a_large_result_is_written_without_building_its_objects(
     context = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content, has_result=True))
     tracemalloc.start()
     try:
-        write(spec("postToolUse"), context)
+        write_input(spec("postToolUse"), context)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -104,5 +105,5 @@ def test_the_document_of_a_large_result_is_written_without_building_its_objects(
 )
 def test_both_spellings_tell_the_same_time(at: float, milliseconds: int, text: str) -> None:
     context = replace(CALL, at=at)
-    assert json.loads(write(spec("preToolUse"), context).stdin)["timestamp"] == milliseconds
-    assert json.loads(write(spec("PreToolUse"), context).stdin)["timestamp"] == text
+    assert json.loads(write_input(spec("preToolUse"), context).stdin)["timestamp"] == milliseconds
+    assert json.loads(write_input(spec("PreToolUse"), context).stdin)["timestamp"] == text

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from hookproxy.dialects.copilot.hook_file import COPILOT, COPILOT_CURRENT, EVENTS
-from hookproxy.dialects.copilot.output import read, read_current
+from hookproxy.dialects.copilot import COPILOT, COPILOT_CURRENT
+from hookproxy.dialects.copilot.hook_file import EVENTS
+from hookproxy.dialects.copilot.output import read_output, read_output_current
 from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
 from tests.dialects.tables import result, table, verdict
 
 CASES = table("copilot")
-READERS = {COPILOT.name: read, COPILOT_CURRENT.name: read_current}
+READERS = {COPILOT.name: read_output, COPILOT_CURRENT.name: read_output_current}
 ROWS = [(name, case) for case in CASES["result"] for name in READERS if case.get("dialect", name) == name]
 HEARD = sorted(set(EVENTS.values()))
 
@@ -71,7 +72,7 @@ def test_reading_is_total_for_any_bytes(reader: Read, result: HookResult) -> Non
             assert heard.permission is None
         if exited and result.code == 2 and event is Event.PERMISSION_REQUEST:
             assert heard.permission is Permission.DENY
-        if reader is read:
+        if reader is read_output:
             assert not heard.fails_closed
         elif event is Event.PRE_TOOL_USE and (result.ended in CRASHED or (exited and result.code)):
             assert heard.fails_closed or heard.permission is Permission.DENY

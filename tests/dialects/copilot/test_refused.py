@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.dialects.copilot.hook_file import COPILOT, COPILOT_CURRENT
+from hookproxy.dialects.copilot import COPILOT, COPILOT_CURRENT
 from hookproxy.dialects.dialect import Dialect, HookFile, HookList
 from hookproxy.model.errors import ConfigError
 
@@ -16,7 +16,7 @@ BOTH = pytest.mark.parametrize("dialect", [COPILOT, COPILOT_CURRENT], ids=lambda
 
 def load(document: object, dialect: Dialect = COPILOT) -> HookList:
     text = document if isinstance(document, str) else json.dumps(document)
-    return dialect.read_hooks(HookFile("/h.json", text, "/repo"))
+    return dialect.read_hook_file(HookFile("/h.json", text, "/repo"))
 
 
 def entries(*given: object, event: str = "preToolUse") -> dict[str, object]:

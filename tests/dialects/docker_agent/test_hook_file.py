@@ -51,7 +51,7 @@ OF_OTHER_TYPES = {
 
 def load(text: object, dialect: Dialect = DOCKER_AGENT, path: str = "/repo/agent.yaml", **options: str) -> HookList:
     written = text if isinstance(text, str) else json.dumps(text)
-    return dialect.read_hooks(HookFile(path, written, "/repo", options, ENVIRON))
+    return dialect.read_hook_file(HookFile(path, written, "/repo", options, ENVIRON))
 
 
 def command(command: str = "x", **more: object) -> dict[str, object]:
@@ -593,7 +593,7 @@ GROUPS = [{"matcher": "shell", "hooks": [{"type": "command", "command": "x"}]}]
     ],
 )
 def test_a_file_of_docker_agents_shape_is_recognised(members: dict[str, object]) -> None:
-    assert [dialect.name for dialect in DIALECTS.values() if dialect.fits(members)] == ["docker-agent"]
+    assert [dialect.name for dialect in DIALECTS.values() if dialect.recognises(members)] == ["docker-agent"]
 
 
 @pytest.mark.parametrize(
@@ -610,5 +610,5 @@ def test_a_file_of_docker_agents_shape_is_recognised(members: dict[str, object])
     ],
 )
 def test_other_files_are_not_recognised(members: dict[str, object]) -> None:
-    assert not DOCKER_AGENT.fits(members)
-    assert not DOCKER_AGENT_CURRENT.fits(members)
+    assert not DOCKER_AGENT.recognises(members)
+    assert not DOCKER_AGENT_CURRENT.recognises(members)

@@ -52,7 +52,7 @@ def test_a_hook_gets_the_input_of_the_table(case: dict[str, Any]) -> None:
         trigger=case.get("trigger", ""),
         message=case.get("message", ""),
     )
-    document = dialect.write(spec(dialect, event, case["event_name"]), context)
+    document = dialect.write_input(spec(dialect, event, case["event_name"]), context)
     assert document.stdin.decode() == case["document"] + "\n"
     assert document.env == {}
 
@@ -61,7 +61,7 @@ def test_a_hook_gets_the_input_of_the_table(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("event", list(Event))
 def test_any_text_can_be_written_on_one_line(dialect: Dialect, event: Event) -> None:
     session = replace(SESSION, cwd="/r\udcffepo\n", id="s\udcff")
-    document = dialect.write(spec(dialect, event), replace(CALL, event=event, session=session)).stdin
+    document = dialect.write_input(spec(dialect, event), replace(CALL, event=event, session=session)).stdin
     assert document.endswith(b"}\n")
     assert document.count(b"\n") == 1
     assert json.loads(document)["cwd"] == "/r?epo\n"
@@ -69,7 +69,7 @@ def test_any_text_can_be_written_on_one_line(dialect: Dialect, event: Event) -> 
 
 def test_a_hook_without_an_agent_trait_belongs_to_root() -> None:
     bare = HookSpec("docker-agent@current", "a.yaml", CALL.event, "x", shell="x", event_name="pre_tool_use")
-    assert json.loads(DOCKER_AGENT_CURRENT.write(bare, CALL).stdin)["agent_name"] == "root"
+    assert json.loads(DOCKER_AGENT_CURRENT.write_input(bare, CALL).stdin)["agent_name"] == "root"
 
 
 def test_the_tool_response_has_all_content_that_the_model_can_read() -> None:
@@ -79,7 +79,7 @@ def test_the_tool_response_has_all_content_that_the_model_can_read() -> None:
         has_result=True,
     )
     context = replace(CALL, event=Event.POST_TOOL_USE, outcome=result)
-    document = json.loads(DOCKER_AGENT.write(spec(DOCKER_AGENT, context.event), context).stdin)
+    document = json.loads(DOCKER_AGENT.write_input(spec(DOCKER_AGENT, context.event), context).stdin)
     assert document["tool_response"] == 'a\n{"type":"image","data":"QQ==","mimeType":"image/png"}\n{"n":1.10}'
 
 
@@ -88,7 +88,7 @@ def test_the_document_of_a_large_result_is_not_copied_often() -> None:
     context = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content, has_result=True))
     tracemalloc.start()
     try:
-        DOCKER_AGENT.write(spec(DOCKER_AGENT, context.event), context)
+        DOCKER_AGENT.write_input(spec(DOCKER_AGENT, context.event), context)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -37,7 +37,7 @@ def spec(
 
 
 def verdict_on(dialect: Dialect, event: Event, stdout: bytes, code: int = 0, stderr: bytes = b"") -> Verdict:
-    return dialect.read(spec(dialect, event), HookResult(Ended.EXITED, code, stdout, stderr))
+    return dialect.read_output(spec(dialect, event), HookResult(Ended.EXITED, code, stdout, stderr))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def verdict_on(dialect: Dialect, event: Event, stdout: bytes, code: int = 0, std
 def test_output_gives_the_verdict_of_the_table(case: dict[str, Any]) -> None:
     dialect = DIALECTS[case["dialect"]]
     hook = spec(dialect, Event(case["event"]), case.get("event_name", ""), case.get("traits", ()))
-    assert dialect.read(hook, result(case)) == expected_verdict(case)
+    assert dialect.read_output(hook, result(case)) == expected_verdict(case)
 
 
 def test_every_row_of_the_table_names_its_behaviour_and_source() -> None:
@@ -59,8 +59,8 @@ def test_every_row_of_the_table_names_its_behaviour_and_source() -> None:
 def test_a_background_hook_only_has_messages(dialect: Dialect) -> None:
     background_hook = spec(dialect, Event.PRE_TOOL_USE, background=True)
     answer = b'{"decision": "block", "continue": false, "system_message": "M"}'
-    assert dialect.read(background_hook, HookResult(Ended.EXITED, 0, answer)) == Verdict(messages=("M",))
-    assert dialect.read(background_hook, HookResult(Ended.EXITED, 1)) == Verdict(failure="exited with status 1")
+    assert dialect.read_output(background_hook, HookResult(Ended.EXITED, 0, answer)) == Verdict(messages=("M",))
+    assert dialect.read_output(background_hook, HookResult(Ended.EXITED, 1)) == Verdict(failure="exited with status 1")
 
 
 # --- whatever is printed ---
@@ -82,7 +82,7 @@ def test_any_bytes_give_a_verdict(dialect: Dialect, result: HookResult, strict: 
     for event in Event:
         note(event)
         hook = spec(dialect, event, traits=("strict",) if strict else ())
-        verdict = dialect.read(hook, result)
+        verdict = dialect.read_output(hook, result)
         assert verdict.failure == verdict.failure.strip()
         if result.ended is not Ended.EXITED or result.code not in (0, 2):
             assert verdict == Verdict(failure=verdict.failure, fails_closed=verdict.fails_closed)
@@ -116,7 +116,7 @@ def test_json_of_any_shape_gives_a_verdict(dialect: Dialect, answer: dict[str, A
     for event in Event:
         note(event)
         hook = spec(dialect, event, traits=("strict",) if strict else ())
-        verdict = dialect.read(hook, HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
+        verdict = dialect.read_output(hook, HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
         if verdict.arguments is not None:
             assert isinstance(json.loads(verdict.arguments), dict)
             assert verdict.permission is not Permission.DENY
@@ -188,6 +188,6 @@ def test_the_fields_are_those_of_the_pages() -> None:
             "hook_event_name", "permission_decision", "permission_decision_reason", "updated_input",
         )),
     }  # fmt: skip
-    assert set(DOCKER_AGENT.fields) == members
+    assert set(DOCKER_AGENT.output_fields) == members
     newer = {"additional_context", "updated_tool_response", "metadata", "summary"}
-    assert set(DOCKER_AGENT_CURRENT.fields) == members | {f"hook_specific_output.{name}" for name in newer}
+    assert set(DOCKER_AGENT_CURRENT.output_fields) == members | {f"hook_specific_output.{name}" for name in newer}

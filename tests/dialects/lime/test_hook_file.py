@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import fields
 
-from hookproxy.dialects.claude.hook_file import CLAUDE
+from hookproxy.dialects.claude import CLAUDE
 from hookproxy.dialects.dialect import HookFile, HookList
 from hookproxy.dialects.lime import LIME
 from hookproxy.model.errors import ConfigError
@@ -36,7 +36,7 @@ OF_OTHER_TYPES = {
 
 def load(settings: object, path: str = "/repo/.lime/settings.json", **options: object) -> HookList:
     text = settings if isinstance(settings, str) else json.dumps(settings)
-    return LIME.read_hooks(HookFile(path, text, "/repo", options))
+    return LIME.read_hook_file(HookFile(path, text, "/repo", options))
 
 
 def test_the_example_of_the_page_is_read() -> None:
@@ -207,7 +207,7 @@ def test_any_file_is_read_or_refused_with_a_config_error(settings: object) -> No
     with suppress(ConfigError):
         load(settings if isinstance(settings, str) else "", "/s.toml")
     if isinstance(settings, dict):
-        LIME.fits(settings)
+        LIME.recognises(settings)
 
 
 # --- the shape of its files ---
@@ -232,5 +232,5 @@ def test_any_file_is_read_or_refused_with_a_config_error(settings: object) -> No
     ],
 )
 def test_a_file_of_its_shape_is_recognised(members: dict[str, object], fits: bool) -> None:
-    assert LIME.fits(members) is fits
-    assert not (fits and CLAUDE.fits(members))
+    assert LIME.recognises(members) is fits
+    assert not (fits and CLAUDE.recognises(members))

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.dialects.claude.hook_file import CLAUDE
+from hookproxy.dialects.claude import CLAUDE
 from hookproxy.dialects.lime import LIME
-from hookproxy.dialects.shared.identity_variables import foreign_to
+from hookproxy.dialects.shared.identity_variables import foreign_variables
 from hookproxy.model.hooks import Event, EventContext, HookSpec, Outcome, Session
 from tests.dialects.tables import table
 
@@ -33,7 +33,7 @@ def spec(event: Event) -> HookSpec:
 
 
 def written(context: EventContext) -> tuple[dict[str, Any], dict[str, str]]:
-    document = LIME.write(spec(context.event), context)
+    document = LIME.write_input(spec(context.event), context)
     return json.loads(document.stdin), dict(document.env)
 
 
@@ -51,7 +51,7 @@ def test_a_hook_gets_the_input_of_the_table(case: dict[str, Any]) -> None:
         message=case.get("message", ""),
         request_id="" if event in WITHOUT_A_CALL else "7",
     )
-    document = LIME.write(spec(event), context)
+    document = LIME.write_input(spec(event), context)
     assert document.stdin.decode() == case["document"] + "\n"
     assert document.env == case["env"]
 
@@ -68,7 +68,7 @@ def test_variables_and_document_have_the_same_values() -> None:
     context = replace(
         CALL, event=Event.POST_TOOL_USE, arguments=b'{"a":1e400}', outcome=Outcome(b'["\xc3\xa4"]', has_result=True)
     )
-    document = LIME.write(spec(context.event), context)
+    document = LIME.write_input(spec(context.event), context)
     assert f'"tool_input":{document.env["HOOK_TOOL_INPUT"]},'.encode() in document.stdin
     assert f'"tool_output":{document.env["HOOK_TOOL_OUTPUT"]},'.encode() in document.stdin
 
@@ -97,7 +97,7 @@ def test_the_document_of_a_large_result_is_written_without_building_its_objects(
     context = replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome(content=content, has_result=True))
     tracemalloc.start()
     try:
-        LIME.write(spec(context.event), context)
+        LIME.write_input(spec(context.event), context)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -107,6 +107,6 @@ def test_the_document_of_a_large_result_is_written_without_building_its_objects(
 def test_other_dialects_do_not_inherit_its_variables() -> None:
     _, env = written(replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome()))
     assert set(env) == set(LIME.variables)
-    assert set(LIME.variables) <= foreign_to(LIME.variables), "inherited, they belong to another event"
-    assert set(LIME.variables) <= foreign_to(CLAUDE.variables)
-    assert "CLAUDE_PROJECT_DIR" in foreign_to(LIME.variables)
+    assert set(LIME.variables) <= foreign_variables(LIME.variables), "inherited, they belong to another event"
+    assert set(LIME.variables) <= foreign_variables(CLAUDE.variables)
+    assert "CLAUDE_PROJECT_DIR" in foreign_variables(LIME.variables)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hookproxy.dialects.claude.hook_file import CLAUDE
-from hookproxy.dialects.own.hook_file import KEYS, OWN, own_hook
+from hookproxy.dialects.claude import CLAUDE
+from hookproxy.dialects.own import OWN
+from hookproxy.dialects.own.hook_file import KEYS, own_hook
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Ended, Event, HookResult, Permission
 from hookproxy.model.settings import OnFailure, ToolNames
@@ -85,7 +86,7 @@ def test_argv_starts_its_program_from_the_files_folder() -> None:
         ('command = "x"\ntimeout = 5000.0\nasync = 1', "async must be true or false, not a number", ""),
         ('command = "x"\ntimeout = 30000', "timeout looks like milliseconds: 30000", "30 for 30000"),
         ('command = "x"\ntimeout = nan', "timeout must be more than 0 seconds, not nan", ""),
-        ('command = "x"\non_trouble = "denny"', "on_failure must be one of dialect, deny, allow", "'deny'"),
+        ('command = "x"\non_failure = "denny"', "on_failure must be one of dialect, deny, allow", "'deny'"),
         ('command = "x"\nenv = { A = 1 }', "env.A must be a string, not a number", ""),
         ('command = "x"\nenv = "A=1"', "env must be an object, not a string", ""),
     ],
@@ -112,6 +113,6 @@ def test_the_keys_are_those_of_the_reference() -> None:
 
 def test_our_hooks_speak_claudes_dialect_with_bare_names() -> None:
     assert (OWN.name, OWN.tool_names, OWN.default_timeout) == ("hookproxy", ToolNames.BARE, 60.0)
-    assert (OWN.write, OWN.events, OWN.order) == (CLAUDE.write, CLAUDE.events, CLAUDE.order)
-    verdict = OWN.read(hook('command = "x"'), HookResult(Ended.EXITED, 2, stderr=b"no"))
+    assert (OWN.write_input, OWN.events, OWN.order) == (CLAUDE.write_input, CLAUDE.events, CLAUDE.order)
+    verdict = OWN.read_output(hook('command = "x"'), HookResult(Ended.EXITED, 2, stderr=b"no"))
     assert (verdict.permission, verdict.reason) == (Permission.DENY, "no")

@@ -7,11 +7,11 @@ import tomllib
 
 import pytest
 
-from hookproxy.dialects.claude.hook_file import CLAUDE
+from hookproxy.dialects.claude import CLAUDE
 from hookproxy.dialects.dialect import HookFile
 from hookproxy.dialects.own.hook_file import own_hook
 from hookproxy.dialects.registry import DIALECTS
-from hookproxy.dialects.shared.handler_types import warmed
+from hookproxy.dialects.shared.handler_types import make_warm
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event, EventContext, HookSpec, Outcome, Session
 
@@ -83,7 +83,7 @@ def test_a_combination_that_cannot_work_is_refused_by_key(toml: str, message: st
 
 def claude(**entry: object) -> HookSpec:
     text = json.dumps({"hooks": {"PreToolUse": [{"hooks": [entry]}]}})
-    (hook,) = CLAUDE.read_hooks(HookFile("/r/.claude/settings.json", text, "/r")).hooks
+    (hook,) = CLAUDE.read_hook_file(HookFile("/r/.claude/settings.json", text, "/r")).hooks
     return hook
 
 
@@ -115,20 +115,20 @@ def test_only_dialects_whose_variables_never_change_can_be_warm(name: str) -> No
     warmth = {"warm": True, "warm_spares": 2}
     if name.startswith(("lime", "claw")):
         with pytest.raises(ConfigError, match=r"use\[0\]\.warm cannot be had|use\[0\]\.warm: cannot be had"):
-            warmed(dialect, (command,), "/f: use[0]", warmth)
+            make_warm(dialect, (command,), "/f: use[0]", warmth)
     else:
-        hooks = warmed(dialect, (command, http), "/f: use[0]", warmth)
+        hooks = make_warm(dialect, (command, http), "/f: use[0]", warmth)
         assert [(hook.type, hook.warm_spares) for hook in hooks] == [("warm", 2), ("http", 1)]
-    assert warmed(dialect, (command,), "/f: use[0]", {"warm": False}) == (command,)
+    assert make_warm(dialect, (command,), "/f: use[0]", {"warm": False}) == (command,)
     with pytest.raises(ConfigError, match="is for warm hooks"):
-        warmed(dialect, (command,), "/f: use[0]", {"warm_spares": 2})
+        make_warm(dialect, (command,), "/f: use[0]", {"warm_spares": 2})
 
 
-@pytest.mark.parametrize("name", [name for name in DIALECTS if DIALECTS[name].steady])
+@pytest.mark.parametrize("name", [name for name in DIALECTS if DIALECTS[name].constant_environment])
 def test_the_variables_of_a_steady_dialect_are_the_same_at_each_occasion(name: str) -> None:
     dialect, session = DIALECTS[name], Session("s", "files", "/", "/")
     for spelled, event in dialect.events.items():
         spec = HookSpec(name, "f: k", event, "x", event_name=spelled)
         first = EventContext(event, session, "a", "a", "1", b"{}", outcome=Outcome(), at=1.0)
         other = EventContext(event, session, "b", "b", "2", b'{"x":1}', outcome=Outcome(error="x"), message="m", at=2.0)
-        assert dialect.write(spec, first).env == dialect.write(spec, other).env
+        assert dialect.write_input(spec, first).env == dialect.write_input(spec, other).env

@@ -7,19 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.dialects.claude.hook_file import CLAUDE
+from hookproxy.dialects.claude import CLAUDE
 from hookproxy.dialects.dialect import HookList
 from hookproxy.dialects.shared.hook_file import (
     Table,
-    compiled,
-    each_event,
-    label,
-    label_of,
-    located,
+    argv_label,
+    command_label,
+    compile_member,
     read_document,
+    read_events,
     read_json,
+    read_timeout,
+    resolve_program,
     suggestion,
-    timeout,
 )
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event
@@ -80,8 +80,8 @@ def test_a_timeout_in_milliseconds_is_refused_with_the_seconds() -> None:
 
 
 def test_a_session_end_hook_has_a_timeout_of_its_own() -> None:
-    assert timeout(table(), Event.PRE_TOOL_USE, 60) == 60
-    assert timeout(table(), Event.SESSION_END, 60) == 1.5
+    assert read_timeout(table(), Event.PRE_TOOL_USE, 60) == 60
+    assert read_timeout(table(), Event.SESSION_END, 60) == 1.5
 
 
 def test_a_key_that_is_missing_may_be_misspelled() -> None:
@@ -110,7 +110,7 @@ def test_what_cannot_be_compiled_is_named() -> None:
         raise ValueError("no good")
 
     with pytest.raises(ConfigError) as problem:
-        compiled(table(matcher="x"), "matcher", never)
+        compile_member(table(matcher="x"), "matcher", never)
     assert refusal(problem) == (
         "/f: hooks[0].matcher 'x' cannot be used: no good",
         "write a tool's name, names with | between them, or a regular expression",
@@ -130,10 +130,10 @@ def test_a_file_is_known_by_the_line_that_is_wrong() -> None:
 
 
 def test_a_program_given_as_a_relative_path_is_in_the_folder() -> None:
-    assert located(("./a.sh", "./b"), "/repo") == ("/repo/a.sh", "./b")
-    assert located(("/bin/a",), "/repo") == ("/bin/a",)
-    assert located(("jq",), "/repo") == ("jq",)
-    assert located((), "/repo") == ()
+    assert resolve_program(("./a.sh", "./b"), "/repo") == ("/repo/a.sh", "./b")
+    assert resolve_program(("/bin/a",), "/repo") == ("/bin/a",)
+    assert resolve_program(("jq",), "/repo") == ("jq",)
+    assert resolve_program((), "/repo") == ()
 
 
 @pytest.mark.parametrize(
@@ -154,12 +154,12 @@ def test_a_program_given_as_a_relative_path_is_in_the_folder() -> None:
     ],
 )  # fmt: skip
 def test_a_hook_is_known_by_its_script(command: str, known_by: str) -> None:
-    assert label(command) == known_by
+    assert command_label(command) == known_by
 
 
 def test_a_command_of_nothing_but_variables_is_known_as_it_stands() -> None:
-    assert label("A=1") == "A=1"
-    assert label_of([]) == ""
+    assert command_label("A=1") == "A=1"
+    assert argv_label([]) == ""
 
 
 # --- files in other languages ---
@@ -220,7 +220,13 @@ def test_a_timeout_of_no_sense_is_an_error_and_no_accident(timeout: object) -> N
 def notes_of_events(events: dict[str, object]) -> tuple[str, ...]:
     """The notes of reading a table of claude's events, in which each entry gets a note with its place."""
     hooks = Table("/f", "hooks", events)
-    found = each_event(hooks, CLAUDE, hooks.tables, lambda name, entry: HookList((), (f"{name} {entry.path}",)))
+    found = read_events(
+        hooks,
+        CLAUDE.events,
+        CLAUDE.unavailable,
+        hooks.tables,
+        lambda name, entry: HookList((), (f"{name} {entry.path}",)),
+    )
     assert not found.hooks
     return found.notes
 

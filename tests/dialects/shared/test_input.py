@@ -22,17 +22,17 @@ def test_what_is_no_utf8_becomes_a_question_mark(text: str) -> None:
 
 
 def test_a_document_is_one_line_in_its_own_order() -> None:
-    assert shared_input.line({"b": "é\n", "a": [1, None]}) == b'{"b":"\xc3\xa9\\n","a":[1,null]}\n'
+    assert shared_input.json_line({"b": "é\n", "a": [1, None]}) == b'{"b":"\xc3\xa9\\n","a":[1,null]}\n'
 
 
 def test_raw_json_goes_in_as_it_is() -> None:
-    assert shared_input.line({"tool_input": msgspec.Raw(b'{"n": 1.50}')}) == b'{"tool_input":{"n": 1.50}}\n'
+    assert shared_input.json_line({"tool_input": msgspec.Raw(b'{"n": 1.50}')}) == b'{"tool_input":{"n": 1.50}}\n'
 
 
 @given(st.dictionaries(st.text(), st.text(st.characters()) | st.none() | st.booleans()))
 def test_any_text_can_be_told(members: dict[str, str | bool | None]) -> None:
     document = {key: shared_input.utf8(value) if isinstance(value, str) else value for key, value in members.items()}
-    line = shared_input.line(document)
+    line = shared_input.json_line(document)
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
     assert json.loads(line) == document

@@ -33,20 +33,20 @@ DECODER = msgspec.json.Decoder(Answer)
     ],
 )
 def test_an_end_is_told_in_words(result: HookResult, said: str) -> None:
-    assert shared_output.ending(SPEC, result) == said
+    assert shared_output.describe_end(SPEC, result) == said
 
 
 def test_output_is_text_without_byte_order_mark_windows_line_ends_and_broken_bytes() -> None:
-    assert shared_output.text(b"\xef\xbb\xbf a\r\nb\xff \n") == "a\nb\ufffd"
+    assert shared_output.decode(b"\xef\xbb\xbf a\r\nb\xff \n") == "a\nb\ufffd"
 
 
 @pytest.mark.parametrize(("output", "answer"), [(b"", None), (b"plain", None), (b'["n"]', None), (b'{"n":1', None)])
 def test_plain_text_is_no_answer(output: bytes, answer: Answer | None) -> None:
-    assert shared_output.json_object(output, DECODER) is answer
+    assert shared_output.parse_json_object(output, DECODER) is answer
 
 
 def test_an_answer_is_read_strictly() -> None:
-    assert shared_output.json_object(b'\n {"n":5,"other":[1e400]} \n', DECODER) == Answer(5)
+    assert shared_output.parse_json_object(b'\n {"n":5,"other":[1e400]} \n', DECODER) == Answer(5)
 
 
 @pytest.mark.parametrize(
@@ -54,14 +54,14 @@ def test_an_answer_is_read_strictly() -> None:
     [b'{"n":"5"}', b'{"n":1,"n":2}', b'{"n":1,\\u006e:2}', b"{nonsense}", b'{"a":' * 9999 + b"1" + b"}" * 9999],
 )
 def test_what_looks_like_an_answer_and_cannot_be_read_is_nonsense(output: bytes) -> None:
-    with pytest.raises(shared_output.Nonsense, match="printed JSON that cannot be read"):
-        shared_output.json_object(output, DECODER)
+    with pytest.raises(shared_output.InvalidOutput, match="printed JSON that cannot be read"):
+        shared_output.parse_json_object(output, DECODER)
 
 
 def test_long_texts_are_cut_and_say_so_and_empty_ones_are_left_out() -> None:
-    assert shared_output.texts("", "a" * 10_001) == ("a" * 10_000 + " … [1 more characters cut by hookproxy]",)
-    assert shared_output.after_colon("") == ""
-    assert shared_output.after_colon("one\ntwo") == ": one"
+    assert shared_output.nonempty("", "a" * 10_001) == ("a" * 10_000 + " … [1 more characters cut by hookproxy]",)
+    assert shared_output.explanation("") == ""
+    assert shared_output.explanation("one\ntwo") == ": one"
 
 
 def test_json_over_many_lines_fits_into_one() -> None:
@@ -70,17 +70,17 @@ def test_json_over_many_lines_fits_into_one() -> None:
 
 # --- answers that cannot be read whole ---
 
-PARTS: shared_output.Parts = {
+PARTS: shared_output.DecidingMembers = {
     "decision": ("allow", "deny"),
     "stop": (True, False),
     "in.word": ("deny",),
-    "why": shared_output.TEXT,
+    "why": shared_output.ANY_TEXT,
 }
 
 
 def kept(output: bytes) -> dict[str, object]:
     result = HookResult(Ended.EXITED, 2, output, b"noise", cut=True)
-    salvaged = shared_output.salvaged(result, PARTS)
+    salvaged = shared_output.keep_deciding_members(result, PARTS)
     assert replace(salvaged, stdout=output) == result
     parts: dict[str, object] = json.loads(salvaged.stdout)
     return parts
@@ -127,7 +127,7 @@ def test_whatever_was_printed_what_is_kept_can_be_read(answer: dict[str, Any]) -
     assert parts.get("stop", True) in (True, False)
     assert parts.get("in", {"word": "deny"}) == {"word": "deny"}
     assert isinstance(parts.get("why", ""), str)
-    assert shared_output.json_object(json.dumps(parts).encode(), DECODER) == Answer()
+    assert shared_output.parse_json_object(json.dumps(parts).encode(), DECODER) == Answer()
 
 
 def test_a_denial_stands_and_consent_does_not() -> None:
@@ -137,12 +137,14 @@ def test_a_denial_stands_and_consent_does_not() -> None:
         Verdict(feedback=("R",)),
         Verdict(failure="T"),
     ):
-        assert shared_output.standing(verdict, "N") == replace(verdict, messages=(*verdict.messages, "N"))
+        assert shared_output.invalid_output_verdict(verdict, "N") == replace(verdict, messages=(*verdict.messages, "N"))
     for verdict in (Verdict(), Verdict(Permission.ALLOW, "R"), Verdict(Permission.ASK), Verdict(messages=("M",))):
-        assert shared_output.standing(verdict, "N") == Verdict(failure="N")
+        assert shared_output.invalid_output_verdict(verdict, "N") == Verdict(failure="N")
 
 
 def test_of_a_background_hook_only_people_hear() -> None:
     said = Verdict(Permission.DENY, "R", feedback=("F",), messages=("M",), stop=True, fails_closed=True, failure="T")
-    assert shared_output.aside(SPEC, said) == said
-    assert shared_output.aside(replace(SPEC, background=True), said) == Verdict(messages=("M",), failure="T")
+    assert shared_output.background_verdict(SPEC, said) == said
+    assert shared_output.background_verdict(replace(SPEC, background=True), said) == Verdict(
+        messages=("M",), failure="T"
+    )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.dialects.shared.input import blocks, text
+from hookproxy.dialects.shared.input import block_texts, result_text
 from hookproxy.model.hooks import Outcome
 
 ECHO = b'{"type":"text","text":"ECHO"}'
@@ -29,13 +29,13 @@ ECHO = b'{"type":"text","text":"ECHO"}'
 def test_an_output_is_all_its_blocks_and_structured_content_that_no_block_repeats(
     content: bytes, structured: bytes, said: str
 ) -> None:
-    assert text(Outcome(content=content, structured=structured, has_result=True)) == said
+    assert result_text(Outcome(content=content, structured=structured, has_result=True)) == said
 
 
 def test_without_a_result_it_is_the_failure_in_words() -> None:
-    assert text(Outcome(error="MCP error -32603: no")) == "MCP error -32603: no"
+    assert result_text(Outcome(error="MCP error -32603: no")) == "MCP error -32603: no"
 
 
 @given(st.binary(max_size=60))
 def test_whatever_a_server_sends_has_a_text(content: bytes) -> None:
-    assert all(isinstance(part, str) for part in blocks(content))
+    assert all(isinstance(part, str) for part in block_texts(content))
