@@ -42,7 +42,7 @@ def safe_folder() -> Path:
 def etc(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The administrator's folder of this test, for what runs in its own process."""
     folder = safe_folder()
-    monkeypatch.setattr(load, "MANAGED", str(folder))
+    monkeypatch.setattr(load, "MANAGED_FOLDER", str(folder))
     yield folder
     shutil.rmtree(folder)
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ..processes.process import find_program
 from ..runners.command import plain_words
-from .report import Hook
+from .report import ConfiguredHook
 
 _PIECE: Final = re.compile(
     r"""
@@ -145,7 +145,7 @@ class _CommandContext(Struct, frozen=True):
         return find_program(program, self.path, self.cwd) is None
 
 
-def problems(hook: Hook) -> Iterator[str]:
+def problems(hook: ConfiguredHook) -> Iterator[str]:
     """One sentence for each thing that is certain to be wrong when this hook starts."""
     spec, own = hook.spec, dict(hook.spec.env)
     home = {"HOME": hook.environ["HOME"]} if "HOME" in hook.environ else {}

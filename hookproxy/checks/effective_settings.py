@@ -9,7 +9,7 @@ from ..hooks.select import OF_TOOLS
 from ..model.hooks import Ended, Event, HookResult
 from ..model.settings import OnFailure, Settings, ToolNames
 from ..policy import matchers
-from .report import FailureEffect, Finding, Hook
+from .report import ConfiguredHook, FailureEffect, Finding
 
 LONG: Final = 1000.0
 """Seconds. Agents give up on a call long before: who writes such a number means milliseconds."""
@@ -28,7 +28,7 @@ _AWAITED: Final = (*_BEFORE, *_AFTER, Event.SESSION_START, Event.SESSION_END)
 """Occasions at which something waits until the hooks have spoken."""
 
 
-def failure_effect(hook: Hook) -> FailureEffect:
+def failure_effect(hook: ConfiguredHook) -> FailureEffect:
     """What follows when this hook fails, by the same rules as in `policy`."""
     spec = hook.spec
     rule = spec.on_failure or hook.group.on_failure or hook.settings.on_failure
@@ -39,26 +39,26 @@ def failure_effect(hook: Hook) -> FailureEffect:
     if spec.event in _AFTER:
         if rule is OnFailure.DENY or spec.withholds:
             return FailureEffect.WITHHOLD
-        return FailureEffect.TELL if _fails_closed(hook) else FailureEffect.CONTINUE
+        return FailureEffect.INFORM_MODEL if _fails_closed(hook) else FailureEffect.CONTINUE
     return FailureEffect.CONTINUE
 
 
-def _fails_closed(hook: Hook) -> bool:
+def _fails_closed(hook: ConfiguredHook) -> bool:
     """By its own field, or because that is what its dialect makes of the plainest failure."""
     return hook.spec.fails_closed or hook.group.dialect.read(hook.spec, _FAILED).fails_closed
 
 
-def is_awaited(hook: Hook) -> bool:
+def is_awaited(hook: ConfiguredHook) -> bool:
     """Something waits for what this hook says."""
     return (hook.spec.event in _AWAITED or _answers(hook)) and not hook.spec.background
 
 
-def _answers(hook: Hook) -> bool:
+def _answers(hook: ConfiguredHook) -> bool:
     """It may answer a question of the server, or change the answer."""
     return hook.spec.event in _ELICITATION_EVENTS and hook.group.dialect.answers
 
 
-def odd_timeout(hook: Hook) -> Iterator[str]:
+def odd_timeout(hook: ConfiguredHook) -> Iterator[str]:
     """A sentence about a timeout that looks as if its unit were another one."""
     seconds = hook.spec.timeout
     if seconds < SHORT:
@@ -67,7 +67,7 @@ def odd_timeout(hook: Hook) -> Iterator[str]:
         yield f"a timeout of {seconds:g} seconds is longer than agents wait for a call: are milliseconds meant?"
 
 
-def never_matching(hook: Hook) -> Iterator[str]:
+def never_matching(hook: ConfiguredHook) -> Iterator[str]:
     """A sentence about a matcher that can match no tool here, whatever server and tool are called.
 
     How it is written raises the question, and the matcher itself, tried on names, answers it: what counts as a
@@ -93,12 +93,12 @@ def never_matching(hook: Hook) -> Iterator[str]:
             yield f"matcher {written!r} never matches: {_SEES_MCP}"
 
 
-def _aliases(hook: Hook) -> list[str]:
+def _aliases(hook: ConfiguredHook) -> list[str]:
     """The familiar names that tools have here."""
     return [one.name for one in hook.settings.aliases if one.name]
 
 
-def never_meant(hook: Hook) -> Iterator[str]:
+def never_meant(hook: ConfiguredHook) -> Iterator[str]:
     """A sentence about an `if` whose tool can be none here."""
     rule = hook.spec.only_if
     name = rule.partition("(")[0].strip()

@@ -22,8 +22,8 @@ from ..dialects.dialect import Dialect, Group
 from ..dialects.registry import DIALECTS
 from ..model.hooks import HookSpec
 from . import commands, effective_settings
-from .report import Entry, Finding, Hook, Report
-from .startup_notes import Files, concerns, event_of, finding
+from .report import ConfiguredHook, Finding, HookEntry, Report
+from .startup_notes import KeyLines, concerns, event_of, finding
 
 _OF_DIALECTS: Final = {
     "claw": "its document starts hooks with sh -lc, and hookproxy with sh -c: what only profiles set is not there"
@@ -41,7 +41,7 @@ _TESTS: Final = (
 
 def inspect(loaded: Loaded, environ: Mapping[str, str]) -> Report:
     """All hooks that are configured, with what is to be said about each and about their files."""
-    files = Files()
+    files = KeyLines()
     notes = _each_once(finding(note, files) for note in loaded.notes)
     running = list(_running(loaded, environ, files, notes))
     told = {note for entry in running for note in entry.findings}
@@ -68,11 +68,13 @@ def inspect(loaded: Loaded, environ: Mapping[str, str]) -> Report:
             ]
         ),
         loaded.managed,
-        loaded.trust.covered if loaded.trust else None,
+        loaded.trust.dependencies if loaded.trust else None,
     )
 
 
-def _running(loaded: Loaded, environ: Mapping[str, str], files: Files, notes: Sequence[Finding]) -> Iterator[Entry]:
+def _running(
+    loaded: Loaded, environ: Mapping[str, str], files: KeyLines, notes: Sequence[Finding]
+) -> Iterator[HookEntry]:
     """The hooks that are asked when their occasion comes."""
     first: dict[tuple[object, ...], str] = {}
     for group in loaded.groups:
@@ -84,7 +86,7 @@ def _running(loaded: Loaded, environ: Mapping[str, str], files: Files, notes: Se
             identity = (group.managed, group.dialect.name, *spec.identity)
             again = _again(place, first[identity]) if identity in first else ""
             first.setdefault(identity, place)
-            hook = Hook(spec, group, loaded.settings, inherited)
+            hook = ConfiguredHook(spec, group, loaded.settings, inherited)
             noted = [note for note in notes if concerns(note, group.source, key)]
             yield _entry(hook, Finding(group.source, line, key, again), noted)
 
@@ -104,7 +106,7 @@ def _again(place: str, before: str) -> str:
     return f"{what}: where both match, it runs once"
 
 
-def _entry(hook: Hook, place: Finding, noted: list[Finding]) -> Entry:
+def _entry(hook: ConfiguredHook, place: Finding, noted: list[Finding]) -> HookEntry:
     """The hook at `place`, whose text is a remark on it, if it is any."""
     spec = hook.spec
     found = [
@@ -113,7 +115,7 @@ def _entry(hook: Hook, place: Finding, noted: list[Finding]) -> Entry:
         if not (words and any(words in note.text for note in noted))
         for text in test(hook)
     ]
-    return Entry(
+    return HookEntry(
         place.file,
         place.line,
         place.key,
@@ -147,7 +149,7 @@ def _spelled(spec: HookSpec, dialect: Dialect, key: str) -> str:
     return spec.event_name or event_of(key, names) or next(iter(names), spec.event)
 
 
-def _idle(note: Finding, groups: Sequence[Group]) -> Entry | None:
+def _idle(note: Finding, groups: Sequence[Group]) -> HookEntry | None:
     """The entry that a note is about, which is no running hook; None: it is about something else."""
     owners = [group.dialect for group in groups if group.source == note.file]
     known = [name for dialect in owners or DIALECTS.values() for name in (*dialect.events, *dialect.unavailable)]
@@ -156,7 +158,7 @@ def _idle(note: Finding, groups: Sequence[Group]) -> Entry | None:
         return None
     dialect = owners[0].name if owners else ""
     event = owners[0].events.get(event_name, "") if owners else ""
-    return Entry(note.file, note.line, note.key, dialect, event, event_name, findings=(note,))
+    return HookEntry(note.file, note.line, note.key, dialect, event, event_name, findings=(note,))
 
 
 def _of_files(

@@ -13,8 +13,8 @@ from msgspec.structs import asdict
 from ..dialects.dialect import Group
 from ..model.hooks import HookSpec
 from ..model.settings import Settings
-from ..trust.sources import Managed
-from ..trust.trusted_files import Covered
+from ..trust.sources import ManagedSummary
+from ..trust.trusted_files import Dependencies
 
 
 class FailureEffect(StrEnum):
@@ -22,7 +22,7 @@ class FailureEffect(StrEnum):
 
     BLOCK = "block"  # the call is refused
     WITHHOLD = "withhold"  # the result is withheld
-    TELL = "tell"  # the result passes, and the model is told that it was not judged
+    INFORM_MODEL = "tell"  # the result passes, and the model is told that it was not judged
     CONTINUE = "continue"  # nothing
 
 
@@ -37,7 +37,7 @@ class Finding(Struct, frozen=True):
     """One sentence without a full stop."""
 
 
-class Entry(Struct, frozen=True):
+class HookEntry(Struct, frozen=True):
     """One hook as its file has it; of one that nothing here ever asks, only what its place tells."""
 
     file: str
@@ -67,19 +67,19 @@ class Report(Struct, frozen=True):
     """All that is configured, and what is to be said about it."""
 
     settings: Settings
-    entries: tuple[Entry, ...]
+    entries: tuple[HookEntry, ...]
     """By file, and there by line."""
     findings: tuple[Finding, ...]
     """Each one once: those of entries, too."""
     remarks: tuple[Finding, ...]
     """What may be as it should: it depends on what is not known here."""
-    managed: Managed | None = None
+    managed: ManagedSummary | None = None
     """Nothing is, where there is none."""
-    trust: Covered | None = None
+    trust: Dependencies | None = None
     """What must stay as it was trusted; None: that is not required."""
 
 
-class Hook(Struct, frozen=True):
+class ConfiguredHook(Struct, frozen=True):
     """A configured hook and what it stands among."""
 
     spec: HookSpec
@@ -98,7 +98,7 @@ def text(report: Report) -> str:
         "v": VERSION,
         "settings": _settings(report.settings),
         "managed": _managed(report),
-        "trust": report.trust and {"files": list(report.trust.files), "not_covered": report.trust.unknown},
+        "trust": report.trust and {"files": list(report.trust.files), "not_covered": report.trust.not_covered},
         "hooks": [_members(entry) for entry in report.entries],
         "findings": [asdict(one) for one in report.findings],
         "remarks": [asdict(one) for one in report.remarks],
@@ -110,7 +110,7 @@ def _managed(report: Report) -> dict[str, object] | None:
     managed = report.managed
     if managed is None:
         return None
-    return {"files": list(managed.files), "settings": dict(managed.given), "only": managed.only}
+    return {"files": list(managed.files), "settings": dict(managed.set_by), "only": managed.managed_only}
 
 
 def _settings(settings: Settings) -> dict[str, object]:
@@ -124,7 +124,7 @@ def _settings(settings: Settings) -> dict[str, object]:
     return members
 
 
-def _members(entry: Entry) -> dict[str, object]:
+def _members(entry: HookEntry) -> dict[str, object]:
     runs: dict[str, object] = {
         "matcher": entry.matcher,
         "if": entry.only_if,

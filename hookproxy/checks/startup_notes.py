@@ -10,7 +10,7 @@ from ..jsonrpc import locate
 from .report import Finding
 
 
-class Files:
+class KeyLines:
     """The places of the keys in the files that are configured, each read once."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ def _read(file: str) -> locate.Place | None:
         return None
 
 
-def finding(note: str, files: Files) -> Finding:
+def finding(note: str, files: KeyLines) -> Finding:
     """The note in its parts. The key stays in the sentence, unless a colon cuts it off."""
     for colon in re.finditer(r"(?::(\d+))?: ", note):
         file, rest = note[: colon.start()], note[colon.end() :]

@@ -39,7 +39,7 @@ from ..audit.records import CallRecord, Entry, read
 from ..audit.view import files
 from ..config.load import Loaded, load
 from ..model.errors import CANNOT, FINDINGS, UserError
-from ..trial.replay import Difference, Judged, Replay, Unread
+from ..trial.replay import Difference, Outcome, Replay, UnreadableLine
 from ..trial.run import AFTER
 from .common import add_sources, here, parser, show
 from .hook_runtime import hooks_at_work, run
@@ -141,11 +141,11 @@ def _chosen(entries: Iterable[Entry], tools: Sequence[str], since: datetime | No
 class _ForPeople:
     """A block for each thing, as it is found, and the sum."""
 
-    def add(self, found: Difference | Unread) -> None:
+    def add(self, found: Difference | UnreadableLine) -> None:
         """One thing."""
         page = new_page()
         with page.capture() as shown:
-            if isinstance(found, Unread):
+            if isinstance(found, UnreadableLine):
                 row(page, label("not read"), f"line {found.line}: {found.why}")
             else:
                 record = found.record
@@ -179,7 +179,7 @@ class _ForPeople:
         show(shown.get())
 
 
-def _words(judged: Judged) -> str:
+def _words(judged: Outcome) -> str:
     by = f", by {judged.by}" if judged.by else ""
     reason = f": {judged.reason}" if judged.reason else ""
     return f"{judged.decision}{by}{reason}"
@@ -189,12 +189,12 @@ class _ForPrograms:
     """One document, written as it comes to be: there may be more differences than memory holds."""
 
     def __init__(self) -> None:
-        self._unread: list[Unread] = []
+        self._unread: list[UnreadableLine] = []
         self._first = True
 
-    def add(self, found: Difference | Unread) -> None:
+    def add(self, found: Difference | UnreadableLine) -> None:
         """One difference; lines that were not read come at the end."""
-        if isinstance(found, Unread):
+        if isinstance(found, UnreadableLine):
             if len(self._unread) < _MOST_UNREAD:
                 self._unread.append(found)
             return
@@ -219,7 +219,7 @@ class _ForPrograms:
         show((f"{_HEAD}]" if self._first else "\n  ]") + "," + document(rest).removeprefix("{"))
 
 
-def _members(judged: Judged) -> dict[str, object]:
+def _members(judged: Outcome) -> dict[str, object]:
     return {
         "decision": judged.decision,
         "by": judged.by,

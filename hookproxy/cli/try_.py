@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from rich.text import Text
 
-from ..checks.startup_notes import Files
+from ..checks.startup_notes import KeyLines
 from ..config.load import Loaded, load
 from ..dialects.dialect import Group
 from ..dialects.shared import input
@@ -29,8 +29,8 @@ from ..model.errors import CANNOT, FINDINGS, UserError, look
 from ..model.hooks import Ended, Event, HookResult, HookSpec, Session, Verdict
 from ..model.settings import OnAsk, OnFailure, Settings
 from ..trial.observe import Run
-from ..trial.run import BESIDE, OF_NO_TOOL, Attempt, Trial, Trials, plan
-from ..trial.why_not import Absent, absent
+from ..trial.run import SESSION_EVENTS, SIDE_EVENTS, TrialCall, TrialResult, TrialRunner, plan
+from ..trial.why_not import SkippedHook, skipped_hooks
 from .common import add_sources, here, parser, show
 from .hook_runtime import hooks_at_work, run
 from .layout import as_json, diff, document, known_as, label, new_page, put, row, short, visible
@@ -56,14 +56,14 @@ _STYLES: Final = {0: "green", FINDINGS: "bold red", CANNOT: "bold yellow"}
 class Told(Struct, frozen=True):
     """A trial with what it was about."""
 
-    attempt: Attempt
+    attempt: TrialCall
     event: Event | None
     """The one that was tried alone."""
     server: str
     settings: Settings
     groups: Sequence[Group]
-    trial: Trial
-    absent: Sequence[Absent]
+    trial: TrialResult
+    skipped_hooks: Sequence[SkippedHook]
 
     @property
     def status(self) -> int:
@@ -113,12 +113,12 @@ class Told(Struct, frozen=True):
 
 def for_people(told: Told, cwd: str) -> str:
     """All of it, the decision last."""
-    page, files = new_page(), Files()
+    page, files = new_page(), KeyLines()
     with page.capture() as shown:
         for run in told.trial.seen.runs:
             _head(page, told, run.spec, files, cwd)
             _run(page, run)
-        for one in told.absent:
+        for one in told.skipped_hooks:
             _head(page, told, one.spec, files, cwd)
             row(page, label("not run"), one.why)
             put(page, Text())
@@ -127,7 +127,7 @@ def for_people(told: Told, cwd: str) -> str:
     return shown.get()
 
 
-def _head(page: Console, told: Told, spec: HookSpec, files: Files, cwd: str) -> None:
+def _head(page: Console, told: Told, spec: HookSpec, files: KeyLines, cwd: str) -> None:
     file, key = told.place(spec)
     line = files.line(file, key)
     place = visible(short(f"{file}:{line}" if line else file, cwd), page)
@@ -234,7 +234,7 @@ def _cannot_ask(settings: Settings) -> str:
     return f"where the agent cannot ask, the call would be {'allowed' if allowed else 'refused'}"
 
 
-def _told(trial: Trial) -> Iterator[tuple[str, str]]:
+def _told(trial: TrialResult) -> Iterator[tuple[str, str]]:
     """What the model reads in place of a result, or why that is kept from it."""
     comments = trial.seen.comments
     if trial.decision in ("deny", "asked-deny") and trial.answer:
@@ -287,14 +287,14 @@ def for_programs(told: Told) -> str:
             "result": {"before": as_json(attempt.result), "after": as_json(trial.answer)},
             "hooks": [
                 *(_ran(run) for run in trial.seen.runs),
-                *(_spec(one.spec) | {"absent": one.why} | dict.fromkeys(_RUN) for one in told.absent),
+                *(_spec(one.spec) | {"absent": one.why} | dict.fromkeys(_RUN) for one in told.skipped_hooks),
             ],
             "remarks": trial.seen.remarks,
         }
     )
 
 
-def _after(trial: Trial, attempt: Attempt) -> bytes | None:
+def _after(trial: TrialResult, attempt: TrialCall) -> bytes | None:
     return None if trial.decision in ("deny", "asked-deny") else trial.proposed or attempt.arguments
 
 
@@ -376,14 +376,14 @@ def main(arguments: Sequence[str]) -> int:
     return told.status
 
 
-async def _tried(loaded: Loaded, attempt: Attempt, event: Event | None, session: Session) -> Told:
+async def _tried(loaded: Loaded, attempt: TrialCall, event: Event | None, session: Session) -> Told:
     planned = plan(event, attempt.result is not None, loaded.settings)
-    async with Trials(loaded.groups, planned, session, os.environ, loaded.trust) as trials:
+    async with TrialRunner(loaded.groups, planned, session, os.environ, loaded.trust) as trials:
         if event is None or event in _DECIDING:
             trial = await trials.call(attempt)
         else:
-            trial = await trials.beside(event, attempt)
-        missing = absent(loaded.groups, trials, trial, attempt.tool)
+            trial = await trials.run_event(event, attempt)
+        missing = skipped_hooks(loaded.groups, trials, trial, attempt.tool)
     return Told(attempt, event, session.server, loaded.settings, loaded.groups, trial, missing)
 
 
@@ -419,7 +419,7 @@ def _event(name: str | None) -> Event | None:
     """The event, however a dialect spells it."""
     if name is None:
         return None
-    known = {_folded(event): event for event in (*_DECIDING, *BESIDE)}
+    known = {_folded(event): event for event in (*_DECIDING, *SIDE_EVENTS)}
     if _folded(name) in known:
         return known[_folded(name)]
     raise UserError(f"--event: {name!r} cannot be tried", f"known: {', '.join(known.values())}")
@@ -429,8 +429,8 @@ def _folded(name: str) -> str:
     return name.replace("_", "").casefold()
 
 
-def _attempt(chosen: argparse.Namespace, event: Event | None) -> Attempt:
-    if not chosen.tool and event not in OF_NO_TOOL:
+def _attempt(chosen: argparse.Namespace, event: Event | None) -> TrialCall:
+    if not chosen.tool and event not in SESSION_EVENTS:
         raise UserError("no tool is named", f"usage: {USAGE}")
     tool = chosen.tool or ""
     if not _is_text(tool):
@@ -441,7 +441,7 @@ def _attempt(chosen: argparse.Namespace, event: Event | None) -> Attempt:
         )
     arguments = _object("ARGUMENTS", chosen.arguments)
     result = _object("--result", chosen.result) if chosen.result is not None else None
-    return Attempt(tool, arguments, _fitting(result, event))
+    return TrialCall(tool, arguments, _fitting(result, event))
 
 
 def _is_text(name: str) -> bool:

@@ -18,14 +18,14 @@ from ..dialects.own.hook_file import OWN, own_hook
 from ..dialects.shared.hook_file import located
 from ..model.errors import ConfigError, UserError
 from ..model.settings import OnFailure, Settings
-from ..trust.sources import FileContext, Layer, Managed, store_path
+from ..trust.sources import FileContext, Layer, ManagedSummary, store_path
 from .hook_files import Read, Use, dialect_named, read_use, short_form
 
 if TYPE_CHECKING:
     from ..trust.trusted_files import Trust
     from .models import ConfigFile
 
-MANAGED = "/etc/hookproxy"
+MANAGED_FOLDER = "/etc/hookproxy"
 """The administrator's folder. A constant: what a user could set, a user could switch off."""
 
 KEYS: Final = {
@@ -64,7 +64,7 @@ class Loaded(Struct, frozen=True):
     notes: tuple[str, ...]
     path: str = ""
     """Our own file that was read; empty: none."""
-    managed: Managed | None = None
+    managed: ManagedSummary | None = None
     trust: Trust | None = None
     """What is run only as long as it is what was trusted; None: that is not required."""
 
@@ -106,12 +106,12 @@ def users_layer(
 ) -> Layer:
     """What the file at `path`, if it is not empty, and the command line configure; `by` names the hooks' files."""
     found = layer(path, file_context) if path else Layer("")
-    if found.only:
-        hint = f"it is for {os.path.join(MANAGED, 'managed.toml')}"
+    if found.managed_only:
+        hint = f"it is for {os.path.join(MANAGED_FOLDER, 'managed.toml')}"
         raise ConfigError(path, "managed_only is the administrator's to say", hint)
     if audit is not None:
         settings = replace(found.settings, audit_file=_audit_file(audit, file_context.cwd, file_context))
-        found = replace(found, settings=settings, given={**found.given, "audit_file": f"--audit {audit}"})
+        found = replace(found, settings=settings, set_by={**found.set_by, "audit_file": f"--audit {audit}"})
     read = [one for item in hooks for one in read_use(short_form(item, file_context.cwd, by), file_context)]
     named = {group.source: f"{group.dialect.name}={group.source}" for group, _ in read}
     return replace(_with(found, read), by_option=named)
@@ -120,14 +120,14 @@ def users_layer(
 def _managed(environ: Mapping[str, str]) -> Sequence[Layer]:
     """The administrator's layers; none where there is no such folder, which is all that is looked at then."""
     try:
-        os.lstat(MANAGED)
+        os.lstat(MANAGED_FOLDER)
     except FileNotFoundError:
         return ()
     except OSError:
         pass  # it may be there: reading it will say what is wrong
     from ..trust.managed_files import layers
 
-    return layers(MANAGED, layer, environ)
+    return layers(MANAGED_FOLDER, layer, environ)
 
 
 def _trust_was_required(path: str, file_context: FileContext) -> bool:
@@ -196,7 +196,7 @@ def layer(path: str, file_context: FileContext) -> Layer:
     if _says(file, "preset"):
         given.setdefault("aliases", f"{path}: preset")
     settings = _settings(file, path, file_context)
-    found = Layer(path, settings, given, only=file.managed_only, require_trust=file.require_trust)
+    found = Layer(path, settings, given, managed_only=file.managed_only, require_trust=file.require_trust)
     return _with(found, read)
 
 

@@ -17,7 +17,7 @@ from ..model.aliases import Alias
 from ..model.errors import ConfigError
 from ..model.hooks import HookSpec
 from ..model.settings import OnAsk, OnFailure, Settings
-from ..trust.sources import Layer, Managed
+from ..trust.sources import Layer, ManagedSummary
 
 _RULES: Final = ("deny", "ask", "allow", "limits")
 _REDACTED: Final = ("audit_redact", "audit_redact_keys")
@@ -41,7 +41,9 @@ address, would empty it. By the setting that names it: how the names of the othe
 T = TypeVar("T")
 
 
-def joined(given: Layer, managed: Sequence[Layer]) -> tuple[Settings, tuple[Group, ...], tuple[str, ...], Managed]:
+def joined(
+    given: Layer, managed: Sequence[Layer]
+) -> tuple[Settings, tuple[Group, ...], tuple[str, ...], ManagedSummary]:
     """What a user's layer comes to under the administrator's, of which there is at least one: all that is configured.
 
     The settings, the groups in their order, what start-up says, and what is managed. Raises ConfigError for hooks of
@@ -49,12 +51,12 @@ def joined(given: Layer, managed: Sequence[Layer]) -> tuple[Settings, tuple[Grou
     """
     ruling = _ruling(managed)
     settings, notes = _held(given, ruling)
-    groups, dropped = _groups(given, ruling, next((one.source for one in managed if one.only), ""))
+    groups, dropped = _groups(given, ruling, next((one.source for one in managed if one.managed_only), ""))
     return (
         replace(settings, managed=_of_managed(given, ruling)),
         (*groups, *ruling.groups),
         (*given.notes, *ruling.notes, *notes, *dropped),
-        Managed(tuple(one.source for one in managed), ruling.given, any(one.only for one in managed)),
+        ManagedSummary(tuple(one.source for one in managed), ruling.set_by, any(one.managed_only for one in managed)),
     )
 
 
@@ -62,17 +64,17 @@ def _ruling(managed: Sequence[Layer]) -> Layer:
     """The administrator's files as one."""
     whole = Layer(next(one.source for one in reversed(managed)))
     for one in managed:
-        values = {name: getattr(one.settings, name) for name in one.given if name not in _LISTS}
+        values = {name: getattr(one.settings, name) for name in one.set_by if name not in _LISTS}
         rules = {name: getattr(whole.settings, name) + getattr(one.settings, name) for name in (*_RULES, *_REDACTED)}
         rules["aliases"] = _aliases(whole.settings, one.settings)
         whole = replace(
             whole,
             settings=replace(whole.settings, **values, **rules),
-            given={**whole.given, **one.given},
+            set_by={**whole.set_by, **one.set_by},
             groups=whole.groups + tuple(_managed(group, one) for group in one.groups),
             notes=whole.notes + one.notes,
         )
-    return replace(whole, given={**_implied(whole.given), **whole.given})
+    return replace(whole, set_by={**_implied(whole.set_by), **whole.set_by})
 
 
 def _implied(given: Mapping[str, str]) -> dict[str, str]:
@@ -88,7 +90,7 @@ def _implied(given: Mapping[str, str]) -> dict[str, str]:
 
 def _managed(group: Group, layer: Layer) -> Group:
     """A managed group fails closed, unless its file says otherwise."""
-    otherwise = layer.settings.on_failure if "on_failure" in layer.given else OnFailure.DENY
+    otherwise = layer.settings.on_failure if "on_failure" in layer.set_by else OnFailure.DENY
     return replace(group, managed=True, on_failure=group.on_failure or otherwise)
 
 
@@ -96,7 +98,7 @@ def _of_managed(given: Layer, ruling: Layer) -> Settings:
     """What holds for managed hooks and rules: nothing of the user's can answer for a person whom they want asked."""
     own = ruling.settings
     return Settings(
-        on_failure=own.on_failure if "on_failure" in ruling.given else OnFailure.DENY,
+        on_failure=own.on_failure if "on_failure" in ruling.set_by else OnFailure.DENY,
         on_ask=_stricter("on_ask", own.on_ask, given.settings.on_ask),
         on_ask_fallback=own.on_ask_fallback,
         prompter=own.prompter,
@@ -118,20 +120,22 @@ def _held(given: Layer, ruling: Layer) -> tuple[Settings, list[str]]:
     notes: list[str] = []
     for name in _REDACTED:
         own = getattr(given.settings, name)
-        if own and "audit_file" in ruling.given:  # a pattern that fits everything would empty the administrator's audit
-            notes.append(_told(given.given[name], ruling.given[name]))
+        if (
+            own and "audit_file" in ruling.set_by
+        ):  # a pattern that fits everything would empty the administrator's audit
+            notes.append(_told(given.set_by[name], ruling.set_by[name]))
             own = ()
         values[name] = own + getattr(ruling.settings, name)
-    for name in (one for one in Settings.__struct_fields__ if one in ruling.given and one not in _LISTS):
+    for name in (one for one in Settings.__struct_fields__ if one in ruling.set_by and one not in _LISTS):
         wanted, held = getattr(given.settings, name), getattr(ruling.settings, name)
-        if name not in given.given:
+        if name not in given.set_by:
             values[name] = held
             continue
         values[name] = _fallback(given, ruling, name) if name in _FALLBACK else _stricter(name, held, wanted)
         if values[name] != wanted:
-            notes.append(_told(given.given[name], ruling.given[name]))
+            notes.append(_told(given.set_by[name], ruling.set_by[name]))
     notes += [
-        f"{given.given['allow']}: {rule!r} allows nothing: {ruling.given[kind]} has the same rule"
+        f"{given.set_by['allow']}: {rule!r} allows nothing: {ruling.set_by[kind]} has the same rule"
         for kind in ("deny", "ask")
         for rule in getattr(ruling.settings, kind)
         if rule in given.settings.allow
@@ -177,9 +181,9 @@ def _groups(given: Layer, ruling: Layer, only: str) -> tuple[tuple[Group, ...], 
             "is a Python function: it would run in hookproxy's own process, where it could switch off what is managed",
             'as a program of its own it may run: type = "worker", or a command',
         )
-    if "on_failure" not in ruling.given:
+    if "on_failure" not in ruling.set_by:
         return given.groups, []
-    floor = _Floor(ruling.settings.on_failure, ruling.given["on_failure"])
+    floor = _Floor(ruling.settings.on_failure, ruling.set_by["on_failure"])
     notes: list[str] = []
     return tuple(floor.under(group, notes) for group in given.groups), notes
 

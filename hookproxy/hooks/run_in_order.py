@@ -140,11 +140,11 @@ class HookExecutor:
         except anyio.WouldBlock:
             await places.acquire()
         try:
-            mark = self._trust.mark(spec) if self._trust else None  # as late as can be
+            mark = self._trust.check(spec) if self._trust else None  # as late as can be
             if mark is not None and mark.failure:
                 untried = HookRun(spec, HookResult(Ended.NOT_STARTED), _untrusted(mark.failure))
                 return self._hear(group, untried, hook_runs)
-            if mark is not None and mark.touched:
+            if mark is not None and mark.rewritten:
                 self.runners.renew(spec)
             result = await self.runners.by_type[spec.type](spec, document, environment)
         except anyio.get_cancelled_exc_class():
@@ -153,7 +153,7 @@ class HookExecutor:
         finally:
             places.release()
         verdict = group.dialect.read(spec, result)
-        if mark is not None and self._trust and (failure := self._trust.failure_since(mark, spec)):
+        if mark is not None and self._trust and (failure := self._trust.failure_after(mark, spec)):
             verdict = _untrusted(failure)
         if verdict.arguments is not None:
             verdict = await _fitting(verdict, context, listed)

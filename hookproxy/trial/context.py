@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import anyio.abc
 
 
-class Kept(Audit):
+class LastRecordAudit(Audit):
     """An audit that writes nothing, and keeps the record of the last call."""
 
     def __init__(self, settings: Settings) -> None:
@@ -59,11 +59,11 @@ class TrialServices:
         self.hooks = hooks
         self.settings = settings
         self.session = session
-        self.kept = Kept(settings)
-        self.audit: Audit = self.kept
+        self.record_audit = LastRecordAudit(settings)
+        self.audit: Audit = self.record_audit
         self.state_sealer = StateSealer()
         around = SessionContext(
-            hooks, session, self.kept, self.say, lambda _line: None, lambda *_task: None, lambda: None
+            hooks, session, self.record_audit, self.say, lambda _line: None, lambda *_task: None, lambda: None
         )  # for questions that are never asked
         self.approvals = Approvals(around, router.handshake, settings)
         self.answered = b""

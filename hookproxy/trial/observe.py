@@ -15,7 +15,7 @@ from ..runners.command import prepared
 from ..runners.runner import Runner
 
 
-class Asked(Struct, frozen=True):
+class GroupRun(Struct, frozen=True):
     """One group that was asked at one occasion."""
 
     group: Group
@@ -40,10 +40,10 @@ class Run(Struct):
     """What it said; None: it was ended before."""
 
 
-class Seen(Struct):
+class Observation(Struct):
     """What has been seen of one call, or of another occasion."""
 
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[GroupRun] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     """In the order in which they began."""
     evaluation: Evaluation | None = None
@@ -55,10 +55,10 @@ class Seen(Struct):
     """What people would be told about hooks beside what these said themselves."""
 
 
-class _Noted(HookExecutor):
+class _ObservingExecutor(HookExecutor):
     """Turns that tell who is asked, before they are."""
 
-    note: Callable[[Asked], None]
+    note: Callable[[GroupRun], None]
 
     async def ask(
         self,
@@ -68,14 +68,14 @@ class _Noted(HookExecutor):
         hook_runs: list[HookRun],
         listed: Tool | None = None,
     ) -> list[HookRun]:
-        self.note(Asked(group, event_context, tuple(hooks)))
+        self.note(GroupRun(group, event_context, tuple(hooks)))
         return await super().ask(group, hooks, event_context, hook_runs, listed)
 
 
-class Observed(Hooks):
+class ObservedHooks(Hooks):
     """All hooks of one run; `seen` is filled in as they are asked."""
 
-    seen: Seen
+    seen: Observation
 
     def note(self, one: HookRun) -> None:
         """A statement has been made: to be given to `begin` as its `report`."""
@@ -98,14 +98,14 @@ class Observed(Hooks):
         return self.seen.comments
 
     def _new_executor(self, groups: Sequence[Group]) -> HookExecutor:
-        self.seen = Seen()
-        executor = _Noted(groups, self._settings, self.environ, self._trust, self._allowing)
+        self.seen = Observation()
+        executor = _ObservingExecutor(groups, self._settings, self.environ, self._trust, self._allowing)
         executor.note = self._asked
         for kind, run in executor.runners.by_type.items():
             executor.runners.by_type[kind] = self._watched(run)
         return executor
 
-    def _asked(self, one: Asked) -> None:
+    def _asked(self, one: GroupRun) -> None:
         self.seen.asked.append(one)
 
     def _watched(self, runner: Runner) -> Runner:

@@ -22,7 +22,7 @@ from ..dialects.dialect import Group
 from ..jsonrpc import normalize
 from ..model.hooks import Event, Session
 from ..protocol import calls
-from .run import Attempt, Plan, Trial, Trials
+from .run import Plan, TrialCall, TrialResult, TrialRunner
 
 _EVENTS: Final = frozenset({Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST})
 _SESSIONS: Final = 16  # whose hooks are kept at a time: agents that share a file take turns, and workers cost memory
@@ -30,7 +30,7 @@ _DECIDED: Final = frozenset({"allow", "deny", "asked", "asked-allow", "asked-den
 _RUN: Final = frozenset({"allow", "asked", "asked-allow"})
 
 
-class Judged(Struct, frozen=True):
+class Outcome(Struct, frozen=True):
     """What was, or would be, decided about a call."""
 
     decision: str
@@ -45,11 +45,11 @@ class Difference(Struct, frozen=True):
     """A call that would be decided otherwise."""
 
     record: CallRecord
-    before: Judged
-    after: Judged
+    before: Outcome
+    after: Outcome
 
 
-class Unread(Struct, frozen=True):
+class UnreadableLine(Struct, frozen=True):
     """A line that cannot be replayed, and why."""
 
     line: int
@@ -87,18 +87,18 @@ class Replay:
     async def __aexit__(self, *_problem: object) -> None:
         await self._sessions.aclose()
 
-    async def over(self, entries: Iterable[Entry]) -> AsyncIterator[Difference | Unread]:
+    async def over(self, entries: Iterable[Entry]) -> AsyncIterator[Difference | UnreadableLine]:
         """The differences and the lines that cannot be replayed, as they are found. Raises UserError."""
         for entry in entries:
             found = await self._one(entry) if isinstance(entry, CallRecord) else _unread(entry)
-            if isinstance(found, Unread):
+            if isinstance(found, UnreadableLine):
                 self.tally.unread += 1
             if found is not None:
                 yield found
 
-    async def _one(self, record: CallRecord) -> Difference | Unread | None:
+    async def _one(self, record: CallRecord) -> Difference | UnreadableLine | None:
         if record.v > log.VERSION:
-            return Unread(record.line, f"it has format {record.v}, and this hookproxy reads {log.VERSION}")
+            return UnreadableLine(record.line, f"it has format {record.v}, and this hookproxy reads {log.VERSION}")
         if _is_limited(record):
             self.tally.limited += 1
             return None
@@ -111,17 +111,17 @@ class Replay:
         trials = await self._sessions.of(record)
         raw_id = calls.own_id({"id": record.id})
         trial = await trials.call(
-            Attempt(record.tool, bytes(record.arguments), id=b"1" if raw_id == b"null" else raw_id)
+            TrialCall(record.tool, bytes(record.arguments), id=b"1" if raw_id == b"null" else raw_id)
         )
         if trial.unreadable:
-            return Unread(record.line, trial.unreadable.rstrip("."))
+            return UnreadableLine(record.line, trial.unreadable.rstrip("."))
         return self._compared(record, trial)
 
-    def _compared(self, record: CallRecord, trial: Trial) -> Difference | None:
+    def _compared(self, record: CallRecord, trial: TrialResult) -> Difference | None:
         self.tally.replayed += 1
         self.tally.failed_hooks += any(run.statement and run.statement.verdict.failure for run in trial.seen.runs)
-        before, after = was(record), would_be(trial, bytes(record.arguments))
-        if not differ(before, after):
+        before, after = recorded_outcome(record), current_outcome(trial, bytes(record.arguments))
+        if not outcomes_differ(before, after):
             return None
         self.tally.differing += 1
         return Difference(record, before, after)
@@ -131,12 +131,12 @@ def _is_limited(record: CallRecord) -> bool:
     return record.by.startswith("limits[") and not any(hook.outcome == "blocking" for hook in record.hooks)
 
 
-def _unread(entry: Entry) -> Unread | None:
+def _unread(entry: Entry) -> UnreadableLine | None:
     """None: a note, which is about no call."""
-    return Unread(entry.line, entry.why) if isinstance(entry, NoRecord) else None
+    return UnreadableLine(entry.line, entry.why) if isinstance(entry, NoRecord) else None
 
 
-def was(record: CallRecord) -> Judged:
+def recorded_outcome(record: CallRecord) -> Outcome:
     """What the record says."""
     word = "ask" if record.decision.startswith("asked") else record.decision
     said = [hook for hook in record.hooks if hook.verdict == word]
@@ -147,20 +147,20 @@ def was(record: CallRecord) -> Judged:
     by = f"the {said[-1].event} hook {said[-1].source}" if said else ""
     runs = record.decision in ("allow", "asked-allow")  # of a call that was asked about, nothing says what would run
     arguments = bytes(record.rewritten or record.arguments) if runs else b""
-    return Judged(record.decision, by, record.reason or (said[-1].reason if said else ""), arguments)
+    return Outcome(record.decision, by, record.reason or (said[-1].reason if said else ""), arguments)
 
 
-def would_be(trial: Trial, arguments: bytes) -> Judged:
+def current_outcome(trial: TrialResult, arguments: bytes) -> Outcome:
     """What has been decided now."""
     by, reason = trial.because
     rewriting = [run.spec for run in trial.seen.runs if run.statement and run.statement.verdict.arguments is not None]
     if not by and trial.proposed and rewriting:
         by = f"the {rewriting[-1].event} hook {rewriting[-1].source}"
     runs = trial.decision in _RUN
-    return Judged(trial.decision, by, reason, (trial.proposed or arguments) if runs else b"")
+    return Outcome(trial.decision, by, reason, (trial.proposed or arguments) if runs else b"")
 
 
-def differ(before: Judged, after: Judged) -> bool:
+def outcomes_differ(before: Outcome, after: Outcome) -> bool:
     """The decision is another, or other arguments run. That a person is asked is one decision, whatever they say."""
     same = before.decision == after.decision
     if not same and not (after.decision == "asked" and before.decision.startswith("asked")):
@@ -190,9 +190,9 @@ class _Sessions:
         self._trust = loaded.trust
         self._environ = environ
         self._cwd = cwd
-        self._open: OrderedDict[tuple[str, str], Trials] = OrderedDict()
+        self._open: OrderedDict[tuple[str, str], TrialRunner] = OrderedDict()
 
-    async def of(self, record: CallRecord) -> Trials:
+    async def of(self, record: CallRecord) -> TrialRunner:
         """Those of the session that a call belongs to; one that has not been used for long begins anew."""
         key = (record.server, record.session)
         if key not in self._open:
@@ -201,7 +201,7 @@ class _Sessions:
                 await oldest.hooks.runners.aclose()
             project = self._environ.get("CLAUDE_PROJECT_DIR") or self._cwd
             session = Session(id=str(uuid.uuid4()), server=record.server, cwd=self._cwd, project_dir=project)
-            self._open[key] = Trials(self._groups, self._plan, session, self._environ, self._trust)
+            self._open[key] = TrialRunner(self._groups, self._plan, session, self._environ, self._trust)
         self._open.move_to_end(key)
         return self._open[key]
 

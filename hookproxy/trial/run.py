@@ -29,7 +29,7 @@ from ..protocol.router import Router
 from ..session.call import intercept
 from ..session.call_context import event_context_of
 from .context import TrialServices
-from .observe import Observed, Seen
+from .observe import Observation, ObservedHooks
 
 if TYPE_CHECKING:
     from ..trust.trusted_files import Trust
@@ -42,7 +42,7 @@ BEFORE: Final = frozenset(
 AFTER: Final = frozenset({Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE})
 """What may occur when its result has come."""
 
-BESIDE: Final[Mapping[Event, tuple[str, str]]] = {
+SIDE_EVENTS: Final[Mapping[Event, tuple[str, str]]] = {
     Event.SESSION_START: ("startup", ""),
     Event.SESSION_END: ("other", ""),
     Event.STOP: ("", ""),
@@ -53,7 +53,7 @@ BESIDE: Final[Mapping[Event, tuple[str, str]]] = {
 }
 """The occasions that decide nothing and can be tried: what occasioned each, which its matchers see, and its words."""
 
-OF_NO_TOOL: Final = frozenset({Event.SESSION_START, Event.SESSION_END})
+SESSION_EVENTS: Final = frozenset({Event.SESSION_START, Event.SESSION_END})
 
 _META: Final = {PROTOCOL_VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {"elicitation": {}}}
 """Of an agent that can ask: a call that needs a person's consent then ends with the question."""
@@ -83,7 +83,7 @@ def plan(alone: Event | None, has_result: bool, settings: Settings) -> Plan:
     return Plan(frozenset({alone}), lone)
 
 
-class Attempt(Struct, frozen=True):
+class TrialCall(Struct, frozen=True):
     """The call that is tried."""
 
     tool: str
@@ -103,13 +103,13 @@ class Attempt(Struct, frozen=True):
         return raw_json.one_line(raw_json.encode(message)) + b"\n"
 
 
-class Trial(Struct, frozen=True):
+class TrialResult(Struct, frozen=True):
     """What came of it."""
 
     decision: str
     """As in the audit: `allow`, `deny`, `asked-allow`, `asked-deny`; `asked`: a person would be. Empty: what was tried
     decides nothing."""
-    seen: Seen
+    seen: Observation
     unreadable: str = ""
     """Why it was refused before any hook was asked."""
     concerned: bool = True
@@ -163,7 +163,7 @@ class Trial(Struct, frozen=True):
         return ("a hook or rule, in the place of a person who was to be asked", "") if judged.asked else ("", "")
 
 
-class Trials:
+class TrialRunner:
     """Trials of one session, one after another: what its hooks keep is kept from one to the next."""
 
     def __init__(
@@ -179,7 +179,7 @@ class Trials:
         self.groups = tuple(
             replace(group, hooks=tuple(spec for spec in group.hooks if spec.event in plan.events)) for group in groups
         )
-        self.hooks = Observed(self.groups, plan.settings, session.server, environ, trust)
+        self.hooks = ObservedHooks(self.groups, plan.settings, session.server, environ, trust)
         self.session = session
         self._all = HookGroups(groups, session.server, plan.settings.aliases)
 
@@ -194,25 +194,25 @@ class Trials:
         """As a run would have it, which asks hooks for all events."""
         return self.settings.audit_all_calls or self._all.concerns(tool) or self.hooks.concern(tool)
 
-    async def call(self, attempt: Attempt) -> Trial:
+    async def call(self, attempt: TrialCall) -> TrialResult:
         """Try a call. On cancel its hooks are ended with their whole process groups. Raises UserError."""
         router = Router(self._concerned)
-        seen = self.hooks.seen = Seen()
+        seen = self.hooks.seen = Observation()
         line = attempt.line
         if len(line) > self.settings.max_message_bytes:
-            return Trial("deny", seen, unreadable=feedback.too_long(len(line), self.settings.max_message_bytes))
+            return TrialResult("deny", seen, unreadable=feedback.too_long(len(line), self.settings.max_message_bytes))
         effect = router.from_agent(line)
         if isinstance(effect, actions.Refused):
-            return Trial("deny", seen, unreadable=effect.why)
+            return TrialResult("deny", seen, unreadable=effect.why)
         if not isinstance(effect, actions.StartCall):
-            return Trial("allow", seen, concerned=False, answer=attempt.result or b"")
+            return TrialResult("allow", seen, concerned=False, answer=attempt.result or b"")
         call = effect.call
         services = await self._with_services(router, attempt.result, lambda services: intercept(call, services))
-        record = services.kept.record
+        record = services.record_audit.record
         assert record is not None, "every call that is seen through is recorded"
         if attempt.result is None:
             seen.after.clear()  # where there is no server, a call that is let go ends as if it were cancelled
-        return Trial(
+        return TrialResult(
             decision=record.decision,
             seen=seen,
             record=record,
@@ -221,29 +221,29 @@ class Trials:
             answer=_result(services.answered),
         )
 
-    def _proposed(self, call: Call, seen: Seen) -> bytes:
+    def _proposed(self, call: Call, seen: Observation) -> bytes:
         """What hooks made of the arguments, under the server's names."""
         judged = seen.evaluation.decision if seen.evaluation else None
         if not isinstance(judged, Proceed) or judged.arguments is None:
             return b""
         return aliases.for_server(self.hooks.groups.alias(call.tool, call.arguments), judged.arguments)
 
-    async def beside(self, event: Event, attempt: Attempt) -> Trial:
+    async def run_event(self, event: Event, attempt: TrialCall) -> TrialResult:
         """Try an occasion of BESIDE: of the call, or of the session. Raises UserError."""
         router = Router(lambda _tool: True)
-        seen = self.hooks.seen = Seen()
-        effect = None if event in OF_NO_TOOL else router.from_agent(attempt.line)
+        seen = self.hooks.seen = Observation()
+        effect = None if event in SESSION_EVENTS else router.from_agent(attempt.line)
         if isinstance(effect, actions.Refused):
-            return Trial("deny", seen, unreadable=effect.why)
+            return TrialResult("deny", seen, unreadable=effect.why)
         call = effect.call if isinstance(effect, actions.StartCall) else None
-        by, message = BESIDE[event]
+        by, message = SIDE_EVENTS[event]
 
         async def happen(services: TrialServices) -> None:
             event_context = event_context_of(call, services) if call else EventContext(event, self.session)
             await self.hooks.at(replace(event_context, event=event, trigger=by, message=message, at=time()))
 
         await self._with_services(router, None, happen)
-        return Trial("", seen)
+        return TrialResult("", seen)
 
     async def _with_services(
         self, router: Router, given: bytes | None, act: Callable[[TrialServices], Awaitable[None]]

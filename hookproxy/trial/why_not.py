@@ -10,8 +10,8 @@ from msgspec import Struct
 from ..dialects.dialect import Group
 from ..model.decision import Proceed, Refuse
 from ..model.hooks import Event, EventContext, HookSpec
-from .observe import Asked
-from .run import AFTER, BESIDE, Trial, Trials
+from .observe import GroupRun
+from .run import AFTER, SIDE_EVENTS, TrialResult, TrialRunner
 
 _NOBODY: Final = "nobody wants a person to be asked"
 _ENDED: Final = {
@@ -21,7 +21,7 @@ _ENDED: Final = {
 }
 
 
-class Absent(Struct, frozen=True):
+class SkippedHook(Struct, frozen=True):
     """A hook that was not run."""
 
     spec: HookSpec
@@ -29,11 +29,11 @@ class Absent(Struct, frozen=True):
     why: str
 
 
-def absent(configured: Sequence[Group], trials: Trials, trial: Trial, tool: str) -> list[Absent]:
+def skipped_hooks(configured: Sequence[Group], trials: TrialRunner, trial: TrialResult, tool: str) -> list[SkippedHook]:
     """All hooks of the configuration that had no part in a trial of this tool, in their order."""
     ran = {id(run.spec) for run in trial.seen.runs}
     return [
-        Absent(spec, group, _why(_Context(spec, tried, trials, trial, tool)))
+        SkippedHook(spec, group, _why(_Context(spec, tried, trials, trial, tool)))
         for group, tried in zip(configured, trials.groups, strict=True)
         for spec in group.hooks
         if id(spec) not in ran
@@ -44,12 +44,12 @@ class _Context(Struct, frozen=True):
     spec: HookSpec
     group: Group
     """As it was tried: with the hooks for the events of the trial."""
-    trials: Trials
-    trial: Trial
+    trials: TrialRunner
+    trial: TrialResult
     tool: str
 
     @property
-    def asked(self) -> Asked | None:
+    def asked(self) -> GroupRun | None:
         """When its group was asked at its event, the last time."""
         found = [
             one
@@ -61,7 +61,7 @@ class _Context(Struct, frozen=True):
     @property
     def event_context(self) -> EventContext:
         """What its matcher is tried on."""
-        by, _ = BESIDE.get(self.spec.event, ("", ""))
+        by, _ = SIDE_EVENTS.get(self.spec.event, ("", ""))
         return EventContext(self.spec.event, self.trials.session, tool=self.tool, trigger=by)
 
 
@@ -80,7 +80,7 @@ def _of_another(context: _Context) -> str:
         return f"it is for {event}, and {next(iter(context.trials.events))} alone is tried"
     if event in AFTER:
         return f"it is for {event}, and there is no result: give one with --result"
-    if event in BESIDE:
+    if event in SIDE_EVENTS:
         return f"it is for {event}, which is no part of this call: try it with --event {event}"
     return f"it is for {event}, a question of the server to a person, which cannot be tried"
 
@@ -97,7 +97,7 @@ def _not_matching(context: _Context) -> str:
     return f"it is the same hook as {same[0].source}, which runs once" if same else "another hook runs in its place"
 
 
-def _not_run(context: _Context, asked: Asked | None) -> str:
+def _not_run(context: _Context, asked: GroupRun | None) -> str:
     """Its group was asked, but not this hook."""
     spec = context.spec
     if asked and any(one is spec for one in asked.hooks):
@@ -121,7 +121,7 @@ def _not_asked(context: _Context) -> str:
     return f"{_refuser(trial)} had refused the call before"
 
 
-def _not_after(trial: Trial, event: Event) -> str:
+def _not_after(trial: TrialResult, event: Event) -> str:
     if not trial.allowed and not trial.seen.after:
         return "a person would be asked first" if trial.decision == "asked" else "the call was refused before it ran"
     if not trial.seen.after:
@@ -129,7 +129,7 @@ def _not_after(trial: Trial, event: Event) -> str:
     return "the result is an error" if event is Event.POST_TOOL_USE else "the result is no error"
 
 
-def _is_question(trial: Trial) -> bool:
+def _is_question(trial: TrialResult) -> bool:
     """Somebody wanted a person to be asked."""
     decision = trial.judged
     return decision is not None and (
@@ -137,5 +137,5 @@ def _is_question(trial: Trial) -> bool:
     )
 
 
-def _refuser(trial: Trial) -> str:
+def _refuser(trial: TrialResult) -> str:
     return trial.judged.by if isinstance(trial.judged, Refuse) else "something"

@@ -18,8 +18,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..model.errors import ConfigError, look
-from .scripts import find, of_hook
-from .sources import FileContext, Layer, Seen, stamp_of
+from .scripts import files_of_hook, program_path
+from .sources import FileContext, FileSnapshot, Layer, stat_signature
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where managed hooks find programs: with the user's own PATH the user would choose them."""
@@ -29,12 +29,12 @@ SCREEN: Final = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", 
 
 _NO_HOME: Final = "/nonexistent"  # as Debian calls it; nobody but root could make it
 _ROOT: Final = 0  # the user who owns what nobody else may change
-_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
-_MOST_LINKS: Final = 40  # on the way to a file, as the system itself follows
+_WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
+_MAX_LINKS: Final = 40  # on the way to a file, as the system itself follows
 _FOLDER: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # no pipe to wait for
 
-_OF_SERVER: Final = re.compile(r"mcp__[^*.\[(]")  # and not a pattern in its place
+_SERVER_NAME: Final = re.compile(r"mcp__[^*.\[(]")  # and not a pattern in its place
 
 ReadLayer = Callable[[str, FileContext], Layer]
 """What one file of ours configures, as `config.layer`."""
@@ -42,11 +42,11 @@ ReadLayer = Callable[[str, FileContext], Layer]
 
 def layers(folder: str, layer: ReadLayer, environ: Mapping[str, str]) -> Sequence[Layer]:
     """What `managed.toml` and `managed.d/*.toml`, by name, in the folder configure. Raises ConfigError."""
-    if not _is_there(folder):
+    if not _exists(folder):
         return ()
     clean = environment(environ, at_home=True)
     file_context = FileContext(clean, folder, read)
-    return [_checked(layer(path, file_context), clean) for path in _files(folder)]
+    return [_checked_layer(layer(path, file_context), clean) for path in _files(folder)]
 
 
 def environment(environ: Mapping[str, str], allowed: Sequence[str] = (), *, at_home: bool = False) -> dict[str, str]:
@@ -76,15 +76,15 @@ def environment(environ: Mapping[str, str], allowed: Sequence[str] = (), *, at_h
 
 def _files(folder: str) -> Iterator[str]:
     first = os.path.join(folder, "managed.toml")
-    if _is_there(first):
+    if _exists(first):
         yield first
     more = os.path.join(folder, "managed.d")
-    if _is_there(more):
-        names = sorted(name for name in _names(more) if name.endswith(".toml") and not name.startswith("."))
+    if _exists(more):
+        names = sorted(name for name in _list_folder(more) if name.endswith(".toml") and not name.startswith("."))
         yield from (os.path.join(more, name) for name in names)
 
 
-def _is_there(path: str) -> bool:
+def _exists(path: str) -> bool:
     """Something is there, whatever it is. Raises ConfigError where its folder is not root's."""
     try:
         place = walk(path)
@@ -100,7 +100,7 @@ def _is_there(path: str) -> bool:
     return True
 
 
-def _names(folder: str) -> list[str]:
+def _list_folder(folder: str) -> list[str]:
     try:
         place = walk(folder)
         try:
@@ -126,7 +126,7 @@ def _unreadable(path: str, error: OSError) -> ConfigError:
 # --- files that are root's ---
 
 
-def read(path: str) -> Seen:
+def read(path: str) -> FileSnapshot:
     """A file that is root's, as `sources.Read`; hook files that the administrator's files name are read so, too."""
     place = walk(path)
     try:
@@ -143,12 +143,12 @@ def read(path: str) -> Seen:
         if not stat.S_ISREG(state.st_mode):
             raise ConfigError(path, "is no regular file", "the administrator's files are files")
         with open(opened, "rb", closefd=False) as file:
-            return Seen(file.read(), stamp_of(state))
+            return FileSnapshot(file.read(), stat_signature(state))
     finally:
         os.close(opened)
 
 
-class Place(Struct):
+class OpenedPath(Struct):
     """Where a path ends, with every link followed: an open folder, and the name of what is in it."""
 
     folder: int
@@ -160,7 +160,7 @@ class Place(Struct):
         os.close(self.folder)
 
 
-def walk(path: str) -> Place:
+def walk(path: str) -> OpenedPath:
     """Follow a path from / on; all that is on the way, and what is at its end, must be root's.
 
     Raises OSError, ConfigError that names the fix, and ValueError for what is no path. The caller closes the place.
@@ -177,24 +177,24 @@ def walk(path: str) -> Place:
             if stat.S_ISLNK(state.st_mode):
                 _check_owner(whole, state)
                 links += 1
-                if links > _MOST_LINKS:
+                if links > _MAX_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
                 target = os.readlink(name, dir_fd=here)
                 todo += [part for part in reversed(target.split("/")) if part]
                 if target.startswith("/"):
-                    here, at = _enter(here, "/"), "/"
+                    here, at = _open_inner(here, "/"), "/"
                 continue
             _check(whole, state)
             if not todo:
-                return Place(here, name, state)
-            here, at = _enter(here, name), whole
+                return OpenedPath(here, name, state)
+            here, at = _open_inner(here, name), whole
             _check(at, os.fstat(here))
     except BaseException:
         os.close(here)
         raise
 
 
-def _enter(here: int, name: str) -> int:
+def _open_inner(here: int, name: str) -> int:
     inner = os.open(name, _FOLDER, dir_fd=here)
     os.close(here)
     return inner
@@ -203,7 +203,7 @@ def _enter(here: int, name: str) -> int:
 def _check(path: str, state: os.stat_result) -> None:
     """Raise ConfigError unless only root can change it."""
     _check_owner(path, state)
-    if state.st_mode & _OTHERS:
+    if state.st_mode & _WRITABLE_BY_OTHERS:
         who = "others" if state.st_mode & stat.S_IWOTH else "its group"
         raise ConfigError(path, f"is writable by {who}, so that what is managed is not safe", f"chmod go-w {path}")
 
@@ -218,18 +218,20 @@ def _check_owner(path: str, state: os.stat_result) -> None:
 # --- what managed hooks start ---
 
 
-def _checked(layer: Layer, environ: Mapping[str, str]) -> Layer:
+def _checked_layer(layer: Layer, environ: Mapping[str, str]) -> Layer:
     """The layer, if all programs and scripts that its hooks are certain to start are root's. Raises ConfigError."""
     notes: list[str] = []
     for spec in (spec for group in layer.groups for spec in group.hooks):
-        files = of_hook(spec, environ)
+        files = files_of_hook(spec, environ)
         for program in files.programs:
             _check_program(program, spec.source)
-        notes += [f"{spec.source} starts {one}: nobody looks whether that is root's" for one in files.composed]
+        notes += [
+            f"{spec.source} starts {one}: nobody looks whether that is root's" for one in files.unresolved_programs
+        ]
     if layer.settings.prompter:
-        program = find(layer.settings.prompter[0], os.path.dirname(layer.source), environ)
+        program = program_path(layer.settings.prompter[0], os.path.dirname(layer.source), environ)
         _check_program(program, f"{layer.source}: on_ask_fallback")
-    return replace(layer, notes=(*layer.notes, *notes, *_of_names(layer)))
+    return replace(layer, notes=(*layer.notes, *notes, *_server_name_notes(layer)))
 
 
 def _check_program(path: str, source: str) -> None:
@@ -245,7 +247,7 @@ def _check_program(path: str, source: str) -> None:
         ) from None
 
 
-def _of_names(layer: Layer) -> Iterator[str]:
+def _server_name_notes(layer: Layer) -> Iterator[str]:
     """A sentence for each rule, limit and matcher that hangs on the server's name, which whoever starts it chooses."""
     settings = layer.settings
     named = [
@@ -256,5 +258,5 @@ def _of_names(layer: Layer) -> Iterator[str]:
     named += [(f"{layer.source}: {limit.by}", limit.tool) for limit in settings.limits]
     named += [(f"{spec.source}: its matcher", spec.matcher) for group in layer.groups for spec in group.hooks]
     for place, text in named:
-        if _OF_SERVER.search(text):
+        if _SERVER_NAME.search(text):
             yield f"{place} {text!r} hangs on the server's name, which --name changes: write the tool's own name"

@@ -14,31 +14,31 @@ from ..dialects.dialect import Group
 from ..model.errors import ConfigError, UserError, look
 from ..model.settings import Settings
 
-Stamp = tuple[int, int, int, int, int]
+StatSignature = tuple[int, int, int, int, int]
 """What tells a file that has been changed, or another in its place: device, number, size, times of change."""
 
 
-def stamp_of(state: os.stat_result) -> Stamp:
+def stat_signature(state: os.stat_result) -> StatSignature:
     """The time of the last change to the file's entry is in it: nobody but root can set that back."""
     return (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
 
 
-class Seen(Struct, frozen=True):
+class FileSnapshot(Struct, frozen=True):
     """A file as it was read."""
 
-    raw: bytes
-    stamp: Stamp
+    data: bytes
+    signature: StatSignature
 
 
-Read = Callable[[str], Seen]
+FileReader = Callable[[str], FileSnapshot]
 """Reads a file. Raises OSError, ValueError, ConfigError."""
 
 
-def read(path: str) -> Seen:
+def read(path: str) -> FileSnapshot:
     """Any file that we may read."""
     with open(path, "rb") as file:
-        stamp = stamp_of(os.fstat(file.fileno()))  # before it is read: what is written meanwhile shows later
-        return Seen(file.read(), stamp)
+        signature = stat_signature(os.fstat(file.fileno()))  # before it is read: what is written meanwhile shows later
+        return FileSnapshot(file.read(), signature)
 
 
 class FileContext(Struct, frozen=True):
@@ -46,8 +46,8 @@ class FileContext(Struct, frozen=True):
 
     environ: Mapping[str, str]
     cwd: str
-    read: Read = read
-    seen: dict[str, Seen] = field(default_factory=dict)
+    read: FileReader = read
+    files_read: dict[str, FileSnapshot] = field(default_factory=dict)
     """All files that have been read, by path."""
 
     @property
@@ -67,16 +67,16 @@ class FileContext(Struct, frozen=True):
 
     def text(self, path: str, named_by: str = "") -> str:
         """The file's text. Raises ConfigError, which says who named the file."""
-        raw = self._raw(path, f"{named_by} names it" if named_by else "")
+        data = self._raw(path, f"{named_by} names it" if named_by else "")
         try:
-            return raw.decode("utf-8-sig")  # with or without the mark that some editors put first
+            return data.decode("utf-8-sig")  # with or without the mark that some editors put first
         except UnicodeDecodeError as error:
-            line = raw.count(b"\n", 0, error.start) + 1
+            line = data.count(b"\n", 0, error.start) + 1
             raise ConfigError(f"{path}:{line}", "is not UTF-8", "save it as UTF-8") from None
 
     def _raw(self, path: str, hint: str) -> bytes:
         try:
-            self.seen[path] = seen = self.read(path)
+            self.files_read[path] = files_read = self.read(path)
         except FileNotFoundError:
             raise ConfigError(path, "there is no such file", hint or "hookproxy init writes a hookproxy.toml") from None
         except IsADirectoryError:
@@ -85,7 +85,7 @@ class FileContext(Struct, frozen=True):
             raise ConfigError(path, f"cannot be read: {error.strerror}", hint or look(path, error)) from None
         except ValueError:
             raise ConfigError(repr(path), "is not a path: a NUL character is in it", hint or "take it out") from None
-        return seen.raw
+        return files_read.data
 
 
 def store_path(environ: Mapping[str, str], home: str) -> str:
@@ -104,21 +104,21 @@ class Layer(Struct, frozen=True):
     source: str
     """The file; empty: there is none."""
     settings: Settings = field(default_factory=Settings)
-    given: Mapping[str, str] = field(default_factory=dict)
+    set_by: Mapping[str, str] = field(default_factory=dict)
     """The fields of `settings` that it sets, each with who says so: `FILE: KEY`, or an option."""
     groups: tuple[Group, ...] = ()
     by_option: Mapping[str, str] = field(default_factory=dict)
     """The hook files that `--hooks` names, by path, each as `DIALECT=FILE`."""
     notes: tuple[str, ...] = ()
-    only: bool = False
+    managed_only: bool = False
     """No hooks but managed ones run."""
     require_trust: bool = False
 
 
-class Managed(Struct, frozen=True):
+class ManagedSummary(Struct, frozen=True):
     """What the administrator's files say, which nothing else weakens."""
 
     files: tuple[str, ...]
-    given: Mapping[str, str]
+    set_by: Mapping[str, str]
     """As in a layer: the settings that are managed, and where they are."""
-    only: bool = False
+    managed_only: bool = False

@@ -16,15 +16,15 @@ from ..model.errors import ConfigError, UserError, look
 VERSION: Final = 1
 """The format's number."""
 
-LONGEST_TEXT: Final = 128 * 1024
+MAX_TEXT_LENGTH: Final = 128 * 1024
 """Characters of a file's text that are kept, to show later what has changed: guards are shorter."""
 
-_MOST_TEXT: Final = 8 * 1024 * 1024  # characters of all texts: the store is read at each start
+_MAX_TOTAL_TEXT: Final = 8 * 1024 * 1024  # characters of all texts: the store is read at each start
 _MODE: Final = 0o700  # of the folder: what is trusted is nobody else's affair
 _OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
-class Entry(Struct, frozen=True):
+class TrustEntry(Struct, frozen=True):
     """A file as it was trusted."""
 
     sha256: str
@@ -36,7 +36,7 @@ class Entry(Struct, frozen=True):
     """It is a hook file, or one of ours: where it is not read any more, guards are missing."""
 
 
-def read_store(path: str) -> dict[str, Entry]:
+def read_store(path: str) -> dict[str, TrustEntry]:
     """What is trusted, by path; nothing where there is no store. Raises ConfigError for one that others may write."""
     try:
         opened = os.open(path, _OPEN)
@@ -67,15 +67,15 @@ def _check(place: str, state: os.stat_result) -> None:
         raise ConfigError(place, "is writable by others, so that what is trusted is not certain", hint)
 
 
-def _entry(entry: Mapping[str, object]) -> Entry:
+def _entry(entry: Mapping[str, object]) -> TrustEntry:
     digest, text, of = entry["sha256"], entry.get("text"), entry.get("of", [])
     if not isinstance(digest, str) or not isinstance(text, str | None) or not isinstance(of, list):
         raise ValueError
-    return Entry(digest, text, tuple(str(one) for one in of), entry.get("hooks") is True)
+    return TrustEntry(digest, text, tuple(str(one) for one in of), entry.get("hooks") is True)
 
 
 @contextmanager
-def changing(path: str) -> Iterator[dict[str, Entry]]:
+def locked_entries(path: str) -> Iterator[dict[str, TrustEntry]]:
     """The store's entries, written back when the block ends; meanwhile nobody else changes them.
 
     Raises ConfigError and UserError.
@@ -100,12 +100,12 @@ def _lock(folder: str) -> int:
     return lock
 
 
-def _write(path: str, entries: Mapping[str, Entry]) -> None:
+def _write(path: str, entries: Mapping[str, TrustEntry]) -> None:
     """The old store, or the new one whole, and readable by nobody else. Raises UserError."""
     import json
     import tempfile  # 6 ms, for `hookproxy trust`
 
-    left, files = _MOST_TEXT, {}
+    left, files = _MAX_TOTAL_TEXT, {}
     for name, entry in entries.items():
         left -= len(entry.text or "")
         kept = {"text": entry.text} if entry.text is not None and left >= 0 else {}

@@ -7,12 +7,12 @@ import json
 from hookproxy.checks import report
 from hookproxy.checks.report import Report
 from hookproxy.model.settings import OnAsk, Settings
-from hookproxy.trust.sources import Managed
+from hookproxy.trust.sources import ManagedSummary
 
 
 def test_what_is_managed_is_told_with_its_places() -> None:
     settings = Settings(on_ask=OnAsk.DENY, managed=Settings(deny=("x",)))
-    managed = Managed(("/etc/hookproxy/managed.toml",), {"on_ask": "/etc/hookproxy/managed.toml: on_ask"})
+    managed = ManagedSummary(("/etc/hookproxy/managed.toml",), {"on_ask": "/etc/hookproxy/managed.toml: on_ask"})
     read = json.loads(report.text(Report(settings, (), (), (), managed)))
     assert read["managed"] == {
         "files": ["/etc/hookproxy/managed.toml"],

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from hookproxy.checks.commands import problems
-from hookproxy.checks.report import Hook
+from hookproxy.checks.report import ConfiguredHook
 from hookproxy.dialects.dialect import Group
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import Event, HookSpec
@@ -57,7 +57,7 @@ def told(project: Path, shell: str = "", argv: tuple[str, ...] = (), **variables
         env=(("CLAUDE_PROJECT_DIR", str(project)), *variables.items()),
     )
     environ = {"PATH": str(project / "bin"), "HOME": str(project), "UNSURE": "/nowhere"}
-    hook = Hook(
+    hook = ConfiguredHook(
         spec, Group(DIALECTS["claude"], "hooks.json", (spec,), DIALECTS["claude"].tool_names), Settings(), environ
     )
     return [text.replace(f"{project}/", "") for text in problems(hook)]

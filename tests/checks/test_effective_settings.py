@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from hookproxy.checks.effective_settings import failure_effect, is_awaited, never_matching, never_meant, odd_timeout
-from hookproxy.checks.report import FailureEffect, Hook
+from hookproxy.checks.report import ConfiguredHook, FailureEffect
 from hookproxy.dialects.dialect import Group
 from hookproxy.dialects.own.hook_file import OWN
 from hookproxy.dialects.registry import DIALECTS
@@ -27,8 +27,8 @@ OURS: Final = Group(OWN, "x", (SPEC,), ToolNames.BARE, match_all_names=True)
 ALLOW, DENY, DIALECT = OnFailure.ALLOW, OnFailure.DENY, OnFailure.DIALECT
 
 
-def hook(spec: HookSpec = SPEC, group: Group = CLAUDE, rule: OnFailure = DIALECT) -> Hook:
-    return Hook(spec, group, Settings(on_failure=rule), {})
+def hook(spec: HookSpec = SPEC, group: Group = CLAUDE, rule: OnFailure = DIALECT) -> ConfiguredHook:
+    return ConfiguredHook(spec, group, Settings(on_failure=rule), {})
 
 
 def matched(matcher: str, group: Group = CLAUDE, event: Event = Event.PRE_TOOL_USE) -> list[str]:
@@ -57,7 +57,7 @@ def test_before_a_call_a_failure_blocks_where_the_hook_fails_closed(
     ("fails_closed", "withholds", "wanted"),
     [
         (False, False, FailureEffect.CONTINUE),
-        (True, False, FailureEffect.TELL),
+        (True, False, FailureEffect.INFORM_MODEL),
         (False, True, FailureEffect.WITHHOLD),
         (True, True, FailureEffect.WITHHOLD),
     ],
@@ -116,7 +116,7 @@ def test_what_is_told_is_what_the_policy_does(
     told = failure_effect(hook(after, group, rule))
     assert (bool(comments.withheld), bool(comments.noted)) == (
         told is FailureEffect.WITHHOLD,
-        told is FailureEffect.TELL,
+        told is FailureEffect.INFORM_MODEL,
     )
 
 
@@ -214,7 +214,7 @@ def test_a_matcher_and_a_rule_that_name_an_alias_are_left_alone() -> None:
         ("Bash", "Bash", BARE),
     ):
         spec = replace(SPEC, matcher=matcher, matches=matchers.claude(matcher), only_if=rule)
-        one = Hook(spec, group, aliased, {})
+        one = ConfiguredHook(spec, group, aliased, {})
         assert [*never_matching(one), *never_meant(one)] == []
         if group is CLAUDE and matcher != "^Bash$":
             assert len([*never_matching(hook(spec, group)), *never_meant(hook(spec, group))]) == 2

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hookproxy.checks.inspect import inspect
-from hookproxy.checks.report import Entry, FailureEffect, Finding, Report
+from hookproxy.checks.report import FailureEffect, Finding, HookEntry, Report
 from hookproxy.config.load import load
 
 PATH = {"PATH": "/bin:/usr/bin"}
@@ -55,7 +55,7 @@ def test_a_hook_is_told_as_its_file_has_it(project: Path) -> None:
     )
     report = checked(project, "claude=settings.json")
     assert report.entries == (
-        Entry(
+        HookEntry(
             file=str(path),
             line=7,
             key="hooks.PreToolUse[0].hooks[0]",

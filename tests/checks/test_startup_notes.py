@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hookproxy.checks.report import Finding
-from hookproxy.checks.startup_notes import Files, concerns, event_of, finding
+from hookproxy.checks.startup_notes import KeyLines, concerns, event_of, finding
 
 TEXT = """{
  "hooks": {
@@ -44,24 +44,26 @@ def path(tmp_path: Path) -> str:
     ],
 )
 def test_a_note_is_taken_apart(path: str, note: str, line: int | None, key: str, text: str) -> None:
-    assert finding(f"{path}: {note}", Files()) == Finding(path, line, key, text)
+    assert finding(f"{path}: {note}", KeyLines()) == Finding(path, line, key, text)
 
 
 def test_a_line_that_a_note_names_itself_is_taken(path: str) -> None:
-    assert finding(f"{path}:3: something", Files()) == Finding(path, 3, "", "something")
+    assert finding(f"{path}:3: something", KeyLines()) == Finding(path, 3, "", "something")
 
 
 @pytest.mark.parametrize("note", ["no file: x", "/no/such/file: x", "/no/such/file", ""])
 def test_a_note_about_no_file_stays_whole(note: str) -> None:
-    assert finding(note, Files()) == Finding("", None, "", note)
+    assert finding(note, KeyLines()) == Finding("", None, "", note)
 
 
 def test_a_file_that_cannot_be_read_again_has_no_lines(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
     (tmp_path / "odd.json").write_bytes(b'{"a": "\xff"}')
     for name in ("pipe.json", "odd.json", "gone.json"):
-        assert Files().line(str(tmp_path / name), "a") is None
-    assert finding(f"{tmp_path}/pipe.json: a is odd", Files()) == Finding(f"{tmp_path}/pipe.json", None, "", "a is odd")
+        assert KeyLines().line(str(tmp_path / name), "a") is None
+    assert finding(f"{tmp_path}/pipe.json: a is odd", KeyLines()) == Finding(
+        f"{tmp_path}/pipe.json", None, "", "a is odd"
+    )
 
 
 @pytest.mark.parametrize(

@@ -36,4 +36,8 @@ def test_every_file_that_is_read_has_been_seen(tmp_path: Path) -> None:
         (tmp_path / f"{name}.json").write_text(CLAUDE)
     file_context = FileContext({}, str(tmp_path))
     groups = [group for group, _ in read_use(short_form(".", str(tmp_path)), file_context)]
-    assert [group.source for group in groups] == list(file_context.seen) == [f"{tmp_path}/a.json", f"{tmp_path}/b.json"]
+    assert (
+        [group.source for group in groups]
+        == list(file_context.files_read)
+        == [f"{tmp_path}/a.json", f"{tmp_path}/b.json"]
+    )

@@ -140,11 +140,11 @@ def test_managed_groups_come_last_and_fail_closed_unless_their_file_says_otherwi
 
 
 def test_managed_only_drops_the_users_hooks_and_says_so() -> None:
-    only = replace(layer("etc", feedback=Delivery.TEXT), groups=(THEIRS,), only=True)
+    only = replace(layer("etc", feedback=Delivery.TEXT), groups=(THEIRS,), managed_only=True)
     settings, groups, notes, managed = joined(replace(layer("user", deny=("x",)), groups=(MINE,)), [only])
     assert [each.source for each in groups] == ["theirs"]
     assert notes == ("mine: its hooks are not run: etc says managed_only",)
-    assert managed.only
+    assert managed.managed_only
     assert settings.deny == ("x",)
 
 
@@ -153,7 +153,7 @@ def test_a_function_of_the_users_does_not_run_in_the_process_that_holds_what_is_
     mine = replace(layer("user"), groups=(replace(MINE, hooks=(function,)),))
     with pytest.raises(ConfigError, match="is a Python function: it would run in hookproxy's own process"):
         joined(mine, [layer("etc", deny=("x",))])
-    _, groups, _, _ = joined(mine, [replace(layer("etc"), only=True)])  # it is not even imported
+    _, groups, _, _ = joined(mine, [replace(layer("etc"), managed_only=True)])  # it is not even imported
     assert groups == ()
 
 

@@ -21,7 +21,7 @@ GUARD = """#!/bin/sh
 grep -q secret && { echo 'managed: no secrets' >&2; exit 2; }
 exit 0
 """
-MANAGED = """
+MANAGED_FOLDER = """
 on_failure = "deny"
 on_ask = "deny"
 [permissions]
@@ -42,7 +42,7 @@ class Box:
         self.scene, self.etc, self.user = scene, etc, user
         self.server = (startable(user), *SERVER[1:])
         write(etc / "hookproxy" / "guard.sh", GUARD, 0o755)
-        write(etc / "hookproxy" / "managed.toml", MANAGED)
+        write(etc / "hookproxy" / "managed.toml", MANAGED_FOLDER)
         scene.log.touch()
         scene.log.chmod(0o666)
 

@@ -17,8 +17,8 @@ from hookproxy.model.settings import Settings
 from hookproxy.protocol import actions
 from hookproxy.protocol.router import Router
 from hookproxy.session.call_context import Ending
-from hookproxy.trial.context import Kept, TrialServices, answer
-from hookproxy.trial.run import Attempt
+from hookproxy.trial.context import LastRecordAudit, TrialServices, answer
+from hookproxy.trial.run import TrialCall
 from tests.rig import DIRECT, SESSION, frank, frank_group
 
 pytestmark = pytest.mark.anyio
@@ -30,9 +30,9 @@ def anyio_backend() -> object:
 
 
 def test_an_audit_that_keeps_writes_nothing_and_is_never_in_trouble(tmp_path: Path) -> None:
-    kept = Kept(Settings(audit_file=str(tmp_path / "audit"), audit_required=True))
+    audit = LastRecordAudit(Settings(audit_file=str(tmp_path / "audit"), audit_required=True))
     record = Record("s", "server", "tool", b"1", b"{}")
-    assert (kept.failure(), kept.write(record), kept.record) == ("", "", record)
+    assert (audit.failure(), audit.write(record), audit.record) == ("", "", record)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -46,7 +46,7 @@ async def test_it_forwards_nothing_and_answers_what_it_was_given() -> None:
     hooks = Hooks((), Settings(), "files", os.environ)
     for given, expected in ((None, Ending.INTERRUPTED), (b"{}", b'{"jsonrpc":"2.0","id":1,"result":{}}\n')):
         router = Router(lambda _tool: True)
-        effect = router.from_agent(Attempt("write").line)
+        effect = router.from_agent(TrialCall("write").line)
         assert isinstance(effect, actions.StartCall)
         async with anyio.create_task_group() as tasks:
             services = TrialServices(hooks, Settings(), SESSION, router, tasks, given)
@@ -68,7 +68,7 @@ async def test_it_forwards_nothing_and_answers_what_it_was_given() -> None:
 async def test_what_a_proxy_would_do_beside_the_call_is_remarked_once() -> None:
     hooks = Hooks((frank_group(frank(Event.NOTIFICATION)),), Settings(), "files", os.environ)
     router = Router(lambda _tool: True)
-    effect = router.from_agent(Attempt("write").line)
+    effect = router.from_agent(TrialCall("write").line)
     assert isinstance(effect, actions.StartCall)
     async with anyio.create_task_group() as tasks:
         services = TrialServices(hooks, Settings(), SESSION, router, tasks, b"{}")

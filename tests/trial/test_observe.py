@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from hookproxy.hooks.evaluate import Hooks
 from hookproxy.model.hooks import Ended, Event, EventContext, HookResult, HookRun, Verdict
 from hookproxy.model.settings import Settings
-from hookproxy.trial.observe import Observed
+from hookproxy.trial.observe import ObservedHooks
 from tests.rig import DIRECT, SESSION, frank, frank_group, group, hook
 
 pytestmark = pytest.mark.anyio
@@ -28,14 +28,14 @@ def anyio_backend() -> object:
 async def test_what_is_decided_is_the_same_as_unobserved() -> None:
     groups = (frank_group(frank(PRE.event, permission="ask", arguments={"b": 2})), group(hook("exit 2")))
     plain = await Hooks(groups, Settings(), "files", os.environ).before(PRE, None, [])
-    observed = Observed(groups, Settings(), "files", os.environ)
+    observed = ObservedHooks(groups, Settings(), "files", os.environ)
     assert await observed.before(PRE, None, []) == plain
     assert observed.seen.evaluation == plain
 
 
 async def test_each_asking_is_seen_with_the_hooks_that_it_concerns() -> None:
     here, there = hook("exit 0"), replace(hook("exit 1"), only_if="other")
-    observed = Observed((group(here, there),), Settings(), "files", os.environ)
+    observed = ObservedHooks((group(here, there),), Settings(), "files", os.environ)
     await observed.before(PRE, None, [])
     (asked,) = observed.seen.asked
     assert asked.hooks == (here,)
@@ -44,7 +44,7 @@ async def test_each_asking_is_seen_with_the_hooks_that_it_concerns() -> None:
 
 async def test_runs_are_seen_in_the_order_in_which_they_begin_each_with_its_own_answer() -> None:
     slow, quick = hook("read x; sleep 0.2; echo slow >&2; exit 2"), hook("echo quick >&2; exit 2")
-    observed = Observed((group(slow, quick),), Settings(), "files", os.environ)
+    observed = ObservedHooks((group(slow, quick),), Settings(), "files", os.environ)
     async with anyio.create_task_group() as tasks:
         observed.begin(tasks, observed.note, lambda: None)
         await observed.before(PRE, None, [])
@@ -54,7 +54,7 @@ async def test_runs_are_seen_in_the_order_in_which_they_begin_each_with_its_own_
 
 async def test_a_worker_is_seen_as_well_and_what_is_said_about_it_is_a_remark() -> None:
     worker = replace(hook(""), type="worker", shell="", argv=(sys.executable, "-c", "input(); print('no JSON')"))
-    observed = Observed((group(worker),), Settings(), "files", os.environ)
+    observed = ObservedHooks((group(worker),), Settings(), "files", os.environ)
     async with observed.runners, anyio.create_task_group() as tasks:
         observed.begin(tasks, observed.note, lambda: None)
         await observed.before(PRE, None, [])
@@ -67,7 +67,7 @@ async def test_a_worker_is_seen_as_well_and_what_is_said_about_it_is_a_remark() 
 
 async def test_what_is_no_process_gets_no_variables() -> None:
     spec = replace(hook(""), shell="", type="python", call="json:loads", cwd="/")
-    observed = Observed((group(spec),), Settings(), "files", os.environ)
+    observed = ObservedHooks((group(spec),), Settings(), "files", os.environ)
     async with observed.runners:
         await observed.before(PRE, None, [])
     assert observed.seen.runs[0].variables == {}

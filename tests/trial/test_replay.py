@@ -16,7 +16,7 @@ from hookproxy.config.load import Loaded
 from hookproxy.dialects.dialect import Group
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Limit, OnAsk, OnFailure, Per, Settings
-from hookproxy.trial.replay import Difference, Judged, Replay, Unread, differ, was
+from hookproxy.trial.replay import Difference, Outcome, Replay, UnreadableLine, outcomes_differ, recorded_outcome
 from tests.rig import DIRECT, frank, frank_group, group, hook
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +48,7 @@ def entry(number: int, said: dict[str, Any] | bytes) -> records.Entry:
 
 async def replayed(
     *said: dict[str, Any] | bytes, groups: tuple[Group, ...] = (), settings: Settings | None = None
-) -> tuple[list[Difference | Unread], Replay]:
+) -> tuple[list[Difference | UnreadableLine], Replay]:
     loaded = Loaded(settings or Settings(), groups, ())
     async with Replay(loaded, os.environ, "/") as replay:
         found = [one async for one in replay.over(entry(number, one) for number, one in enumerate(said, 1))]
@@ -70,8 +70,8 @@ async def test_a_call_that_would_be_refused_now_is_one_with_who_says_so_and_why(
     found, replay = await replayed(CALL, groups=(frank_group(DENIES),))
     (one,) = found
     assert isinstance(one, Difference)
-    assert one.before == Judged("allow", arguments=b'{"a": 1}')
-    assert one.after == Judged("deny", "the PreToolUse hook frank", "no")
+    assert one.before == Outcome("allow", arguments=b'{"a": 1}')
+    assert one.after == Outcome("deny", "the PreToolUse hook frank", "no")
     assert (one.record.line, replay.tally.differing) == (1, 1)
 
 
@@ -114,7 +114,7 @@ async def test_arguments_that_are_rewritten_otherwise_are_a_difference() -> None
 
 def test_values_are_compared_and_not_their_spelling_but_numbers_are() -> None:
     def differing(before: bytes, now: bytes) -> bool:
-        return differ(Judged("allow", arguments=before), Judged("allow", arguments=now))
+        return outcomes_differ(Outcome("allow", arguments=before), Outcome("allow", arguments=now))
 
     assert not differing(b'{"a": "\\u0062", "c": [1]}', b'{"c":[1],"a":"b"}')
     for now in (b'{"a":1.0}', b'{"a":"1"}', b'{"a":true}', b'{"a":["1"]}', b"no JSON"):
@@ -152,8 +152,8 @@ async def test_what_cannot_be_replayed_is_counted_and_told() -> None:
     )
     tally = replay.tally
     assert (tally.replayed, tally.digests, tally.undecided, tally.unread) == (0, 1, 2, 8)
-    assert [one.line for one in found if isinstance(one, Unread)] == [4, 5, 6, 7, 8, 9, 10, 11]
-    told = {one.line: one.why for one in found if isinstance(one, Unread)}
+    assert [one.line for one in found if isinstance(one, UnreadableLine)] == [4, 5, 6, 7, 8, 9, 10, 11]
+    told = {one.line: one.why for one in found if isinstance(one, UnreadableLine)}
     assert told[8] == "it has format 2, and this hookproxy reads 1"
     assert "'a' stands twice" in told[10]
 
@@ -201,4 +201,4 @@ def test_a_refusal_for_trouble_names_the_hook_that_failed() -> None:
     ]
     record = entry(1, CALL | {"decision": "deny", "hooks": hooks})
     assert isinstance(record, records.CallRecord)
-    assert was(record) == Judged("deny", "the PreToolUse hook b", "exited with status 1")
+    assert recorded_outcome(record) == Outcome("deny", "the PreToolUse hook b", "exited with status 1")

@@ -15,7 +15,7 @@ from hookproxy.dialects.dialect import Group
 from hookproxy.model.aliases import Alias
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Limit, OnAsk, OnFailure, Per, Settings
-from hookproxy.trial.run import BESIDE, Attempt, Trial, Trials, plan
+from hookproxy.trial.run import SIDE_EVENTS, TrialCall, TrialResult, TrialRunner, plan
 from tests.rig import DIRECT, SESSION, frank, frank_group, group, hook
 
 pytestmark = pytest.mark.anyio
@@ -41,18 +41,18 @@ async def tried(
     settings: Settings | None = None,
     result: bytes | None = None,
     arguments: bytes = b'{"a":1.0}',
-) -> Trial:
+) -> TrialResult:
     planned = plan(alone, result is not None, settings or Settings())
-    async with Trials(groups, planned, SESSION, os.environ) as trials:
-        return await trials.call(Attempt("write", arguments, result))
+    async with TrialRunner(groups, planned, SESSION, os.environ) as trials:
+        return await trials.call(TrialCall("write", arguments, result))
 
 
-def text_of(trial: Trial) -> str:
+def text_of(trial: TrialResult) -> str:
     content: list[dict[str, Any]] = json.loads(trial.answer)["content"]
     return "\n".join(block["text"] for block in content)
 
 
-def events(trial: Trial) -> list[str]:
+def events(trial: TrialResult) -> list[str]:
     return [run.spec.event.value for run in trial.seen.runs]
 
 
@@ -192,8 +192,8 @@ async def test_names_that_hooks_know_are_the_servers_again_in_what_would_run() -
 
 async def test_a_limit_says_that_it_is_one() -> None:
     settings = Settings(limits=(Limit("write", 1, Per.SESSION, "limits[0]"),))
-    async with Trials((), plan(None, False, settings), SESSION, os.environ) as trials:
-        decisions = [await trials.call(Attempt("write")) for _ in range(2)]
+    async with TrialRunner((), plan(None, False, settings), SESSION, os.environ) as trials:
+        decisions = [await trials.call(TrialCall("write")) for _ in range(2)]
     assert [one.decision for one in decisions] == ["allow", "deny"]
     assert decisions[1].because[0] == "limits[0] of hookproxy.toml"
 
@@ -272,14 +272,14 @@ async def test_one_event_alone_is_tried_without_what_leads_to_it() -> None:
     assert (before.decision, events(before)) == ("asked", ["PreToolUse"])
 
 
-@pytest.mark.parametrize("event", BESIDE)
+@pytest.mark.parametrize("event", SIDE_EVENTS)
 async def test_an_occasion_that_decides_nothing_is_tried(event: Event) -> None:
     hooks = frank_group(frank(event, feedback=["heard"]), frank(PRE, permission="deny"))
-    async with Trials((hooks,), plan(event, False, Settings()), SESSION, os.environ) as trials:
-        trial = await trials.beside(event, Attempt("write"))
+    async with TrialRunner((hooks,), plan(event, False, Settings()), SESSION, os.environ) as trials:
+        trial = await trials.run_event(event, TrialCall("write"))
     assert (trial.decision, trial.allowed, events(trial)) == ("", True, [event.value])
     told = json.loads(trial.seen.runs[0].stdin)
-    assert (told["event"], told["by"]) == (event.value, BESIDE[event][0])
+    assert (told["event"], told["by"]) == (event.value, SIDE_EVENTS[event][0])
 
 
 async def test_what_a_hook_allows_for_a_session_holds_for_the_trials_of_one(tmp_path: Path) -> None:
@@ -287,17 +287,17 @@ async def test_what_a_hook_allows_for_a_session_holds_for_the_trials_of_one(tmp_
     once += """printf '{"permission": "allow", "allows": ["write"]}'; fi"""
     hooks = (frank_group(frank(PRE, permission="ask"), frank(REQUEST, once)),)
     planned = plan(None, False, Settings())
-    async with Trials(hooks, planned, SESSION, os.environ) as trials:
-        decisions = [(await trials.call(Attempt("write"))).decision for _ in range(2)]
-    async with Trials(hooks, planned, SESSION, os.environ) as trials:
-        decisions.append((await trials.call(Attempt("write"))).decision)
+    async with TrialRunner(hooks, planned, SESSION, os.environ) as trials:
+        decisions = [(await trials.call(TrialCall("write"))).decision for _ in range(2)]
+    async with TrialRunner(hooks, planned, SESSION, os.environ) as trials:
+        decisions.append((await trials.call(TrialCall("write"))).decision)
     assert decisions == ["asked-allow", "asked-allow", "asked"]
 
 
 async def test_a_name_or_a_result_cannot_break_out_of_its_place() -> None:
     odd = 'write","arguments":{},"x":"'
-    async with Trials((group(hook("exit 2")),), plan(None, False, Settings()), SESSION, os.environ) as trials:
-        trial = await trials.call(Attempt(odd, b'{\n"a"\n:\r\n1}'))
+    async with TrialRunner((group(hook("exit 2")),), plan(None, False, Settings()), SESSION, os.environ) as trials:
+        trial = await trials.call(TrialCall(odd, b'{\n"a"\n:\r\n1}'))
         assert trial.record
         assert (trial.record.tool, trial.decision) == (odd, "deny")
-        assert (await trials.call(Attempt("a\0b"))).unreadable
+        assert (await trials.call(TrialCall("a\0b"))).unreadable

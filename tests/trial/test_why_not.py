@@ -12,8 +12,8 @@ from hookproxy.dialects.dialect import Group
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import Event, HookSpec
 from hookproxy.model.settings import OnFailure, Settings, ToolNames
-from hookproxy.trial.run import Attempt, Trials, plan
-from hookproxy.trial.why_not import absent
+from hookproxy.trial.run import TrialCall, TrialRunner, plan
+from hookproxy.trial.why_not import skipped_hooks
 from tests.rig import DIRECT, SESSION, frank, frank_group, group, hook
 
 pytestmark = pytest.mark.anyio
@@ -37,9 +37,9 @@ def anyio_backend() -> object:
 async def reasons(
     *groups: Group, alone: Event | None = None, result: bytes | None = None, arguments: bytes = b"{}"
 ) -> list[str]:
-    async with Trials(groups, plan(alone, result is not None, Settings()), SESSION, os.environ) as trials:
-        trial = await trials.call(Attempt("write", arguments, result))
-        return [one.why for one in absent(groups, trials, trial, "write")]
+    async with TrialRunner(groups, plan(alone, result is not None, Settings()), SESSION, os.environ) as trials:
+        trial = await trials.call(TrialCall("write", arguments, result))
+        return [one.why for one in skipped_hooks(groups, trials, trial, "write")]
 
 
 def claw(*hooks: HookSpec) -> Group:

@@ -192,7 +192,7 @@ def test_a_link_that_is_roots_to_what_is_roots_is_followed(etc: Path) -> None:
 
 def test_a_folder_that_leads_to_nothing_stops_start_up(etc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (etc / "link").symlink_to("not-mounted")
-    monkeypatch.setattr(configuration, "MANAGED", str(etc / "link"))
+    monkeypatch.setattr(configuration, "MANAGED_FOLDER", str(etc / "link"))
     assert refused().message == f"{etc}/link: leads to nothing"
 
 
@@ -294,7 +294,7 @@ def test_managed_only_runs_no_others_and_is_the_administrators_to_say(etc: Path,
 def as_nobody(user: int, folder: Path) -> str:
     """What this user is told who loads, in a process of its own."""
     script = (
-        "import sys\nfrom hookproxy.config import load as config\nconfig.MANAGED = sys.argv[1]\n"
+        "import sys\nfrom hookproxy.config import load as config\nconfig.MANAGED_FOLDER = sys.argv[1]\n"
         "try:\n    print(config.load(None, (), None, {'HOME': '/'}, '/').settings.on_ask)\n"
         "except Exception as error:\n    print(error)\n"
     )

@@ -23,8 +23,8 @@ def cwd(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def of(cwd: Path, shell: str) -> scripts.Files:
-    return scripts.of_hook(replace(hook(shell), cwd=str(cwd)), ENVIRON)
+def of(cwd: Path, shell: str) -> scripts.CommandFiles:
+    return scripts.files_of_hook(replace(hook(shell), cwd=str(cwd)), ENVIRON)
 
 
 def here(cwd: Path, paths: list[str] | tuple[str, ...]) -> list[str]:
@@ -82,7 +82,7 @@ def test_programs_are_found_in_path_and_a_shells_own_words_are_none(cwd: Path) -
 
 
 @pytest.mark.parametrize(
-    ("line", "unknown"),
+    ("line", "not_covered"),
     [
         ("python3 -c 'import os'", "the code after python3 -c"),
         ("node -e 'x'", "the code after node -e"),
@@ -91,12 +91,12 @@ def test_programs_are_found_in_path_and_a_shells_own_words_are_none(cwd: Path) -
         ("$X", "$X, which the shell puts together"),
     ],
 )
-def test_what_cannot_be_told_is_said(cwd: Path, line: str, unknown: str) -> None:
-    assert of(cwd, line).unknown == [unknown]
+def test_what_cannot_be_told_is_said(cwd: Path, line: str, not_covered: str) -> None:
+    assert of(cwd, line).not_covered == [not_covered]
 
 
 def test_the_words_of_a_program_without_a_shell(cwd: Path) -> None:
-    files = scripts.of_command(["python3", "guard.py", "$FOLDER"], str(cwd), ENVIRON)
+    files = scripts.files_of_command(["python3", "guard.py", "$FOLDER"], str(cwd), ENVIRON)
     assert here(cwd, files.all) == ["guard.py"]
 
 
@@ -108,15 +108,15 @@ def test_the_interpreter_in_a_scripts_first_line_is_one_of_its_programs(cwd: Pat
     (cwd / "guard.sh").write_text(f"#!{own} -x\n")
     assert here(cwd, of(cwd, "./guard.sh").programs) == ["guard.sh", "bin/mine"]
     (cwd / "guard.sh").write_text("#!/usr/bin/env -S mine -x\n")
-    files = scripts.of_hook(replace(hook("./guard.sh"), cwd=str(cwd)), {"PATH": f"{cwd}/other:bin:/bin"})
+    files = scripts.files_of_hook(replace(hook("./guard.sh"), cwd=str(cwd)), {"PATH": f"{cwd}/other:bin:/bin"})
     assert here(cwd, files.programs) == ["guard.sh", "bin/mine"]
-    assert here(cwd, files.absent) == ["other/mine"]
+    assert here(cwd, files.missing_programs) == ["other/mine"]
 
 
 def test_where_a_program_would_be_found_first_nothing_may_appear(cwd: Path) -> None:
     path = {"PATH": f"{cwd}/first:{cwd}/hooks:/usr/bin:/bin:{cwd}/late"}
-    files = scripts.of_hook(replace(hook("sh guard.sh"), cwd=str(cwd)), path)
-    assert here(cwd, files.absent) == ["first/sh", "hooks/sh"]
+    files = scripts.files_of_hook(replace(hook("sh guard.sh"), cwd=str(cwd)), path)
+    assert here(cwd, files.missing_programs) == ["first/sh", "hooks/sh"]
 
 
 def test_a_function_is_in_its_module_and_its_packages(cwd: Path) -> None:
@@ -124,9 +124,9 @@ def test_a_function_is_in_its_module_and_its_packages(cwd: Path) -> None:
         (cwd / name).parent.mkdir(exist_ok=True)
         (cwd / name).write_text("")
     spec: HookSpec = replace(hook(""), type="python", call="pack.inner:check", cwd=str(cwd))
-    files = scripts.of_hook(spec, ENVIRON)
+    files = scripts.files_of_hook(spec, ENVIRON)
     assert here(cwd, files.programs) == ["pack/__init__.py", "pack/inner.py"]
-    assert files.unknown == ["what pack.inner imports"]
+    assert files.not_covered == ["what pack.inner imports"]
 
 
 def test_modules_beside_a_script_or_function_that_it_imports_are_its_files(cwd: Path) -> None:
@@ -137,7 +137,7 @@ def test_modules_beside_a_script_or_function_that_it_imports_are_its_files(cwd: 
     for files in (of(cwd, "python3 -B guard.py"), of(cwd, "cd hooks; python3 ../guard.py")):
         assert here(cwd, files.named) == ["json.py", "more.py", "rules.py"]
     assert here(cwd, of(cwd, "python3 -I guard.py").named) == []
-    function = scripts.of_hook(replace(hook(""), type="python", call="guard:check", cwd=str(cwd)), ENVIRON)
+    function = scripts.files_of_hook(replace(hook(""), type="python", call="guard:check", cwd=str(cwd)), ENVIRON)
     assert here(cwd, function.named) == ["json.py", "more.py", "rules.py"]
 
 
@@ -146,11 +146,11 @@ def test_what_python_would_take_for_a_module_instead_is_one_of_its_files(cwd: Pa
     for path in (cwd / "inner.py", cwd / name, cwd / "inner.txt", cwd / "inner2.py"):
         path.parent.mkdir(exist_ok=True)
         path.write_text("")
-    files = scripts.of_hook(replace(hook(""), type="python", call="inner:check", cwd=str(cwd)), ENVIRON)
+    files = scripts.files_of_hook(replace(hook(""), type="python", call="inner:check", cwd=str(cwd)), ENVIRON)
     assert sorted(here(cwd, files.programs)) == sorted(["inner.py", name])
 
 
 def test_a_web_service_has_no_files(cwd: Path) -> None:
     spec = replace(hook(""), type="http", url="https://guard.example/x?secret", cwd=str(cwd))
-    files = scripts.of_hook(spec, ENVIRON)
-    assert (files.all, files.unknown) == ((), ["the service at https://guard.example/x"])
+    files = scripts.files_of_hook(spec, ENVIRON)
+    assert (files.all, files.not_covered) == ((), ["the service at https://guard.example/x"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hookproxy.model.errors import ConfigError
-from hookproxy.trust.sources import FileContext, read, stamp_of
+from hookproxy.trust.sources import FileContext, read, stat_signature
 
 
 def test_what_is_read_is_kept_with_its_stamp(tmp_path: Path) -> None:
@@ -16,17 +16,17 @@ def test_what_is_read_is_kept_with_its_stamp(tmp_path: Path) -> None:
     path.write_text("\ufefftext")
     file_context = FileContext({}, "/")
     assert file_context.text(str(path)) == "text"
-    seen = file_context.seen[str(path)]
-    assert (seen.raw, seen.stamp) == (path.read_bytes(), stamp_of(path.stat()))
+    snapshot = file_context.files_read[str(path)]
+    assert (snapshot.data, snapshot.signature) == (path.read_bytes(), stat_signature(path.stat()))
 
 
 def test_whoever_writes_the_same_again_and_sets_the_time_back_changes_the_stamp(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_text("same")
-    before, state = read(str(path)).stamp, path.stat()
+    before, state = read(str(path)).signature, path.stat()
     path.write_text("same")
     os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
-    assert read(str(path)).stamp != before
+    assert read(str(path)).signature != before
 
 
 @pytest.mark.parametrize(

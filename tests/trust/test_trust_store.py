@@ -12,7 +12,7 @@ import pytest
 from hookproxy.model.errors import ConfigError, UserError
 from hookproxy.trust import trust_store
 from hookproxy.trust.sources import store_path
-from hookproxy.trust.trust_store import Entry, changing, read_store
+from hookproxy.trust.trust_store import TrustEntry, locked_entries, read_store
 from tests.rooted import NOBODY
 
 
@@ -21,8 +21,8 @@ def store(tmp_path: Path) -> str:
     return str(tmp_path / "state" / "trust.json")
 
 
-def put(store: str, **entries: Entry) -> None:
-    with changing(store) as kept:
+def put(store: str, **entries: TrustEntry) -> None:
+    with locked_entries(store) as kept:
         kept.update(entries)
 
 
@@ -36,30 +36,30 @@ def test_it_lies_in_the_state_folder() -> None:
 
 def test_what_is_put_in_comes_out_and_nobody_else_reads_it(store: str) -> None:
     assert read_store(store) == {}
-    put(store, a=Entry("1", "text", ("x",)), b=Entry("2"))
-    assert read_store(store) == {"a": Entry("1", "text", ("x",)), "b": Entry("2")}
+    put(store, a=TrustEntry("1", "text", ("x",)), b=TrustEntry("2"))
+    assert read_store(store) == {"a": TrustEntry("1", "text", ("x",)), "b": TrustEntry("2")}
     assert os.stat(store).st_mode & 0o777 == 0o600
     assert os.stat(os.path.dirname(store)).st_mode & 0o777 == 0o700
     assert os.listdir(os.path.dirname(store)) == ["trust.json"]
 
 
 def test_a_failure_leaves_the_old_store(store: str) -> None:
-    put(store, a=Entry("1"))
-    with pytest.raises(KeyError), changing(store) as entries:
+    put(store, a=TrustEntry("1"))
+    with pytest.raises(KeyError), locked_entries(store) as entries:
         del entries["a"], entries["b"]
-    assert read_store(store) == {"a": Entry("1")}
+    assert read_store(store) == {"a": TrustEntry("1")}
 
 
 def test_many_who_trust_at_once_lose_nothing(store: str) -> None:
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda number: put(store, **{str(number): Entry("x")}), range(40)))
+        list(threads.map(lambda number: put(store, **{str(number): TrustEntry("x")}), range(40)))
     assert len(read_store(store)) == 40
 
 
 def test_texts_beyond_the_limit_are_not_kept_but_their_hashes_are(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trust_store, "_MOST_TEXT", 5)
-    put(store, a=Entry("1", "12345"), b=Entry("2", "6"))
-    assert read_store(store) == {"a": Entry("1", "12345"), "b": Entry("2")}
+    monkeypatch.setattr(trust_store, "_MAX_TOTAL_TEXT", 5)
+    put(store, a=TrustEntry("1", "12345"), b=TrustEntry("2", "6"))
+    assert read_store(store) == {"a": TrustEntry("1", "12345"), "b": TrustEntry("2")}
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_what_is_no_store_is_an_error(store: str, text: str) -> None:
 
 @pytest.mark.parametrize("place", ["", ".."])
 def test_a_store_that_others_may_write_is_an_error_that_names_the_fix(store: str, place: str) -> None:
-    put(store, a=Entry("1"))
+    put(store, a=TrustEntry("1"))
     path = os.path.normpath(os.path.join(store, place))
     os.chmod(path, 0o722)
     with pytest.raises(ConfigError) as caught:
@@ -87,7 +87,7 @@ def test_a_store_that_others_may_write_is_an_error_that_names_the_fix(store: str
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: only root gives files away")
 def test_a_store_of_somebody_else_is_an_error(store: str) -> None:
-    put(store, a=Entry("1"))
+    put(store, a=TrustEntry("1"))
     os.chown(store, NOBODY, NOBODY)
     with pytest.raises(ConfigError, match="belongs to somebody else"):
         read_store(store)

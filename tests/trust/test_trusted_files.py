@@ -135,10 +135,10 @@ def test_what_is_no_file_is_never_trusted(project: Project, kind: str, monkeypat
     elif kind == "pipe":
         os.mkfifo(project.guard, 0o755)
     else:
-        monkeypatch.setattr(trusted_files, "LONGEST", 10)
+        monkeypatch.setattr(trusted_files, "MAX_BYTES", 10)
         project.guard.write_text("12345678901")
     with pytest.raises(ConfigError, match=r"guard\.sh: is .*, and cannot be trusted"):
-        trusted_files.read(str(project.guard))
+        trusted_files.read_for_hashing(str(project.guard))
     assert main(["trust", str(project.config)]) == 2
 
 
@@ -221,28 +221,28 @@ def configuration(project: Project) -> None:
 )
 def test_what_changes_while_hooks_run_is_trouble(project: Project, change: Callable[[Project], None]) -> None:
     watched, spec = project.running()
-    assert watched.mark(spec).failure == ""
+    assert watched.check(spec).failure == ""
     change(project)
-    failure = watched.mark(spec).failure
+    failure = watched.check(spec).failure
     assert failure.startswith("is not run, for ")
 
 
 def test_it_runs_again_once_it_is_trusted_again(project: Project) -> None:
     watched, spec = project.running()
     swap(project)
-    failure = watched.mark(spec).failure
+    failure = watched.check(spec).failure
     changed = f"{project.guard} has changed since it was trusted"
     assert failure == f"is not run, for {changed}: hookproxy trust {project.config} shows what it is now"
     project.trust()
-    mark = watched.mark(spec)
-    assert (mark.failure, mark.touched) == ("", True)
-    assert not watched.mark(spec).touched
+    mark = watched.check(spec)
+    assert (mark.failure, mark.rewritten) == ("", True)
+    assert not watched.check(spec).rewritten
 
 
 def test_the_same_text_written_anew_is_trusted_and_known_to_be_touched(project: Project) -> None:
     watched, spec = project.running()
     project.guard.write_bytes(project.guard.read_bytes())
-    assert watched.mark(spec).touched
+    assert watched.check(spec).rewritten
 
 
 def test_each_hook_of_a_script_that_was_touched_is_told(project: Project) -> None:
@@ -253,29 +253,29 @@ def test_each_hook_of_a_script_that_was_touched_is_told(project: Project) -> Non
     assert loaded.trust
     before, after = loaded.groups[0].hooks
     project.guard.write_bytes(project.guard.read_bytes())
-    assert [loaded.trust.mark(spec).touched for spec in (before, after, before, after)] == [True, True, False, False]
+    assert [loaded.trust.check(spec).rewritten for spec in (before, after, before, after)] == [True, True, False, False]
 
 
 def test_a_script_that_is_swapped_for_the_moment_of_the_start_and_back_is_found_out(project: Project) -> None:
     watched, spec = project.running()
-    mark = watched.mark(spec)
+    mark = watched.check(spec)
     before = project.guard.stat()
     kept = project.guard.rename(project.folder / "kept")
     project.write("guard.sh", "#!/bin/sh\necho softer\n", 0o755)
     kept.replace(project.guard)
     os.utime(project.guard, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert project.guard.stat().st_ino == before.st_ino
-    assert watched.failure_since(mark, spec)
-    again = watched.mark(spec)
-    assert (again.failure, again.touched) == ("", True)
+    assert watched.failure_after(mark, spec)
+    again = watched.check(spec)
+    assert (again.failure, again.rewritten) == ("", True)
 
 
 def test_a_script_that_appears_where_there_was_none_is_trouble(project: Project) -> None:
     project.guard.unlink()
     watched, spec = project.running()
-    assert watched.mark(spec).failure == ""
+    assert watched.check(spec).failure == ""
     project.write("guard.sh", "#!/bin/sh\n", 0o755)
-    assert "guard.sh is not trusted yet" in watched.mark(spec).failure
+    assert "guard.sh is not trusted yet" in watched.check(spec).failure
 
 
 def test_that_trust_is_required_is_not_lifted_by_taking_it_out_of_a_trusted_file(project: Project) -> None:
@@ -299,9 +299,9 @@ def test_a_program_that_appears_earlier_in_path_is_trouble(project: Project, mon
     monkeypatch.setenv("PATH", f"{project.folder}/bin:{os.environ['PATH']}")
     project.guard.write_text("#!/usr/bin/env sh\n")
     watched, spec = project.running()
-    assert not watched.mark(spec).failure
+    assert not watched.check(spec).failure
     project.write("bin/sh", "#!/bin/sh\nexit 0\n", 0o755)
-    assert "bin/sh is not trusted yet" in watched.mark(spec).failure
+    assert "bin/sh is not trusted yet" in watched.check(spec).failure
 
 
 @pytest.mark.parametrize("name", ["json.py", "rules/__init__.py", "helper.py"])
@@ -312,13 +312,13 @@ def test_a_module_that_appears_beside_a_script_and_would_be_imported_is_trouble(
     watched, spec = project.running()
     project.write("guards/mine.py", "")
     project.write("guards/__pycache__/other.cpython-311.pyc", "")
-    mark = watched.mark(spec)
-    assert (mark.failure, watched.failure_since(mark, spec)) == ("", "")
+    mark = watched.check(spec)
+    assert (mark.failure, watched.failure_after(mark, spec)) == ("", "")
     project.write(f"guards/{name}", "")
-    assert f"{name} is not trusted yet" in watched.mark(spec).failure
+    assert f"{name} is not trusted yet" in watched.check(spec).failure
     assert f"{name}: is not trusted yet" in project.refusal().message
     project.trust()
-    assert not watched.mark(spec).failure
+    assert not watched.check(spec).failure
 
 
 def test_a_module_beside_a_script_is_trusted_with_it(project: Project) -> None:
@@ -327,21 +327,21 @@ def test_a_module_beside_a_script_is_trusted_with_it(project: Project) -> None:
     project.write("hookproxy.toml", project.config.read_text().replace("./guard.sh", "python3 guards/guard.py"))
     watched, spec = project.running()
     rules.write_text("LIST = 2\n")
-    assert "rules.py has changed since it was trusted" in watched.mark(spec).failure
+    assert "rules.py has changed since it was trusted" in watched.check(spec).failure
 
 
 def test_the_project_folder_is_where_hooks_find_it(project: Project) -> None:
     project.write("hookproxy.toml", project.config.read_text().replace("./", "$CLAUDE_PROJECT_DIR/"))
     watched, spec = project.running()
     project.write("guard.sh", "#!/bin/sh\necho softer\n", 0o755)
-    assert watched.mark(spec).failure
+    assert watched.check(spec).failure
 
 
 def test_a_link_to_a_program_of_the_system_takes_no_scripts_place(project: Project) -> None:
     watched, spec = project.running()
     project.guard.unlink()
     project.guard.symlink_to("/bin/true")
-    assert "guard.sh has changed" in watched.mark(spec).failure
+    assert "guard.sh has changed" in watched.check(spec).failure
     assert project.refusal().message == f"{project.guard}: has changed since it was trusted"
 
 
@@ -351,10 +351,10 @@ def test_a_script_behind_a_linked_folder_is_judged_by_what_is_read(project: Proj
     (project.folder / "hooks").symlink_to("one")
     project.config.write_text(f'{REQUIRED}[[hooks.PreToolUse]]\ncommand = "hooks/guard.sh"\n')
     watched, spec = project.running()
-    assert watched.mark(spec).failure == ""
+    assert watched.check(spec).failure == ""
     (project.folder / "hooks").unlink()
     (project.folder / "hooks").symlink_to("two")
-    assert "hooks/guard.sh has changed" in watched.mark(spec).failure
+    assert "hooks/guard.sh has changed" in watched.check(spec).failure
 
 
 def test_another_name_of_a_trusted_script_is_another_file(project: Project) -> None:
