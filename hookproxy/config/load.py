@@ -177,7 +177,7 @@ def users_own(file_context: FileContext) -> str:
 
 def layer(path: str, file_context: FileContext) -> Layer:
     """What one file of ours configures. Raises ConfigError."""
-    from .models import DIALECT_OPTIONS, WARMTH, parse  # pydantic: 40 ms, for those who have this file only
+    from .models import DIALECT_OPTIONS, WARM_OPTIONS, parse  # pydantic: 40 ms, for those who have this file only
     from .validate import check_patterns
 
     file = parse(path, file_context.text(path))
@@ -187,7 +187,7 @@ def layer(path: str, file_context: FileContext) -> Layer:
         where = f"{path}: use[{number}]"
         dialect: Dialect | None = dialect_named(table.dialect, where) if table.dialect is not None else None
         options = table.model_dump(include=DIALECT_OPTIONS, exclude_unset=True)
-        warmth = table.model_dump(include=WARMTH, exclude_unset=True)
+        warmth = table.model_dump(include=WARM_OPTIONS, exclude_unset=True)
         use = Use(table.file, folder, where, dialect, table.tool_names, table.on_failure, options, warmth)
         read.extend(read_use(use, file_context))
     read.append((_own_group(file, path), ()))
@@ -265,6 +265,6 @@ def _own_group(file: ConfigFile, path: str) -> Group:
             folder,
         )
         for event in OWN.events.values()
-        for number, table in enumerate(file.hooks.of(event))
+        for number, table in enumerate(file.hooks.for_event(event))
     ]
     return Group(OWN, path, tuple(hooks), OWN.tool_names, match_all_names=True)

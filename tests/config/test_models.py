@@ -30,7 +30,7 @@ def test_the_keys_of_an_own_hook_are_those_that_are_read() -> None:
 
 
 def test_the_description_of_a_timeout_tells_the_default() -> None:
-    assert f"not given: {hook_file.TIMEOUT:g}." in (OwnHook.model_fields["timeout"].description or "")
+    assert f"Default: {hook_file.TIMEOUT:g}." in (OwnHook.model_fields["timeout"].description or "")
 
 
 def test_an_empty_file_means_the_defaults() -> None:
