@@ -29,7 +29,7 @@ def safe_folder() -> Path:
     """A new folder that is root's all the way from /. The caller removes it."""
     for place in _LIKELY:
         try:
-            managed_files.walk(place).close()
+            managed_files.resolve(place).close()
         except (OSError, ConfigError):
             continue
         folder = Path(tempfile.mkdtemp(prefix="hookproxy-test-", dir=place))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from ..config.load import users_layer
+from ..config.load import user_layer
 from ..model.errors import FINDINGS, UserError, printable
 from ..trust import trusted_files
 from ..trust.sources import FileContext, FileSnapshot, store_path
@@ -98,7 +98,7 @@ def _covered(files: Sequence[str], file_context: FileContext) -> Dependencies:
     whole = Dependencies()
     for item in files:
         ours = item.endswith(".toml") and "=" not in os.path.basename(item)
-        layer = users_layer(
+        layer = user_layer(
             file_context.find(item, file_context.cwd) if ours else "",
             () if ours else (item,),
             None,

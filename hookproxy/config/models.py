@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from ..model.errors import ConfigError
 from ..model.hooks import Event
 from ..model.settings import Delivery, OnAsk, OnFailure, Settings, ToolNames
-from .errors import FORMER_KEYS, not_toml, wrong_key
+from .errors import FORMER_KEYS, toml_error, validation_error
 
 MIN_MESSAGE_BYTES: Final = 1024  # less would not hold an initialize request
 MIN_AUDIT_FILE_BYTES: Final = 64 * 1024  # less would start a new file every few calls
@@ -386,11 +386,11 @@ def parse(path: str, text: str) -> ConfigFile:
     try:
         tables: dict[str, object] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise not_toml(path, text, str(error)) from None
+        raise toml_error(path, text, str(error)) from None
     try:
         return ConfigFile.model_validate(_with_current_keys(path, tables))
     except ValidationError as error:
-        raise wrong_key(path, text, error.errors(include_url=False)[0], ConfigFile) from None
+        raise validation_error(path, text, error.errors(include_url=False)[0], ConfigFile) from None
 
 
 def _with_current_keys(path: str, tables: dict[str, object]) -> dict[str, object]:

@@ -1,13 +1,14 @@
-"""What is used only as it was trusted: hook files and the scripts that they start, each by the hash of its content.
+"""Uses hook files, and the scripts that they start, only as they were trusted, by the hash of their content.
 
 A file is opened once: what is hashed is what was read from that descriptor. Before each run of a hook its files are
-looked at, and hashed again where they are not the same any more; after the run they must still be what they were, or
-what it said is trouble that blocks. So a file that is swapped for the moment of the start, and back, is found out, for
-nobody sets back the time at which a file's entry changed. What is left: a folder or a link on the way to it, or a new
-module beside it, that is there only while a hook starts; what scripts run by themselves, or load otherwise than by
-Python's import from their own folder, compiled modules in `__pycache__` too; programs that belong to the system; and
-the store itself, which whoever may write in the state folder can write, an agent with a file tool too. Where agents may
-write there, guards belong into the administrator's files.
+compared with their last state, and hashed again if that has changed. After the run they must still be the same, or the
+hook has failed and the failure blocks. So a file that is replaced only while the hook starts is detected, because only
+root can set back the ctime of a file.
+
+Not detected are: a folder or a link on the way to the file, or a new module beside it, that exists only while a hook
+starts; files that scripts run, or load by other means than Python's import from their own folder; compiled modules in
+`__pycache__`; programs of the system; changes to the store itself. Whoever may write in the state folder can change the
+store, an agent with a file tool included. Where agents may write there, put guards into the administrator's files.
 """
 
 from __future__ import annotations
@@ -31,37 +32,37 @@ from .scripts import module_files
 from .sources import FileContext, FileSnapshot, Layer, StatSignature, stat_signature, store_path
 from .trust_store import TrustEntry, read_store
 
-MAX_BYTES: Final = 64 * 1024 * 1024  # bytes of a file that is hashed: more than any script, and most programs
-_OPEN: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # a pipe is not waited for
+MAX_BYTES: Final = 64 * 1024 * 1024  # more than any script and most programs have
+_OPEN: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # does not wait for a pipe
 _SYSTEM_FOLDERS: Final = ("/usr/", "/bin/", "/sbin/", "/lib", "/nix/store/", "/System/")
-"""Where programs of the system lie: root's own are not hashed, for updates change them, and no agent does."""
-_NO_PYCACHE: Final = "/dev/null/hookproxy"  # no folder can be there: compiled modules are neither read nor written
+"""Programs of the system that belong to root are not hashed: updates change them, and agents cannot."""
+_NO_PYCACHE: Final = "/dev/null/hookproxy"  # cannot exist: compiled modules are neither read nor written
 
 
 class Dependencies(Struct):
-    """What a layer's hooks hang on."""
+    """The files that the hooks of a layer depend on."""
 
     files: dict[str, str] = field(default_factory=dict)
-    """The path of each file that must be trusted, with the FILE to give to `hookproxy trust`."""
+    """The path of each file that must be trusted, with the argument for `hookproxy trust`."""
     by_hook: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    """By the hook's identity as an object: its files."""
+    """The paths that each hook depends on, by the `id()` of the HookSpec."""
     prompter_files: tuple[str, ...] = ()
     """The files of the program that asks the person."""
     missing_programs: list[str] = field(default_factory=list)
-    """Where nothing may appear: PATH leads there first. They stand among the files of the hooks that they concern."""
+    """Paths where no program may appear, because PATH leads there first. They are also in `by_hook`."""
     imports: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Folders in which no other module may appear, as of `scripts.Files`. They, too, stand among the files of hooks."""
+    """Folders in which no further module may appear, as in `CommandFiles`. They are also in `by_hook`."""
     not_covered: list[str] = field(default_factory=list)
-    """What is run besides and cannot be covered, in a few words each."""
+    """Descriptions of what else runs and cannot be checked."""
 
 
 def dependencies(layer: Layer, groups: Sequence[Group], file_context: FileContext) -> Dependencies:
-    """The files of a layer, of these groups, and all others that have been read: a hook file without hooks had some.
+    """Find the files of a layer and of these groups, and all files that were read, as far as they can be determined.
 
-    As far as can be told. What is managed is root's, and left out.
+    A hook file without hooks counts, because it may have had some. Managed files belong to root and are left out.
     """
     found, environ = Dependencies(), dict(file_context.environ)
-    environ["CLAUDE_PROJECT_DIR"] = environ.get("CLAUDE_PROJECT_DIR") or file_context.cwd  # as hooks get it
+    environ["CLAUDE_PROJECT_DIR"] = environ.get("CLAUDE_PROJECT_DIR") or file_context.cwd  # the value that hooks get
     if layer.source:
         found.files[layer.source] = layer.source
         prompter_files = scripts.files_of_command(layer.settings.prompter, os.path.dirname(layer.source), environ)
@@ -81,6 +82,7 @@ def dependencies(layer: Layer, groups: Sequence[Group], file_context: FileContex
 
 
 def _add(found: Dependencies, name: str, files: scripts.CommandFiles) -> list[str]:
+    """Add the files of one command to `found`, and return their paths."""
     paths = [path for path in files.all if not _belongs_to_system(path)]
     for path in paths:
         found.files.setdefault(path, name)
@@ -94,7 +96,7 @@ def _add(found: Dependencies, name: str, files: scripts.CommandFiles) -> list[st
 
 
 def _belongs_to_system(path: str) -> bool:
-    """By its own name: a link of somebody's that leads to a program of the system is that somebody's."""
+    """Judged by the path itself: a user's link to a program of the system belongs to that user."""
     with suppress(OSError, ValueError):
         return path.startswith(_SYSTEM_FOLDERS) and os.lstat(path).st_uid == 0 and os.stat(path).st_uid == 0
     return False
@@ -104,28 +106,28 @@ def _belongs_to_system(path: str) -> bool:
 
 
 def read_for_hashing(path: str) -> FileSnapshot | None:
-    """The file; None where there is none. Raises ConfigError for what cannot be trusted, because it is no file."""
+    """Read the file; None if it does not exist. Raises ConfigError for what is not a regular file, or too long."""
     try:
         opened = os.open(path, _OPEN)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise ConfigError(path, f"cannot be read, and so not be trusted: {error.strerror}", look(path, error)) from None
+        raise ConfigError(path, f"cannot be read or trusted: {error.strerror}", look(path, error)) from None
     before = os.fstat(opened)
     if not stat.S_ISREG(before.st_mode):
         os.close(opened)
-        raise ConfigError(path, "is no regular file, and cannot be trusted", "put a file in its place")
+        raise ConfigError(path, "is not a regular file, so it cannot be trusted", "replace it with a regular file")
     with os.fdopen(opened, "rb") as file:
         raw = file.read(MAX_BYTES + 1)
         if len(raw) > MAX_BYTES:
-            raise ConfigError(path, f"is longer than {MAX_BYTES} bytes, and cannot be trusted", "name a shorter one")
+            raise ConfigError(path, f"is longer than {MAX_BYTES} bytes, so it cannot be trusted", "use a shorter file")
         if stat_signature(os.fstat(opened)) != stat_signature(before):
-            raise ConfigError(path, "is being written, and cannot be trusted", "try again when it is complete")
+            raise ConfigError(path, "is being written, so it cannot be trusted", "try again when it is complete")
         return FileSnapshot(raw, stat_signature(before))
 
 
 def digest(seen: FileSnapshot) -> str:
-    """The hash of what was read."""
+    """The hash of the file's content."""
     return sha256(seen.data).hexdigest()
 
 
@@ -137,22 +139,22 @@ def _current_signature(path: str) -> StatSignature | None:
 
 
 def _listing_signature(paths: Sequence[str]) -> StatSignature:
-    """What tells these files from others by their names."""
+    """A signature of the names of these files, in the form of a StatSignature."""
     return (int.from_bytes(sha256("\0".join(paths).encode(errors="surrogateescape")).digest(), "big"), 0, 0, 0, 0)
 
 
 # --- at start-up ---
 
 
-def trusted(groups: Sequence[Group], given: Layer, file_context: FileContext) -> Trust:
-    """What is to be watched while hooks run. Raises ConfigError where something is not as it was trusted."""
+def verify(groups: Sequence[Group], user: Layer, file_context: FileContext) -> Trust:
+    """Check that all files are as they were trusted. Raises ConfigError if one is not."""
     store = store_path(file_context.environ, file_context.home)
     entries = read_store(store)
-    found = dependencies(given, groups, file_context)
+    found = dependencies(user, groups, file_context)
     known: dict[str, StatSignature | None] = {}
     problems: list[tuple[str, str]] = []
     for path, name in found.files.items():
-        seen = file_context.files_read.get(path) or read_for_hashing(path)  # what has been parsed is what is judged
+        seen = file_context.files_read.get(path) or read_for_hashing(path)  # checks the content that was parsed
         known[path] = seen.signature if seen else None
         if problem := _problem(path, seen, entries):
             problems.append((problem, name))
@@ -162,24 +164,24 @@ def trusted(groups: Sequence[Group], given: Layer, file_context: FileContext) ->
     problems += _missing(found, entries)
     if problems:
         names = " ".join(dict.fromkeys(name for _, name in problems))
-        more = f", and so {len(problems) - 1} more" if len(problems) > 1 else ""
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         path, _, what = problems[0][0].partition(": ")
-        raise ConfigError(path, what + more, f"hookproxy trust {names} shows what it is, and remembers it")
+        raise ConfigError(path, what + more, f"hookproxy trust {names} shows what is new or changed, and trusts it")
     return Trust(store, known, found)
 
 
 def _missing(found: Dependencies, entries: Mapping[str, TrustEntry]) -> Iterator[tuple[str, str]]:
-    """Hook files that were trusted with what is in use, and are not read any more: somebody has taken guards away."""
+    """Hook files that were trusted together with a file in use, and are not used any more: guards have been removed."""
     names = set(found.files.values())
     for path, entry in entries.items():
         if entry.hooks and path not in found.files:
             yield from (
-                (f"{path}: was trusted with {one}, which leads to it no more", one) for one in entry.of if one in names
+                (f"{path}: was trusted with {one}, which no longer uses it", one) for one in entry.of if one in names
             )
 
 
 def _problem(path: str, seen: FileSnapshot | None, entries: Mapping[str, TrustEntry]) -> str:
-    """Why the file is not used; empty: it is what was trusted, or never was there."""
+    """Why the file must not be used; empty if it is as it was trusted, or never existed."""
     entry = entries.get(path)
     if seen is None:
         return f"{path}: is gone" if entry else ""
@@ -192,17 +194,17 @@ def _problem(path: str, seen: FileSnapshot | None, entries: Mapping[str, TrustEn
 
 
 class FileCheck(Struct, frozen=True):
-    """What the files of a hook were at one moment."""
+    """The result of checking the files of a hook at one moment."""
 
     signatures: tuple[StatSignature | None, ...]
     failure: str = ""
     """Why the hook must not run, in one sentence without a full stop."""
     rewritten: bool = False
-    """Some file was written or replaced since this hook's last time, with the same content: what runs may be older."""
+    """A file was written or replaced since the hook's last run, with the same content: a kept process may be older."""
 
 
 class Trust:
-    """The files that hooks hang on, as they were when they were hashed."""
+    """Checks while hooks run that their files are still as they were when they were hashed."""
 
     def __init__(self, store: str, known: dict[str, StatSignature | None], found: Dependencies) -> None:
         self._store = store
@@ -212,11 +214,11 @@ class Trust:
 
     @property
     def dependencies(self) -> Dependencies:
-        """What it watches."""
+        """The files that it checks."""
         return self._found
 
     def check(self, spec: HookSpec) -> FileCheck:
-        """Look at the hook's files, and hash again those that are not the same as before."""
+        """Check the hook's files, and hash those again whose state has changed."""
         one = self._check(self._found.by_hook.get(id(spec), ()))
         if one.failure:
             return one
@@ -234,29 +236,28 @@ class Trust:
         return FileCheck(tuple(self._known[path] for path in paths))
 
     def failure_after(self, check: FileCheck, spec: HookSpec) -> str:
-        """Why what a hook said that began at this mark does not count; empty: its files are the same."""
+        """Why the output of a hook that started after `check` does not count; empty if its files have not changed."""
         now = tuple(map(self._current_signature, self._found.by_hook.get(id(spec), ())))
-        return (
-            ""
-            if now == check.signatures
-            else "had a file of its own changed while it ran, so that what ran is not known"
-        )
+        if now == check.signatures:
+            return ""
+        return "had one of its files changed while it ran, so it is not known what ran"
 
     def _recheck(self, path: str) -> str:
-        hint = f"hookproxy trust {self._found.files.get(path, 'FILE')} shows what it is now"
-        beside = module_files(path, self._found.imports[path]) if path in self._found.imports else None
+        """Hash a changed file, or the modules of a folder, again. Returns why hooks must not run; empty: unchanged."""
+        hint = f"hookproxy trust {self._found.files.get(path, 'FILE')} shows what changed"
+        modules = module_files(path, self._found.imports[path]) if path in self._found.imports else None
         try:
             entries, seen = read_store(self._store), None
-            if beside is None:
+            if modules is None:
                 seen = read_for_hashing(path)
                 problem = _problem(path, seen, entries)
             else:
-                problem = next(filter(None, (_problem(one, read_for_hashing(one), entries) for one in beside)), "")
+                problem = next(filter(None, (_problem(one, read_for_hashing(one), entries) for one in modules)), "")
         except ConfigError as error:
-            return f"is not run, for {error.message}"
+            return f"is not run, because {error.message}"
         if problem:
-            return f"is not run, for {problem.replace(': ', ' ', 1)}: {hint}"
-        self._known[path] = _listing_signature(beside) if beside is not None else seen.signature if seen else None
+            return f"is not run, because {problem.replace(': ', ' ', 1)}: {hint}"
+        self._known[path] = _listing_signature(modules) if modules is not None else seen.signature if seen else None
         return ""
 
     def _current_signature(self, path: str) -> StatSignature | None:
@@ -265,9 +266,9 @@ class Trust:
 
     @contextmanager
     def importing(self) -> Iterator[None]:
-        """Python functions are imported here: from the text that was hashed, and not from what was compiled of it.
+        """While the block runs, Python imports modules from the text that was hashed, not from compiled files.
 
-        Raises ConfigError where a file has changed meanwhile.
+        Raises ConfigError if a file has changed meanwhile.
         """
         before = sys.pycache_prefix, sys.dont_write_bytecode
         sys.pycache_prefix, sys.dont_write_bytecode = _NO_PYCACHE, True
@@ -275,6 +276,6 @@ class Trust:
             yield
         finally:
             sys.pycache_prefix, sys.dont_write_bytecode = before
-        for path, stamp in self._known.items():
-            if self._current_signature(path) != stamp and (failure := self._recheck(path)):
-                raise ConfigError(path, failure, "try again: it has been changed just now")
+        for path, signature in self._known.items():
+            if self._current_signature(path) != signature and (failure := self._recheck(path)):
+                raise ConfigError(path, failure, "try again: it was changed just now")

@@ -113,7 +113,7 @@ def test_an_event_that_cannot_fire_is_an_entry_with_the_reason(project: Path) ->
     assert (unknown.fires, unknown.line) == (False, 3)
     assert [one.text for one in report.findings if one.file == str(path)] == [
         "hooks.Stop cannot fire behind MCP: an MCP server is not told of turns, tasks and subagents",
-        "no hook in it can fire here",
+        "none of its hooks can run here",
     ]
 
 
@@ -145,7 +145,7 @@ def test_what_start_up_says_already_is_not_said_twice(project: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "finding"),
     [
-        ('{"hooks": {}}', "no hook in it can fire here"),
+        ('{"hooks": {}}', "none of its hooks can run here"),
         ("{}", "there are no hooks in it"),
         ('{"hooks": {}, "disableAllHooks": true}', "disableAllHooks is true, so none of its hooks runs"),
     ],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hookproxy.config.hook_files import dialect_named, read_use, short_form
+from hookproxy.config.hook_files import dialect_named, parse_option, read_use
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.errors import ConfigError, UserError
 from hookproxy.trust.sources import FileContext
@@ -19,7 +19,7 @@ CLAUDE = '{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": ".
     [("a.json", None, "a.json"), ("claude=a.json", "claude", "a.json"), ("x/y=z.json", None, "x/y=z.json")],
 )
 def test_the_short_form(tmp_path: Path, item: str, dialect: str | None, file: str) -> None:
-    use = short_form(item, str(tmp_path))
+    use = parse_option(item, str(tmp_path))
     assert (use.dialect.name if use.dialect else None, use.file, use.place) == (dialect, file, f"--hooks {item}")
 
 
@@ -28,14 +28,14 @@ def test_a_dialect_has_its_name_and_no_other() -> None:
     with pytest.raises(ConfigError, match="here: there is no dialect 'Lime'"):
         dialect_named("Lime", "here")
     with pytest.raises(UserError, match="no file is named"):
-        short_form("lime=", "/")
+        parse_option("lime=", "/")
 
 
 def test_every_file_that_is_read_has_been_seen(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.json").write_text(CLAUDE)
     file_context = FileContext({}, str(tmp_path))
-    groups = [group for group, _ in read_use(short_form(".", str(tmp_path)), file_context)]
+    groups = [group for group, _ in read_use(parse_option(".", str(tmp_path)), file_context)]
     assert (
         [group.source for group in groups]
         == list(file_context.files_read)

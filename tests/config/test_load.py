@@ -203,7 +203,7 @@ def test_a_file_without_hooks_is_noted_and_makes_no_group(cwd: Path) -> None:
     path = write(cwd / "a.json", '{"permissions": {}}')
     found = loaded(cwd, hooks=["claude=a.json"])
     assert found.groups == ()
-    assert found.notes[-1] == f"{path}: no hook in it can fire here"
+    assert found.notes[-1] == f"{path}: none of its hooks can run here"
 
 
 def test_a_file_that_begins_with_a_byte_order_mark_is_read(cwd: Path) -> None:
@@ -219,13 +219,17 @@ def test_a_file_that_begins_with_a_byte_order_mark_is_read(cwd: Path) -> None:
         ("claude=gone.json", "/gone.json: there is no such file", "--hooks claude=gone.json names it"),
         ("gone", "/gone: there is no such file", "--hooks gone names it"),
         ("some/x=y.json", "/some/x=y.json: there is no such file", "names it"),
-        ("empty", "{cwd}/empty holds no .json file", "name a folder"),
+        ("empty", "{cwd}/empty contains no .json file", "name a folder"),
         ("claude=*.jsn", "no file matches {cwd}/*.jsn", "name a hook file"),
         ("claude=", "no file is named", "DIALECT=FILE"),
         ("", "no file is named", "DIALECT=FILE"),
         ("claud=a.json", "there is no dialect 'claud'", "did you mean 'claude'?"),
-        ("xyz=a.json", "there is no dialect 'xyz'", "known: claude"),
-        ("unknown.json", "cannot tell whose hook file this is", "name its dialect: --hooks claude={cwd}/unknown.json"),
+        ("xyz=a.json", "there is no dialect 'xyz'", "expected one of: claude"),
+        (
+            "unknown.json",
+            "cannot tell which system this hook file is for",
+            "name its dialect: --hooks claude={cwd}/unknown.json",
+        ),
         ("list.json", "must hold one JSON object", ""),
         ("broken.json", "not JSON", ""),
         ("latin.json", "/latin.json:2: is not UTF-8", "save it as UTF-8"),
@@ -342,7 +346,7 @@ def test_a_required_audit_needs_a_file(cwd: Path) -> None:
         ('[permissions]\ndeny = ["a", ""]', 2, "permissions.deny[1]: ", ""),
         ('[permissions]\nhide_denied = "no"', 2, "permissions.hide_denied: should be a boolean", ""),
         ("[tool.x]\nas = 'Bash'", 1, "tool: unknown key", "did you mean 'tools'?"),
-        ("[tools.x]\nas = 'Bash'\nargs = {}", 3, "tools.x.args: unknown key", "known here: as, arguments"),
+        ("[tools.x]\nas = 'Bash'\nargs = {}", 3, "tools.x.args: unknown key", "expected one of: as, arguments"),
         ("[tools.arguments]\nas = ''", 2, "tools.arguments.as: ", ""),
         ("[tools.x]\nas = 'Bash(rm)'", 2, "tools.x.as: ", ""),
         ("[tools.x.arguments]\ncommand = 1", 2, "tools.x.arguments.command: should be a string", ""),
@@ -351,7 +355,7 @@ def test_a_required_audit_needs_a_file(cwd: Path) -> None:
         ("[[limits]]\ntool = 'x'\nper = 'week'\ncalls = 1", 3, "limits[0].per: ", ""),
         ("[[limits]]\ntool = 'x'\nper = 'day'\ncalls = 0", 4, "limits[0].calls: ", ""),
         ("[[limits]]\ntool = 'x'\nper = 'day'\ncalls = true", 4, "limits[0].calls: ", ""),
-        ("[limits]\ntool = 'x'", 1, "limits: there may be several of this table", "write [[limits]]"),
+        ("[limits]\ntool = 'x'", 1, "limits: must be an array of tables", "write [[limits]]"),
         ("preset = 7", 1, "preset: should be a list", ""),
         (
             '[[use]]\nfile = "a"\n[[use]]\nfile = "b"\ndialct = "c"',
@@ -360,20 +364,20 @@ def test_a_required_audit_needs_a_file(cwd: Path) -> None:
             "'dialect'",
         ),
         ('[[use]]\ndialect = "claude"', 1, "use[0].file is missing", ""),
-        ('use = [{file = "a", x = 1}]', 1, "use[0].x: unknown key", "known here: file, dialect"),
-        ('[use]\nfile = "a"', 1, "use: there may be several of this table", "write [[use]]"),
+        ('use = [{file = "a", x = 1}]', 1, "use[0].x: unknown key", "expected one of: file, dialect"),
+        ('[use]\nfile = "a"', 1, "use: must be an array of tables", "write [[use]]"),
         (
             '[[hooks.PreTolUse]]\ncommand = "x"',
             1,
             "hooks.PreTolUse: unknown event",
             "did you mean 'PreToolUse'?",
         ),
-        ('[[hooks.Stop]]\ncommand = "x"', 1, "hooks.Stop: unknown event", "known here: PreToolUse, "),
+        ('[[hooks.Stop]]\ncommand = "x"', 1, "hooks.Stop: unknown event", "expected one of: PreToolUse, "),
         ('[[hooks.PreToolUse]]\ncomand = "x"', 2, "hooks.PreToolUse[0].comand: unknown key", "'command'"),
         (
             '[hooks.PreToolUse]\ncommand = "x"',
             1,
-            "there may be several of this table",
+            "must be an array of tables",
             "write [[hooks.PreToolUse]]",
         ),
         ('[[hooks.PreToolUse]]\ncommand = "x"\ntimeout = "5"', 3, "timeout: should be a number", ""),
@@ -386,7 +390,7 @@ def test_a_required_audit_needs_a_file(cwd: Path) -> None:
         ('[audit]\nfile = "a"\narguments = "none"', 3, "audit.arguments: should be 'full' or 'digest'", ""),
         ('[audit]\nfile = ""', 2, "audit.file: ", ""),
         ('audit.required = "yes"', 1, "audit.required: should be a boolean", ""),
-        ('on_ask = "deny"\non_ask = deny', 2, "not TOML: invalid value", "strings stand in quotes"),
+        ('on_ask = "deny"\non_ask = deny', 2, "not TOML: invalid value", "put strings in quotes"),
         ('on_ask = "deny"\n\non_ask = "deny"', 3, "not TOML: cannot overwrite a value", ""),
         ("[audit]\nfile = '''", 2, "not TOML: ", ""),
         (b'on_ask = "deny"\n# \xff', 2, "is not UTF-8", "save it as UTF-8"),
@@ -487,7 +491,7 @@ def test_a_shape_that_fits_two_dialects_is_an_error_that_names_both(cwd: Path) -
     write(cwd / "hooks.json", '{"hooks": {"PreToolUse": ["true"]}}')
     with pytest.raises(ConfigError) as caught:
         loaded(cwd, hooks=["hooks.json"])
-    assert "may be a hook file of claw and lime: its shape fits both" in caught.value.message
+    assert "could be a hook file of claw or lime: it fits each of these formats" in caught.value.message
     assert caught.value.hint.startswith("name its dialect: --hooks claw=")
     for name in ("claw", "lime", "claw@current"):
         (group,) = loaded(cwd, hooks=[f"{name}=hooks.json"]).groups

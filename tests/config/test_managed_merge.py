@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.config.load import KEYS
-from hookproxy.config.managed_merge import joined
+from hookproxy.config.load import KEYS_OF_SETTINGS
+from hookproxy.config.managed_merge import merge
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Delivery, OnAsk, OnFailure, Settings
@@ -19,17 +19,17 @@ D, A = OnFailure.DENY, OnFailure.ALLOW
 
 
 def layer(source: str, **settings: object) -> Layer:
-    given = {name: f"{source}: {KEYS[name]}" for name in settings}
+    given = {name: f"{source}: {KEYS_OF_SETTINGS[name]}" for name in settings}
     return Layer(source, Settings(**settings), given)  # type: ignore[arg-type]  # settings by name
 
 
 def held(wanted: Mapping[str, object], managed: Mapping[str, object]) -> tuple[Settings, tuple[str, ...]]:
-    settings, _, notes, _ = joined(layer("user", **wanted), [layer("etc", **managed)])
+    settings, _, notes, _ = merge(layer("user", **wanted), [layer("etc", **managed)])
     return settings, notes
 
 
 def test_every_setting_has_a_key_that_can_be_managed() -> None:
-    assert set(KEYS) == set(Settings.__struct_fields__) - {"managed"}
+    assert set(KEYS_OF_SETTINGS) == set(Settings.__struct_fields__) - {"managed"}
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,8 @@ def test_every_setting_has_a_key_that_can_be_managed() -> None:
 def test_no_managed_key_is_weakened_and_the_attempt_is_told(name: str, managed: object, wanted: object) -> None:
     settings, notes = held({name: wanted}, {name: managed})
     assert getattr(settings, name) == managed
-    assert notes == (f"user: {KEYS[name]} is not used: etc: {KEYS[name]} holds, for it is managed",)
+    key = KEYS_OF_SETTINGS[name]
+    assert notes == (f"user: {key} is not used: etc: {key} takes precedence, because it is managed",)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +134,7 @@ MINE, THEIRS = replace(group(hook("mine")), source="mine"), replace(group(hook("
 def test_managed_groups_come_last_and_fail_closed_unless_their_file_says_otherwise() -> None:
     one = replace(layer("etc/1"), groups=(THEIRS,))
     two = replace(layer("etc/2", on_failure=OnFailure.DIALECT), groups=(THEIRS, replace(THEIRS, on_failure=A)))
-    _, groups, _, _ = joined(replace(layer("user"), groups=(MINE,)), [one, two])
+    _, groups, _, _ = merge(replace(layer("user"), groups=(MINE,)), [one, two])
     assert [each.source for each in groups] == ["mine", "theirs", "theirs", "theirs"]
     assert [each.managed for each in groups] == [False, True, True, True]
     assert [each.on_failure for each in groups] == [None, D, OnFailure.DIALECT, A]
@@ -141,9 +142,9 @@ def test_managed_groups_come_last_and_fail_closed_unless_their_file_says_otherwi
 
 def test_managed_only_drops_the_users_hooks_and_says_so() -> None:
     only = replace(layer("etc", feedback=Delivery.TEXT), groups=(THEIRS,), managed_only=True)
-    settings, groups, notes, managed = joined(replace(layer("user", deny=("x",)), groups=(MINE,)), [only])
+    settings, groups, notes, managed = merge(replace(layer("user", deny=("x",)), groups=(MINE,)), [only])
     assert [each.source for each in groups] == ["theirs"]
-    assert notes == ("mine: its hooks are not run: etc says managed_only",)
+    assert notes == ("mine: its hooks do not run: etc sets managed_only",)
     assert managed.managed_only
     assert settings.deny == ("x",)
 
@@ -152,8 +153,8 @@ def test_a_function_of_the_users_does_not_run_in_the_process_that_holds_what_is_
     function = replace(hook("x"), type="python", call="guards:check")
     mine = replace(layer("user"), groups=(replace(MINE, hooks=(function,)),))
     with pytest.raises(ConfigError, match="is a Python function: it would run in hookproxy's own process"):
-        joined(mine, [layer("etc", deny=("x",))])
-    _, groups, _, _ = joined(mine, [replace(layer("etc"), managed_only=True)])  # it is not even imported
+        merge(mine, [layer("etc", deny=("x",))])
+    _, groups, _, _ = merge(mine, [replace(layer("etc"), managed_only=True)])  # it is not even imported
     assert groups == ()
 
 
@@ -161,18 +162,18 @@ def test_a_function_of_the_users_does_not_run_in_the_process_that_holds_what_is_
 def test_no_group_and_no_hook_weakens_on_trouble(wanted: OnFailure) -> None:
     lax = replace(hook("lax", Event.POST_TOOL_USE), on_failure=wanted)
     mine = replace(MINE, on_failure=wanted, hooks=(lax, hook("plain")))
-    _, groups, notes, _ = joined(replace(layer("user"), groups=(mine,)), [layer("etc", on_failure=D)])
+    _, groups, notes, _ = merge(replace(layer("user"), groups=(mine,)), [layer("etc", on_failure=D)])
     assert groups[0].on_failure is D
     assert [spec.on_failure for spec in groups[0].hooks] == [D, None]
     assert notes == (
-        f"{lax.source}: on_failure is not used: etc: on_failure holds, for it is managed",
-        "mine: its on_failure is not used: etc: on_failure holds, for it is managed",
+        f"{lax.source}: on_failure is not used: etc: on_failure takes precedence, because it is managed",
+        "mine: its on_failure is not used: etc: on_failure takes precedence, because it is managed",
     )
 
 
 def test_a_stricter_hook_stays_as_it_is() -> None:
     strict = replace(MINE, on_failure=D, hooks=(replace(hook("x"), on_failure=D),))
-    _, groups, notes, _ = joined(replace(layer("user"), groups=(strict,)), [layer("etc", on_failure=OnFailure.DIALECT)])
+    _, groups, notes, _ = merge(replace(layer("user"), groups=(strict,)), [layer("etc", on_failure=OnFailure.DIALECT)])
     assert (groups, notes) == ((strict,), ())
 
 
@@ -189,7 +190,7 @@ def test_who_names_the_audit_says_all_about_it(wanted: dict[str, object], as_man
     settings, notes = held(wanted, {"audit_file": "/var/log/a.jsonl", "audit_redact": ("sk-.*",)})
     assert {name: getattr(settings, name) for name in as_managed} == as_managed
     (name,) = wanted
-    assert [note.partition(" is not used")[0] for note in notes] == [f"user: {KEYS[name]}"]
+    assert [note.partition(" is not used")[0] for note in notes] == [f"user: {KEYS_OF_SETTINGS[name]}"]
 
 
 def test_what_both_want_redacted_is_in_a_file_of_the_users_own() -> None:

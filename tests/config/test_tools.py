@@ -53,11 +53,11 @@ def test_two_tools_may_have_one_name() -> None:
     ("text", "message", "hint"),
     [
         ('preset = "filesystm"', "preset: there is no preset 'filesystm'", "did you mean 'filesystem'?"),
-        ('preset = ["git", "zzz"]', "preset: there is no preset 'zzz'", "known: filesystem, git, "),
+        ('preset = ["git", "zzz"]', "preset: there is no preset 'zzz'", "expected one of: filesystem, git, "),
         (
             '[tools.x]\narguments = { a = "c", b = "c" }',
-            "tools.x.arguments: 'a' and 'b' are both the tool's 'c'",
-            "one name for each argument",
+            "tools.x.arguments: 'a' and 'b' both name the tool's argument 'c'",
+            "use one name for each argument",
         ),
     ],
 )

@@ -126,7 +126,7 @@ def _hard_link(etc: Path) -> str:
 def _pipe(etc: Path) -> str:
     (etc / "managed.toml").unlink()
     os.mkfifo(etc / "managed.toml", 0o644)
-    return f"{etc}/managed.toml: is no regular file"
+    return f"{etc}/managed.toml: is not a regular file"
 
 
 def _folder_in_its_place(etc: Path) -> str:
@@ -149,7 +149,7 @@ def _file_in_place_of_the_folder(etc: Path) -> str:
 def _link_to_nothing(etc: Path) -> str:
     (etc / "managed.toml").unlink()
     (etc / "managed.toml").symlink_to("gone")
-    return f"{etc}/managed.toml: leads to nothing"
+    return f"{etc}/managed.toml: is a broken link"
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_link_that_is_roots_to_what_is_roots_is_followed(etc: Path) -> None:
 def test_a_folder_that_leads_to_nothing_stops_start_up(etc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (etc / "link").symlink_to("not-mounted")
     monkeypatch.setattr(configuration, "MANAGED_FOLDER", str(etc / "link"))
-    assert refused().message == f"{etc}/link: leads to nothing"
+    assert refused().message == f"{etc}/link: is a broken link"
 
 
 def test_a_broken_file_stops_start_up(etc: Path) -> None:
@@ -222,7 +222,7 @@ def test_a_program_whose_name_only_the_shell_knows_is_noted(etc: Path) -> None:
     write(etc / "managed.toml", "[[hooks.PreToolUse]]\ncommand = '\"$CLAUDE_PROJECT_DIR\"/guard.sh'\n")
     (note,) = loaded().notes
     assert note.endswith(
-        "$CLAUDE_PROJECT_DIR/guard.sh, which the shell puts together: nobody looks whether that is root's"
+        "$CLAUDE_PROJECT_DIR/guard.sh, which only a shell can expand: hookproxy cannot check that it belongs to root"
     )
 
 
@@ -239,14 +239,14 @@ def test_managed_hooks_inherit_nothing_that_changes_what_programs_do(etc: Path) 
     assert clean["TOKEN"] == "secret"
     assert "evil" not in clean.values()
     assert not os.path.lexists(clean["HOME"])  # whatever lies at home is the user's, too
-    assert managed_files.environment({}, at_home=True)["HOME"] == os.path.expanduser(f"~{clean['USER']}")
+    assert managed_files.environment({}, real_home=True)["HOME"] == os.path.expanduser(f"~{clean['USER']}")
 
 
 def test_a_rule_that_hangs_on_the_servers_name_is_noted(etc: Path) -> None:
     write(etc / "managed.toml", '[permissions]\ndeny = ["mcp__github__delete_*", "mcp__*__drop", "drop"]\n')
     (note,) = loaded().notes
     assert note.startswith(
-        f"{etc}/managed.toml: permissions.deny[0] 'mcp__github__delete_*' hangs on the server's name"
+        f"{etc}/managed.toml: permissions.deny[0] 'mcp__github__delete_*' depends on the server's name"
     )
 
 
@@ -255,7 +255,7 @@ def test_so_is_whatever_else_hangs_on_it(etc: Path) -> None:
     hook = '[[hooks.PreToolUse]]\ncommand = "true"\nmatcher = '
     rules = '[permissions]\nallow = ["mcp__git__read"]\n'
     write(etc / "managed.toml", f'{rules}{limit}{hook}"Bash|mcp__git__.*"\n{hook}"mcp__.*__drop|drop"\n')
-    places = [note.partition(" hangs on the server's name")[0] for note in loaded().notes]
+    places = [note.partition(" depends on the server's name")[0] for note in loaded().notes]
     assert places == [
         f"{etc}/managed.toml: permissions.allow[0] 'mcp__git__read'",
         f"{etc}/managed.toml: limits[0] 'mcp__git__*'",
@@ -267,7 +267,9 @@ def test_an_audit_file_on_the_command_line_does_not_take_the_managed_ones_place(
     write(etc / "managed.toml", '[audit]\nfile = "/var/log/hookproxy.jsonl"\nrequired = true\n')
     found = load(None, (), "/dev/null", os.environ, "/")
     assert (found.settings.audit_file, found.settings.audit_required) == ("/var/log/hookproxy.jsonl", True)
-    assert found.notes == (f"--audit /dev/null is not used: {etc}/managed.toml: audit.file holds, for it is managed",)
+    assert found.notes == (
+        f"--audit /dev/null is not used: {etc}/managed.toml: audit.file takes precedence, because it is managed",
+    )
 
 
 def test_an_audit_that_is_required_and_that_nobody_names_stops_start_up(etc: Path) -> None:
@@ -281,11 +283,11 @@ def test_managed_only_runs_no_others_and_is_the_administrators_to_say(etc: Path,
     write(etc / "managed.toml", 'managed_only = true\n[[hooks.PreToolUse]]\ncommand = "false"\n')
     found = loaded()
     assert [group.source for group in found.groups] == [f"{etc}/managed.toml"]
-    assert found.notes == (f"{own}: its hooks are not run: {etc}/managed.toml says managed_only",)
+    assert found.notes == (f"{own}: its hooks do not run: {etc}/managed.toml sets managed_only",)
     own.write_text("managed_only = false\n")
     assert len(loaded().groups) == 1
     own.write_text("managed_only = true\n")
-    assert refused().message == f"{own}: managed_only is the administrator's to say"
+    assert refused().message == f"{own}: only the administrator may set managed_only"
 
 
 # --- as somebody who is not root ---

@@ -87,8 +87,8 @@ def test_programs_are_found_in_path_and_a_shells_own_words_are_none(cwd: Path) -
         ("python3 -c 'import os'", "the code after python3 -c"),
         ("node -e 'x'", "the code after node -e"),
         ("python3 -m guards", "the module guards"),
-        ("${X:-.}/guard.sh", "${X:-.}/guard.sh, which the shell puts together"),
-        ("$X", "$X, which the shell puts together"),
+        ("${X:-.}/guard.sh", "${X:-.}/guard.sh, which only a shell can expand"),
+        ("$X", "$X, which only a shell can expand"),
     ],
 )
 def test_what_cannot_be_told_is_said(cwd: Path, line: str, not_covered: str) -> None:

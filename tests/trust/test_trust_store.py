@@ -30,7 +30,7 @@ def test_it_lies_in_the_state_folder() -> None:
     assert store_path({}, "/home/me") == "/home/me/.local/state/hookproxy/trust.json"
     assert store_path({"XDG_STATE_HOME": "/state"}, "/home/me") == "/state/hookproxy/trust.json"
     assert store_path({"XDG_STATE_HOME": "relative"}, "/home/me") == "/home/me/.local/state/hookproxy/trust.json"
-    with pytest.raises(UserError, match="no place to remember"):
+    with pytest.raises(UserError, match="no folder for the trust store"):
         store_path({}, "")
 
 
@@ -70,7 +70,7 @@ def test_texts_beyond_the_limit_are_not_kept_but_their_hashes_are(store: str, mo
 def test_what_is_no_store_is_an_error(store: str, text: str) -> None:
     put(store)
     Path(store).write_bytes(text.encode("latin-1"))
-    with pytest.raises(ConfigError, match="is no store of hookproxy"):
+    with pytest.raises(ConfigError, match="is not a trust store of hookproxy"):
         read_store(store)
 
 
@@ -89,7 +89,7 @@ def test_a_store_that_others_may_write_is_an_error_that_names_the_fix(store: str
 def test_a_store_of_somebody_else_is_an_error(store: str) -> None:
     put(store, a=TrustEntry("1"))
     os.chown(store, NOBODY, NOBODY)
-    with pytest.raises(ConfigError, match="belongs to somebody else"):
+    with pytest.raises(ConfigError, match="belongs to another user"):
         read_store(store)
 
 
@@ -101,7 +101,7 @@ def test_a_link_or_a_pipe_is_no_store(store: str, tmp_path: Path) -> None:
         read_store(store)
     os.unlink(store)
     os.mkfifo(store, 0o600)
-    with pytest.raises(ConfigError, match="is no regular file"):
+    with pytest.raises(ConfigError, match="is not a regular file"):
         read_store(store)
 
 

@@ -70,8 +70,8 @@ def test_where_nobody_requires_trust_nothing_is_looked_at(project: Project) -> N
 
 def test_what_nobody_trusted_stops_start_up_and_the_hint_is_what_to_do(project: Project) -> None:
     error = project.refusal()
-    assert error.message == f"{project.config}: is not trusted yet, and so 1 more"
-    assert error.hint == f"hookproxy trust {project.config} shows what it is, and remembers it"
+    assert error.message == f"{project.config}: is not trusted yet (and 1 more)"
+    assert error.hint == f"hookproxy trust {project.config} shows what is new or changed, and trusts it"
     project.trust()
     assert project.load().trust
 
@@ -92,7 +92,7 @@ def test_a_hook_file_on_the_command_line_must_be_trusted_by_its_own_name(project
     file = project.write("settings.json", json.dumps(hooks))
     project.write("more.sh", "", 0o755)
     error = project.refusal("settings.json")
-    assert error.message == f"{file}: is not trusted yet, and so 1 more"
+    assert error.message == f"{file}: is not trusted yet (and 1 more)"
     assert error.hint.startswith(f"hookproxy trust claude={file} ")
     project.trust("claude=settings.json")
     project.load("settings.json")
@@ -109,7 +109,7 @@ def test_hook_files_that_a_configuration_names_are_trusted_with_it(project: Proj
     assert "settings.json: has changed" in project.refusal().message
     project.config.write_text(REQUIRED)
     error = project.refusal("claude=settings.json")
-    assert error.message.endswith("and so 1 more")
+    assert error.message.endswith("(and 1 more)")
     assert f"claude={project.folder}/settings.json" in error.hint
 
 
@@ -137,7 +137,7 @@ def test_what_is_no_file_is_never_trusted(project: Project, kind: str, monkeypat
     else:
         monkeypatch.setattr(trusted_files, "MAX_BYTES", 10)
         project.guard.write_text("12345678901")
-    with pytest.raises(ConfigError, match=r"guard\.sh: is .*, and cannot be trusted"):
+    with pytest.raises(ConfigError, match=r"guard\.sh: is .*, so it cannot be trusted"):
         trusted_files.read_for_hashing(str(project.guard))
     assert main(["trust", str(project.config)]) == 2
 
@@ -174,7 +174,7 @@ def test_a_hook_file_that_is_taken_away_from_a_folder_stops_start_up(project: Pr
     project.trust()
     project.load()
     (project.folder / "hooks" / "a.json").unlink()
-    gone = f"{project.folder}/hooks/a.json: was trusted with {project.config}, which leads to it no more"
+    gone = f"{project.folder}/hooks/a.json: was trusted with {project.config}, which no longer uses it"
     assert project.refusal().message == gone
     project.trust()
     project.load()
@@ -224,7 +224,7 @@ def test_what_changes_while_hooks_run_is_trouble(project: Project, change: Calla
     assert watched.check(spec).failure == ""
     change(project)
     failure = watched.check(spec).failure
-    assert failure.startswith("is not run, for ")
+    assert failure.startswith("is not run, because ")
 
 
 def test_it_runs_again_once_it_is_trusted_again(project: Project) -> None:
@@ -232,7 +232,7 @@ def test_it_runs_again_once_it_is_trusted_again(project: Project) -> None:
     swap(project)
     failure = watched.check(spec).failure
     changed = f"{project.guard} has changed since it was trusted"
-    assert failure == f"is not run, for {changed}: hookproxy trust {project.config} shows what it is now"
+    assert failure == f"is not run, because {changed}: hookproxy trust {project.config} shows what changed"
     project.trust()
     mark = watched.check(spec)
     assert (mark.failure, mark.rewritten) == ("", True)
@@ -361,4 +361,4 @@ def test_another_name_of_a_trusted_script_is_another_file(project: Project) -> N
     project.trust()
     os.link(project.guard, project.folder / "linked.sh")
     project.config.write_text(project.config.read_text().replace("guard.sh", "linked.sh"))
-    assert project.refusal().message.endswith("and so 1 more")
+    assert project.refusal().message.endswith("(and 1 more)")
