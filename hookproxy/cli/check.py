@@ -92,7 +92,7 @@ def main(arguments: Sequence[str]) -> int:
         with hooks_at_work():
             run(partial(_find, loaded))
     report = inspect.inspect(loaded, os.environ)
-    show(check_report.text(report) if chosen.json else _text(report, cwd))
+    show(check_report.to_json(report) if chosen.json else _text(report, cwd))
     return FINDINGS if report.findings else 0
 
 

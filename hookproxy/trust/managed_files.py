@@ -53,7 +53,7 @@ def environment(environ: Mapping[str, str], allowed: Sequence[str] = (), *, real
     """The environment of managed hooks. It has nothing from the user: a variable can change what a program does.
 
     So can files in the user's home folder: Python runs usercustomize.py, git reads .gitconfig. HOME is therefore a
-    folder that does not exist, unless `real_home` is set, for file names and for the prompter. `allowed` are the names of
+    folder that does not exist, unless `real_home` is set, for file names and for the prompter. `allowed` names
     variables that the administrator takes from the user.
     """
     import pwd

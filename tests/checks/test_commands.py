@@ -15,7 +15,7 @@ from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import Event, HookSpec
 from hookproxy.model.settings import Settings
 
-LOGIN: Final = "a login shell: what profiles print gets into the hook's answer, and it starts slowly"
+LOGIN: Final = "a login shell: it starts slowly, and what profile files print gets into the hook's output"
 
 
 @pytest.fixture
@@ -73,11 +73,11 @@ def told(project: Path, shell: str = "", argv: tuple[str, ...] = (), **variables
         ("~/gone.sh", "there is no file gone.sh"),
         ("A=1 exec ./gone.sh", "there is no file gone.sh"),
         ("env A=1 ./gone.sh", "there is no file gone.sh"),
-        ("./plain.py", "plain.py is not executable: chmod +x makes it so"),
+        ("./plain.py", "plain.py is not executable: chmod +x makes it executable"),
         ("./bin", "bin is a folder, not a program"),
         ("gone --strict", "there is no program 'gone' in PATH"),
-        ("./orphan.sh", "orphan.sh names an interpreter that is not there: '/no/such/interpreter'"),
-        ("./windows.sh", "windows.sh names an interpreter that is not there: '/bin/sh\\r'"),
+        ("./orphan.sh", "orphan.sh names an interpreter that does not exist: '/no/such/interpreter'"),
+        ("./windows.sh", "windows.sh names an interpreter that does not exist: '/bin/sh\\r'"),
         ("./lost.py", "lost.py names an interpreter that is not in PATH: 'no-such-python'"),
         ("python3 -u gone.py", "there is no file gone.py"),
         ("python3 gone", "there is no file gone"),
@@ -248,7 +248,7 @@ def test_the_same_letters_elsewhere_are_no_login_shell(project: Path, command: s
 
 def test_a_hook_without_its_folder_is_told_and_nothing_else(project: Path) -> None:
     gone = project / "gone"
-    assert told(gone, "./x.sh") == [f"the folder that it starts in is not there: {gone}"]
+    assert told(gone, "./x.sh") == [f"the folder that it starts in does not exist: {gone}"]
 
 
 def test_a_hooks_own_path_is_the_one_that_counts(project: Path) -> None:

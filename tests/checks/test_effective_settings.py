@@ -8,7 +8,13 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.checks.effective_settings import failure_effect, is_awaited, never_matching, never_meant, odd_timeout
+from hookproxy.checks.effective_settings import (
+    failure_effect,
+    is_awaited,
+    never_matching,
+    never_matching_if,
+    suspicious_timeout,
+)
 from hookproxy.checks.report import ConfiguredHook, FailureEffect
 from hookproxy.dialects.dialect import Group
 from hookproxy.dialects.own.hook_file import OWN
@@ -142,7 +148,7 @@ def test_a_bare_name_matches_no_composed_one(matcher: str) -> None:
 
 @pytest.mark.parametrize("matcher", ["mcp__git__commit", "^mcp__git__.*", "mcp__a__b|mcp__c__.*"])
 def test_a_composed_name_matches_no_bare_one(matcher: str) -> None:
-    assert matched(matcher, BARE) == [f"matcher {matcher!r} never matches: hooks of this file see TOOL alone"]
+    assert matched(matcher, BARE) == [f"matcher {matcher!r} never matches: hooks of this file see only TOOL"]
     assert matched(matcher) == matched(matcher, OURS) == []
 
 
@@ -166,12 +172,12 @@ def test_matchers_of_sessions_are_not_tried_on_tools() -> None:
     [
         ("Bash(git *)", CLAUDE, 'hooks of this file see mcp__SERVER__TOOL, unless tool_names is "bare"'),
         ("Bash", CLAUDE, 'hooks of this file see mcp__SERVER__TOOL, unless tool_names is "bare"'),
-        ("mcp__git__commit(x)", BARE, "hooks of this file see TOOL alone"),
-        ("mcp__git__commit(x)", OURS, "hooks of this file see TOOL alone"),
+        ("mcp__git__commit(x)", BARE, "hooks of this file see only TOOL"),
+        ("mcp__git__commit(x)", OURS, "hooks of this file see only TOOL"),
     ],
 )
 def test_a_rule_about_a_tool_of_another_spelling_never_holds(rule: str, group: Group, text: str) -> None:
-    assert list(never_meant(hook(replace(SPEC, only_if=rule), group))) == [f"`if` {rule!r} never holds: {text}"]
+    assert list(never_matching_if(hook(replace(SPEC, only_if=rule), group))) == [f"`if` {rule!r} never matches: {text}"]
 
 
 @pytest.mark.parametrize(
@@ -179,31 +185,31 @@ def test_a_rule_about_a_tool_of_another_spelling_never_holds(rule: str, group: G
     [("", CLAUDE), ("mcp__git", CLAUDE), ("mcp__git__commit(x)", CLAUDE), ("*(x)", CLAUDE), ("commit(x)", BARE)],
 )
 def test_a_rule_that_may_hold_is_left_alone(rule: str, group: Group) -> None:
-    assert list(never_meant(hook(replace(SPEC, only_if=rule), group))) == []
+    assert list(never_matching_if(hook(replace(SPEC, only_if=rule), group))) == []
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (0.05, "a timeout of 0.05 seconds is too short for a program to answer: is the unit another one?"),
+        (0.05, "a timeout of 0.05 seconds is too short for a program to answer: is another unit meant?"),
         (5000, "a timeout of 5000 seconds is longer than agents wait for a call: are milliseconds meant?"),
         (1000, "a timeout of 1000 seconds is longer than agents wait for a call: are milliseconds meant?"),
     ],
 )
 def test_a_timeout_in_another_unit_is_told(seconds: float, text: str) -> None:
-    assert list(odd_timeout(hook(replace(SPEC, timeout=seconds)))) == [text]
+    assert list(suspicious_timeout(hook(replace(SPEC, timeout=seconds)))) == [text]
 
 
 @pytest.mark.parametrize("seconds", [0.1, 1.5, 60, 600, 999])
 def test_an_ordinary_timeout_is_left_alone(seconds: float) -> None:
-    assert list(odd_timeout(hook(replace(SPEC, timeout=seconds)))) == []
+    assert list(suspicious_timeout(hook(replace(SPEC, timeout=seconds)))) == []
 
 
 def test_a_long_timeout_where_nobody_waits_or_that_nobody_wrote_is_left_alone() -> None:
     long = replace(SPEC, timeout=7200)
-    assert list(odd_timeout(hook(replace(long, background=True)))) == []
+    assert list(suspicious_timeout(hook(replace(long, background=True)))) == []
     group = replace(CLAUDE, dialect=replace(CLAUDE.dialect, default_timeout=7200))
-    assert list(odd_timeout(hook(long, group))) == []
+    assert list(suspicious_timeout(hook(long, group))) == []
 
 
 def test_a_matcher_and_a_rule_that_name_an_alias_are_left_alone() -> None:
@@ -215,6 +221,6 @@ def test_a_matcher_and_a_rule_that_name_an_alias_are_left_alone() -> None:
     ):
         spec = replace(SPEC, matcher=matcher, matches=matchers.claude(matcher), only_if=rule)
         one = ConfiguredHook(spec, group, aliased, {})
-        assert [*never_matching(one), *never_meant(one)] == []
+        assert [*never_matching(one), *never_matching_if(one)] == []
         if group is CLAUDE and matcher != "^Bash$":
-            assert len([*never_matching(hook(spec, group)), *never_meant(hook(spec, group))]) == 2
+            assert len([*never_matching(hook(spec, group)), *never_matching_if(hook(spec, group))]) == 2
