@@ -40,7 +40,7 @@ from ..audit.view import files
 from ..config.load import Loaded, load
 from ..model.errors import CANNOT, FINDINGS, UserError
 from ..trial.replay import Difference, Outcome, Replay, UnreadableLine
-from ..trial.run import AFTER
+from ..trial.run import EVENTS_AFTER
 from .common import add_sources, here, parser, show
 from .hook_runtime import hooks_at_work, run
 from .layout import as_json, count, diff, document, label, new_page, put, row, visible
@@ -96,9 +96,9 @@ def _notes(loaded: Loaded) -> list[str]:
     settings, notes = loaded.settings, []
     if not (specs or settings.allow or settings.ask or settings.deny or settings.limits):
         notes.append("no hook and no rule is configured: --config FILE or --hooks FILE names some")
-    if any(spec.event in AFTER for spec in specs):
+    if any(spec.event in EVENTS_AFTER for spec in specs):
         notes.append("hooks after a call were not asked, for no result is recorded")
-    if any(spec.background and spec.event not in AFTER for spec in specs):
+    if any(spec.background and spec.event not in EVENTS_AFTER for spec in specs):
         notes.append("hooks that nobody waits for were not run, for they decide nothing")
     return notes
 

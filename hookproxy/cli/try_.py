@@ -89,9 +89,9 @@ class Told(Struct, frozen=True):
     @property
     def because(self) -> tuple[str, str]:
         """Who decided, in words, and why. Of a question that is tried alone, nobody but the trial wants to ask it."""
-        if self.event is Event.PERMISSION_REQUEST and isinstance(self.trial.judged, Proceed):
+        if self.event is Event.PERMISSION_REQUEST and isinstance(self.trial.hook_decision, Proceed):
             return "", ""
-        return self.trial.because
+        return self.trial.decided_by
 
     @property
     def alias(self) -> Alias | None:
@@ -115,7 +115,7 @@ def for_people(told: Told, cwd: str) -> str:
     """All of it, the decision last."""
     page, files = new_page(), KeyLines()
     with page.capture() as shown:
-        for run in told.trial.seen.runs:
+        for run in told.trial.observation.runs:
             _head(page, told, run.spec, files, cwd)
             _run(page, run)
         for one in told.skipped_hooks:
@@ -140,13 +140,13 @@ def _run(page: Console, run: Run) -> None:
     row(page, label("stdin"), _shortened(run.stdin))
     if run.variables:
         row(page, label("set"), "\n".join(f"{name}={_line(value)}" for name, value in run.variables.items()))
-    if run.hidden:
-        row(page, label("hidden"), ", ".join(run.hidden))
+    if run.removed_variables:
+        row(page, label("hidden"), ", ".join(run.removed_variables))
     if run.result is not None:
         _result(page, run.result)
-    if run.statement is not None:
-        said = "\n".join(verdict(run.statement.verdict)) or "nothing"
-        row(page, label("verdict"), said, _style(run.statement.verdict))
+    if run.hook_run is not None:
+        said = "\n".join(verdict(run.hook_run.verdict)) or "nothing"
+        row(page, label("verdict"), said, _style(run.hook_run.verdict))
     put(page, Text())
 
 
@@ -202,7 +202,7 @@ def _decision(page: Console, told: Told) -> None:
         row(page, label("to hooks"), known_as(told.alias))
     for name, said in (*_because(told), *_told(trial)):
         row(page, label(name), _line(said))
-    for one in trial.seen.remarks:
+    for one in trial.observation.remarks:
         row(page, label("note"), _line(one))
 
 
@@ -211,7 +211,7 @@ def _because(told: Told) -> Iterator[tuple[str, str]]:
     trial = told.trial
     if trial.unreadable:
         yield "reason", trial.unreadable
-    elif not trial.concerned:
+    elif not trial.is_judged:
         yield "reason", "no hook and no rule is about this call: it passes as it came"
     by, reason = told.because
     if by:
@@ -236,7 +236,7 @@ def _cannot_ask(settings: Settings) -> str:
 
 def _told(trial: TrialResult) -> Iterator[tuple[str, str]]:
     """What the model reads in place of a result, or why that is kept from it."""
-    comments = trial.seen.comments
+    comments = trial.observation.comments
     if trial.decision in ("deny", "asked-deny") and trial.answer:
         yield "model", "\n".join(input.blocks(bytes(raw_json.fields(trial.answer).get("content", b"[]"))))
     elif comments is not None:
@@ -286,10 +286,10 @@ def for_programs(told: Told) -> str:
             "arguments": {"before": as_json(attempt.arguments), "after": as_json(_after(trial, attempt))},
             "result": {"before": as_json(attempt.result), "after": as_json(trial.answer)},
             "hooks": [
-                *(_ran(run) for run in trial.seen.runs),
+                *(_ran(run) for run in trial.observation.runs),
                 *(_spec(one.spec) | {"absent": one.why} | dict.fromkeys(_RUN) for one in told.skipped_hooks),
             ],
-            "remarks": trial.seen.remarks,
+            "remarks": trial.observation.remarks,
         }
     )
 
@@ -314,13 +314,13 @@ def _spec(spec: HookSpec) -> dict[str, object]:
 
 def _ran(run: Run) -> dict[str, object]:
     members = _spec(run.spec) | {"absent": None} | dict.fromkeys(_RUN)
-    members |= {"stdin": _decoded(run.stdin), "variables": dict(run.variables), "hidden": list(run.hidden)}
+    members |= {"stdin": _decoded(run.stdin), "variables": dict(run.variables), "hidden": list(run.removed_variables)}
     if run.result is not None:
         result = run.result
         members |= {"ended": result.ended.value, "exit": result.code, "detail": result.detail, "cut": result.cut}
         members |= {"ms": round(result.ms, 3), "stdout": _decoded(result.stdout), "stderr": _decoded(result.stderr)}
-    if run.statement is not None:
-        said = run.statement.verdict
+    if run.hook_run is not None:
+        said = run.hook_run.verdict
         members["verdict"] = {
             "permission": said.permission.name.lower() if said.permission else None,
             "reason": said.reason,

@@ -76,5 +76,5 @@ async def test_what_a_proxy_would_do_beside_the_call_is_remarked_once() -> None:
         services.say_once("twice")
         services.say_once("twice")
         services.occur(EventContext(Event.NOTIFICATION, SESSION, message="Allow it?"))
-    assert services.remarks == ["guard would deny all other calls that wait for their hooks, too", "twice"]
+    assert services.remarks == ["guard would also deny all other calls that wait for their hooks", "twice"]
     assert services.question == "Allow it?"

@@ -30,14 +30,14 @@ async def test_what_is_decided_is_the_same_as_unobserved() -> None:
     plain = await Hooks(groups, Settings(), "files", os.environ).before(PRE, None, [])
     observed = ObservedHooks(groups, Settings(), "files", os.environ)
     assert await observed.before(PRE, None, []) == plain
-    assert observed.seen.evaluation == plain
+    assert observed.observation.evaluation == plain
 
 
 async def test_each_asking_is_seen_with_the_hooks_that_it_concerns() -> None:
     here, there = hook("exit 0"), replace(hook("exit 1"), only_if="other")
     observed = ObservedHooks((group(here, there),), Settings(), "files", os.environ)
     await observed.before(PRE, None, [])
-    (asked,) = observed.seen.asked
+    (asked,) = observed.observation.group_runs
     assert asked.hooks == (here,)
     assert asked.event_context.arguments == b'{"a":1}'
 
@@ -48,7 +48,7 @@ async def test_runs_are_seen_in_the_order_in_which_they_begin_each_with_its_own_
     async with anyio.create_task_group() as tasks:
         observed.begin(tasks, observed.note, lambda: None)
         await observed.before(PRE, None, [])
-    said = [run.statement.verdict.reason if run.statement else "" for run in observed.seen.runs]
+    said = [run.hook_run.verdict.reason if run.hook_run else "" for run in observed.observation.runs]
     assert said == ["slow", "quick"]
 
 
@@ -58,11 +58,11 @@ async def test_a_worker_is_seen_as_well_and_what_is_said_about_it_is_a_remark() 
     async with observed.runners, anyio.create_task_group() as tasks:
         observed.begin(tasks, observed.note, lambda: None)
         await observed.before(PRE, None, [])
-    (run,) = observed.seen.runs
+    (run,) = observed.observation.runs
     assert run.result is not None
     assert run.result.ended is Ended.FAILED
     observed.note(HookRun(worker, HookResult(Ended.EXITED), Verdict(messages=("was started again",))))
-    assert observed.seen.remarks == ["guard: was started again"]
+    assert observed.observation.remarks == ["guard: was started again"]
 
 
 async def test_what_is_no_process_gets_no_variables() -> None:
@@ -70,4 +70,4 @@ async def test_what_is_no_process_gets_no_variables() -> None:
     observed = ObservedHooks((group(spec),), Settings(), "files", os.environ)
     async with observed.runners:
         await observed.before(PRE, None, [])
-    assert observed.seen.runs[0].variables == {}
+    assert observed.observation.runs[0].variables == {}

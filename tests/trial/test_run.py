@@ -53,7 +53,7 @@ def text_of(trial: TrialResult) -> str:
 
 
 def events(trial: TrialResult) -> list[str]:
-    return [run.spec.event.value for run in trial.seen.runs]
+    return [run.spec.event.value for run in trial.observation.runs]
 
 
 # --- before the call ---
@@ -65,13 +65,13 @@ async def test_a_call_that_its_hooks_let_go_is_allowed_and_its_post_hooks_are_no
     assert (trial.decision, trial.allowed, trial.failed, trial.answer) == ("allow", True, False, b"")
     assert events(trial) == ["PreToolUse"]
     assert not ran.exists()
-    assert trial.seen.after == []
+    assert trial.observation.after == []
 
 
 async def test_a_denial_refuses_it_in_the_words_that_the_model_would_read() -> None:
     trial = await tried(group(hook("echo not here >&2; exit 2")), result=RESULT)
     assert (trial.decision, trial.allowed, trial.failed) == ("deny", False, False)
-    assert trial.because == ("the PreToolUse hook guard", "not here")
+    assert trial.decided_by == ("the PreToolUse hook guard", "not here")
     assert text_of(trial) == "Blocked by the PreToolUse hook guard: not here"
 
 
@@ -79,7 +79,7 @@ async def test_it_is_told_exactly_what_the_hook_got(tmp_path: Path) -> None:
     stdin, env = tmp_path / "stdin", tmp_path / "env"
     spec = hook(f"cat > {shlex.quote(str(stdin))}; env -0 > {shlex.quote(str(env))}")
     trial = await tried(group(replace(spec, env=(("OWN", "x\ny"),), cwd=str(tmp_path))))
-    (run,) = trial.seen.runs
+    (run,) = trial.observation.runs
     assert run.stdin == stdin.read_bytes()
     got = dict(pair.split("=", 1) for pair in env.read_text().rstrip("\0").split("\0"))
     assert {name: got[name] for name in run.variables} == dict(run.variables)
@@ -93,7 +93,7 @@ async def test_variables_of_other_systems_are_told_as_hidden(monkeypatch: pytest
     monkeypatch.setenv("COPILOT_CLI", "1")
     monkeypatch.setenv("HOOK_TOOL_NAME", "of another occasion")
     trial = await tried(group(hook("exit 0")))
-    assert trial.seen.runs[0].hidden == ("COPILOT_CLI", "HOOK_TOOL_NAME")
+    assert trial.observation.runs[0].removed_variables == ("COPILOT_CLI", "HOOK_TOOL_NAME")
 
 
 async def test_a_rewrite_is_seen_by_the_next_group_and_is_what_would_run() -> None:
@@ -101,14 +101,14 @@ async def test_a_rewrite_is_seen_by_the_next_group_and_is_what_would_run() -> No
     second = frank_group(frank(PRE, "cat > /dev/null; echo '{}'"))
     trial = await tried(first, second)
     assert trial.rewritten == b'{"a": 2}'
-    assert json.loads(trial.seen.runs[1].stdin)["arguments"] == {"a": 2}
+    assert json.loads(trial.observation.runs[1].stdin)["arguments"] == {"a": 2}
 
 
 async def test_a_hook_that_fails_is_trouble_where_it_blocks_and_else_only_told() -> None:
     for rule, expected in ((OnFailure.DENY, ("deny", False, True)), (OnFailure.ALLOW, ("allow", True, False))):
         trial = await tried(group(hook("exit 7")), settings=Settings(on_failure=rule))
         assert (trial.decision, trial.allowed, trial.failed) == expected
-        statement = trial.seen.runs[0].statement
+        statement = trial.observation.runs[0].hook_run
         assert statement
         assert statement.verdict.failure == "exited with status 7"
 
@@ -116,11 +116,11 @@ async def test_a_hook_that_fails_is_trouble_where_it_blocks_and_else_only_told()
 async def test_a_person_who_would_be_asked_is_not_and_the_call_is_not_allowed() -> None:
     trial = await tried(frank_group(frank(PRE, permission="ask", reason="sure?", arguments={"b": 1})), result=RESULT)
     assert (trial.decision, trial.allowed, trial.failed) == ("asked", False, False)
-    assert trial.because == ("the PreToolUse hook frank", "sure?")
+    assert trial.decided_by == ("the PreToolUse hook frank", "sure?")
     assert "Allow the tool write of files to run?" in trial.question
     assert "sure?" in trial.question
     assert trial.proposed == b'{"b": 1}'
-    assert trial.seen.after == []
+    assert trial.observation.after == []
 
 
 @pytest.mark.parametrize(("on_ask", "decision"), [(OnAsk.DENY, "asked-deny"), (OnAsk.ALLOW, "asked-allow")])
@@ -128,7 +128,7 @@ async def test_what_the_configuration_answers_in_the_persons_place_is_decided(on
     trial = await tried(frank_group(frank(PRE, permission="ask")), settings=Settings(on_ask=on_ask))
     assert (trial.decision, trial.question) == (decision, "")
     assert trial.allowed is (on_ask is OnAsk.ALLOW)
-    assert trial.because[0].endswith(f"on_ask {'denies' if on_ask is OnAsk.DENY else 'allows'}")
+    assert trial.decided_by[0].endswith(f"on_ask {'denies' if on_ask is OnAsk.DENY else 'allows'}")
 
 
 async def test_permission_rules_judge_as_in_a_run() -> None:
@@ -139,7 +139,7 @@ async def test_permission_rules_judge_as_in_a_run() -> None:
         (Settings(deny=("mcp__files__write",)), "deny"),
     ):
         assert (await tried(settings=rules)).decision == decision, rules
-    assert (await tried(settings=Settings(deny=("wri*",)))).because == ("the permission rule wri*", "")
+    assert (await tried(settings=Settings(deny=("wri*",)))).decided_by == ("the permission rule wri*", "")
 
 
 async def test_a_permission_request_hook_answers_in_the_persons_place() -> None:
@@ -148,13 +148,13 @@ async def test_a_permission_request_hook_answers_in_the_persons_place() -> None:
     assert (yes.decision, yes.allowed, events(yes)) == ("asked-allow", True, ["PreToolUse", "PermissionRequest"])
     no = await tried(frank_group(asking, frank(REQUEST, permission="deny", reason="never")))
     assert (no.decision, no.allowed) == ("asked-deny", False)
-    assert no.because == ("the PermissionRequest hook frank", "never")
+    assert no.decided_by == ("the PermissionRequest hook frank", "never")
 
 
 async def test_hooks_that_only_hear_of_a_refusal_or_a_question_are_waited_for() -> None:
     denied = await tried(frank_group(frank(PRE, permission="deny"), frank(Event.PERMISSION_DENIED, feedback=["x"])))
     assert events(denied) == ["PreToolUse", "PermissionDenied"]
-    assert all(run.statement for run in denied.seen.runs)
+    assert all(run.hook_run for run in denied.observation.runs)
     asked = await tried(frank_group(frank(PRE, permission="ask"), frank(Event.NOTIFICATION)))
     assert events(asked) == ["PreToolUse", "Notification"]
 
@@ -162,7 +162,7 @@ async def test_hooks_that_only_hear_of_a_refusal_or_a_question_are_waited_for() 
 async def test_a_hook_that_nobody_waits_for_is_waited_for_and_decides_nothing() -> None:
     trial = await tried(frank_group(replace(frank(PRE, permission="deny"), background=True)))
     assert trial.decision == "allow"
-    assert [bool(run.statement) for run in trial.seen.runs] == [True]
+    assert [bool(run.hook_run) for run in trial.observation.runs] == [True]
 
 
 async def test_a_call_that_could_be_read_in_two_ways_is_refused_before_any_hook() -> None:
@@ -170,12 +170,12 @@ async def test_a_call_that_could_be_read_in_two_ways_is_refused_before_any_hook(
         trial = await tried(group(hook("exit 0")), arguments=arguments)
         assert (trial.decision, trial.allowed, trial.failed) == ("deny", False, False)
         assert trial.unreadable
-        assert trial.seen.runs == []
+        assert trial.observation.runs == []
 
 
 async def test_a_call_that_is_too_long_to_be_judged_is_refused_as_in_a_run() -> None:
     trial = await tried(group(hook("exit 0")), settings=Settings(max_message_bytes=100))
-    assert (trial.decision, trial.seen.runs) == ("deny", [])
+    assert (trial.decision, trial.observation.runs) == ("deny", [])
     assert "100" in trial.unreadable
 
 
@@ -183,7 +183,7 @@ async def test_names_that_hooks_know_are_the_servers_again_in_what_would_run() -
     settings = Settings(aliases=(Alias("write", "Write", {"file_path": "path"}),))
     rewriting = frank_group(frank(PRE, arguments={"file_path": "b"}, permission="ask"))
     trial = await tried(rewriting, settings=settings, arguments=b'{"path":"a"}')
-    told = json.loads(trial.seen.runs[0].stdin)
+    told = json.loads(trial.observation.runs[0].stdin)
     assert (told["tool"], told["arguments"]) == ("Write", {"file_path": "a"})
     assert (trial.decision, json.loads(trial.proposed)) == ("asked", {"path": "b"})
     only = await tried(group(hook("exit 2", matcher="Write")), settings=settings)
@@ -195,18 +195,18 @@ async def test_a_limit_says_that_it_is_one() -> None:
     async with TrialRunner((), plan(None, False, settings), SESSION, os.environ) as trials:
         decisions = [await trials.call(TrialCall("write")) for _ in range(2)]
     assert [one.decision for one in decisions] == ["allow", "deny"]
-    assert decisions[1].because[0] == "limits[0] of hookproxy.toml"
+    assert decisions[1].decided_by[0] == "limits[0] of hookproxy.toml"
 
 
 async def test_what_no_hook_is_about_passes_unread() -> None:
     trial = await tried(group(hook("exit 2", matcher="other")), result=RESULT)
-    assert (trial.decision, trial.concerned, trial.answer) == ("allow", False, RESULT)
+    assert (trial.decision, trial.is_judged, trial.answer) == ("allow", False, RESULT)
 
 
 async def test_nothing_is_audited(tmp_path: Path) -> None:
     settings = Settings(audit_file=str(tmp_path / "no" / "audit.jsonl"), audit_required=True, audit_all_calls=True)
     trial = await tried(settings=settings)
-    assert (trial.decision, trial.concerned) == ("allow", True)
+    assert (trial.decision, trial.is_judged) == ("allow", True)
     assert not (tmp_path / "no").exists()
 
 
@@ -219,7 +219,7 @@ async def test_with_a_result_the_whole_call_is_tried() -> None:
     assert events(done) == ["PreToolUse", "PostToolUse"]
     assert json.loads(done.answer)["content"][0] == {"type": "text", "text": "done"}
     assert "well done" in text_of(done)
-    assert json.loads(done.seen.runs[1].stdin)["text"] == "done"
+    assert json.loads(done.observation.runs[1].stdin)["text"] == "done"
     failed = await tried(frank_group(*hooks), result=ERROR)
     assert events(failed) == ["PreToolUse", "PostToolUseFailure"]
     assert "pity" in text_of(failed)
@@ -278,7 +278,7 @@ async def test_an_occasion_that_decides_nothing_is_tried(event: Event) -> None:
     async with TrialRunner((hooks,), plan(event, False, Settings()), SESSION, os.environ) as trials:
         trial = await trials.run_event(event, TrialCall("write"))
     assert (trial.decision, trial.allowed, events(trial)) == ("", True, [event.value])
-    told = json.loads(trial.seen.runs[0].stdin)
+    told = json.loads(trial.observation.runs[0].stdin)
     assert (told["event"], told["by"]) == (event.value, SIDE_EVENTS[event][0])
 
 

@@ -63,19 +63,19 @@ CASES: Sequence[tuple[str, Sequence[Group], bytes | None]] = [
         [replace(group(hook("", matcher="x")), match_all_names=True)],
         None,
     ),
-    ("its `if` 'other' leaves this call out", [group(replace(hook(""), only_if="other"))], None),
+    ("its `if` 'other' does not match this call", [group(replace(hook(""), only_if="other"))], None),
     (
         "it is for PostToolUse, and there is no result: give one with --result",
         [group(hook("", POST))],
         None,
     ),
     (
-        "it is for SessionEnd, which is no part of this call: try it with --event SessionEnd",
+        "it is for SessionEnd, which is not part of this call: try it with --event SessionEnd",
         [group(hook("", Event.SESSION_END))],
         None,
     ),
     (
-        "it is for Elicitation, a question of the server to a person, which cannot be tried",
+        "it is for Elicitation, an event of elicitations, which cannot be tried",
         [group(hook("", Event.ELICITATION))],
         None,
     ),
@@ -86,16 +86,16 @@ CASES: Sequence[tuple[str, Sequence[Group], bytes | None]] = [
     ),
     ("the call was not refused", [group(hook("exit 0")), frank_group(frank(Event.PERMISSION_DENIED))], None),
     ("no person would be asked", [group(hook("exit 0")), frank_group(frank(Event.USER_INPUT))], None),
-    ("nobody wants a person to be asked", [frank_group(frank(PRE), frank(REQUEST))], None),
-    ("nothing judges the call", [frank_group(frank(REQUEST))], None),
-    ("frank had refused the call before", [frank_group(DENIES), group(hook(""))], None),
-    ("frank had refused the call before", [frank_group(DENIES, frank(REQUEST))], None),
+    ("no hook or rule wants a person to be asked", [frank_group(frank(PRE), frank(REQUEST))], None),
+    ("no hook or rule applies to the call", [frank_group(frank(REQUEST))], None),
+    ("frank refused the call earlier", [frank_group(DENIES), group(hook(""))], None),
+    ("frank refused the call earlier", [frank_group(DENIES, frank(REQUEST))], None),
     ("the call was refused before it ran", [frank_group(DENIES, frank(POST))], RESULT),
     ("a person would be asked first", [frank_group(ASKS, frank(POST))], RESULT),
     ("the result is an error", [frank_group(frank(POST))], ERROR),
-    ("the result is no error", [frank_group(frank(FAILURE))], RESULT),
+    ("the result is not an error", [frank_group(frank(FAILURE))], RESULT),
     (
-        "a hook of its file had refused before, which ends it",
+        "an earlier hook of its file refused the call",
         [claw(hook("exit 2"), hook("exit 0"))],
         None,
     ),
@@ -109,18 +109,18 @@ async def test_each_reason(why: str, groups: Sequence[Group], result: bytes | No
 
 async def test_what_is_tried_alone_is_the_reason_for_all_others() -> None:
     found = await reasons(group(hook("exit 0"), hook("", POST)), alone=POST, result=RESULT)
-    assert found == ["it is for PreToolUse, and PostToolUse alone is tried"]
+    assert found == ["it is for PreToolUse, and only PostToolUse is tried"]
 
 
 async def test_a_call_that_cannot_be_judged_is_the_reason_for_all() -> None:
     found = await reasons(group(hook("exit 0")), arguments=b'{"a":1,"a":1}')
-    assert found == ["the call was refused before any hook was asked"]
+    assert found == ["the call was refused before any hook ran"]
 
 
 async def test_a_result_whose_call_goes_on_is_told() -> None:
     result = b'{"resultType":"input_required","inputRequests":{}}'
     assert await reasons(frank_group(frank(POST)), result=result) == [
-        "what the result says is not known yet: the call goes on in further requests"
+        "the final result is not known yet: the call continues in further requests"
     ]
 
 
@@ -130,4 +130,4 @@ async def test_an_unasked_question_is_no_reason_where_a_hook_is_asked_about_each
 
 async def test_a_failed_hook_that_refuses_is_named() -> None:
     failing = replace(hook("exit 1"), on_failure=OnFailure.DENY)
-    assert await reasons(group(failing), frank_group(frank(PRE))) == ["guard had refused the call before"]
+    assert await reasons(group(failing), frank_group(frank(PRE))) == ["guard refused the call earlier"]
