@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from hookproxy.checks.effective_settings import (
+    alias_remarks,
     failure_effect,
     is_awaited,
     never_matching,
@@ -24,6 +25,7 @@ from hookproxy.model.decision import Refuse
 from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Verdict
 from hookproxy.model.settings import OnFailure, Settings, ToolNames
 from hookproxy.policy import decide, matchers
+from hookproxy.policy.presets import PRESETS
 
 SPEC: Final = HookSpec(dialect="claude", source="x", event=Event.PRE_TOOL_USE, label="x", shell="true", timeout=5)
 CLAUDE: Final = Group(DIALECTS["claude"], "x", (SPEC,), ToolNames.MCP)
@@ -224,3 +226,26 @@ def test_a_matcher_and_a_rule_that_name_an_alias_are_left_alone() -> None:
         assert [*never_matching(one), *never_matching_if(one)] == []
         if group is CLAUDE and matcher != "^Bash$":
             assert len([*never_matching(hook(spec, group)), *never_matching_if(hook(spec, group))]) == 2
+
+
+# --- aliases ---
+
+
+def said(*aliases: Alias) -> list[str]:
+    return [one.text for one in alias_remarks(Settings(aliases=aliases))]
+
+
+def test_names_that_meet_are_told() -> None:
+    assert said(Alias("run", "Bash"), Alias("do", "Bash")) == []
+    (text,) = said(Alias("run", "write"), Alias("write", "Write"))
+    assert text == "hooks know run as write, also the name of another tool: hooks for one run for both"
+    assert said(Alias("write", "write")) == []
+
+
+def test_a_preset_tells_of_the_tools_that_it_leaves_alone() -> None:
+    texts = said(*(replace(one, preset="filesystem") for one in PRESETS["filesystem"].tools))
+    assert texts[0].startswith(
+        "preset filesystem: hooks see these tools of @modelcontextprotocol/server-filesystem under"
+    )
+    assert "read_multiple_files" in texts[0]
+    assert "oldText" in texts[1]
