@@ -86,7 +86,7 @@ def told(project: Path, shell: str = "", argv: tuple[str, ...] = (), **variables
         ("bash -c './gone.sh || exit 2'", "there is no file gone.sh"),
     ],
 )
-def test_a_command_that_cannot_work_is_told(project: Path, command: str, text: str) -> None:
+def test_a_command_that_cannot_work_is_a_finding(project: Path, command: str, text: str) -> None:
     assert told(project, command) == [text]
 
 
@@ -109,7 +109,7 @@ def test_each_interpreter_needs_its_script(project: Path, program: str, argument
 @pytest.mark.parametrize(
     "argv", [("gone.sh",), ("env", "A=1", "gone.sh"), ("gone.sh", "$CLAUDE_PROJECT_DIR")], ids=" ".join
 )
-def test_a_program_without_a_shell_is_looked_for_too(project: Path, argv: tuple[str, ...]) -> None:
+def test_a_missing_program_without_a_shell_is_a_finding(project: Path, argv: tuple[str, ...]) -> None:
     assert told(project, argv=argv) == ["there is no program 'gone.sh' in PATH"]
     assert told(project, argv=("cd", "/")) == ["there is no program 'cd' in PATH"]
     assert told(project, argv=("",)) == ["there is no program '' in PATH"]
@@ -125,7 +125,7 @@ def test_a_program_without_a_shell_is_looked_for_too(project: Path, argv: tuple[
         (("bash", "-c"), []),
     ],
 )
-def test_without_a_shell_all_signs_stand_for_themselves(project: Path, argv: tuple[str, ...], texts: list[str]) -> None:
+def test_without_a_shell_all_characters_are_literal(project: Path, argv: tuple[str, ...], texts: list[str]) -> None:
     assert told(project, argv=argv) == texts
 
 
@@ -172,7 +172,7 @@ def test_without_a_shell_all_signs_stand_for_themselves(project: Path, argv: tup
         "# nothing",
     ],
 )  # fmt: skip
-def test_where_only_a_shell_knows_nothing_is_said(project: Path, command: str) -> None:
+def test_a_command_that_is_uncertain_without_a_shell_has_no_finding(project: Path, command: str) -> None:
     assert told(project, command) == []
 
 
@@ -180,7 +180,7 @@ def test_where_only_a_shell_knows_nothing_is_said(project: Path, command: str) -
     "argument",
     ["index", "./index.js", "inspect index.js", "--import ./gone.js index.js", "https://x.org/y.js", "-e gone.js", "."],
 )
-def test_what_node_may_find_or_may_not_mean_is_left_alone(project: Path, argument: str) -> None:
+def test_uncertain_arguments_of_node_have_no_finding(project: Path, argument: str) -> None:
     for program in ("node", "deno", "uv"):
         (project / "bin" / program).touch(0o755)
     assert told(project, f"node {argument}") == []
@@ -211,7 +211,7 @@ def test_what_node_may_find_or_may_not_mean_is_left_alone(project: Path, argumen
         "python3 -I -m guard.tool",
     ],
 )
-def test_packages_tasks_and_modules_are_no_files(project: Path, command: str) -> None:
+def test_packages_tasks_and_modules_are_not_checked_as_files(project: Path, command: str) -> None:
     for program in ("deno", "bun", "bunx", "npx", "uv", "uvx", "python"):
         (project / "bin" / program).touch(0o755)
     assert told(project, command) == []
@@ -228,39 +228,39 @@ def test_packages_tasks_and_modules_are_no_files(project: Path, command: str) ->
         "./shell/ksh -l",
     ],
 )
-def test_a_login_shell_is_told_and_what_it_may_find_is_its_own(project: Path, command: str) -> None:
+def test_a_login_shell_is_a_finding_and_its_commands_are_not_checked(project: Path, command: str) -> None:
     (project / "shell").mkdir()
     for program in ("shell/ksh", "bin/sh", "bin/zsh"):
         (project / program).touch(0o755)
     assert told(project, command) == [f"it starts {LOGIN}"]
 
 
-def test_a_script_that_is_a_login_shell_is_told(project: Path) -> None:
+def test_a_script_that_starts_a_login_shell_is_a_finding(project: Path) -> None:
     assert told(project, "./login.sh") == [f"login.sh starts {LOGIN}"]
 
 
 @pytest.mark.parametrize(
     "command", ["bash good.sh -l", "bash -c 'x=-l'", "tool -l", "echo bash -lc", "python3 plain.py -l"]
 )
-def test_the_same_letters_elsewhere_are_no_login_shell(project: Path, command: str) -> None:
+def test_the_same_letters_elsewhere_do_not_mean_a_login_shell(project: Path, command: str) -> None:
     assert told(project, command) == []
 
 
-def test_a_hook_without_its_folder_is_told_and_nothing_else(project: Path) -> None:
+def test_a_missing_working_folder_is_the_only_finding(project: Path) -> None:
     gone = project / "gone"
     assert told(gone, "./x.sh") == [f"the folder that it starts in does not exist: {gone}"]
 
 
-def test_a_hooks_own_path_is_the_one_that_counts(project: Path) -> None:
+def test_the_path_variable_of_a_hook_takes_precedence(project: Path) -> None:
     assert told(project, "tool", PATH="/nowhere") == ["there is no program 'tool' in PATH"]
 
 
-def test_a_pipe_is_no_script_and_nobody_waits_for_it(project: Path) -> None:
+def test_a_pipe_is_not_opened_as_a_script(project: Path) -> None:
     os.mkfifo(project / "pipe", 0o755)
     assert told(project, "./pipe") == []
 
 
-def test_an_unreadable_script_is_left_alone(project: Path) -> None:
+def test_a_script_behind_endless_links_is_missing(project: Path) -> None:
     (project / "loop").symlink_to("loop")
     assert told(project, "./loop") == ["there is no file loop"]
 
@@ -290,7 +290,7 @@ KNOWN = {"HOME": "/home/a", "DIR": "/p/some where", "PLAIN": "/p"}
         ("./x.sh # why", ["./x.sh"]),
     ],
 )
-def test_words_without_a_secret_are_told(line: str, words: list[str]) -> None:
+def test_words_that_are_certain_are_found(line: str, words: list[str]) -> None:
     assert first_command(line, KNOWN) == words
 
 
@@ -313,16 +313,16 @@ def test_words_without_a_secret_are_told(line: str, words: list[str]) -> None:
         ("~other/x.sh", [None]),
     ],
 )
-def test_what_only_a_shell_knows_is_left_to_it(line: str, words: list[str | None]) -> None:
+def test_words_that_only_a_shell_can_expand_are_none(line: str, words: list[str | None]) -> None:
     assert first_command(line, KNOWN) == words
 
 
 @pytest.mark.parametrize(
     "line", ["", "  ", "(cd x; ./y.sh)", "f() { ./x.sh; }", "f () { ./x.sh; }", "# only this", ">x"]
 )
-def test_where_no_command_begins_there_is_no_word(line: str) -> None:
+def test_a_line_without_a_simple_command_has_no_words(line: str) -> None:
     assert first_command(line, KNOWN) == []
 
 
-def test_without_a_home_its_sign_is_not_certain() -> None:
+def test_without_home_a_tilde_is_not_certain() -> None:
     assert first_command("~/x.sh", {}) == [None]

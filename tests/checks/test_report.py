@@ -10,7 +10,7 @@ from hookproxy.model.settings import OnAsk, Settings
 from hookproxy.trust.sources import ManagedSummary
 
 
-def test_what_is_managed_is_told_with_its_places() -> None:
+def test_the_json_document_lists_what_is_managed_with_its_places() -> None:
     settings = Settings(on_ask=OnAsk.DENY, managed=Settings(deny=("x",)))
     managed = ManagedSummary(("/etc/hookproxy/managed.toml",), {"on_ask": "/etc/hookproxy/managed.toml: on_ask"})
     read = json.loads(report.to_json(Report(settings, (), (), (), managed)))

@@ -23,7 +23,7 @@ from hookproxy.model.settings import Limit, Per
         (f'[audit]\nredact = ["a{{{10**12}}}"]', "audit.redact[0]", "no regular expression"),
     ],
 )
-def test_a_pattern_that_is_none_is_named(tmp_path: Path, text: str, where: str, why: str) -> None:
+def test_an_invalid_pattern_is_an_error_with_its_key(tmp_path: Path, text: str, where: str, why: str) -> None:
     file = tmp_path / "hookproxy.toml"
     file.write_text(text)
     with pytest.raises(ConfigError) as raised:
@@ -32,7 +32,7 @@ def test_a_pattern_that_is_none_is_named(tmp_path: Path, text: str, where: str, 
     assert why in raised.value.message
 
 
-def test_patterns_and_names_of_secrets_are_chosen(tmp_path: Path) -> None:
+def test_audit_settings_are_read(tmp_path: Path) -> None:
     file = tmp_path / "hookproxy.toml"
     file.write_text('[audit]\nredact = ["sk-[a-z]+"]\nredact_keys = ["token"]\nchain = true\nmax_file_bytes = 65536\n')
     settings = load(str(file), [], None, {}, str(tmp_path)).settings
@@ -50,7 +50,7 @@ def named(text: str) -> dict[str, Alias]:
     return {one.tool: one for one in aliases(parse(PATH, text), PATH)}
 
 
-def test_a_tool_has_a_name_and_arguments_for_hooks() -> None:
+def test_a_tool_table_gives_an_alias_and_argument_names() -> None:
     found = named('[tools.execute_command]\nas = "Bash"\narguments = { command = "cmd", x = "x" }\n[tools.y]\nas = "Y"')
     assert found == {
         "execute_command": Alias("execute_command", "Bash", {"command": "cmd"}),
@@ -58,18 +58,18 @@ def test_a_tool_has_a_name_and_arguments_for_hooks() -> None:
     }
 
 
-def test_arguments_may_have_other_names_where_the_tool_has_not() -> None:
+def test_arguments_may_be_renamed_without_renaming_the_tool() -> None:
     assert named('[tools."git.log"]\narguments = { path = "repo_path" }') == {
         "git.log": Alias("git.log", "", {"path": "repo_path"})
     }
 
 
-def test_an_empty_table_names_nothing_and_takes_a_presets_name_away() -> None:
+def test_an_empty_table_removes_the_alias_of_a_preset() -> None:
     assert "read_file" in named('preset = "filesystem"')
     assert "read_file" not in named('preset = "filesystem"\n[tools.read_file]')
 
 
-def test_what_is_said_of_a_tool_counts_before_a_preset_and_the_last_preset_before_others() -> None:
+def test_a_tool_table_beats_a_preset_and_a_later_preset_beats_an_earlier_one() -> None:
     text = 'preset = ["filesystem", "desktop-commander"]\n[tools.write_file]\nas = "Save"'
     found = named(text)
     assert found["write_file"] == Alias("write_file", "Save")
@@ -94,14 +94,14 @@ def test_two_tools_may_have_one_name() -> None:
         ),
     ],
 )
-def test_a_name_that_cannot_be_used_is_told_with_its_key(text: str, message: str, hint: str) -> None:
+def test_an_invalid_alias_or_preset_is_an_error_with_its_key(text: str, message: str, hint: str) -> None:
     with pytest.raises(ConfigError) as raised:
         named(text)
     assert raised.value.message == f"{PATH}: {message}"
     assert raised.value.hint.startswith(hint)
 
 
-def test_limits_stand_in_the_files_order() -> None:
+def test_limits_keep_the_order_of_the_file() -> None:
     text = '[[limits]]\ntool = "a*"\ncalls = 1\nper = "second"\n[[limits]]\ntool = "*"\ncalls = 9\nper = "session"'
     assert limits(parse(PATH, text), PATH) == (
         Limit("a*", 1, Per.SECOND, "limits[0]"),
@@ -110,7 +110,7 @@ def test_limits_stand_in_the_files_order() -> None:
 
 
 @pytest.mark.parametrize("tool", ["Bash(rm *)", "read|write", "a b"])
-def test_a_limit_on_what_names_no_tools_is_told_with_its_key(tool: str) -> None:
+def test_a_limit_with_an_invalid_tool_pattern_is_an_error_with_its_key(tool: str) -> None:
     with pytest.raises(ConfigError) as raised:
         limits(parse(PATH, f'[[limits]]\ntool = "{tool}"\ncalls = 1\nper = "day"'), PATH)
     assert raised.value.message.startswith(f"{PATH}: limits[0].tool: '{tool}'")

@@ -25,7 +25,7 @@ def anyio_backend() -> object:
     return DIRECT
 
 
-async def test_what_is_decided_is_the_same_as_unobserved() -> None:
+async def test_observed_hooks_decide_the_same_as_others() -> None:
     groups = (frank_group(frank(PRE.event, permission="ask", arguments={"b": 2})), group(hook("exit 2")))
     plain = await Hooks(groups, Settings(), "files", os.environ).before(PRE, None, [])
     observed = ObservedHooks(groups, Settings(), "files", os.environ)
@@ -33,7 +33,7 @@ async def test_what_is_decided_is_the_same_as_unobserved() -> None:
     assert observed.observation.evaluation == plain
 
 
-async def test_each_asking_is_seen_with_the_hooks_that_it_concerns() -> None:
+async def test_each_group_run_is_recorded_with_the_hooks_that_apply() -> None:
     here, there = hook("exit 0"), replace(hook("exit 1"), only_if="other")
     observed = ObservedHooks((group(here, there),), Settings(), "files", os.environ)
     await observed.before(PRE, None, [])
@@ -42,7 +42,7 @@ async def test_each_asking_is_seen_with_the_hooks_that_it_concerns() -> None:
     assert asked.event_context.arguments == b'{"a":1}'
 
 
-async def test_runs_are_seen_in_the_order_in_which_they_begin_each_with_its_own_answer() -> None:
+async def test_runs_are_recorded_in_the_order_of_their_start_with_their_own_output() -> None:
     slow, quick = hook("read x; sleep 0.2; echo slow >&2; exit 2"), hook("echo quick >&2; exit 2")
     observed = ObservedHooks((group(slow, quick),), Settings(), "files", os.environ)
     async with anyio.create_task_group() as tasks:
@@ -52,7 +52,7 @@ async def test_runs_are_seen_in_the_order_in_which_they_begin_each_with_its_own_
     assert said == ["slow", "quick"]
 
 
-async def test_a_worker_is_seen_as_well_and_what_is_said_about_it_is_a_remark() -> None:
+async def test_a_worker_run_is_recorded_and_a_message_about_it_is_a_remark() -> None:
     worker = replace(hook(""), type="worker", shell="", argv=(sys.executable, "-c", "input(); print('no JSON')"))
     observed = ObservedHooks((group(worker),), Settings(), "files", os.environ)
     async with observed.runners, anyio.create_task_group() as tasks:
@@ -65,7 +65,7 @@ async def test_a_worker_is_seen_as_well_and_what_is_said_about_it_is_a_remark() 
     assert observed.observation.remarks == ["guard: was started again"]
 
 
-async def test_what_is_no_process_gets_no_variables() -> None:
+async def test_a_hook_that_is_not_a_process_gets_no_variables() -> None:
     spec = replace(hook(""), shell="", type="python", call="json:loads", cwd="/")
     observed = ObservedHooks((group(spec),), Settings(), "files", os.environ)
     async with observed.runners:

@@ -47,7 +47,7 @@ def claw(*hooks: HookSpec) -> Group:
     return Group(DIALECTS["claw"], "claw.json", specs, ToolNames.BARE)
 
 
-async def test_a_hook_that_ran_is_not_absent() -> None:
+async def test_a_hook_that_ran_is_not_listed() -> None:
     assert await reasons(group(hook("exit 0"))) == []
 
 
@@ -103,28 +103,28 @@ CASES: Sequence[tuple[str, Sequence[Group], bytes | None]] = [
 
 
 @pytest.mark.parametrize(("why", "groups", "result"), CASES, ids=[f"{number}" for number in range(len(CASES))])
-async def test_each_reason(why: str, groups: Sequence[Group], result: bytes | None) -> None:
+async def test_each_reason_is_explained(why: str, groups: Sequence[Group], result: bytes | None) -> None:
     assert await reasons(*groups, result=result) == [why]
 
 
-async def test_what_is_tried_alone_is_the_reason_for_all_others() -> None:
+async def test_trying_one_event_is_the_reason_for_hooks_of_other_events() -> None:
     found = await reasons(group(hook("exit 0"), hook("", POST)), alone=POST, result=RESULT)
     assert found == ["it is for PreToolUse, and only PostToolUse is tried"]
 
 
-async def test_a_call_that_cannot_be_judged_is_the_reason_for_all() -> None:
+async def test_an_unreadable_call_is_the_reason_for_all_hooks() -> None:
     found = await reasons(group(hook("exit 0")), arguments=b'{"a":1,"a":1}')
     assert found == ["the call was refused before any hook ran"]
 
 
-async def test_a_result_whose_call_goes_on_is_told() -> None:
+async def test_a_result_that_is_not_final_is_a_reason() -> None:
     result = b'{"resultType":"input_required","inputRequests":{}}'
     assert await reasons(frank_group(frank(POST)), result=result) == [
         "the final result is not known yet: the call continues in further requests"
     ]
 
 
-async def test_an_unasked_question_is_no_reason_where_a_hook_is_asked_about_each_call() -> None:
+async def test_a_hook_for_every_call_runs_without_a_question() -> None:
     assert await reasons(frank_group(frank(PRE), replace(frank(REQUEST), every_call=True))) == []
 
 

@@ -77,7 +77,7 @@ def test_the_files_of_a_command_line(cwd: Path, line: str, programs: list[str], 
     assert here(cwd, files.named) == named
 
 
-def test_programs_are_found_in_path_and_a_shells_own_words_are_none(cwd: Path) -> None:
+def test_programs_are_found_in_path_and_shell_builtins_are_left_out(cwd: Path) -> None:
     files = of(cwd, "cd /tmp; cat rules.json")
     assert len(files.programs) == 1
     assert files.programs[0].endswith("/cat")
@@ -93,11 +93,11 @@ def test_programs_are_found_in_path_and_a_shells_own_words_are_none(cwd: Path) -
         ("$X", "$X, which only a shell can expand"),
     ],
 )
-def test_what_cannot_be_told_is_said(cwd: Path, line: str, not_covered: str) -> None:
+def test_what_cannot_be_determined_is_described(cwd: Path, line: str, not_covered: str) -> None:
     assert of(cwd, line).not_covered == [not_covered]
 
 
-def test_the_words_of_a_program_without_a_shell(cwd: Path) -> None:
+def test_the_files_of_a_program_without_a_shell(cwd: Path) -> None:
     files = scripts.files_of_command(["python3", "guard.py", "$FOLDER"], str(cwd), ENVIRON)
     assert here(cwd, files.all) == ["guard.py"]
 
@@ -115,13 +115,13 @@ def test_the_interpreter_in_a_scripts_first_line_is_one_of_its_programs(cwd: Pat
     assert here(cwd, files.missing_programs) == ["other/mine"]
 
 
-def test_where_a_program_would_be_found_first_nothing_may_appear(cwd: Path) -> None:
+def test_earlier_places_in_path_are_recorded_as_missing_programs(cwd: Path) -> None:
     path = {"PATH": f"{cwd}/first:{cwd}/hooks:/usr/bin:/bin:{cwd}/late"}
     files = scripts.files_of_hook(replace(hook("sh guard.sh"), cwd=str(cwd)), path)
     assert here(cwd, files.missing_programs) == ["first/sh", "hooks/sh"]
 
 
-def test_a_function_is_in_its_module_and_its_packages(cwd: Path) -> None:
+def test_the_files_of_a_function_are_its_module_and_its_packages(cwd: Path) -> None:
     for name in ("pack/__init__.py", "pack/inner.py"):
         (cwd / name).parent.mkdir(exist_ok=True)
         (cwd / name).write_text("")
@@ -131,7 +131,7 @@ def test_a_function_is_in_its_module_and_its_packages(cwd: Path) -> None:
     assert files.not_covered == ["what pack.inner imports"]
 
 
-def test_modules_beside_a_script_or_function_that_it_imports_are_its_files(cwd: Path) -> None:
+def test_imported_modules_beside_a_script_or_function_are_its_files(cwd: Path) -> None:
     (cwd / "guard.py").write_text("import rules\n")
     (cwd / "rules.py").write_text("from more import x\n")
     for name in ("more.py", "json.py", "nothing.py"):
@@ -144,7 +144,7 @@ def test_modules_beside_a_script_or_function_that_it_imports_are_its_files(cwd: 
 
 
 @pytest.mark.parametrize("name", ["inner.cpython-311.so", "inner.pyc", "inner/__init__.py"])
-def test_what_python_would_take_for_a_module_instead_is_one_of_its_files(cwd: Path, name: str) -> None:
+def test_files_that_python_would_import_instead_are_included(cwd: Path, name: str) -> None:
     for path in (cwd / "inner.py", cwd / name, cwd / "inner.txt", cwd / "inner2.py"):
         path.parent.mkdir(exist_ok=True)
         path.write_text("")
@@ -161,7 +161,7 @@ def test_a_web_service_has_no_files(cwd: Path) -> None:
 # --- Python modules ---
 
 
-def test_modules_and_packages_of_these_names_are_found(tmp_path: Path) -> None:
+def test_modules_and_packages_are_found_by_name(tmp_path: Path) -> None:
     for name in ("a.py", "a.cpython-311.so", "b/__init__.py", "b/c/d.py", "b/data.txt", "e/f.py", "g.py", "a.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
@@ -172,7 +172,7 @@ def test_modules_and_packages_of_these_names_are_found(tmp_path: Path) -> None:
     assert module_files(str(tmp_path / "gone"), {"a"}) == []
 
 
-def test_the_names_in_import_statements(tmp_path: Path) -> None:
+def test_names_in_import_statements_are_found(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_bytes(b"import os.path, json as j\n  from .rules import deny\n\xff\nimportant = 1\n")
     assert imported_names(str(script)) >= {"os", "json", "rules", "deny"}
