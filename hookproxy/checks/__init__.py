@@ -1,1 +1,1 @@
-"""What `hookproxy check` finds before anything runs: hooks that cannot start, never match or are left out in part."""
+"""Finds problems of the configuration before anything runs: hooks that cannot start, never match or are ignored."""

@@ -1,4 +1,4 @@
-"""What a hook's matcher, timeout and trouble rule come to."""
+"""Determines the effect of a hook's failure, and finds matchers, rules, timeouts and aliases that make no sense."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from ..hooks.select import TOOL_EVENTS
 from ..model.hooks import Ended, Event, HookResult
 from ..model.settings import OnFailure, Settings, ToolNames
 from ..policy import matchers
-from .report import FailureEffect, Finding, Hook
+from .report import ConfiguredHook, FailureEffect, Finding
 
-LONG: Final = 1000.0
-"""Seconds. Agents give up on a call long before: who writes such a number means milliseconds."""
+LONG_TIMEOUT: Final = 1000.0
+"""Seconds. Agents give up on a call long before: such a number is meant in milliseconds."""
 
-SHORT: Final = 0.1
-"""Seconds. Hardly a program starts, reads and answers in less: who writes such a number means another unit."""
+SHORT_TIMEOUT: Final = 0.1
+"""Seconds. Hardly any program starts and answers in less time: such a number is meant in another unit."""
 
-_SEES_BARE: Final = "hooks of this file see TOOL alone"
+_SEES_BARE: Final = "hooks of this file see only TOOL"
 _SEES_MCP: Final = 'hooks of this file see mcp__SERVER__TOOL, unless tool_names is "bare"'
 
 _FAILED: Final = HookResult(Ended.EXITED, 1)
@@ -25,53 +25,53 @@ _BEFORE: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
 _AFTER: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 _ELICITATION_EVENTS: Final = (Event.ELICITATION, Event.ELICITATION_RESULT)
 _AWAITED: Final = (*_BEFORE, *_AFTER, Event.SESSION_START, Event.SESSION_END)
-"""Occasions at which something waits until the hooks have spoken."""
+"""Events at which something waits until the hooks are done."""
 
 
-def failure_effect(hook: Hook) -> FailureEffect:
-    """What follows when this hook fails, by the same rules as in `policy`."""
+def failure_effect(hook: ConfiguredHook) -> FailureEffect:
+    """What happens when this hook fails, by the same rules as in `policy`."""
     spec = hook.spec
     rule = spec.on_failure or hook.group.on_failure or hook.settings.on_failure
     if spec.background or rule is OnFailure.ALLOW:
         return FailureEffect.CONTINUE
-    if spec.event in _BEFORE or _answers(hook):
+    if spec.event in _BEFORE or _may_answer_elicitations(hook):
         return FailureEffect.BLOCK if rule is OnFailure.DENY or _fails_closed(hook) else FailureEffect.CONTINUE
     if spec.event in _AFTER:
         if rule is OnFailure.DENY or spec.withholds:
             return FailureEffect.WITHHOLD
-        return FailureEffect.TELL if _fails_closed(hook) else FailureEffect.CONTINUE
+        return FailureEffect.INFORM_MODEL if _fails_closed(hook) else FailureEffect.CONTINUE
     return FailureEffect.CONTINUE
 
 
-def _fails_closed(hook: Hook) -> bool:
-    """By its own field, or because that is what its dialect makes of the plainest failure."""
+def _fails_closed(hook: ConfiguredHook) -> bool:
+    """Whether it fails closed, by its own field or because its dialect denies after the simplest failure."""
     return hook.spec.fails_closed or hook.group.dialect.read_output(hook.spec, _FAILED).fails_closed
 
 
-def is_awaited(hook: Hook) -> bool:
-    """Something waits for what this hook says."""
-    return (hook.spec.event in _AWAITED or _answers(hook)) and not hook.spec.background
+def is_awaited(hook: ConfiguredHook) -> bool:
+    """Whether something waits for the output of this hook."""
+    return (hook.spec.event in _AWAITED or _may_answer_elicitations(hook)) and not hook.spec.background
 
 
-def _answers(hook: Hook) -> bool:
-    """It may answer a question of the server, or change the answer."""
+def _may_answer_elicitations(hook: ConfiguredHook) -> bool:
+    """Whether the hook may answer an elicitation of the server, or change the answer."""
     return hook.spec.event in _ELICITATION_EVENTS and hook.group.dialect.answers_elicitations
 
 
-def odd_timeout(hook: Hook) -> Iterator[str]:
-    """A sentence about a timeout that looks as if its unit were another one."""
+def suspicious_timeout(hook: ConfiguredHook) -> Iterator[str]:
+    """A sentence about a timeout that seems to be in another unit than seconds."""
     seconds = hook.spec.timeout
-    if seconds < SHORT:
-        yield f"a timeout of {seconds:g} seconds is too short for a program to answer: is the unit another one?"
-    elif seconds >= LONG and not hook.spec.background and seconds != hook.group.dialect.default_timeout:
+    if seconds < SHORT_TIMEOUT:
+        yield f"a timeout of {seconds:g} seconds is too short for a program to answer: is another unit meant?"
+    elif seconds >= LONG_TIMEOUT and not hook.spec.background and seconds != hook.group.dialect.default_timeout:
         yield f"a timeout of {seconds:g} seconds is longer than agents wait for a call: are milliseconds meant?"
 
 
-def never_matching(hook: Hook) -> Iterator[str]:
-    """A sentence about a matcher that can match no tool here, whatever server and tool are called.
+def never_matching(hook: ConfiguredHook) -> Iterator[str]:
+    """A sentence about a matcher that can match no tool here, whatever the names of server and tool are.
 
-    How it is written raises the question, and the matcher itself, tried on names, answers it: what counts as a
-    name, a list or a pattern is each dialect's own affair.
+    The text of the matcher gives the names to try, and the matcher itself decides: each dialect has its own rules for
+    what is a name, a list or a pattern.
     """
     written, matches = hook.spec.matcher, hook.spec.matches
     if hook.spec.event not in TOOL_EVENTS:
@@ -93,26 +93,26 @@ def never_matching(hook: Hook) -> Iterator[str]:
             yield f"matcher {written!r} never matches: {_SEES_MCP}"
 
 
-def _aliases(hook: Hook) -> list[str]:
-    """The familiar names that tools have here."""
+def _aliases(hook: ConfiguredHook) -> list[str]:
+    """The names that aliases give to tools."""
     return [one.name for one in hook.settings.aliases if one.name]
 
 
-def never_meant(hook: Hook) -> Iterator[str]:
-    """A sentence about an `if` whose tool can be none here."""
+def never_matching_if(hook: ConfiguredHook) -> Iterator[str]:
+    """A sentence about an `if` that can match no tool here."""
     rule = hook.spec.only_if
     name = rule.partition("(")[0].strip()
     if not name or "*" in name or name in _aliases(hook):
         return
     if hook.group.tool_names is ToolNames.BARE:
         if name.startswith("mcp__"):
-            yield f"`if` {rule!r} never holds: {_SEES_BARE}"
+            yield f"`if` {rule!r} never matches: {_SEES_BARE}"
     elif not name.startswith("mcp__"):
-        yield f"`if` {rule!r} never holds: {_SEES_MCP}"
+        yield f"`if` {rule!r} never matches: {_SEES_MCP}"
 
 
-def remarks(settings: Settings) -> Iterator[Finding]:
-    """Sentences about aliases; they are about no file, for several may have a say in them."""
+def alias_remarks(settings: Settings) -> Iterator[Finding]:
+    """Remarks about aliases. They name no file, because several files may define aliases."""
     used = dict.fromkeys(one.preset for one in settings.aliases if one.preset)
     if used:
         from ..policy.presets import PRESETS
@@ -120,11 +120,11 @@ def remarks(settings: Settings) -> Iterator[Finding]:
         for name in used:
             preset = PRESETS[name]
             if preset.others:
-                text = f"hooks know these of {preset.server} by their own names alone: {', '.join(preset.others)}"
+                text = f"hooks see these tools of {preset.server} under their own names: {', '.join(preset.others)}"
                 yield Finding("", None, "preset", f"preset {name}: {text}")
             yield from (Finding("", None, "preset", f"preset {name}: {note}") for note in preset.notes)
     tools = {one.tool for one in settings.aliases}
     for one in settings.aliases:
         if one.name in tools and one.name != one.tool:
-            text = f"hooks know {one.tool} as {one.name}, which is another tool's own name: what is for one is for both"
+            text = f"hooks know {one.tool} as {one.name}, also the name of another tool: hooks for one run for both"
             yield Finding("", None, f"tools.{one.tool}", text)

@@ -1,11 +1,10 @@
-"""What is configured, hook by hook, and what about it cannot work: told before anything runs.
+"""Lists every configured hook, and finds what cannot work before anything runs.
 
-A *finding* is what does not do what its author wrote: an entry that never runs or fires, a matcher that matches no
-tool, a script that cannot start, a timeout in another unit, a login shell, a file without a hook. Whatever start-up
-notes is one, too. A *remark* is what may well be meant, because it depends on what is not known here: that a hook named
-twice runs once; that profiles are not read, for they may set nothing that it needs; that a tool's server must be the
-one behind us; that an agent runs a file's hooks by itself, for another agent may be the one to connect. Where we run
-inside that very agent, this is a finding.
+A *finding* is something that does not do what its author wrote: an entry that never runs, a matcher that matches no
+tool, a script that cannot start, a timeout in another unit, a login shell, a file without a hook. Every note of
+start-up is a finding, too. A *remark* is something that may be intended, because it depends on facts that are not known
+here: a hook that is named twice runs once; profile files are not read; the server of a tool must be the one behind
+hookproxy; an agent may run the hooks of a file itself. If hookproxy runs inside that agent, the last one is a finding.
 """
 
 from __future__ import annotations
@@ -22,36 +21,36 @@ from ..dialects.dialect import Dialect, Group
 from ..dialects.registry import DIALECTS
 from ..model.hooks import HookSpec
 from . import commands, effective_settings
-from .report import Entry, Finding, Hook, Report
-from .startup_notes import Files, concerns, event_of, finding
+from .report import ConfiguredHook, Finding, HookEntry, Report
+from .startup_notes import KeyLines, concerns, event_of, finding
 
-_OF_DIALECTS: Final = {
-    "claw": "its document starts hooks with sh -lc, and hookproxy with sh -c: what only profiles set is not there"
+_DIALECT_REMARKS: Final = {
+    "claw": "its document starts hooks with sh -lc, but hookproxy uses sh -c: settings of profile files do not apply"
 }
-"""What a dialect's hooks meet here otherwise than their document says."""
+"""Differences from a dialect's document that affect all its hooks."""
 
-_TESTS: Final = (
+_CHECKS: Final = (
     (effective_settings.never_matching, "never matches"),
-    (effective_settings.never_meant, ""),
-    (effective_settings.odd_timeout, "timeout"),
+    (effective_settings.never_matching_if, ""),
+    (effective_settings.suspicious_timeout, "timeout"),
     (commands.problems, ""),
 )
-"""What is looked for in a hook, and the words by which a note of start-up's says so already."""
+"""The checks of a hook, each with the words of a start-up note that already reports the same."""
 
 
 def inspect(loaded: Loaded, environ: Mapping[str, str]) -> Report:
-    """All hooks that are configured, with what is to be said about each and about their files."""
-    files = Files()
-    notes = _each_once(finding(note, files) for note in loaded.notes)
-    running = list(_running(loaded, environ, files, notes))
-    told = {note for entry in running for note in entry.findings}
-    left = {note: _idle(note, loaded.groups) for note in notes if note not in told}
-    files_order = [*(group.source for group in loaded.groups), *(note.file for note in notes)]
+    """All configured hooks, with findings and remarks about each hook and each file."""
+    key_lines = KeyLines()
+    notes = _each_once(finding(note, key_lines) for note in loaded.notes)
+    running = list(_running_entries(loaded, environ, key_lines, notes))
+    of_running = {note for entry in running for note in entry.findings}
+    others = {note: _entry_that_cannot_run(note, loaded.groups) for note in notes if note not in of_running}
+    file_order = [*(group.source for group in loaded.groups), *(note.file for note in notes)]
     entries = sorted(
-        [*running, *(entry for entry in left.values() if entry)],
-        key=lambda entry: (files_order.index(entry.file), entry.line or 0),
+        [*running, *(entry for entry in others.values() if entry)],
+        key=lambda entry: (file_order.index(entry.file), entry.line or 0),
     )
-    of_files = [*(note for note, entry in left.items() if not entry), *_of_files(loaded, _twice, environ)]
+    of_files = [*(note for note, entry in others.items() if not entry), *_file_findings(loaded, _runs_twice, environ)]
     settings = loaded.settings
     rules = settings.allow or settings.ask or settings.deny or settings.limits
     if not (loaded.groups or loaded.notes or rules or settings.audit_file or loaded.managed):
@@ -63,34 +62,36 @@ def inspect(loaded: Loaded, environ: Mapping[str, str]) -> Report:
         _each_once(
             [
                 *(note for entry in entries for note in entry.remarks),
-                *_of_files(loaded, _remarks, environ),
-                *effective_settings.remarks(settings),
+                *_file_findings(loaded, _remarks, environ),
+                *effective_settings.alias_remarks(settings),
             ]
         ),
         loaded.managed,
-        loaded.trust.covered if loaded.trust else None,
+        loaded.trust.dependencies if loaded.trust else None,
     )
 
 
-def _running(loaded: Loaded, environ: Mapping[str, str], files: Files, notes: Sequence[Finding]) -> Iterator[Entry]:
-    """The hooks that are asked when their occasion comes."""
+def _running_entries(
+    loaded: Loaded, environ: Mapping[str, str], key_lines: KeyLines, notes: Sequence[Finding]
+) -> Iterator[HookEntry]:
+    """An entry for each hook that can run."""
     first: dict[tuple[object, ...], str] = {}
     for group in loaded.groups:
         inherited = _inherited(group, environ)
         for spec in group.hooks:
             key = spec.source.removeprefix(f"{group.source}: ")
-            line = files.line(group.source, key)
+            line = key_lines.line(group.source, key)
             place = f"{group.source}:{line}" if line else spec.source
             identity = (group.managed, group.dialect.name, *spec.identity)
-            again = _again(place, first[identity]) if identity in first else ""
+            duplicate = _duplicate_remark(place, first[identity]) if identity in first else ""
             first.setdefault(identity, place)
-            hook = Hook(spec, group, loaded.settings, inherited)
-            noted = [note for note in notes if concerns(note, group.source, key)]
-            yield _entry(hook, Finding(group.source, line, key, again), noted)
+            hook = ConfiguredHook(spec, group, loaded.settings, inherited)
+            own_notes = [note for note in notes if concerns(note, group.source, key)]
+            yield _entry(hook, Finding(group.source, line, key, duplicate), own_notes)
 
 
 def _inherited(group: Group, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """The variables that decide which programs a group's hooks find."""
+    """The environment that determines which programs a group's hooks find."""
     if not group.managed:
         return environ
     from ..trust.managed_files import environment
@@ -98,28 +99,28 @@ def _inherited(group: Group, environ: Mapping[str, str]) -> Mapping[str, str]:
     return environment(environ)
 
 
-def _again(place: str, before: str) -> str:
-    """What is remarked on a hook that is configured a second time."""
+def _duplicate_remark(place: str, before: str) -> str:
+    """The remark on a hook that is configured a second time."""
     what = "its file is named twice" if place == before else f"it is the same hook as {before}"
     return f"{what}: where both match, it runs once"
 
 
-def _entry(hook: Hook, place: Finding, noted: list[Finding]) -> Entry:
-    """The hook at `place`, whose text is a remark on it, if it is any."""
+def _entry(hook: ConfiguredHook, place: Finding, notes: list[Finding]) -> HookEntry:
+    """The entry of the hook at `place`. The text of `place` is a remark on it, unless it is empty."""
     spec = hook.spec
     found = [
         text
-        for test, words in _TESTS
-        if not (words and any(words in note.text for note in noted))
-        for text in test(hook)
+        for check, words in _CHECKS
+        if not (words and any(words in note.text for note in notes))
+        for text in check(hook)
     ]
-    return Entry(
+    return HookEntry(
         place.file,
         place.line,
         place.key,
         dialect=hook.group.dialect.name,
         event=spec.event,
-        event_name=_spelled(spec, hook.group.dialect, place.key),
+        event_name=_event_name(spec, hook.group.dialect, place.key),
         matcher=spec.matcher,
         only_if=spec.only_if,
         command=spec.shell or shlex.join(spec.argv) or spec.target or spec.label,
@@ -127,28 +128,28 @@ def _entry(hook: Hook, place: Finding, noted: list[Finding]) -> Entry:
         on_failure=effective_settings.failure_effect(hook),
         fires=True,
         awaited=effective_settings.is_awaited(hook),
-        findings=(*noted, *(replace(place, text=text) for text in found)),
-        remarks=tuple(replace(place, text=text) for text in (place.text, _reach(spec)) if text),
+        findings=(*notes, *(replace(place, text=text) for text in found)),
+        remarks=tuple(replace(place, text=text) for text in (place.text, _server_remark(spec)) if text),
         managed=hook.group.managed,
     )
 
 
-def _reach(spec: HookSpec) -> str:
-    """Whom a hook that is a tool needs behind us; empty: it is none."""
+def _server_remark(spec: HookSpec) -> str:
+    """The remark on a hook that is a tool of a server; empty for other hooks."""
     if not spec.server:
         return ""
-    needs = f"behind hookproxy, started with --name {shlex.quote(spec.server)}"
-    return f"the tool is called where its server {spec.server!r} is the one {needs}; no other can be asked"
+    name = shlex.quote(spec.server)
+    return f"the tool is called only if its server {spec.server!r} is behind hookproxy, started with --name {name}"
 
 
-def _spelled(spec: HookSpec, dialect: Dialect, key: str) -> str:
-    """The event as the file has it."""
+def _event_name(spec: HookSpec, dialect: Dialect, key: str) -> str:
+    """The event as the file spells it."""
     names = [name for name, event in dialect.events.items() if event is spec.event]
     return spec.event_name or event_of(key, names) or next(iter(names), spec.event)
 
 
-def _idle(note: Finding, groups: Sequence[Group]) -> Entry | None:
-    """The entry that a note is about, which is no running hook; None: it is about something else."""
+def _entry_that_cannot_run(note: Finding, groups: Sequence[Group]) -> HookEntry | None:
+    """The entry of a hook that cannot run, if the note is about one; else None."""
     owners = [group.dialect for group in groups if group.source == note.file]
     known = [name for dialect in owners or DIALECTS.values() for name in (*dialect.events, *dialect.unavailable)]
     event_name = event_of(note.key, known)
@@ -156,45 +157,45 @@ def _idle(note: Finding, groups: Sequence[Group]) -> Entry | None:
         return None
     dialect = owners[0].name if owners else ""
     event = owners[0].events.get(event_name, "") if owners else ""
-    return Entry(note.file, note.line, note.key, dialect, event, event_name, findings=(note,))
+    return HookEntry(note.file, note.line, note.key, dialect, event, event_name, findings=(note,))
 
 
-def _of_files(
-    loaded: Loaded, test: Callable[[Group, Mapping[str, str]], Iterable[str]], environ: Mapping[str, str]
+def _file_findings(
+    loaded: Loaded, check: Callable[[Group, Mapping[str, str]], Iterable[str]], environ: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """What is to be said about whole files."""
+    """Findings or remarks about whole files."""
     for group in loaded.groups:
-        yield from (Finding(group.source, None, "", text) for text in test(group, environ))
+        yield from (Finding(group.source, None, "", text) for text in check(group, environ))
 
 
 def _remarks(group: Group, environ: Mapping[str, str]) -> Iterator[str]:
-    """What else there is to know about the hooks of a file."""
+    """Remarks about the hooks of a file."""
     system = group.dialect.name.partition("@")[0]
-    if system in _OF_DIALECTS:
-        yield _OF_DIALECTS[system]
-    if _lies_in_place(group) != _runs_inside(group, environ):
-        yield f"{_agents(group)} runs such a file's hooks itself: behind hookproxy they would run twice"
+    if system in _DIALECT_REMARKS:
+        yield _DIALECT_REMARKS[system]
+    if _is_where_agents_look(group) != _runs_inside(group, environ):
+        yield f"{_agent_names(group)} runs the hooks of this file itself: with hookproxy they would run twice"
 
 
-def _twice(group: Group, environ: Mapping[str, str]) -> Iterator[str]:
-    """Whether the agent that connects is certain enough to be one that runs these hooks itself."""
-    if _lies_in_place(group) and _runs_inside(group, environ):
-        yield f"{_agents(group)}, and this runs inside it, runs these hooks itself: with hookproxy it runs them twice"
+def _runs_twice(group: Group, environ: Mapping[str, str]) -> Iterator[str]:
+    """A finding if the agent that connects almost certainly runs these hooks itself."""
+    if _is_where_agents_look(group) and _runs_inside(group, environ):
+        yield f"{_agent_names(group)} runs these hooks itself, and hookproxy runs inside it: they run twice"
 
 
-def _agents(group: Group) -> str:
-    """As people may know them: their names in `clientInfo` are not always those of the product."""
+def _agent_names(group: Group) -> str:
+    """The agents, by their names in `clientInfo`, which are not always the names of the products."""
     return f"an agent that calls itself {' or '.join(map(repr, group.dialect.agents))}"
 
 
-def _lies_in_place(group: Group) -> bool:
-    """The file lies where its agents look for hooks."""
+def _is_where_agents_look(group: Group) -> bool:
+    """Whether the file is in a folder where its agents look for hooks."""
     folder = os.path.dirname(group.source)
     return _has_agents(group) and any(folder.endswith(f"/{inner}") for inner in group.dialect.folders)
 
 
 def _runs_inside(group: Group, environ: Mapping[str, str]) -> bool:
-    """The environment is one of its agents'. The project's folder does not tell: people set that for hookproxy."""
+    """Whether one of its agents set the environment. The project folder does not count: people set it for hookproxy."""
     names = [name for name in group.dialect.variables if not name.endswith("_DIR")]
     return _has_agents(group) and not environ.keys().isdisjoint(names)
 

@@ -1,4 +1,4 @@
-"""What `check` finds out, as values."""
+"""The report of `check` as values, and as the JSON document of `check --json`."""
 
 from __future__ import annotations
 
@@ -13,39 +13,42 @@ from msgspec.structs import asdict
 from ..dialects.dialect import Group
 from ..model.hooks import HookSpec
 from ..model.settings import Settings
-from ..trust.sources import Managed
-from ..trust.trusted_files import Covered
+from ..trust.sources import ManagedSummary
+from ..trust.trusted_files import Dependencies
 
 
 class FailureEffect(StrEnum):
-    """What follows when a hook crashes, hangs, cannot start or answers nonsense. Standard error tells in each case."""
+    """What happens when a hook crashes, times out, cannot start or prints invalid output.
+
+    In each case it is also reported on standard error.
+    """
 
     BLOCK = "block"  # the call is refused
     WITHHOLD = "withhold"  # the result is withheld
-    TELL = "tell"  # the result passes, and the model is told that it was not judged
-    CONTINUE = "continue"  # nothing
+    INFORM_MODEL = "tell"  # the result passes, with a note to the model that it was not checked
+    CONTINUE = "continue"  # the failure has no effect
 
 
 class Finding(Struct, frozen=True):
-    """Something that its author should know, and where."""
+    """A message for the author of a configuration, and the place that it is about."""
 
     file: str
-    """Empty: it is about no file."""
+    """Empty: the message is not about a file."""
     line: int | None
     key: str
     text: str
     """One sentence without a full stop."""
 
 
-class Entry(Struct, frozen=True):
-    """One hook as its file has it; of one that nothing here ever asks, only what its place tells."""
+class HookEntry(Struct, frozen=True):
+    """One hook as its file defines it. For a hook that cannot run here, only the fields about its place are set."""
 
     file: str
     line: int | None
     key: str
     dialect: str = ""
     event: str = ""
-    """The occasion; empty where the dialect's event is none here."""
+    """The event; empty if hookproxy has no such event."""
     event_name: str = ""
     """The event as its file spells it."""
     matcher: str = ""
@@ -54,33 +57,33 @@ class Entry(Struct, frozen=True):
     timeout: float = 0.0
     on_failure: FailureEffect = FailureEffect.CONTINUE
     fires: bool = False
-    """It can be asked behind MCP."""
+    """Whether it can run behind MCP."""
     awaited: bool = False
-    """Something waits for what it says."""
+    """Whether something waits for its output."""
     findings: tuple[Finding, ...] = ()
     remarks: tuple[Finding, ...] = ()
     managed: bool = False
-    """The administrator's, which the user cannot switch off."""
+    """It belongs to the administrator, and the user cannot turn it off."""
 
 
 class Report(Struct, frozen=True):
-    """All that is configured, and what is to be said about it."""
+    """The whole configuration, with findings and remarks about it."""
 
     settings: Settings
-    entries: tuple[Entry, ...]
-    """By file, and there by line."""
+    entries: tuple[HookEntry, ...]
+    """Sorted by file and line."""
     findings: tuple[Finding, ...]
-    """Each one once: those of entries, too."""
+    """Each one once, including those of entries."""
     remarks: tuple[Finding, ...]
-    """What may be as it should: it depends on what is not known here."""
-    managed: Managed | None = None
-    """Nothing is, where there is none."""
-    trust: Covered | None = None
-    """What must stay as it was trusted; None: that is not required."""
+    """What may be intended: that depends on facts that are not known here."""
+    managed: ManagedSummary | None = None
+    """None: nothing is managed."""
+    trust: Dependencies | None = None
+    """The files that must stay as they were trusted; None: trust is not required."""
 
 
-class Hook(Struct, frozen=True):
-    """A configured hook and what it stands among."""
+class ConfiguredHook(Struct, frozen=True):
+    """A configured hook with its group, the settings and the environment."""
 
     spec: HookSpec
     group: Group
@@ -89,16 +92,16 @@ class Hook(Struct, frozen=True):
 
 
 VERSION: Final = 1
-"""The number of the JSON document's format."""
+"""The version of the JSON document's format."""
 
 
-def text(report: Report) -> str:
-    """One JSON document, in ASCII: paths may hold what is no UTF-8."""
+def to_json(report: Report) -> str:
+    """One JSON document, in ASCII, because paths may contain bytes that are not UTF-8."""
     document = {
         "v": VERSION,
         "settings": _settings(report.settings),
         "managed": _managed(report),
-        "trust": report.trust and {"files": list(report.trust.files), "not_covered": report.trust.unknown},
+        "trust": report.trust and {"files": list(report.trust.files), "not_covered": report.trust.not_covered},
         "hooks": [_members(entry) for entry in report.entries],
         "findings": [asdict(one) for one in report.findings],
         "remarks": [asdict(one) for one in report.remarks],
@@ -110,7 +113,7 @@ def _managed(report: Report) -> dict[str, object] | None:
     managed = report.managed
     if managed is None:
         return None
-    return {"files": list(managed.files), "settings": dict(managed.given), "only": managed.only}
+    return {"files": list(managed.files), "settings": dict(managed.set_by), "only": managed.managed_only}
 
 
 def _settings(settings: Settings) -> dict[str, object]:
@@ -124,7 +127,7 @@ def _settings(settings: Settings) -> dict[str, object]:
     return members
 
 
-def _members(entry: Entry) -> dict[str, object]:
+def _members(entry: HookEntry) -> dict[str, object]:
     runs: dict[str, object] = {
         "matcher": entry.matcher,
         "if": entry.only_if,

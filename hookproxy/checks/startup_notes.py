@@ -1,4 +1,4 @@
-"""Start-up's notes, `FILE: KEY …`, with the line of their key, and which hook each of them is about."""
+"""Parses the notes of start-up, `FILE: KEY …`: finds the line of the key, and the hook that a note is about."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ..jsonrpc import locate
 from .report import Finding
 
 
-class Files:
-    """The places of the keys in the files that are configured, each read once."""
+class KeyLines:
+    """The lines of keys in configuration files. Each file is read once."""
 
     def __init__(self) -> None:
         self._places: dict[str, locate.Location | None] = {}
 
     def line(self, file: str, key: str) -> int | None:
-        """The line of the key; None: there is no such key, or the file cannot be read a second time."""
+        """The line of the key; None if there is no such key, or the file cannot be read again."""
         if file not in self._places:
             self._places[file] = _read(file)
         whole = self._places[file]
@@ -26,7 +26,7 @@ class Files:
 
 
 def _read(file: str) -> locate.Location | None:
-    if not os.path.isfile(file):  # a pipe, which has been read
+    if not os.path.isfile(file):  # a pipe, which has been read already
         return None
     try:
         with open(file, encoding="utf-8-sig") as text:
@@ -35,8 +35,8 @@ def _read(file: str) -> locate.Location | None:
         return None
 
 
-def finding(note: str, files: Files) -> Finding:
-    """The note in its parts. The key stays in the sentence, unless a colon cuts it off."""
+def finding(note: str, files: KeyLines) -> Finding:
+    """Split a note into its parts. The key stays in the sentence, unless a colon follows it."""
     for colon in re.finditer(r"(?::(\d+))?: ", note):
         file, rest = note[: colon.start()], note[colon.end() :]
         if os.path.isabs(file) and os.path.exists(file):
@@ -52,23 +52,23 @@ def finding(note: str, files: Files) -> Finding:
 
 
 def concerns(note: Finding, file: str, key: str) -> bool:
-    """True if it is about the hook at `key`: it names the hook, something in it or around it, or its group's."""
+    """Whether the note is about the hook at `key`: about the hook, a key inside or around it, or a key of its group."""
     if note.file != file or not note.key:
         return False
-    group = re.fullmatch(r"(.*\])\.[^.\[\]]+", note.key)  # `hooks.PreToolUse[0].matcher`: of a group of hooks
-    around = [note.key, group[1]] if group else [note.key]
-    return _holds(key, note.key) or any(_holds(one, key) for one in around)
+    group = re.fullmatch(r"(.*\])\.[^.\[\]]+", note.key)  # `hooks.PreToolUse[0].matcher` belongs to a group of hooks
+    outer = [note.key, group[1]] if group else [note.key]
+    return _contains(key, note.key) or any(_contains(one, key) for one in outer)
 
 
-def _holds(key: str, other: str) -> bool:
-    """True if `other` is `key` or stands in it."""
+def _contains(key: str, other: str) -> bool:
+    """Whether `other` is `key` or a key inside it."""
     return other.startswith(key) and other[len(key) : len(key) + 1] in ("", ".", "[")
 
 
 def event_of(key: str, events: Iterable[str]) -> str:
-    """The event in whose part of the file an entry stands; empty: the key is none of an entry.
+    """The event that the key of an entry belongs to; empty if the key is not the key of an entry.
 
-    An entry is an event's whole list, or an item in it.
+    An entry is the whole list of an event, or an item in it.
     """
     names = re.split(r"\.|\[\d+\]", key)
     known = [name for name in names if name in set(events)]

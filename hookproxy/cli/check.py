@@ -44,7 +44,7 @@ from rich.text import Text
 
 from ..checks import inspect
 from ..checks import report as check_report
-from ..checks.report import Entry, FailureEffect, Finding, Report
+from ..checks.report import FailureEffect, Finding, HookEntry, Report
 from ..config.load import Loaded, load
 from ..hooks.evaluate import Hooks, check_mcp_tool_hooks
 from ..model.errors import EXIT_FINDINGS
@@ -64,7 +64,7 @@ _NOTE: Final = Text.assemble("  ", ("note:", "cyan"), " ")
 _CONSEQUENCES: Final = {
     FailureEffect.BLOCK: "the call is refused",
     FailureEffect.WITHHOLD: "the result is withheld",
-    FailureEffect.TELL: "the result passes, and the model is told that it was not judged",
+    FailureEffect.INFORM_MODEL: "the result passes, and the model is told that it was not judged",
 }
 _HERE: Final = ("python", "http")
 """The types of hooks that run in our own process: whether they can is known before anything runs."""
@@ -92,7 +92,7 @@ def main(arguments: Sequence[str]) -> int:
         with hooks_at_work():
             run(partial(_find, loaded))
     report = inspect.inspect(loaded, os.environ)
-    show(check_report.text(report) if chosen.json else _text(report, cwd))
+    show(check_report.to_json(report) if chosen.json else _text(report, cwd))
     return EXIT_FINDINGS if report.findings else 0
 
 
@@ -140,9 +140,9 @@ def _managed_settings(console: Console, report: Report) -> None:
     put(console, Text("managed: cannot be switched off, nor weakened", "bold"))
     for file in report.managed.files:
         row(console, Text("  file".ljust(MARGIN), "dim"), file)
-    if report.managed.only:
+    if report.managed.managed_only:
         row(console, Text("  only".ljust(MARGIN), "dim"), "no hooks run but managed ones")
-    for name, place in report.managed.given.items():
+    for name, place in report.managed.set_by.items():
         if name not in ("allow", "ask", "deny", "aliases", "limits"):
             row(console, Text("  setting".ljust(MARGIN), "dim"), f"{name} = {getattr(report.settings, name)} ({place})")
     put(console, Text())
@@ -155,7 +155,7 @@ def _trust(console: Console, report: Report) -> None:
     put(console, Text("trust: required, and these files are used only as they were trusted", "bold"))
     for file in report.trust.files:
         row(console, Text("  file".ljust(MARGIN), "dim"), file)
-    for unknown in report.trust.unknown:
+    for unknown in report.trust.not_covered:
         row(console, Text("  beside".ljust(MARGIN), "dim"), f"not covered: {unknown}")
     put(console, Text())
 
@@ -187,7 +187,7 @@ def _tools(console: Console, heading: str, settings: Settings) -> None:
     put(console, Text())
 
 
-def _block(console: Console, entry: Entry, cwd: str) -> None:
+def _block(console: Console, entry: HookEntry, cwd: str) -> None:
     place = f"{entry.file}:{entry.line}" if entry.line else entry.file
     head = Text(visible(short(place, cwd), console), "bold")
     put(console, Text.assemble(head, "  ", visible(entry.key, console)))
@@ -199,7 +199,7 @@ def _block(console: Console, entry: Entry, cwd: str) -> None:
     put(console, Text())
 
 
-def _rows(entry: Entry) -> Iterator[tuple[str, str]]:
+def _rows(entry: HookEntry) -> Iterator[tuple[str, str]]:
     """What stands in a hook's block, with its label."""
     spelled = entry.event_name if entry.event in (entry.event_name, "") else f"{entry.event_name} ({entry.event})"
     if entry.dialect:
@@ -217,7 +217,7 @@ def _rows(entry: Entry) -> Iterator[tuple[str, str]]:
     yield "failure", _failure(entry)
 
 
-def _fires(entry: Entry) -> str:
+def _fires(entry: HookEntry) -> str:
     """Whether it can be asked, as far as its dialect is known."""
     if entry.fires:
         return ", fires behind MCP"
@@ -226,7 +226,7 @@ def _fires(entry: Entry) -> str:
     return ", cannot fire behind MCP" if entry.dialect else ""
 
 
-def _failure(entry: Entry) -> str:
+def _failure(entry: HookEntry) -> str:
     """What follows when the hook fails."""
     if not entry.awaited:
         return "nobody waits for it; standard error tells"

@@ -39,8 +39,8 @@ from ..audit.records import CallRecord, Entry, read
 from ..audit.view import files
 from ..config.load import Loaded, load
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
-from ..trial.replay import Difference, Judged, Replay, Unread
-from ..trial.run import AFTER
+from ..trial.replay import Difference, Outcome, Replay, UnreadableLine
+from ..trial.run import EVENTS_AFTER
 from .common import add_sources, here, parser, show
 from .hook_runtime import hooks_at_work, run
 from .layout import as_json, count, diff, document, label, new_page, put, row, visible
@@ -96,9 +96,9 @@ def _notes(loaded: Loaded) -> list[str]:
     settings, notes = loaded.settings, []
     if not (specs or settings.allow or settings.ask or settings.deny or settings.limits):
         notes.append("no hook and no rule is configured: --config FILE or --hooks FILE names some")
-    if any(spec.event in AFTER for spec in specs):
+    if any(spec.event in EVENTS_AFTER for spec in specs):
         notes.append("hooks after a call were not asked, for no result is recorded")
-    if any(spec.background and spec.event not in AFTER for spec in specs):
+    if any(spec.background and spec.event not in EVENTS_AFTER for spec in specs):
         notes.append("hooks that nobody waits for were not run, for they decide nothing")
     return notes
 
@@ -141,11 +141,11 @@ def _chosen(entries: Iterable[Entry], tools: Sequence[str], since: datetime | No
 class _ForPeople:
     """A block for each thing, as it is found, and the sum."""
 
-    def add(self, found: Difference | Unread) -> None:
+    def add(self, found: Difference | UnreadableLine) -> None:
         """One thing."""
         page = new_page()
         with page.capture() as shown:
-            if isinstance(found, Unread):
+            if isinstance(found, UnreadableLine):
                 row(page, label("not read"), f"line {found.line}: {found.why}")
             else:
                 record = found.record
@@ -179,7 +179,7 @@ class _ForPeople:
         show(shown.get())
 
 
-def _words(judged: Judged) -> str:
+def _words(judged: Outcome) -> str:
     by = f", by {judged.by}" if judged.by else ""
     reason = f": {judged.reason}" if judged.reason else ""
     return f"{judged.decision}{by}{reason}"
@@ -189,12 +189,12 @@ class _ForPrograms:
     """One document, written as it comes to be: there may be more differences than memory holds."""
 
     def __init__(self) -> None:
-        self._unread: list[Unread] = []
+        self._unread: list[UnreadableLine] = []
         self._first = True
 
-    def add(self, found: Difference | Unread) -> None:
+    def add(self, found: Difference | UnreadableLine) -> None:
         """One difference; lines that were not read come at the end."""
-        if isinstance(found, Unread):
+        if isinstance(found, UnreadableLine):
             if len(self._unread) < _MOST_UNREAD:
                 self._unread.append(found)
             return
@@ -219,7 +219,7 @@ class _ForPrograms:
         show((f"{_HEAD}]" if self._first else "\n  ]") + "," + document(rest).removeprefix("{"))
 
 
-def _members(judged: Judged) -> dict[str, object]:
+def _members(judged: Outcome) -> dict[str, object]:
     return {
         "decision": judged.decision,
         "by": judged.by,

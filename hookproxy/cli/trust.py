@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from ..config.load import users_layer
+from ..config.load import user_layer
 from ..model.errors import EXIT_FINDINGS, UserError, printable
 from ..trust import trusted_files
-from ..trust.sources import FileContext, Seen, store_path
-from ..trust.trust_store import LONGEST_TEXT, Entry, changing, read_store
-from ..trust.trusted_files import Covered
+from ..trust.sources import FileContext, FileSnapshot, store_path
+from ..trust.trust_store import MAX_TEXT_LENGTH, TrustEntry, locked_entries, read_store
+from ..trust.trusted_files import Dependencies
 from .common import here, parser, show
 
 if TYPE_CHECKING:
@@ -49,13 +49,15 @@ def main(arguments: Sequence[str]) -> int:
     found = _covered(chosen.files, file_context)
     if chosen.dry_run:
         return EXIT_FINDINGS if _show(found, read_store(store), file_context, remembered=False)[1] else 0
-    with changing(store) as entries:
+    with locked_entries(store) as entries:
         seen, _ = _show(found, entries, file_context, remembered=True)
         _remember(entries, found, seen, file_context)
     return 0
 
 
-def _remember(entries: dict[str, Entry], found: Covered, seen: Mapping[str, Seen], file_context: FileContext) -> None:
+def _remember(
+    entries: dict[str, TrustEntry], found: Dependencies, seen: Mapping[str, FileSnapshot], file_context: FileContext
+) -> None:
     """Put what was shown into the store; what these files lead to no more goes out of it."""
     names = set(found.files.values())
     for path, entry in list(entries.items()):
@@ -70,7 +72,9 @@ def _remember(entries: dict[str, Entry], found: Covered, seen: Mapping[str, Seen
         if path in seen:
             before = entries[path].of if path in entries else ()
             of = tuple(dict.fromkeys((*before, name)))
-            entries[path] = Entry(trusted_files.digest(seen[path]), _text(seen[path]), of, path in file_context.seen)
+            entries[path] = TrustEntry(
+                trusted_files.digest(seen[path]), _text(seen[path]), of, path in file_context.files_read
+            )
 
 
 def options() -> argparse.ArgumentParser:
@@ -89,33 +93,33 @@ def options() -> argparse.ArgumentParser:
     return taken
 
 
-def _covered(files: Sequence[str], file_context: FileContext) -> Covered:
+def _covered(files: Sequence[str], file_context: FileContext) -> Dependencies:
     """What these files come to. A name that ends in .toml is a file of ours, unless a dialect stands before it."""
-    whole = Covered()
+    whole = Dependencies()
     for item in files:
         ours = item.endswith(".toml") and "=" not in os.path.basename(item)
-        layer = users_layer(
+        layer = user_layer(
             file_context.find(item, file_context.cwd) if ours else "",
             () if ours else (item,),
             None,
             file_context,
             "hookproxy trust",
         )
-        one = trusted_files.covered(layer, layer.groups, file_context)
+        one = trusted_files.dependencies(layer, layer.groups, file_context)
         for path, name in one.files.items():
             whole.files.setdefault(path, name)
-        whole.unknown += [text for text in one.unknown if text not in whole.unknown]
+        whole.not_covered += [text for text in one.not_covered if text not in whole.not_covered]
     return whole
 
 
 def _show(
-    found: Covered, entries: Mapping[str, Entry], file_context: FileContext, *, remembered: bool
-) -> tuple[dict[str, Seen], int]:
+    found: Dependencies, entries: Mapping[str, TrustEntry], file_context: FileContext, *, remembered: bool
+) -> tuple[dict[str, FileSnapshot], int]:
     """Print each file with what is new in it; gives the files as they were read, and how many are not trusted."""
-    read: dict[str, Seen] = {}
+    read: dict[str, FileSnapshot] = {}
     news = 0
     for path in found.files:
-        seen = file_context.seen.get(path) or trusted_files.read(path)
+        seen = file_context.files_read.get(path) or trusted_files.read_for_hashing(path)
         if seen is None:
             show(f"missing    {visible(path)}\n")
             continue
@@ -127,31 +131,31 @@ def _show(
         news += 1
         show(f"{'changed' if entry else 'new':9}  {visible(path)}\n")
         show("".join(f"{_INDENT}{visible(line)}\n" for line in _difference(entry, seen)))
-    for text in (*found.unknown, _INSIDE):
+    for text in (*found.not_covered, _INSIDE):
         show(f"not covered: {visible(text)}\n")
     show(f"{len(read)} files trusted\n" if remembered else f"{news} of {len(read)} files would be trusted anew\n")
     return read, news
 
 
-def _difference(entry: Entry | None, seen: Seen) -> Iterator[str]:
+def _difference(entry: TrustEntry | None, seen: FileSnapshot) -> Iterator[str]:
     from difflib import unified_diff
 
     text = _text(seen)
     if entry is None:
-        yield f"{len(seen.raw)} bytes, sha256 {trusted_files.digest(seen)}"
+        yield f"{len(seen.data)} bytes, sha256 {trusted_files.digest(seen)}"
     elif text is None or entry.text is None:
-        yield f"no text to compare: {len(seen.raw)} bytes, sha256 {trusted_files.digest(seen)}, before {entry.sha256}"
+        yield f"no text to compare: {len(seen.data)} bytes, sha256 {trusted_files.digest(seen)}, before {entry.sha256}"
     else:
         lines = unified_diff(entry.text.splitlines(), text.splitlines(), "as trusted", "as it is", lineterm="")
         yield from [*lines] or ["only the ends of its lines differ"]
 
 
-def _text(seen: Seen) -> str | None:
+def _text(seen: FileSnapshot) -> str | None:
     try:
-        text = seen.raw.decode()
+        text = seen.data.decode()
     except UnicodeDecodeError:
         return None
-    return text if len(text) <= LONGEST_TEXT else None
+    return text if len(text) <= MAX_TEXT_LENGTH else None
 
 
 def _list(store: str) -> int:
@@ -161,7 +165,7 @@ def _list(store: str) -> int:
             sys.stderr.write("hookproxy: nothing is trusted yet\n")
     for path, entry in sorted(entries.items()):
         try:
-            seen = trusted_files.read(path)
+            seen = trusted_files.read_for_hashing(path)
             state = (
                 "missing" if seen is None else "trusted" if trusted_files.digest(seen) == entry.sha256 else "changed"
             )
@@ -174,7 +178,7 @@ def _list(store: str) -> int:
 
 def _forget(store: str, files: Sequence[str], file_context: FileContext) -> int:
     wanted = {file_context.find(item, file_context.cwd): item for item in files}
-    with changing(store) as entries:
+    with locked_entries(store) as entries:
         for path, item in wanted.items():
             names = {name for name in (path, item, *_names(entries, path)) if name}
             gone = [one for one, entry in entries.items() if one == path or (entry.of and names.issuperset(entry.of))]
@@ -188,7 +192,7 @@ def _forget(store: str, files: Sequence[str], file_context: FileContext) -> int:
     return 0
 
 
-def _names(entries: Mapping[str, Entry], path: str) -> list[str]:
+def _names(entries: Mapping[str, TrustEntry], path: str) -> list[str]:
     """How the file at this path was called when it was trusted, with its dialect."""
     return [name for entry in entries.values() for name in entry.of if name == path or name.endswith(f"={path}")]
 

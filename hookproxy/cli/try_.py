@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from rich.text import Text
 
-from ..checks.startup_notes import Files
+from ..checks.startup_notes import KeyLines
 from ..config.load import Loaded, load
 from ..dialects.dialect import Group
 from ..dialects.shared import input
@@ -29,8 +29,8 @@ from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError, file_hint
 from ..model.hooks import Ended, Event, HookResult, HookSpec, Session, Verdict
 from ..model.settings import OnAsk, OnFailure, Settings
 from ..trial.observe import Run
-from ..trial.run import BESIDE, OF_NO_TOOL, Attempt, Trial, Trials, plan
-from ..trial.why_not import Absent, absent
+from ..trial.run import SESSION_EVENTS, SIDE_EVENTS, TrialCall, TrialResult, TrialRunner, plan
+from ..trial.why_not import SkippedHook, skipped_hooks
 from .common import add_sources, here, parser, show
 from .hook_runtime import hooks_at_work, run
 from .layout import as_json, diff, document, known_as, label, new_page, put, row, short, visible
@@ -56,14 +56,14 @@ _STYLES: Final = {0: "green", EXIT_FINDINGS: "bold red", EXIT_USER_ERROR: "bold 
 class Told(Struct, frozen=True):
     """A trial with what it was about."""
 
-    attempt: Attempt
+    attempt: TrialCall
     event: Event | None
     """The one that was tried alone."""
     server: str
     settings: Settings
     groups: Sequence[Group]
-    trial: Trial
-    absent: Sequence[Absent]
+    trial: TrialResult
+    skipped_hooks: Sequence[SkippedHook]
 
     @property
     def status(self) -> int:
@@ -89,9 +89,9 @@ class Told(Struct, frozen=True):
     @property
     def because(self) -> tuple[str, str]:
         """Who decided, in words, and why. Of a question that is tried alone, nobody but the trial wants to ask it."""
-        if self.event is Event.PERMISSION_REQUEST and isinstance(self.trial.judged, Proceed):
+        if self.event is Event.PERMISSION_REQUEST and isinstance(self.trial.hook_decision, Proceed):
             return "", ""
-        return self.trial.because
+        return self.trial.decided_by
 
     @property
     def alias(self) -> Alias | None:
@@ -113,12 +113,12 @@ class Told(Struct, frozen=True):
 
 def for_people(told: Told, cwd: str) -> str:
     """All of it, the decision last."""
-    page, files = new_page(), Files()
+    page, files = new_page(), KeyLines()
     with page.capture() as shown:
-        for run in told.trial.seen.runs:
+        for run in told.trial.observation.runs:
             _head(page, told, run.spec, files, cwd)
             _run(page, run)
-        for one in told.absent:
+        for one in told.skipped_hooks:
             _head(page, told, one.spec, files, cwd)
             row(page, label("not run"), one.why)
             put(page, Text())
@@ -127,7 +127,7 @@ def for_people(told: Told, cwd: str) -> str:
     return shown.get()
 
 
-def _head(page: Console, told: Told, spec: HookSpec, files: Files, cwd: str) -> None:
+def _head(page: Console, told: Told, spec: HookSpec, files: KeyLines, cwd: str) -> None:
     file, key = told.place(spec)
     line = files.line(file, key)
     place = visible(short(f"{file}:{line}" if line else file, cwd), page)
@@ -140,13 +140,13 @@ def _run(page: Console, run: Run) -> None:
     row(page, label("stdin"), _shortened(run.stdin))
     if run.variables:
         row(page, label("set"), "\n".join(f"{name}={_line(value)}" for name, value in run.variables.items()))
-    if run.hidden:
-        row(page, label("hidden"), ", ".join(run.hidden))
+    if run.removed_variables:
+        row(page, label("hidden"), ", ".join(run.removed_variables))
     if run.result is not None:
         _result(page, run.result)
-    if run.statement is not None:
-        said = "\n".join(verdict(run.statement.verdict)) or "nothing"
-        row(page, label("verdict"), said, _style(run.statement.verdict))
+    if run.hook_run is not None:
+        said = "\n".join(verdict(run.hook_run.verdict)) or "nothing"
+        row(page, label("verdict"), said, _style(run.hook_run.verdict))
     put(page, Text())
 
 
@@ -202,7 +202,7 @@ def _decision(page: Console, told: Told) -> None:
         row(page, label("to hooks"), known_as(told.alias))
     for name, said in (*_because(told), *_told(trial)):
         row(page, label(name), _line(said))
-    for one in trial.seen.remarks:
+    for one in trial.observation.remarks:
         row(page, label("note"), _line(one))
 
 
@@ -211,7 +211,7 @@ def _because(told: Told) -> Iterator[tuple[str, str]]:
     trial = told.trial
     if trial.unreadable:
         yield "reason", trial.unreadable
-    elif not trial.concerned:
+    elif not trial.is_judged:
         yield "reason", "no hook and no rule is about this call: it passes as it came"
     by, reason = told.because
     if by:
@@ -234,9 +234,9 @@ def _cannot_ask(settings: Settings) -> str:
     return f"where the agent cannot ask, the call would be {'allowed' if allowed else 'refused'}"
 
 
-def _told(trial: Trial) -> Iterator[tuple[str, str]]:
+def _told(trial: TrialResult) -> Iterator[tuple[str, str]]:
     """What the model reads in place of a result, or why that is kept from it."""
-    comments = trial.seen.comments
+    comments = trial.observation.comments
     if trial.decision in ("deny", "asked-deny") and trial.answer:
         yield "model", "\n".join(input.block_texts(bytes(raw_json.fields(trial.answer).get("content", b"[]"))))
     elif comments is not None:
@@ -286,15 +286,15 @@ def for_programs(told: Told) -> str:
             "arguments": {"before": as_json(attempt.arguments), "after": as_json(_after(trial, attempt))},
             "result": {"before": as_json(attempt.result), "after": as_json(trial.answer)},
             "hooks": [
-                *(_ran(run) for run in trial.seen.runs),
-                *(_spec(one.spec) | {"absent": one.why} | dict.fromkeys(_RUN) for one in told.absent),
+                *(_ran(run) for run in trial.observation.runs),
+                *(_spec(one.spec) | {"absent": one.why} | dict.fromkeys(_RUN) for one in told.skipped_hooks),
             ],
-            "remarks": trial.seen.remarks,
+            "remarks": trial.observation.remarks,
         }
     )
 
 
-def _after(trial: Trial, attempt: Attempt) -> bytes | None:
+def _after(trial: TrialResult, attempt: TrialCall) -> bytes | None:
     return None if trial.decision in ("deny", "asked-deny") else trial.proposed or attempt.arguments
 
 
@@ -314,13 +314,13 @@ def _spec(spec: HookSpec) -> dict[str, object]:
 
 def _ran(run: Run) -> dict[str, object]:
     members = _spec(run.spec) | {"absent": None} | dict.fromkeys(_RUN)
-    members |= {"stdin": _decoded(run.stdin), "variables": dict(run.variables), "hidden": list(run.hidden)}
+    members |= {"stdin": _decoded(run.stdin), "variables": dict(run.variables), "hidden": list(run.removed_variables)}
     if run.result is not None:
         result = run.result
         members |= {"ended": result.ended.value, "exit": result.code, "detail": result.detail, "cut": result.cut}
         members |= {"ms": round(result.ms, 3), "stdout": _decoded(result.stdout), "stderr": _decoded(result.stderr)}
-    if run.statement is not None:
-        said = run.statement.verdict
+    if run.hook_run is not None:
+        said = run.hook_run.verdict
         members["verdict"] = {
             "permission": said.permission.name.lower() if said.permission else None,
             "reason": said.reason,
@@ -376,14 +376,14 @@ def main(arguments: Sequence[str]) -> int:
     return told.status
 
 
-async def _tried(loaded: Loaded, attempt: Attempt, event: Event | None, session: Session) -> Told:
+async def _tried(loaded: Loaded, attempt: TrialCall, event: Event | None, session: Session) -> Told:
     planned = plan(event, attempt.result is not None, loaded.settings)
-    async with Trials(loaded.groups, planned, session, os.environ, loaded.trust) as trials:
+    async with TrialRunner(loaded.groups, planned, session, os.environ, loaded.trust) as trials:
         if event is None or event in _DECIDING:
             trial = await trials.call(attempt)
         else:
-            trial = await trials.beside(event, attempt)
-        missing = absent(loaded.groups, trials, trial, attempt.tool)
+            trial = await trials.run_event(event, attempt)
+        missing = skipped_hooks(loaded.groups, trials, trial, attempt.tool)
     return Told(attempt, event, session.server, loaded.settings, loaded.groups, trial, missing)
 
 
@@ -419,7 +419,7 @@ def _event(name: str | None) -> Event | None:
     """The event, however a dialect spells it."""
     if name is None:
         return None
-    known = {_folded(event): event for event in (*_DECIDING, *BESIDE)}
+    known = {_folded(event): event for event in (*_DECIDING, *SIDE_EVENTS)}
     if _folded(name) in known:
         return known[_folded(name)]
     raise UserError(f"--event: {name!r} cannot be tried", f"known: {', '.join(known.values())}")
@@ -429,8 +429,8 @@ def _folded(name: str) -> str:
     return name.replace("_", "").casefold()
 
 
-def _attempt(chosen: argparse.Namespace, event: Event | None) -> Attempt:
-    if not chosen.tool and event not in OF_NO_TOOL:
+def _attempt(chosen: argparse.Namespace, event: Event | None) -> TrialCall:
+    if not chosen.tool and event not in SESSION_EVENTS:
         raise UserError("no tool is named", f"usage: {USAGE}")
     tool = chosen.tool or ""
     if not _is_text(tool):
@@ -441,7 +441,7 @@ def _attempt(chosen: argparse.Namespace, event: Event | None) -> Attempt:
         )
     arguments = _object("ARGUMENTS", chosen.arguments)
     result = _object("--result", chosen.result) if chosen.result is not None else None
-    return Attempt(tool, arguments, _fitting(result, event))
+    return TrialCall(tool, arguments, _fitting(result, event))
 
 
 def _is_text(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""hookproxy.toml and hook files become settings and groups of hooks, or one clear error (law 3).
+"""Reads hookproxy.toml and hook files into settings and groups of hooks, or raises one clear error (law 3).
 
-The only room that imports pydantic, and only where a hookproxy.toml is read. Never runs a hook.
+This is the only package that imports pydantic, and it does so only when a hookproxy.toml is read. It never runs a hook.
 """

@@ -1,7 +1,7 @@
-"""Finds and reads hookproxy.toml and the hook files that it or the command line names; gives groups of hooks.
+"""Finds and reads hookproxy.toml and the hook files that it or the command line names, and returns groups of hooks.
 
-Three layers, in this order: the user's own file, or the one that `--config` puts in its place; the rest of the command
-line; the administrator's files (`managed`). Nothing is loaded because it lies in the working directory.
+There are three layers, in this order: the user's own file, or the file that `--config` names instead; the rest of the
+command line; the administrator's files (`managed`). Nothing is loaded only because it is in the working directory.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from ..dialects.own.hook_file import own_hook
 from ..dialects.shared.hook_file import resolve_program
 from ..model.errors import ConfigError, UserError
 from ..model.settings import OnFailure, Settings
-from ..trust.sources import FileContext, Layer, Managed, store_path
-from .hook_files import Read, Use, dialect_named, read_use, short_form
+from ..trust.sources import FileContext, Layer, ManagedSummary, store_path
+from .hook_files import GroupAndNotes, Use, dialect_named, parse_option, read_use
 
 if TYPE_CHECKING:
     from ..trust.trusted_files import Trust
     from .models import ConfigFile
 
-MANAGED = "/etc/hookproxy"
-"""The administrator's folder. A constant: what a user could set, a user could switch off."""
+MANAGED_FOLDER = "/etc/hookproxy"
+"""The administrator's folder. It is a constant: a user could turn off whatever a user can set."""
 
-KEYS: Final = {
+KEYS_OF_SETTINGS: Final = {
     "on_failure": "on_failure",
     "on_ask": "on_ask",
     "on_ask_fallback": "on_ask_fallback",
@@ -54,115 +54,118 @@ KEYS: Final = {
     "aliases": "tools",
     "limits": "limits",
 }
-"""The settings, by the key of hookproxy.toml that sets each."""
+"""The fields of `Settings`, each with the key of hookproxy.toml that sets it."""
 
 
 class Loaded(Struct, frozen=True):
-    """All that is configured: the groups in the order in which they are asked, and what start-up says."""
+    """The whole configuration: the settings, the groups in the order in which they run, and the notes for start-up."""
 
     settings: Settings
     groups: tuple[Group, ...]
     notes: tuple[str, ...]
     path: str = ""
-    """Our own file that was read; empty: none."""
-    managed: Managed | None = None
+    """The hookproxy.toml that was read; empty: none."""
+    managed: ManagedSummary | None = None
     trust: Trust | None = None
-    """What is run only as long as it is what was trusted; None: that is not required."""
+    """Checks that files are still as they were trusted; None: trust is not required."""
 
 
 def load(config: str | None, hooks: Sequence[str], audit: str | None, environ: Mapping[str, str], cwd: str) -> Loaded:
-    """Read all that `--config`, `--hooks` and `--audit` name; without `--config` the user's own file, if any.
+    """Read the files that `--config`, `--hooks` and `--audit` name; without `--config`, the user's own file if any.
 
-    The groups stand in this order: `[[use]]` as in the file, the file's own `[[hooks.EVENT]]`, `--hooks` as
-    on the command line, what is managed. Raises ConfigError or UserError for whatever cannot be read or understood,
-    and for what is not trusted where that is required.
+    The order of the groups is: `[[use]]` as in the file, `[[hooks.EVENT]]` of the file, `--hooks` as on the command
+    line, managed groups. Raises ConfigError or UserError for a file that cannot be read or is invalid, and for a file
+    that is not trusted when trust is required.
     """
     file_context = FileContext(environ, cwd)
-    own = users_own(file_context)
-    given = users_layer(own if config is None else file_context.find(config, cwd), hooks, audit, file_context)
-    if own and config is not None and not given.require_trust:
-        given = replace(given, require_trust=_trust_is_required(own, FileContext({}, "").text(own)))
-    if not given.require_trust and any(_trust_was_required(path, file_context) for path in {given.source, own} - {""}):
-        given = replace(given, require_trust=True)
-    managed = _managed(environ)
+    own_file = find_own_file(file_context)
+    user = user_layer(own_file if config is None else file_context.find(config, cwd), hooks, audit, file_context)
+    if own_file and config is not None and not user.require_trust:
+        user = replace(user, require_trust=_requires_trust(own_file, FileContext({}, "").text(own_file)))
+    if not user.require_trust and any(_required_trust(path, file_context) for path in {user.source, own_file} - {""}):
+        user = replace(user, require_trust=True)
+    managed = _managed_layers(environ)
     if managed:
-        from .managed_merge import joined
+        from .managed_merge import merge
 
-        settings, groups, notes, ruling = joined(given, managed)
-        loaded = Loaded(settings, groups, notes, given.source, ruling)
+        settings, groups, notes, summary = merge(user, managed)
+        loaded = Loaded(settings, groups, notes, user.source, summary)
     else:
-        loaded = Loaded(given.settings, given.groups, given.notes, given.source)
+        loaded = Loaded(user.settings, user.groups, user.notes, user.source)
     if loaded.settings.audit_required and not loaded.settings.audit_file:
-        where = given.source or (managed[-1].source if managed else "")
+        where = user.source or (managed[-1].source if managed else "")
         raise ConfigError(where, "audit.required is true, but no file is named", "set audit.file, or use --audit FILE")
-    if given.require_trust or any(one.require_trust for one in managed):
-        from ..trust.trusted_files import trusted
+    if user.require_trust or any(one.require_trust for one in managed):
+        from ..trust.trusted_files import verify
 
-        loaded = replace(loaded, trust=trusted(loaded.groups, given, file_context))
+        loaded = replace(loaded, trust=verify(loaded.groups, user, file_context))
     return loaded
 
 
-def users_layer(
-    path: str, hooks: Sequence[str], audit: str | None, file_context: FileContext, by: str = "--hooks"
+def user_layer(
+    path: str, hooks: Sequence[str], audit: str | None, file_context: FileContext, option: str = "--hooks"
 ) -> Layer:
-    """What the file at `path`, if it is not empty, and the command line configure; `by` names the hooks' files."""
-    found = layer(path, file_context) if path else Layer("")
-    if found.only:
-        hint = f"it is for {os.path.join(MANAGED, 'managed.toml')}"
-        raise ConfigError(path, "managed_only is the administrator's to say", hint)
+    """The configuration of the file at `path` (empty: none) and of the command line; `option` names the hook files."""
+    layer = read_layer(path, file_context) if path else Layer("")
+    if layer.managed_only:
+        hint = f"it belongs in {os.path.join(MANAGED_FOLDER, 'managed.toml')}"
+        raise ConfigError(path, "only the administrator may set managed_only", hint)
     if audit is not None:
-        settings = replace(found.settings, audit_file=_audit_file(audit, file_context.cwd, file_context))
-        found = replace(found, settings=settings, given={**found.given, "audit_file": f"--audit {audit}"})
-    read = [one for item in hooks for one in read_use(short_form(item, file_context.cwd, by), file_context)]
-    named = {group.source: f"{group.dialect.name}={group.source}" for group, _ in read}
-    return replace(_with(found, read), by_option=named)
+        settings = replace(layer.settings, audit_file=_audit_file(audit, file_context.cwd, file_context))
+        layer = replace(layer, settings=settings, set_by={**layer.set_by, "audit_file": f"--audit {audit}"})
+    added = [one for item in hooks for one in read_use(parse_option(item, file_context.cwd, option), file_context)]
+    by_option = {group.source: f"{group.dialect.name}={group.source}" for group, _ in added}
+    return replace(_with_groups(layer, added), by_option=by_option)
 
 
-def _managed(environ: Mapping[str, str]) -> Sequence[Layer]:
-    """The administrator's layers; none where there is no such folder, which is all that is looked at then."""
+def _managed_layers(environ: Mapping[str, str]) -> Sequence[Layer]:
+    """The administrator's layers. Without the folder there are none, and nothing else is looked at."""
     try:
-        os.lstat(MANAGED)
+        os.lstat(MANAGED_FOLDER)
     except FileNotFoundError:
         return ()
     except OSError:
-        pass  # it may be there: reading it will say what is wrong
+        pass  # it may exist: reading it reports what is wrong
     from ..trust.managed_files import layers
 
-    return layers(MANAGED, layer, environ)
+    return layers(MANAGED_FOLDER, read_layer, environ)
 
 
-def _trust_was_required(path: str, file_context: FileContext) -> bool:
-    """The file said so when it was trusted: to take that out of it needs as much trust as any other change."""
+def _required_trust(path: str, file_context: FileContext) -> bool:
+    """Whether the file required trust when it was trusted: removing that line needs trust like any other change."""
     try:
         store = store_path(file_context.environ, file_context.home)
-    except UserError:  # nothing has been trusted where there is no place to remember it
+    except UserError:  # without a folder for the store, nothing has been trusted
         return False
     if not os.path.lexists(store):
         return False
     from ..trust.trust_store import read_store
 
     entry = read_store(store).get(path)
-    return entry is not None and entry.text is not None and _trust_is_required(path, entry.text)
+    return entry is not None and entry.text is not None and _requires_trust(path, entry.text)
 
 
-def _trust_is_required(path: str, text: str) -> bool:
-    """The text of a file of ours says so. Of the user's own it holds although `--config` has taken its place."""
+def _requires_trust(path: str, text: str) -> bool:
+    """Whether this text of a hookproxy.toml requires trust.
+
+    `require_trust` in the user's own file applies even if `--config` names another file.
+    """
     import tomllib
 
-    from .errors import not_toml
+    from .errors import toml_error
 
-    if "require_trust" not in text:  # all else in it is not in use, and may be broken
+    if "require_trust" not in text:  # nothing else of this file is used: it may be invalid
         return False
     try:
         return tomllib.loads(text).get("require_trust") is not False
     except tomllib.TOMLDecodeError as error:
-        raise not_toml(path, text, str(error)) from None
+        raise toml_error(path, text, str(error)) from None
 
 
-def users_own(file_context: FileContext) -> str:
-    """The path of the user's own hookproxy.toml; empty where there is none."""
+def find_own_file(file_context: FileContext) -> str:
+    """The path of the user's own hookproxy.toml; empty if there is none."""
     folder = file_context.environ.get("XDG_CONFIG_HOME", "")
-    if not os.path.isabs(folder):  # a relative one is to be ignored, says the XDG specification
+    if not os.path.isabs(folder):  # the XDG specification says that a relative path is ignored
         if not file_context.home:
             return ""
         folder = os.path.join(file_context.home, ".config")
@@ -172,44 +175,44 @@ def users_own(file_context: FileContext) -> str:
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError:
-        pass  # it may be there: reading it will say what is wrong
+        pass  # it may exist: reading it reports what is wrong
     return path
 
 
-def layer(path: str, file_context: FileContext) -> Layer:
-    """What one file of ours configures. Raises ConfigError."""
-    from .models import DIALECT_OPTIONS, WARMTH, parse  # pydantic: 40 ms, for those who have this file only
+def read_layer(path: str, file_context: FileContext) -> Layer:
+    """Read one hookproxy.toml and the hook files that it names. Raises ConfigError."""
+    from .models import DIALECT_OPTIONS, WARM_OPTIONS, parse  # pydantic takes 40 ms: only with such a file
     from .validate import check_patterns
 
     file = parse(path, file_context.text(path))
     folder = os.path.dirname(path)
-    read: list[Read] = []
+    added: list[GroupAndNotes] = []
     for number, table in enumerate(file.use):
         where = f"{path}: use[{number}]"
         dialect: Dialect | None = dialect_named(table.dialect, where) if table.dialect is not None else None
         options = table.model_dump(include=DIALECT_OPTIONS, exclude_unset=True)
-        warmth = table.model_dump(include=WARMTH, exclude_unset=True)
-        use = Use(table.file, folder, where, dialect, table.tool_names, table.on_failure, options, warmth)
-        read.extend(read_use(use, file_context))
-    read.append((_own_group(file, path), ()))
+        warm_options = table.model_dump(include=WARM_OPTIONS, exclude_unset=True)
+        use = Use(table.file, folder, where, dialect, table.tool_names, table.on_failure, options, warm_options)
+        added.extend(read_use(use, file_context))
+    added.append((_own_group(file, path), ()))
     check_patterns(file, path)
-    given = {name: f"{path}: {key}" for name, key in KEYS.items() if _says(file, key)}
-    if _says(file, "preset"):
-        given.setdefault("aliases", f"{path}: preset")
+    set_by = {name: f"{path}: {key}" for name, key in KEYS_OF_SETTINGS.items() if _sets(file, key)}
+    if _sets(file, "preset"):
+        set_by.setdefault("aliases", f"{path}: preset")
     settings = _settings(file, path, file_context)
-    found = Layer(path, settings, given, only=file.managed_only, require_trust=file.require_trust)
-    return _with(found, read)
+    layer = Layer(path, settings, set_by, managed_only=file.managed_only, require_trust=file.require_trust)
+    return _with_groups(layer, added)
 
 
-def _with(found: Layer, read: Sequence[Read]) -> Layer:
-    """The layer with what else has been read; a file without hooks is noted and makes no group."""
-    groups = tuple(group for group, _ in read if group.hooks)
-    notes = tuple(note for _, notes in read for note in notes)
-    return replace(found, groups=found.groups + groups, notes=found.notes + notes)
+def _with_groups(layer: Layer, added: Sequence[GroupAndNotes]) -> Layer:
+    """The layer with more groups and notes. A group without hooks is left out."""
+    groups = tuple(group for group, _ in added if group.hooks)
+    notes = tuple(note for _, notes in added for note in notes)
+    return replace(layer, groups=layer.groups + groups, notes=layer.notes + notes)
 
 
-def _says(file: ConfigFile, key: str) -> bool:
-    """The file itself has this key, and not only its default."""
+def _sets(file: ConfigFile, key: str) -> bool:
+    """Whether the file contains this key; otherwise its default applies."""
     table, _, name = key.rpartition(".")
     inner = getattr(file, table) if table else file
     return name in inner.model_fields_set
@@ -247,7 +250,7 @@ def _settings(file: ConfigFile, path: str, file_context: FileContext) -> Setting
 
 
 def _audit_file(file: str | None, folder: str, file_context: FileContext) -> str:
-    """With a slash at its end, it stays a folder that may not be there yet."""
+    """The absolute path. A slash at its end stays: it means a folder, which may not exist yet."""
     return (file_context.find(file, folder) + "/" * file.endswith("/")) if file else ""
 
 
@@ -266,6 +269,6 @@ def _own_group(file: ConfigFile, path: str) -> Group:
             folder,
         )
         for event in OWN.events.values()
-        for number, table in enumerate(file.hooks.of(event))
+        for number, table in enumerate(file.hooks.for_event(event))
     ]
     return Group(OWN, path, tuple(hooks), OWN.tool_names, match_all_names=True)

@@ -1,7 +1,7 @@
-"""Many layers, one configuration: what the administrator's files say holds, and each attempt to weaken it is told.
+"""Merges the user's layer with the administrator's: the managed settings take precedence, and conflicts are noted.
 
-Pure. Managed groups come last. A key that is managed has the managed value, unless another layer is stricter where one
-value can be stricter than another. Among the administrator's own files the later one wins, and rules and hooks add up.
+Pure. Managed groups come last. A managed setting has the managed value, unless the user's value is stricter and the
+setting has an order of strictness. Among the administrator's own files the later one wins; rules and hooks add up.
 """
 
 from __future__ import annotations
@@ -17,192 +17,193 @@ from ..model.aliases import Alias
 from ..model.errors import ConfigError
 from ..model.hooks import HookSpec
 from ..model.settings import OnAsk, OnFailure, Settings
-from ..trust.sources import Layer, Managed
+from ..trust.sources import Layer, ManagedSummary
 
 _RULES: Final = ("deny", "ask", "allow", "limits")
-_REDACTED: Final = ("audit_redact", "audit_redact_keys")
-_LISTS: Final = (*_RULES, *_REDACTED, "aliases")
-"""Settings that do not take each other's place."""
-_FAILURE_ORDER: Final = (OnFailure.ALLOW, OnFailure.DIALECT, OnFailure.DENY)
+_REDACTIONS: Final = ("audit_redact", "audit_redact_keys")
+_LISTS: Final = (*_RULES, *_REDACTIONS, "aliases")
+"""Settings that add up instead of replacing each other."""
+_ON_FAILURE_ORDER: Final = (OnFailure.ALLOW, OnFailure.DIALECT, OnFailure.DENY)
 _STRICTNESS: Final[dict[str, tuple[object, ...]]] = {
-    "on_failure": _FAILURE_ORDER,
+    "on_failure": _ON_FAILURE_ORDER,
     "on_ask": (OnAsk.ALLOW, OnAsk.ELICIT, OnAsk.DENY),
     "audit_required": (False, True),
     "audit_all_calls": (False, True),
     "audit_chain": (False, True),
     "hide_denied": (False, True),
 }
-"""Of these settings the values from the laxest to the strictest: to be stricter than what is managed weakens none."""
+"""The values of these settings from the laxest to the strictest. A user may be stricter than the administrator."""
 
-_WHOLE: Final = {"audit_file": "audit_", "otel": "otel_"}
-"""Whoever names the audit, or a collector, says all about it: a pattern of secrets that fits everything, or another
-address, would empty it. By the setting that names it: how the names of the others begin."""
+_MANAGED_AS_A_WHOLE: Final = {"audit_file": "audit_", "otel": "otel_"}
+"""If the first setting is managed, so are all settings with this prefix.
+
+Otherwise a user could empty the administrator's audit with a pattern of secrets that matches everything, or send the
+spans to another address.
+"""
+_FALLBACK: Final = ("on_ask_fallback", "prompter")
 
 T = TypeVar("T")
 
 
-def joined(given: Layer, managed: Sequence[Layer]) -> tuple[Settings, tuple[Group, ...], tuple[str, ...], Managed]:
-    """What a user's layer comes to under the administrator's, of which there is at least one: all that is configured.
+def merge(user: Layer, managed: Sequence[Layer]) -> tuple[Settings, tuple[Group, ...], tuple[str, ...], ManagedSummary]:
+    """Merge a user's layer with the administrator's layers, of which there is at least one.
 
-    The settings, the groups in their order, what start-up says, and what is managed. Raises ConfigError for hooks of
-    the user's that could undo it.
+    Returns the settings, the groups in their order, the notes for start-up, and what is managed. Raises ConfigError for
+    hooks of the user that could turn off the managed ones.
     """
-    ruling = _ruling(managed)
-    settings, notes = _held(given, ruling)
-    groups, dropped = _groups(given, ruling, next((one.source for one in managed if one.only), ""))
+    admin = _merge_managed(managed)
+    settings, notes = _merge_settings(user, admin)
+    groups, group_notes = _merge_groups(user, admin, next((one.source for one in managed if one.managed_only), ""))
     return (
-        replace(settings, managed=_of_managed(given, ruling)),
-        (*groups, *ruling.groups),
-        (*given.notes, *ruling.notes, *notes, *dropped),
-        Managed(tuple(one.source for one in managed), ruling.given, any(one.only for one in managed)),
+        replace(settings, managed=_settings_of_managed(user, admin)),
+        (*groups, *admin.groups),
+        (*user.notes, *admin.notes, *notes, *group_notes),
+        ManagedSummary(tuple(one.source for one in managed), admin.set_by, any(one.managed_only for one in managed)),
     )
 
 
-def _ruling(managed: Sequence[Layer]) -> Layer:
-    """The administrator's files as one."""
-    whole = Layer(next(one.source for one in reversed(managed)))
+def _merge_managed(managed: Sequence[Layer]) -> Layer:
+    """The administrator's files as one layer."""
+    merged = Layer(next(one.source for one in reversed(managed)))
     for one in managed:
-        values = {name: getattr(one.settings, name) for name in one.given if name not in _LISTS}
-        rules = {name: getattr(whole.settings, name) + getattr(one.settings, name) for name in (*_RULES, *_REDACTED)}
-        rules["aliases"] = _aliases(whole.settings, one.settings)
-        whole = replace(
-            whole,
-            settings=replace(whole.settings, **values, **rules),
-            given={**whole.given, **one.given},
-            groups=whole.groups + tuple(_managed(group, one) for group in one.groups),
-            notes=whole.notes + one.notes,
+        values = {name: getattr(one.settings, name) for name in one.set_by if name not in _LISTS}
+        lists = {name: getattr(merged.settings, name) + getattr(one.settings, name) for name in (*_RULES, *_REDACTIONS)}
+        lists["aliases"] = _merge_aliases(merged.settings, one.settings)
+        merged = replace(
+            merged,
+            settings=replace(merged.settings, **values, **lists),
+            set_by={**merged.set_by, **one.set_by},
+            groups=merged.groups + tuple(_managed_group(group, one) for group in one.groups),
+            notes=merged.notes + one.notes,
         )
-    return replace(whole, given={**_implied(whole.given), **whole.given})
+    return replace(merged, set_by={**_set_as_a_whole(merged.set_by), **merged.set_by})
 
 
-def _implied(given: Mapping[str, str]) -> dict[str, str]:
-    """The settings that are given with another, each with where that is."""
+def _set_as_a_whole(set_by: Mapping[str, str]) -> dict[str, str]:
+    """The settings that are managed together with another one, each with where that one is set."""
     return {
-        name: given[naming]
-        for naming, beginning in _WHOLE.items()
-        if naming in given
+        name: set_by[first]
+        for first, prefix in _MANAGED_AS_A_WHOLE.items()
+        if first in set_by
         for name in Settings.__struct_fields__
-        if name.startswith(beginning)
+        if name.startswith(prefix)
     }
 
 
-def _managed(group: Group, layer: Layer) -> Group:
-    """A managed group fails closed, unless its file says otherwise."""
-    otherwise = layer.settings.on_failure if "on_failure" in layer.given else OnFailure.DENY
-    return replace(group, managed=True, on_failure=group.on_failure or otherwise)
+def _managed_group(group: Group, layer: Layer) -> Group:
+    """A managed group fails closed, unless its file sets `on_failure`."""
+    on_failure = layer.settings.on_failure if "on_failure" in layer.set_by else OnFailure.DENY
+    return replace(group, managed=True, on_failure=group.on_failure or on_failure)
 
 
-def _of_managed(given: Layer, ruling: Layer) -> Settings:
-    """What holds for managed hooks and rules: nothing of the user's can answer for a person whom they want asked."""
-    own = ruling.settings
+def _settings_of_managed(user: Layer, admin: Layer) -> Settings:
+    """The settings for managed hooks and rules. When they ask a person, no setting of the user answers instead."""
+    settings = admin.settings
     return Settings(
-        on_failure=own.on_failure if "on_failure" in ruling.given else OnFailure.DENY,
-        on_ask=_stricter("on_ask", own.on_ask, given.settings.on_ask),
-        on_ask_fallback=own.on_ask_fallback,
-        prompter=own.prompter,
-        allow=own.allow,
-        ask=own.ask,
-        deny=own.deny,
-        hide_denied=own.hide_denied,
-        aliases=own.aliases,
-        limits=own.limits,
+        on_failure=settings.on_failure if "on_failure" in admin.set_by else OnFailure.DENY,
+        on_ask=_stricter("on_ask", settings.on_ask, user.settings.on_ask),
+        on_ask_fallback=settings.on_ask_fallback,
+        prompter=settings.prompter,
+        allow=settings.allow,
+        ask=settings.ask,
+        deny=settings.deny,
+        hide_denied=settings.hide_denied,
+        aliases=settings.aliases,
+        limits=settings.limits,
     )
 
 
 # --- settings ---
 
 
-def _held(given: Layer, ruling: Layer) -> tuple[Settings, list[str]]:
-    """The user's settings with those that are managed in their place; a sentence for each attempt to weaken one."""
-    values: dict[str, object] = {"aliases": _aliases(given.settings, ruling.settings)}
+def _merge_settings(user: Layer, admin: Layer) -> tuple[Settings, list[str]]:
+    """The user's settings with the managed ones applied, and a note for each attempt to weaken one."""
+    values: dict[str, object] = {"aliases": _merge_aliases(user.settings, admin.settings)}
     notes: list[str] = []
-    for name in _REDACTED:
-        own = getattr(given.settings, name)
-        if own and "audit_file" in ruling.given:  # a pattern that fits everything would empty the administrator's audit
-            notes.append(_told(given.given[name], ruling.given[name]))
-            own = ()
-        values[name] = own + getattr(ruling.settings, name)
-    for name in (one for one in Settings.__struct_fields__ if one in ruling.given and one not in _LISTS):
-        wanted, held = getattr(given.settings, name), getattr(ruling.settings, name)
-        if name not in given.given:
-            values[name] = held
+    for name in _REDACTIONS:
+        wanted = getattr(user.settings, name)
+        if wanted and "audit_file" in admin.set_by:  # a pattern that matches everything would empty the managed audit
+            notes.append(_not_used(user.set_by[name], admin.set_by[name]))
+            wanted = ()
+        values[name] = wanted + getattr(admin.settings, name)
+    for name in (one for one in Settings.__struct_fields__ if one in admin.set_by and one not in _LISTS):
+        wanted, managed = getattr(user.settings, name), getattr(admin.settings, name)
+        if name not in user.set_by:
+            values[name] = managed
             continue
-        values[name] = _fallback(given, ruling, name) if name in _FALLBACK else _stricter(name, held, wanted)
+        values[name] = _merge_fallback(user, admin, name) if name in _FALLBACK else _stricter(name, managed, wanted)
         if values[name] != wanted:
-            notes.append(_told(given.given[name], ruling.given[name]))
+            notes.append(_not_used(user.set_by[name], admin.set_by[name]))
     notes += [
-        f"{given.given['allow']}: {rule!r} allows nothing: {ruling.given[kind]} has the same rule"
-        for kind in ("deny", "ask")
-        for rule in getattr(ruling.settings, kind)
-        if rule in given.settings.allow
+        f"{user.set_by['allow']}: {rule!r} allows nothing: {admin.set_by[key]} has the same rule"
+        for key in ("deny", "ask")
+        for rule in getattr(admin.settings, key)
+        if rule in user.settings.allow
     ]
-    return replace(given.settings, **values), list(dict.fromkeys(notes))
+    return replace(user.settings, **values), list(dict.fromkeys(notes))
 
 
-def _aliases(first: Settings, second: Settings) -> tuple[Alias, ...]:
-    """One for a tool: the second's."""
+def _merge_aliases(first: Settings, second: Settings) -> tuple[Alias, ...]:
+    """One alias for each tool. The second settings take precedence."""
     return tuple({one.tool: one for one in (*first.aliases, *second.aliases)}.values())
 
 
-def _told(wanted: str, held: str) -> str:
-    return f"{wanted} is not used: {held} holds, for it is managed"
+def _not_used(wanted: str, managed: str) -> str:
+    return f"{wanted} is not used: {managed} takes precedence, because it is managed"
 
 
-_FALLBACK: Final = ("on_ask_fallback", "prompter")
+def _merge_fallback(user: Layer, admin: Layer, name: str) -> object:
+    """One key sets both fields. The user's value counts if it denies without asking, or if the managed one allows."""
+    refuses = user.settings.on_ask_fallback is OnFailure.DENY and not user.settings.prompter
+    uses_own = refuses or admin.settings.on_ask_fallback is OnFailure.ALLOW
+    return getattr(user.settings if uses_own else admin.settings, name)
 
 
-def _fallback(given: Layer, ruling: Layer, name: str) -> object:
-    """One key sets both: the user's holds where it denies without asking anybody, or where all would be allowed."""
-    user, own = given.settings, ruling.settings
-    refuses = user.on_ask_fallback is OnFailure.DENY and not user.prompter
-    return getattr(user if refuses or own.on_ask_fallback is OnFailure.ALLOW else own, name)
-
-
-def _stricter(name: str, held: T, wanted: T) -> T:
-    """The value that holds: the managed one, unless the other is stricter."""
+def _stricter(name: str, managed: T, wanted: T) -> T:
+    """The managed value, unless the user's value is stricter."""
     order = _STRICTNESS.get(name, ())
-    return wanted if held in order and order.index(wanted) > order.index(held) else held
+    return wanted if managed in order and order.index(wanted) > order.index(managed) else managed
 
 
 # --- groups ---
 
 
-def _groups(given: Layer, ruling: Layer, only: str) -> tuple[tuple[Group, ...], list[str]]:
-    """The user's groups as they may run, and what is to be said about that; `only` is who wants no others, if any."""
-    if only:
-        return (), [f"{group.source}: its hooks are not run: {only} says managed_only" for group in given.groups]
-    for spec in (spec for group in given.groups for spec in group.hooks if spec.type == "python"):
+def _merge_groups(user: Layer, admin: Layer, by: str) -> tuple[tuple[Group, ...], list[str]]:
+    """The user's groups that may run, and notes about the rest. `by` is the file that sets managed_only, if any."""
+    if by:
+        return (), [f"{group.source}: its hooks do not run: {by} sets managed_only" for group in user.groups]
+    for spec in (spec for group in user.groups for spec in group.hooks if spec.type == "python"):
         raise ConfigError(
             spec.source,
-            "is a Python function: it would run in hookproxy's own process, where it could switch off what is managed",
-            'as a program of its own it may run: type = "worker", or a command',
+            "is a Python function: it would run in hookproxy's own process, where it could turn off what is managed",
+            'run it as a separate program: type = "worker", or a command',
         )
-    if "on_failure" not in ruling.given:
-        return given.groups, []
-    floor = _Floor(ruling.settings.on_failure, ruling.given["on_failure"])
+    if "on_failure" not in admin.set_by:
+        return user.groups, []
+    minimum = _MinimumOnFailure(admin.settings.on_failure, admin.set_by["on_failure"])
     notes: list[str] = []
-    return tuple(floor.under(group, notes) for group in given.groups), notes
+    return tuple(minimum.apply(group, notes) for group in user.groups), notes
 
 
-class _Floor(Struct, frozen=True):
-    """The least that trouble with any hook leads to, and where that is said."""
+class _MinimumOnFailure(Struct, frozen=True):
+    """The laxest `on_failure` that a hook may have, and where it is set."""
 
-    least: OnFailure
+    value: OnFailure
     place: str
 
-    def under(self, group: Group, notes: list[str]) -> Group:
-        """The group without choices that are laxer."""
-        hooks = tuple(self._held(spec, notes) for spec in group.hooks)
+    def apply(self, group: Group, notes: list[str]) -> Group:
+        """The group, with every laxer `on_failure` replaced."""
+        hooks = tuple(self._apply_to_hook(spec, notes) for spec in group.hooks)
         if group.on_failure is None or not self._is_laxer(group.on_failure):
             return replace(group, hooks=hooks)
-        notes.append(_told(f"{group.source}: its on_failure", self.place))
-        return replace(group, hooks=hooks, on_failure=self.least)
+        notes.append(_not_used(f"{group.source}: its on_failure", self.place))
+        return replace(group, hooks=hooks, on_failure=self.value)
 
-    def _held(self, spec: HookSpec, notes: list[str]) -> HookSpec:
+    def _apply_to_hook(self, spec: HookSpec, notes: list[str]) -> HookSpec:
         if spec.on_failure is None or not self._is_laxer(spec.on_failure):
             return spec
-        notes.append(_told(f"{spec.source}: on_failure", self.place))
-        return replace(spec, on_failure=self.least)
+        notes.append(_not_used(f"{spec.source}: on_failure", self.place))
+        return replace(spec, on_failure=self.value)
 
     def _is_laxer(self, wanted: OnFailure) -> bool:
-        return _FAILURE_ORDER.index(wanted) < _FAILURE_ORDER.index(self.least)
+        return _ON_FAILURE_ORDER.index(wanted) < _ON_FAILURE_ORDER.index(self.value)

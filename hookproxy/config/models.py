@@ -1,6 +1,6 @@
-"""The keys of hookproxy.toml and what each one means: reference documents are made from these descriptions.
+"""The keys of hookproxy.toml and what each one means. The reference page and the JSON Schema are generated from here.
 
-An unknown key is an error: a guard that is misspelled must not be missing in silence (law 3).
+An unknown key is an error: a misspelled guard must not be missing silently (law 3).
 """
 
 from __future__ import annotations
@@ -13,271 +13,315 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from ..model.errors import ConfigError
 from ..model.hooks import Event
 from ..model.settings import Delivery, OnAsk, OnFailure, Settings, ToolNames
-from .errors import FORMER_KEYS, not_toml, wrong_key
+from .errors import FORMER_KEYS, toml_error, validation_error
 
-Path = Annotated[str, Field(min_length=1)]
-"""A file as written; where a relative one starts from, its key says."""
+MIN_MESSAGE_BYTES: Final = 1024  # less would not hold an initialize request
+MIN_AUDIT_FILE_BYTES: Final = 64 * 1024  # less would start a new file every few calls
+MAX_CALLS: Final = 100_000  # of a rate limit: the time of each call is kept, in 32 bytes
 
+_DEFAULTS: Final = Settings()
 
-class Table(BaseModel):
-    """A table of the file: no keys but the named, and no values but of their type."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-LEAST_FILE_BYTES: Final = 64 * 1024  # less would begin a new file every few calls
-_Word = Annotated[str, Field(min_length=1)]
-
-
-class Audit(Table):
-    """The audit log: one line of JSON for each call."""
-
-    file: Path | None = Field(
-        None,
-        description="Where lines are appended. A relative path starts from the folder of hookproxy.toml. `{user}` in "
-        "it stands for the name of the account that hookproxy runs as; after a slash at its end, USER.jsonl is added.",
-    )
-    required: bool = Field(False, description="Refuse a call whose line cannot be written.")
-    arguments: Literal["full", "digest"] = Field(
-        "full", description='"full": the call\'s arguments; "digest": their SHA-256 instead.'
-    )
-    calls: Literal["judged", "all"] = Field(
-        "judged", description='"judged": calls that a hook concerns; "all": the others, too.'
-    )
-    chain: bool = Field(
-        False,
-        description="Each line names the SHA-256 of the one before as `previous`: `hookproxy audit verify` finds what "
-        "was changed, removed or inserted later. All who write to the file must have it.",
-    )
-    shared: bool = Field(
-        False,
-        description="Several accounts write to this file: it is readable and writable for the group of its folder, "
-        "which must be there. Otherwise it is its owner's alone.",
-    )
-    max_file_bytes: Annotated[int, Field(ge=LEAST_FILE_BYTES)] | None = Field(
-        None,
-        description="A file that would grow beyond is renamed to FILE.1, the next one to FILE.2 and so on, and a new "
-        "one is begun; none is removed. Not given: never.",
-    )
-    redact: list[_Word] = Field(
-        [],
-        description="Regular expressions of Python's: what one finds in a text (in arguments, and in what hooks said) "
-        "is recorded as [redacted], and a text of more than 65536 characters as a whole. One that repeats what "
-        "repeats, as (a+)+ does, may take for ever: leave such out.",
-    )
-    redact_keys: list[_Word] = Field(
-        [],
-        description="Names of arguments, at any depth, whose values are recorded as [redacted], in any spelling: "
-        "api_key means apiKey and API-Key, too.",
-    )
-
-
-class Otel(Table):
-    """Spans and metrics of judged calls, for an OpenTelemetry collector. Needs `hookproxy[otel]`."""
-
-    enabled: bool = Field(False, description="Send them.")
-    endpoint: Annotated[str, Field(pattern=r"^https?://[^/]")] | None = Field(
-        None,
-        description="The collector's OTLP/HTTP address, to which /v1/traces and /v1/metrics are added. Not given: what "
-        "OTEL_EXPORTER_OTLP_ENDPOINT says, else http://localhost:4318.",
-    )
-
-
-LEAST_MESSAGE_BYTES: Final = 1024  # less would not hold an initialize request
-MOST_CALLS: Final = 100_000  # of a limit: the time of each is kept, in 32 bytes
-_DEFAULT: Final = Settings()
-
-_Rule = Annotated[str, Field(min_length=1)]
-_Name = Annotated[str, Field(min_length=1)]
-# TOML has no enums: a string that names a member will do.
+_Text = Annotated[str, Field(min_length=1)]
+# TOML has no enums: the name of a member is accepted as a string.
 _OnFailure = Annotated[OnFailure, Field(strict=False)]
 _OnAsk = Annotated[OnAsk, Field(strict=False)]
 _Delivery = Annotated[Delivery, Field(strict=False)]
 _ToolNames = Annotated[ToolNames, Field(strict=False)]
 
 
-class Use(Table):
-    """A hook file of another system, as it is."""
+class Table(BaseModel):
+    """A table of the file. It accepts only the keys that it defines, and only values of their types."""
 
-    file: Path = Field(
-        description="The hook file. A folder means its *.json files, and a glob pattern those that match. "
-        "A relative path starts from the folder of hookproxy.toml, `~` from the home folder."
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+# --- hooks ---
+
+
+class Use(Table):
+    """A hook file of another system, used unchanged."""
+
+    file: _Text = Field(
+        description="The hook file. A folder stands for the *.json files in it, a glob pattern for the files that "
+        "match. A relative path starts from the folder of hookproxy.toml, and `~` is the home folder."
     )
-    dialect: str | None = Field(None, description="Whose hook file it is; not given: seen from its shape.")
+    dialect: str | None = Field(
+        None, description="The system that the hook file is written for. Default: recognised from the file's content."
+    )
     tool_names: _ToolNames | None = Field(
         None,
-        description='Which name of a tool its hooks see: "mcp" is mcp__SERVER__TOOL, "bare" is TOOL. '
-        "Not given: what its dialect is used to.",
+        description='Which tool names these hooks see: "mcp" is mcp__SERVER__TOOL, "bare" is TOOL. '
+        "Default: the names that the dialect uses.",
     )
-    on_failure: _OnFailure | None = Field(None, description="As the top-level key, for the hooks of this file.")
-    agent: Path | None = Field(
-        None, description="docker-agent: the agent in the file whose hooks are meant; not given: root."
+    on_failure: _OnFailure | None = Field(
+        None, description="Like the top-level `on_failure`, but only for the hooks of this file."
+    )
+    agent: _Text | None = Field(
+        None, description="docker-agent: which agent in the file has the hooks to use. Default: root."
     )
     await_post: bool | None = Field(
-        None, description="lime: true waits for its hooks after a call, so that the model sees what they say."
+        None,
+        description="lime: true waits for the hooks that run after a call, so that the model sees their output.",
     )
     fire_permission_request: Literal["asked", "always"] | None = Field(
         None,
-        description='copilot: "always" asks permissionRequest hooks about each call, "asked" (the default) '
-        "where somebody wants a person to be asked.",
+        description='copilot: "always" runs permissionRequest hooks for each call; "asked" (the default) runs them '
+        "only when a person would be asked.",
     )
     max_retries: Annotated[int, Field(ge=0, le=10)] | None = Field(
-        None, description="code-assist: how often one call is repeated because its hooks say `retry`; not given: 1."
+        None, description="code-assist: how often a call is repeated when its hooks ask for a `retry`. Default: 1."
     )
     tool_args: Literal["string", "object"] | None = Field(
-        None, description='copilot: whether toolArgs is a JSON "string" (the default) or an "object".'
+        None, description='copilot: whether toolArgs is sent as a JSON "string" (the default) or as an "object".'
     )
     warm: bool | None = Field(
         None,
-        description="true starts the next process of each of its commands before it is needed, as `warm` of our own "
-        "hooks does. Not for lime and claw, whose variables depend on the call.",
+        description="true starts the next process of each command before it is needed, like `warm` in "
+        "`[[hooks.EVENT]]`. Not for lime and claw: their environment variables depend on the call.",
     )
-    warm_max_age: float | None = Field(None, description="As for our own hooks, for those of this file.")
-    warm_spares: int | None = Field(None, description="As for our own hooks, for those of this file.")
+    warm_max_age: float | None = Field(
+        None, description="Like `warm_max_age` in `[[hooks.EVENT]]`, for the hooks of this file."
+    )
+    warm_spares: int | None = Field(
+        None, description="Like `warm_spares` in `[[hooks.EVENT]]`, for the hooks of this file."
+    )
 
 
-WARMTH: Final = {"warm", "warm_max_age", "warm_spares"}
+WARM_OPTIONS: Final = {"warm", "warm_max_age", "warm_spares"}
 """The keys of `[[use]]` about processes that are started before they are needed."""
 
 DIALECT_OPTIONS: Final = {"agent", "await_post", "fire_permission_request", "max_retries", "tool_args"}
-"""The keys of `[[use]]` that only some dialects have: `Dialect.options` says which."""
+"""The keys of `[[use]]` that only some dialects have; `Dialect.options` lists them."""
 
 
 class OwnHook(Table):
-    """A hook of our own. One of `command`, `argv`, `call` and `url` says what runs."""
+    """A hook in hookproxy's own format. Exactly one of `command`, `argv`, `call` and `url` says what runs."""
 
-    name: str | None = Field(None, description="What people and the model know it by; not given: the command's name.")
+    name: str | None = Field(
+        None, description="The name that people and the model see. Default: the name of the command."
+    )
     matcher: str | None = Field(
         None,
-        description="Which tools it concerns, by Claude Code's rules, tried on the bare name and on "
-        "mcp__SERVER__TOOL; not given: all.",
+        description="Which tools the hook is for, by the rules of Claude Code's matchers. It is tried on TOOL and on "
+        "mcp__SERVER__TOOL. Default: all tools.",
     )
     only_if: str | None = Field(
         None,
         alias="if",
-        description="A permission rule as in Claude Code's `if`: other calls do not concern it.",
+        description="A permission rule, like Claude Code's `if`. The hook does not run for calls that the rule does "
+        "not match.",
     )
     type: Literal["command", "worker", "python", "http"] | None = Field(
         None,
-        description='"command" (the default): a process for each occasion. "worker": one process that is kept, reads a '
-        'JSON document per line and answers each with a JSON object on one line. "python": a function, called in '
-        'this process. "http": the document is posted, and what comes back is the answer.',
+        description='How the hook runs. "command" (the default): a new process for each event. "worker": one process '
+        "that keeps running, reads one JSON document per line and answers each with a JSON object on one line. "
+        '"python": a function that is called in hookproxy\'s process. "http": the document is sent as a POST request, '
+        "and the response is the hook's output.",
     )
     concurrent: bool | None = Field(
         None,
-        description="worker: true gives it further documents before it has answered; each has an `id`, which its "
-        "answer repeats.",
+        description="worker: true sends further documents before the first one is answered. Each document has an "
+        "`id`, and its answer repeats it.",
     )
     call: str | None = Field(
         None,
-        description='python: "package.module:function", looked for in the folder of hookproxy.toml, then among '
-        "installed packages. It gets the document and gives the answer that a command would print, or None. "
-        "Sync functions run in a thread, which a timeout cannot end.",
+        description='python: "package.module:function". The module is looked for in the folder of hookproxy.toml, '
+        "then among the installed packages. The function gets the document and returns what a command would print, "
+        "or None. A function that is not async runs in a thread, which a timeout cannot stop.",
     )
     url: str | None = Field(
-        None, description="http: where the document is posted. https, or http to this machine; redirects are refused."
+        None,
+        description="http: where the document is sent. It must be https, or http to this machine. Redirects are not "
+        "followed.",
     )
     headers: dict[str, str] | None = Field(
-        None, description="http: sent with it. `$NAME` stands for a variable that allowed_env_vars names."
+        None,
+        description="http: headers of the request. `$NAME` stands for an environment variable that `allowed_env_vars` "
+        "lists.",
     )
-    allowed_env_vars: list[str] | None = Field(None, description="http: variables that headers may hold.")
+    allowed_env_vars: list[str] | None = Field(
+        None, description="http: the environment variables that `headers` may use."
+    )
     warm: bool | None = Field(
         None,
-        description="command: true starts its next process before it is needed. For hooks that read standard input "
-        "before they act: such a process waits there, and is used once.",
+        description="command: true starts the next process before it is needed. Only for hooks that read standard "
+        "input before they do anything else: the process waits there, and handles one event.",
     )
     warm_max_age: float | None = Field(
-        None, description="warm: seconds after which a process that waits is ended unused; not given: 600."
+        None, description="warm: seconds after which an unused process is ended. Default: 600."
     )
     warm_spares: int | None = Field(
-        None, description="warm: how many processes wait at most where calls overlap, 1 to 16; not given: 1."
+        None, description="warm: the largest number of waiting processes when calls overlap, 1 to 16. Default: 1."
     )
     command: str | None = Field(None, description="A command line for sh. It starts in the folder of hookproxy.toml.")
     argv: list[str] | None = Field(
         None,
-        description="A program and its arguments, started without a shell in the folder of hookproxy.toml.",
+        description="A program and its arguments. It starts without a shell, in the folder of hookproxy.toml.",
     )
-    env: dict[str, str] | None = Field(None, description="Variables that it gets beside those it inherits.")
+    env: dict[str, str] | None = Field(
+        None, description="Environment variables for the hook, in addition to those that it inherits."
+    )
     timeout: float | None = Field(
-        None, description="Seconds after which it is ended, with everything it started; not given: 60."
+        None,
+        description="Seconds after which the hook is ended, together with all processes that it started. Default: 60.",
     )
     background: bool | None = Field(
-        None, alias="async", description="true: nobody waits for it, and what it says decides nothing."
+        None,
+        alias="async",
+        description="true runs the hook in the background: nothing waits for it, and its output decides nothing.",
     )
-    on_failure: _OnFailure | None = Field(None, description="As the top-level key, for this hook.")
+    on_failure: _OnFailure | None = Field(None, description="Like the top-level `on_failure`, but only for this hook.")
 
 
 class OwnHooks(Table):
-    """Hooks of our own by their occasion: `[[hooks.PreToolUse]]`, one flat table for each hook."""
+    """Hooks in hookproxy's own format, by event: one flat table `[[hooks.PreToolUse]]` for each hook."""
 
-    PreToolUse: list[OwnHook] = Field([], description="Before a call: may rewrite, block, or have a person asked.")
-    PostToolUse: list[OwnHook] = Field([], description="After a call that succeeded: may comment or replace.")
-    PostToolUseFailure: list[OwnHook] = Field([], description="After a call that failed: may comment.")
-    SessionStart: list[OwnHook] = Field([], description="When an agent connects: may add instructions.")
-    SessionEnd: list[OwnHook] = Field([], description="When the agent has gone.")
-    PermissionRequest: list[OwnHook] = Field([], description="When a person is to be asked about a call: may answer.")
-    Elicitation: list[OwnHook] = Field([], description="When the server asks the person: may answer.")
-    ElicitationResult: list[OwnHook] = Field([], description="When the person has answered: may change the answer.")
-    Notification: list[OwnHook] = Field([], description="When the person is shown a question.")
+    PreToolUse: list[OwnHook] = Field(
+        [], description="Before a call. May rewrite its arguments, block it, or have a person asked."
+    )
+    PostToolUse: list[OwnHook] = Field(
+        [], description="After a call that succeeded. May comment on the result or replace it."
+    )
+    PostToolUseFailure: list[OwnHook] = Field([], description="After a call that failed. May comment on the failure.")
+    SessionStart: list[OwnHook] = Field([], description="When an agent connects. May add instructions.")
+    SessionEnd: list[OwnHook] = Field([], description="When the agent has disconnected.")
+    PermissionRequest: list[OwnHook] = Field(
+        [], description="When a person is about to be asked about a call. May answer in their place."
+    )
+    Elicitation: list[OwnHook] = Field(
+        [], description="When the server asks the person something. May answer in their place."
+    )
+    ElicitationResult: list[OwnHook] = Field(
+        [], description="When the person has answered the server. May change the answer."
+    )
+    Notification: list[OwnHook] = Field([], description="When a question is shown to the person.")
 
-    def of(self, event: Event) -> list[OwnHook]:
-        """The hooks of one occasion."""
+    def for_event(self, event: Event) -> list[OwnHook]:
+        """The hooks of one event."""
         hooks: list[OwnHook] = getattr(self, event)
         return hooks
 
 
-class Permissions(Table):
-    """Permission rules, as `Tool` or `Tool(what)`: globs over a tool's names. Deny beats ask beats allow."""
+# --- tools and rules ---
 
-    allow: list[_Rule] = Field(
-        [], description="Calls for which nobody is asked, although a hook wants it; an ask rule beats it."
+
+class Permissions(Table):
+    """Permission rules: `Tool` or `Tool(argument)`, with globs. A deny rule beats ask, and ask beats allow."""
+
+    allow: list[_Text] = Field(
+        [],
+        description="Calls for which no person is asked, even when a hook wants to ask. An ask rule takes precedence.",
     )
-    ask: list[_Rule] = Field([], description="Calls for which a person must be asked; an allow rule changes nothing.")
-    deny: list[_Rule] = Field([], description="Calls that are refused, whatever hooks and other rules say.")
+    ask: list[_Text] = Field([], description="Calls for which a person must be asked, even when an allow rule matches.")
+    deny: list[_Text] = Field([], description="Calls that are refused, whatever hooks and other rules decide.")
     hide_denied: bool = Field(
-        True, description="Tools that a deny rule names without parentheses are left out of tools/list."
+        True,
+        description="true leaves out of tools/list the tools that a deny rule without parentheses matches.",
     )
 
 
 class ToolTable(Table):
-    """`[tools.X]`: what hooks know the server's tool X by, in each dialect."""
+    """`[tools.X]`: the name and the argument names by which hooks of all dialects know the server's tool X."""
 
     known_as: Annotated[str, Field(pattern=r"^[^\s()]+$")] | None = Field(
         None,
         alias="as",
-        description="The name that hooks see and rules may use, so that guards for it work unchanged; the tool's own "
-        "names still match.",
+        description="The name that hooks see, so that guards written for that name work unchanged. Rules may use it, "
+        "too. The tool's own names still match.",
     )
-    arguments: dict[_Name, _Name] = Field(
+    arguments: dict[_Text, _Text] = Field(
         {},
-        description="The server's name of an argument by the name that hooks see; others stay. A rewrite is mapped "
-        "back.",
+        description="Names of arguments: `name that hooks see = name that the server uses`. Other arguments keep their "
+        "names. Rewritten arguments are mapped back.",
     )
 
 
 class LimitTable(Table):
-    """`[[limits]]`: so many calls in a time, and no more. Each run of hookproxy counts its own."""
+    """`[[limits]]`: how many calls are allowed in a period. Each run of hookproxy counts its own calls."""
 
-    tool: _Rule = Field(description="A glob over a tool's names; all tools that match are counted together.")
-    calls: Annotated[int, Field(ge=1, le=MOST_CALLS)] = Field(
-        description="How many calls may be forwarded; what hooks or rules refuse does not count."
+    tool: _Text = Field(description="A glob over tool names. The calls of all matching tools are counted together.")
+    calls: Annotated[int, Field(ge=1, le=MAX_CALLS)] = Field(
+        description="How many calls may be forwarded. Calls that hooks or rules refuse do not count."
     )
     per: Literal["second", "minute", "hour", "day", "session"] = Field(
-        description='In which time, wherever that begins; "session" is one run.'
+        description='The length of the period, which may start at any time. "session" is one run of hookproxy.'
     )
 
 
 class Prompter(Table):
-    """`on_ask_fallback = { command = ["./ask"] }`: a program that asks the person, by a dialog or a chat message."""
+    """`on_ask_fallback = { command = ["./ask"] }`: a program that asks the person, in a dialog or a chat message."""
 
-    command: Annotated[list[Path], Field(min_length=1)] = Field(
-        description="The program and its arguments; a relative path starts from the folder of hookproxy.toml. It reads "
-        "the question as JSON (server, tool, arguments, reason, asked_by) and exits with 0 for yes, 2 for no."
+    command: Annotated[list[_Text], Field(min_length=1)] = Field(
+        description="The program and its arguments. A relative path starts from the folder of hookproxy.toml. The "
+        "program reads the question as JSON (server, tool, arguments, reason, asked_by) from standard input, and exits "
+        "with 0 for yes or 2 for no."
     )
 
 
+# --- records of what happened ---
+
+
+class Audit(Table):
+    """The audit log: one line of JSON for each call."""
+
+    file: _Text | None = Field(
+        None,
+        description="The file that lines are appended to. A relative path starts from the folder of hookproxy.toml. "
+        "`{user}` stands for the name of the account that runs hookproxy. If the path ends with a slash, USER.jsonl "
+        "is added.",
+    )
+    required: bool = Field(False, description="true refuses a call when its audit line cannot be written.")
+    arguments: Literal["full", "digest"] = Field(
+        "full", description='"full" records the arguments of calls; "digest" records their SHA-256 instead.'
+    )
+    calls: Literal["judged", "all"] = Field(
+        "judged",
+        description='"judged" records the calls that a hook or rule applies to; "all" records every call.',
+    )
+    chain: bool = Field(
+        False,
+        description="true adds the SHA-256 of the previous line to each line, as `previous`. `hookproxy audit verify` "
+        "then finds lines that were changed, removed or inserted later. Everyone who writes to the file must set this.",
+    )
+    shared: bool = Field(
+        False,
+        description="true lets several accounts write to this file: the group of its folder may read and write it. "
+        "The folder must exist. Otherwise only the owner may read or write the file.",
+    )
+    max_file_bytes: Annotated[int, Field(ge=MIN_AUDIT_FILE_BYTES)] | None = Field(
+        None,
+        description="A file that would grow larger than this is renamed to FILE.1 (the next one to FILE.2, and so on), "
+        "and a new file is started. No file is removed. Default: no limit.",
+    )
+    redact: list[_Text] = Field(
+        [],
+        description="Python regular expressions. What they match in arguments and in hook output is recorded as "
+        "[redacted]. A text of more than 65536 characters is redacted as a whole. Avoid nested repetition such as "
+        "(a+)+: matching it may never end.",
+    )
+    redact_keys: list[_Text] = Field(
+        [],
+        description="Names of arguments, at any depth, whose values are recorded as [redacted]. The spelling does not "
+        "matter: api_key also covers apiKey and API-Key.",
+    )
+
+
+class Otel(Table):
+    """Spans and metrics of judged calls, for an OpenTelemetry collector. Needs `hookproxy[otel]`."""
+
+    enabled: bool = Field(False, description="true sends spans and metrics.")
+    endpoint: Annotated[str, Field(pattern=r"^https?://[^/]")] | None = Field(
+        None,
+        description="The OTLP/HTTP address of the collector; /v1/traces and /v1/metrics are added to it. Default: "
+        "the value of OTEL_EXPORTER_OTLP_ENDPOINT, or else http://localhost:4318.",
+    )
+
+
+# --- the whole file ---
+
+
 def _as_list(value: object) -> object:
-    """One word stands for a list of it."""
+    """A single string stands for a list of one."""
     return [value] if isinstance(value, str) else value
 
 
@@ -285,89 +329,92 @@ class ConfigFile(Table):
     """The whole of hookproxy.toml."""
 
     on_failure: _OnFailure = Field(
-        _DEFAULT.on_failure,
-        description='What follows when a hook crashes, hangs, cannot start or answers nonsense: "deny", '
-        '"allow", or "dialect", what its system\'s document says. Hooks of our own then deny.',
+        _DEFAULTS.on_failure,
+        description="What happens when a hook crashes, times out, cannot start or prints invalid output: "
+        '"deny", "allow", or "dialect", which follows the document of the hook\'s own system. With "dialect", '
+        "hooks in hookproxy's own format deny.",
     )
     on_ask: _OnAsk = Field(
-        _DEFAULT.on_ask,
-        description='What follows when a person is to be asked: "elicit" asks through the agent; "deny" and "allow" '
-        "do not ask.",
+        _DEFAULTS.on_ask,
+        description='What happens when a person should be asked: "elicit" asks through the agent; "deny" and "allow" '
+        "decide without asking.",
     )
     on_ask_fallback: Literal["deny", "allow"] | Prompter = Field(
         "deny",
-        description='What follows when a person is to be asked and the agent cannot: "deny", "allow", or a prompter of '
-        "your own.",
+        description="What happens when a person should be asked and the agent cannot ask: "
+        '"deny", "allow", or a program of your own that asks.',
     )
     feedback: _Delivery = Field(
-        _DEFAULT.feedback,
-        description='How comments reach the model: "auto": as text, and in structuredContent where it is '
-        'open; "text": as text only; "strip-output-schema": hooked tools lose outputSchema and '
-        "structuredContent.",
+        _DEFAULTS.feedback,
+        description='How feedback of hooks reaches the model. "auto": as text, and in structuredContent when its '
+        'schema allows it. "text": as text only. "strip-output-schema": outputSchema and structuredContent are removed '
+        "from tools that have hooks.",
     )
-    max_message_bytes: Annotated[int, Field(ge=LEAST_MESSAGE_BYTES)] = Field(
-        _DEFAULT.max_message_bytes,
-        description="The longest line that is passed on, in bytes; 67108864 are 64 MiB.",
+    max_message_bytes: Annotated[int, Field(ge=MIN_MESSAGE_BYTES)] = Field(
+        _DEFAULTS.max_message_bytes,
+        description="The longest line that is forwarded, in bytes. 67108864 is 64 MiB.",
     )
-    use: list[Use] = Field([], description="Hook files of other systems, as they are: one `[[use]]` table each.")
-    hooks: OwnHooks = Field(OwnHooks(), description="Hooks of our own.")
+    use: list[Use] = Field([], description="Hook files of other systems, used unchanged: one `[[use]]` table for each.")
+    hooks: OwnHooks = Field(OwnHooks(), description="Hooks in hookproxy's own format.")
     permissions: Permissions = Field(
-        Permissions(), description="Permission rules, judged on the final arguments, after every rewrite."
+        Permissions(), description="Permission rules. They are applied to the final arguments, after every rewrite."
     )
     audit: Audit = Field(Audit(), description="The audit log.")
     otel: Otel = Field(Otel(), description="Spans and metrics for an OpenTelemetry collector.")
     preset: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str])] = Field(
         [],
-        description="A widely used server, or several, whose tools hooks are to know by Claude Code's names: "
-        '"filesystem", "git", "fetch", "desktop-commander", "playwright". `[tools.X]` counts before it.',
+        description="One or several widely used servers. Hooks then see their tools under the names of Claude Code's "
+        'tools: "filesystem", "git", "fetch", "desktop-commander", "playwright". `[tools.X]` takes precedence.',
     )
-    tools: dict[_Name, ToolTable] = Field({}, description="What hooks know single tools by: one table for each.")
-    limits: list[LimitTable] = Field([], description="How many calls are allowed; a refused one says when to retry.")
+    tools: dict[_Text, ToolTable] = Field(
+        {}, description="The names by which hooks know single tools: one table for each tool."
+    )
+    limits: list[LimitTable] = Field([], description="Rate limits. The refusal of a call says when to try again.")
     require_trust: bool = Field(
         False,
-        description="true: hook files, and the scripts that they start, are used only as `hookproxy trust FILE` has "
-        "remembered them. Nothing lifts it where the user's own file or the administrator's says so.",
+        description="true uses hook files, and the scripts that they start, only in the version that `hookproxy trust "
+        "FILE` has recorded. When the user's own file or the administrator's file says true, nothing can turn it off.",
     )
     managed_only: bool = Field(
-        False, description="The administrator's file: true runs no hooks but those of the administrator's files."
+        False,
+        description="Only in the administrator's file: true runs no hooks except those of the administrator's files.",
     )
 
 
 def parse(path: str, text: str) -> ConfigFile:
-    """The file's tables. Raises ConfigError with the line and the key of the first thing that is wrong."""
+    """Parse and validate the file. Raises ConfigError with the line and the key of the first error."""
     try:
         tables: dict[str, object] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise not_toml(path, text, str(error)) from None
+        raise toml_error(path, text, str(error)) from None
     try:
-        return ConfigFile.model_validate(_with_present_keys(path, tables))
+        return ConfigFile.model_validate(_with_current_keys(path, tables))
     except ValidationError as error:
-        raise wrong_key(path, text, error.errors(include_url=False)[0], ConfigFile) from None
+        raise validation_error(path, text, error.errors(include_url=False)[0], ConfigFile) from None
 
 
-def _with_present_keys(path: str, tables: dict[str, object]) -> dict[str, object]:
-    """The file with its own keys, and those of its hooks, under their present names. Raises ConfigError.
+def _with_current_keys(path: str, tables: dict[str, object]) -> dict[str, object]:
+    """Rename former keys at the top level, in `[[use]]` and in hooks. Raises ConfigError.
 
-    Only where the keys are ours: a variable, a tool or an argument may have any name.
+    Other tables are left alone: a variable, a tool or an argument may have any name.
     """
-    hooks = tables.get("hooks")
-    hooks = hooks.items() if isinstance(hooks, dict) else ()
-    found = _renamed(path, tables)
-    if "use" in found:
-        found["use"] = _each_renamed(path, found["use"])
-    if hooks:
-        found["hooks"] = {event: _each_renamed(path, entries) for event, entries in hooks}
-    return found
+    renamed = _rename_keys(path, tables)
+    if "use" in renamed:
+        renamed["use"] = _rename_in_each(path, renamed["use"])
+    hooks = renamed.get("hooks")
+    if isinstance(hooks, dict):
+        renamed["hooks"] = {event: _rename_in_each(path, entries) for event, entries in hooks.items()}
+    return renamed
 
 
-def _each_renamed(path: str, tables: object) -> object:
+def _rename_in_each(path: str, tables: object) -> object:
     if not isinstance(tables, list):
         return tables
-    return [_renamed(path, table) if isinstance(table, dict) else table for table in tables]
+    return [_rename_keys(path, table) if isinstance(table, dict) else table for table in tables]
 
 
-def _renamed(path: str, table: dict[str, object]) -> dict[str, object]:
+def _rename_keys(path: str, table: dict[str, object]) -> dict[str, object]:
     for former, name in FORMER_KEYS.items():
         if former in table and name in table:
-            raise ConfigError(path, f"{former} and {name} are the same key", f"leave out {former}, its former name")
+            raise ConfigError(path, f"{former} and {name} are the same key", f"remove {former}, the former name")
     return {FORMER_KEYS.get(key, key): value for key, value in table.items()}

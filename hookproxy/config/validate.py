@@ -1,4 +1,7 @@
-"""What hookproxy.toml names and cannot be used stops start-up: rules, patterns, what is not installed (law 3)."""
+"""Checks and converts the parts of hookproxy.toml that a model cannot check: aliases, rate limits, rules and patterns.
+
+What cannot be used stops start-up: nothing is allowed, or recorded, in its place (law 3).
+"""
 
 from __future__ import annotations
 
@@ -16,41 +19,47 @@ if TYPE_CHECKING:
     from .models import ConfigFile, LimitTable, ToolTable
 
 
-def aliases(file: ConfigFile, path: str) -> tuple[Alias, ...]:
-    """What hooks call tools: those of the presets, the last of which counts, and over them `[tools.X]`.
+# --- aliases ---
 
-    Raises ConfigError.
+
+def aliases(file: ConfigFile, path: str) -> tuple[Alias, ...]:
+    """The names by which hooks know tools, one alias for each tool. Raises ConfigError.
+
+    Of several presets the last one counts; `[tools.X]` takes precedence over all of them.
     """
-    found = {one.tool: one for one in _of_presets(file.preset, path)} if file.preset else {}
+    found = {one.tool: one for one in _preset_aliases(file.preset, path)} if file.preset else {}
     for tool, table in file.tools.items():
         found[tool] = _alias(tool, table, f"{path}: tools.{tool}")
     return tuple(one for one in found.values() if one.name or one.arguments)
 
 
-def _of_presets(names: list[str], path: str) -> Iterator[Alias]:
+def _preset_aliases(names: list[str], path: str) -> Iterator[Alias]:
     from ..policy.presets import PRESETS
 
     for name in names:
         if name not in PRESETS:
-            hint = suggestion(name, PRESETS) or f"known: {', '.join(PRESETS)}"
+            hint = suggestion(name, PRESETS) or f"expected one of: {', '.join(PRESETS)}"
             raise ConfigError(f"{path}: preset", f"there is no preset {name!r}", hint)
         for one in PRESETS[name].tools:
             yield replace(one, preset=name)
 
 
 def _alias(tool: str, table: ToolTable, where: str) -> Alias:
-    names: dict[str, str] = {}
-    for name, own in table.arguments.items():
-        if own in names:
-            problem = f"{names[own]!r} and {name!r} are both the tool's {own!r}"
-            raise ConfigError(f"{where}.arguments", problem, "one name for each argument")
-        names[own] = name
-    renamed = {name: own for own, name in names.items() if name != own}
+    hook_names: dict[str, str] = {}
+    for name, server_name in table.arguments.items():
+        if server_name in hook_names:
+            problem = f"{hook_names[server_name]!r} and {name!r} both name the tool's argument {server_name!r}"
+            raise ConfigError(f"{where}.arguments", problem, "use one name for each argument")
+        hook_names[server_name] = name
+    renamed = {name: server_name for server_name, name in hook_names.items() if name != server_name}
     return Alias(tool, table.known_as or "", renamed)
 
 
+# --- rate limits ---
+
+
 def limits(file: ConfigFile, path: str) -> tuple[Limit, ...]:
-    """How many calls are allowed. Raises ConfigError."""
+    """The rate limits. Raises ConfigError."""
     return tuple(_limit(table, f"limits[{number}]", path) for number, table in enumerate(file.limits))
 
 
@@ -64,15 +73,17 @@ def _limit(table: LimitTable, key: str, path: str) -> Limit:
     return Limit(table.tool, table.calls, Per(table.per), key)
 
 
+# --- rules and patterns ---
+
+
 def check_patterns(file: ConfigFile, path: str) -> None:
-    """Raise ConfigError for the first rule or pattern of the file that cannot be read."""
-    _rules(file, path)
-    _secrets(file, path)
-    _telemetry(file, path)
+    """Raise ConfigError for the first rule or pattern that is invalid, or if telemetry cannot be sent."""
+    _check_permission_rules(file, path)
+    _check_redaction(file, path)
+    _check_telemetry(file, path)
 
 
-def _rules(file: ConfigFile, path: str) -> None:
-    """Raise ConfigError for a permission rule that is none."""
+def _check_permission_rules(file: ConfigFile, path: str) -> None:
     from ..policy.rules import HINT, parsed
 
     for key in ("allow", "ask", "deny"):
@@ -84,30 +95,29 @@ def _rules(file: ConfigFile, path: str) -> None:
                 raise ConfigError(f"{path}: permissions.{key}[{number}]", str(problem), HINT) from None
 
 
-def _secrets(file: ConfigFile, path: str) -> None:
-    """Raise ConfigError for a pattern of secrets that is none: it would leave them in the audit."""
+def _check_redaction(file: ConfigFile, path: str) -> None:
+    """An invalid pattern would leave secrets in the audit."""
     from ..jsonrpc.redact import pattern
 
     for number, text in enumerate(file.audit.redact):
         try:
             pattern(text)
         except ValueError as problem:
-            raise ConfigError(
-                f"{path}: audit.redact[{number}]", str(problem), "a literal string: 'sk-[a-z]+'"
-            ) from None
+            hint = "write a regular expression in single quotes: 'sk-[a-z]+'"
+            raise ConfigError(f"{path}: audit.redact[{number}]", str(problem), hint) from None
 
 
-def _telemetry(file: ConfigFile, path: str) -> None:
-    """Raise ConfigError if it is wanted and not installed."""
+def _check_telemetry(file: ConfigFile, path: str) -> None:
+    """Telemetry that is enabled must be installed."""
     if not file.otel.enabled:
         return
     from importlib.util import find_spec
 
     for module in ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"):
         try:
-            there = find_spec(module) is not None
-        except ModuleNotFoundError:  # not even what it is a part of
-            there = False
-        if not there:
+            installed = find_spec(module) is not None
+        except ModuleNotFoundError:  # not even the package that contains it
+            installed = False
+        if not installed:
             hint = "python3 -m pip install 'hookproxy[otel]'"
             raise ConfigError(f"{path}: otel.enabled", f"{module} is not installed", hint)

@@ -104,9 +104,9 @@ class Hooks:
         """The environment that a prompter inherits."""
         if not managed:
             return self.environ
-        from ..trust.managed_files import SCREEN, environment
+        from ..trust.managed_files import DISPLAY_VARIABLES, environment
 
-        return environment(self.environ, SCREEN, at_home=True)
+        return environment(self.environ, DISPLAY_VARIABLES, real_home=True)
 
     def prompter_failure(self, managed: bool) -> str:
         """Why the prompter must not run, in one sentence without a full stop; empty if it may."""

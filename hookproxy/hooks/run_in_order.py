@@ -142,11 +142,11 @@ class HookExecutor:
         except anyio.WouldBlock:
             await slots.acquire()
         try:
-            mark = self._trust.mark(spec) if self._trust else None  # as late as possible
+            mark = self._trust.check(spec) if self._trust else None  # as late as possible
             if mark is not None and mark.failure:
                 not_run = HookRun(spec, HookResult(Ended.NOT_STARTED), _untrusted(mark.failure))
                 return self._finish(group, not_run, hook_runs)
-            if mark is not None and mark.touched:
+            if mark is not None and mark.rewritten:
                 self.runners.renew(spec)
             result = await self.runners.by_type[spec.type](spec, document, environment)
         except anyio.get_cancelled_exc_class():
@@ -155,7 +155,7 @@ class HookExecutor:
         finally:
             slots.release()
         verdict = group.dialect.read_output(spec, result)
-        if mark is not None and self._trust and (failure := self._trust.failure_since(mark, spec)):
+        if mark is not None and self._trust and (failure := self._trust.failure_after(mark, spec)):
             verdict = _untrusted(failure)
         if verdict.arguments is not None:
             verdict = await _checked_arguments(verdict, context, listed)

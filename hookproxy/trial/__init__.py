@@ -1,4 +1,4 @@
-"""`try` and `replay`: the code of a run, without a server.
+"""Tries calls for `try` and `replay` without a server, with the code of a real session.
 
-The same path as in a session, so that what it shows is what would happen.
+The path is the same as in a session, so the results show what would happen.
 """

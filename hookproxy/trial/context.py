@@ -1,4 +1,4 @@
-"""A desk without agent and server: a call comes to the result that was given for it, and everything is kept."""
+"""Implements CallServices without agent and server: a call gets a given result, and all messages are recorded."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
     import anyio.abc
 
 
-class Kept(Audit):
-    """An audit that writes nothing, and keeps the record of the last call."""
+class LastRecordAudit(Audit):
+    """An audit that writes nothing, and remembers the record of the last call."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(replace(settings, audit_file="", audit_required=False, otel=False))
         self.record: Record | None = None
 
     def write(self, record: Record) -> str:
-        """As of Audit."""
+        """As in Audit."""
         self.record = record
         return ""
 
 
 class TrialServices:
-    """What a call needs of a proxy. `given` is the result that it comes to; None: it ends where it would be forwarded.
+    """What a call needs from a proxy. `result` is its result; None: the trial ends where the call would be forwarded.
 
-    `tasks` ends when all hooks have spoken.
+    `tasks` ends when all hooks are done.
     """
 
     def __init__(
@@ -54,35 +54,35 @@ class TrialServices:
         session: Session,
         router: Router,
         tasks: anyio.abc.TaskGroup,
-        given: bytes | None,
+        result: bytes | None,
     ) -> None:
         self.hooks = hooks
         self.settings = settings
         self.session = session
-        self.kept = Kept(settings)
-        self.audit: Audit = self.kept
+        self.record_audit = LastRecordAudit(settings)
+        self.audit: Audit = self.record_audit
         self.state_sealer = StateSealer()
-        around = SessionContext(
-            hooks, session, self.kept, self.report, lambda _line: None, lambda *_task: None, lambda: None
-        )  # for questions that are never asked
-        self.approvals = Approvals(around, router.handshake, settings)
-        self.answered = b""
-        """The line that the agent gets; empty: it gets none."""
+        session_context = SessionContext(
+            hooks, session, self.record_audit, self.report, lambda _line: None, lambda *_task: None, lambda: None
+        )  # for approvals, which are never requested
+        self.approvals = Approvals(session_context, router.handshake, settings)
+        self.response = b""
+        """The line that the agent gets; empty: none."""
         self.question = ""
-        """What the person would be asked."""
+        """The question that the person would get."""
         self.remarks: list[str] = []
-        """What people would be told."""
-        self._board = router
+        """Messages that people would get."""
+        self._router = router
         self._tasks = tasks
-        self._given = given
+        self._result = result
 
     def agent(self) -> str:
-        """As in CallServices: nobody has said who it is."""
+        """As in CallServices: the agent is unknown."""
         return ""
 
     def tool(self, name: str) -> Tool | None:
-        """As in CallServices: nothing has been listed."""
-        return self._board.tools.get(name)
+        """As in CallServices: no tools have been listed."""
+        return self._router.tools.get(name)
 
     def may_have_feedback(self) -> bool:
         """As in CallServices."""
@@ -94,13 +94,13 @@ class TrialServices:
 
     async def forward(self, call: Call, line: bytes) -> bytes | Ending:
         """As in CallServices."""
-        if self._given is None or not self._board.release(call):
+        if self._result is None or not self._router.release(call):
             return Ending.INTERRUPTED
-        self._board.from_server(answer(call.sent_id or call.id, self._given))
+        self._router.from_server(answer(call.sent_id or call.id, self._result))
         return raw_json.with_member(call.answer, "id", call.id) if call.sent_id else call.answer
 
     def forward_without_waiting(self, call: Call, line: bytes) -> bool:
-        """As in CallServices: every answer is shown."""
+        """As in CallServices: every response is shown."""
         return False
 
     def release_backpressure(self, call: Call) -> None:
@@ -108,40 +108,40 @@ class TrialServices:
 
     def respond(self, call: Call, line: bytes) -> None:
         """As in CallServices."""
-        self.answered = line
+        self.response = line
 
     def refuse_other_calls(self, call: Call, refuse: Refuse) -> None:
-        """As in CallServices: there are no others."""
-        self.remarks.append(f"{refuse.by} would deny all other calls that wait for their hooks, too")
+        """As in CallServices: there are no other calls."""
+        self.remarks.append(f"{refuse.by} would also deny all other calls that wait for their hooks")
 
     def prepare_repeat(self, call: Call, line: bytes) -> bytes | None:
-        """As in CallServices: what it comes to will be the same."""
-        return raw_json.with_member(line, "id", call.sent_id) if self._board.prepare_retry(call) else None
+        """As in CallServices: the result will be the same."""
+        return raw_json.with_member(line, "id", call.sent_id) if self._router.prepare_retry(call) else None
 
     def follow_tasks(
         self, call: Call, record: Record, event_context: EventContext, texts: tuple[str, ...], line: bytes
     ) -> bytes:
         """As in CallServices: there is no task to follow."""
-        self.remarks.append("the result hands over a task, whose own result hooks would be asked about")
+        self.remarks.append("the result creates a task; hooks would run for the result of the task")
         return line
 
     def start_hooks(self, event_context: EventContext) -> None:
-        """As in CallServices; `tasks` waits for them."""
+        """As in CallServices. `tasks` waits for the hooks."""
         if event_context.event is Event.NOTIFICATION:
             self.question = event_context.message
-        self._tasks.start_soon(self._run_hooks, replace(event_context, at=time()))
+        self._tasks.start_soon(self._occur, replace(event_context, at=time()))
 
-    async def _run_hooks(self, event_context: EventContext) -> None:
+    async def _occur(self, event_context: EventContext) -> None:
         try:
             await self.hooks.run_event_hooks(event_context)
         except OSError as problem:  # too few descriptors or processes
             self.report(f"{event_context.event} hooks could not be run: {problem.strerror}")
 
     def start_elicitation_hooks(self, elicited: ElicitationSeen, only_observers: bool = False) -> None:
-        """As in CallServices: questions of a server are not tried."""
+        """As in CallServices: elicitations are not tried."""
 
     async def answer_elicitations(self, result: Members) -> dict[str, ElicitationResponse] | None:
-        """As in CallServices: questions of a server are not tried."""
+        """As in CallServices: elicitations are not tried."""
         return None
 
     def report(self, text: str) -> None:
@@ -155,10 +155,10 @@ class TrialServices:
 
     def lost_response(self, call: Call) -> bytes:
         """As in CallServices."""
-        raise AssertionError("there is no server to be lost")
+        raise AssertionError("there is no server that could end")
 
 
 def answer(id_lexeme: bytes, result: bytes) -> bytes:
-    """The server's line with this result."""
+    """The server's response with this result."""
     message = {"jsonrpc": "2.0", "id": msgspec.Raw(id_lexeme), "result": msgspec.Raw(result.replace(b"\n", b" "))}
     return raw_json.one_line(raw_json.encode(message)) + b"\n"

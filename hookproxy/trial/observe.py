@@ -1,4 +1,4 @@
-"""Hooks as `hooks` runs them, and what is seen of it: who was asked about what, what each got, what it answered."""
+"""Runs hooks as `hooks` does, and records which hooks ran for which event, their input and their output."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..runners.command import prepared
 from ..runners.runner import Runner
 
 
-class Asked(Struct, frozen=True):
-    """One group that was asked at one occasion."""
+class GroupRun(Struct, frozen=True):
+    """The hooks of one group that were run for one event."""
 
     group: Group
     event_context: EventContext
-    """As the group sees it."""
+    """The event as the group sees it."""
     hooks: tuple[HookSpec, ...]
-    """Those of its matching hooks that the occasion concerns; a denial may have ended it before all had run."""
+    """Its hooks that match and apply to the event. A denial may have ended the run before all of them had started."""
 
 
 class Run(Struct):
@@ -30,35 +30,35 @@ class Run(Struct):
 
     spec: HookSpec
     stdin: bytes
-    """The document, exactly; a `worker` gets it on one line."""
+    """The exact input document. A `worker` gets it on one line."""
     variables: Mapping[str, str]
-    """The variables that were set for it, over those it inherited."""
-    hidden: tuple[str, ...]
-    """Names of our own variables that it did not inherit, for they tell of another system."""
+    """The environment variables that were set for it, in addition to those that it inherited."""
+    removed_variables: tuple[str, ...]
+    """Names of variables that it did not inherit, because they belong to another system."""
     result: HookResult | None = None
-    statement: HookRun | None = None
-    """What it said; None: it was ended before."""
+    hook_run: HookRun | None = None
+    """The evaluated run; None: it was ended before it had output."""
 
 
-class Seen(Struct):
-    """What has been seen of one call, or of another occasion."""
+class Observation(Struct):
+    """What was observed in one call, or in one other event."""
 
-    asked: list[Asked] = field(default_factory=list)
+    group_runs: list[GroupRun] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
-    """In the order in which they began."""
+    """In the order in which they started."""
     evaluation: Evaluation | None = None
     after: list[EventContext] = field(default_factory=list)
-    """The moments after the call: several if it was repeated."""
+    """The events after the call; there are several if it was repeated."""
     comments: Comments | None = None
-    """What came of the last of them."""
+    """The result of the hooks for the last one."""
     remarks: list[str] = field(default_factory=list)
-    """What people would be told about hooks beside what these said themselves."""
+    """Messages to people about hooks that do not come from a run."""
 
 
-class _Noted(HookExecutor):
-    """Turns that tell who is asked, before they are."""
+class _ObservingExecutor(HookExecutor):
+    """Reports which hooks of a group are run, before they start."""
 
-    note: Callable[[Asked], None]
+    note: Callable[[GroupRun], None]
 
     async def run(
         self,
@@ -68,53 +68,53 @@ class _Noted(HookExecutor):
         hook_runs: list[HookRun],
         listed: Tool | None = None,
     ) -> list[HookRun]:
-        self.note(Asked(group, event_context, tuple(hooks)))
+        self.note(GroupRun(group, event_context, tuple(hooks)))
         return await super().run(group, hooks, event_context, hook_runs, listed)
 
 
-class Observed(Hooks):
-    """All hooks of one run; `seen` is filled in as they are asked."""
+class ObservedHooks(Hooks):
+    """All hooks of one configuration; `observation` is filled in while they run."""
 
-    seen: Seen
+    observation: Observation
 
     def note(self, one: HookRun) -> None:
-        """A statement has been made: to be given to `begin` as its `report`."""
-        for run in reversed(self.seen.runs):
+        """Record an evaluated run. To be given to `begin` as its `report`."""
+        for run in reversed(self.observation.runs):
             if run.result is one.result:
-                run.statement = one
+                run.hook_run = one
                 return
-        told = (*one.verdict.messages, one.verdict.failure)
-        self.seen.remarks += [f"{one.spec.label}: {text}" for text in told if text]
+        texts = (*one.verdict.messages, one.verdict.failure)
+        self.observation.remarks += [f"{one.spec.label}: {text}" for text in texts if text]
 
     async def run_pre_hooks(
         self, event_context: EventContext, listed: Tool | None, hook_runs: list[HookRun]
     ) -> Evaluation:
-        """As of Hooks."""
-        self.seen.evaluation = await super().run_pre_hooks(event_context, listed, hook_runs)
-        return self.seen.evaluation
+        """As in Hooks."""
+        self.observation.evaluation = await super().run_pre_hooks(event_context, listed, hook_runs)
+        return self.observation.evaluation
 
     async def run_post_hooks(self, event_context: EventContext, hook_runs: list[HookRun]) -> Comments:
-        """As of Hooks."""
-        self.seen.after.append(event_context)
-        self.seen.comments = await super().run_post_hooks(event_context, hook_runs)
-        return self.seen.comments
+        """As in Hooks."""
+        self.observation.after.append(event_context)
+        self.observation.comments = await super().run_post_hooks(event_context, hook_runs)
+        return self.observation.comments
 
     def _new_executor(self, groups: Sequence[Group]) -> HookExecutor:
-        self.seen = Seen()
-        executor = _Noted(groups, self._settings, self.environ, self._trust, self._add_allowed_rules)
-        executor.note = self._asked
-        for kind, run in executor.runners.by_type.items():
-            executor.runners.by_type[kind] = self._watched(run)
+        self.observation = Observation()
+        executor = _ObservingExecutor(groups, self._settings, self.environ, self._trust, self._add_allowed_rules)
+        executor.note = self._note_group_run
+        for handler, runner in executor.runners.by_type.items():
+            executor.runners.by_type[handler] = self._observed_runner(runner)
         return executor
 
-    def _asked(self, one: Asked) -> None:
-        self.seen.asked.append(one)
+    def _note_group_run(self, one: GroupRun) -> None:
+        self.observation.group_runs.append(one)
 
-    def _watched(self, runner: Runner) -> Runner:
+    def _observed_runner(self, runner: Runner) -> Runner:
         async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
-            hidden = tuple(sorted(self.environ.keys() - env.keys()))
-            one = Run(spec, bytes(document.stdin), _variables(spec, document, env), hidden)
-            self.seen.runs.append(one)
+            removed_variables = tuple(sorted(self.environ.keys() - env.keys()))
+            one = Run(spec, bytes(document.stdin), _variables(spec, document, env), removed_variables)
+            self.observation.runs.append(one)
             one.result = await runner(spec, document, env)
             return one.result
 
@@ -122,7 +122,7 @@ class Observed(Hooks):
 
 
 def _variables(spec: HookSpec, document: Document, inherited: Mapping[str, str]) -> Mapping[str, str]:
-    """What is set for a hook, as it gets it: fitted to what a process can be given. Only processes get any."""
+    """The variables that are set for a hook, after fitting them to the limits of a process. Only processes get any."""
     if not (spec.argv or spec.shell):
         return {}
     env = prepared(spec, document, inherited).variables

@@ -1,7 +1,7 @@
-"""Runs recorded calls through the hooks as they are configured now, and tells which would be decided otherwise.
+"""Runs recorded calls through the hooks that are configured now, and finds the calls whose decision would differ.
 
-Hooks for what comes before a call run for real, one call after another, in the order of the record. No result is
-recorded, so none after it are asked. One call and a few sessions are in memory at a time, however long the record.
+Hooks that run before a call really run, one call after another, in the order of the record. Results are not recorded,
+so hooks after a call do not run. Only one call and a few sessions are in memory at a time, even for a long record.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ from ..dialects.dialect import Group
 from ..jsonrpc import normalize
 from ..model.hooks import Event, Session
 from ..protocol import calls
-from .run import Attempt, Plan, Trial, Trials
+from .run import Plan, TrialCall, TrialResult, TrialRunner
 
 _EVENTS: Final = frozenset({Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST})
-_SESSIONS: Final = 16  # whose hooks are kept at a time: agents that share a file take turns, and workers cost memory
-_DECIDED: Final = frozenset({"allow", "deny", "asked", "asked-allow", "asked-deny"})
-_RUN: Final = frozenset({"allow", "asked", "asked-allow"})
+_MAX_SESSIONS: Final = 16  # kept at a time: several agents may share a file, and workers need memory
+_DECISIONS: Final = frozenset({"allow", "deny", "asked", "asked-allow", "asked-deny"})
+_DECISIONS_THAT_RUN: Final = frozenset({"allow", "asked", "asked-allow"})
 
 
-class Judged(Struct, frozen=True):
-    """What was, or would be, decided about a call."""
+class Outcome(Struct, frozen=True):
+    """The decision about a call, as recorded or as it would be now."""
 
     decision: str
     by: str = ""
-    """Who says so, in words; empty where nobody had anything to say."""
+    """Who decided, in words; empty if no hook or rule decided anything."""
     reason: str = ""
     arguments: bytes = b""
-    """JSON: those that run; empty: none do, or they are not known."""
+    """The arguments that run, as JSON; empty: the call does not run, or they are not known."""
 
 
 class Difference(Struct, frozen=True):
-    """A call that would be decided otherwise."""
+    """A call whose decision would differ."""
 
     record: CallRecord
-    before: Judged
-    after: Judged
+    before: Outcome
+    after: Outcome
 
 
-class Unread(Struct, frozen=True):
+class UnreadableLine(Struct, frozen=True):
     """A line that cannot be replayed, and why."""
 
     line: int
@@ -57,52 +57,52 @@ class Unread(Struct, frozen=True):
 
 
 class Tally(Struct, rename={"failed_hooks": "troubled"}):
-    """How many calls came to what."""
+    """How many calls had which outcome."""
 
     replayed: int = 0
     differing: int = 0
     digests: int = 0
-    """Recorded with a digest of their arguments alone."""
+    """Recorded only with a digest of their arguments."""
     undecided: int = 0
-    """Recorded as ended before they were decided."""
+    """Ended before they were decided."""
     limited: int = 0
-    """Recorded as refused by a limit, which is about the times of calls: replayed, none is reached."""
+    """Refused by a rate limit. They are not replayed: limits depend on the times of calls."""
     unread: int = 0
-    """Lines that are no record of a call or a note, or cannot be judged."""
+    """Lines that are neither the record of a call nor a note, or whose call cannot be judged."""
     failed_hooks: int = 0
-    """Of those replayed: a hook failed."""
+    """Replayed calls for which a hook failed."""
 
 
 class Replay:
-    """A replay of one record; `tally` is filled in as it goes on."""
+    """The replay of one audit file; `tally` is filled in while it runs."""
 
     def __init__(self, loaded: Loaded, environ: Mapping[str, str], cwd: str) -> None:
         self.tally = Tally()
         self._sessions = _Sessions(loaded, environ, cwd)
 
     async def __aenter__(self) -> Self:
-        """What hooks keep ends with the block, however that ends."""
+        """Kept processes of hooks end with the block, also after an error."""
         return self
 
     async def __aexit__(self, *_problem: object) -> None:
         await self._sessions.aclose()
 
-    async def over(self, entries: Iterable[Entry]) -> AsyncIterator[Difference | Unread]:
-        """The differences and the lines that cannot be replayed, as they are found. Raises UserError."""
+    async def over(self, entries: Iterable[Entry]) -> AsyncIterator[Difference | UnreadableLine]:
+        """Yield the differences, and the lines that cannot be replayed, as they are found. Raises UserError."""
         for entry in entries:
-            found = await self._one(entry) if isinstance(entry, CallRecord) else _unread(entry)
-            if isinstance(found, Unread):
+            found = await self._replay_call(entry) if isinstance(entry, CallRecord) else _unread(entry)
+            if isinstance(found, UnreadableLine):
                 self.tally.unread += 1
             if found is not None:
                 yield found
 
-    async def _one(self, record: CallRecord) -> Difference | Unread | None:
+    async def _replay_call(self, record: CallRecord) -> Difference | UnreadableLine | None:
         if record.v > log.VERSION:
-            return Unread(record.line, f"it has format {record.v}, and this hookproxy reads {log.VERSION}")
+            return UnreadableLine(record.line, f"it has format {record.v}, and this hookproxy reads {log.VERSION}")
         if _is_limited(record):
             self.tally.limited += 1
             return None
-        if record.decision not in _DECIDED:
+        if record.decision not in _DECISIONS:
             self.tally.undecided += 1
             return None
         if not record.arguments:
@@ -111,17 +111,17 @@ class Replay:
         trials = await self._sessions.of(record)
         raw_id = calls.response_id({"id": record.id})
         trial = await trials.call(
-            Attempt(record.tool, bytes(record.arguments), id=b"1" if raw_id == b"null" else raw_id)
+            TrialCall(record.tool, bytes(record.arguments), id=b"1" if raw_id == b"null" else raw_id)
         )
         if trial.unreadable:
-            return Unread(record.line, trial.unreadable.rstrip("."))
+            return UnreadableLine(record.line, trial.unreadable.rstrip("."))
         return self._compared(record, trial)
 
-    def _compared(self, record: CallRecord, trial: Trial) -> Difference | None:
+    def _compared(self, record: CallRecord, trial: TrialResult) -> Difference | None:
         self.tally.replayed += 1
-        self.tally.failed_hooks += any(run.statement and run.statement.verdict.failure for run in trial.seen.runs)
-        before, after = was(record), would_be(trial, bytes(record.arguments))
-        if not differ(before, after):
+        self.tally.failed_hooks += any(run.hook_run and run.hook_run.verdict.failure for run in trial.observation.runs)
+        before, after = recorded_outcome(record), current_outcome(trial, bytes(record.arguments))
+        if not outcomes_differ(before, after):
             return None
         self.tally.differing += 1
         return Difference(record, before, after)
@@ -131,37 +131,41 @@ def _is_limited(record: CallRecord) -> bool:
     return record.by.startswith("limits[") and not any(hook.outcome == "blocking" for hook in record.hooks)
 
 
-def _unread(entry: Entry) -> Unread | None:
-    """None: a note, which is about no call."""
-    return Unread(entry.line, entry.why) if isinstance(entry, NoRecord) else None
+def _unread(entry: Entry) -> UnreadableLine | None:
+    """The line that cannot be replayed; None for a note, which is not about a call."""
+    return UnreadableLine(entry.line, entry.why) if isinstance(entry, NoRecord) else None
 
 
-def was(record: CallRecord) -> Judged:
-    """What the record says."""
+def recorded_outcome(record: CallRecord) -> Outcome:
+    """The outcome in the record."""
     word = "ask" if record.decision.startswith("asked") else record.decision
-    said = [hook for hook in record.hooks if hook.verdict == word]
+    deciding = [hook for hook in record.hooks if hook.verdict == word]
     if record.decision == "deny":
-        said = said or [hook for hook in record.hooks if hook.outcome == "blocking" or hook.verdict == "trouble"]
+        deciding = deciding or [
+            hook for hook in record.hooks if hook.outcome == "blocking" or hook.verdict == "trouble"
+        ]
     if record.decision == "allow":
-        said = [hook for hook in record.hooks if hook.verdict == "rewrite"]
-    by = f"the {said[-1].event} hook {said[-1].source}" if said else ""
-    runs = record.decision in ("allow", "asked-allow")  # of a call that was asked about, nothing says what would run
+        deciding = [hook for hook in record.hooks if hook.verdict == "rewrite"]
+    by = f"the {deciding[-1].event} hook {deciding[-1].source}" if deciding else ""
+    runs = record.decision in ("allow", "asked-allow")  # for `asked`, the record does not say what would run
     arguments = bytes(record.rewritten or record.arguments) if runs else b""
-    return Judged(record.decision, by, record.reason or (said[-1].reason if said else ""), arguments)
+    return Outcome(record.decision, by, record.reason or (deciding[-1].reason if deciding else ""), arguments)
 
 
-def would_be(trial: Trial, arguments: bytes) -> Judged:
-    """What has been decided now."""
-    by, reason = trial.because
-    rewriting = [run.spec for run in trial.seen.runs if run.statement and run.statement.verdict.arguments is not None]
+def current_outcome(trial: TrialResult, arguments: bytes) -> Outcome:
+    """The outcome of a trial."""
+    by, reason = trial.decided_by
+    rewriting = [
+        run.spec for run in trial.observation.runs if run.hook_run and run.hook_run.verdict.arguments is not None
+    ]
     if not by and trial.proposed and rewriting:
         by = f"the {rewriting[-1].event} hook {rewriting[-1].source}"
-    runs = trial.decision in _RUN
-    return Judged(trial.decision, by, reason, (trial.proposed or arguments) if runs else b"")
+    executes = trial.decision in _DECISIONS_THAT_RUN
+    return Outcome(trial.decision, by, reason, (trial.proposed or arguments) if executes else b"")
 
 
-def differ(before: Judged, after: Judged) -> bool:
-    """The decision is another, or other arguments run. That a person is asked is one decision, whatever they say."""
+def outcomes_differ(before: Outcome, after: Outcome) -> bool:
+    """Whether the decision or the arguments that run differ. Asking a person is one decision, whatever the answer."""
     same = before.decision == after.decision
     if not same and not (after.decision == "asked" and before.decision.startswith("asked")):
         return True
@@ -169,7 +173,7 @@ def differ(before: Judged, after: Judged) -> bool:
 
 
 def _value(raw: bytes) -> object:
-    """What counts of JSON: not the order of members, but how numbers are spelled."""
+    """A JSON value for comparison: the order of members does not count, the spelling of numbers does."""
     try:
         return json.loads(normalize.normalize(raw), parse_int=_number, parse_float=_number)
     except (ValueError, RecursionError):
@@ -177,40 +181,40 @@ def _value(raw: bytes) -> object:
 
 
 def _number(spelled: str) -> tuple[str]:
-    return (spelled,)  # no JSON value is a tuple: true is not 1, nor is "1"
+    return (spelled,)  # a tuple equals no other JSON value: true is not 1, and "1" is not 1
 
 
 class _Sessions:
-    """The hooks of each recorded session: what they keep, and what they have allowed, is for that session alone."""
+    """The hooks of each recorded session. Workers and what hooks have allowed are kept for that session only."""
 
     def __init__(self, loaded: Loaded, environ: Mapping[str, str], cwd: str) -> None:
-        self._groups = tuple(map(_judging, loaded.groups))
+        self._groups = tuple(map(_awaited_hooks, loaded.groups))
         managed = loaded.settings.managed and replace(loaded.settings.managed, limits=())
         self._plan = Plan(_EVENTS, replace(loaded.settings, audit_all_calls=False, limits=(), managed=managed))
         self._trust = loaded.trust
         self._environ = environ
         self._cwd = cwd
-        self._open: OrderedDict[tuple[str, str], Trials] = OrderedDict()
+        self._open: OrderedDict[tuple[str, str], TrialRunner] = OrderedDict()
 
-    async def of(self, record: CallRecord) -> Trials:
-        """Those of the session that a call belongs to; one that has not been used for long begins anew."""
+    async def of(self, record: CallRecord) -> TrialRunner:
+        """The trials of the session that a call belongs to. A session that was not used for long starts again."""
         key = (record.server, record.session)
         if key not in self._open:
-            if len(self._open) >= _SESSIONS:
+            if len(self._open) >= _MAX_SESSIONS:
                 _, oldest = self._open.popitem(last=False)
                 await oldest.hooks.runners.aclose()
             project = self._environ.get("CLAUDE_PROJECT_DIR") or self._cwd
             session = Session(id=str(uuid.uuid4()), server=record.server, cwd=self._cwd, project_dir=project)
-            self._open[key] = Trials(self._groups, self._plan, session, self._environ, self._trust)
+            self._open[key] = TrialRunner(self._groups, self._plan, session, self._environ, self._trust)
         self._open.move_to_end(key)
         return self._open[key]
 
     async def aclose(self) -> None:
-        """End what hooks keep."""
+        """End the kept processes of hooks."""
         for trials in self._open.values():
             await trials.hooks.runners.aclose()
 
 
-def _judging(group: Group) -> Group:
-    """Without the hooks that nobody waits for: they decide nothing, and what they do has been done."""
+def _awaited_hooks(group: Group) -> Group:
+    """The group without background hooks: they decide nothing, and their effects have happened already."""
     return replace(group, hooks=tuple(spec for spec in group.hooks if not spec.background))

@@ -1,6 +1,6 @@
-"""Tries one call, or one other occasion, on hooks without a server: by the code of a run, and nothing is forwarded.
+"""Tries one call, or one other event, on hooks without a server, with the code of a session. Nothing is forwarded.
 
-Hooks run for real. The call is that of an agent that can ask a person, and no person is asked: that is the decision.
+The hooks really run. The call comes from an agent that can ask a person. No person is asked: the decision is `asked`.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from ..protocol.router import Router
 from ..session.call import handle_call
 from ..session.call_context import event_context_of
 from .context import TrialServices
-from .observe import Observed, Seen
+from .observe import Observation, ObservedHooks
 
 if TYPE_CHECKING:
     from ..trust.trusted_files import Trust
 
-BEFORE: Final = frozenset(
+EVENTS_BEFORE: Final = frozenset(
     {Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST, Event.PERMISSION_DENIED, Event.NOTIFICATION, Event.USER_INPUT}
 )
-"""What may occur until a call is forwarded or refused."""
+"""Events that may occur until a call is forwarded or refused."""
 
-AFTER: Final = frozenset({Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE})
-"""What may occur when its result has come."""
+EVENTS_AFTER: Final = frozenset({Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE})
+"""Events that may occur when the result of a call has arrived."""
 
-BESIDE: Final[Mapping[Event, tuple[str, str]]] = {
+SIDE_EVENTS: Final[Mapping[Event, tuple[str, str]]] = {
     Event.SESSION_START: ("startup", ""),
     Event.SESSION_END: ("other", ""),
     Event.STOP: ("", ""),
@@ -51,48 +51,49 @@ BESIDE: Final[Mapping[Event, tuple[str, str]]] = {
     Event.NOTIFICATION: ("permission_prompt", "This is a trial of Notification hooks."),
     Event.USER_INPUT: ("", "This is a trial of OnUserInput hooks."),
 }
-"""The occasions that decide nothing and can be tried: what occasioned each, which its matchers see, and its words."""
+"""Events that decide nothing and can be tried, each with its trigger, which matchers see, and its message."""
 
-OF_NO_TOOL: Final = frozenset({Event.SESSION_START, Event.SESSION_END})
+SESSION_EVENTS: Final = frozenset({Event.SESSION_START, Event.SESSION_END})
+"""Events that belong to no call."""
 
 _META: Final = {PROTOCOL_VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {"elicitation": {}}}
-"""Of an agent that can ask: a call that needs a person's consent then ends with the question."""
+"""`_meta` of an agent that can ask. A call that needs the approval of a person then ends with the question."""
 
-_BY: Final = {RefusalCause.RULE: "the permission rule {0.by}", RefusalCause.LIMIT: "{0.by} of {0.where}"}
-"""Who refuses, where it is no hook."""
+_REFUSED_BY: Final = {RefusalCause.RULE: "the permission rule {0.by}", RefusalCause.LIMIT: "{0.by} of {0.where}"}
+"""Who refuses a call, if it is not a hook."""
 
 _FAILURES: Final = frozenset({RefusalCause.FAILURE, RefusalCause.FAILED_CLOSED})
 
 
 class Plan(Struct, frozen=True):
-    """Whose hooks are asked, and by which settings."""
+    """The events whose hooks run, and the settings."""
 
     events: frozenset[Event]
     settings: Settings
 
 
 def plan(alone: Event | None, has_result: bool, settings: Settings) -> Plan:
-    """The whole call, as far as is known what it comes to; or one event alone, without what leads to it."""
+    """Plan a whole call, up to its result if there is one; or one event alone, without the events before it."""
     if alone is None:
-        return Plan(BEFORE | AFTER if has_result else BEFORE, settings)
+        return Plan(EVENTS_BEFORE | EVENTS_AFTER if has_result else EVENTS_BEFORE, settings)
     if alone is Event.PRE_TOOL_USE:
         return Plan(frozenset({alone}), settings)
-    asks = ("*",) if alone is Event.PERMISSION_REQUEST else ()  # somebody must want to ask
+    asks = ("*",) if alone is Event.PERMISSION_REQUEST else ()  # a rule must want to ask
     managed = settings.managed and replace(settings.managed, deny=(), ask=(), allow=(), limits=())
-    lone = replace(settings, deny=(), ask=asks, allow=(), limits=(), managed=managed)
-    return Plan(frozenset({alone}), lone)
+    settings_alone = replace(settings, deny=(), ask=asks, allow=(), limits=(), managed=managed)
+    return Plan(frozenset({alone}), settings_alone)
 
 
-class Attempt(Struct, frozen=True):
+class TrialCall(Struct, frozen=True):
     """The call that is tried."""
 
     tool: str
     arguments: bytes = b"{}"
     """A JSON object."""
     result: bytes | None = None
-    """The CallToolResult that it comes to, a JSON object; None: it ends where it would be forwarded."""
+    """The CallToolResult of the call, a JSON object; None: the trial ends where the call would be forwarded."""
     id: bytes = b"1"
-    """As spelled."""
+    """The raw JSON of the id."""
 
     @property
     def line(self) -> bytes:
@@ -103,68 +104,68 @@ class Attempt(Struct, frozen=True):
         return raw_json.one_line(raw_json.encode(message)) + b"\n"
 
 
-class Trial(Struct, frozen=True):
-    """What came of it."""
+class TrialResult(Struct, frozen=True):
+    """The result of a trial."""
 
     decision: str
-    """As in the audit: `allow`, `deny`, `asked-allow`, `asked-deny`; `asked`: a person would be. Empty: what was tried
-    decides nothing."""
-    seen: Seen
+    """As in the audit: `allow`, `deny`, `asked-allow`, `asked-deny`; `asked`: a person would be asked.
+    Empty for an event that decides nothing."""
+    observation: Observation
     unreadable: str = ""
-    """Why it was refused before any hook was asked."""
-    concerned: bool = True
-    """Some hook or rule is about it, or all calls are audited; else it passes unread."""
+    """Why the call was refused before any hook ran; empty: it was not."""
+    is_judged: bool = True
+    """Whether a hook or rule applies to it, or all calls are audited; otherwise it passes unread."""
     record: Record | None = None
-    """What the audit would have; None: nothing."""
+    """The audit record of the call; None: there is none."""
     question: str = ""
-    """What the person would be asked."""
+    """The question that the person would get."""
     proposed: bytes = b""
-    """The arguments that would run in place of the agent's, if a person allowed it where one is asked."""
+    """The rewritten arguments that would run, if a person who is asked allows the call."""
     answer: bytes = b""
-    """The `result` that the agent gets: a refusal, or the given one with what hooks say. Empty: none was given."""
+    """The `result` that the agent gets: a refusal, or the given result with feedback of hooks; empty: none."""
 
     @property
-    def judged(self) -> Decision | None:
-        """What hooks and rules decided before a person or the configuration was asked; None: they were not asked."""
-        return self.seen.evaluation.decision if self.seen.evaluation else None
+    def hook_decision(self) -> Decision | None:
+        """The decision of hooks and rules, before a person or the configuration decides; None: there was none."""
+        return self.observation.evaluation.decision if self.observation.evaluation else None
 
     @property
     def rewritten(self) -> bytes:
-        """The arguments that would run in place of the agent's, as a hook spelled them; empty: the agent's."""
+        """The rewritten arguments, as a hook spelled them; empty: they were not rewritten."""
         return self.record.final if self.record else b""
 
     @property
     def allowed(self) -> bool:
-        """The call is made without a person, and no hook keeps from the model what it came to, or calls it an error."""
-        comments = self.seen.comments
-        kept_back = comments is not None and bool(comments.withheld or comments.hidden_by or comments.failed)
-        return self.decision in ("", "allow", "asked-allow") and not kept_back
+        """Whether the call runs without asking a person, and no hook withholds its result or marks it as an error."""
+        comments = self.observation.comments
+        withheld = comments is not None and bool(comments.withheld or comments.hidden_by or comments.failed)
+        return self.decision in ("", "allow", "asked-allow") and not withheld
 
     @property
     def failed(self) -> bool:
-        """It is not allowed, and that is for a hook that failed: nobody has judged it."""
-        if isinstance(self.judged, Refuse):
-            return self.judged.cause in _FAILURES
-        comments = self.seen.comments
+        """Whether the call is not allowed because a hook failed, so that it was not judged."""
+        if isinstance(self.hook_decision, Refuse):
+            return self.hook_decision.cause in _FAILURES
+        comments = self.observation.comments
         return comments is not None and bool(comments.withheld) and self.decision in ("allow", "asked-allow")
 
     @property
-    def because(self) -> tuple[str, str]:
-        """Who decided, in words, and why; empty where nobody had anything to say."""
-        judged = self.judged
-        if isinstance(judged, Refuse):
-            by = _BY.get(judged.cause, "the {0.event} hook {0.by}").format(judged)
-            return by, f"it {judged.reason}" if judged.cause in _FAILURES else judged.reason
-        if judged is None:
+    def decided_by(self) -> tuple[str, str]:
+        """Who decided, in words, and the reason; empty if no hook or rule decided anything."""
+        hook_decision = self.hook_decision
+        if isinstance(hook_decision, Refuse):
+            by = _REFUSED_BY.get(hook_decision.cause, "the {0.event} hook {0.by}").format(hook_decision)
+            return by, f"it {hook_decision.reason}" if hook_decision.cause in _FAILURES else hook_decision.reason
+        if hook_decision is None:
             return "", ""
-        if judged.approval_request is not None:
+        if hook_decision.approval_request is not None:
             settled = {"asked-deny": ", and on_ask denies", "asked-allow": ", and on_ask allows"}.get(self.decision, "")
-            return f"{judged.approval_request.by}{settled}", judged.approval_request.reason
-        return ("a hook or rule, in the place of a person who was to be asked", "") if judged.asked else ("", "")
+            return f"{hook_decision.approval_request.by}{settled}", hook_decision.approval_request.reason
+        return ("a hook or rule, instead of the person who would be asked", "") if hook_decision.asked else ("", "")
 
 
-class Trials:
-    """Trials of one session, one after another: what its hooks keep is kept from one to the next."""
+class TrialRunner:
+    """Runs the trials of one session, one after another. Workers and what hooks have allowed are kept between them."""
 
     def __init__(
         self,
@@ -179,92 +180,94 @@ class Trials:
         self.groups = tuple(
             replace(group, hooks=tuple(spec for spec in group.hooks if spec.event in plan.events)) for group in groups
         )
-        self.hooks = Observed(self.groups, plan.settings, session.server, environ, trust)
+        self.hooks = ObservedHooks(self.groups, plan.settings, session.server, environ, trust)
         self.session = session
         self._all = HookGroups(groups, session.server, plan.settings.aliases)
 
     async def __aenter__(self) -> Self:
-        """What hooks keep ends with the block, however that ends."""
+        """Kept processes of hooks end with the block, also after an error."""
         return self
 
     async def __aexit__(self, *_problem: object) -> None:
         await self.hooks.runners.aclose()
 
-    def _concerned(self, tool: str) -> bool:
-        """As a run would have it, which asks hooks for all events."""
+    def _is_judged(self, tool: str) -> bool:
+        """As in a session, where hooks for all events run."""
         return self.settings.audit_all_calls or self._all.concerns(tool) or self.hooks.concerns(tool)
 
-    async def call(self, attempt: Attempt) -> Trial:
+    async def call(self, trial_call: TrialCall) -> TrialResult:
         """Try a call. On cancel its hooks are ended with their whole process groups. Raises UserError."""
-        router = Router(self._concerned)
-        seen = self.hooks.seen = Seen()
-        line = attempt.line
+        router = Router(self._is_judged)
+        observation = self.hooks.observation = Observation()
+        line = trial_call.line
         if len(line) > self.settings.max_message_bytes:
-            return Trial("deny", seen, unreadable=feedback.message_too_long(len(line), self.settings.max_message_bytes))
+            return TrialResult(
+                "deny", observation, unreadable=feedback.message_too_long(len(line), self.settings.max_message_bytes)
+            )
         effect = router.from_agent(line)
         if isinstance(effect, actions.Refused):
-            return Trial("deny", seen, unreadable=effect.why)
+            return TrialResult("deny", observation, unreadable=effect.why)
         if not isinstance(effect, actions.StartCall):
-            return Trial("allow", seen, concerned=False, answer=attempt.result or b"")
+            return TrialResult("allow", observation, is_judged=False, answer=trial_call.result or b"")
         call = effect.call
-        services = await self._with_services(router, attempt.result, lambda services: handle_call(call, services))
-        record = services.kept.record
-        assert record is not None, "every call that is seen through is recorded"
-        if attempt.result is None:
-            seen.after.clear()  # where there is no server, a call that is let go ends as if it were cancelled
-        return Trial(
+        services = await self._with_services(router, trial_call.result, lambda services: handle_call(call, services))
+        record = services.record_audit.record
+        assert record is not None, "every judged call is recorded"
+        if trial_call.result is None:
+            observation.after.clear()  # without a server, a call that is forwarded ends as if it were cancelled
+        return TrialResult(
             decision=record.decision,
-            seen=seen,
+            observation=observation,
             record=record,
             question=services.question,
-            proposed=record.final or self._proposed(call, seen),
-            answer=_result(services.answered),
+            proposed=record.final or self._proposed(call, observation),
+            answer=_result(services.response),
         )
 
-    def _proposed(self, call: Call, seen: Seen) -> bytes:
-        """What hooks made of the arguments, under the server's names."""
-        judged = seen.evaluation.decision if seen.evaluation else None
-        if not isinstance(judged, Proceed) or judged.arguments is None:
+    def _proposed(self, call: Call, observation: Observation) -> bytes:
+        """The arguments as hooks rewrote them, under the server's names."""
+        hook_decision = observation.evaluation.decision if observation.evaluation else None
+        if not isinstance(hook_decision, Proceed) or hook_decision.arguments is None:
             return b""
-        return aliases.for_server(self.hooks.groups.alias(call.tool, call.arguments), judged.arguments)
+        return aliases.for_server(self.hooks.groups.alias(call.tool, call.arguments), hook_decision.arguments)
 
-    async def beside(self, event: Event, attempt: Attempt) -> Trial:
-        """Try an occasion of BESIDE: of the call, or of the session. Raises UserError."""
+    async def run_event(self, event: Event, trial_call: TrialCall) -> TrialResult:
+        """Try one of SIDE_EVENTS, for the call or for the session. Raises UserError."""
         router = Router(lambda _tool: True)
-        seen = self.hooks.seen = Seen()
-        effect = None if event in OF_NO_TOOL else router.from_agent(attempt.line)
+        observation = self.hooks.observation = Observation()
+        effect = None if event in SESSION_EVENTS else router.from_agent(trial_call.line)
         if isinstance(effect, actions.Refused):
-            return Trial("deny", seen, unreadable=effect.why)
+            return TrialResult("deny", observation, unreadable=effect.why)
         call = effect.call if isinstance(effect, actions.StartCall) else None
-        by, message = BESIDE[event]
+        trigger, message = SIDE_EVENTS[event]
 
-        async def happen(services: TrialServices) -> None:
+        async def act(services: TrialServices) -> None:
             event_context = event_context_of(call, services) if call else EventContext(event, self.session)
             await self.hooks.run_event_hooks(
-                replace(event_context, event=event, trigger=by, message=message, at=time())
+                replace(event_context, event=event, trigger=trigger, message=message, at=time())
             )
 
-        await self._with_services(router, None, happen)
-        return Trial("", seen)
+        await self._with_services(router, None, act)
+        return TrialResult("", observation)
 
     async def _with_services(
-        self, router: Router, given: bytes | None, act: Callable[[TrialServices], Awaitable[None]]
+        self, router: Router, result: bytes | None, act: Callable[[TrialServices], Awaitable[None]]
     ) -> TrialServices:
-        """Have it happen, and wait until all hooks have spoken. Raises UserError."""
+        """Run `act` with services, and wait until all hooks are done. Raises UserError."""
         problem: OSError | None = None
         async with anyio.create_task_group() as tasks:
             self.hooks.open(tasks, self.hooks.note, lambda: None)
-            services = TrialServices(self.hooks, self.settings, self.session, router, tasks, given)
+            services = TrialServices(self.hooks, self.settings, self.session, router, tasks, result)
             try:
                 await act(services)
             except OSError as caught:
                 problem = caught
-        if problem is not None:  # too few descriptors or processes: no fault of a hook, and no decision
-            raise UserError(f"hooks could not be run: {problem.strerror}", "ulimit -a shows what is allowed here")
-        self.hooks.seen.remarks += services.remarks
+        if problem is not None:  # too few descriptors or processes: neither a failure of a hook nor a decision
+            raise UserError(f"hooks could not be run: {problem.strerror}", "ulimit -a shows the limits")
+        self.hooks.observation.remarks += services.remarks
         return services
 
 
 def _result(line: bytes) -> bytes:
-    """The `result` of an answer; of an error, which a result has no place for, the whole."""
+    """The `result` of a response; for an error response, the whole line."""
     return bytes(raw_json.fields(line).get("result", line)) if line else b""

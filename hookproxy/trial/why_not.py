@@ -1,4 +1,4 @@
-"""Why a configured hook had no part in a trial, in a sentence for people without a full stop."""
+"""Explains why a configured hook did not run in a trial, in a sentence for people, without a full stop."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from msgspec import Struct
 from ..dialects.dialect import Group
 from ..model.decision import Proceed, Refuse
 from ..model.hooks import Event, EventContext, HookSpec
-from .observe import Asked
-from .run import AFTER, BESIDE, Trial, Trials
+from .observe import GroupRun
+from .run import EVENTS_AFTER, SIDE_EVENTS, TrialResult, TrialRunner
 
-_NOBODY: Final = "nobody wants a person to be asked"
-_ENDED: Final = {
+_NO_QUESTION: Final = "no hook or rule wants a person to be asked"
+_DID_NOT_OCCUR: Final = {
     Event.PERMISSION_DENIED: "the call was not refused",
     Event.NOTIFICATION: "no person would be asked",
     Event.USER_INPUT: "no person would be asked",
 }
 
 
-class Absent(Struct, frozen=True):
+class SkippedHook(Struct, frozen=True):
     """A hook that was not run."""
 
     spec: HookSpec
@@ -29,63 +29,68 @@ class Absent(Struct, frozen=True):
     why: str
 
 
-def absent(configured: Sequence[Group], trials: Trials, trial: Trial, tool: str) -> list[Absent]:
-    """All hooks of the configuration that had no part in a trial of this tool, in their order."""
-    ran = {id(run.spec) for run in trial.seen.runs}
+def skipped_hooks(configured: Sequence[Group], trials: TrialRunner, trial: TrialResult, tool: str) -> list[SkippedHook]:
+    """All configured hooks that did not run in a trial of this tool, in their order."""
+    ran = {id(run.spec) for run in trial.observation.runs}
     return [
-        Absent(spec, group, _why(_Context(spec, tried, trials, trial, tool)))
+        SkippedHook(spec, group, _why(_HookContext(spec, tried, trials, trial, tool)))
         for group, tried in zip(configured, trials.groups, strict=True)
         for spec in group.hooks
         if id(spec) not in ran
     ]
 
 
-class _Context(Struct, frozen=True):
+class _HookContext(Struct, frozen=True):
+    """A hook that did not run, and the trial."""
+
     spec: HookSpec
     group: Group
-    """As it was tried: with the hooks for the events of the trial."""
-    trials: Trials
-    trial: Trial
+    """The group in the trial: only with the hooks for the events of the trial."""
+    trials: TrialRunner
+    trial: TrialResult
     tool: str
 
     @property
-    def asked(self) -> Asked | None:
-        """When its group was asked at its event, the last time."""
+    def group_run(self) -> GroupRun | None:
+        """The last time that hooks of its group were run for its event."""
         found = [
             one
-            for one in self.trial.seen.asked
+            for one in self.trial.observation.group_runs
             if one.group is self.group and one.event_context.event is self.spec.event
         ]
         return found[-1] if found else None
 
     @property
     def event_context(self) -> EventContext:
-        """What its matcher is tried on."""
-        by, _ = BESIDE.get(self.spec.event, ("", ""))
-        return EventContext(self.spec.event, self.trials.session, tool=self.tool, trigger=by)
+        """The event that its matcher is tried on."""
+        trigger, _ = SIDE_EVENTS.get(self.spec.event, ("", ""))
+        return EventContext(self.spec.event, self.trials.session, tool=self.tool, trigger=trigger)
 
 
-def _why(context: _Context) -> str:
+def _why(context: _HookContext) -> str:
     if context.spec.event not in context.trials.events:
-        return _of_another(context)
+        return _other_event(context)
     if context.trial.unreadable:
-        return "the call was refused before any hook was asked"
-    return _not_matching(context) or (_not_run(context, context.asked) if context.asked else _not_asked(context))
+        return "the call was refused before any hook ran"
+    return _not_matching(context) or (
+        _not_run(context, context.group_run) if context.group_run else _event_did_not_occur(context)
+    )
 
 
-def _of_another(context: _Context) -> str:
-    """It is for an event that is not tried."""
+def _other_event(context: _HookContext) -> str:
+    """The hook is for an event that is not tried."""
     event = context.spec.event
     if len(context.trials.events) == 1:
-        return f"it is for {event}, and {next(iter(context.trials.events))} alone is tried"
-    if event in AFTER:
+        return f"it is for {event}, and only {next(iter(context.trials.events))} is tried"
+    if event in EVENTS_AFTER:
         return f"it is for {event}, and there is no result: give one with --result"
-    if event in BESIDE:
-        return f"it is for {event}, which is no part of this call: try it with --event {event}"
-    return f"it is for {event}, a question of the server to a person, which cannot be tried"
+    if event in SIDE_EVENTS:
+        return f"it is for {event}, which is not part of this call: try it with --event {event}"
+    return f"it is for {event}, an event of elicitations, which cannot be tried"
 
 
-def _not_matching(context: _Context) -> str:
+def _not_matching(context: _HookContext) -> str:
+    """Why the hook was not selected for its event; empty if it was."""
     groups, spec = context.trials.hooks.groups, context.spec
     names = groups.match_values(context.group, context.event_context)
     if not any(map(spec.matches, names)):
@@ -97,45 +102,45 @@ def _not_matching(context: _Context) -> str:
     return f"it is the same hook as {same[0].source}, which runs once" if same else "another hook runs in its place"
 
 
-def _not_run(context: _Context, asked: Asked | None) -> str:
-    """Its group was asked, but not this hook."""
+def _not_run(context: _HookContext, group_run: GroupRun) -> str:
+    """Hooks of its group were run, but not this one."""
     spec = context.spec
-    if asked and any(one is spec for one in asked.hooks):
-        return "a hook of its file had refused before, which ends it"
-    if spec.event is Event.PERMISSION_REQUEST and not _is_question(context.trial) and not spec.every_call:
-        return _NOBODY
-    return f"its `if` {spec.only_if!r} leaves this call out"
+    if any(one is spec for one in group_run.hooks):
+        return "an earlier hook of its file refused the call"
+    if spec.event is Event.PERMISSION_REQUEST and not _needs_person(context.trial) and not spec.every_call:
+        return _NO_QUESTION
+    return f"its `if` {spec.only_if!r} does not match this call"
 
 
-def _not_asked(context: _Context) -> str:
-    """Its moment did not come."""
+def _event_did_not_occur(context: _HookContext) -> str:
+    """Its event did not occur."""
     trial, event = context.trial, context.spec.event
-    if not trial.concerned:
-        return "nothing judges the call"
-    if event in AFTER:
+    if not trial.is_judged:
+        return "no hook or rule applies to the call"
+    if event in EVENTS_AFTER:
         return _not_after(trial, event)
-    if event in _ENDED:
-        return _ENDED[event]
-    if event is Event.PERMISSION_REQUEST and isinstance(trial.judged, Proceed) and not _is_question(trial):
-        return _NOBODY
-    return f"{_refuser(trial)} had refused the call before"
+    if event in _DID_NOT_OCCUR:
+        return _DID_NOT_OCCUR[event]
+    if event is Event.PERMISSION_REQUEST and isinstance(trial.hook_decision, Proceed) and not _needs_person(trial):
+        return _NO_QUESTION
+    return f"{_refuser(trial)} refused the call earlier"
 
 
-def _not_after(trial: Trial, event: Event) -> str:
-    if not trial.allowed and not trial.seen.after:
+def _not_after(trial: TrialResult, event: Event) -> str:
+    if not trial.allowed and not trial.observation.after:
         return "a person would be asked first" if trial.decision == "asked" else "the call was refused before it ran"
-    if not trial.seen.after:
-        return "what the result says is not known yet: the call goes on in further requests"
-    return "the result is an error" if event is Event.POST_TOOL_USE else "the result is no error"
+    if not trial.observation.after:
+        return "the final result is not known yet: the call continues in further requests"
+    return "the result is an error" if event is Event.POST_TOOL_USE else "the result is not an error"
 
 
-def _is_question(trial: Trial) -> bool:
-    """Somebody wanted a person to be asked."""
-    decision = trial.judged
+def _needs_person(trial: TrialResult) -> bool:
+    """Whether a hook or rule wanted a person to be asked."""
+    decision = trial.hook_decision
     return decision is not None and (
         decision.asked or (isinstance(decision, Proceed) and decision.approval_request is not None)
     )
 
 
-def _refuser(trial: Trial) -> str:
-    return trial.judged.by if isinstance(trial.judged, Refuse) else "something"
+def _refuser(trial: TrialResult) -> str:
+    return trial.hook_decision.by if isinstance(trial.hook_decision, Refuse) else "something"

@@ -1,4 +1,4 @@
-"""Which files may be believed: each is opened once, hashed, and compared with what was trusted before.
+"""Decides which files may be used: each one is opened once, hashed, and compared with what was trusted before.
 
-Also finds the administrator's files. Never runs what it reads.
+Also finds and checks the administrator's files. It never runs what it reads.
 """

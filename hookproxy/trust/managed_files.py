@@ -1,8 +1,8 @@
-"""The administrator's files, read so that nobody but root has a say in them.
+"""Reads the administrator's files, and makes sure that nobody but root can change them.
 
-Every folder from / on, every link and the file itself must belong to root and be writable by nobody else. What is
-checked is what is read: each step is opened from the one before, and the file's state asked of the open file.
-Whatever is there and cannot be read, or is not root's, stops start-up: a guard that is missing guards nothing (law 3).
+Every folder from / on, every link and the file itself must belong to root, and nobody else may be able to write them.
+What is checked is what is read: each step is opened from the one before, and the owner is read from the open file.
+A file that exists and cannot be read, or does not belong to root, stops start-up (law 3).
 """
 
 from __future__ import annotations
@@ -18,56 +18,56 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..model.errors import ConfigError, file_hint
-from .scripts import find, of_hook
-from .sources import FileContext, Layer, Seen, stamp_of
+from .scripts import files_of_hook, program_path
+from .sources import FileContext, FileSnapshot, Layer, stat_signature
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where managed hooks find programs: with the user's own PATH the user would choose them."""
+"""Where managed hooks find programs. With the user's own PATH, the user could replace them."""
 
-SCREEN: Final = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
-"""Variables without which no prompter finds the person."""
+DISPLAY_VARIABLES: Final = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
+"""Variables that a prompter needs to show a dialog to the person."""
 
-_NO_HOME: Final = "/nonexistent"  # as Debian calls it; nobody but root could make it
-_ROOT: Final = 0  # the user who owns what nobody else may change
-_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
-_MOST_LINKS: Final = 40  # on the way to a file, as the system itself follows
+_NO_HOME: Final = "/nonexistent"  # Debian's name for it; only root could create it
+_ROOT: Final = 0  # the user id
+_WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
+_MAX_LINKS: Final = 40  # on the way to a file, as in the kernel
 _FOLDER: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # no pipe to wait for
+_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # does not wait for a pipe
 
-_OF_SERVER: Final = re.compile(r"mcp__[^*.\[(]")  # and not a pattern in its place
+_SERVER_NAME: Final = re.compile(r"mcp__[^*.\[(]")  # not a pattern that matches any server
 
 ReadLayer = Callable[[str, FileContext], Layer]
-"""What one file of ours configures, as `config.layer`."""
+"""Reads one hookproxy.toml, like `config.load.read_layer`."""
 
 
-def layers(folder: str, layer: ReadLayer, environ: Mapping[str, str]) -> Sequence[Layer]:
-    """What `managed.toml` and `managed.d/*.toml`, by name, in the folder configure. Raises ConfigError."""
-    if not _is_there(folder):
+def layers(folder: str, read_layer: ReadLayer, environ: Mapping[str, str]) -> Sequence[Layer]:
+    """Read `managed.toml` and then `managed.d/*.toml`, sorted by name, in the folder. Raises ConfigError."""
+    if not _exists(folder):
         return ()
-    clean = environment(environ, at_home=True)
-    file_context = FileContext(clean, folder, read)
-    return [_checked(layer(path, file_context), clean) for path in _files(folder)]
+    clean = environment(environ, real_home=True)
+    file_context = FileContext(clean, folder, read_root_owned)
+    return [_check_programs(read_layer(path, file_context), clean) for path in _files(folder)]
 
 
-def environment(environ: Mapping[str, str], allowed: Sequence[str] = (), *, at_home: bool = False) -> dict[str, str]:
-    """What managed hooks inherit: nothing of the user's, for any variable may make a program do something else.
+def environment(environ: Mapping[str, str], allowed: Sequence[str] = (), *, real_home: bool = False) -> dict[str, str]:
+    """The environment of managed hooks. It has nothing from the user: a variable can change what a program does.
 
-    So may what lies in the user's home folder: Python starts with usercustomize.py, git with .gitconfig. `at_home`:
-    the folder is told, for files and for the program that finds the person's screen. `allowed` are names of variables
-    that the administrator wants from the user.
+    So can files in the user's home folder: Python runs usercustomize.py, git reads .gitconfig. HOME is therefore a
+    folder that does not exist, unless `real_home` is set, for file names and for the prompter. `allowed` names
+    variables that the administrator takes from the user.
     """
     import pwd
 
     try:
         account = pwd.getpwuid(os.getuid())
         name, home = account.pw_name, account.pw_dir
-    except KeyError:  # an account without a name
+    except KeyError:  # the account has no name
         name, home = str(os.getuid()), "/"
     kept = {key: value for key, value in environ.items() if key in allowed}
     return {
         **kept,
         "PATH": PATH,
-        "HOME": home if at_home else _NO_HOME,
+        "HOME": home if real_home else _NO_HOME,
         "USER": name,
         "LOGNAME": name,
         "LANG": "C.UTF-8",
@@ -75,38 +75,39 @@ def environment(environ: Mapping[str, str], allowed: Sequence[str] = (), *, at_h
 
 
 def _files(folder: str) -> Iterator[str]:
+    """The paths of the administrator's files, in their order."""
     first = os.path.join(folder, "managed.toml")
-    if _is_there(first):
+    if _exists(first):
         yield first
     more = os.path.join(folder, "managed.d")
-    if _is_there(more):
-        names = sorted(name for name in _names(more) if name.endswith(".toml") and not name.startswith("."))
+    if _exists(more):
+        names = sorted(name for name in _list_folder(more) if name.endswith(".toml") and not name.startswith("."))
         yield from (os.path.join(more, name) for name in names)
 
 
-def _is_there(path: str) -> bool:
-    """Something is there, whatever it is. Raises ConfigError where its folder is not root's."""
+def _exists(path: str) -> bool:
+    """Whether the path exists, as a file of any kind. Raises ConfigError if its folder does not belong to root."""
     try:
-        place = walk(path)
+        resolved = resolve(path)
     except FileNotFoundError:
-        if os.path.lexists(path):  # a file system that is not mounted must not look like nobody's will
+        if os.path.lexists(path):  # a file system that is not mounted must not look like an absent file
             raise ConfigError(
-                path, "leads to nothing", "what is managed is never left out: mend or remove it"
+                path, "is a broken link", "repair or remove it: managed files are never skipped"
             ) from None
         return False
     except OSError as error:
         raise _unreadable(path, error) from None
-    place.close()
+    resolved.close()
     return True
 
 
-def _names(folder: str) -> list[str]:
+def _list_folder(folder: str) -> list[str]:
     try:
-        place = walk(folder)
+        resolved = resolve(folder)
         try:
-            opened = os.open(place.name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=place.folder)
+            opened = os.open(resolved.name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=resolved.folder)
         finally:
-            place.close()
+            resolved.close()
         try:
             _check(folder, os.fstat(opened))
             return os.listdir(opened)
@@ -118,143 +119,147 @@ def _names(folder: str) -> list[str]:
 
 def _unreadable(path: str, error: OSError) -> ConfigError:
     if error.errno in (errno.EACCES, errno.EPERM):
-        hint = f"whoever runs hookproxy must be able to read what is managed: chmod go+rX {path}, and its folders"
+        hint = f"all users must be able to read managed files: chmod go+rX {path}, and the folders above it"
         return ConfigError(path, f"cannot be read: {error.strerror}", hint)
-    return ConfigError(path, f"cannot be read: {error.strerror}", "what is managed is never left out")
+    return ConfigError(path, f"cannot be read: {error.strerror}", "repair it: managed files are never skipped")
 
 
-# --- files that are root's ---
+# --- files that belong to root ---
 
 
-def read(path: str) -> Seen:
-    """A file that is root's, as `sources.Read`; hook files that the administrator's files name are read so, too."""
-    place = walk(path)
+def read_root_owned(path: str) -> FileSnapshot:
+    """Read a file that must belong to root. A `sources.FileReader`, for managed files and the hook files they name."""
+    resolved = resolve(path)
     try:
-        opened = os.open(place.name, _FILE, dir_fd=place.folder)
+        opened = os.open(resolved.name, _FILE, dir_fd=resolved.folder)
     except PermissionError as error:
         raise _unreadable(path, error) from None
     finally:
-        place.close()
+        resolved.close()
     try:
         state = os.fstat(opened)
         _check(path, state)
         if stat.S_ISDIR(state.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not stat.S_ISREG(state.st_mode):
-            raise ConfigError(path, "is no regular file", "the administrator's files are files")
+            raise ConfigError(path, "is not a regular file", "replace it with a regular file")
         with open(opened, "rb", closefd=False) as file:
-            return Seen(file.read(), stamp_of(state))
+            return FileSnapshot(file.read(), stat_signature(state))
     finally:
         os.close(opened)
 
 
-class Place(Struct):
-    """Where a path ends, with every link followed: an open folder, and the name of what is in it."""
+class OpenedPath(Struct):
+    """The end of a path with every link followed: an open folder, and the name of the file in it."""
 
     folder: int
     name: str
     state: os.stat_result
 
     def close(self) -> None:
-        """The folder is not needed any more."""
+        """Close the folder."""
         os.close(self.folder)
 
 
-def walk(path: str) -> Place:
-    """Follow a path from / on; all that is on the way, and what is at its end, must be root's.
+def resolve(path: str) -> OpenedPath:
+    """Follow a path from / on. Everything on the way, and the file at its end, must belong to root.
 
-    Raises OSError, ConfigError that names the fix, and ValueError for what is no path. The caller closes the place.
+    Raises OSError, ConfigError that names the fix, and ValueError for an invalid path. The caller closes the result.
     """
-    here = os.open("/", _FOLDER)
-    at, links = "/", 0
-    todo = [part for part in reversed(path.split("/")) if part]
+    folder_fd = os.open("/", _FOLDER)
+    folder_path, links = "/", 0
+    parts = [part for part in reversed(path.split("/")) if part]
     try:
-        _check("/", os.fstat(here))
+        _check("/", os.fstat(folder_fd))
         while True:
-            name = todo.pop() if todo else "."
-            state = os.stat(name, dir_fd=here, follow_symlinks=False)
-            whole = os.path.join(at, name)
+            name = parts.pop() if parts else "."
+            state = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
+            full_path = os.path.join(folder_path, name)
             if stat.S_ISLNK(state.st_mode):
-                _check_owner(whole, state)
+                _check_owner(full_path, state)
                 links += 1
-                if links > _MOST_LINKS:
+                if links > _MAX_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-                target = os.readlink(name, dir_fd=here)
-                todo += [part for part in reversed(target.split("/")) if part]
+                target = os.readlink(name, dir_fd=folder_fd)
+                parts += [part for part in reversed(target.split("/")) if part]
                 if target.startswith("/"):
-                    here, at = _enter(here, "/"), "/"
+                    folder_fd, folder_path = _enter_folder(folder_fd, "/"), "/"
                 continue
-            _check(whole, state)
-            if not todo:
-                return Place(here, name, state)
-            here, at = _enter(here, name), whole
-            _check(at, os.fstat(here))
+            _check(full_path, state)
+            if not parts:
+                return OpenedPath(folder_fd, name, state)
+            folder_fd, folder_path = _enter_folder(folder_fd, name), full_path
+            _check(folder_path, os.fstat(folder_fd))
     except BaseException:
-        os.close(here)
+        os.close(folder_fd)
         raise
 
 
-def _enter(here: int, name: str) -> int:
-    inner = os.open(name, _FOLDER, dir_fd=here)
-    os.close(here)
+def _enter_folder(folder_fd: int, name: str) -> int:
+    """Open a folder inside an open one, and close that one."""
+    inner = os.open(name, _FOLDER, dir_fd=folder_fd)
+    os.close(folder_fd)
     return inner
 
 
 def _check(path: str, state: os.stat_result) -> None:
-    """Raise ConfigError unless only root can change it."""
+    """Raise ConfigError unless only root can change the file."""
     _check_owner(path, state)
-    if state.st_mode & _OTHERS:
+    if state.st_mode & _WRITABLE_BY_OTHERS:
         who = "others" if state.st_mode & stat.S_IWOTH else "its group"
-        raise ConfigError(path, f"is writable by {who}, so that what is managed is not safe", f"chmod go-w {path}")
+        raise ConfigError(path, f"is writable by {who}, so managed settings are not safe", f"chmod go-w {path}")
 
 
 def _check_owner(path: str, state: os.stat_result) -> None:
     if state.st_uid != _ROOT:
         owner = f"user {state.st_uid}"
         hint = f"chown root: {path}" if not stat.S_ISLNK(state.st_mode) else f"chown -h root: {path}"
-        raise ConfigError(path, f"belongs to {owner} and not to root, so that what is managed is not safe", hint)
+        raise ConfigError(path, f"belongs to {owner} and not to root, so managed settings are not safe", hint)
 
 
-# --- what managed hooks start ---
+# --- programs of managed hooks ---
 
 
-def _checked(layer: Layer, environ: Mapping[str, str]) -> Layer:
-    """The layer, if all programs and scripts that its hooks are certain to start are root's. Raises ConfigError."""
+def _check_programs(layer: Layer, environ: Mapping[str, str]) -> Layer:
+    """The layer with notes. Raises ConfigError if a program or script that its hooks start does not belong to root."""
     notes: list[str] = []
     for spec in (spec for group in layer.groups for spec in group.hooks):
-        files = of_hook(spec, environ)
+        files = files_of_hook(spec, environ)
         for program in files.programs:
             _check_program(program, spec.source)
-        notes += [f"{spec.source} starts {one}: nobody looks whether that is root's" for one in files.composed]
+        notes += [
+            f"{spec.source} starts {one}: hookproxy cannot check that it belongs to root"
+            for one in files.unresolved_programs
+        ]
     if layer.settings.prompter:
-        program = find(layer.settings.prompter[0], os.path.dirname(layer.source), environ)
+        program = program_path(layer.settings.prompter[0], os.path.dirname(layer.source), environ)
         _check_program(program, f"{layer.source}: on_ask_fallback")
-    return replace(layer, notes=(*layer.notes, *notes, *_of_names(layer)))
+    return replace(layer, notes=(*layer.notes, *notes, *_server_name_notes(layer)))
 
 
 def _check_program(path: str, source: str) -> None:
     try:
-        walk(path).close()
-    except (FileNotFoundError, NotADirectoryError):  # nobody but root can put it there: all that is there is root's
+        resolve(path).close()
+    except (FileNotFoundError, NotADirectoryError):  # only root can create it: its folder belongs to root
         return
     except ConfigError as problem:
         raise ConfigError(source, f"starts {path}, and {problem.message}", problem.hint) from None
     except OSError as error:
         raise ConfigError(
-            source, f"starts {path}, which cannot be looked at: {error.strerror}", file_hint(path, error)
+            source, f"starts {path}, which cannot be checked: {error.strerror}", file_hint(path, error)
         ) from None
 
 
-def _of_names(layer: Layer) -> Iterator[str]:
-    """A sentence for each rule, limit and matcher that hangs on the server's name, which whoever starts it chooses."""
+def _server_name_notes(layer: Layer) -> Iterator[str]:
+    """A note for each rule, limit and matcher with the server's name, which the user who starts the server chooses."""
     settings = layer.settings
-    named = [
+    entries = [
         (f"{layer.source}: permissions.{kind}[{number}]", rule)
         for kind in ("deny", "ask", "allow")
         for number, rule in enumerate(getattr(settings, kind))
     ]
-    named += [(f"{layer.source}: {limit.by}", limit.tool) for limit in settings.limits]
-    named += [(f"{spec.source}: its matcher", spec.matcher) for group in layer.groups for spec in group.hooks]
-    for place, text in named:
-        if _OF_SERVER.search(text):
-            yield f"{place} {text!r} hangs on the server's name, which --name changes: write the tool's own name"
+    entries += [(f"{layer.source}: {limit.by}", limit.tool) for limit in settings.limits]
+    entries += [(f"{spec.source}: its matcher", spec.matcher) for group in layer.groups for spec in group.hooks]
+    for place, text in entries:
+        if _SERVER_NAME.search(text):
+            yield f"{place} {text!r} depends on the server's name, which --name can change: use the tool's own name"

@@ -1,7 +1,7 @@
-"""Which files a hook starts or names, as far as the words of its command tell; nothing is run.
+"""Finds the files that a hook starts or names, as far as its command line and its Python imports show. Runs nothing.
 
-What a program does inside, what it imports and what a shell puts together, nobody can tell from outside: whoever relies
-on this says so to people. `unknown` has it in words.
+What a program does, what it loads and what a shell computes cannot be determined from outside. `not_covered` describes
+it, and callers must report it to people.
 """
 
 from __future__ import annotations
@@ -20,135 +20,108 @@ from ..model.hooks import HookSpec
 from ..processes.process import find_program
 
 MODULES: Final = (".py", ".pyc", ".so", ".pyd")
-"""How the files of modules end."""
+"""The suffixes of files that Python imports."""
 
 _IMPORT: Final = re.compile(r"^[ \t]*(?:import|from)\b(.*)", re.MULTILINE)
 _NAME: Final = re.compile(r"\w+")
-_LONGEST: Final = 1024 * 1024  # characters of a script in which imports are looked for
-
-
-def modules(folder: str, names: Collection[str]) -> list[str]:
-    """The files in a folder that Python may take for a module of one of these names, and those in packages."""
-    found: list[str] = []
-    with suppress(OSError):
-        for entry in sorted(os.scandir(folder), key=lambda one: one.name):
-            if entry.name.partition(".")[0] not in names:
-                continue
-            if entry.name.endswith(MODULES):
-                found.append(entry.path)
-            elif entry.is_dir() and any(name.startswith("__init__.") for name in os.listdir(entry.path)):
-                found += (os.path.join(at, name) for at, _, files in os.walk(entry.path) for name in files)
-    return [path for path in found if path.endswith(MODULES) and "/__pycache__/" not in path]
-
-
-def imported(path: str) -> frozenset[str]:
-    """All names that stand in the import statements of a Python file, and some that do not: more do no harm."""
-    if not os.path.isfile(path):  # a pipe would be waited for
-        return frozenset()
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return frozenset(_NAME.findall(" ".join(_IMPORT.findall(file.read(_LONGEST)))))
-    except OSError:
-        return frozenset()
-
-
+_MAX_SCRIPT_LENGTH: Final = 1024 * 1024  # characters of a script that are searched for imports
 _OPERATOR: Final = re.compile(r"[();<>|&]+")
 _ASSIGNMENT: Final = re.compile(r"\w+=.*", re.DOTALL)
 _VARIABLE: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
 _SHELL: Final = re.compile(r"(?:ba|da|z|k|mk|a)?sh")
 _INTERPRETER: Final = re.compile(r"python[\d.]*|pypy[\d.]*|node(?:js)?|deno|bun|ruby|perl|php|lua|awk|osascript|tclsh")
-_BEFORE: Final = frozenset(
-    "if then else elif do while until ! { time env exec command builtin nohup nice sudo timeout".split()  # noqa: SIM905 - for the eye
+_PREFIX_WORDS: Final = frozenset(
+    "if then else elif do while until ! { time env exec command builtin nohup nice sudo timeout".split()  # noqa: SIM905 - easier to read
 )
-"""Words before a command that are none, or that run what follows."""
+"""Words that may stand before a command: keywords of the shell, and programs that run the command after them."""
 
-_SOURCES: Final = (".", "source")
-_GOES: Final = ("cd", "pushd")
+_SOURCE_COMMANDS: Final = (".", "source")
+_CD_COMMANDS: Final = ("cd", "pushd")
 _CODE: Final = re.compile(r"-[a-zA-Z]*[ce]|--eval|--print|-p")
-_SHELL_CODE: Final = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")  # -e is another thing to a shell: its script comes next
-_INNER: Final = re.compile(r"\$\(([^()]+)\)|`([^`]+)`")  # what is run for what it prints
-_FIRST_LINE: Final = 256  # bytes of a script in which the system looks for its interpreter
-_MOST_PLACES: Final = 16  # folders that a line may go to: each word is looked for in all of them
-_WRITES: Final = ("tee",)  # its words are files that it writes
+_SHELL_CODE: Final = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")  # for a shell, -e is an option without a value
+_SUBSTITUTION: Final = re.compile(r"\$\(([^()]+)\)|`([^`]+)`")  # a command whose output is inserted
+_FIRST_LINE_BYTES: Final = 256  # bytes: the kernel looks no further for the interpreter
+_MAX_FOLDERS: Final = 16  # folders that a line may change to: each word is looked for in all of them
+_WRITING_COMMANDS: Final = ("tee",)  # their arguments are files that they write
 _NUMBER: Final = re.compile(r"[\d.]+[smhd]?")
-_ALONE: Final = re.compile(r"-[a-zA-Z]*[IP][a-zA-Z]*")  # Python looks for no module beside its script
-_DEEPEST: Final = 4  # shells within shells
+_ISOLATED: Final = re.compile(r"-[a-zA-Z]*[IP][a-zA-Z]*")  # Python imports no module from the folder of its script
+_MAX_DEPTH: Final = 4  # of shells that start shells
 
 
-class Files(Struct):
-    """What a hook's words name, as absolute paths."""
+class CommandFiles(Struct):
+    """The files that a command names, as absolute paths."""
 
     programs: list[str] = field(default_factory=list)
-    """Programs and scripts that are run; those that cannot be found are here, too, under the path they would have."""
+    """Programs and scripts that run. Those that do not exist are included, with the path that they would have."""
     named: list[str] = field(default_factory=list)
-    """Other files that are there."""
-    absent: list[str] = field(default_factory=list)
-    """Where PATH has no such program yet: one that appears there would be run in another's place."""
+    """Other files that exist."""
+    missing_programs: list[str] = field(default_factory=list)
+    """Paths where PATH has no such program yet. A program that appears there would run instead."""
     imports: dict[str, frozenset[str]] = field(default_factory=dict)
-    """The folders in which Python scripts find modules first, with the names that they, or Python itself, import."""
-    composed: list[str] = field(default_factory=list)
-    """Those of `unknown` that are a program whose name stands nowhere."""
-    unknown: list[str] = field(default_factory=list)
-    """What else it runs, in a few words."""
+    """The folders in which Python scripts find modules first, with the names that they or Python itself import."""
+    unresolved_programs: list[str] = field(default_factory=list)
+    """Descriptions of programs whose path only a shell can compute. They are also in `not_covered`."""
+    not_covered: list[str] = field(default_factory=list)
+    """Descriptions of what else runs and cannot be found here."""
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Each once."""
+        """Programs and named files, each one once."""
         return tuple(dict.fromkeys((*self.programs, *self.named)))
 
 
-def find(word: str, cwd: str, environ: Mapping[str, str]) -> str:
-    """The path of the program that `word` starts; empty where none in PATH has this name."""
+def program_path(word: str, cwd: str, environ: Mapping[str, str]) -> str:
+    """The path of the program that `word` starts; empty if PATH has no such program."""
     found = word if "/" in word else find_program(word, environ.get("PATH"), cwd)
     return os.path.normpath(os.path.join(cwd, found)) if found else ""
 
 
-def of_hook(spec: HookSpec, environ: Mapping[str, str]) -> Files:
-    """The files of a hook that inherits these variables."""
+def files_of_hook(spec: HookSpec, environ: Mapping[str, str]) -> CommandFiles:
+    """Find the files of a hook that inherits these variables."""
     context = _CommandContext(spec.cwd or "/", {**environ, **dict(spec.env)})
     if spec.call:
         context.module(spec.call.partition(":")[0])
     elif spec.url:
-        context.files.unknown.append(f"the service at {spec.target}")
+        context.files.not_covered.append(f"the service at {spec.target}")
     elif spec.shell:
         context.line(spec.shell, 0)
     elif not spec.argv:
-        context.files.unknown.append(spec.target)
+        context.files.not_covered.append(spec.target)
     else:
         context.command(list(spec.argv), 0)
     return context.files
 
 
-def of_command(words: Sequence[str], cwd: str, environ: Mapping[str, str]) -> Files:
-    """The files of a program with its arguments."""
+def files_of_command(words: Sequence[str], cwd: str, environ: Mapping[str, str]) -> CommandFiles:
+    """Find the files of a program with its arguments."""
     context = _CommandContext(cwd, environ)
     context.command(list(words), 0)
     return context.files
 
 
 class _CommandContext:
-    """Where a command starts, and what it has been found to name."""
+    """Where a command starts, and the files found so far."""
 
     def __init__(self, cwd: str, environ: Mapping[str, str]) -> None:
-        self.files = Files()
+        self.files = CommandFiles()
         self._cwd = cwd
-        self._places = [cwd]  # where a line may have gone
+        self._folders = [cwd]  # the current folder, and folders that the line may change to
         self._environ = dict(environ)
 
     def module(self, name: str) -> None:
-        """A Python function: its module, and the packages that it is in."""
+        """Add the module of a Python function, and the packages that contain it."""
         parts = name.split(".")
         folder = self._cwd
         for part in parts:
-            self._modules(folder, part)
+            self._add_module(folder, part)
             folder = os.path.join(folder, part)
-            self._modules(folder, "__init__")
+            self._add_module(folder, "__init__")
         for path in list(self.files.programs):
-            self._beside(path, self._cwd)
-        self.files.unknown.append(f"what {name} imports")
+            self._add_imports(path, self._cwd)
+        self.files.not_covered.append(f"what {name} imports")
 
-    def _modules(self, folder: str, name: str) -> None:
-        """All that Python may take for this module: what is compiled comes before what is written."""
+    def _add_module(self, folder: str, name: str) -> None:
+        """Add all files that Python may import for this module: a compiled one takes precedence over a .py file."""
         try:
             files = sorted(os.listdir(folder))
         except OSError:
@@ -157,16 +130,16 @@ class _CommandContext:
         self.files.programs += [os.path.normpath(os.path.join(folder, file)) for file in found]
 
     def line(self, line: str, depth: int) -> None:
-        """A command line for a shell."""
+        """Add the files of a command line for a shell."""
         for words in _commands(line):
             self.command([self._expanded(word) for word in words], depth)
-            for inner in (found[1] or found[2] for word in words for found in _INNER.finditer(word)):
-                if depth < _DEEPEST:
+            for inner in (found[1] or found[2] for word in words for found in _SUBSTITUTION.finditer(word)):
+                if depth < _MAX_DEPTH:
                     self.line(inner, depth + 1)
 
     def command(self, words: list[str], depth: int) -> None:
-        """One program and its arguments, with what runs it before it."""
-        while words and (words[0] in _BEFORE or _ASSIGNMENT.fullmatch(words[0]) or _is_option(words[0])):
+        """Add the files of one program and its arguments, and of the words before it."""
+        while words and (words[0] in _PREFIX_WORDS or _ASSIGNMENT.fullmatch(words[0]) or _is_option(words[0])):
             if _ASSIGNMENT.fullmatch(words[0]):
                 key, _, value = words[0].partition("=")
                 self._environ[key] = value
@@ -175,110 +148,113 @@ class _CommandContext:
             return
         program, *rest = words
         name = os.path.basename(program)
-        if program in _SOURCES and rest:
-            self._run(rest[0])
+        if program in _SOURCE_COMMANDS and rest:
+            self._add_script(rest[0])
             return
-        if program in _GOES:
-            self._go(rest)
+        if program in _CD_COMMANDS:
+            self._change_folder(rest)
             return
-        self._start(program)
+        self._add_program_word(program)
         if _SHELL.fullmatch(name) or _INTERPRETER.fullmatch(name):
             rest = self._script(name, rest, depth)
-        if name not in _WRITES:
-            self._name(rest)
+        if name not in _WRITING_COMMANDS:
+            self._add_named(rest)
 
-    def _go(self, words: list[str]) -> None:
-        """What follows may be in this folder, or where it was: how long a shell stays there, nobody can tell."""
+    def _change_folder(self, words: list[str]) -> None:
+        """Handle `cd`: the commands after it may run in the new folder or in the old one, depending on the shell."""
         for word in [word for word in words if not _is_option(word)][:1]:
-            places = [*self._places, *(os.path.normpath(os.path.join(place, word)) for place in self._places)]
-            self._places = list(dict.fromkeys(places))[:_MOST_PLACES]
+            folders = [*self._folders, *(os.path.normpath(os.path.join(folder, word)) for folder in self._folders)]
+            self._folders = list(dict.fromkeys(folders))[:_MAX_FOLDERS]
 
-    def _start(self, word: str) -> None:
-        """A program as the system or a shell finds it; what none in PATH has is the shell's own."""
+    def _add_program_word(self, word: str) -> None:
+        """Add the program that a word starts. A name that is not in PATH is a builtin of the shell."""
         if "/" in word or "$" in word or "`" in word:
-            self._run(word)
+            self._add_script(word)
             return
-        path = find(word, self._cwd, self._environ)
+        path = program_path(word, self._cwd, self._environ)
         for folder in self._environ.get("PATH", os.defpath).split(os.pathsep):
             place = os.path.normpath(os.path.join(self._cwd, folder, word))
             if place == path:
                 break
-            self.files.absent.append(place)
+            self.files.missing_programs.append(place)
         if path:
-            self._program(path)
+            self._add_program(path)
 
-    def _program(self, path: str) -> None:
-        """With the interpreter that its first line names."""
+    def _add_program(self, path: str) -> None:
+        """Add a program, and the interpreter that its first line names."""
         if path in self.files.programs:
             return
         self.files.programs.append(path)
         interpreter, *words = _first_line(path).split() or [""]
         if os.path.basename(interpreter) == "env":
-            self._program(interpreter)
+            self._add_program(interpreter)
             self.command([*words, path], 0)
         elif interpreter:
             self.command([interpreter, *words, path], 0)
 
     def _script(self, name: str, words: list[str], depth: int) -> list[str]:
-        """What an interpreter runs; gives the words that are left."""
+        """Add the script that an interpreter runs; returns the remaining arguments."""
         for at, word in enumerate(words):
             if (_SHELL_CODE if _SHELL.fullmatch(name) else _CODE).fullmatch(word):
                 code = words[at + 1 : at + 2]
-                if _SHELL.fullmatch(name) and code and depth < _DEEPEST:
+                if _SHELL.fullmatch(name) and code and depth < _MAX_DEPTH:
                     self.line(code[0], depth + 1)
                 else:
-                    self.files.unknown.append(f"the code after {name} {word}")
+                    self.files.not_covered.append(f"the code after {name} {word}")
                 return words[at + 2 :]
             if word == "-m":
-                self.files.unknown.append(f"the module {' '.join(words[at + 1 : at + 2])}")
+                self.files.not_covered.append(f"the module {' '.join(words[at + 1 : at + 2])}")
                 return words[at + 2 :]
             if not _is_option(word):
-                self._run(word)
-                if name.startswith("py") and not any(_ALONE.fullmatch(option) for option in words[:at]):
-                    for place in self._places:
-                        script = os.path.realpath(os.path.join(place, word))
-                        self._beside(script, os.path.dirname(script))
+                self._add_script(word)
+                if name.startswith("py") and not any(_ISOLATED.fullmatch(option) for option in words[:at]):
+                    for folder in self._folders:
+                        script = os.path.realpath(os.path.join(folder, word))
+                        self._add_imports(script, os.path.dirname(script))
                 return words[at + 1 :]
         return words
 
-    def _beside(self, script: str, folder: str) -> None:
-        """The modules in the folder that the script imports, as far as its text and theirs tell."""
-        names = self.files.imports.get(folder, sys.stdlib_module_names) | imported(script)
+    def _add_imports(self, script: str, folder: str) -> None:
+        """Add the modules in the folder that the script imports, directly or through each other."""
+        names = self.files.imports.get(folder, sys.stdlib_module_names) | imported_names(script)
         found: set[str] = set()
-        while new := set(modules(folder, names)) - found:
+        while new := set(module_files(folder, names)) - found:
             found |= new
-            names = names.union(*map(imported, new))
+            names = names.union(*map(imported_names, new))
         if found or os.path.isfile(script):
             self.files.imports[folder] = names
             self.files.named += sorted(found - {script})
 
-    def _run(self, word: str) -> None:
+    def _add_script(self, word: str) -> None:
+        """Add a program or script that is named by its path."""
         if "$" in word or "`" in word:
-            self.files.composed.append(f"{word}, which the shell puts together")
-            self.files.unknown.append(self.files.composed[-1])
+            self.files.unresolved_programs.append(f"{word}, which only a shell can expand")
+            self.files.not_covered.append(self.files.unresolved_programs[-1])
             return
-        for place in self._places:
-            self._program(os.path.normpath(os.path.join(place, word)))
+        for folder in self._folders:
+            self._add_program(os.path.normpath(os.path.join(folder, word)))
 
-    def _name(self, words: list[str]) -> None:
+    def _add_named(self, words: list[str]) -> None:
+        """Add the arguments, and the values of options, that are files."""
         for part in (part for word in words for part in (word, word.partition("=")[2])):
-            for place in self._places:
-                path = os.path.normpath(os.path.join(place, part))
+            for folder in self._folders:
+                path = os.path.normpath(os.path.join(folder, part))
                 if part and "\0" not in part and os.path.isfile(path):
                     self.files.named.append(path)
 
     def _expanded(self, word: str) -> str:
+        """The word with `~` and variables replaced; unknown variables stay."""
         if word == "~" or word.startswith("~/"):
             word = self._environ.get("HOME", "~") + word[1:]
         return _VARIABLE.sub(lambda name: self._environ.get(name[1] or name[2], name[0]), word)
 
 
 def _first_line(path: str) -> str:
-    """What follows `#!`; empty where nothing does."""
+    """The text after `#!` in the first line; empty if the file does not start with it."""
     with suppress(OSError, ValueError):
-        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)  # a pipe is not waited for
+        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)  # does not wait for a pipe
         try:
-            head = os.read(opened, _FIRST_LINE)
+            head = os.read(opened, _FIRST_LINE_BYTES)
         finally:
             os.close(opened)
         if head.startswith(b"#!"):
@@ -291,7 +267,7 @@ def _is_option(word: str) -> bool:
 
 
 def _commands(line: str) -> Iterator[list[str]]:
-    """The words of each command of a line, without what its output goes to."""
+    """The words of each command of a line, without the files that output is redirected to."""
     words: list[str] = []
     skip = False
     for token in _tokens(line):
@@ -308,10 +284,39 @@ def _commands(line: str) -> Iterator[list[str]]:
 
 
 def _tokens(line: str) -> list[str]:
-    reading = shlex.shlex(line.replace("\\\n", " ").replace("\n", " ; "), posix=True, punctuation_chars=True)
-    reading.whitespace_split = True
-    reading.commenters = ""
+    """The words and operators of a command line."""
+    lexer = shlex.shlex(line.replace("\\\n", " ").replace("\n", " ; "), posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
     try:
-        return list(reading)
-    except ValueError:  # an open quotation mark, as in a here-document
+        return list(lexer)
+    except ValueError:  # an unclosed quotation mark, as in a here-document
         return line.split()
+
+
+# --- Python modules ---
+
+
+def module_files(folder: str, names: Collection[str]) -> list[str]:
+    """The files in a folder that Python may import under one of these names, and all files of such packages."""
+    found: list[str] = []
+    with suppress(OSError):
+        for entry in sorted(os.scandir(folder), key=lambda one: one.name):
+            if entry.name.partition(".")[0] not in names:
+                continue
+            if entry.name.endswith(MODULES):
+                found.append(entry.path)
+            elif entry.is_dir() and any(name.startswith("__init__.") for name in os.listdir(entry.path)):
+                found += (os.path.join(at, name) for at, _, files in os.walk(entry.path) for name in files)
+    return [path for path in found if path.endswith(MODULES) and "/__pycache__/" not in path]
+
+
+def imported_names(path: str) -> frozenset[str]:
+    """All names in the import statements of a Python file. It may contain others as well, which does no harm."""
+    if not os.path.isfile(path):  # opening a pipe would wait
+        return frozenset()
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return frozenset(_NAME.findall(" ".join(_IMPORT.findall(file.read(_MAX_SCRIPT_LENGTH)))))
+    except OSError:
+        return frozenset()

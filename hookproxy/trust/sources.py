@@ -1,6 +1,6 @@
-"""What is configured, layer by layer, and the files that say so: each is opened once, and judged by what was read.
+"""Reads configuration files, each of them once, and holds what one layer of the configuration contains.
 
-What has been named and cannot be read is an error (law 3).
+A file that is named and cannot be read is an error (law 3).
 """
 
 from __future__ import annotations
@@ -14,69 +14,69 @@ from ..dialects.dialect import Group
 from ..model.errors import ConfigError, UserError, file_hint
 from ..model.settings import Settings
 
-Stamp = tuple[int, int, int, int, int]
-"""What tells a file that has been changed, or another in its place: device, number, size, times of change."""
+StatSignature = tuple[int, int, int, int, int]
+"""Differs when a file is changed or replaced: device, inode, size, and the times of the last changes."""
 
 
-def stamp_of(state: os.stat_result) -> Stamp:
-    """The time of the last change to the file's entry is in it: nobody but root can set that back."""
+def stat_signature(state: os.stat_result) -> StatSignature:
+    """It includes ctime, which only root can set back."""
     return (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
 
 
-class Seen(Struct, frozen=True):
+class FileSnapshot(Struct, frozen=True):
     """A file as it was read."""
 
-    raw: bytes
-    stamp: Stamp
+    data: bytes
+    signature: StatSignature
 
 
-Read = Callable[[str], Seen]
+FileReader = Callable[[str], FileSnapshot]
 """Reads a file. Raises OSError, ValueError, ConfigError."""
 
 
-def read(path: str) -> Seen:
-    """Any file that we may read."""
+def read(path: str) -> FileSnapshot:
+    """Read any file that this process may read."""
     with open(path, "rb") as file:
-        stamp = stamp_of(os.fstat(file.fileno()))  # before it is read: what is written meanwhile shows later
-        return Seen(file.read(), stamp)
+        signature = stat_signature(os.fstat(file.fileno()))  # before reading: a change during the reading shows later
+        return FileSnapshot(file.read(), signature)
 
 
 class FileContext(Struct, frozen=True):
-    """What decides which file a path means, and how files are read."""
+    """Determines which file a path means, and how files are read."""
 
     environ: Mapping[str, str]
     cwd: str
-    read: Read = read
-    seen: dict[str, Seen] = field(default_factory=dict)
+    read: FileReader = read
+    files_read: dict[str, FileSnapshot] = field(default_factory=dict)
     """All files that have been read, by path."""
 
     @property
     def home(self) -> str:
-        """Empty where there is none."""
+        """The home folder; empty if there is none."""
         home = self.environ.get("HOME") or os.path.expanduser("~")
         return home if os.path.isabs(home) else ""
 
     def expand(self, path: str) -> str:
-        """`~` at the start as the home folder."""
+        """The path with `~` at its start replaced by the home folder."""
         first, slash, rest = path.partition("/")
         return self.home + slash + rest if first == "~" and self.home else path
 
     def find(self, path: str, folder: str) -> str:
-        """The absolute path of what `folder` calls `path`."""
+        """The absolute path of a path that starts from `folder`."""
         return os.path.normpath(os.path.join(folder, self.expand(path)))
 
     def text(self, path: str, named_by: str = "") -> str:
-        """The file's text. Raises ConfigError, which says who named the file."""
-        raw = self._raw(path, f"{named_by} names it" if named_by else "")
+        """The text of the file. Raises ConfigError, which says where the file is named."""
+        data = self._read_bytes(path, f"{named_by} names it" if named_by else "")
         try:
-            return raw.decode("utf-8-sig")  # with or without the mark that some editors put first
+            return data.decode("utf-8-sig")  # with or without a byte order mark
         except UnicodeDecodeError as error:
-            line = raw.count(b"\n", 0, error.start) + 1
+            line = data.count(b"\n", 0, error.start) + 1
             raise ConfigError(f"{path}:{line}", "is not UTF-8", "save it as UTF-8") from None
 
-    def _raw(self, path: str, hint: str) -> bytes:
+    def _read_bytes(self, path: str, hint: str) -> bytes:
         try:
-            self.seen[path] = seen = self.read(path)
+            self.files_read[path] = snapshot = self.read(path)
         except FileNotFoundError:
             raise ConfigError(path, "there is no such file", hint or "hookproxy init writes a hookproxy.toml") from None
         except IsADirectoryError:
@@ -84,41 +84,41 @@ class FileContext(Struct, frozen=True):
         except OSError as error:
             raise ConfigError(path, f"cannot be read: {error.strerror}", hint or file_hint(path, error)) from None
         except ValueError:
-            raise ConfigError(repr(path), "is not a path: a NUL character is in it", hint or "take it out") from None
-        return seen.raw
+            raise ConfigError(repr(path), "is not a path: it contains a NUL character", hint or "remove it") from None
+        return snapshot.data
 
 
 def store_path(environ: Mapping[str, str], home: str) -> str:
-    """Where it is remembered what is trusted. Raises UserError where there is no home folder."""
+    """The path of the trust store, which records what is trusted. Raises UserError if there is no home folder."""
     folder = environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(folder):  # a relative one is to be ignored, says the XDG specification
+    if not os.path.isabs(folder):  # the XDG specification says that a relative path is ignored
         if not home:
-            raise UserError("there is no place to remember what is trusted", "set HOME or XDG_STATE_HOME")
+            raise UserError("there is no folder for the trust store", "set HOME or XDG_STATE_HOME")
         folder = os.path.join(home, ".local", "state")
     return os.path.join(folder, "hookproxy", "trust.json")
 
 
 class Layer(Struct, frozen=True):
-    """What one file of ours, or the user's file and the command line together, configures."""
+    """The configuration of one hookproxy.toml, or of the user's file and the command line together."""
 
     source: str
-    """The file; empty: there is none."""
+    """The path of the file; empty if there is none."""
     settings: Settings = field(default_factory=Settings)
-    given: Mapping[str, str] = field(default_factory=dict)
-    """The fields of `settings` that it sets, each with who says so: `FILE: KEY`, or an option."""
+    set_by: Mapping[str, str] = field(default_factory=dict)
+    """The fields of `settings` that it sets, each with the place that sets it: `FILE: KEY`, or an option."""
     groups: tuple[Group, ...] = ()
     by_option: Mapping[str, str] = field(default_factory=dict)
     """The hook files that `--hooks` names, by path, each as `DIALECT=FILE`."""
     notes: tuple[str, ...] = ()
-    only: bool = False
-    """No hooks but managed ones run."""
+    managed_only: bool = False
+    """Only managed hooks run."""
     require_trust: bool = False
 
 
-class Managed(Struct, frozen=True):
-    """What the administrator's files say, which nothing else weakens."""
+class ManagedSummary(Struct, frozen=True):
+    """What the administrator's files set. Nothing else can weaken it."""
 
     files: tuple[str, ...]
-    given: Mapping[str, str]
-    """As in a layer: the settings that are managed, and where they are."""
-    only: bool = False
+    set_by: Mapping[str, str]
+    """The managed settings, each with the place that sets it, as in `Layer`."""
+    managed_only: bool = False

@@ -1,4 +1,4 @@
-"""The file that remembers what is trusted: hash and text of each file, in the user's state folder, for nobody else."""
+"""The trust store: records hash and text of each trusted file, in the user's state folder. Nobody else can read it."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from msgspec import Struct
 from ..model.errors import ConfigError, UserError, file_hint
 
 VERSION: Final = 1
-"""The format's number."""
+"""The version of the format."""
 
-LONGEST_TEXT: Final = 128 * 1024
-"""Characters of a file's text that are kept, to show later what has changed: guards are shorter."""
+MAX_TEXT_LENGTH: Final = 128 * 1024
+"""Characters. A longer text is not stored; texts are stored to show later what has changed, and guards are shorter."""
 
-_MOST_TEXT: Final = 8 * 1024 * 1024  # characters of all texts: the store is read at each start
-_MODE: Final = 0o700  # of the folder: what is trusted is nobody else's affair
+_MAX_TOTAL_TEXT: Final = 8 * 1024 * 1024  # characters of all texts together: the store is read at each start
+_MODE: Final = 0o700  # of the folder: nobody else may read it
 _OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
-class Entry(Struct, frozen=True):
+class TrustEntry(Struct, frozen=True):
     """A file as it was trusted."""
 
     sha256: str
     text: str | None = None
-    """None: it is no text, or too long to be kept."""
+    """None: the file is not text, or it is too long."""
     of: tuple[str, ...] = ()
-    """What it was trusted for: the FILEs given to `hookproxy trust`."""
+    """The files given to `hookproxy trust` that led to this one."""
     hooks: bool = False
-    """It is a hook file, or one of ours: where it is not read any more, guards are missing."""
+    """It is a hook file or a hookproxy.toml. If it is not read any more, guards are missing."""
 
 
-def read_store(path: str) -> dict[str, Entry]:
-    """What is trusted, by path; nothing where there is no store. Raises ConfigError for one that others may write."""
+def read_store(path: str) -> dict[str, TrustEntry]:
+    """The trusted files by path; empty if there is no store. Raises ConfigError for a store that others may write."""
     try:
         opened = os.open(path, _OPEN)
     except (FileNotFoundError, NotADirectoryError):
@@ -48,35 +48,35 @@ def read_store(path: str) -> dict[str, Entry]:
         for place, state in ((path, os.fstat(opened)), (os.path.dirname(path), os.stat(os.path.dirname(path)))):
             _check(place, state)
         if not stat.S_ISREG(os.fstat(opened).st_mode):
-            raise ConfigError(path, "is no regular file", "move it away, and trust again")
+            raise ConfigError(path, "is not a regular file", "move it away, and trust files again")
         raw = file.read()
-    import json  # 2 ms, for those who have a store
+    import json  # takes 2 ms: only if there is a store
 
     try:
         document = json.loads(raw)
         return {name: _entry(entry) for name, entry in document["files"].items()}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise ConfigError(path, "is no store of hookproxy", "move it away, and trust again") from None
+        raise ConfigError(path, "is not a trust store of hookproxy", "move it away, and trust files again") from None
 
 
 def _check(place: str, state: os.stat_result) -> None:
     if state.st_uid not in (0, os.geteuid()):
-        raise ConfigError(place, "belongs to somebody else, so that what is trusted is not certain", f"chown {place}")
+        raise ConfigError(place, "belongs to another user, so its content cannot be trusted", f"chown {place}")
     if state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        hint = f"look into it, then chmod go-w {place}"
-        raise ConfigError(place, "is writable by others, so that what is trusted is not certain", hint)
+        hint = f"check its content, then: chmod go-w {place}"
+        raise ConfigError(place, "is writable by others, so its content cannot be trusted", hint)
 
 
-def _entry(entry: Mapping[str, object]) -> Entry:
+def _entry(entry: Mapping[str, object]) -> TrustEntry:
     digest, text, of = entry["sha256"], entry.get("text"), entry.get("of", [])
     if not isinstance(digest, str) or not isinstance(text, str | None) or not isinstance(of, list):
         raise ValueError
-    return Entry(digest, text, tuple(str(one) for one in of), entry.get("hooks") is True)
+    return TrustEntry(digest, text, tuple(str(one) for one in of), entry.get("hooks") is True)
 
 
 @contextmanager
-def changing(path: str) -> Iterator[dict[str, Entry]]:
-    """The store's entries, written back when the block ends; meanwhile nobody else changes them.
+def locked_entries(path: str) -> Iterator[dict[str, TrustEntry]]:
+    """The entries of the store, locked against other processes, and written back when the block ends without an error.
 
     Raises ConfigError and UserError.
     """
@@ -90,7 +90,7 @@ def changing(path: str) -> Iterator[dict[str, Entry]]:
 
 
 def _lock(folder: str) -> int:
-    """The store's folder, made where there is none, open and ours alone."""
+    """Create the folder of the store if it does not exist, open it, and lock it. Raises UserError."""
     try:
         os.makedirs(folder, mode=_MODE, exist_ok=True)
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -100,16 +100,16 @@ def _lock(folder: str) -> int:
     return lock
 
 
-def _write(path: str, entries: Mapping[str, Entry]) -> None:
-    """The old store, or the new one whole, and readable by nobody else. Raises UserError."""
+def _write(path: str, entries: Mapping[str, TrustEntry]) -> None:
+    """Replace the store atomically, readable by nobody else. Raises UserError."""
     import json
-    import tempfile  # 6 ms, for `hookproxy trust`
+    import tempfile  # takes 6 ms: only for `hookproxy trust`
 
-    left, files = _MOST_TEXT, {}
+    remaining, files = _MAX_TOTAL_TEXT, {}
     for name, entry in entries.items():
-        left -= len(entry.text or "")
-        kept = {"text": entry.text} if entry.text is not None and left >= 0 else {}
-        files[name] = {"sha256": entry.sha256, **kept, "of": list(entry.of), "hooks": entry.hooks}
+        remaining -= len(entry.text or "")
+        text = {"text": entry.text} if entry.text is not None and remaining >= 0 else {}
+        files[name] = {"sha256": entry.sha256, **text, "of": list(entry.of), "hooks": entry.hooks}
     document = json.dumps({"v": VERSION, "files": files}, indent=1).encode()
     new = ""
     try:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from ..config.errors import not_toml
+from ..config.errors import toml_error
 from ..model.errors import ConfigError
 from .syntax_tree import (
     Edit,
@@ -49,7 +49,7 @@ def read(path: str, text: str) -> Mapping:
     try:
         values = tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as problem:
-        raise not_toml(path, text, str(problem)) from None
+        raise toml_error(path, text, str(problem)) from None
     except (RecursionError, ValueError) as problem:
         raise ConfigError(path, f"cannot be read as TOML: {problem}", "write it more plainly") from None
     places = dict(_places(path, text)) if SERVERS in values else {}

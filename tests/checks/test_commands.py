@@ -8,14 +8,14 @@ from typing import Final
 
 import pytest
 
-from hookproxy.checks.commands import problems
-from hookproxy.checks.report import Hook
+from hookproxy.checks.commands import first_command, problems
+from hookproxy.checks.report import ConfiguredHook
 from hookproxy.dialects.dialect import Group
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import Event, HookSpec
 from hookproxy.model.settings import Settings
 
-LOGIN: Final = "a login shell: what profiles print gets into the hook's answer, and it starts slowly"
+LOGIN: Final = "a login shell: it starts slowly, and what profile files print gets into the hook's output"
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def told(project: Path, shell: str = "", argv: tuple[str, ...] = (), **variables
         env=(("CLAUDE_PROJECT_DIR", str(project)), *variables.items()),
     )
     environ = {"PATH": str(project / "bin"), "HOME": str(project), "UNSURE": "/nowhere"}
-    hook = Hook(
+    hook = ConfiguredHook(
         spec, Group(DIALECTS["claude"], "hooks.json", (spec,), DIALECTS["claude"].tool_names), Settings(), environ
     )
     return [text.replace(f"{project}/", "") for text in problems(hook)]
@@ -73,11 +73,11 @@ def told(project: Path, shell: str = "", argv: tuple[str, ...] = (), **variables
         ("~/gone.sh", "there is no file gone.sh"),
         ("A=1 exec ./gone.sh", "there is no file gone.sh"),
         ("env A=1 ./gone.sh", "there is no file gone.sh"),
-        ("./plain.py", "plain.py is not executable: chmod +x makes it so"),
+        ("./plain.py", "plain.py is not executable: chmod +x makes it executable"),
         ("./bin", "bin is a folder, not a program"),
         ("gone --strict", "there is no program 'gone' in PATH"),
-        ("./orphan.sh", "orphan.sh names an interpreter that is not there: '/no/such/interpreter'"),
-        ("./windows.sh", "windows.sh names an interpreter that is not there: '/bin/sh\\r'"),
+        ("./orphan.sh", "orphan.sh names an interpreter that does not exist: '/no/such/interpreter'"),
+        ("./windows.sh", "windows.sh names an interpreter that does not exist: '/bin/sh\\r'"),
         ("./lost.py", "lost.py names an interpreter that is not in PATH: 'no-such-python'"),
         ("python3 -u gone.py", "there is no file gone.py"),
         ("python3 gone", "there is no file gone"),
@@ -86,7 +86,7 @@ def told(project: Path, shell: str = "", argv: tuple[str, ...] = (), **variables
         ("bash -c './gone.sh || exit 2'", "there is no file gone.sh"),
     ],
 )
-def test_a_command_that_cannot_work_is_told(project: Path, command: str, text: str) -> None:
+def test_a_command_that_cannot_work_is_a_finding(project: Path, command: str, text: str) -> None:
     assert told(project, command) == [text]
 
 
@@ -109,7 +109,7 @@ def test_each_interpreter_needs_its_script(project: Path, program: str, argument
 @pytest.mark.parametrize(
     "argv", [("gone.sh",), ("env", "A=1", "gone.sh"), ("gone.sh", "$CLAUDE_PROJECT_DIR")], ids=" ".join
 )
-def test_a_program_without_a_shell_is_looked_for_too(project: Path, argv: tuple[str, ...]) -> None:
+def test_a_missing_program_without_a_shell_is_a_finding(project: Path, argv: tuple[str, ...]) -> None:
     assert told(project, argv=argv) == ["there is no program 'gone.sh' in PATH"]
     assert told(project, argv=("cd", "/")) == ["there is no program 'cd' in PATH"]
     assert told(project, argv=("",)) == ["there is no program '' in PATH"]
@@ -125,7 +125,7 @@ def test_a_program_without_a_shell_is_looked_for_too(project: Path, argv: tuple[
         (("bash", "-c"), []),
     ],
 )
-def test_without_a_shell_all_signs_stand_for_themselves(project: Path, argv: tuple[str, ...], texts: list[str]) -> None:
+def test_without_a_shell_all_characters_are_literal(project: Path, argv: tuple[str, ...], texts: list[str]) -> None:
     assert told(project, argv=argv) == texts
 
 
@@ -172,7 +172,7 @@ def test_without_a_shell_all_signs_stand_for_themselves(project: Path, argv: tup
         "# nothing",
     ],
 )  # fmt: skip
-def test_where_only_a_shell_knows_nothing_is_said(project: Path, command: str) -> None:
+def test_a_command_that_is_uncertain_without_a_shell_has_no_finding(project: Path, command: str) -> None:
     assert told(project, command) == []
 
 
@@ -180,7 +180,7 @@ def test_where_only_a_shell_knows_nothing_is_said(project: Path, command: str) -
     "argument",
     ["index", "./index.js", "inspect index.js", "--import ./gone.js index.js", "https://x.org/y.js", "-e gone.js", "."],
 )
-def test_what_node_may_find_or_may_not_mean_is_left_alone(project: Path, argument: str) -> None:
+def test_uncertain_arguments_of_node_have_no_finding(project: Path, argument: str) -> None:
     for program in ("node", "deno", "uv"):
         (project / "bin" / program).touch(0o755)
     assert told(project, f"node {argument}") == []
@@ -211,7 +211,7 @@ def test_what_node_may_find_or_may_not_mean_is_left_alone(project: Path, argumen
         "python3 -I -m guard.tool",
     ],
 )
-def test_packages_tasks_and_modules_are_no_files(project: Path, command: str) -> None:
+def test_packages_tasks_and_modules_are_not_checked_as_files(project: Path, command: str) -> None:
     for program in ("deno", "bun", "bunx", "npx", "uv", "uvx", "python"):
         (project / "bin" / program).touch(0o755)
     assert told(project, command) == []
@@ -228,38 +228,101 @@ def test_packages_tasks_and_modules_are_no_files(project: Path, command: str) ->
         "./shell/ksh -l",
     ],
 )
-def test_a_login_shell_is_told_and_what_it_may_find_is_its_own(project: Path, command: str) -> None:
+def test_a_login_shell_is_a_finding_and_its_commands_are_not_checked(project: Path, command: str) -> None:
     (project / "shell").mkdir()
     for program in ("shell/ksh", "bin/sh", "bin/zsh"):
         (project / program).touch(0o755)
     assert told(project, command) == [f"it starts {LOGIN}"]
 
 
-def test_a_script_that_is_a_login_shell_is_told(project: Path) -> None:
+def test_a_script_that_starts_a_login_shell_is_a_finding(project: Path) -> None:
     assert told(project, "./login.sh") == [f"login.sh starts {LOGIN}"]
 
 
 @pytest.mark.parametrize(
     "command", ["bash good.sh -l", "bash -c 'x=-l'", "tool -l", "echo bash -lc", "python3 plain.py -l"]
 )
-def test_the_same_letters_elsewhere_are_no_login_shell(project: Path, command: str) -> None:
+def test_the_same_letters_elsewhere_do_not_mean_a_login_shell(project: Path, command: str) -> None:
     assert told(project, command) == []
 
 
-def test_a_hook_without_its_folder_is_told_and_nothing_else(project: Path) -> None:
+def test_a_missing_working_folder_is_the_only_finding(project: Path) -> None:
     gone = project / "gone"
-    assert told(gone, "./x.sh") == [f"the folder that it starts in is not there: {gone}"]
+    assert told(gone, "./x.sh") == [f"the folder that it starts in does not exist: {gone}"]
 
 
-def test_a_hooks_own_path_is_the_one_that_counts(project: Path) -> None:
+def test_the_path_variable_of_a_hook_takes_precedence(project: Path) -> None:
     assert told(project, "tool", PATH="/nowhere") == ["there is no program 'tool' in PATH"]
 
 
-def test_a_pipe_is_no_script_and_nobody_waits_for_it(project: Path) -> None:
+def test_a_pipe_is_not_opened_as_a_script(project: Path) -> None:
     os.mkfifo(project / "pipe", 0o755)
     assert told(project, "./pipe") == []
 
 
-def test_an_unreadable_script_is_left_alone(project: Path) -> None:
+def test_a_script_behind_endless_links_is_missing(project: Path) -> None:
     (project / "loop").symlink_to("loop")
     assert told(project, "./loop") == ["there is no file loop"]
+
+
+# --- the words of a command line ---
+
+KNOWN = {"HOME": "/home/a", "DIR": "/p/some where", "PLAIN": "/p"}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("./x.sh --y  z", ["./x.sh", "--y", "z"]),
+        ("  ./x.sh\n", ["./x.sh"]),
+        ('"$DIR"/x.sh', ["/p/some where/x.sh"]),
+        ("\"${DIR}/x.sh\" '$DIR'", ["/p/some where/x.sh", "$DIR"]),
+        ("$PLAIN/x.sh", ["/p/x.sh"]),
+        ("~/x.sh", ["/home/a/x.sh"]),
+        ("a\\ b \\\n c", ["a b", "c"]),
+        ('"" a', ["", "a"]),
+        ("A=1 ./x.sh", ["A=1", "./x.sh"]),
+        ("./x.sh | ./y.sh", ["./x.sh"]),
+        ("./x.sh && ./y.sh", ["./x.sh"]),
+        ("./x.sh; ./y.sh", ["./x.sh"]),
+        ("./x.sh\n./y.sh", ["./x.sh"]),
+        ("./x.sh 2>/dev/null z", ["./x.sh"]),
+        ("./x.sh # why", ["./x.sh"]),
+    ],
+)
+def test_words_that_are_certain_are_found(line: str, words: list[str]) -> None:
+    assert first_command(line, KNOWN) == words
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("$DIR/x.sh a", [None, "a"]),  # without quotes it is two words
+        ("$OTHER/x.sh a", [None, "a"]),
+        ('"$OTHER/x.sh" a', [None, "a"]),
+        ("./*.sh a", [None, "a"]),
+        ("./{a,b}.sh", [None]),
+        ("[ -f x ] || y", [None, "-f", "x", None]),
+        ("! ./x.sh", [None, "./x.sh"]),
+        ("./x.sh $(date) b", ["./x.sh", None]),
+        ("./x.sh `date` b", ["./x.sh", None]),
+        ('./x.sh "$(date)" b', ["./x.sh", None]),
+        ("${DIR:-.}/x.sh", [None]),
+        ("./x.sh 'open", ["./x.sh", None]),
+        ("./x#y", [None]),
+        ("~other/x.sh", [None]),
+    ],
+)
+def test_words_that_only_a_shell_can_expand_are_none(line: str, words: list[str | None]) -> None:
+    assert first_command(line, KNOWN) == words
+
+
+@pytest.mark.parametrize(
+    "line", ["", "  ", "(cd x; ./y.sh)", "f() { ./x.sh; }", "f () { ./x.sh; }", "# only this", ">x"]
+)
+def test_a_line_without_a_simple_command_has_no_words(line: str) -> None:
+    assert first_command(line, KNOWN) == []
+
+
+def test_without_home_a_tilde_is_not_certain() -> None:
+    assert first_command("~/x.sh", {}) == [None]

@@ -8,8 +8,15 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.checks.effective_settings import failure_effect, is_awaited, never_matching, never_meant, odd_timeout
-from hookproxy.checks.report import FailureEffect, Hook
+from hookproxy.checks.effective_settings import (
+    alias_remarks,
+    failure_effect,
+    is_awaited,
+    never_matching,
+    never_matching_if,
+    suspicious_timeout,
+)
+from hookproxy.checks.report import ConfiguredHook, FailureEffect
 from hookproxy.dialects.dialect import Group
 from hookproxy.dialects.own import OWN
 from hookproxy.dialects.registry import DIALECTS
@@ -18,6 +25,7 @@ from hookproxy.model.decision import Refuse
 from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Verdict
 from hookproxy.model.settings import OnFailure, Settings, ToolNames
 from hookproxy.policy import decide, matchers
+from hookproxy.policy.presets import PRESETS
 
 SPEC: Final = HookSpec(dialect="claude", source="x", event=Event.PRE_TOOL_USE, label="x", shell="true", timeout=5)
 CLAUDE: Final = Group(DIALECTS["claude"], "x", (SPEC,), ToolNames.MCP)
@@ -27,8 +35,8 @@ OURS: Final = Group(OWN, "x", (SPEC,), ToolNames.BARE, match_all_names=True)
 ALLOW, DENY, DIALECT = OnFailure.ALLOW, OnFailure.DENY, OnFailure.DIALECT
 
 
-def hook(spec: HookSpec = SPEC, group: Group = CLAUDE, rule: OnFailure = DIALECT) -> Hook:
-    return Hook(spec, group, Settings(on_failure=rule), {})
+def hook(spec: HookSpec = SPEC, group: Group = CLAUDE, rule: OnFailure = DIALECT) -> ConfiguredHook:
+    return ConfiguredHook(spec, group, Settings(on_failure=rule), {})
 
 
 def matched(matcher: str, group: Group = CLAUDE, event: Event = Event.PRE_TOOL_USE) -> list[str]:
@@ -57,7 +65,7 @@ def test_before_a_call_a_failure_blocks_where_the_hook_fails_closed(
     ("fails_closed", "withholds", "wanted"),
     [
         (False, False, FailureEffect.CONTINUE),
-        (True, False, FailureEffect.TELL),
+        (True, False, FailureEffect.INFORM_MODEL),
         (False, True, FailureEffect.WITHHOLD),
         (True, True, FailureEffect.WITHHOLD),
     ],
@@ -71,22 +79,22 @@ def test_after_a_call_a_failure_may_withhold_the_result(
     assert failure_effect(hook(spec, rule=ALLOW)) is FailureEffect.CONTINUE
 
 
-def test_the_hooks_own_choice_goes_before_its_files_and_that_before_the_configurations() -> None:
+def test_on_failure_of_a_hook_beats_its_file_which_beats_the_configuration() -> None:
     spec, group = replace(SPEC, on_failure=ALLOW), replace(CLAUDE, on_failure=DENY)
     assert failure_effect(hook(SPEC, group, ALLOW)) is FailureEffect.BLOCK
     assert failure_effect(hook(spec, group, DENY)) is FailureEffect.CONTINUE
 
 
 @pytest.mark.parametrize("event", [Event.SESSION_START, Event.SESSION_END, Event.PERMISSION_DENIED])
-def test_elsewhere_a_failure_changes_nothing(event: Event) -> None:
+def test_at_other_events_a_failure_has_no_effect(event: Event) -> None:
     assert failure_effect(hook(replace(SPEC, event=event, fails_closed=True), rule=DENY)) is FailureEffect.CONTINUE
 
 
-def test_where_nobody_waits_a_failure_changes_nothing() -> None:
+def test_a_failure_of_a_background_hook_has_no_effect() -> None:
     assert failure_effect(hook(replace(SPEC, background=True, fails_closed=True), rule=DENY)) is FailureEffect.CONTINUE
 
 
-def test_hooks_in_the_background_and_of_what_has_happened_already_are_not_awaited() -> None:
+def test_background_hooks_and_hooks_of_past_events_are_not_awaited() -> None:
     awaited = {event for event in Event if is_awaited(hook(replace(SPEC, event=event)))}
     assert {event.value for event in awaited} == {
         "PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "SessionStart", "SessionEnd",
@@ -100,7 +108,7 @@ def test_hooks_in_the_background_and_of_what_has_happened_already_are_not_awaite
 @pytest.mark.parametrize("own_rule", [None, *OnFailure])
 @pytest.mark.parametrize("closed", [False, True])
 @pytest.mark.parametrize("withholds", [False, True])
-def test_what_is_told_is_what_the_policy_does(
+def test_the_reported_effect_is_what_the_policy_does(
     rule: OnFailure, group_rule: OnFailure | None, own_rule: OnFailure | None, closed: bool, withholds: bool
 ) -> None:
     spec = replace(SPEC, on_failure=own_rule, fails_closed=closed, withholds=withholds)
@@ -116,12 +124,12 @@ def test_what_is_told_is_what_the_policy_does(
     told = failure_effect(hook(after, group, rule))
     assert (bool(comments.withheld), bool(comments.noted)) == (
         told is FailureEffect.WITHHOLD,
-        told is FailureEffect.TELL,
+        told is FailureEffect.INFORM_MODEL,
     )
 
 
 @pytest.mark.parametrize("group", [CLAUDE, BARE, OURS], ids=["mcp", "bare", "own"])
-def test_a_server_is_no_tool(group: Group) -> None:
+def test_a_matcher_with_only_a_server_name_never_matches(group: Group) -> None:
     assert matched("mcp__memory", group) == [
         "matcher 'mcp__memory' never matches mcp__memory's tools: write mcp__memory__.*"
     ]
@@ -129,29 +137,29 @@ def test_a_server_is_no_tool(group: Group) -> None:
     assert matched("mcp__memory__.*", OURS) == []
 
 
-def test_a_matcher_that_takes_a_server_for_its_tools_is_left_alone() -> None:
+def test_a_matcher_of_a_dialect_that_matches_by_server_has_no_finding() -> None:
     assert matched_as(lambda name: name.startswith("mcp__memory"), "mcp__memory", CLAUDE) == []
 
 
 @pytest.mark.parametrize("matcher", ["Bash", "Edit|Write", "Bash, Edit"])
-def test_a_bare_name_matches_no_composed_one(matcher: str) -> None:
+def test_a_bare_name_never_matches_mcp_names(matcher: str) -> None:
     text = f'matcher {matcher!r} never matches: hooks of this file see mcp__SERVER__TOOL, unless tool_names is "bare"'
     assert matched(matcher) == [text]
     assert matched(matcher, BARE) == matched(matcher, OURS) == []
 
 
 @pytest.mark.parametrize("matcher", ["mcp__git__commit", "^mcp__git__.*", "mcp__a__b|mcp__c__.*"])
-def test_a_composed_name_matches_no_bare_one(matcher: str) -> None:
-    assert matched(matcher, BARE) == [f"matcher {matcher!r} never matches: hooks of this file see TOOL alone"]
+def test_an_mcp_name_never_matches_bare_names(matcher: str) -> None:
+    assert matched(matcher, BARE) == [f"matcher {matcher!r} never matches: hooks of this file see only TOOL"]
     assert matched(matcher) == matched(matcher, OURS) == []
 
 
 @pytest.mark.parametrize("matcher", ["", "*", ".*", "Bash|mcp__git__commit", "Notebook.*", "git_commit$", "mcp__.*|.*"])
-def test_a_matcher_that_may_match_is_left_alone(matcher: str) -> None:
+def test_a_matcher_that_may_match_has_no_finding(matcher: str) -> None:
     assert matched(matcher) == matched(matcher, BARE) == matched(matcher, OURS) == []
 
 
-def test_a_search_within_the_name_is_left_alone() -> None:
+def test_a_search_within_the_name_has_no_finding() -> None:
     assert matched_as(lambda name: "Bash" in name, "Bash", CLAUDE) == []
     assert matched_as(lambda name: True, "mcp__git__commit", BARE) == []
 
@@ -166,47 +174,47 @@ def test_matchers_of_sessions_are_not_tried_on_tools() -> None:
     [
         ("Bash(git *)", CLAUDE, 'hooks of this file see mcp__SERVER__TOOL, unless tool_names is "bare"'),
         ("Bash", CLAUDE, 'hooks of this file see mcp__SERVER__TOOL, unless tool_names is "bare"'),
-        ("mcp__git__commit(x)", BARE, "hooks of this file see TOOL alone"),
-        ("mcp__git__commit(x)", OURS, "hooks of this file see TOOL alone"),
+        ("mcp__git__commit(x)", BARE, "hooks of this file see only TOOL"),
+        ("mcp__git__commit(x)", OURS, "hooks of this file see only TOOL"),
     ],
 )
-def test_a_rule_about_a_tool_of_another_spelling_never_holds(rule: str, group: Group, text: str) -> None:
-    assert list(never_meant(hook(replace(SPEC, only_if=rule), group))) == [f"`if` {rule!r} never holds: {text}"]
+def test_an_if_with_the_other_kind_of_tool_name_never_matches(rule: str, group: Group, text: str) -> None:
+    assert list(never_matching_if(hook(replace(SPEC, only_if=rule), group))) == [f"`if` {rule!r} never matches: {text}"]
 
 
 @pytest.mark.parametrize(
     ("rule", "group"),
     [("", CLAUDE), ("mcp__git", CLAUDE), ("mcp__git__commit(x)", CLAUDE), ("*(x)", CLAUDE), ("commit(x)", BARE)],
 )
-def test_a_rule_that_may_hold_is_left_alone(rule: str, group: Group) -> None:
-    assert list(never_meant(hook(replace(SPEC, only_if=rule), group))) == []
+def test_an_if_that_may_match_has_no_finding(rule: str, group: Group) -> None:
+    assert list(never_matching_if(hook(replace(SPEC, only_if=rule), group))) == []
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (0.05, "a timeout of 0.05 seconds is too short for a program to answer: is the unit another one?"),
+        (0.05, "a timeout of 0.05 seconds is too short for a program to answer: is another unit meant?"),
         (5000, "a timeout of 5000 seconds is longer than agents wait for a call: are milliseconds meant?"),
         (1000, "a timeout of 1000 seconds is longer than agents wait for a call: are milliseconds meant?"),
     ],
 )
-def test_a_timeout_in_another_unit_is_told(seconds: float, text: str) -> None:
-    assert list(odd_timeout(hook(replace(SPEC, timeout=seconds)))) == [text]
+def test_a_timeout_in_another_unit_is_a_finding(seconds: float, text: str) -> None:
+    assert list(suspicious_timeout(hook(replace(SPEC, timeout=seconds)))) == [text]
 
 
 @pytest.mark.parametrize("seconds", [0.1, 1.5, 60, 600, 999])
-def test_an_ordinary_timeout_is_left_alone(seconds: float) -> None:
-    assert list(odd_timeout(hook(replace(SPEC, timeout=seconds)))) == []
+def test_an_ordinary_timeout_has_no_finding(seconds: float) -> None:
+    assert list(suspicious_timeout(hook(replace(SPEC, timeout=seconds)))) == []
 
 
-def test_a_long_timeout_where_nobody_waits_or_that_nobody_wrote_is_left_alone() -> None:
+def test_a_long_timeout_of_a_background_hook_or_a_default_has_no_finding() -> None:
     long = replace(SPEC, timeout=7200)
-    assert list(odd_timeout(hook(replace(long, background=True)))) == []
+    assert list(suspicious_timeout(hook(replace(long, background=True)))) == []
     group = replace(CLAUDE, dialect=replace(CLAUDE.dialect, default_timeout=7200))
-    assert list(odd_timeout(hook(long, group))) == []
+    assert list(suspicious_timeout(hook(long, group))) == []
 
 
-def test_a_matcher_and_a_rule_that_name_an_alias_are_left_alone() -> None:
+def test_a_matcher_and_an_if_that_name_an_alias_have_no_finding() -> None:
     aliased = Settings(aliases=(Alias("run", "Bash"), Alias("quiet", "", {"path": "p"})))
     for matcher, rule, group in (
         ("Bash|Edit", "Bash(rm *)", CLAUDE),
@@ -214,7 +222,30 @@ def test_a_matcher_and_a_rule_that_name_an_alias_are_left_alone() -> None:
         ("Bash", "Bash", BARE),
     ):
         spec = replace(SPEC, matcher=matcher, matches=matchers.claude_matcher(matcher), only_if=rule)
-        one = Hook(spec, group, aliased, {})
-        assert [*never_matching(one), *never_meant(one)] == []
+        one = ConfiguredHook(spec, group, aliased, {})
+        assert [*never_matching(one), *never_matching_if(one)] == []
         if group is CLAUDE and matcher != "^Bash$":
-            assert len([*never_matching(hook(spec, group)), *never_meant(hook(spec, group))]) == 2
+            assert len([*never_matching(hook(spec, group)), *never_matching_if(hook(spec, group))]) == 2
+
+
+# --- aliases ---
+
+
+def said(*aliases: Alias) -> list[str]:
+    return [one.text for one in alias_remarks(Settings(aliases=aliases))]
+
+
+def test_an_alias_that_is_the_name_of_another_tool_is_remarked() -> None:
+    assert said(Alias("run", "Bash"), Alias("do", "Bash")) == []
+    (text,) = said(Alias("run", "write"), Alias("write", "Write"))
+    assert text == "hooks know run as write, also the name of another tool: hooks for one run for both"
+    assert said(Alias("write", "write")) == []
+
+
+def test_a_preset_lists_the_tools_that_it_does_not_rename() -> None:
+    texts = said(*(replace(one, preset="filesystem") for one in PRESETS["filesystem"].tools))
+    assert texts[0].startswith(
+        "preset filesystem: hooks see these tools of @modelcontextprotocol/server-filesystem under"
+    )
+    assert "read_multiple_files" in texts[0]
+    assert "oldText" in texts[1]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hookproxy.checks.inspect import inspect
-from hookproxy.checks.report import Entry, FailureEffect, Finding, Report
+from hookproxy.checks.report import FailureEffect, Finding, HookEntry, Report
 from hookproxy.config.load import load
 
 PATH = {"PATH": "/bin:/usr/bin"}
@@ -48,14 +48,14 @@ def texts(findings: tuple[Finding, ...]) -> list[str]:
     return [one.text for one in findings]
 
 
-def test_a_hook_is_told_as_its_file_has_it(project: Path) -> None:
+def test_an_entry_describes_a_hook_as_in_its_file(project: Path) -> None:
     path = claude(
         project / "settings.json",
         group("./good.sh --x", matcher="mcp__git__commit", timeout=7, onFailure="block", **{"if": "mcp__git__*(x)"}),
     )
     report = checked(project, "claude=settings.json")
     assert report.entries == (
-        Entry(
+        HookEntry(
             file=str(path),
             line=7,
             key="hooks.PreToolUse[0].hooks[0]",
@@ -74,7 +74,7 @@ def test_a_hook_is_told_as_its_file_has_it(project: Path) -> None:
     assert (report.findings, report.remarks) == ((), ())
 
 
-def test_an_own_hook_is_told_with_the_line_of_its_table(project: Path) -> None:
+def test_an_own_hook_has_the_line_of_its_table(project: Path) -> None:
     config = (
         "\n[[hooks.PreToolUse]]\nargv = ['./good.sh', 'a b']\n\n[[hooks.PostToolUse]]\ncommand = 'gone'\nasync = true\n"
     )
@@ -88,13 +88,13 @@ def test_an_own_hook_is_told_with_the_line_of_its_table(project: Path) -> None:
     assert texts(report.findings) == ["there is no program 'gone' in PATH"]
 
 
-def test_each_kind_of_finding_is_found_in_one_hook(project: Path) -> None:
+def test_one_hook_can_have_every_kind_of_finding(project: Path) -> None:
     claude(project / "settings.json", group("bash -lc x", matcher="Bash", timeout=0.01, **{"if": "Bash(x)"}))
     report = checked(project, "claude=settings.json")
     assert [text.split()[0] for text in texts(report.findings)] == ["matcher", "`if`", "a", "it"]
 
 
-def test_an_event_that_cannot_fire_is_an_entry_with_the_reason(project: Path) -> None:
+def test_a_hook_for_an_event_that_cannot_fire_is_an_entry_with_the_reason(project: Path) -> None:
     path = claude(project / "settings.json", group("x"), event="Stop")
     (project / "more.json").write_text(
         json.dumps({"hooks": {"PreToolUse": [group("./good.sh")], "SubagentStop": [group("x")]}}, indent=1)
@@ -113,11 +113,11 @@ def test_an_event_that_cannot_fire_is_an_entry_with_the_reason(project: Path) ->
     assert (unknown.fires, unknown.line) == (False, 3)
     assert [one.text for one in report.findings if one.file == str(path)] == [
         "hooks.Stop cannot fire behind MCP: an MCP server is not told of turns, tasks and subagents",
-        "no hook in it can fire here",
+        "none of its hooks can run here",
     ]
 
 
-def test_an_entry_that_does_not_run_is_one_too(project: Path) -> None:
+def test_a_hook_that_does_not_run_is_an_entry(project: Path) -> None:
     entry = {"hooks": [{"type": "prompt", "prompt": "x"}, {"type": "command", "command": "./good.sh"}]}
     claude(project / "settings.json", entry)
     report = checked(project, "claude=settings.json")
@@ -127,7 +127,7 @@ def test_an_entry_that_does_not_run_is_one_too(project: Path) -> None:
     assert running.findings == ()
 
 
-def test_a_note_about_a_group_is_told_at_each_of_its_hooks_and_counts_once(project: Path) -> None:
+def test_a_note_about_a_group_appears_at_each_of_its_hooks_and_counts_once(project: Path) -> None:
     claude(project / "settings.json", group("./good.sh", "true", matcher="mcp__memory"), group("true"))
     report = checked(project, "claude=settings.json")
     assert [len(entry.findings) for entry in report.entries] == [1, 1, 0]
@@ -136,7 +136,7 @@ def test_a_note_about_a_group_is_told_at_each_of_its_hooks_and_counts_once(proje
     assert only.line == 5
 
 
-def test_what_start_up_says_already_is_not_said_twice(project: Path) -> None:
+def test_a_finding_that_a_start_up_note_reports_is_not_repeated(project: Path) -> None:
     claude(project / "settings.json", group("true", timeout=5000))
     report = checked(project, "claude=settings.json")
     assert texts(report.findings) == ["a timeout of 5000 seconds is longer than agents wait for a call"]
@@ -145,7 +145,7 @@ def test_what_start_up_says_already_is_not_said_twice(project: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "finding"),
     [
-        ('{"hooks": {}}', "no hook in it can fire here"),
+        ('{"hooks": {}}', "none of its hooks can run here"),
         ("{}", "there are no hooks in it"),
         ('{"hooks": {}, "disableAllHooks": true}', "disableAllHooks is true, so none of its hooks runs"),
     ],
@@ -158,24 +158,24 @@ def test_a_file_without_any_hook_is_a_finding(project: Path, text: str, finding:
     assert {one.file for one in report.findings} == {str(project / "settings.json")}
 
 
-def test_no_hook_at_all_is_a_finding_about_no_file(project: Path) -> None:
+def test_a_configuration_without_hooks_is_a_finding_without_a_file(project: Path) -> None:
     assert checked(project).findings == (
         Finding("", None, "", "no hook is configured: name hook files with --hooks or --config"),
     )
     assert checked(project, config='on_ask = "deny"').findings == checked(project).findings
 
 
-def test_an_audit_alone_is_something(project: Path) -> None:
+def test_an_audit_alone_is_a_complete_configuration(project: Path) -> None:
     assert checked(project, config='[audit]\nfile = "audit.jsonl"').findings == ()
 
 
 @pytest.mark.parametrize("kind", ["allow", "ask", "deny"])
-def test_permission_rules_alone_are_something(project: Path, kind: str) -> None:
+def test_permission_rules_alone_are_a_complete_configuration(project: Path, kind: str) -> None:
     report = checked(project, config=f'[permissions]\n{kind} = ["a"]')
     assert (report.findings, getattr(report.settings, kind)) == ((), ("a",))
 
 
-def test_entries_stand_by_file_and_line(project: Path) -> None:
+def test_entries_are_sorted_by_file_and_line(project: Path) -> None:
     claude(project / "b.json", group("true"))
     (project / "a.json").write_text(
         json.dumps({"hooks": {"Stop": [group("x")], "PreToolUse": [group("true")], "Setup": [group("x")]}}, indent=1)
@@ -220,7 +220,7 @@ INSIDE = {**PATH, "CLAUDECODE": "1"}
         (".claude/settings.json", {**PATH, "CLAUDE_PROJECT_DIR": "."}, 1, 0),
     ],
 )
-def test_an_agent_that_runs_the_same_hooks_is_a_remark_and_a_finding_where_we_are_inside_it(
+def test_an_agent_that_runs_the_same_hooks_is_a_remark_or_inside_it_a_finding(
     project: Path, file: str, environ: Mapping[str, str], remarks: int, findings: int
 ) -> None:
     claude(project / file, group("./good.sh"))
@@ -231,7 +231,7 @@ def test_an_agent_that_runs_the_same_hooks_is_a_remark_and_a_finding_where_we_ar
     )
 
 
-def test_no_agent_runs_our_own_hooks(project: Path) -> None:
+def test_no_agent_runs_hooks_of_hookproxy_toml(project: Path) -> None:
     report = checked(project, config="[[hooks.PreToolUse]]\ncommand = 'true'", environ=INSIDE)
     assert (report.findings, report.remarks) == ((), ())
 
@@ -244,7 +244,7 @@ def test_claws_login_shell_is_a_remark(project: Path) -> None:
         assert "sh -lc" in report.remarks[0].text
 
 
-def test_hooks_of_yaml_have_lines_and_their_files_spelling_of_events(project: Path) -> None:
+def test_yaml_hooks_have_lines_and_the_spelling_of_events_in_their_file(project: Path) -> None:
     (project / "agent.yaml").write_text(
         "agents:\n  root:\n    hooks:\n      pre_tool_use:\n        - matcher: x\n          hooks:\n"
         "            - {type: command, command: ./good.sh}\n"

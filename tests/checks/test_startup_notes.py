@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hookproxy.checks.report import Finding
-from hookproxy.checks.startup_notes import Files, concerns, event_of, finding
+from hookproxy.checks.startup_notes import KeyLines, concerns, event_of, finding
 
 TEXT = """{
  "hooks": {
@@ -43,25 +43,27 @@ def path(tmp_path: Path) -> str:
         ("there are no hooks in it", None, "", "there are no hooks in it"),
     ],
 )
-def test_a_note_is_taken_apart(path: str, note: str, line: int | None, key: str, text: str) -> None:
-    assert finding(f"{path}: {note}", Files()) == Finding(path, line, key, text)
+def test_a_note_is_split_into_its_parts(path: str, note: str, line: int | None, key: str, text: str) -> None:
+    assert finding(f"{path}: {note}", KeyLines()) == Finding(path, line, key, text)
 
 
-def test_a_line_that_a_note_names_itself_is_taken(path: str) -> None:
-    assert finding(f"{path}:3: something", Files()) == Finding(path, 3, "", "something")
+def test_a_line_in_the_note_itself_is_used(path: str) -> None:
+    assert finding(f"{path}:3: something", KeyLines()) == Finding(path, 3, "", "something")
 
 
 @pytest.mark.parametrize("note", ["no file: x", "/no/such/file: x", "/no/such/file", ""])
-def test_a_note_about_no_file_stays_whole(note: str) -> None:
-    assert finding(note, Files()) == Finding("", None, "", note)
+def test_a_note_without_a_file_stays_whole(note: str) -> None:
+    assert finding(note, KeyLines()) == Finding("", None, "", note)
 
 
 def test_a_file_that_cannot_be_read_again_has_no_lines(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
     (tmp_path / "odd.json").write_bytes(b'{"a": "\xff"}')
     for name in ("pipe.json", "odd.json", "gone.json"):
-        assert Files().line(str(tmp_path / name), "a") is None
-    assert finding(f"{tmp_path}/pipe.json: a is odd", Files()) == Finding(f"{tmp_path}/pipe.json", None, "", "a is odd")
+        assert KeyLines().line(str(tmp_path / name), "a") is None
+    assert finding(f"{tmp_path}/pipe.json: a is odd", KeyLines()) == Finding(
+        f"{tmp_path}/pipe.json", None, "", "a is odd"
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,7 +84,7 @@ def test_a_file_that_cannot_be_read_again_has_no_lines(tmp_path: Path) -> None:
         ("", False),
     ],
 )
-def test_a_note_concerns_hooks_in_and_around_its_place(key: str, wanted: bool) -> None:
+def test_a_note_concerns_the_hooks_inside_and_around_its_key(key: str, wanted: bool) -> None:
     note = Finding("/x", None, key, "text")
     assert concerns(note, "/x", "hooks.A[0].hooks[1]") is wanted
     assert not concerns(note, "/y", "hooks.A[0].hooks[1]")

@@ -137,7 +137,7 @@ hookproxy.toml:3  hooks.PostToolUse[0]
   warning: there is no program 'a b' in PATH
 
 .claude/settings.json
-  note: an agent that calls itself 'claude-code' runs such a file's hooks itself: behind hookproxy they would run twice
+  note: an agent that calls itself 'claude-code' runs the hooks of this file itself: with hookproxy they would run twice
 
 6 hooks, 1 that cannot run, 3 warnings
 """
@@ -393,7 +393,7 @@ def test_what_a_preset_leaves_alone_is_told_and_is_no_finding(tmp_path: Path) ->
     (tmp_path / "hookproxy.toml").write_text('preset = "playwright"\n[[hooks.PreToolUse]]\ncommand = "true"\n')
     ended = check(tmp_path, "--config", "hookproxy.toml")
     assert ended.returncode == 0
-    assert "note: preset playwright: hooks know these of @playwright/mcp by their own names alone: " in ended.stdout
+    assert "note: preset playwright: hooks see these tools of @playwright/mcp under their own names: " in ended.stdout
     assert "browser_navigate as WebFetch, by the preset playwright" in ended.stdout
 
 

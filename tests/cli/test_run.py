@@ -140,7 +140,7 @@ def test_a_hook_file_that_cannot_be_used_is_told_with_its_place(tmp_path: Path, 
     [
         ("[audit]\nfille = 'x'", "2: audit.fille: unknown key\nhint: did you mean 'file'?"),
         ("[[hooks.PreToolUze]]\ncommand = 'x'", "1: hooks.PreToolUze: unknown event\nhint: did you mean 'PreToolUse'?"),
-        ("on_ask = ask", "1: not TOML: invalid value\nhint: strings stand in quotes"),
+        ("on_ask = ask", "1: not TOML: invalid value\nhint: put strings in quotes"),
         (
             "[[use]]\nfile = 'gone.json'",
             " FOLDER/gone.json: there is no such file\nhint: FOLDER/own.toml: use[0] names it",

@@ -263,7 +263,7 @@ def test_one_event_alone_in_any_systems_spelling(tmp_path: Path) -> None:
     started = document(tmp_path, "--event", "SessionStart", hooks)
     assert (started["decision"], started["hooks"][0]["absent"]) == (
         None,
-        "it is for PostToolUse, and SessionStart alone is tried",
+        "it is for PostToolUse, and only SessionStart is tried",
     )
 
 

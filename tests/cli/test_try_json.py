@@ -9,19 +9,25 @@ from hookproxy.hooks.evaluate import Evaluation
 from hookproxy.model.decision import Proceed
 from hookproxy.model.hooks import Ended, HookResult, HookRun, Verdict
 from hookproxy.model.settings import Settings
-from hookproxy.trial.observe import Run, Seen
-from hookproxy.trial.run import Attempt, Trial
+from hookproxy.trial.observe import Observation, Run
+from hookproxy.trial.run import TrialCall, TrialResult
 from tests.support.proxy_rig import hook
 
 
 def test_numbers_and_bytes_stay_as_they_were() -> None:
     result = HookResult(Ended.EXITED, 0, b"\xff\x1b", b"", 1.23456)
     run = Run(hook("x"), b"{}", {"A": "\udcff"}, ("B",), result, HookRun(hook("x"), result, Verdict()))
-    seen = Seen(runs=[run], evaluation=Evaluation(Proceed(b'{"a":1.50}'), b"{}"))
-    attempt = Attempt("write", b'{"big":123456789012345678901234567890.0}')
+    seen = Observation(runs=[run], evaluation=Evaluation(Proceed(b'{"a":1.50}'), b"{}"))
+    attempt = TrialCall("write", b'{"big":123456789012345678901234567890.0}')
     text = for_programs(
         Told(
-            attempt, None, "files", Settings(), (), Trial("asked", seen, question="Allow?", proposed=b'{"a":1.50}'), ()
+            attempt,
+            None,
+            "files",
+            Settings(),
+            (),
+            TrialResult("asked", seen, question="Allow?", proposed=b'{"a":1.50}'),
+            (),
         )
     )
     assert text.isascii()
@@ -34,6 +40,8 @@ def test_numbers_and_bytes_stay_as_they_were() -> None:
 
 
 def test_a_run_that_was_ended_before_it_answered_has_what_it_got() -> None:
-    seen = Seen(runs=[Run(hook("x"), b"{}", {}, ())])
-    read = json.loads(for_programs(Told(Attempt("write"), None, "files", Settings(), (), Trial("allow", seen), ())))
+    seen = Observation(runs=[Run(hook("x"), b"{}", {}, ())])
+    read = json.loads(
+        for_programs(Told(TrialCall("write"), None, "files", Settings(), (), TrialResult("allow", seen), ()))
+    )
     assert (read["hooks"][0]["stdin"], read["hooks"][0]["ended"], read["hooks"][0]["verdict"]) == ("{}", None, None)

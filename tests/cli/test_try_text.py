@@ -9,8 +9,8 @@ from hookproxy.hooks.evaluate import Evaluation
 from hookproxy.model.decision import ApprovalRequest, Comments, Proceed, RefusalCause, Refuse
 from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, Permission, Verdict
 from hookproxy.model.settings import Settings
-from hookproxy.trial.observe import Seen
-from hookproxy.trial.run import Attempt, Trial
+from hookproxy.trial.observe import Observation
+from hookproxy.trial.run import TrialCall, TrialResult
 from tests.support.proxy_rig import group, hook
 
 FAILED = HookRun(hook(""), HookResult(Ended.EXITED, 1), Verdict(failure="exited with status 1"))
@@ -18,8 +18,8 @@ FAILED = HookRun(hook(""), HookResult(Ended.EXITED, 1), Verdict(failure="exited 
 
 def told(decision: str, refuse: Refuse | None = None, comments: Comments | None = None) -> Told:
     judged = refuse or Proceed(approval_request=ApprovalRequest("the rule", "") if decision == "asked" else None)
-    seen = Seen(evaluation=Evaluation(judged, b"{}"), comments=comments)
-    return Told(Attempt("write"), None, "files", Settings(), (), Trial(decision, seen), ())
+    seen = Observation(evaluation=Evaluation(judged, b"{}"), comments=comments)
+    return Told(TrialCall("write"), None, "files", Settings(), (), TrialResult(decision, seen), ())
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,6 @@ def test_all_that_a_hook_can_say_has_its_line() -> None:
 
 def test_a_hook_is_placed_by_the_file_that_it_stands_in() -> None:
     here, elsewhere = hook("a", Event.PRE_TOOL_USE), hook("b")
-    one = Told(Attempt("write"), None, "files", Settings(), (group(here),), Trial("allow", Seen()), ())
+    one = Told(TrialCall("write"), None, "files", Settings(), (group(here),), TrialResult("allow", Observation()), ())
     assert one.place(here) == ("hooks.json", "PreToolUse")
     assert one.place(elsewhere) == ("", "hooks.json: PreToolUse")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hookproxy.config.hook_files import dialect_named, read_use, short_form
+from hookproxy.config.hook_files import dialect_named, parse_option, read_use
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.errors import ConfigError, UserError
 from hookproxy.trust.sources import FileContext
@@ -18,22 +18,26 @@ CLAUDE = '{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": ".
     ("item", "dialect", "file"),
     [("a.json", None, "a.json"), ("claude=a.json", "claude", "a.json"), ("x/y=z.json", None, "x/y=z.json")],
 )
-def test_the_short_form(tmp_path: Path, item: str, dialect: str | None, file: str) -> None:
-    use = short_form(item, str(tmp_path))
+def test_the_value_of_the_hooks_option_is_parsed(tmp_path: Path, item: str, dialect: str | None, file: str) -> None:
+    use = parse_option(item, str(tmp_path))
     assert (use.dialect.name if use.dialect else None, use.file, use.place) == (dialect, file, f"--hooks {item}")
 
 
-def test_a_dialect_has_its_name_and_no_other() -> None:
+def test_an_unknown_dialect_is_an_error() -> None:
     assert dialect_named("lime", "here") is DIALECTS["lime"]
     with pytest.raises(ConfigError, match="here: there is no dialect 'Lime'"):
         dialect_named("Lime", "here")
     with pytest.raises(UserError, match="no file is named"):
-        short_form("lime=", "/")
+        parse_option("lime=", "/")
 
 
-def test_every_file_that_is_read_has_been_seen(tmp_path: Path) -> None:
+def test_every_hook_file_that_is_read_is_recorded(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.json").write_text(CLAUDE)
     file_context = FileContext({}, str(tmp_path))
-    groups = [group for group, _ in read_use(short_form(".", str(tmp_path)), file_context)]
-    assert [group.source for group in groups] == list(file_context.seen) == [f"{tmp_path}/a.json", f"{tmp_path}/b.json"]
+    groups = [group for group, _ in read_use(parse_option(".", str(tmp_path)), file_context)]
+    assert (
+        [group.source for group in groups]
+        == list(file_context.files_read)
+        == [f"{tmp_path}/a.json", f"{tmp_path}/b.json"]
+    )

@@ -74,7 +74,7 @@ def test_without_anything_named_nothing_is_loaded(cwd: Path) -> None:
     assert loaded(cwd) == Loaded(Settings(), (), ())
 
 
-def test_the_users_own_file_is_loaded_where_none_is_named(cwd: Path, home: Path) -> None:
+def test_the_users_own_file_is_loaded_if_no_file_is_named(cwd: Path, home: Path) -> None:
     write(home / ".config/hookproxy/hookproxy.toml", 'on_ask = "deny"')
     assert loaded(cwd).settings.on_ask is OnAsk.DENY
     assert loaded(cwd, XDG_CONFIG_HOME="").settings.on_ask is OnAsk.DENY
@@ -82,7 +82,7 @@ def test_the_users_own_file_is_loaded_where_none_is_named(cwd: Path, home: Path)
     assert loaded(cwd, XDG_CONFIG_HOME=str(cwd)).settings == Settings()
 
 
-def test_a_named_file_takes_the_place_of_the_users_own(cwd: Path, home: Path) -> None:
+def test_a_named_file_replaces_the_users_own_file(cwd: Path, home: Path) -> None:
     write(home / ".config/hookproxy/hookproxy.toml", "nonsense")
     write(cwd / "other.toml", "")
     assert loaded(cwd, config="other.toml").settings == Settings()
@@ -96,7 +96,7 @@ def test_a_users_own_file_that_cannot_be_read_stops_start_up(cwd: Path, home: Pa
         loaded(cwd)
 
 
-def test_every_setting_arrives(cwd: Path) -> None:
+def test_every_setting_is_read(cwd: Path) -> None:
     text = """
         on_failure = "deny"
         on_ask = "allow"
@@ -130,7 +130,7 @@ def test_every_setting_arrives(cwd: Path) -> None:
     )
 
 
-def test_groups_stand_as_used_then_own_then_from_the_command_line(cwd: Path) -> None:
+def test_groups_are_ordered_use_tables_then_own_hooks_then_command_line(cwd: Path) -> None:
     for name in ("one", "two", "three", "four"):
         write(cwd / f"{name}.json", settings_json(f"./{name}.sh"))
     text = """
@@ -150,21 +150,21 @@ def test_groups_stand_as_used_then_own_then_from_the_command_line(cwd: Path) -> 
 # --- [[use]] and --hooks ---
 
 
-def test_a_use_table_says_which_names_its_hooks_see_and_what_trouble_means(cwd: Path) -> None:
+def test_a_use_table_sets_tool_names_and_on_failure(cwd: Path) -> None:
     write(cwd / "a.json", settings_json("guard"))
     write(cwd / "hookproxy.toml", '[[use]]\nfile = "a.json"\ntool_names = "bare"\non_trouble = "deny"\n')
     (group,) = loaded(cwd, config="hookproxy.toml").groups
     assert (group.tool_names, group.on_failure) == (ToolNames.BARE, OnFailure.DENY)
 
 
-def test_otherwise_a_group_has_what_its_dialect_is_used_to(cwd: Path) -> None:
+def test_without_a_use_table_a_group_has_the_defaults_of_its_dialect(cwd: Path) -> None:
     write(cwd / "a.json", settings_json("guard"))
     (group,) = loaded(cwd, hooks=["a.json"]).groups
     assert (group.dialect.name, group.source, group.match_all_names) == ("claude", str(cwd / "a.json"), False)
     assert (group.tool_names, group.on_failure) == (ToolNames.MCP, None)
 
 
-def test_relative_paths_start_from_the_file_that_has_them(cwd: Path) -> None:
+def test_relative_paths_start_from_the_folder_of_their_file(cwd: Path) -> None:
     write(cwd / "conf" / "hooks" / "a.json", settings_json("guard"))
     write(cwd / "conf" / "hookproxy.toml", '[[use]]\nfile = "hooks/a.json"')
     (group,) = loaded(cwd, config="conf/hookproxy.toml").groups
@@ -180,7 +180,7 @@ def test_a_tilde_is_the_home_folder(cwd: Path, home: Path) -> None:
 
 
 @pytest.mark.parametrize("named", ["hooks", "hooks/", "claude=hooks", "hooks/*.json", "h*/[ab].json", "**/*.json"])
-def test_a_folder_or_a_pattern_means_its_files_by_name(cwd: Path, named: str) -> None:
+def test_a_folder_or_a_pattern_stands_for_its_files_sorted_by_name(cwd: Path, named: str) -> None:
     for name in ("b", "a"):
         write(cwd / "hooks" / f"{name}.json", settings_json(f"./{name}.sh"))
     write(cwd / "hooks" / "readme.md", "not a hook file")
@@ -193,7 +193,7 @@ def test_a_file_named_like_a_pattern_is_that_file(cwd: Path) -> None:
     assert commands(loaded(cwd, hooks=["[a].json"]).groups) == ["this.sh"]
 
 
-def test_an_equals_sign_may_belong_to_the_file(cwd: Path) -> None:
+def test_an_equals_sign_may_be_part_of_the_file_name(cwd: Path) -> None:
     write(cwd / "x=y.json", settings_json("./this.sh"))
     assert commands(loaded(cwd, hooks=["x=y.json"]).groups) == ["this.sh"]
     assert commands(loaded(cwd, hooks=["claude=x=y.json"]).groups) == ["this.sh"]
@@ -203,7 +203,7 @@ def test_a_file_without_hooks_is_noted_and_makes_no_group(cwd: Path) -> None:
     path = write(cwd / "a.json", '{"permissions": {}}')
     found = loaded(cwd, hooks=["claude=a.json"])
     assert found.groups == ()
-    assert found.notes[-1] == f"{path}: no hook in it can fire here"
+    assert found.notes[-1] == f"{path}: none of its hooks can run here"
 
 
 def test_a_file_that_begins_with_a_byte_order_mark_is_read(cwd: Path) -> None:
@@ -219,20 +219,24 @@ def test_a_file_that_begins_with_a_byte_order_mark_is_read(cwd: Path) -> None:
         ("claude=gone.json", "/gone.json: there is no such file", "--hooks claude=gone.json names it"),
         ("gone", "/gone: there is no such file", "--hooks gone names it"),
         ("some/x=y.json", "/some/x=y.json: there is no such file", "names it"),
-        ("empty", "{cwd}/empty holds no .json file", "name a folder"),
+        ("empty", "{cwd}/empty contains no .json file", "name a folder"),
         ("claude=*.jsn", "no file matches {cwd}/*.jsn", "name a hook file"),
         ("claude=", "no file is named", "DIALECT=FILE"),
         ("", "no file is named", "DIALECT=FILE"),
         ("claud=a.json", "there is no dialect 'claud'", "did you mean 'claude'?"),
-        ("xyz=a.json", "there is no dialect 'xyz'", "known: claude"),
-        ("unknown.json", "cannot tell whose hook file this is", "name its dialect: --hooks claude={cwd}/unknown.json"),
+        ("xyz=a.json", "there is no dialect 'xyz'", "expected one of: claude"),
+        (
+            "unknown.json",
+            "cannot tell which system this hook file is for",
+            "name its dialect: --hooks claude={cwd}/unknown.json",
+        ),
         ("list.json", "must hold one JSON object", ""),
         ("broken.json", "not JSON", ""),
         ("latin.json", "/latin.json:2: is not UTF-8", "save it as UTF-8"),
         ("a\0b", "a NUL character", "names it"),
     ],
 )
-def test_what_hooks_names_and_cannot_be_used_is_told(cwd: Path, item: str, message: str, hint: str) -> None:
+def test_an_unusable_value_of_the_hooks_option_is_an_error(cwd: Path, item: str, message: str, hint: str) -> None:
     (cwd / "empty").mkdir()
     write(cwd / "unknown.json", '{"hooks": {"preToolUse": "x"}}')
     write(cwd / "list.json", "[]")
@@ -246,7 +250,7 @@ def test_what_hooks_names_and_cannot_be_used_is_told(cwd: Path, item: str, messa
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_without_permission_is_told(cwd: Path) -> None:
+def test_a_file_that_may_not_be_read_is_an_error(cwd: Path) -> None:
     write(cwd / "a.json", settings_json("guard")).chmod(0)
     with pytest.raises(ConfigError, match="cannot be read: Permission denied"):
         loaded(cwd, hooks=["a.json"])
@@ -255,7 +259,7 @@ def test_a_file_without_permission_is_told(cwd: Path) -> None:
 # --- where a hook file's project is ---
 
 
-def test_the_project_of_a_hook_file_is_what_the_environment_says(cwd: Path) -> None:
+def test_the_environment_determines_the_project_of_a_hook_file(cwd: Path) -> None:
     write(cwd / ".claude" / "settings.json", settings_json("guard"))
     (group,) = loaded(cwd, hooks=[".claude/settings.json"], CLAUDE_PROJECT_DIR="/some/project").groups
     assert project_dir(group) == "/some/project"
@@ -311,13 +315,13 @@ def test_own_hooks_are_one_group_with_bare_names(cwd: Path) -> None:
 # --- the audit ---
 
 
-def test_the_command_lines_audit_file_wins_and_starts_from_the_working_directory(cwd: Path) -> None:
+def test_the_audit_option_takes_precedence_and_starts_from_the_working_directory(cwd: Path) -> None:
     write(cwd / "conf" / "hookproxy.toml", '[audit]\nfile = "a.jsonl"\nrequired = true')
     found = loaded(cwd, config="conf/hookproxy.toml", audit="b.jsonl")
     assert (found.settings.audit_file, found.settings.audit_required) == (str(cwd / "b.jsonl"), True)
 
 
-def test_the_audit_of_each_account_may_lie_in_a_folder_that_is_not_there_yet(cwd: Path) -> None:
+def test_the_audit_of_each_account_may_be_in_a_folder_that_does_not_exist_yet(cwd: Path) -> None:
     write(cwd / "hookproxy.toml", '[audit]\nfile = "logs/"')
     assert loaded(cwd, config="hookproxy.toml").settings.audit_file == str(cwd / "logs") + "/"
     assert loaded(cwd, audit="{user}/a.jsonl").settings.audit_file == str(cwd / "{user}" / "a.jsonl")
@@ -342,7 +346,7 @@ def test_a_required_audit_needs_a_file(cwd: Path) -> None:
         ('[permissions]\ndeny = ["a", ""]', 2, "permissions.deny[1]: ", ""),
         ('[permissions]\nhide_denied = "no"', 2, "permissions.hide_denied: should be a boolean", ""),
         ("[tool.x]\nas = 'Bash'", 1, "tool: unknown key", "did you mean 'tools'?"),
-        ("[tools.x]\nas = 'Bash'\nargs = {}", 3, "tools.x.args: unknown key", "known here: as, arguments"),
+        ("[tools.x]\nas = 'Bash'\nargs = {}", 3, "tools.x.args: unknown key", "expected one of: as, arguments"),
         ("[tools.arguments]\nas = ''", 2, "tools.arguments.as: ", ""),
         ("[tools.x]\nas = 'Bash(rm)'", 2, "tools.x.as: ", ""),
         ("[tools.x.arguments]\ncommand = 1", 2, "tools.x.arguments.command: should be a string", ""),
@@ -351,7 +355,7 @@ def test_a_required_audit_needs_a_file(cwd: Path) -> None:
         ("[[limits]]\ntool = 'x'\nper = 'week'\ncalls = 1", 3, "limits[0].per: ", ""),
         ("[[limits]]\ntool = 'x'\nper = 'day'\ncalls = 0", 4, "limits[0].calls: ", ""),
         ("[[limits]]\ntool = 'x'\nper = 'day'\ncalls = true", 4, "limits[0].calls: ", ""),
-        ("[limits]\ntool = 'x'", 1, "limits: there may be several of this table", "write [[limits]]"),
+        ("[limits]\ntool = 'x'", 1, "limits: must be an array of tables", "write [[limits]]"),
         ("preset = 7", 1, "preset: should be a list", ""),
         (
             '[[use]]\nfile = "a"\n[[use]]\nfile = "b"\ndialct = "c"',
@@ -360,20 +364,20 @@ def test_a_required_audit_needs_a_file(cwd: Path) -> None:
             "'dialect'",
         ),
         ('[[use]]\ndialect = "claude"', 1, "use[0].file is missing", ""),
-        ('use = [{file = "a", x = 1}]', 1, "use[0].x: unknown key", "known here: file, dialect"),
-        ('[use]\nfile = "a"', 1, "use: there may be several of this table", "write [[use]]"),
+        ('use = [{file = "a", x = 1}]', 1, "use[0].x: unknown key", "expected one of: file, dialect"),
+        ('[use]\nfile = "a"', 1, "use: must be an array of tables", "write [[use]]"),
         (
             '[[hooks.PreTolUse]]\ncommand = "x"',
             1,
             "hooks.PreTolUse: unknown event",
             "did you mean 'PreToolUse'?",
         ),
-        ('[[hooks.Stop]]\ncommand = "x"', 1, "hooks.Stop: unknown event", "known here: PreToolUse, "),
+        ('[[hooks.Stop]]\ncommand = "x"', 1, "hooks.Stop: unknown event", "expected one of: PreToolUse, "),
         ('[[hooks.PreToolUse]]\ncomand = "x"', 2, "hooks.PreToolUse[0].comand: unknown key", "'command'"),
         (
             '[hooks.PreToolUse]\ncommand = "x"',
             1,
-            "there may be several of this table",
+            "must be an array of tables",
             "write [[hooks.PreToolUse]]",
         ),
         ('[[hooks.PreToolUse]]\ncommand = "x"\ntimeout = "5"', 3, "timeout: should be a number", ""),
@@ -386,13 +390,13 @@ def test_a_required_audit_needs_a_file(cwd: Path) -> None:
         ('[audit]\nfile = "a"\narguments = "none"', 3, "audit.arguments: should be 'full' or 'digest'", ""),
         ('[audit]\nfile = ""', 2, "audit.file: ", ""),
         ('audit.required = "yes"', 1, "audit.required: should be a boolean", ""),
-        ('on_ask = "deny"\non_ask = deny', 2, "not TOML: invalid value", "strings stand in quotes"),
+        ('on_ask = "deny"\non_ask = deny', 2, "not TOML: invalid value", "put strings in quotes"),
         ('on_ask = "deny"\n\non_ask = "deny"', 3, "not TOML: cannot overwrite a value", ""),
         ("[audit]\nfile = '''", 2, "not TOML: ", ""),
         (b'on_ask = "deny"\n# \xff', 2, "is not UTF-8", "save it as UTF-8"),
     ],
 )
-def test_what_is_wrong_in_the_file_is_told_with_line_and_key(
+def test_an_error_in_the_file_is_reported_with_line_and_key(
     cwd: Path, text: str | bytes, line: int, message: str, hint: str
 ) -> None:
     error = refusal(cwd, text)
@@ -412,7 +416,7 @@ def test_what_is_wrong_in_the_file_is_told_with_line_and_key(
         ('command = "x"\nmatcher = "(x"', "matcher"),
     ],
 )
-def test_an_own_hook_that_cannot_work_is_told_with_its_place(cwd: Path, table: str, message: str) -> None:
+def test_an_invalid_own_hook_is_reported_with_its_place(cwd: Path, table: str, message: str) -> None:
     error = refusal(cwd, f"[[hooks.PreToolUse]]\n{table}")
     assert error.message.startswith(f"{cwd}/hookproxy.toml: hooks.PreToolUse[0]: {message}")
 
@@ -426,25 +430,25 @@ def test_an_own_hook_that_cannot_work_is_told_with_its_place(cwd: Path, table: s
         ("edit|write", "'edit|write' is no permission rule: '|' stands for nothing in a tool's name, but *, ? do"),
     ],
 )
-def test_a_permission_rule_that_is_none_is_told_with_its_place(cwd: Path, kind: str, rule: str, message: str) -> None:
+def test_an_invalid_permission_rule_is_reported_with_its_place(cwd: Path, kind: str, rule: str, message: str) -> None:
     error = refusal(cwd, f'[permissions]\n{kind} = ["a", "b(c)", "{rule}"]')
     assert error.message == f"{cwd}/hookproxy.toml: permissions.{kind}[2]: {message}"
     assert error.hint == "write Tool or Tool(what), as in delete_* or Bash(git push:*)"
 
 
-def test_an_unknown_dialect_in_a_use_table_is_told_with_its_place(cwd: Path) -> None:
+def test_an_unknown_dialect_in_a_use_table_is_reported_with_its_place(cwd: Path) -> None:
     error = refusal(cwd, '[[use]]\nfile = "a.json"\ndialect = "claud"')
     assert error.message == f"{cwd}/hookproxy.toml: use[0]: there is no dialect 'claud'"
     assert error.hint == "did you mean 'claude'?"
 
 
-def test_a_file_that_a_use_table_names_in_vain_is_told_with_the_place(cwd: Path) -> None:
+def test_a_missing_file_of_a_use_table_is_reported_with_its_place(cwd: Path) -> None:
     error = refusal(cwd, '[[use]]\nfile = "gone.json"')
     assert error.message == f"{cwd}/gone.json: there is no such file"
     assert error.hint == f"{cwd}/hookproxy.toml: use[0] names it"
 
 
-def test_a_named_configuration_that_is_not_there_or_a_folder_is_told(cwd: Path) -> None:
+def test_a_named_configuration_that_is_missing_or_a_folder_is_an_error(cwd: Path) -> None:
     with pytest.raises(ConfigError, match="there is no such file"):
         loaded(cwd, config="gone.toml")
     with pytest.raises(ConfigError, match="is a folder, not a file"):
@@ -454,7 +458,7 @@ def test_a_named_configuration_that_is_not_there_or_a_folder_is_told(cwd: Path) 
 # --- speed ---
 
 
-def test_hook_files_alone_need_no_pydantic(cwd: Path) -> None:
+def test_hook_files_alone_do_not_import_pydantic(cwd: Path) -> None:
     write(cwd / "a.json", settings_json("guard"))
     script = (
         "import os, sys; old = set(sys.modules); from hookproxy.config.load import load\n"
@@ -477,7 +481,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_a_hook_file_is_known_by_its_shape(cwd: Path, name: str) -> None:
+def test_a_hook_file_is_recognised_by_its_shape(cwd: Path, name: str) -> None:
     write(cwd / "hooks.json", SHAPES[name])
     (group,) = loaded(cwd, hooks=["hooks.json"]).groups
     assert group.dialect.name == name
@@ -487,14 +491,14 @@ def test_a_shape_that_fits_two_dialects_is_an_error_that_names_both(cwd: Path) -
     write(cwd / "hooks.json", '{"hooks": {"PreToolUse": ["true"]}}')
     with pytest.raises(ConfigError) as caught:
         loaded(cwd, hooks=["hooks.json"])
-    assert "may be a hook file of claw and lime: its shape fits both" in caught.value.message
+    assert "could be a hook file of claw or lime: it fits each of these formats" in caught.value.message
     assert caught.value.hint.startswith("name its dialect: --hooks claw=")
     for name in ("claw", "lime", "claw@current"):
         (group,) = loaded(cwd, hooks=[f"{name}=hooks.json"]).groups
         assert (group.dialect.name, {spec.dialect for spec in group.hooks}) == (name, {name})
 
 
-def test_a_key_that_only_another_dialect_has_is_an_error(cwd: Path) -> None:
+def test_a_key_of_another_dialect_is_an_error(cwd: Path) -> None:
     write(cwd / "hooks.json", SHAPES["lime"])
     write(cwd / "hookproxy.toml", '[[use]]\nfile = "hooks.json"\nmax_retries = 2\n')
     with pytest.raises(ConfigError) as caught:
@@ -502,7 +506,7 @@ def test_a_key_that_only_another_dialect_has_is_an_error(cwd: Path) -> None:
     assert caught.value.message.endswith("use[0].max_retries: is for code-assist only, not for lime")
 
 
-def test_the_keys_of_a_dialect_reach_it(cwd: Path) -> None:
+def test_the_keys_of_a_dialect_are_passed_to_it(cwd: Path) -> None:
     write(cwd / "hooks.json", '{"hooks": {"PostToolUse": ["true"], "SessionStart": ["true"]}}')
     write(cwd / "hookproxy.toml", '[[use]]\nfile = "hooks.json"\nawait_post = true\n')
     (group,) = loaded(cwd, config="hookproxy.toml").groups
@@ -519,9 +523,7 @@ def test_the_keys_of_a_dialect_reach_it(cwd: Path) -> None:
         ("sub/hooks.json", "lime", "sub"),
     ],
 )
-def test_commands_start_in_the_project_that_a_hook_file_belongs_to(
-    cwd: Path, file: str, dialect: str, project: str
-) -> None:
+def test_commands_start_in_the_project_of_their_hook_file(cwd: Path, file: str, dialect: str, project: str) -> None:
     (cwd / file).parent.mkdir(parents=True, exist_ok=True)
     write(cwd / file, SHAPES[dialect])
     (group,) = loaded(cwd, hooks=[f"{dialect}={file}"]).groups
@@ -538,7 +540,7 @@ def test_commands_start_in_the_project_that_a_hook_file_belongs_to(
         ('on_ask_fallback = { command = ["zenity"] }', OnFailure.DENY, ("zenity",)),
     ],
 )
-def test_what_follows_where_nobody_can_ask(
+def test_the_fallback_when_nobody_can_ask_is_read(
     cwd: Path, text: str, fallback: OnFailure, prompter: tuple[str, ...]
 ) -> None:
     write(cwd / "hookproxy.toml", text)
@@ -550,7 +552,7 @@ def test_what_follows_where_nobody_can_ask(
 @pytest.mark.parametrize(
     "value", ['"ask"', "{ command = [] }", '{ command = "./ask" }', '{ comand = ["x"] }', '{ command = [""] }', "true"]
 )
-def test_a_fallback_that_is_none_is_an_error(cwd: Path, value: str) -> None:
+def test_an_invalid_fallback_is_an_error(cwd: Path, value: str) -> None:
     write(cwd / "hookproxy.toml", f"on_ask_fallback = {value}\n")
     with pytest.raises(ConfigError, match="on_ask_fallback"):
         loaded(cwd, config="hookproxy.toml")

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.config.load import KEYS
-from hookproxy.config.managed_merge import joined
+from hookproxy.config.load import KEYS_OF_SETTINGS
+from hookproxy.config.managed_merge import merge
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Delivery, OnAsk, OnFailure, Settings
@@ -19,17 +19,17 @@ D, A = OnFailure.DENY, OnFailure.ALLOW
 
 
 def layer(source: str, **settings: object) -> Layer:
-    given = {name: f"{source}: {KEYS[name]}" for name in settings}
+    given = {name: f"{source}: {KEYS_OF_SETTINGS[name]}" for name in settings}
     return Layer(source, Settings(**settings), given)  # type: ignore[arg-type]  # settings by name
 
 
 def held(wanted: Mapping[str, object], managed: Mapping[str, object]) -> tuple[Settings, tuple[str, ...]]:
-    settings, _, notes, _ = joined(layer("user", **wanted), [layer("etc", **managed)])
+    settings, _, notes, _ = merge(layer("user", **wanted), [layer("etc", **managed)])
     return settings, notes
 
 
 def test_every_setting_has_a_key_that_can_be_managed() -> None:
-    assert set(KEYS) == set(Settings.__struct_fields__) - {"managed"}
+    assert set(KEYS_OF_SETTINGS) == set(Settings.__struct_fields__) - {"managed"}
 
 
 @pytest.mark.parametrize(
@@ -53,10 +53,13 @@ def test_every_setting_has_a_key_that_can_be_managed() -> None:
         ("hide_denied", True, False),
     ],
 )
-def test_no_managed_key_is_weakened_and_the_attempt_is_told(name: str, managed: object, wanted: object) -> None:
+def test_a_managed_setting_cannot_be_weakened_and_the_attempt_is_noted(
+    name: str, managed: object, wanted: object
+) -> None:
     settings, notes = held({name: wanted}, {name: managed})
     assert getattr(settings, name) == managed
-    assert notes == (f"user: {KEYS[name]} is not used: etc: {KEYS[name]} holds, for it is managed",)
+    key = KEYS_OF_SETTINGS[name]
+    assert notes == (f"user: {key} is not used: etc: {key} takes precedence, because it is managed",)
 
 
 @pytest.mark.parametrize(
@@ -72,22 +75,22 @@ def test_no_managed_key_is_weakened_and_the_attempt_is_told(name: str, managed: 
         ("feedback", Delivery.TEXT, Delivery.TEXT),
     ],
 )
-def test_what_is_stricter_holds(name: str, managed: object, wanted: object) -> None:
+def test_a_stricter_value_of_the_user_counts(name: str, managed: object, wanted: object) -> None:
     settings, notes = held({name: wanted}, {name: managed})
     assert (getattr(settings, name), notes) == (wanted, ())
 
 
-def test_what_the_user_does_not_say_is_as_managed_and_nothing_is_told() -> None:
+def test_a_managed_setting_that_the_user_does_not_set_applies_without_a_note() -> None:
     settings, notes = held({}, {"on_ask": OnAsk.ALLOW, "feedback": Delivery.TEXT})
     assert (settings.on_ask, settings.feedback, notes) == (OnAsk.ALLOW, Delivery.TEXT, ())
 
 
-def test_what_is_not_managed_is_the_users() -> None:
+def test_the_user_decides_settings_that_are_not_managed() -> None:
     settings, notes = held({"feedback": Delivery.TEXT, "audit_file": "/a"}, {"on_ask": OnAsk.DENY})
     assert (settings.feedback, settings.audit_file, notes) == (Delivery.TEXT, "/a", ())
 
 
-def test_a_prompter_of_the_users_does_not_answer_where_it_is_managed_that_nobody_does() -> None:
+def test_a_managed_fallback_replaces_the_users_prompter() -> None:
     prompter = {"on_ask_fallback": D, "prompter": ("yes",)}
     settings, notes = held(prompter, {"on_ask_fallback": D, "prompter": ()})
     assert settings.prompter == ()
@@ -98,7 +101,7 @@ def test_a_prompter_of_the_users_does_not_answer_where_it_is_managed_that_nobody
     assert (settings.prompter, notes) == ((), ())
 
 
-def test_rules_add_up_and_a_users_allow_rule_that_a_managed_one_contradicts_is_told() -> None:
+def test_rules_add_up_and_an_allow_rule_that_a_managed_rule_contradicts_is_noted() -> None:
     settings, notes = held({"allow": ("a", "b", "c"), "deny": ("d",)}, {"deny": ("a",), "ask": ("b",)})
     assert (settings.allow, settings.deny) == (("a", "b", "c"), ("d",))
     assert settings.managed
@@ -110,7 +113,7 @@ def test_rules_add_up_and_a_users_allow_rule_that_a_managed_one_contradicts_is_t
 
 
 @pytest.mark.parametrize("wanted", [{"on_ask": OnAsk.ALLOW}, {"on_ask_fallback": A}, {"prompter": ("yes",)}])
-def test_managed_questions_are_the_persons_although_nothing_about_questions_is_managed(
+def test_managed_rules_ask_the_person_even_if_the_user_answers_by_configuration(
     wanted: dict[str, object],
 ) -> None:
     settings, notes = held(wanted, {"ask": ("x",)})
@@ -119,7 +122,7 @@ def test_managed_questions_are_the_persons_although_nothing_about_questions_is_m
     assert (settings.managed.prompter, notes) == ((), ())
 
 
-def test_a_user_who_wants_all_questions_denied_has_managed_ones_denied_too() -> None:
+def test_a_user_can_have_the_questions_of_managed_rules_denied() -> None:
     settings, _ = held({"on_ask": OnAsk.DENY}, {"ask": ("x",)})
     assert settings.managed
     assert settings.managed.on_ask is OnAsk.DENY
@@ -130,49 +133,49 @@ def test_a_user_who_wants_all_questions_denied_has_managed_ones_denied_too() -> 
 MINE, THEIRS = replace(group(hook("mine")), source="mine"), replace(group(hook("theirs")), source="theirs")
 
 
-def test_managed_groups_come_last_and_fail_closed_unless_their_file_says_otherwise() -> None:
+def test_managed_groups_run_last_and_fail_closed_unless_their_file_sets_on_failure() -> None:
     one = replace(layer("etc/1"), groups=(THEIRS,))
     two = replace(layer("etc/2", on_failure=OnFailure.DIALECT), groups=(THEIRS, replace(THEIRS, on_failure=A)))
-    _, groups, _, _ = joined(replace(layer("user"), groups=(MINE,)), [one, two])
+    _, groups, _, _ = merge(replace(layer("user"), groups=(MINE,)), [one, two])
     assert [each.source for each in groups] == ["mine", "theirs", "theirs", "theirs"]
     assert [each.managed for each in groups] == [False, True, True, True]
     assert [each.on_failure for each in groups] == [None, D, OnFailure.DIALECT, A]
 
 
-def test_managed_only_drops_the_users_hooks_and_says_so() -> None:
-    only = replace(layer("etc", feedback=Delivery.TEXT), groups=(THEIRS,), only=True)
-    settings, groups, notes, managed = joined(replace(layer("user", deny=("x",)), groups=(MINE,)), [only])
+def test_managed_only_removes_the_users_hooks_with_a_note() -> None:
+    only = replace(layer("etc", feedback=Delivery.TEXT), groups=(THEIRS,), managed_only=True)
+    settings, groups, notes, managed = merge(replace(layer("user", deny=("x",)), groups=(MINE,)), [only])
     assert [each.source for each in groups] == ["theirs"]
-    assert notes == ("mine: its hooks are not run: etc says managed_only",)
-    assert managed.only
+    assert notes == ("mine: its hooks do not run: etc sets managed_only",)
+    assert managed.managed_only
     assert settings.deny == ("x",)
 
 
-def test_a_function_of_the_users_does_not_run_in_the_process_that_holds_what_is_managed() -> None:
+def test_a_python_function_of_the_user_is_refused_when_something_is_managed() -> None:
     function = replace(hook("x"), type="python", call="guards:check")
     mine = replace(layer("user"), groups=(replace(MINE, hooks=(function,)),))
     with pytest.raises(ConfigError, match="is a Python function: it would run in hookproxy's own process"):
-        joined(mine, [layer("etc", deny=("x",))])
-    _, groups, _, _ = joined(mine, [replace(layer("etc"), only=True)])  # it is not even imported
+        merge(mine, [layer("etc", deny=("x",))])
+    _, groups, _, _ = merge(mine, [replace(layer("etc"), managed_only=True)])  # it is not even imported
     assert groups == ()
 
 
 @pytest.mark.parametrize("wanted", [OnFailure.ALLOW, OnFailure.DIALECT])
-def test_no_group_and_no_hook_weakens_on_trouble(wanted: OnFailure) -> None:
+def test_no_group_and_no_hook_weakens_a_managed_on_failure(wanted: OnFailure) -> None:
     lax = replace(hook("lax", Event.POST_TOOL_USE), on_failure=wanted)
     mine = replace(MINE, on_failure=wanted, hooks=(lax, hook("plain")))
-    _, groups, notes, _ = joined(replace(layer("user"), groups=(mine,)), [layer("etc", on_failure=D)])
+    _, groups, notes, _ = merge(replace(layer("user"), groups=(mine,)), [layer("etc", on_failure=D)])
     assert groups[0].on_failure is D
     assert [spec.on_failure for spec in groups[0].hooks] == [D, None]
     assert notes == (
-        f"{lax.source}: on_failure is not used: etc: on_failure holds, for it is managed",
-        "mine: its on_failure is not used: etc: on_failure holds, for it is managed",
+        f"{lax.source}: on_failure is not used: etc: on_failure takes precedence, because it is managed",
+        "mine: its on_failure is not used: etc: on_failure takes precedence, because it is managed",
     )
 
 
-def test_a_stricter_hook_stays_as_it_is() -> None:
+def test_a_hook_with_a_stricter_on_failure_stays_unchanged() -> None:
     strict = replace(MINE, on_failure=D, hooks=(replace(hook("x"), on_failure=D),))
-    _, groups, notes, _ = joined(replace(layer("user"), groups=(strict,)), [layer("etc", on_failure=OnFailure.DIALECT)])
+    _, groups, notes, _ = merge(replace(layer("user"), groups=(strict,)), [layer("etc", on_failure=OnFailure.DIALECT)])
     assert (groups, notes) == ((strict,), ())
 
 
@@ -185,18 +188,20 @@ def test_a_stricter_hook_stays_as_it_is() -> None:
         ({"audit_max_file_bytes": 1}, {"audit_max_file_bytes": 0}),
     ],
 )
-def test_who_names_the_audit_says_all_about_it(wanted: dict[str, object], as_managed: dict[str, object]) -> None:
+def test_the_administrator_who_sets_the_audit_file_sets_all_audit_settings(
+    wanted: dict[str, object], as_managed: dict[str, object]
+) -> None:
     settings, notes = held(wanted, {"audit_file": "/var/log/a.jsonl", "audit_redact": ("sk-.*",)})
     assert {name: getattr(settings, name) for name in as_managed} == as_managed
     (name,) = wanted
-    assert [note.partition(" is not used")[0] for note in notes] == [f"user: {KEYS[name]}"]
+    assert [note.partition(" is not used")[0] for note in notes] == [f"user: {KEYS_OF_SETTINGS[name]}"]
 
 
-def test_what_both_want_redacted_is_in_a_file_of_the_users_own() -> None:
+def test_redactions_add_up_in_the_users_own_audit_file() -> None:
     settings, notes = held({"audit_file": "a.jsonl", "audit_redact": ("a",)}, {"audit_redact": ("b",)})
     assert (settings.audit_redact, notes) == (("a", "b"), ())
 
 
-def test_a_managed_collector_gets_its_spans_whatever_address_the_user_names() -> None:
+def test_a_managed_collector_gets_its_spans_whatever_endpoint_the_user_sets() -> None:
     settings, notes = held({"otel_endpoint": "http://127.0.0.1:1"}, {"otel": True})
     assert (settings.otel, settings.otel_endpoint, len(notes)) == (True, "", 1)

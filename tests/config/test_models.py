@@ -20,7 +20,7 @@ def test_every_key_is_described_in_a_sentence(table: type[BaseModel]) -> None:
         assert field.description.endswith("."), name
 
 
-def test_every_occasion_may_have_hooks() -> None:
+def test_every_event_may_have_hooks() -> None:
     assert set(OwnHooks.model_fields) == set(OWN.events)
 
 
@@ -28,11 +28,11 @@ def test_the_keys_of_an_own_hook_are_those_that_are_read() -> None:
     assert {field.alias or name for name, field in OwnHook.model_fields.items()} == set(hook_file.KEYS)
 
 
-def test_the_description_of_a_timeout_tells_the_default() -> None:
-    assert f"not given: {hook_file.TIMEOUT:g}." in (OwnHook.model_fields["timeout"].description or "")
+def test_the_description_of_the_timeout_contains_the_default() -> None:
+    assert f"Default: {hook_file.TIMEOUT:g}." in (OwnHook.model_fields["timeout"].description or "")
 
 
-def test_an_empty_file_means_the_defaults() -> None:
+def test_an_empty_file_gives_the_defaults() -> None:
     file, settings = parse("hookproxy.toml", ""), Settings()
     assert (file.on_failure, file.on_ask, file.feedback) == (
         settings.on_failure,
@@ -43,7 +43,7 @@ def test_an_empty_file_means_the_defaults() -> None:
     assert "67108864" in (ConfigFile.model_fields["max_message_bytes"].description or "")
 
 
-def test_a_key_is_found_on_the_line_that_it_begins() -> None:
+def test_an_error_names_the_line_that_a_key_starts() -> None:
     text = """
 # [[use]] in a comment is none
 'on_ask' = "deny"
@@ -89,4 +89,4 @@ def test_a_key_under_both_of_its_names_is_refused(table: str) -> None:
 def test_a_wrong_value_under_the_former_name_has_its_line() -> None:
     with pytest.raises(ConfigError, match=r"f:2: on_failure: .*") as raised:
         parse("f", '\non_trouble = "den"\n')
-    assert raised.value.hint == "hookproxy schema tells what on_failure may be"
+    assert raised.value.hint == "`hookproxy schema` shows what on_failure may be"

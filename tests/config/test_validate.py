@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 from hookproxy.config.load import load
+from hookproxy.config.models import parse
+from hookproxy.config.validate import aliases, limits
+from hookproxy.model.aliases import Alias
 from hookproxy.model.errors import ConfigError
+from hookproxy.model.settings import Limit, Per
 
 
 @pytest.mark.parametrize(
@@ -19,7 +23,7 @@ from hookproxy.model.errors import ConfigError
         (f'[audit]\nredact = ["a{{{10**12}}}"]', "audit.redact[0]", "no regular expression"),
     ],
 )
-def test_a_pattern_that_is_none_is_named(tmp_path: Path, text: str, where: str, why: str) -> None:
+def test_an_invalid_pattern_is_an_error_with_its_key(tmp_path: Path, text: str, where: str, why: str) -> None:
     file = tmp_path / "hookproxy.toml"
     file.write_text(text)
     with pytest.raises(ConfigError) as raised:
@@ -28,10 +32,86 @@ def test_a_pattern_that_is_none_is_named(tmp_path: Path, text: str, where: str, 
     assert why in raised.value.message
 
 
-def test_patterns_and_names_of_secrets_are_chosen(tmp_path: Path) -> None:
+def test_audit_settings_are_read(tmp_path: Path) -> None:
     file = tmp_path / "hookproxy.toml"
     file.write_text('[audit]\nredact = ["sk-[a-z]+"]\nredact_keys = ["token"]\nchain = true\nmax_file_bytes = 65536\n')
     settings = load(str(file), [], None, {}, str(tmp_path)).settings
     assert (settings.audit_redact, settings.audit_redact_keys) == (("sk-[a-z]+",), ("token",))
     assert (settings.audit_chain, settings.audit_shared, settings.audit_max_file_bytes) == (True, False, 65536)
     assert not settings.otel
+
+
+# --- aliases and rate limits ---
+
+PATH = "/x/hookproxy.toml"
+
+
+def named(text: str) -> dict[str, Alias]:
+    return {one.tool: one for one in aliases(parse(PATH, text), PATH)}
+
+
+def test_a_tool_table_gives_an_alias_and_argument_names() -> None:
+    found = named('[tools.execute_command]\nas = "Bash"\narguments = { command = "cmd", x = "x" }\n[tools.y]\nas = "Y"')
+    assert found == {
+        "execute_command": Alias("execute_command", "Bash", {"command": "cmd"}),
+        "y": Alias("y", "Y"),
+    }
+
+
+def test_arguments_may_be_renamed_without_renaming_the_tool() -> None:
+    assert named('[tools."git.log"]\narguments = { path = "repo_path" }') == {
+        "git.log": Alias("git.log", "", {"path": "repo_path"})
+    }
+
+
+def test_an_empty_table_removes_the_alias_of_a_preset() -> None:
+    assert "read_file" in named('preset = "filesystem"')
+    assert "read_file" not in named('preset = "filesystem"\n[tools.read_file]')
+
+
+def test_a_tool_table_beats_a_preset_and_a_later_preset_beats_an_earlier_one() -> None:
+    text = 'preset = ["filesystem", "desktop-commander"]\n[tools.write_file]\nas = "Save"'
+    found = named(text)
+    assert found["write_file"] == Alias("write_file", "Save")
+    assert found["read_file"].preset == "desktop-commander"
+    assert found["read_text_file"] == Alias("read_text_file", "Read", {"file_path": "path"}, preset="filesystem")
+
+
+def test_two_tools_may_have_one_name() -> None:
+    found = named('[tools.a]\nas = "Bash"\n[tools.b]\nas = "Bash"')
+    assert [one.name for one in found.values()] == ["Bash", "Bash"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ('preset = "filesystm"', "preset: there is no preset 'filesystm'", "did you mean 'filesystem'?"),
+        ('preset = ["git", "zzz"]', "preset: there is no preset 'zzz'", "expected one of: filesystem, git, "),
+        (
+            '[tools.x]\narguments = { a = "c", b = "c" }',
+            "tools.x.arguments: 'a' and 'b' both name the tool's argument 'c'",
+            "use one name for each argument",
+        ),
+    ],
+)
+def test_an_invalid_alias_or_preset_is_an_error_with_its_key(text: str, message: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        named(text)
+    assert raised.value.message == f"{PATH}: {message}"
+    assert raised.value.hint.startswith(hint)
+
+
+def test_limits_keep_the_order_of_the_file() -> None:
+    text = '[[limits]]\ntool = "a*"\ncalls = 1\nper = "second"\n[[limits]]\ntool = "*"\ncalls = 9\nper = "session"'
+    assert limits(parse(PATH, text), PATH) == (
+        Limit("a*", 1, Per.SECOND, "limits[0]"),
+        Limit("*", 9, Per.SESSION, "limits[1]"),
+    )
+
+
+@pytest.mark.parametrize("tool", ["Bash(rm *)", "read|write", "a b"])
+def test_a_limit_with_an_invalid_tool_pattern_is_an_error_with_its_key(tool: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        limits(parse(PATH, f'[[limits]]\ntool = "{tool}"\ncalls = 1\nper = "day"'), PATH)
+    assert raised.value.message.startswith(f"{PATH}: limits[0].tool: '{tool}'")
+    assert raised.value.hint

@@ -82,7 +82,7 @@ async def test_the_example_of_the_page_sees_through_spellings_of_a_command(scene
 async def test_the_example_may_be_lime_s_as_well_so_that_the_person_must_say(scene: Scene) -> None:
     ended = scene.complete([HOOKPROXY, "run", f"--hooks={settings(scene, PAGE)}", "--", "true"])
     assert ended.returncode == 2
-    assert b"may be a hook file of claw and lime" in ended.stderr
+    assert b"could be a hook file of claw or lime" in ended.stderr
 
 
 # --- feedback ---

@@ -21,7 +21,7 @@ GUARD = """#!/bin/sh
 grep -q secret && { echo 'managed: no secrets' >&2; exit 2; }
 exit 0
 """
-MANAGED = """
+MANAGED_FOLDER = """
 on_failure = "deny"
 on_ask = "deny"
 [permissions]
@@ -42,7 +42,7 @@ class Box:
         self.scene, self.etc, self.user = scene, etc, user
         self.server = (python_for_user(user), *SERVER[1:])
         write(etc / "hookproxy" / "guard.sh", GUARD, 0o755)
-        write(etc / "hookproxy" / "managed.toml", MANAGED)
+        write(etc / "hookproxy" / "managed.toml", MANAGED_FOLDER)
         scene.log.touch()
         scene.log.chmod(0o666)
 
@@ -104,8 +104,8 @@ async def test_a_managed_rule_holds_whatever_the_user_allows(box: Box) -> None:
     assert answer["result"]["isError"]
     assert box.scene.calls_received() == []
     said = agent.said_aside()
-    assert "users.toml: on_failure is not used: /etc/hookproxy/managed.toml: on_failure holds" in said
-    assert "users.toml: on_ask is not used: /etc/hookproxy/managed.toml: on_ask holds" in said
+    assert "users.toml: on_failure is not used: /etc/hookproxy/managed.toml: on_failure takes precedence" in said
+    assert "users.toml: on_ask is not used: /etc/hookproxy/managed.toml: on_ask takes precedence" in said
 
 
 @pytest.mark.parametrize(

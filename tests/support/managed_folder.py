@@ -29,7 +29,7 @@ def root_only_folder() -> Path:
     """A new folder that is root's all the way from /. The caller removes it."""
     for place in _LIKELY:
         try:
-            managed_files.walk(place).close()
+            managed_files.resolve(place).close()
         except (OSError, ConfigError):
             continue
         folder = Path(tempfile.mkdtemp(prefix="hookproxy-test-", dir=place))
@@ -42,7 +42,7 @@ def root_only_folder() -> Path:
 def etc(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The administrator's folder of this test, for what runs in its own process."""
     folder = root_only_folder()
-    monkeypatch.setattr(load, "MANAGED", str(folder))
+    monkeypatch.setattr(load, "MANAGED_FOLDER", str(folder))
     yield folder
     shutil.rmtree(folder)
 

@@ -17,8 +17,8 @@ from hookproxy.model.settings import Settings
 from hookproxy.protocol import actions
 from hookproxy.protocol.router import Router
 from hookproxy.session.call_context import Ending
-from hookproxy.trial.context import Kept, TrialServices, answer
-from hookproxy.trial.run import Attempt
+from hookproxy.trial.context import LastRecordAudit, TrialServices, answer
+from hookproxy.trial.run import TrialCall
 from tests.support.proxy_rig import DIRECT_LOOP, SESSION, stub, stub_group
 
 pytestmark = pytest.mark.anyio
@@ -29,24 +29,24 @@ def anyio_backend() -> object:
     return DIRECT_LOOP
 
 
-def test_an_audit_that_keeps_writes_nothing_and_is_never_in_trouble(tmp_path: Path) -> None:
-    kept = Kept(Settings(audit_file=str(tmp_path / "audit"), audit_required=True))
+def test_the_audit_of_a_trial_writes_nothing_and_never_fails(tmp_path: Path) -> None:
+    audit = LastRecordAudit(Settings(audit_file=str(tmp_path / "audit"), audit_required=True))
     record = Record("s", "server", "tool", b"1", b"{}")
-    assert (kept.failure(), kept.write(record), kept.record) == ("", "", record)
+    assert (audit.failure(), audit.write(record), audit.record) == ("", "", record)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_answer_is_one_line_whatever_the_result_is_spelled_like() -> None:
+def test_a_response_is_one_line_whatever_the_spelling_of_the_result() -> None:
     line = answer(b'"7"', b'{\n "content":\r\n [],"a":"\xe2\x80\xa8"}')
     assert line.count(b"\n") == 1
     assert json.loads(line) == {"jsonrpc": "2.0", "id": "7", "result": {"content": [], "a": "\u2028"}}
 
 
-async def test_it_forwards_nothing_and_answers_what_it_was_given() -> None:
+async def test_a_trial_forwards_nothing_and_returns_the_given_result() -> None:
     hooks = Hooks((), Settings(), "files", os.environ)
     for given, expected in ((None, Ending.INTERRUPTED), (b"{}", b'{"jsonrpc":"2.0","id":1,"result":{}}\n')):
         router = Router(lambda _tool: True)
-        effect = router.from_agent(Attempt("write").line)
+        effect = router.from_agent(TrialCall("write").line)
         assert isinstance(effect, actions.StartCall)
         async with anyio.create_task_group() as tasks:
             services = TrialServices(hooks, Settings(), SESSION, router, tasks, given)
@@ -65,10 +65,10 @@ async def test_it_forwards_nothing_and_answers_what_it_was_given() -> None:
             )
 
 
-async def test_what_a_proxy_would_do_beside_the_call_is_remarked_once() -> None:
+async def test_other_effects_of_a_call_are_remarked_once() -> None:
     hooks = Hooks((stub_group(stub(Event.NOTIFICATION)),), Settings(), "files", os.environ)
     router = Router(lambda _tool: True)
-    effect = router.from_agent(Attempt("write").line)
+    effect = router.from_agent(TrialCall("write").line)
     assert isinstance(effect, actions.StartCall)
     async with anyio.create_task_group() as tasks:
         services = TrialServices(hooks, Settings(), SESSION, router, tasks, b"{}")
@@ -76,5 +76,5 @@ async def test_what_a_proxy_would_do_beside_the_call_is_remarked_once() -> None:
         services.report_once("twice")
         services.report_once("twice")
         services.start_hooks(EventContext(Event.NOTIFICATION, SESSION, message="Allow it?"))
-    assert services.remarks == ["guard would deny all other calls that wait for their hooks, too", "twice"]
+    assert services.remarks == ["guard would also deny all other calls that wait for their hooks", "twice"]
     assert services.question == "Allow it?"

@@ -16,7 +16,7 @@ from hookproxy.config.load import Loaded
 from hookproxy.dialects.dialect import Group
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Limit, OnAsk, OnFailure, Per, Settings
-from hookproxy.trial.replay import Difference, Judged, Replay, Unread, differ, was
+from hookproxy.trial.replay import Difference, Outcome, Replay, UnreadableLine, outcomes_differ, recorded_outcome
 from tests.support.proxy_rig import DIRECT_LOOP, group, hook, stub, stub_group
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +48,7 @@ def entry(number: int, said: dict[str, Any] | bytes) -> records.Entry:
 
 async def replayed(
     *said: dict[str, Any] | bytes, groups: tuple[Group, ...] = (), settings: Settings | None = None
-) -> tuple[list[Difference | Unread], Replay]:
+) -> tuple[list[Difference | UnreadableLine], Replay]:
     loaded = Loaded(settings or Settings(), groups, ())
     async with Replay(loaded, os.environ, "/") as replay:
         found = [one async for one in replay.over(entry(number, one) for number, one in enumerate(said, 1))]
@@ -66,16 +66,16 @@ async def test_the_same_decision_is_no_difference() -> None:
     assert (found, replay.tally.replayed, replay.tally.differing) == ([], 1, 0)
 
 
-async def test_a_call_that_would_be_refused_now_is_one_with_who_says_so_and_why() -> None:
+async def test_a_call_that_would_now_be_refused_is_a_difference_with_hook_and_reason() -> None:
     found, replay = await replayed(CALL, groups=(stub_group(DENIES),))
     (one,) = found
     assert isinstance(one, Difference)
-    assert one.before == Judged("allow", arguments=b'{"a": 1}')
-    assert one.after == Judged("deny", "the PreToolUse hook stub", "no")
+    assert one.before == Outcome("allow", arguments=b'{"a": 1}')
+    assert one.after == Outcome("deny", "the PreToolUse hook stub", "no")
     assert (one.record.line, replay.tally.differing) == (1, 1)
 
 
-async def test_a_call_that_was_refused_names_the_hook_that_did() -> None:
+async def test_a_call_that_was_refused_names_the_refusing_hook() -> None:
     hooks = [{"source": "old.json: x", "event": "PreToolUse", "verdict": "deny", "reason": "because"}]
     found, _ = await replayed(CALL | {"decision": "deny", "hooks": hooks})
     (one,) = found
@@ -84,7 +84,7 @@ async def test_a_call_that_was_refused_names_the_hook_that_did() -> None:
     assert (one.after.decision, one.after.arguments) == ("allow", b'{"a": 1}')
 
 
-async def test_that_a_person_is_asked_is_one_decision_whatever_was_answered() -> None:
+async def test_asking_a_person_is_one_decision_whatever_the_answer() -> None:
     asking = stub_group(ASKS)
     for recorded in ("asked", "asked-allow", "asked-deny"):
         assert await after(recorded, asking) == ""
@@ -94,14 +94,14 @@ async def test_that_a_person_is_asked_is_one_decision_whatever_was_answered() ->
     assert await after("deny", asking) == "asked"
 
 
-async def test_an_answer_of_the_configuration_or_a_hook_is_a_decision_of_its_own() -> None:
+async def test_an_answer_by_the_configuration_or_a_hook_is_a_separate_decision() -> None:
     asking, denying = stub_group(ASKS), Settings(on_ask=OnAsk.DENY)
     assert await after("asked-allow", asking, settings=denying) == "asked-deny"
     assert await after("asked-deny", asking, settings=denying) == ""
     assert await after("asked-deny", stub_group(ASKS, stub(REQUEST, permission="allow"))) == "asked-allow"
 
 
-async def test_arguments_that_are_rewritten_otherwise_are_a_difference() -> None:
+async def test_arguments_that_are_rewritten_differently_are_a_difference() -> None:
     rewriting = stub_group(stub(PRE, arguments={"a": 2, "b": 1.0}))
     assert await after("allow", rewriting) == "allow"
     assert await after("allow", rewriting, rewritten={"b": 1.0, "a": 2}) == ""
@@ -112,9 +112,9 @@ async def test_arguments_that_are_rewritten_otherwise_are_a_difference() -> None
     assert found[0].after.by == "the PreToolUse hook stub.json: PreToolUse"
 
 
-def test_values_are_compared_and_not_their_spelling_but_numbers_are() -> None:
+def test_values_are_compared_by_content_and_numbers_by_spelling() -> None:
     def differing(before: bytes, now: bytes) -> bool:
-        return differ(Judged("allow", arguments=before), Judged("allow", arguments=now))
+        return outcomes_differ(Outcome("allow", arguments=before), Outcome("allow", arguments=now))
 
     assert not differing(b'{"a": "\\u0062", "c": [1]}', b'{"c":[1],"a":"b"}')
     for now in (b'{"a":1.0}', b'{"a":"1"}', b'{"a":true}', b'{"a":["1"]}', b"no JSON"):
@@ -126,14 +126,14 @@ async def test_permission_rules_are_replayed_too() -> None:
     assert await after("allow", settings=Settings(ask=("write",))) == "asked"
 
 
-async def test_post_hooks_and_hooks_that_nobody_waits_for_are_not_run(tmp_path: Path) -> None:
+async def test_post_hooks_and_background_hooks_are_not_run(tmp_path: Path) -> None:
     mark = f"touch {shlex.quote(str(tmp_path / 'ran'))}"
     hooks = [stub(event, mark) for event in (POST, Event.PERMISSION_DENIED, Event.SESSION_START)]
     await replayed(CALL, groups=(stub_group(*hooks, replace(stub(PRE, mark), background=True), DENIES),))
     assert os.listdir(tmp_path) == []
 
 
-async def test_what_cannot_be_replayed_is_counted_and_told() -> None:
+async def test_lines_that_cannot_be_replayed_are_counted_and_reported() -> None:
     digest = {name: value for name, value in CALL.items() if name != "arguments"} | {"arguments_sha256": "0" * 64}
     found, replay = await replayed(
         digest,
@@ -152,19 +152,19 @@ async def test_what_cannot_be_replayed_is_counted_and_told() -> None:
     )
     tally = replay.tally
     assert (tally.replayed, tally.digests, tally.undecided, tally.unread) == (0, 1, 2, 8)
-    assert [one.line for one in found if isinstance(one, Unread)] == [4, 5, 6, 7, 8, 9, 10, 11]
-    told = {one.line: one.why for one in found if isinstance(one, Unread)}
+    assert [one.line for one in found if isinstance(one, UnreadableLine)] == [4, 5, 6, 7, 8, 9, 10, 11]
+    told = {one.line: one.why for one in found if isinstance(one, UnreadableLine)}
     assert told[8] == "it has format 2, and this hookproxy reads 1"
     assert "'a' stands twice" in told[10]
 
 
 @pytest.mark.parametrize("odd", [None, {"a": 1}, 1.5, True, "text", 10**30])
-async def test_an_id_of_any_kind_is_no_obstacle(odd: object) -> None:
+async def test_a_call_with_any_recorded_id_is_replayed(odd: object) -> None:
     _, replay = await replayed(CALL | {"id": odd}, groups=(group(hook("exit 0")),))
     assert replay.tally.replayed == 1
 
 
-async def test_limits_are_about_the_times_of_calls_and_are_left_out() -> None:
+async def test_rate_limits_are_not_replayed() -> None:
     limits = (Limit("write", 1, Per.SESSION, "limits[0]"),)
     refused = CALL | {"decision": "deny", "by": "limits[0]", "reason": "no more than 1 call of write per session"}
     found, replay = await replayed(CALL, CALL, refused, settings=Settings(limits=limits))
@@ -194,11 +194,11 @@ async def test_many_sessions_are_replayed_with_few_of_them_in_memory(tmp_path: P
     assert len(replay._sessions._open) == 16
 
 
-def test_a_refusal_for_trouble_names_the_hook_that_failed() -> None:
+def test_a_refusal_after_a_failure_names_the_hook_that_failed() -> None:
     hooks = [
         {"source": "a", "event": "PreToolUse", "verdict": "none"},
         {"source": "b", "event": "PreToolUse", "verdict": "trouble", "reason": "exited with status 1"},
     ]
     record = entry(1, CALL | {"decision": "deny", "hooks": hooks})
     assert isinstance(record, records.CallRecord)
-    assert was(record) == Judged("deny", "the PreToolUse hook b", "exited with status 1")
+    assert recorded_outcome(record) == Outcome("deny", "the PreToolUse hook b", "exited with status 1")

@@ -12,8 +12,8 @@ from hookproxy.dialects.dialect import Group
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import Event, HookSpec
 from hookproxy.model.settings import OnFailure, Settings, ToolNames
-from hookproxy.trial.run import Attempt, Trials, plan
-from hookproxy.trial.why_not import absent
+from hookproxy.trial.run import TrialCall, TrialRunner, plan
+from hookproxy.trial.why_not import skipped_hooks
 from tests.support.proxy_rig import DIRECT_LOOP, SESSION, group, hook, stub, stub_group
 
 pytestmark = pytest.mark.anyio
@@ -37,9 +37,9 @@ def anyio_backend() -> object:
 async def reasons(
     *groups: Group, alone: Event | None = None, result: bytes | None = None, arguments: bytes = b"{}"
 ) -> list[str]:
-    async with Trials(groups, plan(alone, result is not None, Settings()), SESSION, os.environ) as trials:
-        trial = await trials.call(Attempt("write", arguments, result))
-        return [one.why for one in absent(groups, trials, trial, "write")]
+    async with TrialRunner(groups, plan(alone, result is not None, Settings()), SESSION, os.environ) as trials:
+        trial = await trials.call(TrialCall("write", arguments, result))
+        return [one.why for one in skipped_hooks(groups, trials, trial, "write")]
 
 
 def claw(*hooks: HookSpec) -> Group:
@@ -47,7 +47,7 @@ def claw(*hooks: HookSpec) -> Group:
     return Group(DIALECTS["claw"], "claw.json", specs, ToolNames.BARE)
 
 
-async def test_a_hook_that_ran_is_not_absent() -> None:
+async def test_a_hook_that_ran_is_not_listed() -> None:
     assert await reasons(group(hook("exit 0"))) == []
 
 
@@ -63,19 +63,19 @@ CASES: Sequence[tuple[str, Sequence[Group], bytes | None]] = [
         [replace(group(hook("", matcher="x")), match_all_names=True)],
         None,
     ),
-    ("its `if` 'other' leaves this call out", [group(replace(hook(""), only_if="other"))], None),
+    ("its `if` 'other' does not match this call", [group(replace(hook(""), only_if="other"))], None),
     (
         "it is for PostToolUse, and there is no result: give one with --result",
         [group(hook("", POST))],
         None,
     ),
     (
-        "it is for SessionEnd, which is no part of this call: try it with --event SessionEnd",
+        "it is for SessionEnd, which is not part of this call: try it with --event SessionEnd",
         [group(hook("", Event.SESSION_END))],
         None,
     ),
     (
-        "it is for Elicitation, a question of the server to a person, which cannot be tried",
+        "it is for Elicitation, an event of elicitations, which cannot be tried",
         [group(hook("", Event.ELICITATION))],
         None,
     ),
@@ -86,16 +86,16 @@ CASES: Sequence[tuple[str, Sequence[Group], bytes | None]] = [
     ),
     ("the call was not refused", [group(hook("exit 0")), stub_group(stub(Event.PERMISSION_DENIED))], None),
     ("no person would be asked", [group(hook("exit 0")), stub_group(stub(Event.USER_INPUT))], None),
-    ("nobody wants a person to be asked", [stub_group(stub(PRE), stub(REQUEST))], None),
-    ("nothing judges the call", [stub_group(stub(REQUEST))], None),
-    ("stub had refused the call before", [stub_group(DENIES), group(hook(""))], None),
-    ("stub had refused the call before", [stub_group(DENIES, stub(REQUEST))], None),
+    ("no hook or rule wants a person to be asked", [stub_group(stub(PRE), stub(REQUEST))], None),
+    ("no hook or rule applies to the call", [stub_group(stub(REQUEST))], None),
+    ("stub refused the call earlier", [stub_group(DENIES), group(hook(""))], None),
+    ("stub refused the call earlier", [stub_group(DENIES, stub(REQUEST))], None),
     ("the call was refused before it ran", [stub_group(DENIES, stub(POST))], RESULT),
     ("a person would be asked first", [stub_group(ASKS, stub(POST))], RESULT),
     ("the result is an error", [stub_group(stub(POST))], ERROR),
-    ("the result is no error", [stub_group(stub(FAILURE))], RESULT),
+    ("the result is not an error", [stub_group(stub(FAILURE))], RESULT),
     (
-        "a hook of its file had refused before, which ends it",
+        "an earlier hook of its file refused the call",
         [claw(hook("exit 2"), hook("exit 0"))],
         None,
     ),
@@ -103,31 +103,31 @@ CASES: Sequence[tuple[str, Sequence[Group], bytes | None]] = [
 
 
 @pytest.mark.parametrize(("why", "groups", "result"), CASES, ids=[f"{number}" for number in range(len(CASES))])
-async def test_each_reason(why: str, groups: Sequence[Group], result: bytes | None) -> None:
+async def test_each_reason_is_explained(why: str, groups: Sequence[Group], result: bytes | None) -> None:
     assert await reasons(*groups, result=result) == [why]
 
 
-async def test_what_is_tried_alone_is_the_reason_for_all_others() -> None:
+async def test_trying_one_event_is_the_reason_for_hooks_of_other_events() -> None:
     found = await reasons(group(hook("exit 0"), hook("", POST)), alone=POST, result=RESULT)
-    assert found == ["it is for PreToolUse, and PostToolUse alone is tried"]
+    assert found == ["it is for PreToolUse, and only PostToolUse is tried"]
 
 
-async def test_a_call_that_cannot_be_judged_is_the_reason_for_all() -> None:
+async def test_an_unreadable_call_is_the_reason_for_all_hooks() -> None:
     found = await reasons(group(hook("exit 0")), arguments=b'{"a":1,"a":1}')
-    assert found == ["the call was refused before any hook was asked"]
+    assert found == ["the call was refused before any hook ran"]
 
 
-async def test_a_result_whose_call_goes_on_is_told() -> None:
+async def test_a_result_that_is_not_final_is_a_reason() -> None:
     result = b'{"resultType":"input_required","inputRequests":{}}'
     assert await reasons(stub_group(stub(POST)), result=result) == [
-        "what the result says is not known yet: the call goes on in further requests"
+        "the final result is not known yet: the call continues in further requests"
     ]
 
 
-async def test_an_unasked_question_is_no_reason_where_a_hook_is_asked_about_each_call() -> None:
+async def test_a_hook_for_every_call_runs_without_a_question() -> None:
     assert await reasons(stub_group(stub(PRE), replace(stub(REQUEST), every_call=True))) == []
 
 
 async def test_a_failed_hook_that_refuses_is_named() -> None:
     failing = replace(hook("exit 1"), on_failure=OnFailure.DENY)
-    assert await reasons(group(failing), stub_group(stub(PRE))) == ["guard had refused the call before"]
+    assert await reasons(group(failing), stub_group(stub(PRE))) == ["guard refused the call earlier"]

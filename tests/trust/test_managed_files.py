@@ -36,11 +36,11 @@ def test_without_the_folder_nothing_is_managed(etc: Path) -> None:
     etc.mkdir()
 
 
-def test_a_folder_without_files_manages_nothing(etc: Path) -> None:
+def test_an_empty_folder_manages_nothing(etc: Path) -> None:
     assert loaded().managed is None
 
 
-def test_the_first_file_then_the_others_by_name_and_the_later_one_wins(etc: Path) -> None:
+def test_managed_toml_is_read_first_then_the_others_by_name_and_later_files_win(etc: Path) -> None:
     write(etc / "managed.toml", 'on_ask = "allow"\n[permissions]\ndeny = ["a"]\n')
     write(etc / "managed.d" / "20.toml", 'on_ask = "deny"\n[permissions]\ndeny = ["c"]\n')
     write(etc / "managed.d" / "10.toml", 'on_ask = "elicit"\n[permissions]\ndeny = ["b"]\n')
@@ -54,7 +54,7 @@ def test_the_first_file_then_the_others_by_name_and_the_later_one_wins(etc: Path
     assert found.settings.managed.deny == ("a", "b", "c")
 
 
-def test_no_environment_leads_past_it(etc: Path, tmp_path: Path) -> None:
+def test_no_environment_variable_bypasses_managed_files(etc: Path, tmp_path: Path) -> None:
     write(etc / "managed.toml", 'on_failure = "deny"')
     empty = str(tmp_path)
     names = ("HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "CLAUDE_PROJECT_DIR", "HOOKPROXY_MANAGED")
@@ -82,17 +82,17 @@ def _folder_sticky(etc: Path) -> str:
     return f"{etc}: is writable by others"
 
 
-def _folder_of_somebody(etc: Path) -> str:
+def _folder_of_another_user(etc: Path) -> str:
     os.chown(etc, NOBODY, 0)
     return f"{etc}: belongs to user {NOBODY} and not to root"
 
 
-def _file_of_somebody(etc: Path) -> str:
+def _file_of_another_user(etc: Path) -> str:
     os.chown(etc / "managed.toml", NOBODY, 0)
     return f"{etc}/managed.toml: belongs to user {NOBODY} and not to root"
 
 
-def _link_to_what_is_not_roots(etc: Path) -> str:
+def _link_into_unsafe_folder(etc: Path) -> str:
     target = write(etc / "theirs" / "x.toml", "")
     (etc / "theirs").chmod(0o777)
     (etc / "managed.toml").unlink()
@@ -100,7 +100,7 @@ def _link_to_what_is_not_roots(etc: Path) -> str:
     return f"{etc}/theirs: is writable by others"
 
 
-def _link_of_somebody(etc: Path) -> str:
+def _link_of_another_user(etc: Path) -> str:
     target = write(etc / "real.toml", "")
     (etc / "managed.toml").unlink()
     (etc / "managed.toml").symlink_to(target)
@@ -126,7 +126,7 @@ def _hard_link(etc: Path) -> str:
 def _pipe(etc: Path) -> str:
     (etc / "managed.toml").unlink()
     os.mkfifo(etc / "managed.toml", 0o644)
-    return f"{etc}/managed.toml: is no regular file"
+    return f"{etc}/managed.toml: is not a regular file"
 
 
 def _folder_in_its_place(etc: Path) -> str:
@@ -146,10 +146,10 @@ def _file_in_place_of_the_folder(etc: Path) -> str:
     return f"{etc}/managed.d: cannot be read: Not a directory"
 
 
-def _link_to_nothing(etc: Path) -> str:
+def _broken_link(etc: Path) -> str:
     (etc / "managed.toml").unlink()
     (etc / "managed.toml").symlink_to("gone")
-    return f"{etc}/managed.toml: leads to nothing"
+    return f"{etc}/managed.toml: is a broken link"
 
 
 @pytest.mark.parametrize(
@@ -159,20 +159,20 @@ def _link_to_nothing(etc: Path) -> str:
         _writable_by_its_group,
         _folder_writable,
         _folder_sticky,
-        _folder_of_somebody,
-        _file_of_somebody,
-        _link_to_what_is_not_roots,
-        _link_of_somebody,
+        _folder_of_another_user,
+        _file_of_another_user,
+        _link_into_unsafe_folder,
+        _link_of_another_user,
         _linked_folder,
         _hard_link,
         _pipe,
         _folder_in_its_place,
         _endless_links,
-        _link_to_nothing,
+        _broken_link,
         _file_in_place_of_the_folder,
     ],
 )
-def test_what_somebody_else_had_a_say_in_stops_start_up(etc: Path, spoil: Callable[[Path], str]) -> None:
+def test_a_managed_file_that_somebody_else_can_change_stops_start_up(etc: Path, spoil: Callable[[Path], str]) -> None:
     write(etc / "managed.toml", "")
     message = spoil(etc)
     error = refused()
@@ -183,17 +183,17 @@ def test_what_somebody_else_had_a_say_in_stops_start_up(etc: Path, spoil: Callab
         assert error.hint.startswith(("chown root: ", "chown -h root: "))
 
 
-def test_a_link_that_is_roots_to_what_is_roots_is_followed(etc: Path) -> None:
+def test_a_link_of_root_to_a_file_of_root_is_followed(etc: Path) -> None:
     write(etc / "inner" / "real.toml", 'on_ask = "deny"')
     (etc / "linked").symlink_to("inner")
     (etc / "managed.toml").symlink_to(etc / "linked" / ".." / "linked" / "real.toml")
     assert loaded().settings.on_ask is OnAsk.DENY
 
 
-def test_a_folder_that_leads_to_nothing_stops_start_up(etc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_is_a_broken_link_stops_start_up(etc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (etc / "link").symlink_to("not-mounted")
-    monkeypatch.setattr(configuration, "MANAGED", str(etc / "link"))
-    assert refused().message == f"{etc}/link: leads to nothing"
+    monkeypatch.setattr(configuration, "MANAGED_FOLDER", str(etc / "link"))
+    assert refused().message == f"{etc}/link: is a broken link"
 
 
 def test_a_broken_file_stops_start_up(etc: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_broken_file_stops_start_up(etc: Path) -> None:
     assert refused().message.startswith(f"{etc}/managed.d/a.toml:1: on_ask")
 
 
-def test_a_hook_file_that_is_named_must_be_roots_too(etc: Path, tmp_path: Path) -> None:
+def test_a_named_hook_file_must_belong_to_root_too(etc: Path, tmp_path: Path) -> None:
     theirs = write(tmp_path / "hooks.json", "{}")
     write(etc / "managed.toml", f'[[use]]\nfile = "{theirs}"\ndialect = "claude"\n')
     assert "is writable by others" in refused().message  # /tmp is: whoever can replace the folder replaces the file
@@ -218,44 +218,44 @@ def test_a_script_that_somebody_else_can_change_stops_start_up(etc: Path, how: s
     assert error.hint == f"chmod go-w {script}"
 
 
-def test_a_program_whose_name_only_the_shell_knows_is_noted(etc: Path) -> None:
+def test_a_program_that_only_the_shell_can_expand_is_noted(etc: Path) -> None:
     write(etc / "managed.toml", "[[hooks.PreToolUse]]\ncommand = '\"$CLAUDE_PROJECT_DIR\"/guard.sh'\n")
     (note,) = loaded().notes
     assert note.endswith(
-        "$CLAUDE_PROJECT_DIR/guard.sh, which the shell puts together: nobody looks whether that is root's"
+        "$CLAUDE_PROJECT_DIR/guard.sh, which only a shell can expand: hookproxy cannot check that it belongs to root"
     )
 
 
-def test_a_program_of_somebody_else_as_prompter_stops_start_up(etc: Path) -> None:
+def test_a_prompter_that_somebody_else_can_change_stops_start_up(etc: Path) -> None:
     write(etc / "ask", "#!/bin/sh\n", 0o777)
     write(etc / "managed.toml", 'on_ask_fallback = { command = ["./ask"] }')
     assert "on_ask_fallback: starts" in refused().message
 
 
-def test_managed_hooks_inherit_nothing_that_changes_what_programs_do(etc: Path) -> None:
+def test_managed_hooks_inherit_no_variables_that_affect_programs(etc: Path) -> None:
     names = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LD_PRELOAD", "BASH_ENV", "PYTHONPATH", "IFS")
     clean = managed_files.environment({**dict.fromkeys(names, "evil"), "TOKEN": "secret", "OTHER": "secret"}, ["TOKEN"])
     assert set(clean) == {"PATH", "HOME", "USER", "LOGNAME", "LANG", "TOKEN"}
     assert clean["TOKEN"] == "secret"
     assert "evil" not in clean.values()
     assert not os.path.lexists(clean["HOME"])  # whatever lies at home is the user's, too
-    assert managed_files.environment({}, at_home=True)["HOME"] == os.path.expanduser(f"~{clean['USER']}")
+    assert managed_files.environment({}, real_home=True)["HOME"] == os.path.expanduser(f"~{clean['USER']}")
 
 
-def test_a_rule_that_hangs_on_the_servers_name_is_noted(etc: Path) -> None:
+def test_a_rule_that_depends_on_the_servers_name_is_noted(etc: Path) -> None:
     write(etc / "managed.toml", '[permissions]\ndeny = ["mcp__github__delete_*", "mcp__*__drop", "drop"]\n')
     (note,) = loaded().notes
     assert note.startswith(
-        f"{etc}/managed.toml: permissions.deny[0] 'mcp__github__delete_*' hangs on the server's name"
+        f"{etc}/managed.toml: permissions.deny[0] 'mcp__github__delete_*' depends on the server's name"
     )
 
 
-def test_so_is_whatever_else_hangs_on_it(etc: Path) -> None:
+def test_limits_and_matchers_that_depend_on_the_servers_name_are_noted(etc: Path) -> None:
     limit = '[[limits]]\ntool = "mcp__git__*"\ncalls = 1\nper = "day"\n'
     hook = '[[hooks.PreToolUse]]\ncommand = "true"\nmatcher = '
     rules = '[permissions]\nallow = ["mcp__git__read"]\n'
     write(etc / "managed.toml", f'{rules}{limit}{hook}"Bash|mcp__git__.*"\n{hook}"mcp__.*__drop|drop"\n')
-    places = [note.partition(" hangs on the server's name")[0] for note in loaded().notes]
+    places = [note.partition(" depends on the server's name")[0] for note in loaded().notes]
     assert places == [
         f"{etc}/managed.toml: permissions.allow[0] 'mcp__git__read'",
         f"{etc}/managed.toml: limits[0] 'mcp__git__*'",
@@ -263,29 +263,31 @@ def test_so_is_whatever_else_hangs_on_it(etc: Path) -> None:
     ]
 
 
-def test_an_audit_file_on_the_command_line_does_not_take_the_managed_ones_place(etc: Path) -> None:
+def test_the_audit_option_does_not_replace_a_managed_audit_file(etc: Path) -> None:
     write(etc / "managed.toml", '[audit]\nfile = "/var/log/hookproxy.jsonl"\nrequired = true\n')
     found = load(None, (), "/dev/null", os.environ, "/")
     assert (found.settings.audit_file, found.settings.audit_required) == ("/var/log/hookproxy.jsonl", True)
-    assert found.notes == (f"--audit /dev/null is not used: {etc}/managed.toml: audit.file holds, for it is managed",)
+    assert found.notes == (
+        f"--audit /dev/null is not used: {etc}/managed.toml: audit.file takes precedence, because it is managed",
+    )
 
 
-def test_an_audit_that_is_required_and_that_nobody_names_stops_start_up(etc: Path) -> None:
+def test_a_required_managed_audit_without_a_file_stops_start_up(etc: Path) -> None:
     write(etc / "managed.toml", "[audit]\nrequired = true\n")
     assert refused().message == f"{etc}/managed.toml: audit.required is true, but no file is named"
     assert load(None, (), "/a", os.environ, "/").settings.audit_required
 
 
-def test_managed_only_runs_no_others_and_is_the_administrators_to_say(etc: Path, home: Path) -> None:
+def test_managed_only_runs_no_other_hooks_and_only_the_administrator_may_set_it(etc: Path, home: Path) -> None:
     own = write(home / ".config/hookproxy/hookproxy.toml", '[[hooks.PreToolUse]]\ncommand = "true"\n')
     write(etc / "managed.toml", 'managed_only = true\n[[hooks.PreToolUse]]\ncommand = "false"\n')
     found = loaded()
     assert [group.source for group in found.groups] == [f"{etc}/managed.toml"]
-    assert found.notes == (f"{own}: its hooks are not run: {etc}/managed.toml says managed_only",)
+    assert found.notes == (f"{own}: its hooks do not run: {etc}/managed.toml sets managed_only",)
     own.write_text("managed_only = false\n")
     assert len(loaded().groups) == 1
     own.write_text("managed_only = true\n")
-    assert refused().message == f"{own}: managed_only is the administrator's to say"
+    assert refused().message == f"{own}: only the administrator may set managed_only"
 
 
 # --- as somebody who is not root ---
@@ -294,7 +296,7 @@ def test_managed_only_runs_no_others_and_is_the_administrators_to_say(etc: Path,
 def as_nobody(user: int, folder: Path) -> str:
     """What this user is told who loads, in a process of its own."""
     script = (
-        "import sys\nfrom hookproxy.config import load as config\nconfig.MANAGED = sys.argv[1]\n"
+        "import sys\nfrom hookproxy.config import load as config\nconfig.MANAGED_FOLDER = sys.argv[1]\n"
         "try:\n    print(config.load(None, (), None, {'HOME': '/'}, '/').settings.on_ask)\n"
         "except Exception as error:\n    print(error)\n"
     )
@@ -302,7 +304,7 @@ def as_nobody(user: int, folder: Path) -> str:
     return subprocess.run(command, cwd="/", stdout=subprocess.PIPE, text=True, timeout=30, check=True).stdout
 
 
-def test_who_is_not_root_reads_what_is_managed_and_may_not_be_kept_from_it(etc: Path, nobody: int) -> None:
+def test_other_users_must_be_able_to_read_managed_files(etc: Path, nobody: int) -> None:
     file = write(etc / "managed.toml", 'on_ask = "deny"')
     assert as_nobody(nobody, etc) == "deny\n"
     file.chmod(0o600)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 
 from hookproxy.model.hooks import HookSpec
 from hookproxy.trust import scripts
+from hookproxy.trust.scripts import imported_names, module_files
 from tests.support.proxy_rig import hook
 
 ENVIRON = {"PATH": "/usr/bin:/bin", "HOME": "/home/me", "FOLDER": "hooks"}
@@ -23,8 +25,8 @@ def cwd(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def of(cwd: Path, shell: str) -> scripts.Files:
-    return scripts.of_hook(replace(hook(shell), cwd=str(cwd)), ENVIRON)
+def of(cwd: Path, shell: str) -> scripts.CommandFiles:
+    return scripts.files_of_hook(replace(hook(shell), cwd=str(cwd)), ENVIRON)
 
 
 def here(cwd: Path, paths: list[str] | tuple[str, ...]) -> list[str]:
@@ -75,28 +77,28 @@ def test_the_files_of_a_command_line(cwd: Path, line: str, programs: list[str], 
     assert here(cwd, files.named) == named
 
 
-def test_programs_are_found_in_path_and_a_shells_own_words_are_none(cwd: Path) -> None:
+def test_programs_are_found_in_path_and_shell_builtins_are_left_out(cwd: Path) -> None:
     files = of(cwd, "cd /tmp; cat rules.json")
     assert len(files.programs) == 1
     assert files.programs[0].endswith("/cat")
 
 
 @pytest.mark.parametrize(
-    ("line", "unknown"),
+    ("line", "not_covered"),
     [
         ("python3 -c 'import os'", "the code after python3 -c"),
         ("node -e 'x'", "the code after node -e"),
         ("python3 -m guards", "the module guards"),
-        ("${X:-.}/guard.sh", "${X:-.}/guard.sh, which the shell puts together"),
-        ("$X", "$X, which the shell puts together"),
+        ("${X:-.}/guard.sh", "${X:-.}/guard.sh, which only a shell can expand"),
+        ("$X", "$X, which only a shell can expand"),
     ],
 )
-def test_what_cannot_be_told_is_said(cwd: Path, line: str, unknown: str) -> None:
-    assert of(cwd, line).unknown == [unknown]
+def test_what_cannot_be_determined_is_described(cwd: Path, line: str, not_covered: str) -> None:
+    assert of(cwd, line).not_covered == [not_covered]
 
 
-def test_the_words_of_a_program_without_a_shell(cwd: Path) -> None:
-    files = scripts.of_command(["python3", "guard.py", "$FOLDER"], str(cwd), ENVIRON)
+def test_the_files_of_a_program_without_a_shell(cwd: Path) -> None:
+    files = scripts.files_of_command(["python3", "guard.py", "$FOLDER"], str(cwd), ENVIRON)
     assert here(cwd, files.all) == ["guard.py"]
 
 
@@ -108,28 +110,28 @@ def test_the_interpreter_in_a_scripts_first_line_is_one_of_its_programs(cwd: Pat
     (cwd / "guard.sh").write_text(f"#!{own} -x\n")
     assert here(cwd, of(cwd, "./guard.sh").programs) == ["guard.sh", "bin/mine"]
     (cwd / "guard.sh").write_text("#!/usr/bin/env -S mine -x\n")
-    files = scripts.of_hook(replace(hook("./guard.sh"), cwd=str(cwd)), {"PATH": f"{cwd}/other:bin:/bin"})
+    files = scripts.files_of_hook(replace(hook("./guard.sh"), cwd=str(cwd)), {"PATH": f"{cwd}/other:bin:/bin"})
     assert here(cwd, files.programs) == ["guard.sh", "bin/mine"]
-    assert here(cwd, files.absent) == ["other/mine"]
+    assert here(cwd, files.missing_programs) == ["other/mine"]
 
 
-def test_where_a_program_would_be_found_first_nothing_may_appear(cwd: Path) -> None:
+def test_earlier_places_in_path_are_recorded_as_missing_programs(cwd: Path) -> None:
     path = {"PATH": f"{cwd}/first:{cwd}/hooks:/usr/bin:/bin:{cwd}/late"}
-    files = scripts.of_hook(replace(hook("sh guard.sh"), cwd=str(cwd)), path)
-    assert here(cwd, files.absent) == ["first/sh", "hooks/sh"]
+    files = scripts.files_of_hook(replace(hook("sh guard.sh"), cwd=str(cwd)), path)
+    assert here(cwd, files.missing_programs) == ["first/sh", "hooks/sh"]
 
 
-def test_a_function_is_in_its_module_and_its_packages(cwd: Path) -> None:
+def test_the_files_of_a_function_are_its_module_and_its_packages(cwd: Path) -> None:
     for name in ("pack/__init__.py", "pack/inner.py"):
         (cwd / name).parent.mkdir(exist_ok=True)
         (cwd / name).write_text("")
     spec: HookSpec = replace(hook(""), type="python", call="pack.inner:check", cwd=str(cwd))
-    files = scripts.of_hook(spec, ENVIRON)
+    files = scripts.files_of_hook(spec, ENVIRON)
     assert here(cwd, files.programs) == ["pack/__init__.py", "pack/inner.py"]
-    assert files.unknown == ["what pack.inner imports"]
+    assert files.not_covered == ["what pack.inner imports"]
 
 
-def test_modules_beside_a_script_or_function_that_it_imports_are_its_files(cwd: Path) -> None:
+def test_imported_modules_beside_a_script_or_function_are_its_files(cwd: Path) -> None:
     (cwd / "guard.py").write_text("import rules\n")
     (cwd / "rules.py").write_text("from more import x\n")
     for name in ("more.py", "json.py", "nothing.py"):
@@ -137,20 +139,43 @@ def test_modules_beside_a_script_or_function_that_it_imports_are_its_files(cwd: 
     for files in (of(cwd, "python3 -B guard.py"), of(cwd, "cd hooks; python3 ../guard.py")):
         assert here(cwd, files.named) == ["json.py", "more.py", "rules.py"]
     assert here(cwd, of(cwd, "python3 -I guard.py").named) == []
-    function = scripts.of_hook(replace(hook(""), type="python", call="guard:check", cwd=str(cwd)), ENVIRON)
+    function = scripts.files_of_hook(replace(hook(""), type="python", call="guard:check", cwd=str(cwd)), ENVIRON)
     assert here(cwd, function.named) == ["json.py", "more.py", "rules.py"]
 
 
 @pytest.mark.parametrize("name", ["inner.cpython-311.so", "inner.pyc", "inner/__init__.py"])
-def test_what_python_would_take_for_a_module_instead_is_one_of_its_files(cwd: Path, name: str) -> None:
+def test_files_that_python_would_import_instead_are_included(cwd: Path, name: str) -> None:
     for path in (cwd / "inner.py", cwd / name, cwd / "inner.txt", cwd / "inner2.py"):
         path.parent.mkdir(exist_ok=True)
         path.write_text("")
-    files = scripts.of_hook(replace(hook(""), type="python", call="inner:check", cwd=str(cwd)), ENVIRON)
+    files = scripts.files_of_hook(replace(hook(""), type="python", call="inner:check", cwd=str(cwd)), ENVIRON)
     assert sorted(here(cwd, files.programs)) == sorted(["inner.py", name])
 
 
 def test_a_web_service_has_no_files(cwd: Path) -> None:
     spec = replace(hook(""), type="http", url="https://guard.example/x?secret", cwd=str(cwd))
-    files = scripts.of_hook(spec, ENVIRON)
-    assert (files.all, files.unknown) == ((), ["the service at https://guard.example/x"])
+    files = scripts.files_of_hook(spec, ENVIRON)
+    assert (files.all, files.not_covered) == ((), ["the service at https://guard.example/x"])
+
+
+# --- Python modules ---
+
+
+def test_modules_and_packages_are_found_by_name(tmp_path: Path) -> None:
+    for name in ("a.py", "a.cpython-311.so", "b/__init__.py", "b/c/d.py", "b/data.txt", "e/f.py", "g.py", "a.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "b/__pycache__").mkdir()
+    (tmp_path / "b/__pycache__/d.cpython-311.pyc").touch()
+    found = sorted(path.removeprefix(f"{tmp_path}/") for path in module_files(str(tmp_path), {"a", "b", "e"}))
+    assert found == ["a.cpython-311.so", "a.py", "b/__init__.py", "b/c/d.py"]
+    assert module_files(str(tmp_path / "gone"), {"a"}) == []
+
+
+def test_names_in_import_statements_are_found(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_bytes(b"import os.path, json as j\n  from .rules import deny\n\xff\nimportant = 1\n")
+    assert imported_names(str(script)) >= {"os", "json", "rules", "deny"}
+    assert "important" not in imported_names(str(script))
+    os.mkfifo(tmp_path / "pipe")
+    assert imported_names(str(tmp_path / "pipe")) == imported_names(str(tmp_path / "gone")) == frozenset()

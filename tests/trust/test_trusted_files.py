@@ -63,21 +63,21 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 # --- at start-up ---
 
 
-def test_where_nobody_requires_trust_nothing_is_looked_at(project: Project) -> None:
+def test_without_required_trust_nothing_is_checked(project: Project) -> None:
     project.config.write_text(project.config.read_text().removeprefix(REQUIRED))
     assert project.load().trust is None
 
 
-def test_what_nobody_trusted_stops_start_up_and_the_hint_is_what_to_do(project: Project) -> None:
+def test_an_untrusted_file_stops_start_up_and_the_hint_names_the_command(project: Project) -> None:
     error = project.refusal()
-    assert error.message == f"{project.config}: is not trusted yet, and so 1 more"
-    assert error.hint == f"hookproxy trust {project.config} shows what it is, and remembers it"
+    assert error.message == f"{project.config}: is not trusted yet (and 1 more)"
+    assert error.hint == f"hookproxy trust {project.config} shows what is new or changed, and trusts it"
     project.trust()
     assert project.load().trust
 
 
 @pytest.mark.parametrize("name", ["guard.sh", "hookproxy.toml"])
-def test_what_has_changed_stops_start_up_until_it_is_trusted_again(project: Project, name: str) -> None:
+def test_a_changed_file_stops_start_up_until_it_is_trusted_again(project: Project, name: str) -> None:
     project.trust()
     path = project.folder / name
     path.write_text(path.read_text() + "# softer\n")
@@ -92,7 +92,7 @@ def test_a_hook_file_on_the_command_line_must_be_trusted_by_its_own_name(project
     file = project.write("settings.json", json.dumps(hooks))
     project.write("more.sh", "", 0o755)
     error = project.refusal("settings.json")
-    assert error.message == f"{file}: is not trusted yet, and so 1 more"
+    assert error.message == f"{file}: is not trusted yet (and 1 more)"
     assert error.hint.startswith(f"hookproxy trust claude={file} ")
     project.trust("claude=settings.json")
     project.load("settings.json")
@@ -109,11 +109,13 @@ def test_hook_files_that_a_configuration_names_are_trusted_with_it(project: Proj
     assert "settings.json: has changed" in project.refusal().message
     project.config.write_text(REQUIRED)
     error = project.refusal("claude=settings.json")
-    assert error.message.endswith("and so 1 more")
+    assert error.message.endswith("(and 1 more)")
     assert f"claude={project.folder}/settings.json" in error.hint
 
 
-def test_what_the_users_own_file_requires_no_config_on_the_command_line_lifts(project: Project, home: Path) -> None:
+def test_the_config_option_does_not_turn_off_trust_that_the_users_own_file_requires(
+    project: Project, home: Path
+) -> None:
     own = home / ".config/hookproxy/hookproxy.toml"
     own.parent.mkdir(parents=True)
     own.write_text(REQUIRED)
@@ -128,21 +130,23 @@ def test_what_the_users_own_file_requires_no_config_on_the_command_line_lifts(pr
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "long"])
-def test_what_is_no_file_is_never_trusted(project: Project, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_regular_files_of_limited_size_are_trusted(
+    project: Project, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     project.guard.unlink()
     if kind == "folder":
         project.guard.mkdir()
     elif kind == "pipe":
         os.mkfifo(project.guard, 0o755)
     else:
-        monkeypatch.setattr(trusted_files, "LONGEST", 10)
+        monkeypatch.setattr(trusted_files, "MAX_BYTES", 10)
         project.guard.write_text("12345678901")
-    with pytest.raises(ConfigError, match=r"guard\.sh: is .*, and cannot be trusted"):
-        trusted_files.read(str(project.guard))
+    with pytest.raises(ConfigError, match=r"guard\.sh: is .*, so it cannot be trusted"):
+        trusted_files.read_for_hashing(str(project.guard))
     assert main(["trust", str(project.config)]) == 2
 
 
-def test_a_prompter_is_covered_and_programs_of_the_system_are_not(project: Project) -> None:
+def test_a_prompter_is_checked_and_programs_of_the_system_are_not(project: Project) -> None:
     project.config.write_text(f'{REQUIRED}on_ask_fallback = {{ command = ["sh", "./ask.sh"] }}\n')
     ask = project.write("ask.sh", "exit 2")
     project.trust()
@@ -165,7 +169,7 @@ def test_a_function_is_imported_from_the_text_that_was_hashed(project: Project) 
         project.write("trusted_guard.py", "def check(d): return {}\n")
 
 
-def test_a_hook_file_that_is_taken_away_from_a_folder_stops_start_up(project: Project) -> None:
+def test_a_hook_file_that_is_removed_from_a_folder_stops_start_up(project: Project) -> None:
     for name in ("a", "b"):
         project.write(
             f"hooks/{name}.json", '{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "x"}]}]}}'
@@ -174,13 +178,13 @@ def test_a_hook_file_that_is_taken_away_from_a_folder_stops_start_up(project: Pr
     project.trust()
     project.load()
     (project.folder / "hooks" / "a.json").unlink()
-    gone = f"{project.folder}/hooks/a.json: was trusted with {project.config}, which leads to it no more"
+    gone = f"{project.folder}/hooks/a.json: was trusted with {project.config}, which no longer uses it"
     assert project.refusal().message == gone
     project.trust()
     project.load()
 
 
-def test_a_script_that_is_gone_stops_start_up_until_that_is_trusted(project: Project) -> None:
+def test_a_removed_script_stops_start_up_until_its_absence_is_trusted(project: Project) -> None:
     project.trust()
     project.guard.unlink()
     assert project.refusal().message == f"{project.guard}: is gone"
@@ -219,33 +223,33 @@ def configuration(project: Project) -> None:
 @pytest.mark.parametrize(
     "change", [swap, write_over, link, pipe, configuration, lambda project: project.guard.unlink()]
 )
-def test_what_changes_while_hooks_run_is_trouble(project: Project, change: Callable[[Project], None]) -> None:
+def test_a_file_that_changes_while_hooks_run_is_a_failure(project: Project, change: Callable[[Project], None]) -> None:
     watched, spec = project.running()
-    assert watched.mark(spec).failure == ""
+    assert watched.check(spec).failure == ""
     change(project)
-    failure = watched.mark(spec).failure
-    assert failure.startswith("is not run, for ")
+    failure = watched.check(spec).failure
+    assert failure.startswith("is not run, because ")
 
 
-def test_it_runs_again_once_it_is_trusted_again(project: Project) -> None:
+def test_a_hook_runs_again_when_its_changed_file_is_trusted(project: Project) -> None:
     watched, spec = project.running()
     swap(project)
-    failure = watched.mark(spec).failure
+    failure = watched.check(spec).failure
     changed = f"{project.guard} has changed since it was trusted"
-    assert failure == f"is not run, for {changed}: hookproxy trust {project.config} shows what it is now"
+    assert failure == f"is not run, because {changed}: hookproxy trust {project.config} shows what changed"
     project.trust()
-    mark = watched.mark(spec)
-    assert (mark.failure, mark.touched) == ("", True)
-    assert not watched.mark(spec).touched
+    mark = watched.check(spec)
+    assert (mark.failure, mark.rewritten) == ("", True)
+    assert not watched.check(spec).rewritten
 
 
-def test_the_same_text_written_anew_is_trusted_and_known_to_be_touched(project: Project) -> None:
+def test_a_file_rewritten_with_the_same_text_is_trusted_and_reported_as_rewritten(project: Project) -> None:
     watched, spec = project.running()
     project.guard.write_bytes(project.guard.read_bytes())
-    assert watched.mark(spec).touched
+    assert watched.check(spec).rewritten
 
 
-def test_each_hook_of_a_script_that_was_touched_is_told(project: Project) -> None:
+def test_a_rewritten_script_is_reported_to_each_of_its_hooks(project: Project) -> None:
     again = '[[hooks.PostToolUse]]\ncommand = "./guard.sh"\n'
     project.write("hookproxy.toml", project.config.read_text() + again)
     project.trust()
@@ -253,32 +257,32 @@ def test_each_hook_of_a_script_that_was_touched_is_told(project: Project) -> Non
     assert loaded.trust
     before, after = loaded.groups[0].hooks
     project.guard.write_bytes(project.guard.read_bytes())
-    assert [loaded.trust.mark(spec).touched for spec in (before, after, before, after)] == [True, True, False, False]
+    assert [loaded.trust.check(spec).rewritten for spec in (before, after, before, after)] == [True, True, False, False]
 
 
-def test_a_script_that_is_swapped_for_the_moment_of_the_start_and_back_is_found_out(project: Project) -> None:
+def test_a_script_that_is_replaced_during_the_start_is_detected(project: Project) -> None:
     watched, spec = project.running()
-    mark = watched.mark(spec)
+    mark = watched.check(spec)
     before = project.guard.stat()
     kept = project.guard.rename(project.folder / "kept")
     project.write("guard.sh", "#!/bin/sh\necho softer\n", 0o755)
     kept.replace(project.guard)
     os.utime(project.guard, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert project.guard.stat().st_ino == before.st_ino
-    assert watched.failure_since(mark, spec)
-    again = watched.mark(spec)
-    assert (again.failure, again.touched) == ("", True)
+    assert watched.failure_after(mark, spec)
+    again = watched.check(spec)
+    assert (again.failure, again.rewritten) == ("", True)
 
 
-def test_a_script_that_appears_where_there_was_none_is_trouble(project: Project) -> None:
+def test_a_script_that_appears_later_is_a_failure(project: Project) -> None:
     project.guard.unlink()
     watched, spec = project.running()
-    assert watched.mark(spec).failure == ""
+    assert watched.check(spec).failure == ""
     project.write("guard.sh", "#!/bin/sh\n", 0o755)
-    assert "guard.sh is not trusted yet" in watched.mark(spec).failure
+    assert "guard.sh is not trusted yet" in watched.check(spec).failure
 
 
-def test_that_trust_is_required_is_not_lifted_by_taking_it_out_of_a_trusted_file(project: Project) -> None:
+def test_removing_require_trust_from_a_trusted_file_does_not_turn_it_off(project: Project) -> None:
     project.trust()
     lax = project.config.read_text().replace(REQUIRED, "")
     for text in (lax, f"require_trust = false\n{lax}", ""):
@@ -295,30 +299,30 @@ def test_that_trust_is_required_is_not_lifted_by_taking_it_out_of_a_trusted_file
     assert project.load().trust is None  # a person has seen that
 
 
-def test_a_program_that_appears_earlier_in_path_is_trouble(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_appears_earlier_in_path_is_a_failure(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{project.folder}/bin:{os.environ['PATH']}")
     project.guard.write_text("#!/usr/bin/env sh\n")
     watched, spec = project.running()
-    assert not watched.mark(spec).failure
+    assert not watched.check(spec).failure
     project.write("bin/sh", "#!/bin/sh\nexit 0\n", 0o755)
-    assert "bin/sh is not trusted yet" in watched.mark(spec).failure
+    assert "bin/sh is not trusted yet" in watched.check(spec).failure
 
 
 @pytest.mark.parametrize("name", ["json.py", "rules/__init__.py", "helper.py"])
-def test_a_module_that_appears_beside_a_script_and_would_be_imported_is_trouble(project: Project, name: str) -> None:
+def test_a_module_that_appears_beside_a_script_and_would_be_imported_is_a_failure(project: Project, name: str) -> None:
     project.write("guards/guard.py", "import rules.deep\nimport json, other\n")
     project.write("guards/other.py", "from helper import x\n")
     project.write("hookproxy.toml", project.config.read_text().replace("./guard.sh", "python3 guards/guard.py"))
     watched, spec = project.running()
     project.write("guards/mine.py", "")
     project.write("guards/__pycache__/other.cpython-311.pyc", "")
-    mark = watched.mark(spec)
-    assert (mark.failure, watched.failure_since(mark, spec)) == ("", "")
+    mark = watched.check(spec)
+    assert (mark.failure, watched.failure_after(mark, spec)) == ("", "")
     project.write(f"guards/{name}", "")
-    assert f"{name} is not trusted yet" in watched.mark(spec).failure
+    assert f"{name} is not trusted yet" in watched.check(spec).failure
     assert f"{name}: is not trusted yet" in project.refusal().message
     project.trust()
-    assert not watched.mark(spec).failure
+    assert not watched.check(spec).failure
 
 
 def test_a_module_beside_a_script_is_trusted_with_it(project: Project) -> None:
@@ -327,38 +331,38 @@ def test_a_module_beside_a_script_is_trusted_with_it(project: Project) -> None:
     project.write("hookproxy.toml", project.config.read_text().replace("./guard.sh", "python3 guards/guard.py"))
     watched, spec = project.running()
     rules.write_text("LIST = 2\n")
-    assert "rules.py has changed since it was trusted" in watched.mark(spec).failure
+    assert "rules.py has changed since it was trusted" in watched.check(spec).failure
 
 
-def test_the_project_folder_is_where_hooks_find_it(project: Project) -> None:
+def test_the_project_folder_is_the_one_that_hooks_get(project: Project) -> None:
     project.write("hookproxy.toml", project.config.read_text().replace("./", "$CLAUDE_PROJECT_DIR/"))
     watched, spec = project.running()
     project.write("guard.sh", "#!/bin/sh\necho softer\n", 0o755)
-    assert watched.mark(spec).failure
+    assert watched.check(spec).failure
 
 
-def test_a_link_to_a_program_of_the_system_takes_no_scripts_place(project: Project) -> None:
+def test_a_link_to_a_program_of_the_system_does_not_replace_a_script(project: Project) -> None:
     watched, spec = project.running()
     project.guard.unlink()
     project.guard.symlink_to("/bin/true")
-    assert "guard.sh has changed" in watched.mark(spec).failure
+    assert "guard.sh has changed" in watched.check(spec).failure
     assert project.refusal().message == f"{project.guard}: has changed since it was trusted"
 
 
-def test_a_script_behind_a_linked_folder_is_judged_by_what_is_read(project: Project) -> None:
+def test_a_script_behind_a_linked_folder_is_checked_by_its_content(project: Project) -> None:
     project.write("one/guard.sh", "#!/bin/sh\nexit 0\n", 0o755)
     project.write("two/guard.sh", "#!/bin/sh\nexit 1\n", 0o755)
     (project.folder / "hooks").symlink_to("one")
     project.config.write_text(f'{REQUIRED}[[hooks.PreToolUse]]\ncommand = "hooks/guard.sh"\n')
     watched, spec = project.running()
-    assert watched.mark(spec).failure == ""
+    assert watched.check(spec).failure == ""
     (project.folder / "hooks").unlink()
     (project.folder / "hooks").symlink_to("two")
-    assert "hooks/guard.sh has changed" in watched.mark(spec).failure
+    assert "hooks/guard.sh has changed" in watched.check(spec).failure
 
 
 def test_another_name_of_a_trusted_script_is_another_file(project: Project) -> None:
     project.trust()
     os.link(project.guard, project.folder / "linked.sh")
     project.config.write_text(project.config.read_text().replace("guard.sh", "linked.sh"))
-    assert project.refusal().message.endswith("and so 1 more")
+    assert project.refusal().message.endswith("(and 1 more)")

@@ -199,9 +199,8 @@ def _rules(texts: Iterable[str]) -> tuple[tuple[str, ...], list[str]]:
         try:
             matchers.allow_rule(rule)
         except (ValueError, OverflowError, RecursionError):
-            invalid.append(
-                f"gave {shared_output.truncate(repr(rule), shared_output.MAX_EXPLANATION)}, which is not a permission rule"
-            )
+            quoted = shared_output.truncate(repr(rule), shared_output.MAX_EXPLANATION)
+            invalid.append(f"gave {quoted}, which is not a permission rule")
             continue
         name, bracket, rest = rule.partition("(")
         rules |= dict.fromkeys((rule, name.lower() + bracket + rest))

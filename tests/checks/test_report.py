@@ -7,13 +7,13 @@ import json
 from hookproxy.checks import report
 from hookproxy.checks.report import Report
 from hookproxy.model.settings import OnAsk, Settings
-from hookproxy.trust.sources import Managed
+from hookproxy.trust.sources import ManagedSummary
 
 
-def test_what_is_managed_is_told_with_its_places() -> None:
+def test_the_json_document_lists_what_is_managed_with_its_places() -> None:
     settings = Settings(on_ask=OnAsk.DENY, managed=Settings(deny=("x",)))
-    managed = Managed(("/etc/hookproxy/managed.toml",), {"on_ask": "/etc/hookproxy/managed.toml: on_ask"})
-    read = json.loads(report.text(Report(settings, (), (), (), managed)))
+    managed = ManagedSummary(("/etc/hookproxy/managed.toml",), {"on_ask": "/etc/hookproxy/managed.toml: on_ask"})
+    read = json.loads(report.to_json(Report(settings, (), (), (), managed)))
     assert read["managed"] == {
         "files": ["/etc/hookproxy/managed.toml"],
         "settings": {"on_ask": "/etc/hookproxy/managed.toml: on_ask"},
@@ -21,4 +21,4 @@ def test_what_is_managed_is_told_with_its_places() -> None:
     }
     assert read["settings"]["managed"]["deny"] == ["x"]
     assert read["settings"]["managed"]["managed"] is None
-    assert json.loads(report.text(Report(Settings(), (), (), ())))["managed"] is None
+    assert json.loads(report.to_json(Report(Settings(), (), (), ())))["managed"] is None
