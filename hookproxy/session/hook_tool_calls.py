@@ -19,7 +19,7 @@ from ..protocol import calls, tool_results
 from ..protocol.actions import HookToolCallAnswered
 from ..protocol.responses import Members, Response
 from ..protocol.router import Router
-from ..runners.runner import NoAnswer
+from ..runners.runner import HookFailed
 
 AT_HAND: Final[ContextVar[Members | None]] = ContextVar("at_hand", default=None)
 """`params._meta` of the call whose hooks run in this task: another call's, which comes meanwhile, may say anything."""
@@ -49,9 +49,9 @@ class HookToolCalls:
         """As `CallTool`. An answer that is not the tool's last word counts as none: nobody here goes on with it."""
         meta = self._board.handshake.own_meta(AT_HAND.get())
         if server != self._server:
-            raise NoAnswer(f"cannot be asked: the only server in reach is {self._server!r}, not {server!r}")
+            raise HookFailed(f"cannot be asked: the only server in reach is {self._server!r}, not {server!r}")
         if meta is None or self._closed:
-            raise NoAnswer(f"cannot be asked: the server is not connected {'any more' if self._closed else 'yet'}")
+            raise HookFailed(f"cannot be asked: the server is not connected {'any more' if self._closed else 'yet'}")
         raw_id, tool_call = calls.fresh_id(), _HookToolCall()
         key = calls.id_key(raw_id)
         self._open[key] = tool_call
@@ -67,7 +67,7 @@ class HookToolCalls:
         finally:
             del self._open[key]
         if tool_call.answer is None:
-            raise NoAnswer("was asked, and the server ended before it answered")
+            raise HookFailed("was asked, and the server ended before it answered")
         return _text(tool_call.answer.response)
 
     def answered(self, answer: HookToolCallAnswered) -> None:
@@ -104,19 +104,19 @@ def _cancellation(raw_id: bytes) -> bytes:
 def _text(said: Response | None) -> bytes:
     """The text of a tool's answer. Raises NoAnswer where it has none that counts."""
     if said is None:
-        raise NoAnswer("answered in a way that readers take differently")
+        raise HookFailed("answered in a way that readers take differently")
     if said.error is not None:
-        raise NoAnswer(f"could not be asked: {_first_words(tool_results.error_text(said.error))}")
+        raise HookFailed(f"could not be asked: {_first_words(tool_results.error_text(said.error))}")
     result = said.result or {}
     kind = raw_json.text(bytes(result["resultType"])) if "resultType" in result else "complete"
     if kind != "complete" or ("task" in result and "content" not in result):
-        raise NoAnswer(f"answered with {kind if kind != 'complete' else 'task'!r} instead of a result")
+        raise HookFailed(f"answered with {kind if kind != 'complete' else 'task'!r} instead of a result")
     text = tool_results.joined_text(bytes(result.get("content", b"[]")))
     if bytes(result.get("isError", b"false")) != b"false":
-        raise NoAnswer(f"reported an error: {_first_words(text)}" if text else "reported an error without a text")
+        raise HookFailed(f"reported an error: {_first_words(text)}" if text else "reported an error without a text")
     said_last = text.encode(errors="replace")
     if len(said_last) > OUTPUT_LIMIT:
-        raise NoAnswer(f"answered with more than {OUTPUT_LIMIT} bytes")
+        raise HookFailed(f"answered with more than {OUTPUT_LIMIT} bytes")
     return said_last
 
 

@@ -12,7 +12,7 @@ from ..protocol.calls import id_key
 from ..protocol.fast_scan import answered_id, ids_in, requested_id
 from ..protocol.router import Router
 from ..transports.channel import Channel
-from ..transports.lines import Lines, Passage, TooLong
+from ..transports.lines import Lines, StreamedLine, TooLong
 
 PIECEWISE: Final = 65536  # bytes of an unfinished line from which on it passes in pieces, if nobody must see it whole
 
@@ -36,7 +36,7 @@ class Relay:
         self._limit = limit
         self._agent_lines = Lines(limit, requested_id)
         self._server_lines = Lines(limit if strict else max(limit, UNJUDGED), answered_id)
-        self._passage: Passage | None = None
+        self._passage: StreamedLine | None = None
         self._kept_back: list[bytes] = []
         self._pauses: set[str] = set()
         self._opened = False
@@ -173,10 +173,10 @@ class Relay:
     def _begin_passage(self) -> None:
         """Let the unfinished line go."""
         head = self._server_lines.take()
-        self._passage = Passage(head)
+        self._passage = StreamedLine(head)
         self.agent.write(head)
 
-    def _pass_on(self, passage: Passage, piece: bytes) -> bytes:
+    def _pass_on(self, passage: StreamedLine, piece: bytes) -> bytes:
         """The part of `piece` that is not of the long line on its way."""
         mine, rest, ended = passage.split(piece, keep_end=bool(self._board.calls))
         self.agent.write(mine)
@@ -188,7 +188,7 @@ class Relay:
                 self._send(self.agent, self._kept_back)
         return rest
 
-    def _end_passage(self, passage: Passage) -> None:
+    def _end_passage(self, passage: StreamedLine) -> None:
         """Let the line's end go, unless it makes the line the answer to a call that was not there when it began."""
         ids = map(id_key, ids_in(passage.last))
         if any(key in self._board.calls or key in self._board.requests.hook_tool_calls for key in ids):

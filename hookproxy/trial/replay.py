@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..audit import log
-from ..audit.records import CallRecord, Entry, NoRecord
+from ..audit.records import BadLine, CallRecord, Entry
 from ..config.load import Loaded
 from ..dialects.dialect import Group
 from ..jsonrpc import normalize
@@ -133,7 +133,7 @@ def _is_limited(record: CallRecord) -> bool:
 
 def _unread(entry: Entry) -> Unread | None:
     """None: a note, which is about no call."""
-    return Unread(entry.line, entry.why) if isinstance(entry, NoRecord) else None
+    return Unread(entry.line, entry.why) if isinstance(entry, BadLine) else None
 
 
 def was(record: CallRecord) -> Judged:

@@ -151,8 +151,8 @@ def test_the_file_is_its_owners_alone_and_inherited_by_nobody(file: Path) -> Non
     assert audit.failure() == ""
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.parent.stat().st_mode & 0o777 == 0o700
-    assert not os.get_inheritable(audit._ledger._fd)
-    assert fcntl.fcntl(audit._ledger._fd, fcntl.F_GETFL) & os.O_APPEND
+    assert not os.get_inheritable(audit._file._fd)
+    assert fcntl.fcntl(audit._file._fd, fcntl.F_GETFL) & os.O_APPEND
     audit.close()
 
 

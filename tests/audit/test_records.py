@@ -13,7 +13,7 @@ import pytest
 
 from hookproxy.audit import records
 from hookproxy.audit.log import Audit, Record
-from hookproxy.audit.records import CallRecord, Entry, Line, NoRecord, NoteRecord
+from hookproxy.audit.records import BadLine, CallRecord, Entry, Line, NoteRecord
 from hookproxy.model.errors import UserError
 from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Permission, Session, Verdict
 from hookproxy.model.settings import Settings
@@ -67,7 +67,7 @@ def test_what_the_audit_writes_is_read_back(tmp_path: Path) -> None:
 )
 def test_a_line_that_is_no_record_is_told_with_its_number(line: str | bytes, why: str) -> None:
     got = entry(line)
-    assert isinstance(got, NoRecord)
+    assert isinstance(got, BadLine)
     assert got.line == 7
     assert why in got.why
     assert not got.torn
@@ -87,7 +87,7 @@ def test_no_line_says_itself_where_it_stands() -> None:
 
 def test_an_unfinished_last_line_is_told_as_such() -> None:
     got = entry('{"tool":"x","argum', finished=False)
-    assert got == NoRecord(7, "it is unfinished: its writer was stopped, or is still writing", torn=True)
+    assert got == BadLine(7, "it is unfinished: its writer was stopped, or is still writing", torn=True)
     assert isinstance(entry('{"tool":"x"}', finished=False), CallRecord), "it only lacks its end"
 
 
@@ -143,7 +143,7 @@ def test_after_a_line_that_is_too_long_the_next_is_read() -> None:
         (3, 1, False),
     ]
     told = records.entry(got[0])
-    assert isinstance(told, NoRecord)
+    assert isinstance(told, BadLine)
     assert "too long" in told.why
 
 
@@ -188,4 +188,4 @@ def test_a_pipe_is_read_as_a_file_is() -> None:
     ],
 )
 def test_a_time_has_a_zone_or_is_none(text: str, at: datetime | None) -> None:
-    assert records.moment(text) == at
+    assert records.parse_time(text) == at

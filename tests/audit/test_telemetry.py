@@ -34,7 +34,7 @@ from hookproxy.protocol.responses import Response
 TRACE: Final = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT: Final = f"00-{TRACE}-00f067aa0ba902b7-01"
 SERVER: Final = Path(__file__).parents[1] / "docs" / "tiny_server.py"
-PATIENCE: Final = 30  # seconds until a test gives up on what should come at once
+LOCK_TIMEOUT: Final = 30  # seconds until a test gives up on what should come at once
 
 
 class Receiver:
@@ -113,7 +113,7 @@ def collected(endpoint: str) -> Iterator[Audit]:
     finally:
         audit.close()
         for one in set(threading.enumerate()) - before:  # else it would work on beside the tests that follow
-            one.join(PATIENCE)
+            one.join(LOCK_TIMEOUT)
 
 
 def test_a_span_says_what_the_conventions_want(receiver: Receiver) -> None:
@@ -267,7 +267,7 @@ def times_with_a_deaf_collector() -> None:
 def test_no_call_waits_for_a_collector_that_does_not_answer() -> None:
     script = "from tests.audit.test_telemetry import times_with_a_deaf_collector; times_with_a_deaf_collector()"
     command = [sys.executable, "-c", script]  # here its threads would try again, at random, beside other tests
-    ended = subprocess.run(command, cwd=SERVER.parents[2], capture_output=True, timeout=2 * PATIENCE)
+    ended = subprocess.run(command, cwd=SERVER.parents[2], capture_output=True, timeout=2 * LOCK_TIMEOUT)
     calls, end = json.loads(ended.stdout)
     assert calls < 20, "5000 calls"
     assert end < FLUSH + 3
@@ -306,7 +306,7 @@ def run(folder: Path, endpoint: str, *lines: dict[str, object], rest: str = REST
         sys.executable,
     ]
     sent = b"".join(json.dumps({"jsonrpc": "2.0", **line}).encode() + b"\n" for line in lines)
-    return subprocess.run([*command, str(SERVER)], input=sent, capture_output=True, timeout=PATIENCE, cwd=folder)
+    return subprocess.run([*command, str(SERVER)], input=sent, capture_output=True, timeout=LOCK_TIMEOUT, cwd=folder)
 
 
 def tool_call(number: int, text: str, **meta: str) -> dict[str, object]:
@@ -351,7 +351,7 @@ def test_nothing_of_it_is_imported_unless_it_is_configured(tmp_path: Path) -> No
         "unwanted = ('hookproxy.jsonrpc.redact', 'rich');"
         "print([name for name in sys.modules if 'opentelemetry' in name or name in unwanted])"
     )
-    done = subprocess.run([sys.executable, "-c", look], capture_output=True, encoding="utf-8", timeout=PATIENCE)
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, encoding="utf-8", timeout=LOCK_TIMEOUT)
     assert done.stdout == "[]\n"
 
 

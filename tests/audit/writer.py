@@ -26,8 +26,8 @@ def main() -> None:
     number = 0
     while True:
         size = (number * 7919) % 40_000 if number % 3 == 0 else 100
-        problem = audit.write(Record(name, "files", "write", b"%d" % number, b'{"x":"%b"}' % (b"y" * size)))
-        if not problem:
+        error = audit.write(Record(name, "files", "write", b"%d" % number, b'{"x":"%b"}' % (b"y" * size)))
+        if not error:
             os.write(1, b"%d\n" % number)
         number += 1
 

@@ -11,7 +11,7 @@ from functools import partial
 import anyio
 import pytest
 
-from hookproxy.processes.fast_future import Promise, promises
+from hookproxy.processes.fast_future import FastFuture, fast_future_factory
 from hookproxy.transports.epoll_loop import DirectLoop
 from tests.rig import DIRECT
 
@@ -62,7 +62,7 @@ async def bell() -> AsyncIterator[Bell]:
     one.close()
 
 
-async def see_through(ring: Callable[[], object], *waiting: Callable[[], Coroutine[object, object, None]]) -> None:
+async def run_until_done(ring: Callable[[], object], *waiting: Callable[[], Coroutine[object, object, None]]) -> None:
     """Start these tasks, ring once all of them wait, and wait for their ends."""
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
@@ -74,10 +74,10 @@ async def see_through(ring: Callable[[], object], *waiting: Callable[[], Corouti
 
 async def test_a_task_goes_on_with_what_was_kept(bell: Bell) -> None:
     seen: list[object] = []
-    promise = promises()()
+    future = fast_future_factory()()
 
     def keep() -> None:
-        promise.set_result("kept")
+        future.set_result("kept")
         seen.append("the callback goes on")
 
     ring = bell.on_ring(keep)
@@ -85,7 +85,7 @@ async def test_a_task_goes_on_with_what_was_kept(bell: Bell) -> None:
         async with anyio.create_task_group() as tasks:
 
             async def wait() -> None:
-                seen.append(await promise)
+                seen.append(await future)
 
             tasks.start_soon(wait)
             await anyio.wait_all_tasks_blocked()
@@ -96,7 +96,7 @@ async def test_a_task_goes_on_with_what_was_kept(bell: Bell) -> None:
 
 async def test_a_task_that_keeps_anothers_promise_is_not_interrupted(bell: Bell) -> None:
     seen: list[str] = []
-    first, second = promises()(), promises()()
+    first, second = fast_future_factory()(), fast_future_factory()()
     ring = bell.on_ring(lambda: first.set_result(None))
 
     async def keeps() -> None:
@@ -109,17 +109,17 @@ async def test_a_task_that_keeps_anothers_promise_is_not_interrupted(bell: Bell)
         await second
         seen.append("the second goes on")
 
-    await see_through(ring, waits, keeps)
+    await run_until_done(ring, waits, keeps)
     assert seen == ["the first goes on", "the first still goes on", "the second goes on"]
 
 
 async def test_of_several_that_are_told_together_each_goes_on(bell: Bell) -> None:
     seen: list[int] = []
-    make = promises()
+    make = fast_future_factory()
     kept = [make() for _ in range(3)]
     rings = [bell.on_ring(partial(one.set_result, number)) for number, one in enumerate(kept)]
 
-    async def wait(one: Promise[int]) -> None:
+    async def wait(one: FastFuture[int]) -> None:
         seen.append(await one)
 
     with anyio.fail_after(5):
@@ -133,18 +133,18 @@ async def test_of_several_that_are_told_together_each_goes_on(bell: Bell) -> Non
 
 
 async def test_what_is_kept_before_anybody_waits_is_there_at_once() -> None:
-    promise = promises()()
-    promise.set_result(7)
-    assert await promise == 7
+    future = fast_future_factory()()
+    future.set_result(7)
+    assert await future == 7
 
 
 async def test_who_is_cancelled_hears_of_it_and_what_is_kept_afterwards_is_an_error(bell: Bell) -> None:
-    promise = promises()()
+    future = fast_future_factory()()
     ended: list[str] = []
 
     async def wait() -> None:
         try:
-            await promise
+            await future
         except anyio.get_cancelled_exc_class():
             ended.append("cancelled")
             raise
@@ -155,21 +155,21 @@ async def test_who_is_cancelled_hears_of_it_and_what_is_kept_afterwards_is_an_er
             await anyio.wait_all_tasks_blocked()
             tasks.cancel_scope.cancel()
     assert ended == ["cancelled"]
-    assert promise.cancelled()
+    assert future.cancelled()
     with pytest.raises(asyncio.InvalidStateError):
-        promise.set_result(None)
+        future.set_result(None)
 
 
 async def test_a_task_that_fails_where_it_goes_on_ends_itself_alone(bell: Bell) -> None:
-    promise, fine = promises()(), promises()()
+    future, fine = fast_future_factory()(), fast_future_factory()()
     went_on: list[str] = []
 
     def keep() -> None:
-        promise.set_result(None)
+        future.set_result(None)
         went_on.append("the callback")
 
     async def fails() -> None:
-        await promise
+        await future
         raise LookupError("its own fault")
 
     ring, again = bell.on_ring(keep), bell.on_ring(lambda: fine.set_result("fine"))
@@ -186,11 +186,11 @@ async def test_a_task_that_fails_where_it_goes_on_ends_itself_alone(bell: Bell) 
 
 async def test_who_awaits_a_promise_beside_another_goes_on_as_well(bell: Bell) -> None:
     seen: list[str] = []
-    promise = promises()()
-    ring = bell.on_ring(partial(promise.set_result, "kept"))
+    future = fast_future_factory()()
+    ring = bell.on_ring(partial(future.set_result, "kept"))
 
     async def wait() -> None:
-        seen.append(await promise)
+        seen.append(await future)
 
-    await see_through(ring, wait, wait)
+    await run_until_done(ring, wait, wait)
     assert seen == ["kept", "kept"]

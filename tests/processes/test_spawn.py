@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hookproxy.processes import environment, process, spawn
-from tests.starts import output_of_hook, read_all, start
+from tests.processes.start_hook import output_of_hook, read_all, start
 
 LIMIT = environment.VARIABLE_LIMIT
 
@@ -20,7 +20,7 @@ LIMIT = environment.VARIABLE_LIMIT
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hooks start as this Python and as one that we do not know would start them."""
     if request.param == "by class":
-        monkeypatch.setattr(spawn, "_start", spawn._start_by_class)
+        monkeypatch.setattr(spawn, "_start", spawn._start_with_popen)
 
 
 @pytest.mark.parametrize("cwd", ["", "/"])
@@ -88,7 +88,7 @@ def test_what_could_not_be_started_leaves_no_child_and_no_word_for_the_next_one(
 def test_a_hook_gets_no_descriptor_that_we_have_opened() -> None:
     ours = os.pipe()
     output_of_hook("/bin/true")  # from now on there is all that is kept for starting hooks
-    given = {os.readlink(f"/proc/self/fd/{fd}").encode() for fd in (*ours, *spawn._why)}
+    given = {os.readlink(f"/proc/self/fd/{fd}").encode() for fd in (*ours, *spawn._error_file)}
     printed = output_of_hook("/bin/sh", "-c", "ls -l /proc/$$/fd")
     for fd in ours:
         os.close(fd)
@@ -111,10 +111,10 @@ def test_where_a_child_cannot_tell_at_once_why_it_cannot_start_hooks_start_by_th
 ) -> None:
     """As in a sandbox that refuses vfork, where Python falls back on fork, and in an emulator that has only that."""
     monkeypatch.setattr(spawn, "_start", spawn._start_first)
-    monkeypatch.setattr(spawn, "_AS_ITSELF", (*spawn._AS_ITSELF[:-1], False))
+    monkeypatch.setattr(spawn, "_AS_ITSELF", (*spawn._FORK_OPTIONS[:-1], False))
     with pytest.raises(FileNotFoundError):
         start("/no/such/program")
-    assert spawn._start is spawn._start_by_class
+    assert spawn._start is spawn._start_with_popen
     assert output_of_hook("/bin/echo", "ok") == b"ok\n"
 
 
@@ -126,4 +126,4 @@ def test_a_python_that_may_start_them_otherwise_starts_them_by_the_class(
     monkeypatch.setattr(sys, "version_info", version)
     assert output_of_hook("/bin/echo", "ok") == b"ok\n"
     known = version < (3, 15)
-    assert spawn._start is (spawn._start_directly if known else spawn._start_by_class)
+    assert spawn._start is (spawn._start_with_fork_exec if known else spawn._start_with_popen)

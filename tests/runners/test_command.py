@@ -19,9 +19,9 @@ import pytest
 from hookproxy.model.hooks import Document, Ended, Event, HookResult, HookSpec
 from hookproxy.processes import environment, process
 from hookproxy.runners import command
-from hookproxy.runners.event_watch import watch_of
+from hookproxy.runners.event_watch import get_watch
 from hookproxy.runners.registry import RUNNERS
-from hookproxy.runners.run_process import Running
+from hookproxy.runners.run_process import HookProcess
 from hookproxy.transports.epoll_loop import new_loop
 
 pytestmark = pytest.mark.anyio
@@ -124,13 +124,11 @@ async def test_output_of_any_size_arrives_whole_however_soon_the_hook_ends(size:
 
 async def test_a_quick_hook_that_has_widened_its_output_loses_nothing() -> None:
     code = "import fcntl,os; fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 1 << 20); os.write(1, bytes(200_000))"
-    started = command.start(
-        command.prepared(spec(argv=(sys.executable, "-S", "-E", "-c", code)), Document(b"", {}), {})
-    )
+    started = command.start(command.prepare(spec(argv=(sys.executable, "-S", "-E", "-c", code)), Document(b"", {}), {}))
     late = 2.0**40  # seconds: so it counts as quick, however slow this machine is
-    running = Running(watch_of(asyncio.get_running_loop()), started, b"", 9, late)
-    await running.end()
-    assert running.result().stdout == bytes(200_000)
+    hook_process = HookProcess(get_watch(asyncio.get_running_loop()), started, b"", 9, late)
+    await hook_process.wait()
+    assert hook_process.result().stdout == bytes(200_000)
 
 
 @pytest.mark.parametrize("size", [0, 300, 300_000])

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Document, Ended, Event, HookResult, HookSpec
 from hookproxy.runners import http
-from hookproxy.runners.event_watch import watch_of
+from hookproxy.runners.event_watch import get_watch
 from hookproxy.transports.epoll_loop import new_loop
 
 pytestmark = pytest.mark.anyio
@@ -92,7 +92,7 @@ def spec(server: Server, **changes: object) -> HookSpec:
 
 
 async def ask(hook: HookSpec, document: bytes = b"{}", env: dict[str, str] | None = None) -> HookResult:
-    kept = http.keep([hook], lambda _spec, _text: None)
+    kept = http.open_runner([hook], lambda _spec, _text: None)
     try:
         with anyio.fail_after(20):
             return await kept.run(hook, Document(document, {}), env or {})
@@ -115,7 +115,7 @@ async def test_the_document_is_posted_and_the_body_is_the_answer(size: int) -> N
 async def test_it_goes_on_with_the_calls_trace() -> None:
     async with serving() as server:
         env = {"TRACEPARENT": f"00-{'1' * 32}-{'2' * 16}-01", "TRACESTATE": "", "OTHER": "x"}
-        kept = http.keep([hook := spec(server)], lambda _spec, _text: None)
+        kept = http.open_runner([hook := spec(server)], lambda _spec, _text: None)
         await kept.run(hook, Document(b"{}", env), {"TRACEPARENT": "inherited"})
         await kept.aclose()
         ((_, headers, _),) = server.requests
@@ -126,8 +126,8 @@ async def test_it_goes_on_with_the_calls_trace() -> None:
 async def test_a_thousand_calls_use_few_connections_and_leave_none() -> None:
     async with serving() as server:
         hook = spec(server)
-        kept = http.keep([hook], lambda _spec, _text: None)
-        watch_of(asyncio.get_running_loop())  # which is kept, and in the place of that of an earlier loop
+        kept = http.open_runner([hook], lambda _spec, _text: None)
+        get_watch(asyncio.get_running_loop())  # which is kept, and in the place of that of an earlier loop
         gc.collect()
         before = len(os.listdir("/proc/self/fd"))
         for _ in range(500):
@@ -149,7 +149,7 @@ async def test_a_connection_that_the_server_closed_is_opened_anew() -> None:
     async with serving() as server:
         server.closes = True
         hook = spec(server)
-        kept = http.keep([hook], lambda _spec, _text: None)
+        kept = http.open_runner([hook], lambda _spec, _text: None)
         for _ in range(5):
             assert (await kept.run(hook, Document(b"{}", {}), {})).ended is Ended.EXITED
             await anyio.wait_all_tasks_blocked()
@@ -200,7 +200,7 @@ async def test_a_cancelled_call_closes_its_connection() -> None:
     async with serving() as server:
         server.answer = None
         hook = spec(server)
-        kept = http.keep([hook], lambda _spec, _text: None)
+        kept = http.open_runner([hook], lambda _spec, _text: None)
         with anyio.move_on_after(0.1):
             await kept.run(hook, Document(b"{}", {}), {})
         server.answer = OK
@@ -251,4 +251,4 @@ async def test_tls_is_verified_and_never_given_up_for_plain() -> None:
 def test_an_address_is_judged_again_as_it_is_connected_to() -> None:
     for url in ("http://example.com/", "http://localhost@example.com/", "ftp://localhost/"):
         with pytest.raises(ConfigError):
-            http.keep([spec(Server(), url=url)], lambda _spec, _text: None)
+            http.open_runner([spec(Server(), url=url)], lambda _spec, _text: None)

@@ -67,7 +67,7 @@ async def serving(kind: type[asyncio.Protocol] = Service, tls: ssl.SSLContext | 
 
 async def post(connection: Connection) -> bytes:
     headers = [("Host", "x"), ("Content-Length", "3")]
-    answer = await connection.ask(h11.Request(method="POST", target="/", headers=headers), b"abc")
+    answer = await connection.send(h11.Request(method="POST", target="/", headers=headers), b"abc")
     assert answer.status_code == 200
     body = await connection.body(1000)
     assert body is not None
@@ -85,12 +85,12 @@ async def test_a_request_is_one_packet_and_the_connection_serves_the_next() -> N
         connection = await connect("127.0.0.1", port, None, 5)
         for _ in range(3):
             assert await post(connection) == b"{}"
-            assert connection.rests()
-            assert connection.is_fit(60)
+            assert connection.make_idle()
+            assert connection.is_reusable(60)
         (service,) = services
         assert [packet.endswith(b"\r\n\r\nabc") for packet in service.packets] == [True] * 3
         connection.close()
-        assert not connection.rests()
+        assert not connection.make_idle()
 
 
 @pytest.mark.parametrize("when", ["with the answer", "later"])
@@ -101,11 +101,11 @@ async def test_what_nobody_asked_for_ends_the_connection(when: str, monkeypatch:
         connection = await connect("127.0.0.1", port, None, 5)
         await post(connection)
         if when == "later":
-            assert connection.rests()
+            assert connection.make_idle()
             services[0].transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbad")
-            await until(lambda: not connection.is_fit(60))
+            await until(lambda: not connection.is_reusable(60))
         else:
-            assert not connection.rests()
+            assert not connection.make_idle()
         connection.close()
 
 
@@ -113,9 +113,9 @@ async def test_a_connection_that_the_other_side_has_ended_is_not_used_again() ->
     async with serving() as port:
         connection = await connect("127.0.0.1", port, None, 5)
         await post(connection)
-        assert connection.rests()
+        assert connection.make_idle()
         services[0].transport.close()
-        await until(lambda: not connection.is_fit(60))
+        await until(lambda: not connection.is_reusable(60))
         connection.close()
 
 
@@ -141,8 +141,8 @@ async def test_a_connection_that_has_rested_too_long_is_not_used_again() -> None
     async with serving() as port:
         connection = await connect("127.0.0.1", port, None, 5)
         await post(connection)
-        assert connection.rests()
-        await until(lambda: not connection.is_fit(0.001))
+        assert connection.make_idle()
+        await until(lambda: not connection.is_reusable(0.001))
         connection.close()
 
 
@@ -182,7 +182,7 @@ async def test_a_service_under_tls_is_asked_if_its_certificate_is_good(
     context.load_cert_chain(both)
     async with serving(tls=context) as port:
         hook = HookSpec("hookproxy", "f: k", Event.PRE_TOOL_USE, "h", type="http", url=f"https://127.0.0.1:{port}/")
-        kept = http.keep([hook], lambda _spec, _text: None)
+        kept = http.open_runner([hook], lambda _spec, _text: None)
         good = trusted and name == "IP:127.0.0.1"
         for _ in range(3):
             result = await kept.run(hook, Document(b"{}", {}), {})

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from hookproxy.model.hooks import Document, Ended, Event, HookSpec
 from hookproxy.runners import mcp_tool
-from hookproxy.runners.runner import CallTool, NoAnswer, no_server
+from hookproxy.runners.runner import CallTool, HookFailed, no_server
 
 pytestmark = pytest.mark.anyio
 
@@ -27,7 +27,7 @@ DOCUMENT: Final = json.dumps(TOLD).encode() + b"\n"
 
 
 @pytest.mark.parametrize(
-    ("template", "filled"),
+    ("template", "expected"),
     [
         ("${session_id}", "s"),
         ("in ${session_id}: ${tool_input.path}", 'in s: a"},"x":{"'),
@@ -41,18 +41,18 @@ DOCUMENT: Final = json.dumps(TOLD).encode() + b"\n"
         (7, 7),
     ],
 )
-def test_a_template_is_filled_with_members_of_the_document(template: object, filled: object) -> None:
-    given = json.loads(mcp_tool.filled(json.dumps({"it": template}).encode(), DOCUMENT))
-    assert given == {"it": filled}
+def test_a_template_is_filled_with_members_of_the_document(template: object, expected: object) -> None:
+    given = json.loads(mcp_tool.fill_template(json.dumps({"it": template}).encode(), DOCUMENT))
+    assert given == {"it": expected}
 
 
 @pytest.mark.parametrize("document", [b"", b"[]", b"nonsense", b'{"a": 1, "a": 2}', b"\xff"])
 def test_a_document_that_cannot_be_read_fills_with_nothing(document: bytes) -> None:
-    assert mcp_tool.filled(b'{"it":"-${a}-"}', document) == b'{"it":"--"}'
+    assert mcp_tool.fill_template(b'{"it":"-${a}-"}', document) == b'{"it":"--"}'
 
 
 def test_numbers_stay_as_they_are_spelled() -> None:
-    assert mcp_tool.filled(b'{"n":1.50,"it":"${session_id}"}', DOCUMENT) == b'{"n":1.50,"it":"s"}'
+    assert mcp_tool.fill_template(b'{"n":1.50,"it":"${session_id}"}', DOCUMENT) == b'{"n":1.50,"it":"s"}'
 
 
 async def test_what_the_tool_says_is_what_the_hook_prints() -> None:
@@ -62,7 +62,7 @@ async def test_what_the_tool_says_is_what_the_hook_prints() -> None:
         asked.append(call)
         return b"said"
 
-    run = mcp_tool.through(call_tool)
+    run = mcp_tool.runner_for(call_tool)
     result = await run(replace(SPEC, input=b'{"it":"${session_id}"}'), Document(DOCUMENT, {}), {})
     assert (result.ended, result.code, result.stdout) == (Ended.EXITED, 0, b"said")
     assert asked == [("policy", "check", b'{"it":"s"}')]
@@ -74,7 +74,7 @@ async def hang(*_call: object) -> bytes:
 
 
 async def refuse(*_call: object) -> bytes:
-    raise NoAnswer("reported an error: no")
+    raise HookFailed("reported an error: no")
 
 
 @pytest.mark.parametrize(
@@ -86,5 +86,5 @@ async def refuse(*_call: object) -> bytes:
     ],
 )
 async def test_every_other_end_is_a_result_too(call_tool: CallTool, ended: Ended, detail: str) -> None:
-    result = await mcp_tool.through(call_tool)(replace(SPEC, timeout=0.02), Document(DOCUMENT, {}), {})
+    result = await mcp_tool.runner_for(call_tool)(replace(SPEC, timeout=0.02), Document(DOCUMENT, {}), {})
     assert (result.ended, result.stdout, result.detail) == (ended, b"", detail)

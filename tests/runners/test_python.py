@@ -17,8 +17,8 @@ import pytest
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Document, Ended, Event, HookResult, HookSpec
 from hookproxy.runners import python
-from hookproxy.runners.event_watch import watch_of
-from hookproxy.runners.runner import Kept
+from hookproxy.runners.event_watch import get_watch
+from hookproxy.runners.runner import StatefulRunner
 from hookproxy.transports.epoll_loop import new_loop
 
 pytestmark = pytest.mark.anyio
@@ -46,14 +46,14 @@ def spec(folder: Path, call: str = "guard:check", timeout: float = 10) -> HookSp
     )
 
 
-def keep(*hooks: HookSpec) -> Kept:
-    return python.keep(list(hooks), lambda _spec, _text: None)
+def open_runner(*hooks: HookSpec) -> StatefulRunner:
+    return python.open_runner(list(hooks), lambda _spec, _text: None)
 
 
 async def call(folder: Path, code: str, document: object = None, seconds: float = 10) -> HookResult:
     (folder / "guard.py").write_text(code)
     hook = spec(folder, timeout=seconds)
-    kept = keep(hook)
+    kept = open_runner(hook)
     try:
         with anyio.fail_after(20):
             given = {"n": 1, "tool_input": {"path": "é"}} if document is None else document
@@ -164,7 +164,7 @@ async def check(document):
 """
     (tmp_path / "guard.py").write_text(code)
     hook = spec(tmp_path)
-    kept = keep(hook)
+    kept = open_runner(hook)
     with anyio.move_on_after(0.05):
         await kept.run(hook, Document(b"{}", {}), {})
     await anyio.wait_all_tasks_blocked()
@@ -176,7 +176,7 @@ async def test_a_slow_function_delays_no_other(tmp_path: Path) -> None:
     code = "import threading\ngo = threading.Event()\ndef slow(d): go.wait(30)\ndef quick(d): go.set(); return {}"
     (tmp_path / "guard.py").write_text(code)
     slow, quick = spec(tmp_path, "guard:slow"), spec(tmp_path, "guard:quick")
-    kept = keep(slow, quick)
+    kept = open_runner(slow, quick)
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(kept.run, slow, Document(b"{}", {}), {})
@@ -202,7 +202,7 @@ def test_a_function_that_cannot_be_found_stops_start_up(
 ) -> None:
     (tmp_path / "guard.py").write_text(code)
     with pytest.raises(ConfigError) as problem:
-        keep(spec(tmp_path, name))
+        open_runner(spec(tmp_path, name))
     assert message in problem.value.message
     assert hint in problem.value.hint
 
@@ -214,13 +214,13 @@ def test_nothing_is_found_in_the_working_directory(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path / "here")
     sys.path[:0] = ["", str(tmp_path / "here")]
     with pytest.raises(ConfigError, match="there is no module 'guard'"):
-        keep(spec(tmp_path / "config"))
+        open_runner(spec(tmp_path / "config"))
 
 
 def test_a_file_in_the_folder_does_not_take_the_place_of_pythons_own_modules(tmp_path: Path) -> None:
     (tmp_path / "guard.py").write_text("import cmd\ncheck = cmd.Cmd")
     (tmp_path / "cmd.py").write_text("raise SystemExit")
-    keep(spec(tmp_path))
+    open_runner(spec(tmp_path))
 
 
 def test_two_folders_with_a_module_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
@@ -228,16 +228,16 @@ def test_two_folders_with_a_module_of_the_same_name_are_told_apart(tmp_path: Pat
         (tmp_path / name).mkdir()
         (tmp_path / name / "guard.py").write_text("def check(d): pass")
     with pytest.raises(ConfigError, match="two modules 'guard'"):
-        keep(spec(tmp_path / "a"), spec(tmp_path / "b"))
+        open_runner(spec(tmp_path / "a"), spec(tmp_path / "b"))
 
 
 async def test_a_thousand_calls_leave_no_thread_and_no_descriptor(tmp_path: Path) -> None:
     (tmp_path / "guard.py").write_text("def check(d): return d")
     hook = spec(tmp_path)
-    watch_of(asyncio.get_running_loop())  # which is kept, and in the place of that of an earlier loop
+    get_watch(asyncio.get_running_loop())  # which is kept, and in the place of that of an earlier loop
     gc.collect()
     threads, before = threading.active_count(), sorted(os.listdir("/proc/self/fd"))
-    kept = keep(hook)
+    kept = open_runner(hook)
     async with anyio.create_task_group() as tasks:
         for _ in range(1000):
             tasks.start_soon(kept.run, hook, Document(b"{}", {}), {})

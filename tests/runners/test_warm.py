@@ -36,9 +36,9 @@ class Bench:
         self.said: list[str] = []
         self.told = anyio.Event()
         self.spec = HookSpec("claude", "/no/file: k", Event.PRE_TOOL_USE, "w", type="warm", timeout=20)
-        self.kept = warm.keep([], self.say)
+        self.kept = warm.open_runner([], self.report)
 
-    def say(self, _spec: HookSpec, text: str) -> None:
+    def report(self, _spec: HookSpec, text: str) -> None:
         self.said.append(text)
         self.told.set()
 
@@ -134,7 +134,7 @@ async def test_what_waits_is_ended_unused_once_a_file_that_no_word_names_has_bee
     layer.hook(shell="echo $$; cat >/dev/null")
     await layer.run()
     (waiting,) = await layer.waits()
-    layer.kept.renew(layer.spec)
+    layer.kept.invalidate(layer.spec)
     assert (await layer.run()).stdout != waiting.encode() + b"\n"
     await layer.waits()
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from hookproxy.model.hooks import Document, Ended, Event, HookResult, HookSpec
 from hookproxy.runners import command, worker
-from hookproxy.runners.runner import Kept
+from hookproxy.runners.runner import StatefulRunner
 from hookproxy.transports.epoll_loop import new_loop
 
 pytestmark = pytest.mark.anyio
@@ -48,9 +48,9 @@ class Bench:
         self.said: list[str] = []
         self.spec = HookSpec("hookproxy", "f: k", Event.PRE_TOOL_USE, "w", type="worker", timeout=20)
         self.told = anyio.Event()
-        self.kept: Kept = worker.keep([], self.say)
+        self.kept: StatefulRunner = worker.open_runner([], self.report)
 
-    def say(self, _spec: HookSpec, text: str) -> None:
+    def report(self, _spec: HookSpec, text: str) -> None:
         self.said.append(text)
         self.told.set()
 
@@ -172,7 +172,7 @@ async def test_an_answer_that_nobody_waits_for_any_more_is_no_other_documents(la
 
 
 @pytest.mark.parametrize(
-    ("code", "trouble"),
+    ("code", "failure"),
     [
         ("sys.exit(3)", "exited with status 3"),
         ("sys.stdin.readline(); sys.exit(0)", "exited with status 0"),

@@ -59,7 +59,7 @@ def test_the_wait_ends_when_a_callback_gives_the_loop_something_to_do(
     def callback() -> None:
         os.read(reader, 1)
         calls.append(len(calls))
-        selector.stirred = len(calls) == 3
+        selector.woken = len(calls) == 3
         os.write(writer, b"x")
 
     selector.add_direct(reader, select.EPOLLIN, callback)
@@ -227,9 +227,9 @@ def test_who_gets_the_number_of_a_closed_descriptor_hears_nothing_of_what_that_h
     heard: list[str] = []
     fresh: list[int] = []
 
-    def first(mine: int, other: int) -> None:
+    def first(part: int, other: int) -> None:
         """Closes the other, and opens what gets its number: nothing is there to read."""
-        os.read(mine, 1)
+        os.read(part, 1)
         selector.remove_direct(other)
         os.close(other)
         fresh.extend(os.pipe())
@@ -238,9 +238,9 @@ def test_who_gets_the_number_of_a_closed_descriptor_hears_nothing_of_what_that_h
 
     (one, feed_one), (two, feed_two) = pipes
 
-    def once(mine: int, other: int) -> None:
+    def once(part: int, other: int) -> None:
         if not fresh:
-            first(mine, other)
+            first(part, other)
 
     selector.add_direct(one, select.EPOLLIN, partial(once, one, two))
     selector.add_direct(two, select.EPOLLIN, partial(once, two, one))

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from hookproxy.protocol.fast_scan import answered_id
-from hookproxy.transports.lines import Lines, Passage, TooLong
+from hookproxy.transports.lines import Lines, StreamedLine, TooLong
 
 LIMIT: Final = 1024
 ANSWER: Final = b'{"jsonrpc":"2.0","id":7,"result":{"x":"%b"}}\n'
@@ -70,9 +70,9 @@ def test_an_id_inside_a_message_is_not_taken_for_its_own(line: bytes) -> None:
 def test_the_id_of_a_request_is_not_taken_for_that_of_an_answer(line: bytes) -> None:
     """Both sides number their requests from the same start."""
     whole = line % (b"x" * 2000)
-    passage = Passage(whole[:700])
-    passage.split(whole[700:])
-    assert passage.id is None
+    streamed = StreamedLine(whole[:700])
+    streamed.split(whole[700:])
+    assert streamed.id is None
 
 
 def test_memory_is_bounded_by_the_limit_however_long_a_line_is() -> None:
@@ -108,7 +108,7 @@ def test_what_has_begun_is_known() -> None:
 @pytest.mark.parametrize("shape", [ANSWER, b'{"result":{"x":"%b"},"jsonrpc":"2.0","id":7}\n'])
 def test_the_id_of_a_line_that_passed_in_pieces_is_known_at_its_end(size: int, shape: bytes) -> None:
     line = shape % (b"x" * size)
-    passage = Passage(line[:550])
+    streamed = StreamedLine(line[:550])
     for at in range(550, len(line), 3):
-        passage.split(line[at : at + 3])
-    assert passage.id == b"7"
+        streamed.split(line[at : at + 3])
+    assert streamed.id == b"7"

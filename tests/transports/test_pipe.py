@@ -14,9 +14,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from hookproxy.transports.channel import EMPTY, FULL, READ_AT_ONCE
+from hookproxy.transports.channel import HIGH_WATER, LOW_WATER, READ_SIZE
 from hookproxy.transports.epoll_loop import DirectLoop
-from hookproxy.transports.pipe import Pipe, private
+from hookproxy.transports.pipe import Pipe, reopen_nonblocking
 from tests.rig import DIRECT
 
 pytestmark = pytest.mark.anyio
@@ -51,15 +51,15 @@ class Peer:
         self.full: list[bool] = []
         self.ended = 0
         self.gone = 0
-        self.stirred = anyio.Event()
+        self.woken = anyio.Event()
 
     def start(self) -> Peer:
         self.channel.start(self.on_bytes, self.on_end, self.on_full, self.on_gone)
         return self
 
     def stir(self) -> None:
-        self.stirred.set()
-        self.stirred = anyio.Event()
+        self.woken.set()
+        self.woken = anyio.Event()
 
     def on_bytes(self, piece: bytes) -> None:
         self.pieces.append(piece)
@@ -80,18 +80,18 @@ class Peer:
     async def until_read(self, size: int) -> bytes:
         with anyio.fail_after(PATIENCE):
             while sum(map(len, self.pieces)) < size:
-                await self.stirred.wait()
+                await self.woken.wait()
         return b"".join(self.pieces)
 
     async def until_ended(self) -> None:
         with anyio.fail_after(PATIENCE):
             while not self.ended:
-                await self.stirred.wait()
+                await self.woken.wait()
 
     async def until_gone(self) -> None:
         with anyio.fail_after(PATIENCE):
             while not self.gone:
-                await self.stirred.wait()
+                await self.woken.wait()
 
     async def take(self, size: int) -> bytes:
         """Read what the channel writes, as its peer."""
@@ -158,7 +158,7 @@ async def test_a_peer_that_does_not_read_gets_all_bytes_in_order_once_it_does() 
         for at in range(0, len(written), 10_000):
             one.channel.write(written[at : at + 10_000])
         assert one.full == [True], "told once"
-        assert one.channel.queued > FULL
+        assert one.channel.queued > HIGH_WATER
         assert await one.take(len(written)) == written
         assert one.full == [True, False]
         assert one.channel.queued == 0
@@ -166,13 +166,13 @@ async def test_a_peer_that_does_not_read_gets_all_bytes_in_order_once_it_does() 
 
 async def test_the_other_side_may_go_on_once_the_queue_is_short_again() -> None:
     async with peer() as one:
-        one.channel.write(bytes(FULL + 200_000))
+        one.channel.write(bytes(HIGH_WATER + 200_000))
         assert one.full == [True]
-        while one.channel.queued > EMPTY + 70_000:
+        while one.channel.queued > LOW_WATER + 70_000:
             await one.take(10_000)
             assert one.full == [True]
         await one.take(80_000)
-        assert one.channel.queued <= EMPTY
+        assert one.channel.queued <= LOW_WATER
         assert one.full == [True, False]
 
 
@@ -261,7 +261,7 @@ async def test_a_peer_that_closes_its_reading_side_is_noticed_although_nothing_i
 
 async def test_a_peer_that_goes_away_while_it_is_full_lets_the_other_side_go_on() -> None:
     async with peer() as one:
-        one.channel.write(bytes(FULL * 2))
+        one.channel.write(bytes(HIGH_WATER * 2))
         assert one.full == [True]
         os.close(one.reader)
         one.reader = -1
@@ -302,32 +302,32 @@ async def test_draining_ends_although_somebody_goes_on_writing() -> None:
             nonlocal rounds
             rounds += 1
             if rounds < 500:
-                os.write(one.writer, bytes(READ_AT_ONCE))
+                os.write(one.writer, bytes(READ_SIZE))
 
         one.channel._on_bytes = more
-        os.write(one.writer, bytes(READ_AT_ONCE))
+        os.write(one.writer, bytes(READ_SIZE))
         one.channel.drain()
         assert rounds < 50, "not more than a pipe holds"
 
 
 async def test_a_file_can_be_read(tmp_path: Path) -> None:
     file = tmp_path / "input"
-    text = os.urandom(READ_AT_ONCE * 3 + 5)
+    text = os.urandom(READ_SIZE * 3 + 5)
     file.write_bytes(text)
     async with peer(source=os.open(file, os.O_RDONLY)) as one:
         await one.until_ended()
         assert b"".join(one.pieces) == text
-        assert max(map(len, one.pieces)) <= READ_AT_ONCE
+        assert max(map(len, one.pieces)) <= READ_SIZE
         assert one.ended == 1
 
 
 async def test_reading_a_file_can_be_paused(tmp_path: Path) -> None:
     file = tmp_path / "input"
-    text = os.urandom(READ_AT_ONCE * 6)
+    text = os.urandom(READ_SIZE * 6)
     file.write_bytes(text)
     async with peer(source=os.open(file, os.O_RDONLY)) as one:
         for size in range(1, 5):
-            await one.until_read(READ_AT_ONCE * size)
+            await one.until_read(READ_SIZE * size)
             one.channel.pause()
             seen = len(one.pieces)
             for _ in range(4):
@@ -343,7 +343,7 @@ async def test_reading_a_file_can_be_paused(tmp_path: Path) -> None:
 
 async def test_reading_a_file_leaves_others_their_turn(tmp_path: Path) -> None:
     file = tmp_path / "input"
-    file.write_bytes(bytes(READ_AT_ONCE * 50))
+    file.write_bytes(bytes(READ_SIZE * 50))
     async with peer(source=os.open(file, os.O_RDONLY)) as one:
         executor = 0
         while not one.ended:
@@ -407,7 +407,7 @@ async def test_closing_stops_everything_and_can_be_done_twice() -> None:
 async def test_a_private_descriptor_leaves_the_flags_of_others_alone() -> None:
     reader, writer = os.pipe()
     shared = os.dup(writer)
-    own = private(writer, os.O_WRONLY)
+    own = reopen_nonblocking(writer, os.O_WRONLY)
     assert os.get_blocking(shared)
     assert not os.get_blocking(own)
     assert not os.get_inheritable(own)
@@ -421,7 +421,7 @@ async def test_a_private_descriptor_leaves_the_flags_of_others_alone() -> None:
 async def test_what_cannot_be_reopened_is_made_non_blocking_itself() -> None:
     ours, theirs = socket.socketpair()
     fd = ours.detach()
-    assert private(fd, os.O_RDWR) == fd
+    assert reopen_nonblocking(fd, os.O_RDWR) == fd
     assert not os.get_blocking(fd)
     os.close(fd)
     theirs.close()

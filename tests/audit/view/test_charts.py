@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from hookproxy.audit.view.statistics import OfHook, OfTool, Sums, charts
+from hookproxy.audit.view.statistics import HookTotals, Statistics, ToolTotals, charts
 from hookproxy.audit.view.table import Screen
 
 PLAIN = Screen(80, "utf-8", lambda text, _style: text)
 
 
-def drawn(sums: Sums, screen: Screen = PLAIN) -> list[str]:
+def drawn(sums: Statistics, screen: Screen = PLAIN) -> list[str]:
     return list(charts(sums, screen))
 
 
-SUMS = Sums(
-    OfTool(110, 11, 3, 2),
-    {"s/a": OfTool(100, 10, 3, 2), "s/b": OfTool(10, 1, 0, 0)},
-    {"guard (PreToolUse)": OfHook(110, 2500, 400, 11, 3, 1), "lint (PostToolUse)": OfHook(1, 5, 5)},
+SUMS = Statistics(
+    ToolTotals(110, 11, 3, 2),
+    {"s/a": ToolTotals(100, 10, 3, 2), "s/b": ToolTotals(10, 1, 0, 0)},
+    {"guard (PreToolUse)": HookTotals(110, 2500, 400, 11, 3, 1), "lint (PostToolUse)": HookTotals(1, 5, 5)},
     "2026-11-01T10:00:00.1+00:00",
     "2026-11-02T10:00:00.1+00:00",
 )
@@ -54,15 +54,17 @@ def test_without_such_signs_others_stand_for_them() -> None:
 
 
 def test_nothing_is_drawn_of_nothing() -> None:
-    assert drawn(Sums()) == ["no calls"]
+    assert drawn(Statistics()) == ["no calls"]
 
 
 @pytest.mark.parametrize(
     "name", ["\x1b[2J" * 50, "漢" * 100, "x" * 500, "\u202e"], ids=["escapes", "wide", "long", "bidi"]
 )
 def test_charts_are_80_columns_wide_whatever_is_in_them(name: str) -> None:
-    huge = OfHook(10**6, 1e9, 1e8, 10**6, 10**6, 10**6)
-    many = {f"{name}{number}": OfTool(10**6, 10**6, 10**6, 0) for number in range(50)}
-    for line in drawn(Sums(OfTool(10**6), many, {f"{name}{number}": huge for number in range(50)}, name, name)):
+    huge = HookTotals(10**6, 1e9, 1e8, 10**6, 10**6, 10**6)
+    many = {f"{name}{number}": ToolTotals(10**6, 10**6, 10**6, 0) for number in range(50)}
+    for line in drawn(
+        Statistics(ToolTotals(10**6), many, {f"{name}{number}": huge for number in range(50)}, name, name)
+    ):
         assert cell_len(line) <= 80, line
         assert line.isprintable()

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hookproxy.audit.records import CallRecord, NoRecord, NoteRecord
+from hookproxy.audit.records import BadLine, CallRecord, NoteRecord
 from hookproxy.audit.view import files
-from hookproxy.audit.view.files import Wanted
+from hookproxy.audit.view.files import Filter
 from hookproxy.model.errors import UserError
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -21,28 +21,28 @@ NOTE = NoteRecord(note="x", session="abc-1", time="2026-11-20T12:00:00+00:00")
 @pytest.mark.parametrize(
     ("look", "call", "note"),
     [
-        (Wanted(), True, True),
-        (Wanted(tool="git_*"), True, False),
-        (Wanted(tool="git"), False, False),
-        (Wanted(tool="mcp__git__*"), True, False),
-        (Wanted(tool="GIT_*"), False, False),
-        (Wanted(decision="asked-deny"), True, False),
-        (Wanted(decision="*deny"), True, False),
-        (Wanted(decision="deny"), False, False),
-        (Wanted(session="abc"), True, True),
-        (Wanted(session="bc"), False, False),
-        (Wanted(since=NOW), False, False),
-        (Wanted(since=NOW - timedelta(days=1)), True, True),
-        (Wanted(tool="git_*", session="x"), False, False),
+        (Filter(), True, True),
+        (Filter(tool="git_*"), True, False),
+        (Filter(tool="git"), False, False),
+        (Filter(tool="mcp__git__*"), True, False),
+        (Filter(tool="GIT_*"), False, False),
+        (Filter(decision="asked-deny"), True, False),
+        (Filter(decision="*deny"), True, False),
+        (Filter(decision="deny"), False, False),
+        (Filter(session="abc"), True, True),
+        (Filter(session="bc"), False, False),
+        (Filter(since=NOW), False, False),
+        (Filter(since=NOW - timedelta(days=1)), True, True),
+        (Filter(tool="git_*", session="x"), False, False),
     ],
 )
-def test_a_record_fits_if_all_that_is_asked_for_does(look: Wanted, call: bool, note: bool) -> None:
-    assert (look.fits(CALL), look.fits(NOTE)) == (call, note)
+def test_a_record_fits_if_all_that_is_asked_for_does(look: Filter, call: bool, note: bool) -> None:
+    assert (look.matches(CALL), look.matches(NOTE)) == (call, note)
 
 
 def test_what_cannot_be_read_may_be_what_is_looked_for() -> None:
-    assert Wanted(tool="x", since=NOW).fits(NoRecord(1, "not JSON"))
-    assert Wanted(since=NOW).fits(CallRecord(tool="x", time="no time"))
+    assert Filter(tool="x", since=NOW).matches(BadLine(1, "not JSON"))
+    assert Filter(since=NOW).matches(CallRecord(tool="x", time="no time"))
 
 
 @pytest.mark.parametrize(

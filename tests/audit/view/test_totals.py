@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from hookproxy.audit.records import CallRecord, HookRun, NoRecord, NoteRecord
-from hookproxy.audit.view.statistics import OTHERS, OfHook, OfTool, Sums
+from hookproxy.audit.records import BadLine, CallRecord, HookRun, NoteRecord
+from hookproxy.audit.view.statistics import OTHERS, HookTotals, Statistics, ToolTotals
 
 
 def test_each_call_counts_for_its_tool_and_each_run_for_its_hook() -> None:
-    sums = Sums()
+    sums = Statistics()
     guard = HookRun(command="guard", event="PreToolUse", ms=10, outcome="blocking", verdict="deny")
     edit = HookRun(command="guard", event="PreToolUse", ms=30, outcome="success", verdict="rewrite")
     sums.add(
@@ -16,17 +16,17 @@ def test_each_call_counts_for_its_tool_and_each_run_for_its_hook() -> None:
             CallRecord(server="s", tool="a", result="ok", changed=("arguments",), hooks=(edit,), time="2"),
             CallRecord(server="s", tool="b", result="error", changed=("result",), time="3"),
             NoteRecord(note="x"),
-            NoRecord(3, "x"),
+            BadLine(3, "x"),
         ]
     )
-    assert sums.tools == {"s/a": OfTool(2, 1, 1, 0), "s/b": OfTool(1, 0, 0, 1)}
-    assert sums.all == OfTool(3, 1, 1, 1)
-    assert sums.hooks == {"guard (PreToolUse)": OfHook(2, 40, 30, 1, 1, 0)}
+    assert sums.tools == {"s/a": ToolTotals(2, 1, 1, 0), "s/b": ToolTotals(1, 0, 0, 1)}
+    assert sums.all == ToolTotals(3, 1, 1, 1)
+    assert sums.hooks == {"guard (PreToolUse)": HookTotals(2, 40, 30, 1, 1, 0)}
     assert (sums.first, sums.last) == ("1", "3")
 
 
 def test_names_that_an_agent_makes_up_do_not_fill_memory() -> None:
-    sums = Sums()
+    sums = Statistics()
     sums.add(CallRecord(tool=f"t{number}", hooks=(HookRun(command=f"h{number}"),)) for number in range(3000))
     assert (len(sums.tools), len(sums.hooks)) == (1001, 1001)
     assert sums.tools[OTHERS].calls == 2000

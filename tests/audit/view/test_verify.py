@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hookproxy.audit.append_file import Ledger, Ways
+from hookproxy.audit.append_file import AppendFile, FileOptions
 from hookproxy.audit.hash_chain import line_hash
 from hookproxy.audit.view.verify import Break, verify
 from hookproxy.model.errors import UserError
@@ -25,10 +25,10 @@ def file(tmp_path: Path) -> Path:
 
 
 def append(path: Path, count: int, limit: int = 0, chain: bool = True) -> None:
-    ledger = Ledger(str(path), Ways(chain=chain, limit=limit))
+    append_file = AppendFile(str(path), FileOptions(chain=chain, limit=limit))
     for number in range(count):
-        ledger.append(b'{"tool":"write","n":%d}\n' % number)
-    ledger.close()
+        append_file.append(b'{"tool":"write","n":%d}\n' % number)
+    append_file.close()
 
 
 def broken(path: Path) -> Break | None:
