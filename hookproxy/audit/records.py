@@ -245,4 +245,4 @@ def entry(line: Line) -> Entry:
 def _why_unreadable(error: ValueError | RecursionError) -> str:
     if isinstance(error, msgspec.ValidationError):
         return f"it does not have the form of a record: {error}"
-    return str(error) if isinstance(error, raw_json.Unreadable) else "it is not JSON"
+    return str(error) if isinstance(error, raw_json.Unreadable) else "not JSON"

@@ -262,7 +262,7 @@ class Connection(asyncio.Protocol):
         return True
 
     def is_reusable(self, idle_limit: float) -> bool:
-        """True if it was idle for at most so many seconds, and the other side has neither closed it nor sent anything."""
+        """True if it was idle for at most so many seconds, and the other side neither closed it nor sent anything."""
         idle = asyncio.get_running_loop().time() - self._idle_since
         return not self._closed and idle <= idle_limit and not self._is_readable()
 

@@ -60,8 +60,9 @@ def open_runner(hooks: list[HookSpec], _report: Report) -> StatefulRunner:
             stdout = await executor.run(lambda: _call(function, document.stdin), spec.timeout)
             result = HookResult(Ended.EXITED, 0, stdout, ms=(loop.time() - begun) * 1000)
         except TimeoutError:
-            stuck = f"; it cannot be ended, and {executor.stuck} such {'call runs' if executor.stuck == 1 else 'calls run'} on"
-            detail = f"timed out after {spec.timeout:g} s{stuck if executor.stuck else ''}"
+            calls = "call runs" if executor.stuck == 1 else "calls run"
+            stuck = f"; it cannot be ended, and {executor.stuck} such {calls} on" if executor.stuck else ""
+            detail = f"timed out after {spec.timeout:g} s{stuck}"
             result = HookResult(Ended.FAILED, detail=detail, ms=(loop.time() - begun) * 1000)
         except (_FunctionFailed, TooManyStuck) as failure:
             stderr = failure.traceback.encode(errors="replace") if isinstance(failure, _FunctionFailed) else b""

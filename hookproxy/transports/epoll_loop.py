@@ -34,7 +34,7 @@ class DirectSelector(selectors.BaseSelector):
         self.woken = False
         """Something was scheduled in the loop since the last wait began."""
         self.serving = False
-        """A direct callback runs for the only ready descriptor, and no task runs: the task it wakes may continue at once."""
+        """A direct callback runs for the only ready descriptor, and no task runs: a task it wakes may run at once."""
         self._removed: set[int] = set()  # descriptors removed since epoll last reported
 
     def add_direct(self, fd: int, events: int, callback: Callable[[], None]) -> None:

@@ -21,7 +21,7 @@ class TooLong(Struct, frozen=True):
 
 
 class Lines:
-    """Assembles the lines of one stream. A line of more than `limit` bytes is dropped, and becomes a TooLong at its end.
+    """Assembles the lines of one stream. A line of more than `limit` bytes is dropped, and becomes a TooLong.
 
     `find_id` finds the id of a message from the first and the last bytes of its line.
     """

@@ -325,7 +325,7 @@ def test_a_file_of_somebody_else_is_not_taken_for_ones_own(file: Path) -> None:
     file.write_bytes(b"")
     os.chown(file, 12345, -1)
     one = AppendFile(str(file), FileOptions(private=True))
-    with pytest.raises(OSError, match="somebody else"):
+    with pytest.raises(OSError, match="another account"):
         one.append(LINE)
     one.close()
 
@@ -333,7 +333,7 @@ def test_a_file_of_somebody_else_is_not_taken_for_ones_own(file: Path) -> None:
 def test_lines_are_not_chained_in_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
-    with append_file(tmp_path / "pipe", chain=True) as one, pytest.raises(OSError, match="no ordinary file"):
+    with append_file(tmp_path / "pipe", chain=True) as one, pytest.raises(OSError, match="not a regular file"):
         one.append(LINE)
     os.close(reader)
 
@@ -362,7 +362,7 @@ def test_no_file_is_lost_where_somebody_has_used_up_the_numbers(file: Path) -> N
         file.with_name(f"{file.name}.999999999").touch()
         for _ in range(20):
             one.append(LINE)
-        assert "last number" in one.rotation_error
+        assert "last possible number" in one.rotation_error
     assert len(lines_of(file)) == 26
 
 

@@ -43,7 +43,7 @@ def test_without_a_whole_line_nothing_is_previous(tmp_path: Path) -> None:
 
 
 def test_a_file_without_lines_is_not_read_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hash_chain, "_WAY_BACK", 100_000)
+    monkeypatch.setattr(hash_chain, "_LONGEST_LINE", 100_000)
     with pytest.raises(OSError, match="no line"):
         tail(tmp_path / "file", b"x" * 500_000)
 

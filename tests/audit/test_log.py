@@ -173,7 +173,7 @@ def test_without_a_file_nothing_happens() -> None:
     audit.close()
 
 
-def test_a_required_audit_without_a_file_is_trouble() -> None:
+def test_a_required_audit_without_a_file_is_a_failure() -> None:
     assert "no audit file" in Audit(Settings(audit_required=True)).failure()
 
 
@@ -190,7 +190,7 @@ def test_what_belongs_to_no_call_is_a_note(file: Path) -> None:
     )
 
 
-def test_trouble_names_the_file_and_the_reason(tmp_path: Path) -> None:
+def test_a_failure_names_the_file_and_the_reason(tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.write_text("")
     audit = Audit(Settings(audit_file=str(taken / "audit.jsonl")))

@@ -52,8 +52,8 @@ def test_what_the_audit_writes_is_read_back(tmp_path: Path) -> None:
     [
         ("nonsense", "not JSON"),
         ('{"tool":"x"', "not JSON"),
-        ("[]", "not as a record is"),
-        ("null", "not as a record is"),
+        ("[]", "not have the form of a record"),
+        ("null", "not have the form of a record"),
         ("{}", "neither a tool nor a note"),
         ('{"tool":7}', "tool"),
         ('{"tool":"x","hooks":{}}', "hooks"),

@@ -111,7 +111,7 @@ def test_where_a_child_cannot_tell_at_once_why_it_cannot_start_hooks_start_by_th
 ) -> None:
     """As in a sandbox that refuses vfork, where Python falls back on fork, and in an emulator that has only that."""
     monkeypatch.setattr(spawn, "_start", spawn._start_first)
-    monkeypatch.setattr(spawn, "_AS_ITSELF", (*spawn._FORK_OPTIONS[:-1], False))
+    monkeypatch.setattr(spawn, "_FORK_OPTIONS", (*spawn._FORK_OPTIONS[:-1], False))
     with pytest.raises(FileNotFoundError):
         start("/no/such/program")
     assert spawn._start is spawn._start_with_popen

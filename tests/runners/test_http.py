@@ -165,16 +165,16 @@ async def test_a_connection_that_the_server_closed_is_opened_anew() -> None:
             b"HTTP/1.1 302 Go\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
             "answered with status 302, and redirects are not followed",
         ),
-        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx", "answered with a packed body"),
-        (b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=x\r\nContent-Length: 1\r\n\r\nx", "a page for people"),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx", "answered with a compressed body"),
+        (b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=x\r\nContent-Length: 1\r\n\r\nx", "an HTML page"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 11000000\r\n\r\n" + b"x" * 11_000_000, "answered with more than"),
-        (b"nonsense\r\n\r\n", "could not be asked"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nContent-Length: 8\r\n\r\n12345678", "could not be asked"),
-        (b"", "could not be asked"),
+        (b"nonsense\r\n\r\n", "could not be called"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nContent-Length: 8\r\n\r\n12345678", "could not be called"),
+        (b"", "could not be called"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-async def test_an_answer_that_is_none_is_trouble(answer: bytes, detail: str) -> None:
+async def test_an_invalid_response_is_a_failure(answer: bytes, detail: str) -> None:
     async with serving() as server:
         server.answer, server.closes = answer, True
         result = await ask(spec(server))
@@ -208,12 +208,12 @@ async def test_a_cancelled_call_closes_its_connection() -> None:
         await kept.aclose()
 
 
-async def test_nobody_there_is_trouble() -> None:
+async def test_a_refused_connection_is_a_failure() -> None:
     async with serving() as server:
         hook = spec(server)
     result = await ask(hook)
     assert result.ended is Ended.FAILED
-    assert "could not be asked" in result.detail
+    assert "could not be called" in result.detail
 
 
 async def test_headers_hold_the_variables_that_are_allowed() -> None:
@@ -227,7 +227,7 @@ async def test_headers_hold_the_variables_that_are_allowed() -> None:
 
 
 @pytest.mark.parametrize(("value", "why"), [(None, "is not set"), ("", "is not set"), ("a\r\nX: y", "no header can")])
-async def test_a_variable_that_cannot_be_sent_is_trouble_and_nothing_is_posted(value: str | None, why: str) -> None:
+async def test_a_variable_that_cannot_be_sent_is_a_failure_and_nothing_is_posted(value: str | None, why: str) -> None:
     async with serving() as server:
         hook = spec(server, headers=(("A", "$T"),), allowed_env_vars=("T",))
         result = await ask(hook, env={} if value is None else {"T": value})

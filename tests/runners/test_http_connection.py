@@ -132,7 +132,7 @@ class Breaking(Service):
 async def test_an_answer_whose_connection_broke_is_not_whole_and_says_nothing() -> None:
     async with serving(Breaking) as port:
         connection = await connect("127.0.0.1", port, None, 5)
-        with pytest.raises(OSError, match="broke before the answer was whole"):
+        with pytest.raises(OSError, match="broke before the response was complete"):
             await post(connection)
         connection.close()
 

@@ -82,7 +82,7 @@ async def refuse(*_call: object) -> bytes:
     [
         (hang, Ended.TIMED_OUT, ""),
         (refuse, Ended.FAILED, "reported an error: no"),
-        (no_server, Ended.FAILED, "cannot be asked: no server is connected"),
+        (no_server, Ended.FAILED, "cannot be called: no server is connected"),
     ],
 )
 async def test_every_other_end_is_a_result_too(call_tool: CallTool, ended: Ended, detail: str) -> None:

@@ -86,7 +86,7 @@ def check(hook_input: HookInput): return deny(hook_input.tool_name)
     assert b'"permissionDecisionReason":"read"' in (await call(tmp_path, code, told)).stdout
 
 
-async def test_a_document_that_does_not_fit_the_type_is_trouble(tmp_path: Path) -> None:
+async def test_a_document_that_does_not_fit_the_type_is_a_failure(tmp_path: Path) -> None:
     code = "from hookproxy.hooks.api import HookInput\ndef check(hook_input: HookInput): pass"
     result = await call(tmp_path, code, {"session_id": 7})
     assert result.ended is Ended.FAILED
@@ -100,15 +100,15 @@ async def test_a_document_that_does_not_fit_the_type_is_trouble(tmp_path: Path) 
         ("raise ValueError('bad\\nly')", "raised ValueError: bad"),
         ("import sys; sys.exit(0)", "raised SystemExit: 0"),
         ("raise KeyboardInterrupt", "raised KeyboardInterrupt"),
-        ("return True", "returned bool, where an answer is a dict, or None"),
-        ("return '{}'", "returned str, where an answer is a dict, or None"),
-        ("return {'a': object()}", "returned what is no JSON"),
-        ("a = {}; a['a'] = a; return a", "returned what is no JSON"),
+        ("return True", "returned bool, not a dict or None"),
+        ("return '{}'", "returned str, not a dict or None"),
+        ("return {'a': object()}", "returned something that is not JSON"),
+        ("a = {}; a['a'] = a; return a", "returned something that is not JSON"),
         ("return check(document)", "RecursionError"),
         ("raise TimeoutError('mine')", "raised TimeoutError: mine"),
     ],
 )
-async def test_whatever_a_function_does_wrong_is_trouble(tmp_path: Path, kind: str, body: str, detail: str) -> None:
+async def test_whatever_a_function_does_wrong_is_a_failure(tmp_path: Path, kind: str, body: str, detail: str) -> None:
     if kind == "async def":
         body = body.replace("return check(document)", "return await check(document)")
     result = await call(tmp_path, f"{kind} check(document):\n    {body}")
@@ -119,7 +119,7 @@ async def test_whatever_a_function_does_wrong_is_trouble(tmp_path: Path, kind: s
         assert b"runners/python.py" not in result.stderr
 
 
-async def test_a_coroutine_that_cancels_itself_is_trouble_and_no_cancel_of_the_call(tmp_path: Path) -> None:
+async def test_a_coroutine_that_cancels_itself_is_a_failure_and_does_not_cancel_the_call(tmp_path: Path) -> None:
     result = await call(tmp_path, "import asyncio\nasync def check(document): raise asyncio.CancelledError")
     assert (result.ended, result.detail) == (Ended.FAILED, "raised CancelledError")
 

@@ -164,7 +164,7 @@ async def test_a_hook_that_ends_without_input_is_said_once_and_runs_cold(layer: 
         assert (await layer.run()).code == 2
         with anyio.fail_after(10):
             await layer.told.wait()
-    assert layer.said == ["is not fit to be warm: it ends without its input, and is started when needed"]
+    assert layer.said == ["cannot be warm: it ends without reading its input, and is started when needed"]
     assert children() == []
 
 
@@ -198,7 +198,7 @@ async def test_a_timeout_and_a_cancel_end_it_as_any_hook(layer: Bench) -> None:
         await layer.run()
 
 
-async def test_a_command_that_is_not_there_is_trouble_each_time(layer: Bench) -> None:
+async def test_a_command_that_is_not_there_is_a_failure_each_time(layer: Bench) -> None:
     layer.hook(argv=("no-such-hook",))
     for _ in range(2):
         assert (await layer.run()).ended is Ended.NOT_STARTED

@@ -179,9 +179,9 @@ async def test_an_answer_that_nobody_waits_for_any_more_is_no_other_documents(la
         ("sys.stdin.readline(); os.kill(os.getpid(), 9)", "was ended by signal 9"),
         ("sys.stdin.readline(); sys.stdout.write('{\"a\":'); sys.stdout.flush(); os._exit(1)", "exited with status 1"),
         ("sys.stdin.readline(); os.close(1); time.sleep(60)", "has closed its output"),
-        ("sys.stdin.readline(); print('ready', flush=True); time.sleep(60)", "no JSON object: 'ready'"),
-        ("print(flush=True); sys.stdin.readline(); time.sleep(60)", "no JSON object: ''"),
-        ("sys.stdin.readline(); print('[]', flush=True); time.sleep(60)", "no JSON object: '[]'"),
+        ("sys.stdin.readline(); print('ready', flush=True); time.sleep(60)", "not a JSON object: 'ready'"),
+        ("print(flush=True); sys.stdin.readline(); time.sleep(60)", "not a JSON object: ''"),
+        ("sys.stdin.readline(); print('[]', flush=True); time.sleep(60)", "not a JSON object: '[]'"),
         ("sys.stdin.readline(); sys.stdout.write('{}\\n{}\\n'); sys.stdout.flush(); time.sleep(60)", ""),
         ("sys.stdin.readline(); sys.stdout.write('{}\\n{'); sys.stdout.flush(); time.sleep(60)", ""),
         (
@@ -191,7 +191,7 @@ async def test_an_answer_that_nobody_waits_for_any_more_is_no_other_documents(la
         ("sys.stdin.readline(); os.fork() or time.sleep(60); sys.exit(4)", "exited with status 4"),
     ],
 )
-async def test_a_worker_that_breaks_its_word_is_trouble(layer: Bench, code: str, failure: str) -> None:
+async def test_a_worker_that_breaks_the_protocol_has_failed(layer: Bench, code: str, failure: str) -> None:
     layer.write(code)
     result = await layer.ask()
     assert result.ended is Ended.FAILED
@@ -209,9 +209,7 @@ async def test_what_a_worker_prints_while_nobody_asks_ends_it(layer: Bench, tmp_
     (tmp_path / "go").write_text("")
     with anyio.fail_after(10):
         await layer.told.wait()
-    assert layer.said == [
-        "the worker printed something that nobody had asked for; it is started again when it is needed"
-    ]
+    assert layer.said == ["the worker printed a line that no document asked for; it is started again when it is needed"]
     layer.write(ECHO)
     assert (await layer.answer())["got"] == {"n": 1}
 
@@ -235,7 +233,7 @@ async def test_a_timeout_ends_the_worker_and_its_late_answer_is_nobodys(layer: B
     assert (await layer.answer({"s": 0}))["pid"] != first["pid"]
 
 
-async def test_a_document_that_a_worker_will_not_read_is_trouble(layer: Bench) -> None:
+async def test_a_document_that_a_worker_does_not_read_is_a_failure(layer: Bench) -> None:
     layer.write("os.close(0); time.sleep(60)")
     result = await layer.ask("x" * 1_000_000)
     assert (result.ended, result.detail) == (Ended.FAILED, "has closed its input")
@@ -271,7 +269,7 @@ async def test_noise_without_end_neither_blocks_a_worker_nor_fills_memory(layer:
     assert 0 < len((await layer.ask()).stderr) <= 65_536
 
 
-async def test_a_command_that_is_not_there_is_trouble(layer: Bench) -> None:
+async def test_a_command_that_is_not_there_is_a_failure(layer: Bench) -> None:
     layer.spec = replace(layer.spec, argv=("no-such-worker",))
     result = await layer.ask()
     assert (result.ended, result.detail) == (Ended.NOT_STARTED, "command not found: no-such-worker")

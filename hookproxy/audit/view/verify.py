@@ -78,7 +78,7 @@ def verify(path: str, expected_head: str = "") -> list[FileCheck]:
         older = check(before, expected_head, open_older)
         continues_chain = older.head == files[0].first or not files[0].lines
         if older.broken is None and files[0].broken is None and not continues_chain:
-            files[0].broken = Break(1, f"what it calls the line before is not the last line of {before}")
+            files[0].broken = Break(1, f"the line that it names as the one before is not the last line of {before}")
         files.insert(0, older)
     return files
 
@@ -127,7 +127,7 @@ class _Checker:
     def add(self, line: Line) -> None:
         self._finished = line.finished
         if line.too_long:
-            self._break(line.number, "it is too long to be read")
+            self._break(line.number, "it is too long")
         elif not is_whole(line.raw):
             self._first_piece = self._first_piece or line.number
             self._pieces.append(line.raw)
@@ -161,7 +161,7 @@ class _Checker:
             return "it does not name the line before it: it was inserted, or its writer did not chain"
         if link.torn != torn_hash(self._pieces):
             if link.torn:
-                return "what a stopped writer left before it has been changed or removed"
+                return "the torn line before it was changed or removed"
             return "it is not a record, and the line after it does not name it: it was changed or inserted"
         if not before:
             return "" if link.continues or not link.previous else "the lines before it have been removed"

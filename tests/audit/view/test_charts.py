@@ -32,7 +32,7 @@ def test_bars_are_as_long_as_their_numbers() -> None:
     assert a.split()[-3:] == ["100", "10", "3"]
     assert b.count("█") == 2
     assert text[0] == "110 calls, 11 refused, 3 rewritten, 2 failed or cancelled"
-    at = text.index("guard (PreToolUse)  11 refusals, 3 rewrites, 1 trouble")
+    at = text.index("guard (PreToolUse)  11 refusals, 3 rewrites, 1 failure")
     assert text[at + 1] == f"  {'█' * 20}    2.5 s  110 runs, 23 ms each, 400 ms at most"
     assert "1 run, 5.0 ms each" in text[at + 3]
 

@@ -63,7 +63,7 @@ def test_what_is_no_file_is_not_read_although_it_has_the_name_of_an_older_one(fi
     else:
         older.symlink_to("/dev/zero")
     for read in (lambda: list(read_all(str(file))), lambda: followed(file), lambda: verify(str(file))):
-        with pytest.raises(UserError, match="is no ordinary file"):
+        with pytest.raises(UserError, match="is not a regular file"):
             read()
 
 

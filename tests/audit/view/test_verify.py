@@ -66,7 +66,7 @@ def forged(lines: Lines) -> Lines:
         (lambda lines: [*lines[:2], lines[3], lines[2], *lines[4:]], 3, "moved"),
         (lambda lines: [*lines[:2], lines[2][:-5], *lines[3:]], 3, "changed or inserted"),
         (lambda lines: [*lines[:2], b"nonsense", *lines[2:]], 3, "changed or inserted"),
-        (lambda lines: [*lines[:5], lines[5][:-5]], 6, "no record"),
+        (lambda lines: [*lines[:5], lines[5][:-5]], 6, "not a record"),
         (lambda lines: [lines[0].replace(b'"previous":"",', b""), *lines[1:]], 2, "was changed"),
         (lambda lines: [*lines[:3], lines[3].replace(b'"previous"', b'"Previous"'), *lines[4:]], 4, "inserted"),
         (lambda lines: [*lines[:3], b'{"previous":7}', *lines[4:]], 4, "cannot be read"),
@@ -137,7 +137,7 @@ def test_a_line_of_who_does_not_chain_is_found(file: Path) -> None:
     append(file, 1, chain=False)
     found = broken(file)
     assert found is not None
-    assert (found.line, "does not chain" in found.what) == (7, True)
+    assert (found.line, "did not chain" in found.what) == (7, True)
 
 
 def test_files_are_checked_from_the_first_to_the_last(tmp_path: Path) -> None:
