@@ -61,26 +61,26 @@ def test_sixteen_writers_that_are_killed_at_any_moment_lose_no_line(file: Path, 
         return subprocess.Popen([*command, *options], bufsize=0, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
     writers = {f"w{number}": start(f"w{number}") for number in range(16)}
-    said: dict[str, list[int]] = {name: [] for name in writers}
+    confirmed: dict[str, list[int]] = {name: [] for name in writers}
     try:
         for number, (name, one) in enumerate(writers.items()):
             assert one.stdout is not None
             for _ in range(3 + number % 5):  # it is at work
-                said[name].append(int(one.stdout.readline()))
+                confirmed[name].append(int(one.stdout.readline()))
             one.kill()
     finally:
         for one in writers.values():
             one.kill()
     for name, one in writers.items():
         rest, _ = one.communicate()
-        said[name] += [int(each) for each in rest.splitlines(keepends=True) if each.endswith(b"\n")]
+        confirmed[name] += [int(each) for each in rest.splitlines(keepends=True) if each.endswith(b"\n")]
     with append_file(file, chain=chain, shared=shared) as last:
         last.append(LINE)  # who comes next closes what is unfinished
     found = [json.loads(line) for line in lines_of(file) if is_whole(line)]
-    for name, numbers in said.items():
+    for name, numbers in confirmed.items():
         written = [one["id"] for one in found if one.get("session") == name]
         assert written == list(range(len(written))), f"{name}: each line once, in order"
-        assert len(written) > numbers[-1], f"{name}: each line of which it was said that it was written"
+        assert len(written) > numbers[-1], f"{name}: each confirmed line"
     assert len(files_of(file)) > 1
     assert all(one.stat().st_size <= 300_000 for one in files_of(file))
     assert file.read_bytes().endswith(b"\n")
@@ -100,7 +100,7 @@ def test_each_line_has_the_hash_of_the_line_before(file: Path) -> None:
     assert [json.loads(line)["n"] for line in lines] == list(range(6))
 
 
-def test_a_chain_goes_on_where_another_run_ended_it(file: Path) -> None:
+def test_a_chain_continues_in_another_run(file: Path) -> None:
     file.write_bytes(b'{"old":1}\n')
     for _ in range(2):
         with append_file(file, chain=True) as one:
@@ -109,7 +109,7 @@ def test_a_chain_goes_on_where_another_run_ended_it(file: Path) -> None:
     assert (checked.lines, checked.unchained, checked.broken) == (3, 1, None)
 
 
-def test_a_chain_goes_on_in_the_next_file_which_names_the_one_before(file: Path) -> None:
+def test_a_chain_continues_in_the_next_file_which_names_the_previous_one(file: Path) -> None:
     with append_file(file, chain=True, limit=300) as one:
         for _ in range(7):
             one.append(LINE)
@@ -124,7 +124,7 @@ def test_a_chain_goes_on_in_the_next_file_which_names_the_one_before(file: Path)
     assert [each.broken for each in checked] == [None] * len(names)
 
 
-def test_a_name_is_not_given_twice_although_a_file_was_put_away(file: Path) -> None:
+def test_a_number_is_not_reused_although_a_file_was_moved_away(file: Path) -> None:
     with append_file(file, chain=True, limit=300) as one:
         for _ in range(7):
             one.append(LINE)
@@ -139,7 +139,7 @@ def test_a_name_is_not_given_twice_although_a_file_was_put_away(file: Path) -> N
     assert checked[0].continues == older[-1].name
 
 
-def test_a_writer_that_was_stopped_before_it_wrote_into_the_new_file_changes_nothing(file: Path) -> None:
+def test_an_empty_new_file_does_not_break_the_chain(file: Path) -> None:
     with append_file(file, chain=True) as one:
         one.append(LINE)
         file.rename(f"{file}.1")
@@ -153,7 +153,7 @@ def test_a_writer_that_was_stopped_before_it_wrote_into_the_new_file_changes_not
 
 @pytest.mark.parametrize("chain", [True, False])
 @pytest.mark.parametrize("left", [b"{", b'{"previous":"', b'{"tool":"y","arguments":{"x":"' + b"y" * 200_000])
-def test_half_a_line_is_closed_and_the_next_line_is_whole(file: Path, chain: bool, left: bytes) -> None:
+def test_a_torn_line_is_ended_and_the_next_line_is_whole(file: Path, chain: bool, left: bytes) -> None:
     with append_file(file, chain=chain) as one:
         one.append(LINE)
     with file.open("ab") as end:
@@ -203,7 +203,7 @@ def test_a_full_disk_leaves_no_line_out_of_the_chain(tmp_path: Path) -> None:
     with append_file(file, chain=True) as one:
         one.append(LINE)
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        heard = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 20, before[1]))
             for _ in range(2):
@@ -211,7 +211,7 @@ def test_a_full_disk_leaves_no_line_out_of_the_chain(tmp_path: Path) -> None:
                     one.append(LINE)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
-            signal.signal(signal.SIGXFSZ, heard)
+            signal.signal(signal.SIGXFSZ, handler)
         one.append(LINE)
     (checked,) = verify(str(file))
     assert (checked.lines, checked.broken) == (2, None)
@@ -220,7 +220,7 @@ def test_a_full_disk_leaves_no_line_out_of_the_chain(tmp_path: Path) -> None:
 # --- the lock ---
 
 
-def test_who_holds_the_lock_for_ever_is_waited_for_once_and_not_long(file: Path) -> None:
+def test_a_lock_that_is_never_released_is_waited_for_once_and_not_long(file: Path) -> None:
     with append_file(file, chain=True) as one, open(f"{file}.lock", "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         begun = time.monotonic()
@@ -237,7 +237,7 @@ def test_who_holds_the_lock_for_ever_is_waited_for_once_and_not_long(file: Path)
     assert len(lines_of(file)) == 1
 
 
-def test_a_lock_that_is_taken_away_is_made_anew(file: Path) -> None:
+def test_a_removed_lock_file_is_created_again(file: Path) -> None:
     with append_file(file, chain=True) as one, append_file(file, chain=True) as other:
         one.append(LINE)
         os.unlink(f"{file}.lock")
@@ -248,7 +248,7 @@ def test_a_lock_that_is_taken_away_is_made_anew(file: Path) -> None:
     assert len(lines_of(file)) == 4
 
 
-def test_without_need_there_is_no_lock(file: Path) -> None:
+def test_there_is_no_lock_unless_it_is_needed(file: Path) -> None:
     with append_file(file) as one:
         one.append(LINE)
     assert [each.name for each in file.parent.iterdir()] == [file.name]
@@ -257,7 +257,7 @@ def test_without_need_there_is_no_lock(file: Path) -> None:
 # --- who may read and write it ---
 
 
-def test_a_shared_file_is_its_groups_whatever_the_umask(file: Path) -> None:
+def test_a_shared_file_belongs_to_its_group_whatever_the_umask(file: Path) -> None:
     before = os.umask(0o077)
     try:
         with append_file(file, shared=True, limit=65536) as one:
@@ -279,7 +279,7 @@ def test_the_folder_of_a_shared_file_must_be_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("options", [FileOptions(shared=True), FileOptions(private=True)])
 @pytest.mark.parametrize("name", ["audit.jsonl", "audit.jsonl.lock"])
-def test_a_link_in_a_folder_of_many_is_not_followed(tmp_path: Path, options: FileOptions, name: str) -> None:
+def test_a_link_in_a_shared_folder_is_not_followed(tmp_path: Path, options: FileOptions, name: str) -> None:
     if name.endswith("lock") and not options.needs_lock:
         return
     target = tmp_path / "target"
@@ -292,7 +292,7 @@ def test_a_link_in_a_folder_of_many_is_not_followed(tmp_path: Path, options: Fil
     assert target.read_bytes() == b""
 
 
-def test_a_link_of_ones_own_is_followed(tmp_path: Path) -> None:
+def test_a_link_in_an_own_folder_is_followed(tmp_path: Path) -> None:
     (tmp_path / "audit.jsonl").symlink_to(tmp_path / "elsewhere")
     with append_file(tmp_path / "audit.jsonl") as one:
         one.append(LINE)
@@ -300,7 +300,7 @@ def test_a_link_of_ones_own_is_followed(tmp_path: Path) -> None:
     assert (tmp_path / "elsewhere").read_bytes() == LINE * 2
 
 
-def test_a_chain_goes_on_after_the_rotation_of_a_link_of_ones_own(tmp_path: Path) -> None:
+def test_a_chain_continues_after_the_rotation_of_a_link(tmp_path: Path) -> None:
     link, file = tmp_path / "audit.jsonl", tmp_path / "file"
     file.touch()
     link.symlink_to(file)
@@ -321,7 +321,7 @@ def test_a_shared_file_with_a_second_name_is_not_written(tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
-def test_a_file_of_somebody_else_is_not_taken_for_ones_own(file: Path) -> None:
+def test_a_private_file_of_another_account_is_refused(file: Path) -> None:
     file.write_bytes(b"")
     os.chown(file, 12345, -1)
     one = AppendFile(str(file), FileOptions(private=True))
@@ -346,7 +346,7 @@ def test_a_file_that_may_only_be_written_is_written(file: Path) -> None:
     assert file.stat().st_size == len(LINE)
 
 
-def test_a_file_that_is_moved_away_is_begun_anew(file: Path) -> None:
+def test_a_file_that_is_moved_away_is_created_again(file: Path) -> None:
     with append_file(file) as one:
         for number in itertools.islice(itertools.count(), 2):
             one.append(LINE)
@@ -355,7 +355,7 @@ def test_a_file_that_is_moved_away_is_begun_anew(file: Path) -> None:
     assert file.read_bytes() == LINE
 
 
-def test_no_file_is_lost_where_somebody_has_used_up_the_numbers(file: Path) -> None:
+def test_no_file_is_lost_when_the_numbers_are_used_up(file: Path) -> None:
     with append_file(file, chain=True, limit=400) as one:
         for _ in range(6):
             one.append(LINE)
@@ -367,7 +367,7 @@ def test_no_file_is_lost_where_somebody_has_used_up_the_numbers(file: Path) -> N
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may rename all")
-def test_a_file_that_cannot_be_renamed_is_written_on(file: Path) -> None:
+def test_a_file_that_cannot_be_renamed_is_still_written(file: Path) -> None:
     with append_file(file, limit=20) as one:
         one.append(LINE)
         file.parent.chmod(0o500)
@@ -379,7 +379,7 @@ def test_a_file_that_cannot_be_renamed_is_written_on(file: Path) -> None:
     assert file.read_bytes() == LINE * 2
 
 
-def test_a_line_that_another_process_is_writing_is_not_taken_for_one_that_was_cut(
+def test_a_line_that_another_process_is_writing_is_not_taken_for_a_torn_one(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with append_file(file) as one:
@@ -396,7 +396,7 @@ def test_a_line_that_another_process_is_writing_is_not_taken_for_one_that_was_cu
     assert file.read_bytes() == b'{"a":1}\n{"b":2}\n{"c":3}\n'
 
 
-def test_a_line_that_nobody_goes_on_with_gets_its_end(file: Path) -> None:
+def test_a_line_that_nobody_finishes_gets_its_end(file: Path) -> None:
     with append_file(file) as one:
         one.append(b'{"a":1}\n')
         with file.open("ab") as cut:

@@ -1,6 +1,6 @@
 """A process that appends lines to an audit file until it is ended: `writer.py FILE NAME CHAIN SHARED LIMIT`.
 
-It says on standard output the number of a line that was written, and with it each before: a test knows what must be
+It prints the number of a line that was written, which confirms each line before: a test knows what must be
 there. A line that could not be written, because others had the lock for too long, is written with the next one.
 """
 

@@ -1,4 +1,4 @@
-"""Many descriptors and times in one loop: who is told, and when."""
+"""Many descriptors and deadlines in one loop: what is called, and when."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Steps:
             self.done.set()
 
 
-async def test_a_descriptor_closed_by_the_callback_before_is_not_told() -> None:
+async def test_a_descriptor_closed_by_an_earlier_callback_gets_no_callback() -> None:
     watch = EventWatch(asyncio.get_running_loop())
-    told: list[int] = []
+    called: list[int] = []
     ends = [os.pipe() for _ in range(2)]
     both_ready = anyio.Event()
 
     def ready(mine: int, other: int) -> None:
-        told.append(mine)
+        called.append(mine)
         watch.close_fd(mine)
         watch.close_fd(other)
         both_ready.set()
@@ -56,12 +56,12 @@ async def test_a_descriptor_closed_by_the_callback_before_is_not_told() -> None:
     os.write(write_second, b"x")
     with anyio.fail_after(5):
         await both_ready.wait()
-    assert len(told) == 1
+    assert len(called) == 1
     for fd in (write_first, write_second):
         watch.close_fd(fd)  # never watched
 
 
-async def test_each_run_is_told_at_its_own_time_by_one_timer() -> None:
+async def test_each_run_is_called_at_its_own_time_by_one_timer() -> None:
     watch = EventWatch(asyncio.get_running_loop())
     now = watch.loop.time()
     late, soon, gone = Steps(now + 0.03, 1), Steps(now + 0.01, 3), Steps(now + 0.01, 1)
@@ -81,7 +81,7 @@ async def test_a_loop_has_one_watch() -> None:
     assert get_watch(loop) is get_watch(loop)
 
 
-async def test_a_limit_ends_what_takes_too_long_and_nothing_else() -> None:
+async def test_a_time_limit_ends_what_takes_too_long_and_nothing_else() -> None:
     watch = EventWatch(asyncio.get_running_loop())
     with TimeLimit(watch, 10):
         await anyio.sleep(0.001)
@@ -94,14 +94,14 @@ async def test_a_limit_ends_what_takes_too_long_and_nothing_else() -> None:
     assert task.cancelling() == 0
 
 
-async def test_a_cancel_from_outside_passes_a_limit() -> None:
+async def test_a_cancel_from_outside_passes_through_a_time_limit() -> None:
     watch = EventWatch(asyncio.get_running_loop())
     with anyio.move_on_after(0.02) as scope, TimeLimit(watch, 10):
         await anyio.sleep(10)
     assert scope.cancelled_caught
 
 
-async def test_of_two_limits_the_nearer_one_counts() -> None:
+async def test_of_two_time_limits_the_earlier_one_counts() -> None:
     watch = EventWatch(asyncio.get_running_loop())
     with TimeLimit(watch, 10):
         with pytest.raises(TimeoutError), TimeLimit(watch, 0.02):

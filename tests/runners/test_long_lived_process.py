@@ -1,4 +1,4 @@
-"""A kept process: what it is given, what it prints, how it ends. Workers' tests have its misbehaviour."""
+"""A long-lived process: its input, its output, its end. The tests of workers have its misbehaviour."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def lives(pid: int) -> bool:
         return False
 
 
-async def test_a_child_is_fed_and_read_and_its_owner_told_of_its_end() -> None:
+async def test_a_process_gets_its_input_and_its_output_and_errors_are_read() -> None:
     spec = HookSpec("claude", "f: k", Event.PRE_TOOL_USE, "c", shell="cat; echo oops >&2; exit 3")
     pid, fds, _ = command.start(command.prepare(spec, Document(b"", {}), dict(os.environ)))
     ends: list[str] = []
@@ -54,7 +54,7 @@ async def test_a_child_is_fed_and_read_and_its_owner_told_of_its_end() -> None:
     assert child.take_stderr() == b"oops\n"
 
 
-async def test_a_child_that_does_not_end_with_its_input_is_killed() -> None:
+async def test_a_process_that_does_not_end_with_its_input_is_killed() -> None:
     printed = anyio.Event()
     spec = HookSpec("claude", "f: k", Event.PRE_TOOL_USE, "c", shell="sleep 60 & echo $!; sleep 60")
     pid, fds, _ = command.start(command.prepare(spec, Document(b"", {}), dict(os.environ)))
@@ -65,5 +65,5 @@ async def test_a_child_that_does_not_end_with_its_input_is_killed() -> None:
         await printed.wait()
         await child.aclose(0.05)
     with anyio.fail_after(5):
-        while lives(int(child.output)):  # noqa: ASYNC110 - killed, and dead soon; nobody tells
+        while lives(int(child.output)):  # noqa: ASYNC110 - killed, and dead soon; there is no event for it
             await anyio.sleep(0.001)

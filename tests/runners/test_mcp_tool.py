@@ -18,12 +18,12 @@ pytestmark = pytest.mark.anyio
 SPEC: Final = HookSpec(
     "claude", "f: k", Event.PRE_TOOL_USE, "check", type="mcp_tool", server="policy", tool="check", timeout=5.0
 )
-TOLD: Final = {
+MEMBERS: Final = {
     "session_id": "s",
     "tool_input": {"path": 'a"},"x":{"', "n": 1.50, "deep": {"list": [1, 2]}, "none": None, "dollar": "${session_id}"},
     "wörter": "ä\u2028",
 }
-DOCUMENT: Final = json.dumps(TOLD).encode() + b"\n"
+DOCUMENT: Final = json.dumps(MEMBERS).encode() + b"\n"
 
 
 @pytest.mark.parametrize(
@@ -51,21 +51,21 @@ def test_a_document_that_cannot_be_read_fills_with_nothing(document: bytes) -> N
     assert mcp_tool.fill_template(b'{"it":"-${a}-"}', document) == b'{"it":"--"}'
 
 
-def test_numbers_stay_as_they_are_spelled() -> None:
+def test_numbers_keep_their_spelling() -> None:
     assert mcp_tool.fill_template(b'{"n":1.50,"it":"${session_id}"}', DOCUMENT) == b'{"n":1.50,"it":"s"}'
 
 
-async def test_what_the_tool_says_is_what_the_hook_prints() -> None:
-    asked = []
+async def test_the_text_of_the_tool_is_the_output_of_the_hook() -> None:
+    calls = []
 
     async def call_tool(*call: object) -> bytes:
-        asked.append(call)
-        return b"said"
+        calls.append(call)
+        return b"text"
 
     run = mcp_tool.runner_for(call_tool)
     result = await run(replace(SPEC, input=b'{"it":"${session_id}"}'), Document(DOCUMENT, {}), {})
-    assert (result.ended, result.code, result.stdout) == (Ended.EXITED, 0, b"said")
-    assert asked == [("policy", "check", b'{"it":"s"}')]
+    assert (result.ended, result.code, result.stdout) == (Ended.EXITED, 0, b"text")
+    assert calls == [("policy", "check", b'{"it":"s"}')]
 
 
 async def hang(*_call: object) -> bytes:
@@ -85,6 +85,6 @@ async def refuse(*_call: object) -> bytes:
         (no_server, Ended.FAILED, "cannot be called: no server is connected"),
     ],
 )
-async def test_every_other_end_is_a_result_too(call_tool: CallTool, ended: Ended, detail: str) -> None:
+async def test_every_other_outcome_is_a_result_too(call_tool: CallTool, ended: Ended, detail: str) -> None:
     result = await mcp_tool.runner_for(call_tool)(replace(SPEC, timeout=0.02), Document(DOCUMENT, {}), {})
     assert (result.ended, result.stdout, result.detail) == (ended, b"", detail)

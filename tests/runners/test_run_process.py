@@ -16,7 +16,7 @@ from hookproxy.runners.run_process import HookProcess
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_run_begins_with_a_process_that_waits_for_its_document() -> None:
+async def test_a_run_can_begin_with_a_process_that_waits_for_its_document() -> None:
     spec = HookSpec("claude", "f: k", Event.PRE_TOOL_USE, "c", shell="cat; exit 2")
     pid, fds, _ = command.start(command.prepare(spec, Document(b"", {}), dict(os.environ)))
     hook_process = HookProcess(get_watch(asyncio.get_running_loop()), (pid, fds, 0), b"hello", 10, monotonic())

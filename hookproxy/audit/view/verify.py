@@ -161,7 +161,7 @@ class _Checker:
             return "it does not name the line before it: it was inserted, or its writer did not chain"
         if link.torn != torn_hash(self._pieces):
             if link.torn:
-                return "the torn line before it was changed or removed"
+                return "the torn line before it has been changed or removed"
             return "it is not a record, and the line after it does not name it: it was changed or inserted"
         if not before:
             return "" if link.continues or not link.previous else "the lines before it have been removed"

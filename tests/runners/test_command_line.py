@@ -75,11 +75,11 @@ def test_plain_words_are_what_the_shell_makes_of_the_command(words: list[str], s
 
 
 @pytest.mark.parametrize("words", ["compgen -k", "compgen -b"])
-@pytest.mark.skipif("bash" not in SHELLS, reason="bash tells its own words")
+@pytest.mark.skipif("bash" not in SHELLS, reason="there is no bash")
 def test_no_keyword_or_builtin_of_bash_is_plain(words: str) -> None:
-    told = subprocess.run(["bash", "-c", words], stdout=subprocess.PIPE, check=True, text=True).stdout.split()
-    assert "case" in told or "cd" in told
-    assert [word for word in told if plain_words(f"{word} argument")] == []
+    shell_words = subprocess.run(["bash", "-c", words], stdout=subprocess.PIPE, check=True, text=True).stdout.split()
+    assert "case" in shell_words or "cd" in shell_words
+    assert [word for word in shell_words if plain_words(f"{word} argument")] == []
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -110,7 +110,7 @@ def test_a_plain_command_is_tried_without_the_shell_first(show: str) -> None:
     assert list(start_candidates(spec(shell="show $a"), env)) == [(SHELL, (SHELL, "-c", "show $a"))]
 
 
-def test_words_given_one_by_one_never_see_a_shell(show: str) -> None:
+def test_words_of_an_argv_never_go_through_a_shell(show: str) -> None:
     env = {"PATH": os.path.dirname(show)}
     assert list(start_candidates(spec(argv=("show", "$a b")), env)) == [(show, ("show", "$a b"))]
     assert list(start_candidates(spec(argv=("no-such-program",)), env)) == []

@@ -1,12 +1,40 @@
-"""Charts are read at 80 columns, without colour, and in whatever signs a terminal has."""
+"""Calls and runs of hooks are counted in bounded memory, and drawn in 80 columns with or without colour."""
 
 from __future__ import annotations
 
 import pytest
 from rich.cells import cell_len
 
-from hookproxy.audit.view.statistics import HookTotals, Statistics, ToolTotals, charts
+from hookproxy.audit.records import BadLine, CallRecord, HookRun, NoteRecord
+from hookproxy.audit.view.statistics import OTHERS, HookTotals, Statistics, ToolTotals, charts
 from hookproxy.audit.view.table import Screen
+
+
+def test_each_call_counts_for_its_tool_and_each_run_for_its_hook() -> None:
+    sums = Statistics()
+    guard = HookRun(command="guard", event="PreToolUse", ms=10, outcome="blocking", verdict="deny")
+    edit = HookRun(command="guard", event="PreToolUse", ms=30, outcome="success", verdict="rewrite")
+    sums.add(
+        [
+            CallRecord(server="s", tool="a", result="refused", hooks=(guard,), time="1"),
+            CallRecord(server="s", tool="a", result="ok", changed=("arguments",), hooks=(edit,), time="2"),
+            CallRecord(server="s", tool="b", result="error", changed=("result",), time="3"),
+            NoteRecord(note="x"),
+            BadLine(3, "x"),
+        ]
+    )
+    assert sums.tools == {"s/a": ToolTotals(2, 1, 1, 0), "s/b": ToolTotals(1, 0, 0, 1)}
+    assert sums.all == ToolTotals(3, 1, 1, 1)
+    assert sums.hooks == {"guard (PreToolUse)": HookTotals(2, 40, 30, 1, 1, 0)}
+    assert (sums.first, sums.last) == ("1", "3")
+
+
+def test_invented_tool_names_do_not_fill_memory() -> None:
+    sums = Statistics()
+    sums.add(CallRecord(tool=f"t{number}", hooks=(HookRun(command=f"h{number}"),)) for number in range(3000))
+    assert (len(sums.tools), len(sums.hooks)) == (1001, 1001)
+    assert sums.tools[OTHERS].calls == 2000
+
 
 PLAIN = Screen(80, "utf-8", lambda text, _style: text)
 
@@ -37,7 +65,7 @@ def test_bars_are_as_long_as_their_numbers() -> None:
     assert "1 run, 5.0 ms each" in text[at + 3]
 
 
-def test_on_a_narrow_terminal_names_stand_above_their_bars() -> None:
+def test_on_a_narrow_terminal_names_are_above_their_bars() -> None:
     text = drawn(SUMS, Screen(60, "utf-8", lambda text, _style: text))
     assert max(map(cell_len, text)) <= 60
     at = text.index("s/a")
@@ -47,13 +75,13 @@ def test_on_a_narrow_terminal_names_stand_above_their_bars() -> None:
     assert any(line.startswith(f"  {'█' * 10}    2.5 s  110 runs") for line in text)
 
 
-def test_without_such_signs_others_stand_for_them() -> None:
+def test_without_unicode_bars_use_ascii() -> None:
     text = "\n".join(drawn(SUMS, Screen(80, "ascii", lambda text, _style: text)))
     assert text.isascii()
     assert "#" * 18 + "--" in text
 
 
-def test_nothing_is_drawn_of_nothing() -> None:
+def test_without_calls_no_chart_is_drawn() -> None:
     assert drawn(Statistics()) == ["no calls"]
 
 
