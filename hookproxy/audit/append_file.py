@@ -1,7 +1,8 @@
-"""A file of lines that several processes append to: whole lines, none lost, and each one's hash in the next.
+"""A file to which several processes append lines: lines stay whole, none is lost, and a hash chain may link them.
 
-A line is one write. What a killed writer left half written is closed before the next line, and covered by its hash.
-Where files are chained, shared or rotated, a lock beside the file makes writers take turns; nobody waits long for it.
+A line is one write. If a writer was killed in the middle of a line, the next writer ends that line first, and its own
+line has the hash of the torn one. If files are chained, shared or rotated, writers take a lock beside the file; they do
+not wait long for it.
 """
 
 from __future__ import annotations
@@ -20,82 +21,83 @@ import msgspec
 
 from .hash_chain import LAST, Tail, continued, line_hash, predecessor, rotations, tail_of
 
-PATIENCE: Final = 1.0
-"""Seconds that are waited for the lock, once: a turn takes 0.1 ms, but who has it may get no processor meanwhile."""
+LOCK_TIMEOUT: Final = 1.0
+"""Seconds to wait for the lock: it is held for 0.1 ms, but its holder may get no processor meanwhile."""
 
-IMPATIENCE: Final = 0.005
-"""Seconds that are waited from then on until it is free again: all calls wait with us."""
+BUSY_LOCK_TIMEOUT: Final = 0.005
+"""Seconds to wait for the lock after a timeout, until it was free once: all calls wait meanwhile."""
 
-_NAP: Final = 0.0005  # seconds between two looks at the lock: some turns
-_LOOKS: Final = 5  # at a line without an end, before it is taken for one that was cut
-_MOMENT: Final = 0.002  # seconds between two of them: another process writes a line in less, unless it is made to wait
+_LOCK_POLL: Final = 0.0005  # seconds between two tries to take the lock
+_END_CHECKS: Final = 5  # looks at a line without an end, before it counts as torn
+_END_CHECK_PAUSE: Final = 0.002  # seconds between two looks: usually enough for another process to finish its line
 _FLAGS: Final = os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-_ROOM: Final = 1024 * 1024  # bytes that a file must be allowed to grow: more than nearly all lines have
-_CHAINED: Final = 160  # bytes that a chain adds to a line
-_OWN: Final = 0o600  # arguments may hold secrets: for their owner alone
-_SHARED: Final = 0o660  # for the group of the folder
+_NEEDED_SPACE: Final = 1024 * 1024  # bytes that a file must be allowed to grow: more than nearly all lines have
+_CHAIN_SIZE: Final = 160  # bytes that the chain's members add to a line
+_PRIVATE_MODE: Final = 0o600  # for the owner only: arguments may hold secrets
+_SHARED_MODE: Final = 0o660  # for the folder's group
 
 
-class Ways(msgspec.Struct, frozen=True):
-    """How a file is kept."""
+class FileOptions(msgspec.Struct, frozen=True):
+    """How an audit file is written."""
 
     chain: bool = False
+    """Each line has the hash of the line before it."""
     shared: bool = False
-    """Several people write to it: it is their group's, and no link."""
+    """Several accounts write to it: it belongs to their group, and must not be a link."""
     private: bool = False
-    """It lies where others may create files: it must be ours, and no link."""
+    """It is in a folder where others may create files: it must belong to this account, and must not be a link."""
     limit: int = 0
-    """Bytes after which a new file is begun; 0: never."""
+    """Bytes at which the file is rotated; 0: never."""
 
     @property
-    def follows(self) -> bool:
+    def follows_links(self) -> bool:
         """The file may be a link."""
         return not (self.shared or self.private)
 
     @property
-    def locks(self) -> bool:
-        """Writers take turns."""
+    def needs_lock(self) -> bool:
+        """Writers take a lock."""
         return self.chain or self.shared or self.limit > 0
 
 
-class Ledger:
-    """One such file, opened when the first line is due."""
+class AppendFile:
+    """An audit file, opened when the first line is to be written."""
 
-    def __init__(self, path: str, ways: Ways) -> None:
+    def __init__(self, path: str, options: FileOptions) -> None:
         self._path = path
-        self._ways = ways
+        self._options = options
         self._fd = -1
         self._regular = self._readable = False
         self._lock_fd = -1
-        self._half = False  # our own last write was cut short, in what cannot be looked at
-        self._size = -1  # where the file ended when `_tail` was its tail
+        self._cut_short = False  # our last write was incomplete, and the file cannot be read
+        self._size = -1  # the file's size when `_tail` was its tail
         self._tail = Tail()
-        self._impatient = False
-        self.stuck = ""
-        """Why the file is not rotated although it should be; empty: it is."""
+        self._lock_is_busy = False
+        self.rotation_error = ""
+        """Why the file could not be rotated; empty if it could, or need not be."""
 
     def ready(self) -> None:
-        """Raise OSError unless a line could be written now, as far as can be known."""
-        if self._ways.locks:
+        """Raise OSError if a line cannot be written now, as far as that can be known."""
+        if self._options.needs_lock:
             self._lock()
             self._unlock()
         else:
             self._open()
         if self._regular:
-            self._check_room()
+            self._check_space()
 
-    def _check_room(self) -> None:
-        """Else the first call of each process would run, and only then be found to leave no line."""
+    def _check_space(self) -> None:
+        """Raise OSError if the file may not grow, so that no call runs that could not be recorded."""
         limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
-        if limit != resource.RLIM_INFINITY and os.fstat(self._fd).st_size + _ROOM > limit:
+        if limit != resource.RLIM_INFINITY and os.fstat(self._fd).st_size + _NEEDED_SPACE > limit:
             raise OSError(errno.EFBIG, f"may not grow over {limit} bytes: ulimit -f says so")
         space = os.fstatvfs(self._fd)
         if space.f_blocks and not (space.f_bavail if os.geteuid() else space.f_bfree):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def append(self, line: bytes) -> None:
-        """Append a line with its end, a JSON object. Raises OSError; a part of it may be in the file then."""
-        if not self._ways.locks:
+        """Append a line, a JSON object with a line feed. Raises OSError; a part of it may be in the file then."""
+        if not self._options.needs_lock:
             self._open()
             self._write(line)
             return
@@ -106,61 +108,63 @@ class Ledger:
             self._unlock()
 
     def close(self) -> None:
-        """Close what is open. The next line would open it again."""
+        """Close what is open. The next line opens it again."""
         for fd in (self._fd, self._lock_fd):
             if fd >= 0:
                 os.close(fd)
         self._fd = self._lock_fd = self._size = -1
 
-    # --- one line ---
+    # --- writing a line ---
 
     def _write(self, line: bytes) -> None:
         size = os.fstat(self._fd).st_size if self._regular else 0
         if size > 0 and self._is_full(size + len(line)) and self._rotate():
             size = 0
-        if self._ways.chain:
-            line = self._chained(line, size)
-        whole = b"\n" + line if self._half or self._ends_amid(size) else line
+        if self._options.chain:
+            line = self._with_chain(line, size)
+        whole = b"\n" + line if self._cut_short or self._ends_unfinished(size) else line
         written = os.write(self._fd, whole)
-        self._half = not self._readable and written < len(whole)
+        self._cut_short = not self._readable and written < len(whole)
         if written < len(whole):  # the disk is full
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        if self._ways.chain:
+        if self._options.chain:
             self._tail, self._size = Tail(line_hash(line[:-1])), size + written
 
     def _is_full(self, size: int) -> bool:
-        return 0 < self._ways.limit < size + _CHAINED * self._ways.chain
+        return 0 < self._options.limit < size + _CHAIN_SIZE * self._options.chain
 
-    def _ends_amid(self, size: int) -> bool:
-        """The file's last line has no end, and does not get one either: another process may be writing it."""
+    def _ends_unfinished(self, size: int) -> bool:
+        """True if the file's last line has no end, after some time in which another process may have finished it."""
         if not self._readable:
             return False
-        for _ in range(_LOOKS):
+        for _ in range(_END_CHECKS):
             if size == 0 or os.pread(self._fd, 1, size - 1) == b"\n":
                 return False
-            if self._ways.locks:
+            if self._options.needs_lock:
                 break
-            select.select((), (), (), _MOMENT)
+            select.select((), (), (), _END_CHECK_PAUSE)
             size = os.fstat(self._fd).st_size
         return True
 
-    def _chained(self, line: bytes, size: int) -> bytes:
+    def _with_chain(self, line: bytes, size: int) -> bytes:
         if not self._regular:
-            raise OSError(errno.EINVAL, "is no ordinary file: lines cannot be chained in it")
-        tail = self._tail if size == self._size else self._look_back(size)
+            raise OSError(errno.EINVAL, "is not a regular file: lines cannot be chained in it")
+        tail = self._tail if size == self._size else self._read_tail(size)
         torn = f'"torn":"{tail.torn}",' if tail.torn else ""
         continues = f'"continues":{msgspec.json.encode(tail.continues).decode()},' if tail.continues else ""
         return f'{{"previous":"{tail.previous}",{torn}{continues}'.encode() + line[1:]
 
-    def _look_back(self, size: int) -> Tail:
-        """The tail of our file; where it has no whole line yet, that of the file before it."""
+    def _read_tail(self, size: int) -> Tail:
+        """The tail of the file; if it has no whole line yet, that of the file before it."""
         tail = tail_of(self._fd, size)
         if tail.previous:
             return tail
         before = predecessor(self._path)
         if not before:
             return tail
-        links = 0 if self._ways.follows else os.O_NOFOLLOW  # of a file that was a link, the link has the number
+        links = (
+            0 if self._options.follows_links else os.O_NOFOLLOW
+        )  # if the file was a link, the numbered name is the link
         fd = os.open(before, os.O_RDONLY | links | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             previous = tail_of(fd, os.fstat(fd).st_size).previous
@@ -169,60 +173,60 @@ class Ledger:
         return Tail(previous, tail.torn, os.path.basename(before))
 
     def _rotate(self) -> bool:
-        """Give the full file another name and begin a new one; False: we may not, and go on in it."""
+        """Rename the full file and begin a new one; False: that is not possible, and the file goes on."""
         last = max(rotations(self._path), default=0)
-        if self._ways.chain:
-            last = max(last, continued(self._fd))  # that file may have been put away, and its name is taken for ever
-        if last >= LAST:  # whoever may create files here can make one with that number
-            self.stuck = f"{self._path}.{last} has the last number that there is"
+        if self._options.chain:
+            last = max(last, continued(self._fd))  # which may have been moved away; its number is not reused
+        if last >= LAST:  # whoever may create files here can create one with the last number
+            self.rotation_error = f"{self._path}.{last} has the last possible number"
             return False
         try:
             os.rename(self._path, f"{self._path}.{last + 1}")
-        except OSError as problem:  # a folder that others own, such as /var/log
-            self.stuck = f"{self._path} cannot be renamed: {problem.strerror}"
+        except OSError as error:  # for example in a folder of another account, such as /var/log
+            self.rotation_error = f"{self._path} cannot be renamed: {error.strerror}"
             return False
         self._open()
         return True
 
-    # --- files ---
+    # --- opening files ---
 
     def _open(self) -> None:
-        if self._fd >= 0 and (not self._regular or _is_at(self._fd, self._path, self._ways.follows)):
+        if self._fd >= 0 and (not self._regular or _names_open_file(self._fd, self._path, self._options.follows_links)):
             return
-        if self._fd >= 0:  # rotated away: what is written there nobody reads
+        if self._fd >= 0:  # it was rotated or moved by somebody else
             os.close(self._fd)
             self._fd = -1
         folder = os.path.dirname(self._path) or "."
-        if not self._ways.shared:
+        if not self._options.shared:
             os.makedirs(folder, mode=0o700, exist_ok=True)
-        self._half, self._size = False, -1
-        self._fd = self._opened_for_lines()
+        self._cut_short, self._size = False, -1
+        self._fd = self._open_for_appending()
         self._regular = stat.S_ISREG(os.fstat(self._fd).st_mode)
 
-    def _opened_for_lines(self) -> int:
-        """To be read, too, where it can be: whether its last line is finished, and what it says."""
-        self._readable = not _is_special(self._path)  # to read a pipe would keep it open for nobody
+    def _open_for_appending(self) -> int:
+        """Open the file for appending, and for reading if possible: that shows whether its last line is finished."""
+        self._readable = not _is_special(self._path)  # reading a pipe would keep it open without a reader
         if self._readable:
             try:
-                return self._opened(self._path, os.O_RDWR)
+                return self._open_checked(self._path, os.O_RDWR)
             except PermissionError:
-                if self._ways.chain:
+                if self._options.chain:
                     raise
                 self._readable = False
-        return self._opened(self._path, os.O_WRONLY)
+        return self._open_checked(self._path, os.O_WRONLY)
 
-    def _opened(self, path: str, flags: int) -> int:
-        """A descriptor of the file, which is made if it is not there. Raises OSError where it is not to be trusted."""
-        ways = self._ways
-        flags |= _FLAGS | (0 if ways.follows else os.O_NOFOLLOW)
+    def _open_checked(self, path: str, flags: int) -> int:
+        """Open the file, or create it. Raises OSError if it cannot be trusted."""
+        options = self._options
+        flags |= _FLAGS | (0 if options.follows_links else os.O_NOFOLLOW)
         try:
             fd, fresh = os.open(path, flags), False
-        except FileNotFoundError:  # only then: Linux has rules of its own for O_CREAT in folders of many
-            fd, fresh = os.open(path, flags | os.O_CREAT, _SHARED if ways.shared else _OWN), True
+        except FileNotFoundError:  # not earlier: Linux restricts O_CREAT in shared folders (protected_regular)
+            fd, fresh = os.open(path, flags | os.O_CREAT, _SHARED_MODE if options.shared else _PRIVATE_MODE), True
         try:
-            if fresh and ways.shared:
-                with suppress(PermissionError):  # somebody else has made it in the same moment
-                    os.fchmod(fd, _SHARED)  # whatever the umask says
+            if fresh and options.shared:
+                with suppress(PermissionError):  # another account created it at the same time
+                    os.fchmod(fd, _SHARED_MODE)  # whatever the umask says
             self._check(os.fstat(fd))
         except OSError:
             os.close(fd)
@@ -230,32 +234,34 @@ class Ledger:
         return fd
 
     def _check(self, status: os.stat_result) -> None:
-        if self._ways.shared and not (stat.S_ISREG(status.st_mode) and status.st_nlink <= 1):
-            raise OSError(errno.EPERM, "is no ordinary file, or has a second name: somebody may have put it there")
-        if self._ways.private and status.st_uid != os.geteuid():
-            raise OSError(errno.EPERM, "belongs to somebody else")
+        if self._options.shared and not (stat.S_ISREG(status.st_mode) and status.st_nlink <= 1):
+            raise OSError(
+                errno.EPERM, "is not a regular file, or has a second name (a hard link): somebody may have put it there"
+            )
+        if self._options.private and status.st_uid != os.geteuid():
+            raise OSError(errno.EPERM, "belongs to another account")
 
-    # --- turns ---
+    # --- locking ---
 
     def _lock(self) -> None:
-        """Wait for our turn, and open what is to be written then. Raises OSError."""
+        """Take the lock, and open the file that has the name then. Raises OSError."""
         path = f"{self._path}.lock"
-        until = monotonic() + (IMPATIENCE if self._impatient else PATIENCE)
+        until = monotonic() + (BUSY_LOCK_TIMEOUT if self._lock_is_busy else LOCK_TIMEOUT)
         while True:
             if self._lock_fd < 0:
-                if not self._ways.shared:
+                if not self._options.shared:
                     os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
-                self._lock_fd = self._opened(path, os.O_RDWR | os.O_NOFOLLOW)
+                self._lock_fd = self._open_checked(path, os.O_RDWR | os.O_NOFOLLOW)
             if self._try_lock():
-                if _is_at(self._lock_fd, path, follows=False):
+                if _names_open_file(self._lock_fd, path, follows_links=False):
                     break
-                os.close(self._lock_fd)  # somebody has removed it: whoever comes next takes another
+                os.close(self._lock_fd)  # the lock file was removed: other writers use a new one
                 self._lock_fd = -1
             if monotonic() >= until:
-                self._impatient = True
+                self._lock_is_busy = True
                 raise OSError(errno.ETIMEDOUT, "another process holds the lock", path)
-            select.select((), (), (), _NAP)  # there is nothing that would tell us
-        self._impatient = False
+            select.select((), (), (), _LOCK_POLL)  # sleep
+        self._lock_is_busy = False
         try:
             self._open()
         except OSError:
@@ -274,17 +280,17 @@ class Ledger:
 
 
 def _is_special(path: str) -> bool:
-    """True for what is there and is no ordinary file: a pipe, a device."""
+    """True if there is something other than a regular file, such as a pipe or a device."""
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
         return False
 
 
-def _is_at(fd: int, path: str, follows: bool) -> bool:
+def _names_open_file(fd: int, path: str, follows_links: bool) -> bool:
     """True if the path still names the open file."""
     try:
-        there, ours = os.stat(path, follow_symlinks=follows), os.fstat(fd)
+        there, ours = os.stat(path, follow_symlinks=follows_links), os.fstat(fd)
     except FileNotFoundError:
         return False
     return (there.st_ino, there.st_dev) == (ours.st_ino, ours.st_dev)

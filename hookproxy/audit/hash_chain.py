@@ -1,6 +1,7 @@
-"""What the lines of a file have to do with each other: each names the hash of the one before, across files.
+"""The hash chain of audit lines: each line has the hash of the line before it, across rotated files.
 
-A line is whole if it is a JSON object. What a killed writer left of one is none, and has a hash of its own.
+A line is whole if it is a JSON object. A *torn* line is what a killed writer left of a line; the next line has its hash
+as the member `torn`.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from typing import Final
 
 import msgspec
 
-_PIECE: Final = 64 * 1024  # bytes read at first on the way back to the last whole line
-_WAY_BACK: Final = 160 * 1024 * 1024  # bytes: the longest line that readers take (`records.LONGEST`)
-_DIGITS: Final = 9  # of the number of a file that has another name by now: no more were ever given
+_READ_SIZE: Final = 64 * 1024  # bytes read at first in the search for the last whole line
+_LONGEST_LINE: Final = 160 * 1024 * 1024  # bytes: the longest line that readers accept (`records.LONGEST`)
+_DIGITS: Final = 9  # digits of a rotated file's number
 LAST: Final = 10**_DIGITS - 1
-"""The highest number that such a file can have."""
+"""The highest number of a rotated file."""
 
-_FIRST: Final = 1024  # bytes in which a first line says what it continues: two hashes, and a name of 255 at most
+_FIRST_BYTES: Final = (
+    1024  # bytes of a first line that hold two hashes and the name (at most 255) of the file that it continues
+)
 _CONTINUES: Final = re.compile(
     rb'\{"previous":"[0-9a-f]{64}",(?:"torn":"[0-9a-f]{64}",)?"continues":"[^"]{1,600}\.([0-9]{1,9})"'
 )
@@ -27,24 +30,24 @@ _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Tail(msgspec.Struct, frozen=True):
-    """What the end of a file says to the next line."""
+    """What the next line must say about the end of a file."""
 
     previous: str = ""
-    """The SHA-256 of the last whole line, in hexadecimal; empty: there is none."""
+    """The SHA-256 of the last whole line, in hexadecimal; empty if there is none."""
     torn: str = ""
-    """That of all that came after it and is no line, because its writers were stopped; empty: nothing did."""
+    """The SHA-256 of the torn lines after it; empty if there are none."""
     continues: str = ""
-    """The name of the file in which that last line stands, if it is another one."""
+    """The name of the file that holds the last whole line, if it is an earlier file."""
 
 
 def predecessor(path: str) -> str:
-    """The last of the files that once had this name; empty: there is none. Raises OSError."""
+    """The latest rotated file of this path; empty if there is none. Raises OSError."""
     last = max(rotations(path), default=0)
     return f"{path}.{last}" if last else ""
 
 
 def rotations(path: str) -> Iterator[int]:
-    """The numbers N of the files `PATH.N`, which once had this name. Raises OSError."""
+    """The numbers N of the rotated files `PATH.N`. Raises OSError."""
     folder, name = os.path.split(path)
     for each in os.listdir(folder or "."):
         ending = each.removeprefix(f"{name}.")
@@ -53,20 +56,20 @@ def rotations(path: str) -> Iterator[int]:
 
 
 def continued(fd: int) -> int:
-    """The number of the file that an open one continues, as its first line says; 0: it says nothing. Raises OSError."""
-    found = _CONTINUES.match(os.pread(fd, _FIRST, 0))
+    """The number of the file that an open file continues, from its first line; 0 if it names none. Raises OSError."""
+    found = _CONTINUES.match(os.pread(fd, _FIRST_BYTES, 0))
     return int(found[1]) if found else 0
 
 
 def line_hash(line: bytes) -> str:
-    """What the next line calls `previous`; `line` is without its end."""
-    from hashlib import sha256  # 2 ms, for those who have a chain
+    """The hash that the next line has as `previous`; `line` is without its line feed."""
+    from hashlib import sha256  # importing it takes 2 ms: only with a chain
 
     return sha256(line).hexdigest()
 
 
 def is_whole(line: bytes) -> bool:
-    """True for a JSON object; what is left of one whose writer was stopped is none."""
+    """True for a JSON object; a torn line is not one."""
     try:
         _OBJECT.decode(line)
     except (ValueError, RecursionError):
@@ -75,7 +78,7 @@ def is_whole(line: bytes) -> bool:
 
 
 def tail_of(fd: int, size: int) -> Tail:
-    """What the first `size` bytes of a file say to the line that comes after them. Raises OSError."""
+    """The tail of the first `size` bytes of a file. Raises OSError."""
     torn: list[bytes] = []
     for line in _backwards(fd, size):
         if is_whole(line):
@@ -85,21 +88,21 @@ def tail_of(fd: int, size: int) -> Tail:
 
 
 def torn_hash(pieces: list[bytes]) -> str:
-    """The hash of pieces that are no lines, in their order; empty: there are none."""
+    """The hash of torn lines, in their order; empty if there are none."""
     return line_hash(b"\n".join(pieces)) if pieces else ""
 
 
 def _backwards(fd: int, size: int) -> Iterator[bytes]:
     """The lines of a file from the last to the first, without empty ones."""
-    rest, piece = b"", _PIECE
+    rest, piece = b"", _READ_SIZE
     while size:
         start = max(size - piece, 0)
         first, *others = (os.pread(fd, size - start, start) + rest).split(b"\n")
         yield from filter(None, reversed(others))
         rest, size = first, start
-        if len(rest) > _WAY_BACK:
-            raise OSError(errno.EFBIG, f"has no line in its last {_WAY_BACK} bytes")
+        if len(rest) > _LONGEST_LINE:
+            raise OSError(errno.EFBIG, f"has no line in its last {_LONGEST_LINE} bytes")
         if not others:
-            piece *= 2  # a long line is not put together from many small pieces
+            piece *= 2  # a long line is read in few large pieces
     if rest:
         yield rest

@@ -1,4 +1,4 @@
-"""One JSON line per call, one write each; where the configuration requires it, no call goes unrecorded (law 3)."""
+"""The audit log: one JSON line for each call, in one write. A required audit leaves no call unrecorded (law 3)."""
 
 from __future__ import annotations
 
@@ -16,104 +16,104 @@ from . import os_user
 
 if TYPE_CHECKING:
     from ..jsonrpc.redact import Redaction
-    from .append_file import Ledger
+    from .append_file import AppendFile
     from .telemetry import Collector, Span
 
 VERSION: Final = 1
 """The format's number: `v` in each line."""
 
 _WAITING_LIMIT: Final = 1024 * 1024  # bytes kept while the file cannot be written: a full disk must not fill memory
-_LONGEST: Final = 144 * 1024 * 1024  # bytes of arguments, beyond which readers of the line give up (`records.LONGEST`)
-_STDERR: Final = 10_000  # bytes of what a hook that failed left behind, such as a traceback
-_NAMES: Final = frozenset(
+_LONGEST: Final = 144 * 1024 * 1024  # bytes of arguments in a line; readers accept more (`records.LONGEST`)
+_STDERR_LIMIT: Final = 10_000  # bytes kept of the standard error of a hook that failed, such as a traceback
+_NOT_REDACTED: Final = frozenset(
     {
         *("time", "session", "server", "tool", "alias", "event", "dialect", "decision", "result", "changed", "verdict"),
         *("ended", "outcome", "arguments_sha256", "rewritten_sha256"),
     }
 )
-"""Members of a line that only name something: no secret stands in them, and what they name is to be found by them."""
+"""Members of a line that are not redacted: they hold names and times, by which people search."""
 
 
 class Record(Struct):
-    """What is known of one call, filled in as it goes on. Times are in milliseconds."""
+    """What is known about one call, filled in during the call. Times are in milliseconds."""
 
     session: str
     server: str
     tool: str
     id: bytes
-    """As the agent spelled it."""
+    """JSON, as the agent spelled it."""
     arguments: bytes
-    """As the agent sent them, normalised."""
+    """JSON, as the agent sent them, normalised."""
     agent: str = ""
     """Name and version as the agent gave them."""
     alias: str = ""
-    """What hooks call the tool, where that is not its name."""
+    """The tool's name for hooks, if it has an alias."""
     hook_runs: list[HookRun] = field(default_factory=list)
     final: bytes = b""
-    """The rewritten arguments, where a hook rewrote them."""
+    """The rewritten arguments, if a hook rewrote them."""
     decision: str = ""
-    """`allow`, `deny`, `asked-allow`, `asked-deny`; nothing if the call was cancelled before."""
+    """`allow`, `deny`, `asked-allow`, `asked-deny`; empty if the call was cancelled before."""
     by: str = ""
     """Who refused it: a hook's label, a permission rule, a limit's key."""
     reason: str = ""
-    """Why it was refused, or what else should be known."""
+    """Why it was refused, or another remark about it."""
     result: str = "ok"
-    """`ok`, `error`, `refused`, `cancelled`, `lost`; `pending` if it goes on in further requests."""
+    """`ok`, `error`, `refused`, `cancelled`, `lost`; `pending` if it continues in further requests."""
     result_changed: bool = False
     repeats: int = 0
-    """How often the call was made again because a hook said so."""
+    """How often the call was repeated because a hook asked for it."""
     ms: float = 0.0
     span: Span | None = None
-    """What of it goes to a collector, until it is written."""
+    """The call's telemetry span, until the record is written."""
 
 
 class Audit:
-    """The audit file, opened when the first line is due; without a file nothing happens."""
+    """The audit file, opened when the first line is to be written. Without a configured file nothing happens."""
 
     def __init__(self, settings: Settings) -> None:
-        self.path = os_user.place(settings.audit_file)
-        self.enabled = bool(self.path) or settings.otel  # somebody is to know what calls come to
+        self.path = os_user.audit_path(settings.audit_file)
+        self.enabled = bool(self.path) or settings.otel  # results of calls are recorded somewhere
         self.required = settings.audit_required
         self._digest = settings.audit_digest
         self._waiting: list[bytes] = []
-        self._size = 0  # bytes that wait
-        self._lost = 0  # lines that there was no room for
-        self._stuck = False  # readers know that the file cannot be rotated
+        self._size = 0  # bytes in `_waiting`
+        self._lost = 0  # lines dropped because `_waiting` was full
+        self._rotation_failed = False  # a note about the failed rotation is in the file
         self._collector = _collector(settings) if settings.otel else None
-        if self.path:  # else nothing of this is imported
-            self._ledger = _ledger(settings, self.path)
+        if self.path:  # else these modules are not imported
+            self._file = _append_file(settings, self.path)
             self._redaction = _redaction(settings)
             self._writer = os_user.writer()
 
     def failure(self) -> str:
-        """Empty if a line can be written now, as far as can be known; else why not."""
+        """Why no line can be written now; empty if one can, as far as that can be known."""
         if not self.path:
             return "no audit file is configured" if self.required else ""
         try:
             if self._waiting:
                 self._flush()
             else:
-                self._ledger.ready()
-        except OSError as problem:
-            return f"{problem.filename or self.path}: {problem.strerror}"
+                self._file.ready()
+        except OSError as error:
+            return f"{error.filename or self.path}: {error.strerror}"
         return ""
 
     def begin(self, record: Record, call: Call) -> tuple[tuple[str, str], ...]:
-        """A call has come. Gives the variables by which its hooks go on with its trace, if it has one."""
+        """Begin a call's span. Returns the variables that carry its trace context to hooks, if it has one."""
         if self._collector is None:
             return ()
         record.span = self._collector.begin(record, call)
         return record.span.env
 
     def write(self, record: Record) -> str:
-        """Append the record's line; gives why it could not be written, or nothing. The line is tried again later."""
+        """Append the record's line. Returns why it could not be written, or nothing; then it is tried again later."""
         if record.span is not None:
             record.span.end(record)
             record.span = None
         return self._add(self._members(record)) if self.path else ""
 
     def note(self, session: Session, text: str) -> str:
-        """Append a line about something that belongs to no call; gives why it could not be written, or nothing."""
+        """Append a line about something that belongs to no call. Returns why it could not be written, or nothing."""
         if not self.path:
             return ""
         return self._add({"v": VERSION, "time": _now(), "session": session.id, "server": session.server, "note": text})
@@ -133,30 +133,32 @@ class Audit:
         return raw_json.one_line(raw_json.encode(_clean({**members, **self._writer}))) + b"\n"
 
     def close(self) -> None:
-        """Write what waits, and close the file; a line that cannot be written now is lost."""
+        """Write the waiting lines, and close the file. A line that cannot be written now is lost."""
         if self.path:
             if self._waiting:
                 self.failure()
-            self._ledger.close()
+            self._file.close()
         if self._collector is not None:
             self._collector.close()
 
     def _flush(self) -> None:
-        """Write what waits, each line in one write, so that many writers of a file do not mix. Raises OSError."""
+        """Write the waiting lines, each in one write, so that lines of several writers do not mix. Raises OSError."""
         while self._waiting:
-            self._ledger.append(self._waiting[0])
+            self._file.append(self._waiting[0])
             self._size -= len(self._waiting.pop(0))
             if not self._waiting:
-                self._waiting += [self._line({"v": VERSION, "time": _now(), "note": text}) for text in self._news()]
+                self._waiting += [
+                    self._line({"v": VERSION, "time": _now(), "note": text}) for text in self._own_notes()
+                ]
                 self._size = sum(map(len, self._waiting))
 
-    def _news(self) -> list[str]:
-        """What readers should know of the audit itself, once."""
+    def _own_notes(self) -> list[str]:
+        """Notes about the audit itself, each once: lost lines, and a file that cannot be rotated."""
         lost, self._lost = self._lost, 0
-        stuck, self._ledger.stuck = self._ledger.stuck, ""
-        told = stuck and not self._stuck
-        self._stuck = bool(stuck)
-        return [f"{lost} lines lost"] * bool(lost) + [f"the file is over its limit: {stuck}"] * bool(told)
+        rotation_error, self._file.rotation_error = self._file.rotation_error, ""
+        is_new = rotation_error and not self._rotation_failed
+        self._rotation_failed = bool(rotation_error)
+        return [f"{lost} lines lost"] * bool(lost) + [f"the file is over its limit: {rotation_error}"] * bool(is_new)
 
     def _members(self, record: Record) -> dict[str, object]:
         final = normalize.normalize(record.final) if record.final else b""
@@ -171,8 +173,8 @@ class Audit:
             "tool": record.tool,
             **({"alias": record.alias} if record.alias else {}),
             "id": msgspec.Raw(record.id),
-            **{f"{name}_sha256" if digest else name: _as_kept(raw, digest) for name, raw in given.items()},
-            "hooks": [_hook(one) for one in record.hook_runs],
+            **{f"{name}_sha256" if digest else name: _as_written(raw, digest) for name, raw in given.items()},
+            "hooks": [_hook(run) for run in record.hook_runs],
             "changed": changed,
             **({"repeats": record.repeats} if record.repeats else {}),
             "decision": record.decision,
@@ -180,17 +182,17 @@ class Audit:
             "reason": record.reason,
             "result": record.result,
             "ms": round(record.ms, 3),
-            "hook_ms": round(sum(one.result.ms for one in record.hook_runs), 3),
+            "hook_ms": round(sum(run.result.ms for run in record.hook_runs), 3),
             "agent": record.agent,
         }
 
 
-def _ledger(settings: Settings, path: str) -> Ledger:
-    from .append_file import Ledger, Ways
+def _append_file(settings: Settings, path: str) -> AppendFile:
+    from .append_file import AppendFile, FileOptions
 
-    return Ledger(
+    return AppendFile(
         path,
-        Ways(
+        FileOptions(
             chain=settings.audit_chain,
             shared=settings.audit_shared,
             private=path != settings.audit_file and not settings.audit_shared,
@@ -202,7 +204,7 @@ def _ledger(settings: Settings, path: str) -> Ledger:
 def _collector(settings: Settings) -> Collector:
     from .telemetry import Collector
 
-    return Collector(settings.otel_endpoint, os_user.writer(), lambda one: _in_a_word(one.verdict))
+    return Collector(settings.otel_endpoint, os_user.writer(), lambda run: _verdict_word(run.verdict))
 
 
 def _redaction(settings: Settings) -> Redaction | None:
@@ -214,11 +216,11 @@ def _redaction(settings: Settings) -> Redaction | None:
 
 
 def redacted(members: dict[str, object], secrets: Redaction) -> dict[str, object]:
-    """The members of a line without secrets: in what the agent sent, and in what hooks and we said of it."""
+    """The members of a line with secrets replaced, in the agent's values as well as in texts of hooks and hookproxy."""
 
     def of(name: str, value: object) -> object:
         if isinstance(value, str):
-            return value if name in _NAMES else secrets.text(value)
+            return value if name in _NOT_REDACTED else secrets.text(value)
         if isinstance(value, list):
             return [of(name, item) for item in value]
         if isinstance(value, dict):
@@ -229,7 +231,7 @@ def redacted(members: dict[str, object], secrets: Redaction) -> dict[str, object
 
 
 def _clean(value: object) -> object:
-    """The same with text that came from the operating system and is no UTF-8 made so."""
+    """The same value with all text valid UTF-8; text from the operating system may not be."""
     if isinstance(value, str):
         return value.encode(errors="replace").decode()
     if isinstance(value, dict):
@@ -239,12 +241,12 @@ def _clean(value: object) -> object:
     return value
 
 
-def _as_kept(raw: bytes, digest: bool) -> object:
+def _as_written(raw: bytes, digest: bool) -> object:
     return _sha256(raw) if digest else msgspec.Raw(raw)
 
 
 def _sha256(raw: bytes) -> str:
-    import hashlib  # 2 ms, for those who have the audit hold digests
+    import hashlib  # importing it takes 2 ms: only for digests
 
     return hashlib.sha256(raw).hexdigest()
 
@@ -253,8 +255,8 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _hook(one: HookRun) -> dict[str, object]:
-    spec, result, verdict = one.spec, one.result, one.verdict
+def _hook(run: HookRun) -> dict[str, object]:
+    spec, result, verdict = run.spec, run.result, run.verdict
     return {
         "source": spec.source,
         "event": spec.event,
@@ -263,31 +265,31 @@ def _hook(one: HookRun) -> dict[str, object]:
         "ended": result.ended.value,
         "exit": result.code,
         "ms": round(result.ms, 3),
-        "outcome": _outcome(one),
-        "verdict": _in_a_word(verdict),
+        "outcome": _outcome(run),
+        "verdict": _verdict_word(verdict),
         "reason": verdict.failure or verdict.reason,
         "feedback": list(verdict.feedback),
         "messages": list(verdict.messages),
-        **({"stderr": _told(result.stderr)} if result.ended is Ended.FAILED and result.stderr else {}),
+        **({"stderr": _stderr_end(result.stderr)} if result.ended is Ended.FAILED and result.stderr else {}),
     }
 
 
-def _told(stderr: bytes) -> str:
-    """The end of what a hook that failed left behind, where the reason stands."""
-    return stderr[-_STDERR:].decode(errors="replace")
+def _stderr_end(stderr: bytes) -> str:
+    """The end of a failed hook's standard error, which usually has the reason."""
+    return stderr[-_STDERR_LIMIT:].decode(errors="replace")
 
 
-def _outcome(one: HookRun) -> str:
-    """How the run came out, in the words of code-assist's document: `success`, `blocking` and so on."""
-    if one.result.ended in (Ended.TIMED_OUT, Ended.CANCELLED):
+def _outcome(run: HookRun) -> str:
+    """The outcome of the run, in the terms of code-assist's document: `success`, `blocking` and so on."""
+    if run.result.ended in (Ended.TIMED_OUT, Ended.CANCELLED):
         return "cancelled"
-    if one.verdict.permission is Permission.DENY or one.verdict.stop:
+    if run.verdict.permission is Permission.DENY or run.verdict.stop:
         return "blocking"
-    return "non_blocking_error" if one.verdict.failure else "success"
+    return "non_blocking_error" if run.verdict.failure else "success"
 
 
-def _in_a_word(verdict: Verdict) -> str:
-    """The most that a hook said: a permission outweighs a rewrite, and that a comment."""
+def _verdict_word(verdict: Verdict) -> str:
+    """The strongest part of a verdict, as the audit file spells it: permission before rewrite before feedback."""
     if verdict.failure:
         return "trouble"
     if verdict.permission is not None:

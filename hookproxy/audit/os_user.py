@@ -1,4 +1,4 @@
-"""The account that we run as: what lines say of who wrote them, and where its audit lies."""
+"""The account that hookproxy runs as: who writes audit lines, and the path of that account's audit file."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ _PER_USER: Final = "{user}"
 
 
 def user() -> str:
-    """The name of the account we run as; its number where it has no name."""
-    import pwd  # only where an audit is kept
+    """The name of the account that this process runs as; its number if it has no name."""
+    import pwd  # imported only if there is an audit
 
     try:
         return pwd.getpwuid(os.getuid()).pw_name
@@ -19,12 +19,12 @@ def user() -> str:
 
 
 def writer() -> dict[str, object]:
-    """Who writes a line: members of each."""
+    """The members of each audit line that say who wrote it."""
     return {"user": user(), "host": os.uname().nodename, "pid": os.getpid()}
 
 
-def place(file: str) -> str:
-    """The path of the audit file for the account we run as: with a slash at its end, `USER.jsonl` in that folder."""
+def audit_path(file: str) -> str:
+    """The path of this account's audit file. `{user}` stands for its name; `FOLDER/` means `FOLDER/{user}.jsonl`."""
     if file.endswith("/"):
         file = os.path.join(file, f"{_PER_USER}.jsonl")
     return file.replace(_PER_USER, user().replace("/", "_")) if _PER_USER in file else file

@@ -1,4 +1,4 @@
-"""Reads audit files line by line; a line that is no record is told with its number, never passed over (law 3)."""
+"""Reads audit files line by line; a line that is not a record is reported with its number, never skipped (law 3)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ..jsonrpc import raw_json
 from ..model.errors import UserError, file_hint
 
 LONGEST: Final = 160 * 1024 * 1024
-"""Bytes of the longest line that is read: the arguments of the longest message by default, twice, and some more."""
+"""Bytes of the longest line that is read: the arguments of the longest default message, twice, and some more."""
 
-_PIECE: Final = 1024 * 1024  # bytes read at a time: enough that few lines come in pieces
+_READ_SIZE: Final = 1024 * 1024  # bytes per read: more than most lines have
 
 
 class Readable(Protocol):
-    """What can be read piece by piece, to its end."""
+    """An open file or something like it."""
 
     def read(self, size: int, /) -> bytes | None:
-        """Some bytes; none: it has ended."""
+        """Up to `size` bytes; none at its end."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -34,14 +34,14 @@ class Line(msgspec.Struct, frozen=True):
     number: int
     """From 1."""
     raw: bytes
-    """Without its end; of a line that is too long, its beginning."""
+    """Without its line feed; of a line that is too long, only the beginning."""
     finished: bool = True
-    """It has an end: only the last line of a file can lack it, because its writer was stopped or is still writing."""
+    """It ends with a line feed. Only a file's last line may lack it: its writer was stopped, or is still writing."""
     too_long: bool = False
 
 
 class HookRun(msgspec.Struct, frozen=True):
-    """What one hook did at one occasion of a call."""
+    """One hook's run at one event of a call."""
 
     source: str = ""
     event: str = ""
@@ -60,13 +60,13 @@ class HookRun(msgspec.Struct, frozen=True):
     stderr: str = ""
 
 
-class Written(msgspec.Struct, frozen=True):
-    """What each line of an audit has. A member that the line lacks is empty."""
+class LineMembers(msgspec.Struct, frozen=True):
+    """The members that each audit line has. A member that the line lacks is empty."""
 
     line: int = 0
-    """Where it stands in its file, from 1."""
+    """Its number in the file, from 1."""
     v: int = 0
-    """The format's number; members that a newer format adds are left out."""
+    """The format's number; members of newer formats are ignored."""
     time: str = ""
     session: str = ""
     server: str = ""
@@ -74,27 +74,27 @@ class Written(msgspec.Struct, frozen=True):
     host: str = ""
     pid: int = 0
     previous: str = ""
-    """In a chained file: the SHA-256 of the line before."""
+    """In a chained file: the SHA-256 of the line before it."""
 
     @property
     def at(self) -> datetime | None:
-        """`time`, with its zone; None where it is none."""
-        return moment(self.time)
+        """`time` with its zone; None if it is invalid."""
+        return parse_time(self.time)
 
 
-class CallRecord(Written, frozen=True):
-    """One judged call as the audit has it."""
+class CallRecord(LineMembers, frozen=True):
+    """A line about a judged call."""
 
     tool: str = ""
     alias: str = ""
-    """What hooks called the tool, where that is another name."""
+    """The tool's name for hooks, if it had an alias."""
     id: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
     """JSON, as the agent spelled it."""
     arguments: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
-    """JSON, as the agent sent them; empty where the audit holds digests."""
+    """JSON, as the agent sent them; empty if the line has a digest."""
     arguments_sha256: str = ""
     rewritten: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
-    """JSON: the arguments that ran, where hooks rewrote them."""
+    """JSON: the arguments that ran, if hooks rewrote them."""
     rewritten_sha256: str = ""
     hooks: tuple[HookRun, ...] = ()
     changed: tuple[str, ...] = ()
@@ -112,39 +112,39 @@ class CallRecord(Written, frozen=True):
     agent: str = ""
 
 
-class NoteRecord(Written, frozen=True):
+class NoteRecord(LineMembers, frozen=True):
     """A line about something that belongs to no call."""
 
     note: str = ""
 
 
-class NoRecord(msgspec.Struct, frozen=True):
-    """A line that cannot be read as a record, and why."""
+class BadLine(msgspec.Struct, frozen=True):
+    """A line that is not a record, and why."""
 
     line: int
     why: str
     torn: bool = False
-    """It is the unfinished last line of the file."""
+    """It is an unfinished last line, whose writer was stopped or is still writing."""
 
 
-Entry = CallRecord | NoteRecord | NoRecord
+Entry = CallRecord | NoteRecord | BadLine
 
 
-class _Shape(msgspec.Struct, frozen=True):
-    """What tells a call's line from a note."""
+class _LineKind(msgspec.Struct, frozen=True):
+    """The members that tell a call's line from a note."""
 
     v: int = 0
     tool: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
     note: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
 
 
-_SHAPE: Final = msgspec.json.Decoder(_Shape)
+_LINE_KIND: Final = msgspec.json.Decoder(_LineKind)
 _CALL: Final = msgspec.json.Decoder(CallRecord)
 _NOTE: Final = msgspec.json.Decoder(NoteRecord)
 
 
-def moment(time: str) -> datetime | None:
-    """An ISO time as a moment, in UTC where it names no zone; None where it is none."""
+def parse_time(time: str) -> datetime | None:
+    """Parse an ISO time, in UTC if it names no zone; None if it is invalid."""
     try:
         at = datetime.fromisoformat(time)
     except ValueError:
@@ -153,27 +153,27 @@ def moment(time: str) -> datetime | None:
 
 
 def open_file(path: str, flags: int = 0) -> BinaryIO:
-    """The audit file, to be read from its beginning; `flags` beside those of reading. Raises UserError, naming it."""
+    """Open an audit file for reading, with additional `flags`. Raises UserError with the file's name."""
     try:
         if os.path.isdir(path):
             raise UserError(f"{path}: is a folder, not a file", "name an audit file in it")
         return open(path, "rb", buffering=0, opener=lambda name, reading: os.open(name, reading | flags))
     except FileNotFoundError:
-        raise UserError(f"{path}: there is no such file", "an audit begins with the first judged call") from None
-    except OSError as problem:
-        raise UserError(f"{path}: cannot be read: {problem.strerror}", file_hint(path, problem)) from None
+        raise UserError(f"{path}: there is no such file", "the file is created with the first judged call") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}", file_hint(path, error)) from None
     except ValueError:
-        raise UserError(f"{path!r}: is not a path: a NUL character is in it", "take it out") from None
+        raise UserError(f"{path!r}: is not a path: it holds a NUL character", "remove it") from None
 
 
 def open_older(path: str) -> BinaryIO:
-    """A file that is found beside an audit's, by its name. Raises UserError, also where it is no ordinary one.
+    """Open a rotated file, which is found by its name. Raises UserError, also if it is not a regular file.
 
-    Whoever may create files there may have put a pipe there, or a link to what never ends.
+    Others who may create files in the folder may have put a pipe there, or a link to an endless device.
     """
     file = None if _is_special(path) else open_file(path, os.O_NONBLOCK)
     if file is None or not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        raise UserError(f"{path}: is no ordinary file", "the audit wrote no such file: move it away")
+        raise UserError(f"{path}: is not a regular file", "the audit did not write it: move it away")
     return file
 
 
@@ -186,31 +186,31 @@ def _is_special(path: str) -> bool:
 
 
 @contextmanager
-def unreadable(path: str) -> Iterator[None]:
-    """Makes of a failure to read the file an error that names it: raises UserError for OSError."""
+def user_errors(path: str) -> Iterator[None]:
+    """Turns an OSError from reading the file into a UserError that names it."""
     try:
         yield
-    except BrokenPipeError:  # of whom the lines are for: no file is read so
+    except BrokenPipeError:  # from writing to standard output, not from reading
         raise
-    except OSError as problem:
-        raise UserError(f"{path}: cannot be read: {problem.strerror}", file_hint(path, problem)) from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}", file_hint(path, error)) from None
 
 
 def read(path: str) -> Iterator[Entry]:
-    """The records of an audit file, in its order, one in memory at a time. Raises UserError if it cannot be read."""
-    with open_file(path) as file, unreadable(path):
+    """The records of an audit file, in order, one in memory at a time. Raises UserError if it cannot be read."""
+    with open_file(path) as file, user_errors(path):
         yield from entries(file)
 
 
 def entries(file: Readable) -> Iterator[Entry]:
-    """The records of an open file from where it stands; empty lines are none. Raises OSError."""
+    """The records of an open file from its position; empty lines are skipped. Raises OSError."""
     return (entry(line) for line in lines(file) if line.raw.strip())
 
 
 def lines(file: Readable, longest: int = LONGEST) -> Iterator[Line]:
-    """The lines of an open file, split at `\\n` only; of one over `longest` bytes no more is kept. Raises OSError."""
+    """The lines of an open file, split at `\\n` only, each cut at `longest` bytes. Raises OSError."""
     number, begun, too_long = 1, bytearray(), False
-    while piece := file.read(_PIECE):
+    while piece := file.read(_READ_SIZE):
         *ends, rest = piece.split(b"\n")
         for end in ends:
             too_long = too_long or len(begun) + len(end) > longest
@@ -224,25 +224,25 @@ def lines(file: Readable, longest: int = LONGEST) -> Iterator[Line]:
 
 
 def entry(line: Line) -> Entry:
-    """What a line says. A last line that only lacks its end is a record like any other."""
+    """The record on a line. A last line that only lacks its line feed is a record like any other."""
     if line.too_long:
-        return NoRecord(line.number, "it is too long to be read", torn=not line.finished)
+        return BadLine(line.number, "it is too long", torn=not line.finished)
     try:
         raw_json.check_utf8(line.raw)
-        shape = _SHAPE.decode(line.raw)
-        if shape.tool:
+        kind = _LINE_KIND.decode(line.raw)
+        if kind.tool:
             return replace(_CALL.decode(line.raw), line=line.number)
-        if shape.note:
+        if kind.note:
             return replace(_NOTE.decode(line.raw), line=line.number)
         why = "it names neither a tool nor a note"
-    except (ValueError, RecursionError) as problem:  # of msgspec, too
-        why = _why(problem)
+    except (ValueError, RecursionError) as error:  # ValueError covers msgspec's errors
+        why = _why_unreadable(error)
     if not line.finished:
         why = "it is unfinished: its writer was stopped, or is still writing"
-    return NoRecord(line.number, why, torn=not line.finished)
+    return BadLine(line.number, why, torn=not line.finished)
 
 
-def _why(problem: ValueError | RecursionError) -> str:
-    if isinstance(problem, msgspec.ValidationError):
-        return f"not as a record is: {problem}"
-    return str(problem) if isinstance(problem, raw_json.Unreadable) else "not JSON"
+def _why_unreadable(error: ValueError | RecursionError) -> str:
+    if isinstance(error, msgspec.ValidationError):
+        return f"it does not have the form of a record: {error}"
+    return str(error) if isinstance(error, raw_json.Unreadable) else "not JSON"

@@ -1,7 +1,7 @@
 """Spans and metrics of judged calls, sent to an OpenTelemetry collector in the background: no call waits for it.
 
-Imported only where `[otel]` is enabled. Names are those of the semantic conventions for MCP, as of October 2026, which
-are in development; what they have no name for begins with `hookproxy.`. Arguments and results are never sent.
+Imported only if `[otel]` is enabled. Names are those of the semantic conventions for MCP as of October 2026, which are
+in development; other names begin with `hookproxy.`. Arguments and results are never sent.
 """
 
 from __future__ import annotations
@@ -29,25 +29,38 @@ from ..model.hooks import HookRun
 from ..protocol.calls import Call
 
 FLUSH: Final = 0.5
-"""Seconds that a run's end waits for the collector: agents kill a server that does not leave within two."""
+"""Seconds that the end of a run waits for the collector: agents kill a server that takes longer than two to exit."""
 
 QUEUE: Final = 2048
-"""Spans that wait for the collector at most; more are dropped."""
+"""The most spans that wait for the collector; more are dropped."""
 
-_LONGEST: Final = 256  # characters of a name: agents choose those of tools, and ids
-_LONGEST_STATE: Final = (
-    512  # characters: what W3C asks of all. A web hook's server refuses a request with too long ones
-)
-_NAMES: Final = 200  # different tools in metrics: each is a series that the collector keeps
+_LONGEST_NAME: Final = 256  # characters of a tool's name, an id or another text that agents choose
+_LONGEST_STATE: Final = 512  # characters of trace context that W3C requires all to accept; longer ones are dropped
+_MOST_TOOLS: Final = 200  # different tools in metrics: each is a series in the collector
 _OTHER: Final = "_OTHER"
-_SECONDS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)  # by the conventions
-_HOOK_SECONDS: Final = (0.001, 0.002, 0.005, *_SECONDS)
+_CALL_BUCKETS: Final = (
+    0.01,
+    0.02,
+    0.05,
+    0.1,
+    0.2,
+    0.5,
+    1.0,
+    2.0,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+    120.0,
+    300.0,
+)  # by the conventions
+_HOOK_BUCKETS: Final = (0.001, 0.002, 0.005, *_CALL_BUCKETS)
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
-_FAILED: Final = ("refused", "cancelled", "lost")  # results that are the `error.type` themselves
+_ERROR_RESULTS: Final = ("refused", "cancelled", "lost")  # results that are also the `error.type`
 
 
-class Told(Protocol):
-    """What is known of a call when it is over: the audit's record."""
+class FinishedCall(Protocol):
+    """What is known about a call when it has finished: the audit's record."""
 
     session: str
     server: str
@@ -61,7 +74,7 @@ class Told(Protocol):
 
 
 class Collector:
-    """Where spans and metrics go: `endpoint`, or where the variables of OpenTelemetry itself say."""
+    """Sends spans and metrics to `endpoint`, or to where OpenTelemetry's own variables say."""
 
     def __init__(self, endpoint: str, writer: Mapping[str, object], verdict_of: Callable[[HookRun], str]) -> None:
         """`writer` has `user`, `host` and `pid`."""
@@ -76,46 +89,46 @@ class Collector:
         )
         base = endpoint.rstrip("/")
         spans = OTLPSpanExporter(f"{base}/v1/traces" if base else None)
-        figures = OTLPMetricExporter(f"{base}/v1/metrics" if base else None)
-        self._exporters = (spans, figures)
+        measurements = OTLPMetricExporter(f"{base}/v1/metrics" if base else None)
+        self._exporters = (spans, measurements)
         self._tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
         self._tracers.add_span_processor(BatchSpanProcessor(spans, max_queue_size=QUEUE))
-        reader = PeriodicExportingMetricReader(figures)
+        reader = PeriodicExportingMetricReader(measurements)
         self._meters = MeterProvider([reader], resource=resource, shutdown_on_exit=False)
         self._tracer = self._tracers.get_tracer("hookproxy", __version__)
         meter = self._meters.get_meter("hookproxy", __version__)
-        self.calls = _histogram(meter, "mcp.server.operation.duration", _SECONDS, "Calls, with the time of hooks.")
-        self.hooks = _histogram(meter, "hookproxy.hook.duration", _HOOK_SECONDS, "Runs of hooks.")
+        self.calls = _histogram(meter, "mcp.server.operation.duration", _CALL_BUCKETS, "Calls, with the time of hooks.")
+        self.hooks = _histogram(meter, "hookproxy.hook.duration", _HOOK_BUCKETS, "Runs of hooks.")
         self.verdict_of = verdict_of
         self._tools: set[str] = set()
 
-    def begin(self, told: Told, call: Call) -> Span:
-        """A call has come: its span continues the trace that the agent names in `params._meta`."""
-        said = {name: _meta(call, name) for name in ("traceparent", "tracestate")}
-        carrier = {name: text for name, text in said.items() if 0 < len(text) <= _LONGEST_STATE}
-        tool = told.tool[:_LONGEST]
+    def begin(self, record: FinishedCall, call: Call) -> Span:
+        """Begin the span of a call; it continues the trace that the agent names in `params._meta`."""
+        given = {name: _meta_text(call, name) for name in ("traceparent", "tracestate")}
+        carrier = {name: text for name, text in given.items() if 0 < len(text) <= _LONGEST_STATE}
+        tool = record.tool[:_LONGEST_NAME]
         span = self._tracer.start_span(
             f"tools/call {tool}",
             context=_PROPAGATOR.extract(carrier, context=Context()),
             kind=trace.SpanKind.SERVER,
             attributes={
                 **_operation(tool),
-                "jsonrpc.request.id": (raw_json.text(told.id) or told.id.decode(errors="replace"))[:_LONGEST],
-                "mcp.session.id": told.session,
-                "hookproxy.server": told.server,
-                "hookproxy.agent": told.agent[:_LONGEST],
+                "jsonrpc.request.id": (raw_json.text(record.id) or record.id.decode(errors="replace"))[:_LONGEST_NAME],
+                "mcp.session.id": record.session,
+                "hookproxy.server": record.server,
+                "hookproxy.agent": record.agent[:_LONGEST_NAME],
             },
         )
         return Span(self, span, call)
 
-    def known(self, tool: str) -> str:
-        """The tool's name for metrics, as long as there are not too many."""
-        if len(self._tools) < _NAMES:
+    def metric_name(self, tool: str) -> str:
+        """The tool's name for metrics, or `_OTHER` if there are too many tools."""
+        if len(self._tools) < _MOST_TOOLS:
             self._tools.add(tool)
         return tool if tool in self._tools else _OTHER
 
     def close(self) -> None:
-        """Send what is left, as far as it can be sent in FLUSH seconds."""
+        """Send what is left, for at most FLUSH seconds."""
         ends = [Thread(target=each, daemon=True) for each in (self._tracers.shutdown, self._meters.shutdown)]
         until = monotonic() + FLUSH
         for end in ends:
@@ -123,11 +136,11 @@ class Collector:
         for end in ends:
             end.join(max(until - monotonic(), 0))
         for exporter in self._exporters:
-            exporter.shutdown()  # a collector that does not answer is not tried again
+            exporter.shutdown()  # no further tries if the collector does not respond
 
 
 class Span:
-    """One call under way."""
+    """The span of one call."""
 
     def __init__(self, collector: Collector, span: trace.Span, call: Call) -> None:
         self._collector = collector
@@ -136,51 +149,51 @@ class Span:
         carrier: dict[str, str] = {}
         _PROPAGATOR.inject(carrier, trace.set_span_in_context(span, Context()))
         self.env = (("TRACEPARENT", carrier.get("traceparent", "")), ("TRACESTATE", carrier.get("tracestate", "")))
-        """By these variables hooks go on with the trace."""
+        """Variables that carry the trace context to hooks."""
 
-    def end(self, told: Told) -> None:
-        """The call is over, as `told` says."""
-        span, tool = self._span, told.tool[:_LONGEST]
-        failed = self._failed(told)
-        for one in told.hook_runs:
-            self._ran(one)
-        span.set_attribute("hookproxy.decision", told.decision)
-        span.set_attribute("hookproxy.result", told.result)
-        if failed:
-            span.set_attributes(failed)
+    def end(self, record: FinishedCall) -> None:
+        """End the span of a finished call, and record its metrics."""
+        span, tool = self._span, record.tool[:_LONGEST_NAME]
+        error = self._error_attributes(record)
+        for run in record.hook_runs:
+            self._add_hook_run(run)
+        span.set_attribute("hookproxy.decision", record.decision)
+        span.set_attribute("hookproxy.result", record.result)
+        if error:
+            span.set_attributes(error)
             span.set_status(trace.StatusCode.ERROR)
         span.end()
-        attributes = {**_operation(self._collector.known(tool)), **failed, "hookproxy.decision": told.decision}
-        self._collector.calls.record(told.ms / 1000, attributes)
+        attributes = {**_operation(self._collector.metric_name(tool)), **error, "hookproxy.decision": record.decision}
+        self._collector.calls.record(record.ms / 1000, attributes)
 
-    def _failed(self, told: Told) -> dict[str, str]:
-        """The attributes of a failure; none: it did not fail."""
-        if told.result in _FAILED:
-            return {"error.type": told.result}
-        if told.result != "error":
+    def _error_attributes(self, record: FinishedCall) -> dict[str, str]:
+        """The error attributes of a failed call; empty if it did not fail."""
+        if record.result in _ERROR_RESULTS:
+            return {"error.type": record.result}
+        if record.result != "error":
             return {}
-        code = self._code()
+        code = self._error_code()
         return {"error.type": code, "rpc.response.status_code": code} if code else {"error.type": "tool_error"}
 
-    def _code(self) -> str:
-        """The code of a JSON-RPC error; empty: the answer is none."""
-        said = self._call.response
-        if said is None or said.error is None:
+    def _error_code(self) -> str:
+        """The code of a JSON-RPC error; empty if the response is not an error."""
+        given = self._call.response
+        if given is None or given.error is None:
             return ""
         try:
-            code = bytes(raw_json.fields(said.error)["code"])
+            code = bytes(raw_json.fields(given.error)["code"])
         except (ValueError, KeyError):
             return _OTHER
         return code.decode() if raw_json.is_integer(code) and len(code) <= len("-2147483648") else _OTHER
 
-    def _ran(self, one: HookRun) -> None:
+    def _add_hook_run(self, run: HookRun) -> None:
         attributes = {
-            "hookproxy.hook": one.spec.label[:_LONGEST],
-            "hookproxy.event": str(one.spec.event),
-            "hookproxy.verdict": self._collector.verdict_of(one),
+            "hookproxy.hook": run.spec.label[:_LONGEST_NAME],
+            "hookproxy.event": str(run.spec.event),
+            "hookproxy.verdict": self._collector.verdict_of(run),
         }
-        self._collector.hooks.record(one.result.ms / 1000, attributes)
-        self._span.add_event("hook", {**attributes, "hookproxy.ms": one.result.ms})
+        self._collector.hooks.record(run.result.ms / 1000, attributes)
+        self._span.add_event("hook", {**attributes, "hookproxy.ms": run.result.ms})
 
 
 def _histogram(meter: metrics.Meter, name: str, bounds: Sequence[float], what: str) -> metrics.Histogram:
@@ -196,6 +209,6 @@ def _operation(tool: str) -> dict[str, str]:
     }
 
 
-def _meta(call: Call, name: str) -> str:
-    """What the agent says; the propagator takes nothing that is not as it must be."""
+def _meta_text(call: Call, name: str) -> str:
+    """The member of `_meta` as text, or nothing; the propagator checks its form."""
     return raw_json.text(bytes(call.meta[name])) or "" if name in call.meta else ""

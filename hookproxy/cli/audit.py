@@ -15,15 +15,15 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from ..audit.records import Entry, Line, NoRecord, entry
+from ..audit.records import BadLine, Entry, Line, entry
 from ..model.errors import EXIT_FINDINGS, UserError, printable
 from .common import here, parser, show
 
 if TYPE_CHECKING:
     import argparse
 
-    from ..audit.view.files import Wanted
-    from ..audit.view.verify import Checked
+    from ..audit.view.files import Filter
+    from ..audit.view.verify import FileCheck
 
 _LOOKS: Final = "[--tool GLOB] [--decision D] [--since WHEN] [--session S]"
 USAGE: Final = f"hookproxy audit [FILE] {_LOOKS} [--follow] [--json] [--config FILE]"
@@ -65,7 +65,7 @@ def _list(arguments: Sequence[str]) -> int:
     output = _Output(at_once=chosen.follow)
     for name, line in lines:
         one = told.record(name, line)
-        if one is None or not wanted.fits(one):
+        if one is None or not wanted.matches(one):
             continue
         if chosen.json:
             output.write(_safe(line.raw))
@@ -90,7 +90,7 @@ class _Told:
         if not line.raw.strip():
             return None
         one = entry(line)
-        if not isinstance(one, NoRecord):
+        if not isinstance(one, BadLine):
             return one
         _tell(f"{name}:{line.number}: {one.why}")
         self.status = self.status if one.torn else EXIT_FINDINGS
@@ -144,12 +144,12 @@ def _spelled(sign: str) -> str:
 
 def _stats(arguments: Sequence[str]) -> int:
     from ..audit.view import files, statistics, table
-    from ..audit.view.statistics import Sums
+    from ..audit.view.statistics import Statistics
 
     chosen = parts()["stats"].parse_args(list(arguments))
-    wanted, told, sums = _wanted(chosen), _Told(), Sums()
+    wanted, told, sums = _wanted(chosen), _Told(), Statistics()
     found = (told.record(name, line) for name, line in files.read_all(_path(chosen)))
-    sums.add(one for one in found if one is not None and wanted.fits(one))
+    sums.add(one for one in found if one is not None and wanted.matches(one))
     if chosen.json:
         show(_document(sums))
     else:
@@ -191,7 +191,7 @@ def _verify(arguments: Sequence[str]) -> int:
     return EXIT_FINDINGS if lost or unchained or any(one.broken for one in checked) else 0
 
 
-def _verdict(one: Checked) -> Iterator[str]:
+def _verdict(one: FileCheck) -> Iterator[str]:
     if one.broken:
         yield f"{one.path}:{one.broken.line}: {one.broken.what}"
         yield f"  the {one.lines} lines before are as they were written" if one.lines else "  nothing before it is sure"
@@ -214,7 +214,7 @@ def _verdict(one: Checked) -> Iterator[str]:
     yield f"  head {one.head}"
 
 
-def _missing(checked: Sequence[Checked]) -> str:
+def _missing(checked: Sequence[FileCheck]) -> str:
     first = checked[0]
     return f"before: {first.continues} is not here, and is not checked" if first.continues else ""
 
@@ -261,10 +261,10 @@ def _add_looks(to: argparse.ArgumentParser) -> None:
     to.add_argument("--session", metavar="S", help="of this session; the beginning of its id will do")
 
 
-def _wanted(chosen: argparse.Namespace) -> Wanted:
+def _wanted(chosen: argparse.Namespace) -> Filter:
     from ..audit.view import files
 
-    return files.Wanted(
+    return files.Filter(
         tool=chosen.tool or "",
         decision=files.decision(chosen.decision) if chosen.decision else "",
         since=files.since(chosen.since, files.now()) if chosen.since else None,
@@ -276,13 +276,13 @@ def _path(chosen: argparse.Namespace) -> str:
     """The file that is meant. Raises UserError where none is named."""
     if chosen.file is not None:
         return str(chosen.file)
-    from ..audit.os_user import place
+    from ..audit.os_user import audit_path
     from ..config.load import load
 
     settings = load(chosen.config, [], None, os.environ, here()).settings
     if not settings.audit_file:
         raise UserError("no audit file is named", "hookproxy audit FILE, or set audit.file in hookproxy.toml")
-    return place(settings.audit_file)
+    return audit_path(settings.audit_file)
 
 
 def _own() -> tuple[str, str]:

@@ -25,7 +25,7 @@ _ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 
 def run(act: Callable[[], Awaitable[_Result]]) -> _Result:
     """What `act` comes to. Whatever ends us, but KILL, ends its hooks first."""
-    process.settle()  # else a file that `act` opens takes the place of a standard stream that is closed
+    process.prepare_for_children()  # else a file that `act` opens takes the place of a standard stream that is closed
     return anyio.run(_ended_by_signals, act, backend_options={"loop_factory": new_loop})
 
 
@@ -57,7 +57,7 @@ async def _listen(scope: anyio.CancelScope, heard: list[int], *, task_status: Ta
 @contextmanager
 def hooks_at_work() -> Iterator[None]:
     """What hooks in our own process print, and what these start, goes to standard error, as in a run."""
-    process.settle()
+    process.prepare_for_children()
     show("")  # what is still in the buffer is ours
     ours = os.dup(1)
     os.dup2(2, 1)

@@ -59,7 +59,7 @@ def _move_wire_aside() -> tuple[int, int]:
         from ..model.errors import UserError
 
         raise UserError("standard input or output is closed", "an agent starts this command, with both") from None
-    process.settle()  # a missing standard error would be the first number that is free
+    process.prepare_for_children()  # a missing standard error would be the first number that is free
     wire_in, wire_out = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -75,7 +75,7 @@ def _take_along(server: int) -> None:
         _kill(server)
         os._exit(128 + number)  # not by an exception: it would come out anywhere, in the middle of an import
 
-    for number in process.ENDING:
+    for number in process.TERMINATION_SIGNALS:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, leave)
 
@@ -83,7 +83,7 @@ def _take_along(server: int) -> None:
 def _end(server: process.Server) -> None:
     """The server was started, and cannot be used: it goes. Its pipes end with us."""
     _kill(server.pid)
-    process.reap_soon(server.pid)
+    process.reap_killed(server.pid)
 
 
 def _kill(server: int) -> None:
@@ -101,7 +101,7 @@ def _run(options: "Sequence[str]", command: "Sequence[str]", server: process.Ser
     from ..config.load import load
     from ..transports.epoll_loop import new_loop
 
-    process.widen(server.from_server, _WIDE)
+    process.widen_pipe(server.from_server, _WIDE)
     chosen = _parse(options)
     loaded = load(chosen.config, chosen.hooks, chosen.audit, os.environ, here())
     say = _speaker()
@@ -162,9 +162,9 @@ def _speaker() -> "Callable[[str], None]":
     """Says one line to people on standard error; drops it if that cannot be written without waiting."""
     from contextlib import suppress
 
-    from ..transports.pipe import aside
+    from ..transports.pipe import open_shared_writer
 
-    write = aside(2)
+    write = open_shared_writer(2)
 
     def say(text: str) -> None:
         with suppress(OSError):

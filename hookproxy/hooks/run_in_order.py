@@ -147,7 +147,7 @@ class HookExecutor:
                 not_run = HookRun(spec, HookResult(Ended.NOT_STARTED), _untrusted(mark.failure))
                 return self._finish(group, not_run, hook_runs)
             if mark is not None and mark.rewritten:
-                self.runners.renew(spec)
+                self.runners.invalidate(spec)
             result = await self.runners.by_type[spec.type](spec, document, environment)
         except anyio.get_cancelled_exc_class():
             hook_runs.append(HookRun(spec, HookResult(Ended.CANCELLED), NO_VERDICT))

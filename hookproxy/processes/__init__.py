@@ -1,4 +1,4 @@
-"""Starting, ending and limiting processes: the only room that does.
+"""Starting, ending and limiting processes: no other room does this.
 
-Every process started here is in a group that can be ended whole. Knows no hook, no dialect and no MCP.
+Each hook is started in a process group of its own, which can be ended as a whole. Knows no dialect and no MCP.
 """

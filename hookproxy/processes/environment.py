@@ -1,4 +1,4 @@
-"""What a process can be given as its environment: cut to what fits, and as the system takes it (law 3)."""
+"""Makes variables fit for a process: cuts them to the system's limit, and encodes them (law 3)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ VARIABLE_LIMIT: Final = 131_072  # bytes of NAME=value and its NUL: Linux starts
 
 
 def fit(env: Mapping[str, str]) -> Mapping[str, str]:
-    """The same variables as a process can be given them: in UTF-8, NUL replaced, and cut at VARIABLE_LIMIT.
+    """The same variables as a process can take them: in UTF-8, NUL replaced, and cut at VARIABLE_LIMIT.
 
-    Where one was cut, HOOK_TRUNCATED=1 says so. What fits already comes back as it is.
+    If one was cut, HOOK_TRUNCATED=1 is added. An environment that fits is returned as it is.
     """
     if all(_fits(name, value) for name, value in env.items()):
         return env
-    whole = {name: _as_bytes(value) for name, value in env.items()}
+    whole = {name: _encode(value) for name, value in env.items()}
     fitted = {name: os.fsdecode(_cut(value, VARIABLE_LIMIT - len(name) - 2)) for name, value in whole.items()}
     if any(len(name) + len(value) + 2 > VARIABLE_LIMIT for name, value in whole.items()):
         fitted["HOOK_TRUNCATED"] = "1"
@@ -24,7 +24,7 @@ def fit(env: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def entries(env: Mapping[str, str]) -> tuple[bytes, ...]:
-    """Each variable as `NAME=value`. Raises ValueError for a name that would be read as another."""
+    """Each variable as `NAME=value`. Raises ValueError for a name that is empty or holds `=`."""
     for name in env:
         if not name or "=" in name:
             raise ValueError(f"{name!r} is no name for an environment variable")
@@ -35,7 +35,7 @@ def _fits(name: str, value: str) -> bool:
     return value.isascii() and len(name) + len(value) + 2 <= VARIABLE_LIMIT and "\0" not in value
 
 
-def _as_bytes(value: str) -> bytes:
+def _encode(value: str) -> bytes:
     value = value.replace("\0", "\N{REPLACEMENT CHARACTER}")
     try:
         return value.encode("utf-8", "surrogateescape")  # bytes that were not UTF-8 when we inherited them

@@ -1,6 +1,6 @@
-"""Starts the server, ends and reaps processes, and knows their limits. Hooks are started by `starting`.
+"""Starts the server, signals and reaps processes, and knows their limits. `spawn` starts hooks.
 
-`run` starts the server before it imports anything heavy: what is imported here delays the server.
+`hookproxy run` starts the server before it imports anything heavy: each import here delays the server.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 else:
     import _signal as signal  # `signal` makes enumerations of it, which takes 1 ms
 
-OUTPUT_LIMIT: Final = 10 * 1024 * 1024  # bytes kept of each output: above any answer, below what hurts us
+OUTPUT_LIMIT: Final = 10 * 1024 * 1024  # bytes kept of each output of a hook: more than any useful output
 GRACE: Final = 2.0  # seconds from TERM to KILL: enough to remove a lock file, not enough to look like a hang
-REAP_LIMIT: Final = 1.0  # seconds from KILL until we go on without the status: only a stuck disk takes so long
+REAP_LIMIT: Final = 1.0  # seconds after KILL that the exit status is waited for: only a stuck disk takes longer
 SHELL: Final = "/bin/sh"
 
-# Signals that end us where nobody hears them; the last one by an exception, in the middle of anything.
-ENDING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+# Signals that end this process unless they are handled; SIGINT by an exception, at any point.
+TERMINATION_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 # Python ignores these two, and an ignored signal stays ignored in children: `yes | head` would not end.
-_TO_DEFAULT: Final = (signal.SIGPIPE, signal.SIGXFSZ)
+_RESET_SIGNALS: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 # What Python writes into LC_CTYPE when it finds the C locale (PEP 538).
 _COERCED_LOCALES: Final = ("C.UTF-8", "C.utf8", "UTF-8")
 
 
 class Server:
-    """A started server: its process, and our ends of its standard input and output."""
+    """A started server: its process id, and our ends of its standard input and output."""
 
     __slots__ = ("from_server", "pid", "to_server")
 
@@ -45,31 +45,33 @@ class Server:
 def start_server(argv: Sequence[str], started: Callable[[int], None] = lambda _pid: None) -> Server:
     """Start the server as the agent would: our environment, folder, process group and standard error.
 
-    `started` is told its process id before any signal that asks us to end is heard.
-    Raises UserError with the status that a shell would end with.
+    `started` is called with its process id before any termination signal is handled.
+    Raises UserError with the exit status that a shell would give.
     """
     if not argv[0]:
         raise UserError(
             "cannot start the server: its command is empty", "name a program after the two dashes", EXIT_NOT_FOUND
         )
-    settle()
+    prepare_for_children()
     stdin, to_server = os.pipe()
     from_server, stdout = os.pipe()
     try:
-        pid = _spawn_unheard(tuple(argv), ((os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_DUP2, stdout, 1)), started)
+        pid = _spawn_with_signals_blocked(
+            tuple(argv), ((os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_DUP2, stdout, 1)), started
+        )
     except (OSError, ValueError) as error:
         close_all((stdin, to_server, from_server, stdout))
         status = EXIT_NOT_FOUND if isinstance(error, FileNotFoundError) else EXIT_NOT_EXECUTABLE
-        hint = f"{_remedy(error, argv[0])}; the server's command line is: {' '.join(argv)}"
+        hint = f"{_hint(error, argv[0])}; the server's command line is: {' '.join(argv)}"
         raise UserError(f"cannot start the server: {why_not_started(error, argv[0])}", hint, status) from None
     close_all((stdin, stdout))
     return Server(pid, to_server, from_server)
 
 
-def _spawn_unheard(
+def _spawn_with_signals_blocked(
     argv: tuple[str, ...], actions: Sequence[tuple[int, int, int]], started: Callable[[int], None]
 ) -> int:
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, TERMINATION_SIGNALS)
     try:
         pid = _spawn_server(argv, actions, mask)
         started(pid)
@@ -80,17 +82,19 @@ def _spawn_unheard(
 
 def _spawn_server(argv: tuple[str, ...], actions: Sequence[tuple[int, int, int]], mask: Iterable[int]) -> int:
     try:
-        return os.posix_spawnp(argv[0], argv, os.environb, file_actions=actions, setsigdef=_TO_DEFAULT, setsigmask=mask)
+        return os.posix_spawnp(
+            argv[0], argv, os.environb, file_actions=actions, setsigdef=_RESET_SIGNALS, setsigmask=mask
+        )
     except OSError as error:
         program = find_program(argv[0], os.environ.get("PATH"))
         if error.errno != errno.ENOEXEC or program is None:
             raise
     argv = (SHELL, program, *argv[1:])
-    return os.posix_spawn(SHELL, argv, os.environb, file_actions=actions, setsigdef=_TO_DEFAULT, setsigmask=mask)
+    return os.posix_spawn(SHELL, argv, os.environb, file_actions=actions, setsigdef=_RESET_SIGNALS, setsigmask=mask)
 
 
 def find_program(word: str, path: str | None, cwd: str = "") -> str | None:
-    """The file that a shell would run for `word`, searched in `path` as seen from `cwd`; or None."""
+    """The file that a shell would run for `word`, searched in `path` relative to `cwd`; or None."""
     folders = (path if path is not None else os.defpath).split(os.pathsep)
     for program in (word,) if "/" in word else (os.path.join(folder, word) for folder in folders):
         seen_from_here = os.path.join(cwd, program)
@@ -100,9 +104,9 @@ def find_program(word: str, path: str | None, cwd: str = "") -> str | None:
 
 
 def why_not_started(error: OSError | ValueError, word: str, cwd: str = "") -> str:
-    """The reason in a few words, naming the command or the folder."""
+    """Why a command cannot be started, in a few words that name the command or the folder."""
     if not isinstance(error, OSError):
-        return f"{word!r}: {error}"  # a NUL, or a variable without a name: Python says which
+        return f"{word!r}: {error}"  # a NUL, or a variable without a name; Python's text says which
     if cwd and not os.path.isdir(cwd):
         return f"no such folder: {cwd}"
     if error.errno == errno.ENOENT:
@@ -115,41 +119,41 @@ def why_not_started(error: OSError | ValueError, word: str, cwd: str = "") -> st
     return f"{os.strerror(error.errno or 0)}: {word}"
 
 
-def _remedy(error: OSError | ValueError, word: str) -> str:
-    """What helps where a command cannot be started."""
+def _hint(error: OSError | ValueError, word: str) -> str:
+    """What helps when the server's command cannot be started."""
     if isinstance(error, FileNotFoundError):
-        return "mend that line" if "/" in word and os.path.exists(word) else "install it, or write its whole path"
+        return "correct that line" if "/" in word and os.path.exists(word) else "install it, or give its full path"
     if isinstance(error, PermissionError):
-        return "that is a folder" if os.path.isdir(word) else f"chmod +x {word}, or name the program that runs it"
-    return "that is what is to be changed"
+        return "it is a folder" if os.path.isdir(word) else f"chmod +x {word}, or name the program that runs it"
+    return "change the command line"
 
 
-def widen(pipe: int, size: int) -> None:
-    """Let the pipe hold so many bytes, if the system has them: each filling costs two switches to its other side."""
-    import fcntl  # not before the server is started
+def widen_pipe(pipe: int, size: int) -> None:
+    """Let the pipe hold so many bytes, if the system allows it: a larger pipe needs fewer process switches."""
+    import fcntl  # only after the server has started
 
     try:  # noqa: SIM105 - contextlib is an import
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, size)
-    except (OSError, AttributeError):  # the user's pipes hold too much already; no Linux
+    except (OSError, AttributeError):  # the user's limit for pipes is reached; not Linux
         pass
 
 
 def close_all(descriptors: Sequence[int]) -> None:
-    """Close each of them."""
+    """Close each descriptor."""
     for descriptor in descriptors:
         os.close(descriptor)
 
 
-def end_tree(pid: int, number: int) -> None:
-    """Send a signal to all processes of a hook's group. Nobody left to get it is fine."""
+def signal_group(pid: int, signal_number: int) -> None:
+    """Send a signal to all processes of a hook's process group, if there are any left."""
     try:  # noqa: SIM105 - contextlib is an import
-        os.killpg(pid, number)
-    except (ProcessLookupError, PermissionError):  # gone; or all that is left runs as somebody else
+        os.killpg(pid, signal_number)
+    except (ProcessLookupError, PermissionError):  # none is left, or all that are left belong to another user
         pass
 
 
-def open_exit(pid: int) -> int:
-    """A descriptor that can be read once our child `pid` has ended; it is not reaped. Raises OSError."""
+def open_exit_fd(pid: int) -> int:
+    """A descriptor that becomes readable when our child `pid` has ended. Does not reap it. Raises OSError."""
     try:
         return os.pidfd_open(pid)
     except AttributeError:  # a Python built without it
@@ -157,11 +161,11 @@ def open_exit(pid: int) -> int:
     except OSError as error:
         if error.errno not in (errno.ENOSYS, errno.EPERM):  # an old kernel, a sandbox
             raise
-    return _open_exit_by_thread(pid)
+    return _open_exit_fd_by_thread(pid)
 
 
-def _open_exit_by_thread(pid: int) -> int:
-    """The same where pidfds are missing: a thread waits, and its end of a pipe closes."""
+def _open_exit_fd_by_thread(pid: int) -> int:
+    """The same without pidfds: a thread waits for the child, and closes its end of a pipe then."""
     import threading
 
     ended, living = os.pipe()
@@ -181,16 +185,16 @@ def _open_exit_by_thread(pid: int) -> int:
 def reap(pid: int) -> int:
     """Our child's exit code, or the negative number of the signal that ended it.
 
-    Blocks until it has ended: ask when `open_exit` says so.
+    Blocks until it has ended: call it when the descriptor of `open_exit_fd` is readable.
     """
     try:
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    except ChildProcessError:  # somebody else in this process took it: lost, which must not look like success
+    except ChildProcessError:  # other code of this process took the status: a lost one must not look like success
         return -signal.SIGKILL
 
 
-def reap_soon(pid: int) -> None:
-    """Take the status of a child that was killed, if it ends within REAP_LIMIT."""
+def reap_killed(pid: int) -> None:
+    """Reap a child that was killed, if it ends within REAP_LIMIT."""
     import time
 
     end = time.monotonic() + REAP_LIMIT
@@ -201,11 +205,11 @@ def reap_soon(pid: int) -> None:
         pass
 
 
-def settle() -> None:
-    """Make ready for the starting of children, whatever we have inherited; call it before the first."""
-    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:  # then the kernel throws away how children end
+def prepare_for_children() -> None:
+    """Undo what this process inherited and children must not meet. Call it before the first child is started."""
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:  # else the kernel drops exit statuses
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    # Where a standard descriptor is missing, a pipe would take its number, and a child's own be laid over it.
+    # If a standard descriptor is closed, a pipe would get its number, and collide with a child's own.
     while (gap := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(gap)
@@ -213,7 +217,7 @@ def settle() -> None:
 
 
 def _forget_coerced_locale() -> None:
-    """Remove the LC_CTYPE that Python itself may have set: our children get the environment that we got."""
+    """Remove the LC_CTYPE that Python itself may have set: children get the environment that we got."""
     if os.environ.get("LC_CTYPE") in _COERCED_LOCALES:
         try:
             with open("/proc/self/environ", "rb") as inherited:

@@ -1,4 +1,4 @@
-"""Starts the processes of hooks, in the quickest way that this system and this Python have (design section 5)."""
+"""Starts the processes of hooks in the fastest way that this system and this Python offer."""
 
 from __future__ import annotations
 
@@ -9,96 +9,97 @@ from _posixsubprocess import fork_exec
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from .process import SHELL, settle
+from .process import SHELL, prepare_for_children
 
-_LONGEST_WHY: Final = 1024  # bytes: more than a child says that cannot become the program
-_TRIES: Final = 256  # programs that are none, tried one after another: a child beside us takes long to come to its end
-_PROBES: Final = 3  # children: where all of us have one processor, one that is beside us may come first now and then
-_why: list[int] = []  # a file in memory in which it says so, and the same for the child: to look costs less than a pipe
-# Signals as programs expect them, and a session; no other group, user or mask, and no Python in between; by vfork.
-_AS_ITSELF: Final = (True, True, -1, None, None, None, -1, None, *((True,) if sys.version_info < (3, 14) else ()))
-_fork: Callable[..., int] = fork_exec  # other Pythons take other arguments than this one's
+_ERROR_SIZE: Final = 1024  # bytes: more than the error text of a child that cannot execute its program
+_PROBE_PROGRAMS: Final = 256  # programs without a name, tried one after another: a forked child takes long to fail
+_PROBES: Final = 3  # children: on one processor a forked child may fail before we look, now and then
+# A file in memory for the error text of a child, and a duplicate descriptor for the child: cheaper to read than a pipe.
+_error_file: list[int] = []
+# restore_signals and start_new_session; no other group, user, umask or preexec_fn; allow_vfork where it is an argument.
+_FORK_OPTIONS: Final = (True, True, -1, None, None, None, -1, None, *((True,) if sys.version_info < (3, 14) else ()))
+_fork: Callable[..., int] = fork_exec  # its arguments depend on the version of Python
 
 
 def start_hook(
-    program: bytes, argv: tuple[str | bytes, ...], env: Sequence[bytes], cwd: str, standard: tuple[int, int, int]
+    program: bytes, argv: tuple[str | bytes, ...], env: Sequence[bytes], cwd: str, std_fds: tuple[int, int, int]
 ) -> int:
-    """Start `program` in a session of its own, without a terminal, in `cwd` (empty: ours); gives its id.
+    """Start `program` in a session of its own, without a terminal, in `cwd` (empty: ours). Returns its process id.
 
-    `env` is `NAME=value` of each variable. `standard` are descriptors for its standard input, output and error; the
-    caller closes them. A script that names no interpreter is run by the shell. Raises OSError, and ValueError where
-    a string holds a NUL.
+    `env` has `NAME=value` for each variable. `std_fds` are descriptors for its standard input, output and error; the
+    caller closes them. A script that names no interpreter is run by the shell. Raises OSError, and ValueError for a
+    string that holds a NUL.
     """
     try:
-        return _start(program, argv, env, cwd, standard)
+        return _start(program, argv, env, cwd, std_fds)
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise
-    return _start(SHELL.encode(), (SHELL, program, *argv[1:]), env, cwd, standard)
+    return _start(SHELL.encode(), (SHELL, program, *argv[1:]), env, cwd, std_fds)
 
 
 def _start_first(
-    program: bytes, argv: tuple[str | bytes, ...], env: Sequence[bytes], cwd: str, standard: tuple[int, int, int]
+    program: bytes, argv: tuple[str | bytes, ...], env: Sequence[bytes], cwd: str, std_fds: tuple[int, int, int]
 ) -> int:
-    """Find out how hooks are started here, and start this one so."""
+    """Choose the way to start hooks on this system, and start this one."""
     global _start
-    settle()
-    _start = _start_directly if _tells_at_once(standard) else _start_by_class
-    return _start(program, argv, env, cwd, standard)
+    prepare_for_children()
+    _start = _start_with_fork_exec if _reports_errors_at_once(std_fds) else _start_with_popen
+    return _start(program, argv, env, cwd, std_fds)
 
 
-def _tells_at_once(standard: tuple[int, int, int]) -> bool:
-    """A child that cannot become its program has said so when we go on. Not where a sandbox makes vfork a fork."""
-    if sys.version_info >= (3, 15) or not hasattr(os, "memfd_create"):  # which may call it otherwise; no Linux
+def _reports_errors_at_once(std_fds: tuple[int, int, int]) -> bool:
+    """True if a failed child's error is there when the start returns: with vfork, unless a sandbox makes it a fork."""
+    if sys.version_info >= (3, 15) or not hasattr(os, "memfd_create"):  # its arguments may differ; not Linux
         return False
-    if not _why:
-        _why.append(os.memfd_create("why"))
-        _why.append(os.dup(_why[0]))
-    return all(_told_at_once(standard) for _ in range(_PROBES))
+    if not _error_file:
+        _error_file.append(os.memfd_create("why"))
+        _error_file.append(os.dup(_error_file[0]))
+    return all(_probe(std_fds) for _ in range(_PROBES))
 
 
-def _told_at_once(standard: tuple[int, int, int]) -> bool:
-    stdin, stdout, stderr = standard
-    pipes = (stdin, -1, -1, stdout, -1, stderr, *_why)
-    pid = _fork(("",), (b"",) * _TRIES, False, (), None, (), *pipes, *_AS_ITSELF)
-    told = bool(os.pread(_why[0], _LONGEST_WHY, 0))
+def _probe(std_fds: tuple[int, int, int]) -> bool:
+    stdin, stdout, stderr = std_fds
+    pipes = (stdin, -1, -1, stdout, -1, stderr, *_error_file)
+    pid = _fork(("",), (b"",) * _PROBE_PROGRAMS, False, (), None, (), *pipes, *_FORK_OPTIONS)
+    reported = bool(os.pread(_error_file[0], _ERROR_SIZE, 0))
     os.waitpid(pid, 0)
-    _forget_why()
-    return told
+    _clear_error()
+    return reported
 
 
-def _forget_why() -> None:
-    os.truncate(_why[0], 0)
-    os.lseek(_why[0], 0, os.SEEK_SET)
+def _clear_error() -> None:
+    os.truncate(_error_file[0], 0)
+    os.lseek(_error_file[0], 0, os.SEEK_SET)
 
 
-def _start_directly(
-    program: bytes, argv: tuple[str | bytes, ...], env: Sequence[bytes], cwd: str, standard: tuple[int, int, int]
+def _start_with_fork_exec(
+    program: bytes, argv: tuple[str | bytes, ...], env: Sequence[bytes], cwd: str, std_fds: tuple[int, int, int]
 ) -> int:
-    """By what `subprocess` itself calls: for a small hook its class costs 10 % more.
+    """Start it with the function that `subprocess` itself calls: Popen costs 10 % more for a small hook.
 
-    So does posix_spawn, which cannot change the folder either: it takes a stack of its own, and asks for each
-    descriptor what their limit is.
+    So does posix_spawn, which cannot change the folder either: it allocates a stack, and asks for the limit of
+    descriptors once for each of them.
     """
-    stdin, stdout, stderr = standard
-    pipes = (stdin, -1, -1, stdout, -1, stderr, *_why)
-    pid = _fork(argv, (program,), False, (), cwd or None, env, *pipes, *_AS_ITSELF)
-    why = os.pread(_why[0], _LONGEST_WHY, 0)
-    if not why:
+    stdin, stdout, stderr = std_fds
+    pipes = (stdin, -1, -1, stdout, -1, stderr, *_error_file)
+    pid = _fork(argv, (program,), False, (), cwd or None, env, *pipes, *_FORK_OPTIONS)
+    error_text = os.pread(_error_file[0], _ERROR_SIZE, 0)
+    if not error_text:
         return pid
     os.waitpid(pid, 0)
-    _forget_why()
-    number = int(why.split(b":")[1], 16)
+    _clear_error()
+    number = int(error_text.split(b":")[1], 16)
     raise OSError(number, os.strerror(number))
 
 
-def _start_by_class(
-    program: bytes, argv: tuple[str | bytes, ...], env: Sequence[bytes], cwd: str, standard: tuple[int, int, int]
+def _start_with_popen(
+    program: bytes, argv: tuple[str | bytes, ...], env: Sequence[bytes], cwd: str, std_fds: tuple[int, int, int]
 ) -> int:
-    import subprocess  # 10 ms that no start-up should pay
+    import subprocess  # importing it takes 10 ms
 
     variables = dict(entry.split(b"=", 1) for entry in env)
-    stdin, stdout, stderr = standard
+    stdin, stdout, stderr = std_fds
     started = subprocess.Popen(
         argv,
         executable=program,
@@ -109,7 +110,7 @@ def _start_by_class(
         stderr=stderr,
         start_new_session=True,
     )
-    started.returncode = 0  # `reap` waits for it: without this, Popen would do so too, and warn
+    started.returncode = 0  # `process.reap` waits for it; Popen must not, and must not warn
     return started.pid
 
 

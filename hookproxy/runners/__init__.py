@@ -1,4 +1,4 @@
-"""How a hook runs, one file for each handler type; every one gives the same `HookResult`.
+"""How a hook runs: one file for each handler type. Every runner returns a `HookResult`.
 
-Adding one is a file like its neighbours and a line in `registry`. Never knows a dialect or what a hook decided.
+A new runner is a file like its neighbours and a line in `registry`. Runners know neither dialects nor verdicts.
 """

@@ -1,6 +1,6 @@
-"""Runs a hook that is a command: fed and drained by the event loop, over when the command itself has ended.
+"""Runs a hook that is a command: finds its program, starts it, and waits until the process itself has ended.
 
-Law: however a run ends (by itself, by timeout, by cancel), its process is reaped and its descriptors closed.
+Law: however a run ends (by itself, by timeout, by cancel), its process is reaped and its descriptors are closed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ..model.errors import resource_shortage
 from ..model.hooks import Document, Ended, HookResult, HookSpec
 from ..processes import environment, process, spawn
 from ..processes.process import SHELL, find_program
-from .event_watch import watch_of
-from .run_process import Running
+from .event_watch import get_watch
+from .run_process import HookProcess
 
-_PLAIN: Final = re.compile(r"[A-Za-z0-9_@%+=:,./ \t-]+")  # means nothing to a shell inside a word
+_PLAIN_COMMAND: Final = re.compile(r"[A-Za-z0-9_@%+=:,./ \t-]+")  # characters without a meaning to a shell
 
-# First words that a shell takes for itself: reserved words, builtins of dash, bash, busybox, ksh, mksh, zsh.
-_SHELLS_OWN: Final = frozenset(
+# First words that a shell handles itself: reserved words, and builtins of dash, bash, busybox, ksh, mksh, zsh.
+_SHELL_WORDS: Final = frozenset(
     """
     case coproc do done elif else end esac fi for foreach function if in nocorrect repeat select then time
     until while . : alias autoload bg bind break builtin bye caller cat cd chdir command compgen complete
@@ -42,24 +42,24 @@ _SHELLS_OWN: Final = frozenset(
 
 @lru_cache(maxsize=1024)
 def plain_words(command: str) -> tuple[str, ...] | None:
-    """The words of a command that a shell would only split at blanks and execute; None: it takes a shell.
+    """The words of a command that a shell would only split at blanks and execute; None: it needs a shell.
 
-    Careful rather than complete: quotes, `~`, `$`, globs, assignments and the like are the shell's.
+    Anything doubtful needs a shell: quotes, `~`, `$`, globs, assignments and the like.
     """
     command = command.strip(" \t\n")
-    if not _PLAIN.fullmatch(command):
+    if not _PLAIN_COMMAND.fullmatch(command):
         return None
     words = tuple(command.split())
     first = words[0]
-    if "=" in first or first[0] in "-+%" or first in _SHELLS_OWN:
+    if "=" in first or first[0] in "-+%" or first in _SHELL_WORDS:
         return None
     return words
 
 
-def ways(spec: HookSpec, env: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Programs and their arguments, to be tried until one can be started; none where no command is found.
+def start_candidates(spec: HookSpec, env: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Programs with their arguments, to be tried in order until one starts; none if no program is found.
 
-    For a command string the shell comes last: it finds the usual words for what is wrong with the program.
+    For a command string the shell comes last: it prints the usual message about what is wrong with the program.
     """
     words = plain_words(spec.shell) if spec.shell else spec.argv
     if words:
@@ -69,9 +69,8 @@ def ways(spec: HookSpec, env: Mapping[str, str]) -> Iterator[tuple[str, tuple[st
         yield SHELL, (SHELL, "-c", spec.shell)
 
 
-_found: dict[
-    tuple[str, str | None, str], str
-] = {}  # searching PATH costs some 20 us; grows with the configuration only
+# Searching PATH costs some 20 us. This grows with the configuration only.
+_found_programs: dict[tuple[str, str | None, str], str] = {}
 
 
 def _programs(word: str, path: str | None, cwd: str) -> Iterator[str]:
@@ -79,90 +78,91 @@ def _programs(word: str, path: str | None, cwd: str) -> Iterator[str]:
         yield word  # the system knows best whether it can be executed
         return
     key = (word, path, cwd)
-    before = _found.get(key)
-    if before is not None:
-        yield before  # asked for more: it cannot be started any longer
-        del _found[key]
+    cached = _found_programs.get(key)
+    if cached is not None:
+        yield cached  # if the caller goes on, it could not be started
+        del _found_programs[key]
     now = find_program(word, path, cwd)
-    if now is not None and now != before:
-        _found[key] = now
+    if now is not None and now != cached:
+        _found_programs[key] = now
         yield now
 
 
-_AT_ONCE: Final = 4096  # bytes that fit into any new pipe, however small the system makes it (PIPE_BUF)
-_WIDE: Final = 65_536  # bytes: what a pipe holds as it is made
-_WIDEST: Final = 1_048_576  # bytes: the most that the system gives to everybody; 10 MB then take a tenth of the turns
-_KEPT: Final = 256  # hooks; a configuration has a handful
+_SMALLEST_PIPE: Final = 4096  # bytes that fit into any new pipe, however small (PIPE_BUF)
+_DEFAULT_PIPE: Final = 65_536  # bytes that a new pipe holds
+_LARGEST_PIPE: Final = 1_048_576  # bytes: the most without privileges; 10 MB take a tenth of the writes
+_MOST_PREPARED: Final = 256  # hooks; a configuration has a few
 
 
-class Prepared(Struct):
-    """What is the same for each run of a hook as long as its variables are: to make it anew would cost 3 %."""
+class PreparedHook(Struct):
+    """What is the same for each run of a hook as long as its variables are the same: making it anew costs 3 %."""
 
     spec: HookSpec
     inherited: Mapping[str, str]
     own: Mapping[str, str]
     variables: Mapping[str, str]
     env: Sequence[bytes]
-    """The same as the system takes them."""
+    """`variables` as the system takes them."""
     failure: str = ""
-    """Why no process can be given these variables; empty: one can."""
-    way: tuple[bytes, tuple[str, ...]] | None = None
-    """The program and its arguments that could be started the last time, if there was one."""
+    """Why no process can get these variables; empty if one can."""
+    last_start: tuple[bytes, tuple[str, ...]] | None = None
+    """The program and the arguments that started last time; None: nothing has started yet."""
 
 
-_kept: dict[int, Prepared] = {}  # by the hook's identity
+_prepared: dict[int, PreparedHook] = {}  # by the hook's identity
 
 
 async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
-    """Run a command hook, as `base.Runner` says.
+    """Run a command hook, as `runner.Runner` says.
 
-    Raises OSError where the system gives us no descriptor, process or memory: that is no fault of the hook.
-    After its timeout its group gets TERM, and `process.GRACE` seconds later KILL.
-    On cancel the group gets KILL at once, and the cancellation goes on when the hook is reaped.
+    Raises OSError if the system has no descriptor, process or memory left: that is not the hook's fault.
+    After the timeout its process group gets TERM, and `process.GRACE` seconds later KILL.
+    On cancel the group gets KILL at once, and the cancellation continues when the hook is reaped.
     """
-    watch = watch_of(asyncio.get_running_loop())
+    watch = get_watch(asyncio.get_running_loop())
     begun = monotonic()
     try:
-        started = start(prepared(spec, document, env), document.stdin)
+        started = start(prepare(spec, document, env), document.stdin)
     except (OSError, ValueError) as error:
         return not_started(spec, error, (monotonic() - begun) * 1000)
-    running = Running(watch, started, document.stdin, spec.timeout, begun)
-    await running.end()
-    return running.result()
+    hook_process = HookProcess(watch, started, document.stdin, spec.timeout, begun)
+    await hook_process.wait()
+    return hook_process.result()
 
 
 def not_started(spec: HookSpec, error: OSError | ValueError, ms: float = 0.0) -> HookResult:
-    """The result of a hook that `start` could not start. Raises the error where it is no fault of the hook."""
+    """The result of a hook that `start` could not start. Raises the error if it is not the hook's fault."""
     if resource_shortage(error):
         raise error
     word = spec.argv[0] if spec.argv else process.SHELL
     return HookResult(Ended.NOT_STARTED, ms=ms, detail=process.why_not_started(error, word, spec.cwd))
 
 
-def prepared(spec: HookSpec, document: Document, inherited: Mapping[str, str]) -> Prepared:
-    """The hook with its variables over those inherited. Made once as a rule, for each run gets the same ones."""
-    kept = _kept.get(id(spec))
-    if kept is not None and kept.spec is spec and kept.inherited is inherited and kept.own == document.env:
-        return kept
+def prepare(spec: HookSpec, document: Document, inherited: Mapping[str, str]) -> PreparedHook:
+    """The hook with its variables over the inherited ones, made anew only when the variables change."""
+    hook = _prepared.get(id(spec))
+    if hook is not None and hook.spec is spec and hook.inherited is inherited and hook.own == document.env:
+        return hook
     env = {**inherited, **environment.fit({**document.env, **dict(spec.env)})}
     if spec.cwd:
-        env["PWD"] = spec.cwd  # a shell would say so, and not every hook is started by one
-    if len(_kept) >= _KEPT:
-        _kept.clear()
-    kept = Prepared(spec, inherited, document.env, env, ())
+        env["PWD"] = spec.cwd  # a shell would set it, and not every hook is started by one
+    if len(_prepared) >= _MOST_PREPARED:
+        _prepared.clear()
+    hook = PreparedHook(spec, inherited, document.env, env, ())
     try:
-        kept.env = environment.entries(env)
-    except ValueError as illegal:
-        kept.failure = str(illegal)
-    _kept[id(spec)] = kept
-    return kept
+        hook.env = environment.entries(env)
+    except ValueError as error:
+        hook.failure = str(error)
+    _prepared[id(spec)] = hook
+    return hook
 
 
-def start(hook: Prepared, document: bytes | bytearray = b"") -> tuple[int, list[int], int]:
-    """Start it: its id; our ends of its standard three, and what can be read when it has ended; bytes written.
+def start(hook: PreparedHook, document: bytes | bytearray = b"") -> tuple[int, list[int], int]:
+    """Start the hook. Returns its process id, four descriptors, and how many bytes of the document were written.
 
-    What of the document fits its standard input is written before it starts, and is all there when it reads.
-    Raises OSError or ValueError where it cannot be started; nothing is left then.
+    The descriptors are our ends of its standard input, output and error, and one that is readable when it has ended.
+    As much of the document as fits the pipe is written before the start, so that it is there when the hook reads.
+    Raises OSError or ValueError if the hook cannot be started; nothing is left open then.
     """
     if hook.failure:
         raise ValueError(hook.failure)
@@ -171,14 +171,14 @@ def start(hook: Prepared, document: bytes | bytearray = b"") -> tuple[int, list[
         fds += os.pipe()
         fds += os.pipe()
         fds += os.pipe()
-        stdin, feed, out, stdout, err, stderr = fds
-        os.set_blocking(out, False)
-        os.set_blocking(err, False)
-        if not document or len(document) > _AT_ONCE:  # more is to be written later
-            os.set_blocking(feed, False)
-            if len(document) > _WIDE:
-                process.widen(feed, _WIDEST)
-        written = os.write(feed, document) if document else 0
+        stdin, to_stdin, from_stdout, stdout, from_stderr, stderr = fds
+        os.set_blocking(from_stdout, False)
+        os.set_blocking(from_stderr, False)
+        if not document or len(document) > _SMALLEST_PIPE:  # the rest is written later
+            os.set_blocking(to_stdin, False)
+            if len(document) > _DEFAULT_PIPE:
+                process.widen_pipe(to_stdin, _LARGEST_PIPE)
+        written = os.write(to_stdin, document) if document else 0
         pid = _spawn(hook, (stdin, stdout, stderr))
     except (OSError, ValueError):
         process.close_all(fds)
@@ -186,31 +186,31 @@ def start(hook: Prepared, document: bytes | bytearray = b"") -> tuple[int, list[
     os.close(stdin)
     os.close(stdout)
     os.close(stderr)
-    fds = [feed, out, err]
+    fds = [to_stdin, from_stdout, from_stderr]
     try:
-        fds.append(process.open_exit(pid))
+        fds.append(process.open_exit_fd(pid))
     except OSError:
-        process.end_tree(pid, signal.SIGKILL)
+        process.signal_group(pid, signal.SIGKILL)
         process.reap(pid)
         process.close_all(fds)
         raise
     return pid, fds, written
 
 
-def _spawn(hook: Prepared, standard: tuple[int, int, int]) -> int:
-    if hook.way is not None:
+def _spawn(hook: PreparedHook, std_fds: tuple[int, int, int]) -> int:
+    if hook.last_start is not None:
         try:
-            return spawn.start_hook(*hook.way, hook.env, hook.spec.cwd, standard)
+            return spawn.start_hook(*hook.last_start, hook.env, hook.spec.cwd, std_fds)
         except OSError:
-            hook.way = None
+            hook.last_start = None
     failure: OSError = FileNotFoundError(errno.ENOENT, "no such command")
-    for program, argv in ways(hook.spec, hook.variables):
-        way = os.fsencode(program), argv
+    for program, argv in start_candidates(hook.spec, hook.variables):
+        candidate = os.fsencode(program), argv
         try:
-            pid = spawn.start_hook(*way, hook.env, hook.spec.cwd, standard)
+            pid = spawn.start_hook(*candidate, hook.env, hook.spec.cwd, std_fds)
         except OSError as error:
             failure = error
         else:
-            hook.way = way
+            hook.last_start = candidate
             return pid
     raise failure

@@ -1,4 +1,4 @@
-"""Watches many short runs in one event loop for the price of one descriptor and one timer.
+"""Watches the descriptors and deadlines of many short runs in one event loop, with one timer for all of them.
 
 The loop's own `add_reader` and `call_later` for each descriptor and each run would cost 8 % of a small hook.
 """
@@ -13,7 +13,7 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
-from ..processes.process import settle
+from ..processes.process import prepare_for_children
 
 if TYPE_CHECKING:
     import asyncio
@@ -22,142 +22,142 @@ READABLE = select.EPOLLIN
 WRITABLE = select.EPOLLOUT
 
 
-class Run(Protocol):
-    """What has a next step at a certain time."""
+class TimedRun(Protocol):
+    """A run that has a next step at a certain time."""
 
     due: float
     """Seconds of `monotonic`, which is the loop's clock."""
 
-    def overdue(self, now: float) -> None:
+    def on_due(self, now: float) -> None:
         """Take the next step, and set `due` to the time of the one after it."""
 
 
-class Direct(Protocol):
-    """What a loop offers that runs callbacks inside its wait (`transports.direct`)."""
+class DirectCallbacks(Protocol):
+    """What an event loop offers that runs callbacks inside its wait (`transports.epoll_loop`)."""
 
     def add_direct(self, fd: int, events: int, callback: Callable[[], None]) -> None:
         """Run `callback` whenever one of `events` is reported for `fd`."""
 
     def remove_direct(self, fd: int) -> None:
-        """No longer; fine if it never did."""
+        """Stop calling it; `fd` need not be registered."""
 
 
-class _Nested:
-    """The same for any other loop: an epoll that the loop waits for as for one descriptor."""
+class _NestedEpoll:
+    """The same for any other event loop: an epoll set that the loop waits for as one descriptor."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._ready: dict[int, Callable[[], None]] = {}
+        self._callbacks: dict[int, Callable[[], None]] = {}
         self._set = select.epoll()
-        loop.add_reader(self._set.fileno(), self._look)
+        loop.add_reader(self._set.fileno(), self._dispatch)
 
     def add_direct(self, fd: int, events: int, callback: Callable[[], None]) -> None:
         self._set.register(fd, events)
-        self._ready[fd] = callback
+        self._callbacks[fd] = callback
 
     def remove_direct(self, fd: int) -> None:
-        if self._ready.pop(fd, None):
+        if self._callbacks.pop(fd, None):
             self._set.unregister(fd)
 
-    def _look(self) -> None:
+    def _dispatch(self) -> None:
         for fd, _ in self._set.poll(0, 64):
-            if ready := self._ready.get(fd):  # else a callback before this one has closed it
-                ready()
+            if callback := self._callbacks.get(fd):  # a callback before this one may have closed it
+                callback()
 
 
-class Watch:
-    """The runs of one event loop, with the descriptors that they wait for. Not for other threads."""
+class EventWatch:
+    """The runs of one event loop, with the descriptors that they wait for. Not thread-safe."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        settle()
+        prepare_for_children()
         self.loop = loop
-        self._runs: set[Run] = set()
-        direct: Direct | None = getattr(loop, "direct", None)
-        self._descriptors = _Nested(loop) if direct is None else direct
+        self._runs: set[TimedRun] = set()
+        direct: DirectCallbacks | None = getattr(loop, "direct", None)
+        self._fds = _NestedEpoll(loop) if direct is None else direct
         self._timer: asyncio.TimerHandle | None = None
-        self._next = inf  # when it is due
+        self._next_due = inf  # when the timer fires
 
-    def begin(self, run: Run) -> None:
-        """From now on, tell `run` when it is overdue."""
+    def add_run(self, run: TimedRun) -> None:
+        """From now on, call `run.on_due` when it is due."""
         self._runs.add(run)
-        if run.due < self._next:
-            self.wake(run.due)
+        if run.due < self._next_due:
+            self.wake_by(run.due)
 
-    def end(self, run: Run) -> None:
-        """Tell it no longer."""
+    def remove_run(self, run: TimedRun) -> None:
+        """Stop calling it."""
         self._runs.discard(run)
 
-    def add(self, fd: int, ready: Callable[[], None], for_what: int = READABLE) -> None:
-        """Call `ready` whenever `fd` is, until it is closed through `close`."""
-        self._descriptors.add_direct(fd, for_what, ready)
+    def add_fd(self, fd: int, callback: Callable[[], None], events: int = READABLE) -> None:
+        """Call `callback` whenever one of `events` is reported for `fd`, until `remove_fd` or `close_fd`."""
+        self._fds.add_direct(fd, events, callback)
 
-    def forget(self, fd: int) -> None:
-        """Watch `fd` no longer, and leave it open."""
-        self._descriptors.remove_direct(fd)
+    def remove_fd(self, fd: int) -> None:
+        """Stop watching `fd`, and leave it open."""
+        self._fds.remove_direct(fd)
 
-    def close(self, fd: int) -> None:
-        """Close `fd`, watched or not. Watching ends first, because the next pipe may get the same number."""
-        self._descriptors.remove_direct(fd)
+    def close_fd(self, fd: int) -> None:
+        """Close `fd`, watched or not. Watching stops first, because the next pipe may get the same number."""
+        self._fds.remove_direct(fd)
         os.close(fd)
 
-    def wake(self, due: float) -> None:
-        """Call overdue runs no later than `due`; also to be called where a run's `due` has come nearer."""
-        if self._next <= due:
-            return  # kept although its run may be over: in a burst of small hooks one timer serves several
+    def wake_by(self, due: float) -> None:
+        """Call due runs no later than `due`. Also to be called when a run's `due` moves to an earlier time."""
+        if self._next_due <= due:
+            return  # the timer stays although its run may be over: in a burst of small hooks one timer serves several
         if self._timer is not None:
             self._timer.cancel()
-        self._next = due
+        self._next_due = due
         self._timer = self.loop.call_at(due, self._tick)
 
     def _tick(self) -> None:
-        self._timer, self._next = None, inf
+        self._timer, self._next_due = None, inf
         now = monotonic()
         for run in [run for run in self._runs if run.due <= now]:
-            run.overdue(now)
+            run.on_due(now)
         due = min((run.due for run in self._runs), default=inf)
         if due < inf:
-            self.wake(due)
+            self.wake_by(due)
 
 
-class Limit:
-    """`asyncio.timeout` for a third of its price: a run whose only step is to cancel what takes too long.
+class TimeLimit:
+    """A timeout as `asyncio.timeout`, at a third of its cost: a run whose only step is to cancel the task.
 
     `with Limit(watch, seconds):` raises TimeoutError where its block has not ended in time.
     """
 
     __slots__ = ("_cancelling", "_expired", "_task", "_watch", "due")
 
-    def __init__(self, watch: Watch, seconds: float) -> None:
+    def __init__(self, watch: EventWatch, seconds: float) -> None:
         self.due = watch.loop.time() + seconds
         self._watch = watch
         self._expired = False
 
     def __enter__(self) -> None:
-        """It counts from when it was made."""
+        """The time counts from when the TimeLimit was made."""
         task = current_task(self._watch.loop)
         assert task is not None
         self._task = task
         self._cancelling = task.cancelling()
-        self._watch.begin(self)
+        self._watch.add_run(self)
 
-    def overdue(self, _now: float) -> None:
-        """Too long."""
+    def on_due(self, _now: float) -> None:
+        """The time is up."""
         self.due = inf
         self._expired = True
         self._task.cancel()
 
-    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, _trace: object) -> None:
-        """Somebody else's cancel goes on as such."""
-        self._watch.end(self)
-        if self._expired and self._task.uncancel() <= self._cancelling and kind is CancelledError:
-            raise TimeoutError from problem
+    def __exit__(self, error_type: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
+        """A cancellation by somebody else passes through."""
+        self._watch.remove_run(self)
+        if self._expired and self._task.uncancel() <= self._cancelling and error_type is CancelledError:
+            raise TimeoutError from error
 
 
-_latest: Watch | None = None  # a process has one loop; only tests have one after another
+_latest: EventWatch | None = None  # a process has one event loop; only tests have several, one after another
 
 
-def watch_of(loop: asyncio.AbstractEventLoop) -> Watch:
-    """The loop's watch, made where there is none."""
+def get_watch(loop: asyncio.AbstractEventLoop) -> EventWatch:
+    """The EventWatch of the loop, made on first use."""
     global _latest
     if _latest is None or _latest.loop is not loop:
-        _latest = Watch(loop)
+        _latest = EventWatch(loop)
     return _latest

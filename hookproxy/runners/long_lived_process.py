@@ -1,6 +1,6 @@
-"""A process that lives longer than one occasion: fed and read by the event loop, reaped by it when it ends.
+"""A process that lives longer than one event: the event loop writes to it, reads from it and reaps it when it ends.
 
-Law: however it ends, its whole group is ended, it is reaped, and its descriptors are closed.
+Law: however it ends, its whole process group is killed, it is reaped, and its descriptors are closed.
 """
 
 from __future__ import annotations
@@ -14,142 +14,142 @@ from typing import Final
 import anyio
 
 from ..processes import process
-from .event_watch import WRITABLE, Watch
+from .event_watch import WRITABLE, EventWatch
 
-_PIECE: Final = 65_536  # bytes: what a pipe holds
-_NOISE: Final = 65_536  # bytes of standard error that are kept, of which the last count
-_LINGER: Final = 0.1  # seconds between the end of its output and that of a process that is ending
+_READ_SIZE: Final = 65_536  # bytes: what a pipe holds
+_STDERR_LIMIT: Final = 65_536  # bytes of standard error that are kept: the last ones
+_EXIT_DELAY: Final = 0.1  # seconds that a process may take to exit after it closed its output
 
 
-class Child:
-    """One process. Its owner is told what it prints and that it has died, but nothing after `kill`."""
+class LongLivedProcess:
+    """One process. It calls its owner when there is output and when it has died, but not after `kill`."""
 
     def __init__(
         self,
-        watch: Watch,
+        watch: EventWatch,
         pid: int,
         fds: list[int],
-        read: Callable[[Child], None],
-        died: Callable[[Child, str], None],
+        on_output: Callable[[LongLivedProcess], None],
+        on_death: Callable[[LongLivedProcess, str], None],
     ) -> None:
-        """`read` is called when there is more in `printed`, `died` with what happened, once. Neither may raise."""
-        self.printed = bytearray()
-        """Its output so far; the owner takes out what it has read."""
+        """`on_output` is called when `output` has grown, `on_death` once, with what happened. Neither may raise."""
+        self.output = bytearray()
+        """Its standard output so far; the owner removes what it has read."""
         self.unwritten = b""
-        """What it has not taken from its standard input."""
-        self.gone: asyncio.Future[None] = watch.loop.create_future()
+        """Bytes for its standard input that it has not taken yet."""
+        self.reaped: asyncio.Future[None] = watch.loop.create_future()
         """Done when it is reaped."""
         self._watch = watch
         self._pid = pid
-        self._feed, self._out, self._err, self._exit = fds
-        self._read, self._died = read, died
-        self._told = False  # the owner knows that it is dead, or has killed it
-        self._noise = bytearray()
-        watch.add(self._exit, self._exited)
-        watch.add(self._out, self._on_output)
-        watch.add(self._err, self._on_noise)
+        self._stdin_fd, self._stdout_fd, self._stderr_fd, self._exit_fd = fds
+        self._call_on_output, self._call_on_death = on_output, on_death
+        self._detached = False  # the owner gets no more calls
+        self._stderr = bytearray()
+        watch.add_fd(self._exit_fd, self._on_exit)
+        watch.add_fd(self._stdout_fd, self._on_output)
+        watch.add_fd(self._stderr_fd, self._on_stderr)
 
     def write(self, line: bytes) -> None:
-        """Give it a line, now or when it reads."""
+        """Write a line to its standard input, now or when it reads."""
         if self.unwritten:
             self.unwritten += line
             return
         self.unwritten = line
-        self._push()
-        if self.unwritten and self._feed >= 0:
-            self._watch.add(self._feed, self._writable, WRITABLE)
+        self._write_pending()
+        if self.unwritten and self._stdin_fd >= 0:
+            self._watch.add_fd(self._stdin_fd, self._on_writable, WRITABLE)
 
-    def said(self) -> bytes:
-        """What it has printed on standard error since this was last asked, or the end of that."""
-        if self._err >= 0:
-            self._on_noise()
-        noise = bytes(self._noise)
-        self._noise.clear()
-        return noise
+    def take_stderr(self) -> bytes:
+        """What it has printed on standard error since the last call of this, or the end of that."""
+        if self._stderr_fd >= 0:
+            self._on_stderr()
+        stderr = bytes(self._stderr)
+        self._stderr.clear()
+        return stderr
 
     def kill(self) -> None:
-        """End its whole group at once; the loop reaps it."""
-        self._told = True
-        for fd in (self._feed, self._out, self._err):
+        """Kill its whole process group; the event loop reaps it."""
+        self._detached = True
+        for fd in (self._stdin_fd, self._stdout_fd, self._stderr_fd):
             if fd >= 0:
-                self._watch.close(fd)
-        self._feed = self._out = self._err = -1
-        if not self.gone.done():
-            process.end_tree(self._pid, signal.SIGKILL)
+                self._watch.close_fd(fd)
+        self._stdin_fd = self._stdout_fd = self._stderr_fd = -1
+        if not self.reaped.done():
+            process.signal_group(self._pid, signal.SIGKILL)
 
-    async def aclose(self, patience: float) -> None:
-        """End its input, and give it so many seconds before it is killed; it is reaped when this is over."""
-        self._told = True
-        if self._feed >= 0:
-            self._watch.close(self._feed)
-            self._feed = -1
-        with anyio.move_on_after(patience):
-            await asyncio.wait([self.gone])
+    async def aclose(self, seconds: float) -> None:
+        """Close its input, and kill it if it has not ended after so many seconds; it is reaped when this returns."""
+        self._detached = True
+        if self._stdin_fd >= 0:
+            self._watch.close_fd(self._stdin_fd)
+            self._stdin_fd = -1
+        with anyio.move_on_after(seconds):
+            await asyncio.wait([self.reaped])
         self.kill()
-        await self.reaped()
+        await self.wait_reaped()
 
-    async def reaped(self) -> None:
-        """Wait until it is, also where we are being cancelled; it has been killed."""
+    async def wait_reaped(self) -> None:
+        """Wait until the killed process is reaped, also while this task is being cancelled."""
         with anyio.move_on_after(process.REAP_LIMIT, shield=True):
-            await asyncio.wait([self.gone])
+            await asyncio.wait([self.reaped])
 
-    # --- the loop's callbacks ---
+    # --- callbacks of the event loop ---
 
-    def _writable(self) -> None:
-        self._push()
-        if not self.unwritten and self._feed >= 0:
-            self._watch.forget(self._feed)
+    def _on_writable(self) -> None:
+        self._write_pending()
+        if not self.unwritten and self._stdin_fd >= 0:
+            self._watch.remove_fd(self._stdin_fd)
 
-    def _push(self) -> None:
+    def _write_pending(self) -> None:
         try:
-            self.unwritten = self.unwritten[os.write(self._feed, self.unwritten) :]
+            self.unwritten = self.unwritten[os.write(self._stdin_fd, self.unwritten) :]
         except BlockingIOError:
             pass
-        except OSError:  # it has closed its input, or has ended: which, its end tells
+        except OSError:  # it has closed its input or has ended; `_on_exit` tells which
             self.unwritten = b""
-            self._watch.loop.call_later(_LINGER, self._end, "has closed its input")
+            self._watch.loop.call_later(_EXIT_DELAY, self._end, "has closed its input")
 
     def _on_output(self) -> None:
         try:
-            piece = os.read(self._out, _PIECE)
+            piece = os.read(self._stdout_fd, _READ_SIZE)
         except BlockingIOError:
             return
         if not piece:
-            self._watch.close(self._out)
-            self._out = -1
-            self._watch.loop.call_later(_LINGER, self._end, "has closed its output")
-        elif not self._told:
-            self.printed += piece
-            self._read(self)
-            if len(self.printed) > process.OUTPUT_LIMIT:
+            self._watch.close_fd(self._stdout_fd)
+            self._stdout_fd = -1
+            self._watch.loop.call_later(_EXIT_DELAY, self._end, "has closed its output")
+        elif not self._detached:
+            self.output += piece
+            self._call_on_output(self)
+            if len(self.output) > process.OUTPUT_LIMIT:
                 self._end(f"printed more than {process.OUTPUT_LIMIT} bytes on one line")
 
-    def _on_noise(self) -> None:
+    def _on_stderr(self) -> None:
         try:
-            piece = os.read(self._err, _PIECE)
+            piece = os.read(self._stderr_fd, _READ_SIZE)
         except BlockingIOError:
             return
         if not piece:
-            self._watch.close(self._err)
-            self._err = -1
-        self._noise += piece
-        del self._noise[:-_NOISE]
+            self._watch.close_fd(self._stderr_fd)
+            self._stderr_fd = -1
+        self._stderr += piece
+        del self._stderr[:-_STDERR_LIMIT]
 
-    def _exited(self) -> None:
-        self._watch.close(self._exit)
-        if self._out >= 0 and not self._told:  # its last words
+    def _on_exit(self) -> None:
+        self._watch.close_fd(self._exit_fd)
+        if self._stdout_fd >= 0 and not self._detached:  # what it printed last
             self._on_output()
-        if self._err >= 0:
-            self._on_noise()
-        process.end_tree(self._pid, signal.SIGKILL)  # unreaped, it keeps the group's number from being reused
+        if self._stderr_fd >= 0:
+            self._on_stderr()
+        process.signal_group(self._pid, signal.SIGKILL)  # not reaped yet, so the group's id is not reused
         code = process.reap(self._pid)
-        self.gone.set_result(None)
+        self.reaped.set_result(None)
         self._end(f"exited with status {code}" if code >= 0 else f"was ended by signal {-code}")
 
-    def _end(self, how: str) -> None:
-        """Nothing good comes from it any more."""
-        if not self._told:
+    def _end(self, what_happened: str) -> None:
+        """It cannot be used any more."""
+        if not self._detached:
             self.kill()
-            self._died(self, how)
-        elif self.gone.done():
+            self._call_on_death(self, what_happened)
+        elif self.reaped.done():
             self.kill()

@@ -1,6 +1,6 @@
-"""Runs a hook that is a tool of the MCP server behind us: what the tool answers as text is what the hook prints.
+"""Runs a hook that is a tool of the MCP server behind the proxy: the text of the tool's result is the hook's output.
 
-Law 3: a server that is not connected, an error and an answer without a result are trouble, each with its reason.
+Law 3: a server that is not connected, an error, and a response without a result are failures, each with its reason.
 """
 
 from __future__ import annotations
@@ -12,60 +12,61 @@ from typing import Final
 
 from ..jsonrpc import raw_json
 from ..model.hooks import Document, Ended, HookResult, HookSpec
-from .event_watch import Limit, watch_of
-from .runner import CallTool, NoAnswer, Runner
+from .event_watch import TimeLimit, get_watch
+from .runner import CallTool, HookFailed, Runner
 
-_PLACE: Final = re.compile(r"\$\{([^${}]+)\}")
+_PLACEHOLDER: Final = re.compile(r"\$\{([^${}]+)\}")
 
 
-def through(call_tool: CallTool) -> Runner:
-    """The runner that asks by `call_tool`."""
+def runner_for(call_tool: CallTool) -> Runner:
+    """The runner that calls tools with `call_tool`."""
 
     async def run(spec: HookSpec, document: Document, _env: Mapping[str, str]) -> HookResult:
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        ended, said, detail = Ended.FAILED, b"", ""
+        ended, output, detail = Ended.FAILED, b"", ""
         try:
-            with Limit(watch_of(loop), spec.timeout):
-                said = await call_tool(spec.server, spec.tool, filled(spec.input, bytes(document.stdin)))
+            with TimeLimit(get_watch(loop), spec.timeout):
+                output = await call_tool(spec.server, spec.tool, fill_template(spec.input, bytes(document.stdin)))
             ended = Ended.EXITED
         except TimeoutError:
             ended = Ended.TIMED_OUT
-        except NoAnswer as problem:
-            detail = str(problem)
-        return HookResult(ended, stdout=said, ms=(loop.time() - begun) * 1000, detail=detail)
+        except HookFailed as failure:
+            detail = str(failure)
+        return HookResult(ended, stdout=output, ms=(loop.time() - begun) * 1000, detail=detail)
 
     return run
 
 
-def filled(template: bytes, document: bytes) -> bytes:
-    """The JSON value with `${a.b}` in its texts replaced by the document's member; one that is not there is empty.
+def fill_template(template: bytes, document: bytes) -> bytes:
+    """The JSON value with each `${a.b}` in its strings replaced by that member of the document, or by nothing.
 
-    A text stays a text, whatever is put into it: nothing in the document can become another argument.
+    A string stays a string, whatever is put into it: nothing in the document can become another argument.
     """
     if b"${" not in template:
         return template
-    kind = template[:1]
-    if kind == b"{":
+    first = template[:1]
+    if first == b"{":
         members = (
-            (raw_json.encode(name), filled(bytes(raw), document)) for name, raw in raw_json.fields(template).items()
+            (raw_json.encode(name), fill_template(bytes(raw), document))
+            for name, raw in raw_json.fields(template).items()
         )
         return b"{%b}" % b",".join(b"%b:%b" % member for member in members)
-    if kind == b"[":
-        return b"[%b]" % b",".join(filled(bytes(item), document) for item in raw_json.items(template))
-    text = _PLACE.sub(lambda place: _value(document, place[1]), raw_json.text(template) or "")
+    if first == b"[":
+        return b"[%b]" % b",".join(fill_template(bytes(item), document) for item in raw_json.items(template))
+    text = _PLACEHOLDER.sub(lambda placeholder: _value(document, placeholder[1]), raw_json.text(template) or "")
     return raw_json.encode(text.encode(errors="replace").decode())
 
 
 def _value(document: bytes, path: str) -> str:
-    """A member of the document, found by the names on the way to it: a text as it is, anything else as JSON."""
+    """The member of the document at the path `a.b.c`: a string as it is, anything else as JSON."""
     value = document.strip()
     for name in path.split("."):
         try:
             value = bytes(raw_json.fields(value)[name])
         except (KeyError, ValueError):
             return ""
-    said = raw_json.text(value)
-    if said is not None:
-        return said
+    output = raw_json.text(value)
+    if output is not None:
+        return output
     return "" if value == b"null" else value.decode(errors="replace")

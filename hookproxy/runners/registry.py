@@ -1,4 +1,4 @@
-"""The ways in which a hook can run, by the `type` of its entry. A new one is a file here and a line below."""
+"""The runners by handler type, which is the `type` of a hook's entry. A new one is a file here and a line below."""
 
 from __future__ import annotations
 
@@ -10,49 +10,49 @@ import anyio
 
 from ..model.hooks import HookSpec
 from . import command
-from .runner import CallTool, Keep, Kept, Runner, Say, no_server
+from .runner import CallTool, OpenRunner, Report, Runner, StatefulRunner, no_server
 
 RUNNERS: Final[dict[str, Runner]] = {"command": command.run}
-"""What needs no more than an occasion."""
+"""Runners that keep nothing between events."""
 
-_KEEPING: Final = ("warm", "worker", "python", "http")
-"""What keeps something between occasions: modules, each imported where a hook has its type."""
+_STATEFUL: Final = ("warm", "worker", "python", "http")
+"""Modules of stateful runners, named by handler type; each is imported only if a hook has its type."""
 
-_END: Final = 2.0  # seconds for the end of all that is kept
+_CLOSE_LIMIT: Final = 2.0  # seconds for closing all stateful runners
 
 
 class Runners:
     """The runners that these hooks need, for one run of the proxy."""
 
-    def __init__(self, hooks: Iterable[HookSpec], say: Say, call_tool: CallTool = no_server) -> None:
-        """Raises ConfigError for a hook that cannot run. `call_tool` calls tools of the server behind us."""
+    def __init__(self, hooks: Iterable[HookSpec], report: Report, call_tool: CallTool = no_server) -> None:
+        """Raises ConfigError for a hook that cannot run. `call_tool` calls tools of the server behind the proxy."""
         hooks = list(hooks)
         self.by_type = dict(RUNNERS)
-        self._kept: list[Kept] = []
-        for kind in _KEEPING:
-            if of_kind := [spec for spec in hooks if spec.type == kind]:
-                keep: Keep = import_module(f".{kind}", __package__).keep
-                kept = keep(of_kind, say)
-                self._kept.append(kept)
-                self.by_type[kind] = kept.run
+        self._stateful: list[StatefulRunner] = []
+        for type_name in _STATEFUL:
+            if of_type := [spec for spec in hooks if spec.type == type_name]:
+                open_runner: OpenRunner = import_module(f".{type_name}", __package__).open_runner
+                runner = open_runner(of_type, report)
+                self._stateful.append(runner)
+                self.by_type[type_name] = runner.run
         if any(spec.type == "mcp_tool" for spec in hooks):
-            self.by_type["mcp_tool"] = import_module(".mcp_tool", __package__).through(call_tool)
+            self.by_type["mcp_tool"] = import_module(".mcp_tool", __package__).runner_for(call_tool)
 
-    def renew(self, spec: HookSpec) -> None:
-        """The hook's files have been written: what was started from them before is not used any more."""
-        for kept in self._kept:
-            kept.renew(spec)
+    def invalidate(self, spec: HookSpec) -> None:
+        """The hook's files have changed: stop using what was started from them."""
+        for runner in self._stateful:
+            runner.invalidate(spec)
 
     async def __aenter__(self) -> Self:
-        """What is kept ends with the block, however that ends."""
+        """The block's end closes the runners, however it ends."""
         return self
 
-    async def __aexit__(self, *_problem: object) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """End all that is kept, also where we are being cancelled."""
-        with anyio.move_on_after(_END, shield=True):
+        """Close all stateful runners, also while this task is being cancelled."""
+        with anyio.move_on_after(_CLOSE_LIMIT, shield=True):
             async with anyio.create_task_group() as tasks:
-                for kept in self._kept:
-                    tasks.start_soon(kept.aclose)
+                for runner in self._stateful:
+                    tasks.start_soon(runner.aclose)

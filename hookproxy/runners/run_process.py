@@ -1,4 +1,4 @@
-"""One run of a process that is a hook: fed and drained by the event loop, over when the process itself has ended.
+"""One run of a hook's process: the event loop writes its input, reads its output and waits until the process has ended.
 
 Law: however it ends (by itself, by timeout, by cancel), it is reaped and its descriptors are closed.
 """
@@ -19,94 +19,94 @@ from msgspec import Struct
 
 from ..model.hooks import Ended, HookResult
 from ..processes import process
-from ..processes.fast_future import Promise
-from .event_watch import WRITABLE, Watch
+from ..processes.fast_future import FastFuture
+from .event_watch import WRITABLE, EventWatch
 
-# Seconds in which small hooks are done, even several at a time. Until then nobody looks at their output, which waits
-# in the pipe: it saves two registrations, a wake-up and most timers, 8 % of such a hook. One that prints more than a
-# pipe holds waits; but who reads much often prints as much, and is looked at from the start.
-_QUICK: Final = 0.02
-_PIECE: Final = 65_536  # bytes: what a pipe holds
-_NOTHING: Final = memoryview(b"")
+# Seconds in which small hooks end, even several at a time. Until then their output is not read and stays in the pipe:
+# this saves two registrations, a wake-up and most timers, 8 % of such a hook. A hook that prints more than a pipe holds
+# waits meanwhile. A hook with a long document often prints much, so its output is read from the start.
+_UNREAD_TIME: Final = 0.02
+_READ_SIZE: Final = 65_536  # bytes: what a pipe holds
+_NO_BYTES: Final = memoryview(b"")
 
 
 class _Output(Struct):
-    """One of a hook's outputs, kept up to the limit."""
+    """The standard output or error of a hook, kept up to the limit."""
 
     fd: int
     open: bool = True
     pieces: list[bytes] = []
-    room: int = process.OUTPUT_LIMIT
+    remaining: int = process.OUTPUT_LIMIT
     cut: bool = False
 
     def read(self) -> bool:
-        """Take what is there, and throw away what is over the limit; False: nothing is there now."""
+        """Read what is there, and drop what exceeds the limit; False: nothing is there now."""
         try:
-            piece = os.read(self.fd, _PIECE)
+            piece = os.read(self.fd, _READ_SIZE)
         except BlockingIOError:
             return False
         if not piece:
             self.open = False
             return False
-        if len(piece) > self.room:
+        if len(piece) > self.remaining:
             self.cut = True
-            piece = piece[: self.room]
+            piece = piece[: self.remaining]
         if piece:
-            self.room -= len(piece)
+            self.remaining -= len(piece)
             self.pieces.append(piece)
         return True
 
     def drain(self) -> None:
-        """Take all that is there; a child that a hook leaves behind may print for ever."""
+        """Read all that is there, up to the limit: a child that the hook left behind may print for ever."""
         while not self.cut and self.read():
             pass
 
 
-_SILENT: Final = _Output(-1, open=False)
+_NO_OUTPUT: Final = _Output(-1, open=False)
 
 
-def _left(fd: int) -> _Output:
-    """What is left in a pipe that nobody has read, which is closed; what a child left behind may print yet is not."""
+def _read_rest(fd: int) -> _Output:
+    """Read what is in a pipe that was not read before, and close it. Later output of children is not waited for."""
     try:
-        piece = os.read(fd, _PIECE)
+        piece = os.read(fd, _READ_SIZE)
     except BlockingIOError:
         piece = b""
-    output = _SILENT  # as of most hooks
+    output = _NO_OUTPUT  # most hooks print on one of the two at most
     if piece:
-        output = _Output(fd, pieces=[piece], room=process.OUTPUT_LIMIT - len(piece))
-        output.drain()  # a hook may have widened it, some systems' pipes hold more, and some give a write at a time
+        output = _Output(fd, pieces=[piece], remaining=process.OUTPUT_LIMIT - len(piece))
+        output.drain()  # the pipe may hold more than one read returns
     os.close(fd)
     return output
 
 
-class _Stage(Enum):
-    """How far a run has come; `_Running.overdue` leads from each to the next."""
+class _Phase(Enum):
+    """How far a run has come; `HookProcess.on_due` moves it from each phase to the next."""
 
-    QUICK = "quick"
-    WATCHED = "watched"
-    TERMINATED = "terminated"
-    KILLED = "killed"
-    ABANDONED = "abandoned"
-
-
-_STOPPED: Final = (_Stage.TERMINATED, _Stage.KILLED)
+    UNREAD = "unread"  # its output stays in the pipes
+    READ = "read"  # its output is read as it comes
+    TERMINATED = "terminated"  # after its timeout it got TERM
+    KILLED = "killed"  # it got KILL
+    STUCK = "stuck"  # KILL has not ended it within the limit
 
 
-class Running:
-    """One run of a hook; lives in the callbacks of the event loop until the process is reaped."""
+_TIMED_OUT: Final = (_Phase.TERMINATED, _Phase.KILLED)
+
+
+class HookProcess:
+    """The process of one run of a hook; lives in callbacks of the event loop until the process is reaped."""
 
     __slots__ = (
         "_begun",
         "_code",
         "_deadline",
+        "_done",
         "_err",
         "_exit",
         "_input",
         "_out",
         "_outputs",
-        "_over",
+        "_phase",
         "_pid",
-        "_stage",
         "_unwritten",
         "_watch",
         "due",
@@ -114,129 +114,129 @@ class Running:
 
     def __init__(
         self,
-        watch: Watch,
+        watch: EventWatch,
         started: tuple[int, list[int], int],
         document: bytes | bytearray,
         timeout: float,
         begun: float,
     ) -> None:
-        """`started` is what `command.start` gives. `timeout` seconds count from `begun`, on the loop's clock."""
+        """`started` is what `command.start` returns. `timeout` seconds count from `begun`, on the loop's clock."""
         self._watch = watch
         self._begun = begun
         self._pid, (self._input, self._out, self._err, self._exit), written = started
-        self._unwritten = _NOTHING if written == len(document) else memoryview(document)[written:]
-        self._outputs: tuple[_Output, ...] = ()  # of one that is watched, or over
-        self._stage = _Stage.QUICK
+        self._unwritten = _NO_BYTES if written == len(document) else memoryview(document)[written:]
+        self._outputs: tuple[_Output, ...] = ()  # set once they are read
+        self._phase = _Phase.UNREAD
         self._code: int | None = None
-        self._over: Promise[None] = Promise(loop=watch.loop)
+        self._done: FastFuture[None] = FastFuture(loop=watch.loop)
         self._deadline = begun + timeout
-        self.due = min(begun + _QUICK, self._deadline) if len(document) <= _PIECE else begun
-        watch.add(self._exit, self._exited)
+        self.due = min(begun + _UNREAD_TIME, self._deadline) if len(document) <= _READ_SIZE else begun
+        watch.add_fd(self._exit, self._on_exit)
         if self._unwritten:
-            watch.add(self._input, self._write, WRITABLE)
-        else:  # nobody has watched it
+            watch.add_fd(self._input, self._on_writable, WRITABLE)
+        else:  # it is not watched yet
             os.close(self._input)
             self._input = -1
-        watch.begin(self)
+        watch.add_run(self)
 
-    async def end(self) -> None:
-        """Wait until the run is over. On cancel: KILL, and it is over when the cancellation goes on."""
+    async def wait(self) -> None:
+        """Wait until the run is over. On cancel the process is killed and reaped before the cancellation continues."""
         try:
-            await self._over
+            await self._done
         except asyncio.CancelledError:
             if self._code is None:
-                self._over = Promise(loop=self._watch.loop)
+                self._done = FastFuture(loop=self._watch.loop)
                 self._kill(monotonic())
                 with anyio.CancelScope(shield=True):
-                    await self._over
+                    await self._done
             raise
 
     def result(self) -> HookResult:
-        """What came of it, when it is over."""
+        """The result, once the run is over."""
         ms = (monotonic() - self._begun) * 1000
         code = self._code
         out, err = self._outputs
         ended = Ended.EXITED
-        if code is None or self._stage in _STOPPED:
+        if code is None or self._phase in _TIMED_OUT:
             ended, code = Ended.TIMED_OUT, 0
         elif code < 0:
             ended, code = Ended.SIGNALLED, -code
         return HookResult(ended, code, b"".join(out.pieces), b"".join(err.pieces), ms, out.cut or err.cut)
 
-    def overdue(self, now: float) -> None:
-        """Its time for this stage is up."""
-        match self._stage:
-            case _Stage.QUICK:
-                self._stage, self.due = _Stage.WATCHED, self._deadline
+    def on_due(self, now: float) -> None:
+        """The time for this phase is up."""
+        match self._phase:
+            case _Phase.UNREAD:
+                self._phase, self.due = _Phase.READ, self._deadline
                 self._outputs = (_Output(self._out), _Output(self._err))
                 for output in self._outputs:
-                    self._watch.add(output.fd, partial(self._printed, output))
-            case _Stage.WATCHED:
-                self._stage, self.due = _Stage.TERMINATED, now + process.GRACE
-                process.end_tree(self._pid, signal.SIGTERM)
-            case _Stage.TERMINATED:
+                    self._watch.add_fd(output.fd, partial(self._on_output, output))
+            case _Phase.READ:
+                self._phase, self.due = _Phase.TERMINATED, now + process.GRACE
+                process.signal_group(self._pid, signal.SIGTERM)
+            case _Phase.TERMINATED:
                 self._kill(now)
-            case _Stage.KILLED | _Stage.ABANDONED:  # it is reaped when it does end; nobody waits for that
-                self._stage, self.due = _Stage.ABANDONED, inf
-                self._tell()
+            case _Phase.KILLED | _Phase.STUCK:  # it is reaped when it ends; nobody waits for that
+                self._phase, self.due = _Phase.STUCK, inf
+                self._set_done()
 
     def _kill(self, now: float) -> None:
-        self._stage, self.due = _Stage.KILLED, now + process.REAP_LIMIT
-        self._watch.wake(self.due)
-        process.end_tree(self._pid, signal.SIGKILL)
+        self._phase, self.due = _Phase.KILLED, now + process.REAP_LIMIT
+        self._watch.wake_by(self.due)
+        process.signal_group(self._pid, signal.SIGKILL)
         if self._exit < 0:
             self._finish()
 
-    def _exited(self) -> None:
-        """The hook itself has ended; others of its group may live, and hold its output."""
-        self._watch.close(self._exit)
+    def _on_exit(self) -> None:
+        """The hook itself has ended; other processes of its group may live, and hold its output open."""
+        self._watch.close_fd(self._exit)
         self._exit = -1
-        # After TERM the others have their grace too. Unreaped, it keeps the group's number from being reused.
-        if self._stage is not _Stage.TERMINATED or self._silent():
+        # After TERM the others have the grace period too. Not reaping it keeps the group's id from being reused.
+        if self._phase is not _Phase.TERMINATED or self._outputs_closed():
             self._finish()
 
-    def _printed(self, output: _Output) -> None:
+    def _on_output(self, output: _Output) -> None:
         output.read()
         if not output.open:
-            self._watch.close(output.fd)
-            if self._exit < 0 and self._silent():
+            self._watch.close_fd(output.fd)
+            if self._exit < 0 and self._outputs_closed():
                 self._finish()
 
-    def _silent(self) -> bool:
-        """Nobody holds its outputs any more."""
+    def _outputs_closed(self) -> bool:
+        """No process holds its outputs open any more."""
         return not any(output.open for output in self._outputs)
 
-    def _write(self) -> None:
+    def _on_writable(self) -> None:
         try:
             self._unwritten = self._unwritten[os.write(self._input, self._unwritten) :]
         except BlockingIOError:
             return
-        except BrokenPipeError:  # it need not read
+        except BrokenPipeError:  # a hook need not read
             self._unwritten = self._unwritten[:0]
         if not self._unwritten:
             self._close_input()
 
     def _close_input(self) -> None:
-        self._watch.close(self._input)
+        self._watch.close_fd(self._input)
         self._input = -1
 
     def _finish(self) -> None:
-        """Take what it has left in its pipes, close everything, reap."""
-        if self._stage is _Stage.TERMINATED:
-            process.end_tree(self._pid, signal.SIGKILL)  # who of its group closed the output, but stayed
+        """Read what is left in the pipes, close everything, reap the process."""
+        if self._phase is _Phase.TERMINATED:
+            process.signal_group(self._pid, signal.SIGKILL)  # those that closed the output but still run
         self._code = process.reap(self._pid)
-        self._watch.end(self)
+        self._watch.remove_run(self)
         if self._input >= 0:
             self._close_input()
-        if not self._outputs:  # nobody has watched them
-            self._outputs = _left(self._out), _left(self._err)
+        if not self._outputs:  # they were not read before
+            self._outputs = _read_rest(self._out), _read_rest(self._err)
         else:
             for output in self._outputs:
                 if output.open:
                     output.drain()
-                    self._watch.close(output.fd)
-        self._tell()
+                    self._watch.close_fd(output.fd)
+        self._set_done()
 
-    def _tell(self) -> None:
-        if not self._over.done():
-            self._over.set_result(None)
+    def _set_done(self) -> None:
+        if not self._done.done():
+            self._done.set_result(None)

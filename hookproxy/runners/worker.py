@@ -1,7 +1,7 @@
-"""Runs a hook as a worker: a command that is kept alive, reads a JSON document per line and answers each with a line.
+"""Runs a hook as a worker: a command that stays alive, reads one JSON document per line and prints one line for each.
 
-Law: what a worker prints is the answer to the document that it was given, or the worker is ended. A line that nobody
-asked for, a second line, half a line: after any of these its next line might be the answer to another occasion.
+Law: a worker prints exactly one line for each document, or it is killed. After an unexpected line, a second line or
+half a line, its next line might belong to another event.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ import msgspec
 from ..jsonrpc import raw_json
 from ..model.hooks import Document, Ended, HookResult, HookSpec
 from . import command
-from .event_watch import Limit, watch_of
-from .long_lived_process import Child
-from .runner import Kept, Say
+from .event_watch import TimeLimit, get_watch
+from .long_lived_process import LongLivedProcess
+from .runner import HookFailed, Report, StatefulRunner
 
-_FAREWELL: Final = 0.3  # seconds from the end of its input until it is killed: enough to write down what it knows
-_PAUSE: Final = 0.1  # seconds before a second start in vain, doubled for each one after that
-_LONGEST_PAUSE: Final = 5.0  # seconds
-_GIVEN_UP: Final = 1000  # answers that are still to come and nobody waits for
-_SHOWN: Final = 100  # bytes of an answer that is none
+_CLOSE_GRACE: Final = 0.3  # seconds from the end of its input until it is killed: enough to save its state
+_RESTART_DELAY: Final = 0.1  # seconds before the start after a second failure, doubled after each further failure
+_LONGEST_RESTART_DELAY: Final = 5.0  # seconds
+_MOST_CANCELLED: Final = 1000  # cancelled documents of a worker for which output is still to come
+_SHOWN_BYTES: Final = 100  # bytes of invalid output that a message quotes
 
 
-def keep(_hooks: list[HookSpec], say: Say) -> Kept:
-    """As `base.Keep`; a worker starts with its first document, and again with the first after its death."""
+def open_runner(_hooks: list[HookSpec], report: Report) -> StatefulRunner:
+    """As `runner.OpenRunner`. A worker starts with its first document, and again with the first one after its death."""
     workers: dict[int, _Worker] = {}
 
     async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
-        worker = workers.get(id(spec)) or workers.setdefault(id(spec), _Worker(spec, say))
+        worker = workers.get(id(spec)) or workers.setdefault(id(spec), _Worker(spec, report))
         return await worker.run(document, env)
 
     async def aclose() -> None:
@@ -42,198 +42,198 @@ def keep(_hooks: list[HookSpec], say: Say) -> Kept:
             for worker in workers.values():
                 tasks.start_soon(worker.aclose)
 
-    def renew(spec: HookSpec) -> None:
+    def invalidate(spec: HookSpec) -> None:
         if worker := workers.get(id(spec)):
-            worker.renew()
+            worker.invalidate()
 
-    return Kept(run, aclose, renew)
+    return StatefulRunner(run, aclose, invalidate)
 
 
 class _Worker:
-    """A hook's process while it lives, and the documents that it has not answered."""
+    """A hook's process while it lives, and the documents for which its output is still to come."""
 
-    def __init__(self, spec: HookSpec, say: Say) -> None:
+    def __init__(self, spec: HookSpec, report: Report) -> None:
         self._spec = spec
-        self._say = partial(say, spec)
-        self._child: Child | None = None
-        self._children: list[Child] = []  # those that may not be reaped yet
-        self._asked: dict[str, asyncio.Future[bytes]] = {}
-        self._given_up: set[str] = set()  # ids of a concurrent worker whose answers nobody waits for any more
-        self._ids = count(1)
+        self._report = partial(report, spec)
+        self._process: LongLivedProcess | None = None
+        self._processes: list[LongLivedProcess] = []  # those that are possibly not reaped yet
+        self._pending: dict[str, asyncio.Future[bytes]] = {}  # outputs to come, by document id
+        self._cancelled: set[str] = (
+            set()
+        )  # ids of documents of a concurrent worker whose output nobody waits for any more
+        self._next_id = count(1)
         self._loop = asyncio.get_running_loop()
-        self._watch = watch_of(self._loop)
-        self._turn = asyncio.Lock()
-        self._vain = 0  # times in a row that it ended before it had answered anything
-        self._not_before = 0.0  # on the loop's clock
+        self._watch = get_watch(self._loop)
+        self._lock = asyncio.Lock()
+        self._failed_starts = 0  # times in a row that it ended without any valid output
+        self._earliest_start = 0.0  # on the loop's clock
         self._closed = False
 
     async def run(self, document: Document, env: Mapping[str, str]) -> HookResult:
-        """Ask it. The timeout holds for all, also for waiting until it has answered others or may start again.
+        """Run the hook once. The timeout includes the wait for other documents and for the worker's restart.
 
-        A timeout ends the worker; so does a cancel, unless it tells its answers apart.
+        A timeout ends the worker; so does a cancel, unless the worker is concurrent.
         """
         begun = self._loop.time()
         try:
-            with Limit(self._watch, self._spec.timeout):
+            with TimeLimit(self._watch, self._spec.timeout):
                 if self._spec.concurrent:
-                    return await self._ask(document, env, begun)
-                async with self._turn:
-                    return await self._ask(document, env, begun)
+                    return await self._exchange(document, env, begun)
+                async with self._lock:
+                    return await self._exchange(document, env, begun)
         except TimeoutError:
-            if self._spec.concurrent:  # else it has been ended, unless another's document kept it busy
-                await self._drop("was ended, for it took too long with another document")
+            if self._spec.concurrent:  # else it has been ended already, or was busy with another document
+                await self._kill_and_wait("was ended because another document took too long")
             return HookResult(Ended.TIMED_OUT, ms=self._since(begun))
 
-    async def _ask(self, document: Document, env: Mapping[str, str], begun: float) -> HookResult:
+    async def _exchange(self, document: Document, env: Mapping[str, str], begun: float) -> HookResult:
         try:
-            child = self._child or await self._living(document, env)
+            process = self._process or await self._get_process(document, env)
         except (OSError, ValueError) as error:
             return command.not_started(self._spec, error, self._since(begun))
-        number = str(next(self._ids))
-        self._asked[number] = answer = self._loop.create_future()
+        document_id = str(next(self._next_id))
+        self._pending[document_id] = output = self._loop.create_future()
         try:
-            child.write(self._line(number, document.stdin))
-            said: bytes = await answer
-        except _Failed as failure:
-            return HookResult(Ended.FAILED, 0, b"", child.said(), self._since(begun), detail=str(failure))
+            process.write(self._line(document_id, document.stdin))
+            line: bytes = await output
+        except HookFailed as failure:
+            return HookResult(Ended.FAILED, 0, b"", process.take_stderr(), self._since(begun), detail=str(failure))
         except asyncio.CancelledError:
-            if not answer.cancelled():  # it has come just now; an exception in it must be looked at
-                answer.exception()
-            elif number in self._asked:  # else it has come since
-                await self._abandon(child, number)
+            if not output.cancelled():  # it is done; asyncio complains if its exception is never retrieved
+                output.exception()
+            elif document_id in self._pending:  # else the output has arrived since
+                await self._give_up(process, document_id)
             raise
         finally:
-            self._asked.pop(number, None)
-        return HookResult(Ended.EXITED, 0, said, child.said(), self._since(begun))
+            self._pending.pop(document_id, None)
+        return HookResult(Ended.EXITED, 0, line, process.take_stderr(), self._since(begun))
 
     def _since(self, begun: float) -> float:
-        """Milliseconds."""
+        """Milliseconds since `begun`."""
         return (self._loop.time() - begun) * 1000
 
-    async def _abandon(self, child: Child, number: str) -> None:
-        """Nobody waits for this answer any more; it must not be taken for the next."""
-        self._asked.pop(number, None)
-        if child is not self._child:
+    async def _give_up(self, process: LongLivedProcess, document_id: str) -> None:
+        """Nobody waits for this output any more; it must not be taken for that of the next document."""
+        self._pending.pop(document_id, None)
+        if process is not self._process:
             return
-        self._given_up.add(number)
-        if not self._spec.concurrent or len(self._given_up) > _GIVEN_UP:
-            await self._drop("was ended, for it had not answered when its call was over")
+        self._cancelled.add(document_id)
+        if not self._spec.concurrent or len(self._cancelled) > _MOST_CANCELLED:
+            await self._kill_and_wait("was ended because it had not answered when its call was cancelled")
 
-    async def _living(self, document: Document, env: Mapping[str, str]) -> Child:
-        """The process, started where there is none. Raises OSError or ValueError."""
-        while self._child is None:
-            if (pause := self._not_before - self._loop.time()) > 0:
-                await asyncio.sleep(pause)
+    async def _get_process(self, document: Document, env: Mapping[str, str]) -> LongLivedProcess:
+        """The process, which is started if there is none. Raises OSError or ValueError."""
+        while self._process is None:
+            if (delay := self._earliest_start - self._loop.time()) > 0:
+                await asyncio.sleep(delay)
                 continue
             if self._closed:
                 raise ValueError("the session has ended")
-            self._given_up.clear()
-            hook = command.prepared(self._spec, document, env)
+            self._cancelled.clear()
+            hook = command.prepare(self._spec, document, env)
             pid, fds, _ = command.start(hook)
-            self._child = Child(self._watch, pid, fds, self._read, self._fail)
-            self._children = [one for one in self._children if not one.gone.done()] + [self._child]
-        return self._child
+            self._process = LongLivedProcess(self._watch, pid, fds, self._on_output, self._on_death)
+            self._processes = [one for one in self._processes if not one.reaped.done()] + [self._process]
+        return self._process
 
-    def _line(self, number: str, document: bytes | bytearray) -> bytes:
-        """The document on one line, whatever its reader takes for the end of one."""
+    def _line(self, document_id: str, document: bytes | bytearray) -> bytes:
+        """The document on one line, also for readers that split lines at other characters than line feeds."""
         line = raw_json.one_line(bytes(document).strip().replace(b"\n", b" "))
         if self._spec.concurrent:
-            line = b'{"id":"%b"%b%b' % (number.encode(), b"" if line[1:].strip() == b"}" else b",", line[1:])
+            line = b'{"id":"%b"%b%b' % (document_id.encode(), b"" if line[1:].strip() == b"}" else b",", line[1:])
         return line + b"\n"
 
     @property
-    def _awaited(self) -> bool:
-        """Somebody waits for an answer, or one that nobody waits for any more is still to come."""
-        return bool(self._given_up) or any(not waiting.done() for waiting in self._asked.values())
+    def _expects_output(self) -> bool:
+        """Output is still to come, whether somebody waits for it or not."""
+        return bool(self._cancelled) or any(not waiting.done() for waiting in self._pending.values())
 
-    # --- what it does ---
+    # --- callbacks of the process ---
 
-    def _read(self, child: Child) -> None:
-        """It has printed something."""
-        *lines, rest = bytes(child.printed).split(b"\n")
+    def _on_output(self, process: LongLivedProcess) -> None:
+        """The process has printed something."""
+        *lines, rest = bytes(process.output).split(b"\n")
         try:
             if not self._spec.concurrent and len(lines) + bool(rest) > 1:
-                raise _Failed("printed more than one line for a document")
-            if rest and not self._awaited:
-                raise _Failed("printed something that nobody had asked for")
+                raise HookFailed("printed more than one line for a document")
+            if rest and not self._expects_output:
+                raise HookFailed("printed a line that no document asked for")
             for line in lines:
-                self._answered(line)
-        except _Failed as failure:
-            self._distrust(child, str(failure))
+                self._on_line(line)
+        except HookFailed as failure:
+            self._kill(process, str(failure))
             return
         if lines:
-            child.printed[:] = rest
+            process.output[:] = rest
 
-    def _answered(self, line: bytes) -> None:
-        """One line of its output. Raises _Failed where it is the answer to nothing."""
-        if self._child is not None and self._child.unwritten:
-            raise _Failed("answered before it had read its document")
+    def _on_line(self, line: bytes) -> None:
+        """Handle one line of output. Raises HookFailed if it belongs to no document."""
+        if self._process is not None and self._process.unwritten:
+            raise HookFailed("answered before it had read the whole document")
         try:
             members = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
         except (ValueError, RecursionError):
-            shown = line[:_SHOWN].decode(errors="replace").strip()
-            raise _Failed(f"answered with what is no JSON object: {shown!r}") from None
-        number = self._number(members)
-        if number in self._given_up:
-            self._given_up.discard(number)
+            shown = line[:_SHOWN_BYTES].decode(errors="replace").strip()
+            raise HookFailed(f"printed a line that is not a JSON object: {shown!r}") from None
+        document_id = self._document_id(members)
+        if document_id in self._cancelled:
+            self._cancelled.discard(document_id)
             return
-        waiting = self._asked.get(number)
-        if waiting is not None and waiting.cancelled():  # whoever asked is about to learn that
-            del self._asked[number]
+        waiting = self._pending.get(document_id)
+        if waiting is not None and waiting.cancelled():  # its `_exchange` is about to see the cancellation
+            del self._pending[document_id]
             return
         if waiting is None or waiting.done():
-            raise _Failed("printed something that nobody had asked for")
+            raise HookFailed("printed a line that no document asked for")
         if self._spec.concurrent:
             line = msgspec.json.encode(members)
-        self._vain, self._not_before = 0, 0.0
+        self._failed_starts, self._earliest_start = 0, 0.0
         waiting.set_result(line)
 
-    def _number(self, members: dict[str, msgspec.Raw]) -> str:
-        """The id of the document that is answered; of a worker without ids, the only one."""
+    def _document_id(self, members: dict[str, msgspec.Raw]) -> str:
+        """The id of the document that the output belongs to; without ids there is only one document."""
         if not self._spec.concurrent:
-            return next(iter(self._asked), "")
+            return next(iter(self._pending), "")
         try:
             return str(msgspec.json.decode(members.pop("id"), type=str | int))
         except (KeyError, ValueError):
-            raise _Failed("answered without the id of its document") from None
+            raise HookFailed("printed a line without the id of its document") from None
 
-    async def _drop(self, why: str) -> None:
-        """End it, and wait for it: nobody waits for its answer any more, and others have trouble."""
-        if self._child is not None:
-            child = self._distrust(self._child, why)
-            await child.reaped()
+    async def _kill_and_wait(self, why: str) -> None:
+        """Kill the process, and wait until it is reaped. All pending documents fail."""
+        if self._process is not None:
+            process = self._kill(self._process, why)
+            await process.wait_reaped()
 
-    def _distrust(self, child: Child, why: str) -> Child:
-        """End it, for it cannot be trusted any more: whoever waits for it has trouble."""
-        child.kill()
-        self._fail(child, why)
-        return child
+    def _kill(self, process: LongLivedProcess, why: str) -> LongLivedProcess:
+        """Kill a process that cannot be used any more. All pending documents fail."""
+        process.kill()
+        self._on_death(process, why)
+        return process
 
-    def _fail(self, child: Child, why: str) -> None:
-        """It is dead: who waits for it has trouble, and it may be some time until it is started again."""
-        if child is not self._child:
+    def _on_death(self, process: LongLivedProcess, why: str) -> None:
+        """The process is dead: all pending documents fail. After repeated failures the next start is delayed."""
+        if process is not self._process:
             return
-        self._child = None
-        if self._vain:
-            self._not_before = self._loop.time() + min(_PAUSE * 2 ** (self._vain - 1), _LONGEST_PAUSE)
-        self._vain = min(self._vain + 1, 10)
-        if not self._awaited and not self._closed:
-            self._say(f"the worker {why}; it is started again when it is needed")
-        for waiting in self._asked.values():
+        self._process = None
+        if self._failed_starts:
+            self._earliest_start = self._loop.time() + min(
+                _RESTART_DELAY * 2 ** (self._failed_starts - 1), _LONGEST_RESTART_DELAY
+            )
+        self._failed_starts = min(self._failed_starts + 1, 10)
+        if not self._expects_output and not self._closed:
+            self._report(f"the worker {why}; it is started again when it is needed")
+        for waiting in self._pending.values():
             if not waiting.done():
-                waiting.set_exception(_Failed(why))
+                waiting.set_exception(HookFailed(why))
 
-    def renew(self) -> None:
-        """End it: the next document starts another one."""
-        if self._child is not None:
-            self._distrust(self._child, "was ended, for its script has been written since it started")
+    def invalidate(self) -> None:
+        """End the process: the next document starts another one."""
+        if self._process is not None:
+            self._kill(self._process, "was ended because its script has changed since it started")
 
     async def aclose(self) -> None:
-        """End its input, wait a little, kill it."""
+        """Close the worker's input, wait a little, kill it."""
         self._closed = True
-        for child in self._children:  # none but the last still lives
-            await child.aclose(_FAREWELL)
-
-
-class _Failed(Exception):
-    """It gave no answer; the message says why, to stand as `Verdict.trouble`."""
+        for process in self._processes:  # only the last one may still live
+            await process.aclose(_CLOSE_GRACE)

@@ -8,7 +8,7 @@ from typing import Final
 import anyio
 import anyio.abc
 
-from ..processes.fast_future import Promise, promises
+from ..processes.fast_future import FastFuture, fast_future_factory
 from ..protocol.calls import Call
 
 _MAX_IDLE: Final = 16  # tasks kept for later calls: as many calls as are often in flight
@@ -19,10 +19,10 @@ class CallCoroutine:
 
     task: anyio.TaskHandle[None]
     cancelled = False
-    _awaited: Promise[Call] | None = None
+    _awaited: FastFuture[Call] | None = None
 
     def __init__(self) -> None:
-        self._promise = promises()
+        self._promise = fast_future_factory()
 
     def cancel(self) -> None:
         """Cancel the call, and with it the task."""

@@ -19,7 +19,7 @@ from ..protocol import calls, tool_results
 from ..protocol.actions import HookToolCallAnswered
 from ..protocol.responses import Members, Response
 from ..protocol.router import Router
-from ..runners.runner import NoAnswer
+from ..runners.runner import HookFailed
 
 CURRENT_META: Final[ContextVar[Members | None]] = ContextVar("at_hand", default=None)
 """`params._meta` of the call whose hooks run in this task; that of another call in flight may differ."""
@@ -49,10 +49,10 @@ class HookToolCalls:
         """As `CallTool`. A response that is not final, such as a task, counts as none: nothing continues it."""
         meta = self._router.handshake.meta_for_own_request(CURRENT_META.get())
         if server != self._server:
-            raise NoAnswer(f"cannot be called: the only server in reach is {self._server!r}, not {server!r}")
+            raise HookFailed(f"cannot be called: the only server in reach is {self._server!r}, not {server!r}")
         if meta is None or self._closed:
             state = "no longer connected" if self._closed else "not connected yet"
-            raise NoAnswer(f"cannot be called: the server is {state}")
+            raise HookFailed(f"cannot be called: the server is {state}")
         raw_id, tool_call = calls.new_id(), _HookToolCall()
         key = calls.id_key(raw_id)
         self._pending[key] = tool_call
@@ -68,7 +68,7 @@ class HookToolCalls:
         finally:
             del self._pending[key]
         if tool_call.answer is None:
-            raise NoAnswer("was called, and the server exited before it answered")
+            raise HookFailed("was called, and the server exited before it answered")
         return _text(tool_call.answer.response)
 
     def resolve(self, answer: HookToolCallAnswered) -> None:
@@ -105,19 +105,19 @@ def _cancellation(raw_id: bytes) -> bytes:
 def _text(response: Response | None) -> bytes:
     """The text of a tool's result. Raises NoAnswer if the response is not a usable result."""
     if response is None:
-        raise NoAnswer("gave a response that can be read in different ways")
+        raise HookFailed("gave a response that can be read in different ways")
     if response.error is not None:
-        raise NoAnswer(f"could not be called: {_first_line(tool_results.error_text(response.error))}")
+        raise HookFailed(f"could not be called: {_first_line(tool_results.error_text(response.error))}")
     result = response.result or {}
     result_type = raw_json.text(bytes(result["resultType"])) if "resultType" in result else "complete"
     if result_type != "complete" or ("task" in result and "content" not in result):
-        raise NoAnswer(f"answered with {result_type if result_type != 'complete' else 'task'!r} instead of a result")
+        raise HookFailed(f"answered with {result_type if result_type != 'complete' else 'task'!r} instead of a result")
     text = tool_results.joined_text(bytes(result.get("content", b"[]")))
     if bytes(result.get("isError", b"false")) != b"false":
-        raise NoAnswer(f"reported an error: {_first_line(text)}" if text else "reported an error without a text")
+        raise HookFailed(f"reported an error: {_first_line(text)}" if text else "reported an error without a text")
     output = text.encode(errors="replace")
     if len(output) > OUTPUT_LIMIT:
-        raise NoAnswer(f"answered with more than {OUTPUT_LIMIT} bytes")
+        raise HookFailed(f"answered with more than {OUTPUT_LIMIT} bytes")
     return output
 
 

@@ -87,7 +87,7 @@ class Lifecycle:
         self._notify()
 
     async def _watch_server(self) -> None:
-        exit_fd = process.open_exit(self._server.pid)
+        exit_fd = process.open_exit_fd(self._server.pid)
         try:
             await anyio.wait_readable(exit_fd)
         finally:
@@ -198,7 +198,7 @@ class Lifecycle:
         """Close both channels; kill and reap the server if it still runs."""
         if not self._exited.is_set():
             self._signal_server(signal.SIGKILL)
-            process.reap_soon(self._server.pid)
+            process.reap_killed(self._server.pid)
         self._proxy.relay.server.close()
         self._proxy.relay.agent.close()
         self._proxy.audit.close()

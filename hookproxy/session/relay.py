@@ -12,7 +12,7 @@ from ..protocol.calls import id_key
 from ..protocol.fast_scan import possible_ids, request_id, response_id
 from ..protocol.router import Router
 from ..transports.channel import Channel
-from ..transports.lines import Lines, Passage, TooLong
+from ..transports.lines import Lines, StreamedLine, TooLong
 
 STREAM_FROM_BYTES: Final = 65536  # an unfinished line of this size passes in pieces, if nobody must see it whole
 
@@ -36,7 +36,7 @@ class Relay:
         self._limit = limit
         self._agent_lines = Lines(limit, request_id)
         self._server_lines = Lines(limit if strict else max(limit, MAX_UNREAD_BYTES), response_id)
-        self._passage: Passage | None = None
+        self._passage: StreamedLine | None = None
         self._queued: list[bytes] = []
         self._pauses: set[str] = set()
         self._opened = False
@@ -173,10 +173,10 @@ class Relay:
     def _start_passage(self) -> None:
         """Send the beginning of the unfinished line."""
         head = self._server_lines.take()
-        self._passage = Passage(head)
+        self._passage = StreamedLine(head)
         self.agent.write(head)
 
-    def _pass_on(self, passage: Passage, piece: bytes) -> bytes:
+    def _pass_on(self, passage: StreamedLine, piece: bytes) -> bytes:
         """Send what belongs to the long line; return the rest of `piece`."""
         head, rest, ended = passage.split(piece, keep_end=bool(self._router.calls))
         self.agent.write(head)
@@ -188,7 +188,7 @@ class Relay:
                 self._send(self.agent, self._queued)
         return rest
 
-    def _end_passage(self, passage: Passage) -> None:
+    def _end_passage(self, passage: StreamedLine) -> None:
         """Send the line's end, unless that makes the line a response to a call that came after the line began."""
         ids = map(id_key, possible_ids(passage.last))
         if any(key in self._router.calls or key in self._router.requests.hook_tool_calls for key in ids):

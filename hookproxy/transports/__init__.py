@@ -1,4 +1,4 @@
-"""Where messages come from and go to, one file for each kind of connection.
+"""Where messages come from and go to: one file for each kind of channel.
 
-Calls back with lines in the event loop's own callback, without a task for each direction; never reads a message.
+Bytes are delivered in the event loop's own callback, without a task for each direction. Messages are not parsed here.
 """

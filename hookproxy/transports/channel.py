@@ -1,18 +1,18 @@
-"""The shape of a channel: where frames come from and go to."""
+"""What a channel is: a pair of byte streams to one peer, where messages come from and go to."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final, Protocol
 
-READ_AT_ONCE: Final = 65536  # bytes: the capacity of a pipe on Linux; more can not be there, less costs another call
-DRAINED: Final = 1024 * 1024  # bytes: the most that a pipe can hold unless root allows more
-FULL: Final = 256 * 1024  # bytes queued for a peer that does not read, from which on nothing more is read for it
-EMPTY: Final = 64 * 1024  # bytes queued at which reading goes on: a pipe's worth, so that the peer never waits for us
+READ_SIZE: Final = 65536  # bytes per read: the capacity of a pipe on Linux
+DRAIN_LIMIT: Final = 1024 * 1024  # bytes that `drain` reads at most: the largest pipe without privileges
+HIGH_WATER: Final = 256 * 1024  # bytes queued for a slow peer at which its counterpart is paused
+LOW_WATER: Final = 64 * 1024  # bytes queued at which reading resumes: one pipe, so that the peer never waits for us
 
 
 class Channel(Protocol):
-    """One peer's pair of byte streams. Everything happens in the event loop's own thread, and nothing waits."""
+    """One peer's pair of byte streams. Everything happens in the event loop's own thread, and nothing blocks."""
 
     def start(
         self,
@@ -21,37 +21,37 @@ class Channel(Protocol):
         on_full: Callable[[bool], None],
         on_gone: Callable[[], None],
     ) -> None:
-        """Begin to read: each piece goes to `on_bytes` in the loop's own callback, the end of input once to `on_end`.
+        """Begin to read: `on_bytes` gets each piece in the loop's own callback, `on_end` is called once at the end.
 
-        `on_full(True)` says that the peer does not take what is written, `on_full(False)` that it does again;
-        `on_gone` that it has closed its reading side, which is noticed although nothing is written.
+        `on_full(True)` means that the peer does not read what is written, `on_full(False)` that it reads again.
+        `on_gone` means that the peer has closed its reading side, which is noticed even if nothing is written.
         """
 
     def write(self, piece: bytes) -> None:
-        """Send bytes in order: at once what the peer takes at once, the rest when it does. Dropped if it is gone."""
+        """Send bytes in order: at once what the peer takes, the rest later. They are dropped if the peer is gone."""
 
     def pause(self) -> None:
-        """Read no more until `resume`."""
+        """Stop reading until `resume`."""
 
     def resume(self) -> None:
         """Read again."""
 
     @property
     def gone(self) -> bool:
-        """The peer takes no more bytes: it closed its reading side."""
+        """True if the peer takes no more bytes, because it has closed its reading side."""
 
     @property
     def queued(self) -> int:
         """Bytes written that the peer has not taken yet."""
 
     def drain(self) -> None:
-        """Read all that is there now, however slowly it is taken; not more than a pipe holds."""
+        """Read all that is there now, even while the other side is slow, but no more than a pipe can hold."""
 
     async def flushed(self) -> None:
-        """Wait until the peer has taken everything queued, or is gone."""
+        """Wait until the peer has taken all queued bytes, or is gone."""
 
     def end_output(self) -> None:
-        """Close the writing side once everything queued has gone."""
+        """Close the writing side once all queued bytes are written."""
 
     def close(self) -> None:
-        """Stop reading and close both sides; what is still queued is lost."""
+        """Stop reading and close both sides; bytes that are still queued are lost."""

@@ -1,8 +1,8 @@
-"""An event loop that serves relay descriptors inside its wait, for frames that concern no task (design section 9).
+"""An event loop that runs the callbacks of some descriptors inside its wait: relayed messages concern no task.
 
-asyncio pays a handle, a queue and a trip around the loop for each ready descriptor: about as much again as the read and
-the write it was woken for. Here a relay's callback runs where epoll reports, and the loop goes back to waiting unless
-the callback gave it something to do. Everything else about the loop is asyncio's own.
+asyncio spends a handle, a queue and one turn of the loop on each ready descriptor: about as much again as the read and
+the write that follow. Here a direct callback runs as soon as epoll reports its descriptor, and the loop goes back to
+waiting unless the callback scheduled something. Everything else about the loop is asyncio's own.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
     from _typeshed import FileDescriptorLike
 
-_EVENTS_AT_ONCE: Final = 64  # a proxy waits on a handful of descriptors; epoll's buffer is allocated for each wait
+_EVENTS_AT_ONCE: Final = 64  # a proxy waits for few descriptors, and each wait allocates a buffer for so many
 
 
 class DirectSelector(selectors.BaseSelector):
-    """A selector over epoll with a second kind of registration: a callback that is run inside `select`."""
+    """A selector over epoll with a second kind of registration: direct callbacks, which run inside `select`."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
         self._keys: dict[FileDescriptorLike, selectors.SelectorKey] = {}
         self._direct: dict[int, Callable[[], None]] = {}
-        self.stirred = False
-        """The loop was given something to do since it last looked."""
+        self.woken = False
+        """Something was scheduled in the loop since the last wait began."""
         self.serving = False
-        """A callback runs now for the only descriptor that is ready, and no task does: whom it wakes may go on."""
-        self._removed: set[int] = set()  # since epoll last reported
+        """A direct callback runs for the only ready descriptor, and no task runs: a task it wakes may run at once."""
+        self._removed: set[int] = set()  # descriptors removed since epoll last reported
 
     def add_direct(self, fd: int, events: int, callback: Callable[[], None]) -> None:
         """Run `callback` whenever epoll reports one of `events`, an error or a hang-up for `fd`.
@@ -46,18 +46,18 @@ class DirectSelector(selectors.BaseSelector):
         self._direct[fd] = callback
 
     def modify_direct(self, fd: int, events: int) -> None:
-        """Wait for other events from now on; 0 leaves errors and hang-ups."""
+        """Wait for other events from now on; with 0 only errors and hang-ups are reported."""
         self._epoll.modify(fd, events)
 
     def remove_direct(self, fd: int) -> None:
-        """Undo `add_direct`; fine if it was undone already. Call it before the descriptor is closed."""
+        """Undo `add_direct`; it may have been undone already. Call it before the descriptor is closed."""
         if self._direct.pop(fd, None) is not None:
             self._epoll.unregister(fd)
             self._removed.add(fd)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """As documented for selectors; direct callbacks run meanwhile, in the order in which epoll reports."""
-        self.stirred = False
+        """As documented for selectors; direct callbacks run meanwhile, in the order of epoll's reports."""
+        self.woken = False
         try:
             return self._serve(None if timeout is None else max(timeout, 0.0))
         finally:
@@ -70,9 +70,9 @@ class DirectSelector(selectors.BaseSelector):
         while True:
             removed.clear()
             events = poll(wait, _EVENTS_AT_ONCE)
-            self.serving = len(events) == 1  # of several, tasks go on together in the loop's next turn
+            self.serving = len(events) == 1  # with several ready, tasks continue in the loop's next turn
             for fd, what in events:
-                if fd in removed:  # who has got its number meanwhile is reported once something is there for it
+                if fd in removed:  # a new descriptor may have its number; epoll reports that one later
                     continue
                 if (callback := direct.get(fd)) is not None:
                     callback()
@@ -80,7 +80,7 @@ class DirectSelector(selectors.BaseSelector):
                     ready.append((key, _selector_events(what) & key.events))
             if end is not None:
                 wait = end - monotonic()
-            if ready or self.stirred or (wait is not None and wait <= 0):
+            if ready or self.woken or (wait is not None and wait <= 0):
                 return ready
 
     def register(self, fileobj: FileDescriptorLike, events: int, data: object = None) -> selectors.SelectorKey:
@@ -119,7 +119,7 @@ class DirectSelector(selectors.BaseSelector):
         return self._keys[_descriptor(fileobj)]
 
     def close(self) -> None:
-        """Close epoll itself; no descriptor that was registered."""
+        """Close epoll itself, but no registered descriptor."""
         self._epoll.close()
         self._keys.clear()
         self._direct.clear()
@@ -136,14 +136,14 @@ def _epoll_events(events: int) -> int:
 
 
 def _selector_events(what: int) -> int:
-    """As in the standard library: an error or hang-up makes a descriptor both readable and writable."""
+    """As in the standard library: after an error or hang-up a descriptor is both readable and writable."""
     return (selectors.EVENT_READ if what & ~select.EPOLLOUT else 0) | (
         selectors.EVENT_WRITE if what & ~select.EPOLLIN else 0
     )
 
 
 class DirectLoop(asyncio.SelectorEventLoop):
-    """asyncio's loop over a DirectSelector, telling it when a callback must go on in the loop."""
+    """asyncio's loop over a DirectSelector, whose wait ends when something is scheduled."""
 
     def __init__(self) -> None:
         self.direct = DirectSelector()
@@ -153,8 +153,8 @@ class DirectLoop(asyncio.SelectorEventLoop):
     def call_soon(
         self, callback: Callable[..., object], *args: object, context: Context | None = None
     ) -> asyncio.Handle:
-        """As asyncio's, in one step instead of four; a wait that serves direct callbacks ends with this."""
-        self.direct.stirred = True
+        """As asyncio's, in one step instead of four; it also ends a wait that runs direct callbacks."""
+        self.direct.woken = True
         handle = asyncio.Handle(callback, args, self, context)
         self._soon.append(handle)
         return handle
@@ -162,11 +162,11 @@ class DirectLoop(asyncio.SelectorEventLoop):
     def call_at(
         self, when: float, callback: Callable[..., object], *args: object, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        """As asyncio's; a wait that serves direct callbacks ends with this."""
-        self.direct.stirred = True
+        """As asyncio's; it also ends a wait that runs direct callbacks."""
+        self.direct.woken = True
         return super().call_at(when, callback, *args, context=context)
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """A DirectLoop where there is epoll, else the platform's own loop."""
+    """A DirectLoop if the platform has epoll, else the platform's own loop."""
     return DirectLoop() if hasattr(select, "epoll") else asyncio.new_event_loop()

@@ -9,11 +9,11 @@ from msgspec import Struct
 
 from ..protocol.fast_scan import END_BYTES, response_id
 
-CRUMB: Final = 4096  # bytes below which a piece is put to the one before it: many small ones would cost much memory
+SMALL_PIECE: Final = 4096  # bytes: a piece is appended to a smaller one, because many small pieces cost much memory
 
 
 class TooLong(Struct, frozen=True):
-    """In place of a line beyond the limit, which is lost; `id` is that of its message, where it can be told."""
+    """Stands for a line over the limit, which was dropped; `id` is that of its message, if it could be found."""
 
     id: bytes | None
     size: int
@@ -21,23 +21,23 @@ class TooLong(Struct, frozen=True):
 
 
 class Lines:
-    """Whole lines of one stream. `limit` is in bytes; of a longer line only a TooLong comes out, at its end.
+    """Assembles the lines of one stream. A line of more than `limit` bytes is dropped, and becomes a TooLong.
 
-    `told_id` finds the id of a message of which there are both ends.
+    `find_id` finds the id of a message from the first and the last bytes of its line.
     """
 
-    def __init__(self, limit: int, told_id: Callable[[bytes, bytes], bytes | None]) -> None:
+    def __init__(self, limit: int, find_id: Callable[[bytes, bytes], bytes | None]) -> None:
         self._limit = limit
-        self._told_id = told_id
+        self._find_id = find_id
         self._parts: list[bytes] = []  # of the unfinished line
         self._size = 0  # bytes in them
         self._head = b""
-        self._cut = 0  # bytes of the unfinished line that are lost already
+        self._cut = 0  # bytes of the unfinished line that are dropped already
         self.lost: list[TooLong] = []
-        """Lines beyond the limit that have come to their end; whoever deals with them clears the list."""
+        """Lines over the limit that have ended; whoever handles them clears the list."""
 
     def feed(self, piece: bytes) -> bytes:
-        """All lines that `piece` completes, in one block."""
+        """All lines that `piece` completes, as one block of bytes."""
         end = piece.rfind(b"\n") + 1
         if end == len(piece) <= self._limit and not self._parts:
             return piece
@@ -48,7 +48,7 @@ class Lines:
         if self._cut:
             first = piece.find(b"\n") + 1
             self._keep(piece[:first])
-            self._lose()
+            self._drop_line()
             piece = piece[first:]
         elif self._parts:
             piece = b"".join((*self._parts, piece))
@@ -62,11 +62,11 @@ class Lines:
         lines = [line + b"\n" for line in block[:-1].split(b"\n")]
         for line in lines:
             if len(line) > self._limit:
-                self.lost.append(TooLong(self._told_id(line[:END_BYTES], line[-END_BYTES:]), len(line)))
+                self.lost.append(TooLong(self._find_id(line[:END_BYTES], line[-END_BYTES:]), len(line)))
         return b"".join(line for line in lines if len(line) <= self._limit)
 
     def _keep(self, piece: bytes) -> None:
-        if self._parts and len(self._parts[-1]) < CRUMB:
+        if self._parts and len(self._parts[-1]) < SMALL_PIECE:
             self._parts[-1] += piece
         else:
             self._parts.append(piece)
@@ -78,58 +78,58 @@ class Lines:
             self._cut += len(whole) - END_BYTES
             self._size = END_BYTES
 
-    def _lose(self) -> None:
+    def _drop_line(self) -> None:
         tail = b"".join(self._parts)[-END_BYTES:]
-        self.lost.append(TooLong(self._told_id(self._head, tail), self._cut + self._size))
+        self.lost.append(TooLong(self._find_id(self._head, tail), self._cut + self._size))
         self._cut, self._head = 0, b""
 
     @property
     def begun(self) -> int:
-        """Bytes of the line that has begun and not ended."""
+        """Bytes of the unfinished line so far."""
         return self._cut + self._size
 
     @property
     def head(self) -> bytes:
-        """How that line begins; nothing if it is too long."""
-        return b"" if self._cut or not self._parts else self._parts[0][:END_BYTES]  # CRUMB is more than ENDS
+        """The beginning of the unfinished line; empty if it is too long."""
+        return b"" if self._cut or not self._parts else self._parts[0][:END_BYTES]  # ENDS is less than SMALL_PIECE
 
     def take(self) -> bytes:
-        """The line that has begun, out of here: for passing it on in pieces, or at the end of the stream.
+        """Remove and return the unfinished line: to stream it in pieces, or at the end of the stream.
 
-        Nothing if it is too long: then `lost` has it.
+        Returns nothing if it is too long: then it is in `lost`.
         """
         if self._cut:
-            self._lose()
+            self._drop_line()
             self._parts = []
         line = b"".join(self._parts)
         self._parts, self._size, self._cut, self._head = [], 0, 0, b""
         return line
 
 
-class Passage:
-    """A long line on its way through in pieces, because nobody has to see it whole."""
+class StreamedLine:
+    """A long line that is forwarded in pieces, because nothing needs it as a whole."""
 
     def __init__(self, head: bytes) -> None:
         self._head = head[:END_BYTES]
         self.last = head[-END_BYTES:]
-        """The last bytes that have come."""
+        """The last bytes that have arrived."""
         self.waiting = b""
-        """Those of them that have not gone."""
+        """Those that are not forwarded yet."""
 
     def split(self, piece: bytes, keep_end: bool = False) -> tuple[bytes, bytes, bool]:
-        """What of the line may go now, what comes after the line, and whether it is at its end.
+        """Return the bytes of the line to forward now, the bytes after the line, and whether the line has ended.
 
-        With `keep_end` the line's end waits: whoever asks so decides about `waiting`.
+        With `keep_end` the line's last bytes stay in `waiting`, and the caller decides about them.
         """
         end = piece.find(b"\n") + 1
-        mine, rest = (piece[:end], piece[end:]) if end else (piece, b"")
-        self.last = (self.last + mine[-END_BYTES:])[-END_BYTES:]
-        mine = self.waiting + mine
-        cut = max(len(mine) - END_BYTES, 0) if keep_end else len(mine)
-        self.waiting = mine[cut:]
-        return mine[:cut], rest, bool(end)
+        part, rest = (piece[:end], piece[end:]) if end else (piece, b"")
+        self.last = (self.last + part[-END_BYTES:])[-END_BYTES:]
+        part = self.waiting + part
+        cut = max(len(part) - END_BYTES, 0) if keep_end else len(part)
+        self.waiting = part[cut:]
+        return part[:cut], rest, bool(end)
 
     @property
     def id(self) -> bytes | None:
-        """The message's id, once the line is at its end."""
+        """The message's id, once the line has ended."""
         return response_id(self._head, self.last)

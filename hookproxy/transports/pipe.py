@@ -1,7 +1,7 @@
-"""A channel over two raw descriptors that epoll can wait for: pipes, sockets, terminals.
+"""A channel over two raw descriptors that epoll can wait for (pipes, sockets, terminals), or files.
 
-Reads and writes happen in the loop's own callback; a peer that stops reading never blocks the other direction, and
-what is kept for it is bounded because its counterpart is told to pause.
+Reads and writes happen in the event loop's own callback. A peer that stops reading never blocks the other direction,
+and what is queued for it is bounded, because its counterpart is paused.
 """
 
 from __future__ import annotations
@@ -17,49 +17,49 @@ from collections.abc import Callable
 import anyio
 
 from ..model.errors import UserError
-from .channel import DRAINED, EMPTY, FULL, READ_AT_ONCE, Channel
+from .channel import DRAIN_LIMIT, HIGH_WATER, LOW_WATER, READ_SIZE, Channel
 from .epoll_loop import DirectLoop
 
 
-def private(fd: int, flags: int) -> int:
-    """A non-blocking descriptor for the same pipe or terminal that shares its flags with nobody; closes `fd`.
+def reopen_nonblocking(fd: int, flags: int) -> int:
+    """Reopen a pipe or terminal as a non-blocking descriptor that shares its flags with nobody; closes `fd`.
 
-    O_NONBLOCK belongs to the open file description, which others may hold (`2>&1`): reopening gives one of our own.
-    Sockets cannot be reopened; their description is ours alone, as a rule.
+    O_NONBLOCK belongs to the open file description, which other processes may share (`2>&1`); reopening makes a new
+    one. Sockets cannot be reopened, and are usually not shared.
     """
     mode = os.fstat(fd).st_mode
     if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
         with contextlib.suppress(OSError):  # no /proc, or a pipe of another user
-            own = os.open(f"/proc/self/fd/{fd}", flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+            reopened = os.open(f"/proc/self/fd/{fd}", flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
             os.close(fd)
-            return own
+            return reopened
     os.set_blocking(fd, False)
     return fd
 
 
-def aside(fd: int) -> Callable[[bytes], int]:
-    """Writes to a descriptor that others hold too, without waiting for its reader, and without changing it for them.
+def open_shared_writer(fd: int) -> Callable[[bytes], int]:
+    """A function that writes to a shared descriptor without blocking, and without changing its flags for others.
 
-    The write raises BlockingIOError where it would have to wait.
+    It raises BlockingIOError if it would have to wait.
     """
     try:
         mode = os.fstat(fd).st_mode
-    except OSError:  # closed before we started: nobody reads
+    except OSError:  # closed before we started: writes are dropped
         return len
     if stat.S_ISSOCK(mode):
-        import socket  # few agents give us one
+        import socket  # few agents use one
 
         shared = socket.socket(fileno=os.dup(fd))
         return lambda piece: shared.send(piece, socket.MSG_DONTWAIT)
     own = fd
     if not stat.S_ISREG(mode):
-        with contextlib.suppress(OSError):  # no /proc, or a pipe of another user: then we wait for its reader
+        with contextlib.suppress(OSError):  # no /proc, or a pipe of another user: then writes may block
             own = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     return lambda piece: os.write(own, piece)
 
 
 class Pipe:
-    """A Channel over `source` (read) and `sink` (written), which it owns; both non-blocking."""
+    """A Channel that reads `source` and writes `sink`, and owns both; they are non-blocking."""
 
     def __init__(self, source: int, sink: int, loop: DirectLoop) -> None:
         self._source = source
@@ -74,7 +74,7 @@ class Pipe:
         self._full = False
         self._ended = False
         self._ending = False
-        self._empty: anyio.Event | None = None
+        self._flushed: anyio.Event | None = None
         self.queued = 0
         self.gone = False
 
@@ -87,7 +87,7 @@ class Pipe:
     ) -> None:
         """As in Channel."""
         self._on_bytes, self._on_end, self._on_full, self._on_gone = on_bytes, on_end, on_full, on_gone
-        with contextlib.suppress(PermissionError):  # a file: it takes everything at once, and never hangs up
+        with contextlib.suppress(PermissionError):  # a file: it is always writable, and never hangs up
             self._direct.add_direct(self._sink, 0, self._writable)
         self.resume()
 
@@ -98,9 +98,9 @@ class Pipe:
         self._reading = True
         try:
             self._direct.add_direct(self._source, select.EPOLLIN, self._readable)
-        except PermissionError:  # a file: there is always something to read, until there is the end
+        except PermissionError:  # a file: it is always readable
             self._waitable = False
-            self._loop.call_soon(self._read_on)
+            self._loop.call_soon(self._read_file)
 
     def pause(self) -> None:
         """As in Channel."""
@@ -112,31 +112,31 @@ class Pipe:
     def drain(self) -> None:
         """As in Channel."""
         self.pause()
-        for _ in range(DRAINED // READ_AT_ONCE):
+        for _ in range(DRAIN_LIMIT // READ_SIZE):
             if self._ended or self._source < 0:
                 return
             try:
-                piece = os.read(self._source, READ_AT_ONCE)
-            except OSError:  # nothing there now, or nobody
+                piece = os.read(self._source, READ_SIZE)
+            except OSError:  # nothing to read now, or the other side is gone
                 return
-            self._take(piece)
+            self._handle_piece(piece)
 
-    def _read_on(self) -> None:
-        """Read a file's next piece, and let others have their turn before the one after it."""
+    def _read_file(self) -> None:
+        """Read a file's next piece, and let other callbacks run before the one after it."""
         if self._reading:
             self._readable()
-            self._loop.call_soon(self._read_on)
+            self._loop.call_soon(self._read_file)
 
     def _readable(self) -> None:
         try:
-            piece = os.read(self._source, READ_AT_ONCE)
+            piece = os.read(self._source, READ_SIZE)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:  # a terminal or socket whose other side is gone
             piece = b""
-        self._take(piece)
+        self._handle_piece(piece)
 
-    def _take(self, piece: bytes) -> None:
+    def _handle_piece(self, piece: bytes) -> None:
         if piece:
             self._on_bytes(piece)
         else:
@@ -156,7 +156,7 @@ class Pipe:
         except (BlockingIOError, InterruptedError):
             written = 0
         except OSError:
-            self._lose_peer()
+            self._close_sink()
             return
         if written < len(piece):
             self._direct.modify_direct(self._sink, select.EPOLLOUT)
@@ -165,22 +165,22 @@ class Pipe:
     def _enqueue(self, rest: memoryview) -> None:
         self._queue.append(rest)
         self.queued += len(rest)
-        if self.queued >= FULL and not self._full:
+        if self.queued >= HIGH_WATER and not self._full:
             self._full = True
             self._on_full(True)
 
     def _writable(self) -> None:
-        """The peer takes bytes again, or it is gone."""
+        """The peer reads again, or it is gone."""
         if not self._queue or not self._write_queued():
-            self._lose_peer()
+            self._close_sink()
             return
         if not self._queue:
-            self._tell_empty()
+            self._set_flushed()
             if self._ending:
-                self._lose_peer()
+                self._close_sink()
                 return
             self._direct.modify_direct(self._sink, 0)
-        if self._full and self.queued <= EMPTY:
+        if self._full and self.queued <= LOW_WATER:
             self._full = False
             self._on_full(False)
 
@@ -200,12 +200,12 @@ class Pipe:
             return False
         return True
 
-    def _lose_peer(self) -> None:
-        """Close the writing side; what the peer was still to get is dropped, and the other direction goes on."""
+    def _close_sink(self) -> None:
+        """Close the writing side and drop what is queued; the other direction continues."""
         self._queue.clear()
         self.queued = 0
-        self._tell_empty()
-        was_there, self.gone = not self.gone, True
+        self._set_flushed()
+        was_open, self.gone = not self.gone, True
         if self._sink >= 0:
             self._direct.remove_direct(self._sink)
             os.close(self._sink)
@@ -213,30 +213,30 @@ class Pipe:
         if self._full:
             self._full = False
             self._on_full(False)
-        if was_there:
+        if was_open:
             self._on_gone()
 
     async def flushed(self) -> None:
         """As in Channel."""
         if self._queue:
-            self._empty = self._empty or anyio.Event()
-            await self._empty.wait()
+            self._flushed = self._flushed or anyio.Event()
+            await self._flushed.wait()
 
-    def _tell_empty(self) -> None:
-        if self._empty is not None:
-            self._empty.set()
-            self._empty = None
+    def _set_flushed(self) -> None:
+        if self._flushed is not None:
+            self._flushed.set()
+            self._flushed = None
 
     def end_output(self) -> None:
         """As in Channel."""
         self._ending = True
         if not self._queue:
-            self._lose_peer()
+            self._close_sink()
 
     def close(self) -> None:
         """As in Channel."""
         self.pause()
-        self._lose_peer()
+        self._close_sink()
         if self._source >= 0:
             os.close(self._source)
             self._source = -1
@@ -245,9 +245,9 @@ class Pipe:
 def open_channel(source: int, sink: int) -> Channel:
     """A channel that reads `source` and writes `sink`, and owns both from now on. Call it in the event loop.
 
-    Raises UserError where the system has no epoll.
+    Raises UserError if the system has no epoll.
     """
     loop = asyncio.get_running_loop()
     if not isinstance(loop, DirectLoop):
         raise UserError("this system has no epoll", "hookproxy runs on Linux; elsewhere use a Linux container")
-    return Pipe(private(source, os.O_RDONLY), private(sink, os.O_WRONLY), loop)
+    return Pipe(reopen_nonblocking(source, os.O_RDONLY), reopen_nonblocking(sink, os.O_WRONLY), loop)

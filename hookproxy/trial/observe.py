@@ -11,7 +11,7 @@ from ..hooks.evaluate import Evaluation, Hooks
 from ..hooks.run_in_order import HookExecutor
 from ..model.decision import Comments
 from ..model.hooks import Document, EventContext, HookResult, HookRun, HookSpec, Tool
-from ..runners.command import prepared
+from ..runners.command import prepare
 from ..runners.runner import Runner
 
 
@@ -125,6 +125,6 @@ def _variables(spec: HookSpec, document: Document, inherited: Mapping[str, str])
     """The variables that are set for a hook, after fitting them to the limits of a process. Only processes get any."""
     if not (spec.argv or spec.shell):
         return {}
-    env = prepared(spec, document, inherited).variables
+    env = prepare(spec, document, inherited).variables
     named = {*document.env, *dict(spec.env), *(env.keys() - inherited.keys()), *(("PWD",) if spec.cwd else ())}
     return {name: env[name] for name in sorted(named)}

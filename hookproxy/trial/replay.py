@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..audit import log
-from ..audit.records import CallRecord, Entry, NoRecord
+from ..audit.records import BadLine, CallRecord, Entry
 from ..config.load import Loaded
 from ..dialects.dialect import Group
 from ..jsonrpc import normalize
@@ -133,7 +133,7 @@ def _is_limited(record: CallRecord) -> bool:
 
 def _unread(entry: Entry) -> UnreadableLine | None:
     """The line that cannot be replayed; None for a note, which is not about a call."""
-    return UnreadableLine(entry.line, entry.why) if isinstance(entry, NoRecord) else None
+    return UnreadableLine(entry.line, entry.why) if isinstance(entry, BadLine) else None
 
 
 def recorded_outcome(record: CallRecord) -> Outcome:

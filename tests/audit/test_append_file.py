@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from hookproxy.audit.append_file import PATIENCE, Ledger, Ways
+from hookproxy.audit.append_file import LOCK_TIMEOUT, AppendFile, FileOptions
 from hookproxy.audit.hash_chain import is_whole, line_hash
 from hookproxy.audit.view.verify import verify
 
@@ -38,8 +38,8 @@ def lines_of(path: Path) -> list[bytes]:
 
 
 @contextmanager
-def ledger(path: Path, *, chain: bool = False, shared: bool = False, limit: int = 0) -> Iterator[Ledger]:
-    one = Ledger(str(path), Ways(chain=chain, shared=shared, limit=limit))
+def append_file(path: Path, *, chain: bool = False, shared: bool = False, limit: int = 0) -> Iterator[AppendFile]:
+    one = AppendFile(str(path), FileOptions(chain=chain, shared=shared, limit=limit))
     try:
         yield one
     finally:
@@ -63,26 +63,26 @@ def test_sixteen_writers_that_are_killed_at_any_moment_lose_no_line(file: Path, 
         return subprocess.Popen([*command, *options], bufsize=0, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
     writers = {f"w{number}": start(f"w{number}") for number in range(16)}
-    said: dict[str, list[int]] = {name: [] for name in writers}
+    confirmed: dict[str, list[int]] = {name: [] for name in writers}
     try:
         for number, (name, one) in enumerate(writers.items()):
             assert one.stdout is not None
             for _ in range(3 + number % 5):  # it is at work
-                said[name].append(int(one.stdout.readline()))
+                confirmed[name].append(int(one.stdout.readline()))
             one.kill()
     finally:
         for one in writers.values():
             one.kill()
     for name, one in writers.items():
         rest, _ = one.communicate()
-        said[name] += [int(each) for each in rest.splitlines(keepends=True) if each.endswith(b"\n")]
-    with ledger(file, chain=chain, shared=shared) as last:
+        confirmed[name] += [int(each) for each in rest.splitlines(keepends=True) if each.endswith(b"\n")]
+    with append_file(file, chain=chain, shared=shared) as last:
         last.append(LINE)  # who comes next closes what is unfinished
     found = [json.loads(line) for line in lines_of(file) if is_whole(line)]
-    for name, numbers in said.items():
+    for name, numbers in confirmed.items():
         written = [one["id"] for one in found if one.get("session") == name]
         assert written == list(range(len(written))), f"{name}: each line once, in order"
-        assert len(written) > numbers[-1], f"{name}: each line of which it was said that it was written"
+        assert len(written) > numbers[-1], f"{name}: each confirmed line"
     assert len(files_of(file)) > 1
     assert all(one.stat().st_size <= 300_000 for one in files_of(file))
     assert file.read_bytes().endswith(b"\n")
@@ -94,7 +94,7 @@ def test_sixteen_writers_that_are_killed_at_any_moment_lose_no_line(file: Path, 
 
 
 def test_each_line_has_the_hash_of_the_line_before(file: Path) -> None:
-    with ledger(file, chain=True) as one, ledger(file, chain=True) as other:
+    with append_file(file, chain=True) as one, append_file(file, chain=True) as other:
         for number in range(6):
             (one, other)[number % 2].append(b'{"n":%d}\n' % number)
     lines = lines_of(file)
@@ -102,17 +102,17 @@ def test_each_line_has_the_hash_of_the_line_before(file: Path) -> None:
     assert [json.loads(line)["n"] for line in lines] == list(range(6))
 
 
-def test_a_chain_goes_on_where_another_run_ended_it(file: Path) -> None:
+def test_a_chain_continues_in_another_run(file: Path) -> None:
     file.write_bytes(b'{"old":1}\n')
     for _ in range(2):
-        with ledger(file, chain=True) as one:
+        with append_file(file, chain=True) as one:
             one.append(LINE)
     (checked,) = verify(str(file))
     assert (checked.lines, checked.unchained, checked.broken) == (3, 1, None)
 
 
-def test_a_chain_goes_on_in_the_next_file_which_names_the_one_before(file: Path) -> None:
-    with ledger(file, chain=True, limit=300) as one:
+def test_a_chain_continues_in_the_next_file_which_names_the_previous_one(file: Path) -> None:
+    with append_file(file, chain=True, limit=300) as one:
         for _ in range(7):
             one.append(LINE)
     names = [each.name for each in files_of(file)]
@@ -126,8 +126,8 @@ def test_a_chain_goes_on_in_the_next_file_which_names_the_one_before(file: Path)
     assert [each.broken for each in checked] == [None] * len(names)
 
 
-def test_a_name_is_not_given_twice_although_a_file_was_put_away(file: Path) -> None:
-    with ledger(file, chain=True, limit=300) as one:
+def test_a_number_is_not_reused_although_a_file_was_moved_away(file: Path) -> None:
+    with append_file(file, chain=True, limit=300) as one:
         for _ in range(7):
             one.append(LINE)
         older = files_of(file)[:-1]
@@ -141,8 +141,8 @@ def test_a_name_is_not_given_twice_although_a_file_was_put_away(file: Path) -> N
     assert checked[0].continues == older[-1].name
 
 
-def test_a_writer_that_was_stopped_before_it_wrote_into_the_new_file_changes_nothing(file: Path) -> None:
-    with ledger(file, chain=True) as one:
+def test_an_empty_new_file_does_not_break_the_chain(file: Path) -> None:
+    with append_file(file, chain=True) as one:
         one.append(LINE)
         file.rename(f"{file}.1")
         file.write_bytes(b"")
@@ -155,15 +155,15 @@ def test_a_writer_that_was_stopped_before_it_wrote_into_the_new_file_changes_not
 
 @pytest.mark.parametrize("chain", [True, False])
 @pytest.mark.parametrize("left", [b"{", b'{"previous":"', b'{"tool":"y","arguments":{"x":"' + b"y" * 200_000])
-def test_half_a_line_is_closed_and_the_next_line_is_whole(file: Path, chain: bool, left: bytes) -> None:
-    with ledger(file, chain=chain) as one:
+def test_a_torn_line_is_ended_and_the_next_line_is_whole(file: Path, chain: bool, left: bytes) -> None:
+    with append_file(file, chain=chain) as one:
         one.append(LINE)
     with file.open("ab") as end:
         end.write(left)
     if chain:
         (checked,) = verify(str(file))
         assert (checked.broken, checked.unfinished, checked.torn, checked.lines) == (None, True, 1, 1)
-    with ledger(file, chain=chain) as one:
+    with append_file(file, chain=chain) as one:
         one.append(LINE)
     first, half, last = lines_of(file)
     assert half == left
@@ -175,7 +175,7 @@ def test_half_a_line_is_closed_and_the_next_line_is_whole(file: Path, chain: boo
 
 
 def test_a_line_that_only_lacks_its_end_is_a_line(file: Path) -> None:
-    with ledger(file, chain=True) as one:
+    with append_file(file, chain=True) as one:
         one.append(LINE)
         file.write_bytes(file.read_bytes().rstrip())
         one.append(LINE)
@@ -186,10 +186,10 @@ def test_a_line_that_only_lacks_its_end_is_a_line(file: Path) -> None:
 def test_a_file_that_may_not_grow_is_not_ready_for_a_line(tmp_path: Path) -> None:
     program = """
 import resource, sys
-from hookproxy.audit.append_file import Ledger, Ways
+from hookproxy.audit.append_file import AppendFile, FileOptions
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 try:
-    Ledger(sys.argv[1], Ways()).ready()
+    AppendFile(sys.argv[1], FileOptions()).ready()
 except OSError as problem:
     print(problem.strerror)
 """
@@ -202,10 +202,10 @@ def test_a_full_disk_leaves_no_line_out_of_the_chain(tmp_path: Path) -> None:
     import resource
 
     file = tmp_path / "audit.jsonl"
-    with ledger(file, chain=True) as one:
+    with append_file(file, chain=True) as one:
         one.append(LINE)
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        heard = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 20, before[1]))
             for _ in range(2):
@@ -213,7 +213,7 @@ def test_a_full_disk_leaves_no_line_out_of_the_chain(tmp_path: Path) -> None:
                     one.append(LINE)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
-            signal.signal(signal.SIGXFSZ, heard)
+            signal.signal(signal.SIGXFSZ, handler)
         one.append(LINE)
     (checked,) = verify(str(file))
     assert (checked.lines, checked.broken) == (2, None)
@@ -222,25 +222,25 @@ def test_a_full_disk_leaves_no_line_out_of_the_chain(tmp_path: Path) -> None:
 # --- the lock ---
 
 
-def test_who_holds_the_lock_for_ever_is_waited_for_once_and_not_long(file: Path) -> None:
-    with ledger(file, chain=True) as one, open(f"{file}.lock", "wb") as lock:
+def test_a_lock_that_is_never_released_is_waited_for_once_and_not_long(file: Path) -> None:
+    with append_file(file, chain=True) as one, open(f"{file}.lock", "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         begun = time.monotonic()
         with pytest.raises(OSError, match="holds the lock"):
             one.append(LINE)
         waited = time.monotonic() - begun
-        assert PATIENCE <= waited < PATIENCE + 5
+        assert LOCK_TIMEOUT <= waited < LOCK_TIMEOUT + 5
         for _ in range(20):
             with pytest.raises(OSError, match="holds the lock"):
                 one.ready()
-        assert time.monotonic() - begun - waited < 5 * PATIENCE, "the others did not wait"
+        assert time.monotonic() - begun - waited < 5 * LOCK_TIMEOUT, "the others did not wait"
         fcntl.flock(lock, fcntl.LOCK_UN)
         one.append(LINE)
     assert len(lines_of(file)) == 1
 
 
-def test_a_lock_that_is_taken_away_is_made_anew(file: Path) -> None:
-    with ledger(file, chain=True) as one, ledger(file, chain=True) as other:
+def test_a_removed_lock_file_is_created_again(file: Path) -> None:
+    with append_file(file, chain=True) as one, append_file(file, chain=True) as other:
         one.append(LINE)
         os.unlink(f"{file}.lock")
         other.append(LINE)
@@ -250,8 +250,8 @@ def test_a_lock_that_is_taken_away_is_made_anew(file: Path) -> None:
     assert len(lines_of(file)) == 4
 
 
-def test_without_need_there_is_no_lock(file: Path) -> None:
-    with ledger(file) as one:
+def test_there_is_no_lock_unless_it_is_needed(file: Path) -> None:
+    with append_file(file) as one:
         one.append(LINE)
     assert [each.name for each in file.parent.iterdir()] == [file.name]
 
@@ -259,10 +259,10 @@ def test_without_need_there_is_no_lock(file: Path) -> None:
 # --- who may read and write it ---
 
 
-def test_a_shared_file_is_its_groups_whatever_the_umask(file: Path) -> None:
+def test_a_shared_file_belongs_to_its_group_whatever_the_umask(file: Path) -> None:
     before = os.umask(0o077)
     try:
-        with ledger(file, shared=True, limit=65536) as one:
+        with append_file(file, shared=True, limit=65536) as one:
             for _ in range(2):
                 one.append(b'{"x":"' + b"y" * 60_000 + b'"}\n')
     finally:
@@ -275,38 +275,38 @@ def test_a_shared_file_is_its_groups_whatever_the_umask(file: Path) -> None:
 
 
 def test_the_folder_of_a_shared_file_must_be_there(tmp_path: Path) -> None:
-    with ledger(tmp_path / "missing" / "audit.jsonl", shared=True) as one, pytest.raises(FileNotFoundError):
+    with append_file(tmp_path / "missing" / "audit.jsonl", shared=True) as one, pytest.raises(FileNotFoundError):
         one.append(LINE)
 
 
-@pytest.mark.parametrize("ways", [Ways(shared=True), Ways(private=True)])
+@pytest.mark.parametrize("options", [FileOptions(shared=True), FileOptions(private=True)])
 @pytest.mark.parametrize("name", ["audit.jsonl", "audit.jsonl.lock"])
-def test_a_link_in_a_folder_of_many_is_not_followed(tmp_path: Path, ways: Ways, name: str) -> None:
-    if name.endswith("lock") and not ways.locks:
+def test_a_link_in_a_shared_folder_is_not_followed(tmp_path: Path, options: FileOptions, name: str) -> None:
+    if name.endswith("lock") and not options.needs_lock:
         return
     target = tmp_path / "target"
     target.write_bytes(b"")
     (tmp_path / name).symlink_to(target)
-    one = Ledger(str(tmp_path / "audit.jsonl"), ways)
+    one = AppendFile(str(tmp_path / "audit.jsonl"), options)
     with pytest.raises(OSError, match="symbolic links"):
         one.append(LINE)
     one.close()
     assert target.read_bytes() == b""
 
 
-def test_a_link_of_ones_own_is_followed(tmp_path: Path) -> None:
+def test_a_link_in_an_own_folder_is_followed(tmp_path: Path) -> None:
     (tmp_path / "audit.jsonl").symlink_to(tmp_path / "elsewhere")
-    with ledger(tmp_path / "audit.jsonl") as one:
+    with append_file(tmp_path / "audit.jsonl") as one:
         one.append(LINE)
         one.append(LINE)
     assert (tmp_path / "elsewhere").read_bytes() == LINE * 2
 
 
-def test_a_chain_goes_on_after_the_rotation_of_a_link_of_ones_own(tmp_path: Path) -> None:
+def test_a_chain_continues_after_the_rotation_of_a_link(tmp_path: Path) -> None:
     link, file = tmp_path / "audit.jsonl", tmp_path / "file"
     file.touch()
     link.symlink_to(file)
-    with ledger(link, chain=True, limit=400) as one:
+    with append_file(link, chain=True, limit=400) as one:
         for _ in range(20):
             one.append(LINE)
     assert len(lines_of(link)) == 20
@@ -317,17 +317,17 @@ def test_a_shared_file_with_a_second_name_is_not_written(tmp_path: Path) -> None
     other = tmp_path / "other"
     other.write_bytes(b"")
     os.link(other, tmp_path / "audit.jsonl")
-    with ledger(tmp_path / "audit.jsonl", shared=True) as one, pytest.raises(OSError, match="second name"):
+    with append_file(tmp_path / "audit.jsonl", shared=True) as one, pytest.raises(OSError, match="second name"):
         one.append(LINE)
     assert other.read_bytes() == b""
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
-def test_a_file_of_somebody_else_is_not_taken_for_ones_own(file: Path) -> None:
+def test_a_private_file_of_another_account_is_refused(file: Path) -> None:
     file.write_bytes(b"")
     os.chown(file, 12345, -1)
-    one = Ledger(str(file), Ways(private=True))
-    with pytest.raises(OSError, match="somebody else"):
+    one = AppendFile(str(file), FileOptions(private=True))
+    with pytest.raises(OSError, match="another account"):
         one.append(LINE)
     one.close()
 
@@ -335,7 +335,7 @@ def test_a_file_of_somebody_else_is_not_taken_for_ones_own(file: Path) -> None:
 def test_lines_are_not_chained_in_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
-    with ledger(tmp_path / "pipe", chain=True) as one, pytest.raises(OSError, match="no ordinary file"):
+    with append_file(tmp_path / "pipe", chain=True) as one, pytest.raises(OSError, match="not a regular file"):
         one.append(LINE)
     os.close(reader)
 
@@ -343,13 +343,13 @@ def test_lines_are_not_chained_in_a_pipe(tmp_path: Path) -> None:
 def test_a_file_that_may_only_be_written_is_written(file: Path) -> None:
     file.write_bytes(b"")
     file.chmod(0o200)
-    with ledger(file) as one:
+    with append_file(file) as one:
         one.append(LINE)
     assert file.stat().st_size == len(LINE)
 
 
-def test_a_file_that_is_moved_away_is_begun_anew(file: Path) -> None:
-    with ledger(file) as one:
+def test_a_file_that_is_moved_away_is_created_again(file: Path) -> None:
+    with append_file(file) as one:
         for number in itertools.islice(itertools.count(), 2):
             one.append(LINE)
             file.rename(f"{file}.old{number}")
@@ -357,34 +357,34 @@ def test_a_file_that_is_moved_away_is_begun_anew(file: Path) -> None:
     assert file.read_bytes() == LINE
 
 
-def test_no_file_is_lost_where_somebody_has_used_up_the_numbers(file: Path) -> None:
-    with ledger(file, chain=True, limit=400) as one:
+def test_no_file_is_lost_when_the_numbers_are_used_up(file: Path) -> None:
+    with append_file(file, chain=True, limit=400) as one:
         for _ in range(6):
             one.append(LINE)
         file.with_name(f"{file.name}.999999999").touch()
         for _ in range(20):
             one.append(LINE)
-        assert "last number" in one.stuck
+        assert "last possible number" in one.rotation_error
     assert len(lines_of(file)) == 26
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may rename all")
-def test_a_file_that_cannot_be_renamed_is_written_on(file: Path) -> None:
-    with ledger(file, limit=20) as one:
+def test_a_file_that_cannot_be_renamed_is_still_written(file: Path) -> None:
+    with append_file(file, limit=20) as one:
         one.append(LINE)
         file.parent.chmod(0o500)
         try:
             one.append(LINE)
         finally:
             file.parent.chmod(0o700)
-        assert "cannot be renamed" in one.stuck
+        assert "cannot be renamed" in one.rotation_error
     assert file.read_bytes() == LINE * 2
 
 
-def test_a_line_that_another_process_is_writing_is_not_taken_for_one_that_was_cut(
+def test_a_line_that_another_process_is_writing_is_not_taken_for_a_torn_one(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with ledger(file) as one:
+    with append_file(file) as one:
         one.append(b'{"a":1}\n')
         begun = os.open(file, os.O_WRONLY | os.O_APPEND)
         os.write(begun, b'{"b":')
@@ -398,8 +398,8 @@ def test_a_line_that_another_process_is_writing_is_not_taken_for_one_that_was_cu
     assert file.read_bytes() == b'{"a":1}\n{"b":2}\n{"c":3}\n'
 
 
-def test_a_line_that_nobody_goes_on_with_gets_its_end(file: Path) -> None:
-    with ledger(file) as one:
+def test_a_line_that_nobody_finishes_gets_its_end(file: Path) -> None:
+    with append_file(file) as one:
         one.append(b'{"a":1}\n')
         with file.open("ab") as cut:
             cut.write(b'{"b":')

@@ -1,4 +1,4 @@
-"""The end of a file says what the next line is to name, however long the way back to the last whole line is."""
+"""The end of a file gives the hashes that the next line must name, however long the last lines are."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ def test_the_last_whole_line_is_found_whatever_its_length(tmp_path: Path, size: 
         assert tail(tmp_path / "file", content) == Tail(digest(line))
 
 
-def test_what_is_no_line_has_one_hash_together(tmp_path: Path) -> None:
+def test_torn_lines_have_one_hash_together(tmp_path: Path) -> None:
     got = tail(tmp_path / "file", b'{"a":1}\n{"b":\n{"c":"\xff\n\n{"d"')
     assert got == Tail(digest(b'{"a":1}'), digest(b'{"b":\n{"c":"\xff\n{"d"'))
 
 
-def test_without_a_whole_line_nothing_is_previous(tmp_path: Path) -> None:
+def test_without_a_whole_line_there_is_no_previous_hash(tmp_path: Path) -> None:
     assert tail(tmp_path / "file", b"") == Tail()
     assert tail(tmp_path / "file", b"nonsense\n") == Tail("", digest(b"nonsense"))
 
 
 def test_a_file_without_lines_is_not_read_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hash_chain, "_WAY_BACK", 100_000)
+    monkeypatch.setattr(hash_chain, "_LONGEST_LINE", 100_000)
     with pytest.raises(OSError, match="no line"):
         tail(tmp_path / "file", b"x" * 500_000)
 
 
 @pytest.mark.parametrize("line", [b"{", b'{"a":1', b"[]", b"7", b"", b'{"a":1}{', b"[" * 100_000])
-def test_what_is_no_object_is_no_line(line: bytes) -> None:
+def test_a_line_that_is_not_an_object_is_torn(line: bytes) -> None:
     assert not hash_chain.is_whole(line)
 
 
-def test_the_file_before_is_that_of_the_highest_number(tmp_path: Path) -> None:
+def test_the_previous_file_has_the_highest_number(tmp_path: Path) -> None:
     path = str(tmp_path / "audit.jsonl")
     assert hash_chain.predecessor(path) == ""
     for ending in ("1", "2", "10", "x", "1.gz", "lock", "٣", "9999999999", "-3"):

@@ -28,7 +28,7 @@ def record(arguments: bytes = b'{"a":1.0}') -> Record:
     return Record("session", "files", "write", b'"7"', arguments, agent="Lean 1")
 
 
-def statement(verdict: Verdict, ms: float = 1.25) -> HookRun:
+def hook_run(verdict: Verdict, ms: float = 1.25) -> HookRun:
     spec = HookSpec("claude", "hooks.json: 0", Event.PRE_TOOL_USE, "guard", argv=("guard", "-x"))
     return HookRun(spec, HookResult(Ended.EXITED, 2, ms=ms), verdict)
 
@@ -46,9 +46,9 @@ def test_a_record_is_one_line_with_everything_that_is_known(file: Path) -> None:
     audit = Audit(Settings(audit_file=str(file)))
     one = record()
     one.hook_runs = [
-        statement(Verdict(Permission.DENY, "no", messages=("look",))),
-        statement(Verdict(failure="crashed"), 2.0),
-        statement(Verdict()),
+        hook_run(Verdict(Permission.DENY, "no", messages=("look",))),
+        hook_run(Verdict(failure="crashed"), 2.0),
+        hook_run(Verdict()),
     ]
     one.decision, one.result, one.reason, one.ms = "deny", "refused", "no", 12.3456
     assert audit.write(one) == ""
@@ -106,14 +106,14 @@ def test_a_record_is_one_line_with_everything_that_is_known(file: Path) -> None:
 def test_each_hook_has_one_of_four_outcomes(file: Path, result: HookResult, verdict: Verdict, outcome: str) -> None:
     audit = Audit(Settings(audit_file=str(file)))
     one = record()
-    one.hook_runs = [replace(statement(verdict), result=result)]
+    one.hook_runs = [replace(hook_run(verdict), result=result)]
     audit.write(one)
     audit.close()
     (line,) = written(file)
     assert [hook["outcome"] for hook in line["hooks"]] == [outcome]
 
 
-def test_arguments_stand_in_the_line_as_they_are_spelled(file: Path) -> None:
+def test_arguments_keep_their_spelling(file: Path) -> None:
     audit = Audit(Settings(audit_file=str(file)))
     audit.write(record(b'{"n":1e400,"a":"\\u2028"}'.replace(b"\\u2028", "\u2028".encode())))
     audit.close()
@@ -122,7 +122,7 @@ def test_arguments_stand_in_the_line_as_they_are_spelled(file: Path) -> None:
     assert len(line.decode().splitlines()) == 1
 
 
-def test_what_was_changed_is_told(file: Path) -> None:
+def test_a_record_names_what_was_changed(file: Path) -> None:
     audit = Audit(Settings(audit_file=str(file)))
     one = record()
     one.final, one.result_changed = b'{ "a" : 2 }', True
@@ -132,7 +132,7 @@ def test_what_was_changed_is_told(file: Path) -> None:
     assert (line["changed"], line["rewritten"]) == (["arguments", "result"], {"a": 2})
 
 
-def test_a_digest_stands_in_place_of_the_arguments_where_that_is_configured(file: Path) -> None:
+def test_a_digest_replaces_the_arguments_if_configured(file: Path) -> None:
     audit = Audit(Settings(audit_file=str(file), audit_digest=True))
     one = record()
     one.final = b'{"a":2}'
@@ -146,13 +146,13 @@ def test_a_digest_stands_in_place_of_the_arguments_where_that_is_configured(file
     assert b"1.0" not in file.read_bytes()
 
 
-def test_the_file_is_its_owners_alone_and_inherited_by_nobody(file: Path) -> None:
+def test_the_file_is_private_and_not_inherited_by_children(file: Path) -> None:
     audit = Audit(Settings(audit_file=str(file)))
     assert audit.failure() == ""
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.parent.stat().st_mode & 0o777 == 0o700
-    assert not os.get_inheritable(audit._ledger._fd)
-    assert fcntl.fcntl(audit._ledger._fd, fcntl.F_GETFL) & os.O_APPEND
+    assert not os.get_inheritable(audit._file._fd)
+    assert fcntl.fcntl(audit._file._fd, fcntl.F_GETFL) & os.O_APPEND
     audit.close()
 
 
@@ -173,7 +173,7 @@ def test_without_a_file_nothing_happens() -> None:
     audit.close()
 
 
-def test_a_required_audit_without_a_file_is_trouble() -> None:
+def test_a_required_audit_without_a_file_is_a_failure() -> None:
     assert "no audit file" in Audit(Settings(audit_required=True)).failure()
 
 
@@ -190,7 +190,7 @@ def test_what_belongs_to_no_call_is_a_note(file: Path) -> None:
     )
 
 
-def test_trouble_names_the_file_and_the_reason(tmp_path: Path) -> None:
+def test_a_failure_names_the_file_and_the_reason(tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.write_text("")
     audit = Audit(Settings(audit_file=str(taken / "audit.jsonl")))
@@ -200,7 +200,7 @@ def test_trouble_names_the_file_and_the_reason(tmp_path: Path) -> None:
     assert "Is a directory" in folder.failure()
 
 
-def test_a_line_that_cannot_be_written_comes_with_the_next_one(tmp_path: Path) -> None:
+def test_a_line_that_cannot_be_written_is_written_with_the_next_one(tmp_path: Path) -> None:
     fifo = tmp_path / "audit"
     os.mkfifo(fifo)
     audit = Audit(Settings(audit_file=str(fifo)))
@@ -213,7 +213,7 @@ def test_a_line_that_cannot_be_written_comes_with_the_next_one(tmp_path: Path) -
     os.close(reader)
 
 
-def test_half_a_line_is_followed_by_the_whole_line(tmp_path: Path) -> None:
+def test_a_torn_line_is_followed_by_the_whole_line(tmp_path: Path) -> None:
     fifo = tmp_path / "audit"
     os.mkfifo(fifo)
     reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
@@ -249,7 +249,7 @@ def test_no_name_of_a_tool_breaks_a_line(file: Path, tool: str) -> None:
     assert line["tool"] == tool
 
 
-def test_an_alias_and_who_refused_are_told_where_there_are_any(file: Path) -> None:
+def test_a_record_names_an_alias_and_who_refused_if_there_are_any(file: Path) -> None:
     audit = Audit(Settings(audit_file=str(file)))
     one = record()
     audit.write(one)
@@ -264,7 +264,7 @@ def test_an_alias_and_who_refused_are_told_where_there_are_any(file: Path) -> No
 # --- chains, secrets, other accounts ---
 
 
-def test_lines_are_chained_where_that_is_configured(file: Path) -> None:
+def test_lines_are_chained_if_configured(file: Path) -> None:
     audit = Audit(Settings(audit_file=str(file), audit_chain=True))
     for _ in range(3):
         assert audit.write(record()) == ""
@@ -279,7 +279,7 @@ def test_secrets_are_not_written_wherever_they_stand(file: Path) -> None:
     )
     one = record(b'{"text":"a s3cret","deep":[{"apiKey":{"x":"hidden"}}],"esc":"s\\u0033cret"}'.replace(b"\\\\", b"\\"))
     verdict = Verdict(Permission.DENY, "s3cret", feedback=("s3cret",), messages=("s3cret",))
-    failed = replace(statement(verdict), result=HookResult(Ended.FAILED, stderr=b"a s3cret"))
+    failed = replace(hook_run(verdict), result=HookResult(Ended.FAILED, stderr=b"a s3cret"))
     one.hook_runs = [replace(failed, spec=replace(failed.spec, argv=("curl", "s3cret")))]
     one.final, one.reason, one.agent = b'{"api-key":7,"n":1e400}', "s3cret", "s3cret"
     assert audit.write(one) == ""
@@ -294,14 +294,14 @@ def test_secrets_are_not_written_wherever_they_stand(file: Path) -> None:
     assert (call["session"], call["tool"], note["note"]) == ("session", "write", "a [redacted]")
 
 
-def test_digests_are_of_what_was_sent_also_where_secrets_are_not_written(file: Path) -> None:
+def test_digests_are_of_the_unredacted_arguments(file: Path) -> None:
     audit = Audit(Settings(audit_file=str(file), audit_digest=True, audit_redact=("1",)))
     audit.write(record())
     audit.close()
     assert written(file)[0]["arguments_sha256"] == hashlib.sha256(b'{"a":1.0}').hexdigest()
 
 
-def test_who_holds_the_lock_cannot_let_calls_go_unrecorded_in_silence(file: Path) -> None:
+def test_a_held_lock_does_not_lose_lines_silently(file: Path) -> None:
     audit = Audit(Settings(audit_file=str(file), audit_chain=True, audit_required=True))
     assert audit.failure() == ""
     with open(f"{file}.lock", "rb") as lock:
@@ -313,7 +313,7 @@ def test_who_holds_the_lock_cannot_let_calls_go_unrecorded_in_silence(file: Path
     assert [line["arguments"]["a"] for line in written(file)] == [1, 2]
 
 
-def test_what_waits_at_the_end_is_written_then(file: Path) -> None:
+def test_waiting_lines_are_written_at_the_end(file: Path) -> None:
     audit = Audit(Settings(audit_file=str(file), audit_chain=True))
     assert audit.failure() == ""
     with open(f"{file}.lock", "rb") as lock:
@@ -324,7 +324,7 @@ def test_what_waits_at_the_end_is_written_then(file: Path) -> None:
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may rename all")
-def test_a_file_over_its_limit_that_cannot_be_renamed_says_so_once(file: Path) -> None:
+def test_a_file_that_cannot_be_rotated_gets_one_note_about_it(file: Path) -> None:
     audit = Audit(Settings(audit_file=str(file), audit_max_file_bytes=100))
     audit.write(record())
     file.parent.chmod(0o500)
@@ -391,7 +391,7 @@ def test_several_accounts_write_one_chained_file() -> None:
         shutil.rmtree(folder)
 
 
-def test_arguments_too_large_for_readers_stand_as_a_digest(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arguments_too_large_for_readers_are_replaced_by_a_digest(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hookproxy.audit.log._LONGEST", 20)  # else a test of 144 MiB
     audit = Audit(Settings(audit_file=str(file), audit_chain=True))
     small, large = record(b'{"a":1}'), record(b'{"a":1}')

@@ -1,4 +1,4 @@
-"""Audit files are read whatever stands in them: each line is a record, a note, or told with its number."""
+"""Audit files are read whatever they hold: each line is a record, a note, or reported with its number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from hookproxy.audit import records
 from hookproxy.audit.log import Audit, Record
-from hookproxy.audit.records import CallRecord, Entry, Line, NoRecord, NoteRecord
+from hookproxy.audit.records import BadLine, CallRecord, Entry, Line, NoteRecord
 from hookproxy.model.errors import UserError
 from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Permission, Session, Verdict
 from hookproxy.model.settings import Settings
@@ -31,7 +31,7 @@ def test_what_the_audit_writes_is_read_back(tmp_path: Path) -> None:
     one.hook_runs = [HookRun(spec, HookResult(Ended.EXITED, 2, ms=1.25), Verdict(Permission.DENY, "no"))]
     one.final, one.decision, one.result, one.reason, one.ms = b'{"a":2}', "deny", "refused", "no", 3.5
     audit.write(one)
-    audit.note(Session("session", "files", "/", "/"), "dropped an answer")
+    audit.note(Session("session", "files", "/", "/"), "dropped a response")
     audit.close()
     call, note = records.read(path)
     assert isinstance(call, CallRecord)
@@ -44,7 +44,7 @@ def test_what_the_audit_writes_is_read_back(tmp_path: Path) -> None:
     assert call.at is not None
     assert call.at.tzinfo is UTC
     assert isinstance(note, NoteRecord)
-    assert (note.line, note.note) == (2, "dropped an answer")
+    assert (note.line, note.note) == (2, "dropped a response")
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,8 @@ def test_what_the_audit_writes_is_read_back(tmp_path: Path) -> None:
     [
         ("nonsense", "not JSON"),
         ('{"tool":"x"', "not JSON"),
-        ("[]", "not as a record is"),
-        ("null", "not as a record is"),
+        ("[]", "not have the form of a record"),
+        ("null", "not have the form of a record"),
         ("{}", "neither a tool nor a note"),
         ('{"tool":7}', "tool"),
         ('{"tool":"x","hooks":{}}', "hooks"),
@@ -65,33 +65,33 @@ def test_what_the_audit_writes_is_read_back(tmp_path: Path) -> None:
         ('{"tool":"x","arguments":' + "[" * 100_000, ""),
     ],
 )
-def test_a_line_that_is_no_record_is_told_with_its_number(line: str | bytes, why: str) -> None:
+def test_a_line_that_is_not_a_record_is_reported_with_its_number(line: str | bytes, why: str) -> None:
     got = entry(line)
-    assert isinstance(got, NoRecord)
+    assert isinstance(got, BadLine)
     assert got.line == 7
     assert why in got.why
     assert not got.torn
 
 
-def test_members_of_a_newer_format_are_left_out() -> None:
+def test_members_of_a_newer_format_are_ignored() -> None:
     got = entry('{"v":9,"tool":"x","colour":"red","hooks":[{"verdict":"deny","mood":1}]}')
     assert isinstance(got, CallRecord)
     assert (got.v, got.tool, got.hooks[0].verdict) == (9, "x", "deny")
 
 
-def test_no_line_says_itself_where_it_stands() -> None:
+def test_a_line_cannot_set_its_own_number() -> None:
     got = entry('{"tool":"x","line":99}')
     assert isinstance(got, CallRecord)
     assert got.line == 7
 
 
-def test_an_unfinished_last_line_is_told_as_such() -> None:
+def test_an_unfinished_last_line_is_reported_as_such() -> None:
     got = entry('{"tool":"x","argum', finished=False)
-    assert got == NoRecord(7, "it is unfinished: its writer was stopped, or is still writing", torn=True)
+    assert got == BadLine(7, "it is unfinished: its writer was stopped, or is still writing", torn=True)
     assert isinstance(entry('{"tool":"x"}', finished=False), CallRecord), "it only lacks its end"
 
 
-def test_lines_end_at_line_feeds_alone() -> None:
+def test_lines_end_only_at_line_feeds() -> None:
     file = io.BytesIO('{"tool":"a\u2028b"}\r\n\n  \n{"tool":"c"}\n{"to'.encode())
     got = list(records.entries(file))
     assert [one.line for one in got] == [1, 4, 5]
@@ -105,7 +105,7 @@ def test_a_line_may_be_longer_than_what_is_read_at_a_time(size: int) -> None:
     assert [len(one.tool) for one in records.entries(file) if isinstance(one, CallRecord)] == [size, 1]
 
 
-def test_of_a_line_without_end_no_more_is_kept_than_the_longest() -> None:
+def test_of_an_endless_line_only_the_limit_is_kept() -> None:
     tracemalloc.start()
     try:
         with open("/dev/zero", "rb", buffering=0) as zeros:
@@ -142,9 +142,9 @@ def test_after_a_line_that_is_too_long_the_next_is_read() -> None:
         (2, 1000, False),
         (3, 1, False),
     ]
-    told = records.entry(got[0])
-    assert isinstance(told, NoRecord)
-    assert "too long" in told.why
+    bad_line = records.entry(got[0])
+    assert isinstance(bad_line, BadLine)
+    assert "too long" in bad_line.why
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -187,5 +187,5 @@ def test_a_pipe_is_read_as_a_file_is() -> None:
         ("", None),
     ],
 )
-def test_a_time_has_a_zone_or_is_none(text: str, at: datetime | None) -> None:
-    assert records.moment(text) == at
+def test_a_time_has_a_zone_or_is_invalid(text: str, at: datetime | None) -> None:
+    assert records.parse_time(text) == at

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.slow
 TRACE: Final = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT: Final = f"00-{TRACE}-00f067aa0ba902b7-01"
 SERVER: Final = Path(__file__).parents[1] / "docs" / "tiny_server.py"
-PATIENCE: Final = 30  # seconds until a test gives up on what should come at once
+TEST_TIMEOUT: Final = 30  # seconds until a test gives up on what should come at once
 
 
 class Receiver:
@@ -61,7 +61,7 @@ class Receiver:
                 self.end_headers()
 
             def log_message(self, format: str, *arguments: object) -> None:
-                """Nobody wants to know."""
+                """Log nothing."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.endpoint = f"http://127.0.0.1:{self.server.server_address[1]}"
@@ -115,10 +115,10 @@ def collected(endpoint: str) -> Iterator[Audit]:
     finally:
         audit.close()
         for one in set(threading.enumerate()) - before:  # else it would work on beside the tests that follow
-            one.join(PATIENCE)
+            one.join(TEST_TIMEOUT)
 
 
-def test_a_span_says_what_the_conventions_want(receiver: Receiver) -> None:
+def test_a_span_has_the_attributes_of_the_conventions(receiver: Receiver) -> None:
     spec = HookSpec("claude", "hooks.json: 0", Event.PRE_TOOL_USE, "guard.sh", argv=("guard.sh",))
     with collected(receiver.endpoint) as audit:
         one = record()
@@ -214,7 +214,7 @@ def test_a_failure_has_a_type(receiver: Receiver, result: str, error: bytes | No
         {"traceparent": PARENT, "tracestate": ",".join(f"k{number}={'v' * 200}" for number in range(31))},
     ],
 )
-def test_whatever_the_agent_says_hooks_get_a_trace_that_can_be_one(receiver: Receiver, meta: dict[str, object]) -> None:
+def test_hooks_get_a_valid_trace_context_whatever_the_agent_sends(receiver: Receiver, meta: dict[str, object]) -> None:
     with collected(receiver.endpoint) as audit:
         one = record()
         env = dict(audit.begin(one, call(meta)))
@@ -238,7 +238,7 @@ def test_what_the_agent_does_not_sample_is_not_sent(receiver: Receiver) -> None:
     assert receiver.spans == []
 
 
-def test_names_that_an_agent_makes_up_do_not_make_a_series_each(receiver: Receiver) -> None:
+def test_invented_tool_names_do_not_each_make_a_series(receiver: Receiver) -> None:
     with collected(receiver.endpoint) as audit:
         for number in range(300):
             one = record(f"{number}{'x' * 1000}")
@@ -251,12 +251,12 @@ def test_names_that_an_agent_makes_up_do_not_make_a_series_each(receiver: Receiv
     assert max(map(len, names)) == 256
 
 
-def times_with_a_deaf_collector() -> None:
-    """Print the seconds that 5000 calls take, and then the end, where the collector does not answer."""
+def times_without_responses() -> None:
+    """Print the seconds that 5000 calls take, and then the closing, when the collector does not respond."""
     with socket.create_server(("127.0.0.1", 0), backlog=1) as deaf:
         audit = Audit(Settings(otel=True, otel_endpoint=f"http://127.0.0.1:{deaf.getsockname()[1]}"))
         begun = time.monotonic()
-        for _ in range(5000):  # more than are kept
+        for _ in range(5000):  # more than the queue holds
             one = record()
             audit.begin(one, call())
             audit.write(one)
@@ -266,10 +266,10 @@ def times_with_a_deaf_collector() -> None:
     sys.stdout.write(json.dumps([written - begun, closed - written]))
 
 
-def test_no_call_waits_for_a_collector_that_does_not_answer() -> None:
-    script = "from tests.audit.test_telemetry import times_with_a_deaf_collector; times_with_a_deaf_collector()"
+def test_no_call_waits_for_a_collector_that_does_not_respond() -> None:
+    script = "from tests.audit.test_telemetry import times_without_responses; times_without_responses()"
     command = [sys.executable, "-c", script]  # here its threads would try again, at random, beside other tests
-    ended = subprocess.run(command, cwd=SERVER.parents[2], capture_output=True, timeout=2 * PATIENCE)
+    ended = subprocess.run(command, cwd=SERVER.parents[2], capture_output=True, timeout=2 * TEST_TIMEOUT)
     calls, end = json.loads(ended.stdout)
     assert calls < 20, "5000 calls"
     assert end < FLUSH + 3
@@ -308,7 +308,7 @@ def run(folder: Path, endpoint: str, *lines: dict[str, object], rest: str = REST
         sys.executable,
     ]
     sent = b"".join(json.dumps({"jsonrpc": "2.0", **line}).encode() + b"\n" for line in lines)
-    return subprocess.run([*command, str(SERVER)], input=sent, capture_output=True, timeout=PATIENCE, cwd=folder)
+    return subprocess.run([*command, str(SERVER)], input=sent, capture_output=True, timeout=TEST_TIMEOUT, cwd=folder)
 
 
 def tool_call(number: int, text: str, **meta: str) -> dict[str, object]:
@@ -316,16 +316,16 @@ def tool_call(number: int, text: str, **meta: str) -> dict[str, object]:
     return {"id": number, "method": "tools/call", "params": params}
 
 
-def test_hooks_go_on_with_the_agents_trace(tmp_path: Path, receiver: Receiver) -> None:
+def test_hooks_get_the_agents_trace_context(tmp_path: Path, receiver: Receiver) -> None:
     done = run(
         tmp_path,
         receiver.endpoint,
         tool_call(1, "fine", traceparent=PARENT, tracestate="rojo=1"),
         tool_call(2, "secret"),
     )
-    answers = {answer["id"]: answer["result"] for answer in map(json.loads, done.stdout.splitlines())}
-    assert answers[1]["content"][0]["text"] == '{"text": "fine"}'
-    assert answers[2]["isError"]
+    responses = {response["id"]: response["result"] for response in map(json.loads, done.stdout.splitlines())}
+    assert responses[1]["content"][0]["text"] == '{"text": "fine"}'
+    assert responses[2]["isError"]
     spans = {attributes(span.attributes)["jsonrpc.request.id"]: span for span in receiver.spans}
     assert spans.keys() == {"1", "2"}
     assert spans["1"].trace_id.hex() == TRACE
@@ -339,25 +339,25 @@ def test_hooks_go_on_with_the_agents_trace(tmp_path: Path, receiver: Receiver) -
     assert len((tmp_path / "audit.jsonl").read_bytes().splitlines()) == 2
 
 
-def test_a_collector_that_is_not_there_harms_no_call(tmp_path: Path) -> None:
+def test_a_missing_collector_harms_no_call(tmp_path: Path) -> None:
     done = run(tmp_path, "http://127.0.0.1:9", tool_call(1, "fine"))
-    (answer,) = map(json.loads, done.stdout.splitlines())
-    assert answer["result"]["content"][0]["text"] == '{"text": "fine"}'
+    (response,) = map(json.loads, done.stdout.splitlines())
+    assert response["result"]["content"][0]["text"] == '{"text": "fine"}'
     assert done.returncode == 0
 
 
-def test_nothing_of_it_is_imported_unless_it_is_configured(tmp_path: Path) -> None:
+def test_telemetry_is_imported_only_if_configured(tmp_path: Path) -> None:
     look = (
         "import sys; from hookproxy.audit.log import Audit; from hookproxy.model.settings import Settings;"
         f"Audit(Settings(audit_file={str(tmp_path / 'a')!r})).failure();"
         "unwanted = ('hookproxy.jsonrpc.redact', 'rich');"
         "print([name for name in sys.modules if 'opentelemetry' in name or name in unwanted])"
     )
-    done = subprocess.run([sys.executable, "-c", look], capture_output=True, encoding="utf-8", timeout=PATIENCE)
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, encoding="utf-8", timeout=TEST_TIMEOUT)
     assert done.stdout == "[]\n"
 
 
-def test_what_is_wanted_and_not_installed_stops_start_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_telemetry_that_is_not_installed_stops_start_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "hookproxy.toml"
     file.write_text("[otel]\nenabled = true\n")
     assert load(str(file), [], None, {}, str(tmp_path)).settings.otel
@@ -371,8 +371,8 @@ def test_what_is_wanted_and_not_installed_stops_start_up(tmp_path: Path, monkeyp
         load(str(file), [], None, {}, str(tmp_path))
 
 
-def test_a_call_that_succeeded_is_told_so_where_nobody_else_wants_to_know(tmp_path: Path, receiver: Receiver) -> None:
+def test_a_successful_call_is_recorded_as_such_without_other_hooks(tmp_path: Path, receiver: Receiver) -> None:
     run(tmp_path, receiver.endpoint, tool_call(1, "fine"), rest="")
     (span,) = receiver.spans
-    told = attributes(span.attributes)
-    assert (told["hookproxy.result"], told.get("error.type")) == ("ok", None)
+    recorded = attributes(span.attributes)
+    assert (recorded["hookproxy.result"], recorded.get("error.type")) == ("ok", None)

@@ -1,6 +1,6 @@
 """A process that appends lines to an audit file until it is ended: `writer.py FILE NAME CHAIN SHARED LIMIT`.
 
-It says on standard output the number of a line that was written, and with it each before: a test knows what must be
+It prints the number of a line that was written, which confirms each line before: a test knows what must be
 there. A line that could not be written, because others had the lock for too long, is written with the next one.
 """
 
@@ -26,8 +26,8 @@ def main() -> None:
     number = 0
     while True:
         size = (number * 7919) % 40_000 if number % 3 == 0 else 100
-        problem = audit.write(Record(name, "files", "write", b"%d" % number, b'{"x":"%b"}' % (b"y" * size)))
-        if not problem:
+        error = audit.write(Record(name, "files", "write", b"%d" % number, b'{"x":"%b"}' % (b"y" * size)))
+        if not error:
             os.write(1, b"%d\n" % number)
         number += 1
 

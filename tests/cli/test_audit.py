@@ -147,8 +147,8 @@ def test_the_configurations_file_is_read_where_none_is_named(folder: Path) -> No
     [
         (["missing"], "missing: there is no such file"),
         (["."], ".: is a folder"),
-        (["--decision", "refuse", "x"], "no call is decided so"),
-        (["--since", "soon", "x"], "is no time"),
+        (["--decision", "refuse", "x"], "there is no such decision"),
+        (["--since", "soon", "x"], "is not a time"),
         (["--nonsense"], "unrecognized arguments"),
         (["verify", "--head", "abc", "x"], "is no head"),
         (["--config", "missing.toml"], "there is no such file"),
@@ -258,7 +258,7 @@ def test_a_changed_line_is_named(folder: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b'"n":1', b'"n":9'))
     done = run(folder, "verify", "audit.jsonl")
     assert done.returncode == 1
-    assert done.stdout.startswith("audit.jsonl:3: the line before it is not the one it was written after")
+    assert done.stdout.startswith("audit.jsonl:3: the line before it is not the one that it names")
     found = json.loads(run(folder, "verify", "audit.jsonl", "--json").stdout)
     assert found["files"][0]["broken"]["line"] == 3
 

@@ -261,7 +261,7 @@ def test_a_long_record_is_replayed_in_little_memory(tmp_path: Path) -> None:
         (["gone.jsonl"], "FOLDER/gone.jsonl: there is no such file"),
         (["."], "is a folder"),
         (["a\0b"], "is not a path"),
-        (["x", "--since", "yesterday"], "--since 'yesterday': is no time"),
+        (["x", "--since", "yesterday"], "--since 'yesterday': is not a time"),
         (["x", "--hooks", "gone.json"], "FOLDER/gone.json: there is no such file"),
     ],
 )

@@ -82,7 +82,7 @@ def test_an_option_that_is_not_known_is_told(tmp_path: Path, arguments: list[str
     assert arguments[0] in ended.stderr
 
 
-INSTALL: Final = "install it, or write its whole path"
+INSTALL: Final = "install it, or give its full path"
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ INSTALL: Final = "install it, or write its whole path"
         ("no-such-command", 127, "command not found: no-such-command", INSTALL),
         ("./no/such/file", 127, "command not found: ./no/such/file", INSTALL),
         ("./plain", 126, "not executable: ./plain", "chmod +x ./plain, or name the program that runs it"),
-        ("./", 126, "not executable: ./", "that is a folder"),
-        ("./orphan", 127, "the interpreter in its first line is missing: ./orphan", "mend that line"),
+        ("./", 126, "not executable: ./", "it is a folder"),
+        ("./orphan", 127, "the interpreter in its first line is missing: ./orphan", "correct that line"),
     ],
 )
 def test_a_server_that_cannot_be_started_is_told_with_a_shells_status(

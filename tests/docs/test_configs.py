@@ -480,7 +480,7 @@ def test_http_refuses_where_the_service_does_not_know_who_asks(
 
 
 @in_copy_of("http")
-@pytest.mark.parametrize(("token", "why"), [("x", "could not be asked: "), ("", "FREEZE_TOKEN")])
+@pytest.mark.parametrize(("token", "why"), [("x", "could not be called: "), ("", "FREEZE_TOKEN")])
 def test_http_refuses_where_nobody_can_be_asked(
     project: Path, monkeypatch: pytest.MonkeyPatch, token: str, why: str
 ) -> None:

@@ -39,12 +39,12 @@ def test_a_cut_ends_with_a_whole_character_just_below_the_limit(piece: str, time
     assert fitted["NAME"] == whole or size > LIMIT - 4
 
 
-def test_variables_are_entries_in_the_bytes_that_they_came_in() -> None:
+def test_variables_keep_their_bytes() -> None:
     env = {"A": "b=c", "LATIN": os.fsdecode(b"caf\xe9"), "EMPTY": ""}
     assert environment.entries(env) == (b"A=b=c", b"LATIN=caf\xe9", b"EMPTY=")
 
 
 @pytest.mark.parametrize("name", ["", "A=B", "=A"])
-def test_a_name_that_would_be_read_as_another_is_an_error(name: str) -> None:
+def test_an_invalid_name_of_a_variable_is_an_error(name: str) -> None:
     with pytest.raises(ValueError, match="no name for an environment variable"):
         environment.entries({"FINE": "x", name: "y"})

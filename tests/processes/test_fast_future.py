@@ -1,4 +1,4 @@
-"""Promises: a task that awaits one goes on at once where bytes arrive, and in the loop's next turn anywhere else."""
+"""FastFutures: a task that awaits one continues at once in a direct callback, else in the loop's next turn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import partial
 import anyio
 import pytest
 
-from hookproxy.processes.fast_future import Promise, promises
+from hookproxy.processes.fast_future import FastFuture, fast_future_factory
 from hookproxy.transports.epoll_loop import DirectLoop
 from tests.support.proxy_rig import DIRECT_LOOP
 
@@ -23,26 +23,26 @@ def anyio_backend(request: pytest.FixtureRequest) -> object:
     return DIRECT_LOOP if request.param == "our loop" else "asyncio"
 
 
-class Bell:
-    """Calls a function where bytes arrive: inside the wait of a DirectLoop, and in any other as its reader."""
+class Trigger:
+    """Calls a function when a byte arrives: inside the wait of a DirectLoop, or as a reader of any other loop."""
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.fds: list[int] = []
 
-    def on_ring(self, function: Callable[[], None]) -> Callable[[], object]:
-        """Rings it."""
+    def on_fire(self, function: Callable[[], None]) -> Callable[[], object]:
+        """Register the function, and return what triggers it."""
         reader, writer = os.pipe()
         self.fds += (reader, writer)
 
-        def rung() -> None:
+        def on_readable() -> None:
             os.read(reader, 1)
             function()
 
         if isinstance(self.loop, DirectLoop):
-            self.loop.direct.add_direct(reader, select.EPOLLIN, rung)
+            self.loop.direct.add_direct(reader, select.EPOLLIN, on_readable)
         else:
-            self.loop.add_reader(reader, rung)
+            self.loop.add_reader(reader, on_readable)
         return partial(os.write, writer, b"x")
 
     def close(self) -> None:
@@ -56,95 +56,95 @@ class Bell:
 
 
 @pytest.fixture
-async def bell() -> AsyncIterator[Bell]:
-    one = Bell()
+async def trigger() -> AsyncIterator[Trigger]:
+    one = Trigger()
     yield one
     one.close()
 
 
-async def see_through(ring: Callable[[], object], *waiting: Callable[[], Coroutine[object, object, None]]) -> None:
-    """Start these tasks, ring once all of them wait, and wait for their ends."""
+async def run_until_done(fire: Callable[[], object], *waiting: Callable[[], Coroutine[object, object, None]]) -> None:
+    """Start these tasks, fire once all of them wait, and wait for their ends."""
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
             for one in waiting:
                 tasks.start_soon(one)
             await anyio.wait_all_tasks_blocked()
-            ring()
+            fire()
 
 
-async def test_a_task_goes_on_with_what_was_kept(bell: Bell) -> None:
+async def test_a_task_continues_with_the_result(trigger: Trigger) -> None:
     seen: list[object] = []
-    promise = promises()()
+    future = fast_future_factory()()
 
-    def keep() -> None:
-        promise.set_result("kept")
-        seen.append("the callback goes on")
+    def set_result() -> None:
+        future.set_result("result")
+        seen.append("the callback continues")
 
-    ring = bell.on_ring(keep)
+    fire = trigger.on_fire(set_result)
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
 
             async def wait() -> None:
-                seen.append(await promise)
+                seen.append(await future)
 
             tasks.start_soon(wait)
             await anyio.wait_all_tasks_blocked()
-            ring()
-    in_order = ["kept", "the callback goes on"]
-    assert seen == (in_order if isinstance(bell.loop, DirectLoop) else in_order[::-1])
+            fire()
+    in_order = ["result", "the callback continues"]
+    assert seen == (in_order if isinstance(trigger.loop, DirectLoop) else in_order[::-1])
 
 
-async def test_a_task_that_keeps_anothers_promise_is_not_interrupted(bell: Bell) -> None:
+async def test_a_task_that_sets_the_result_of_another_future_is_not_interrupted(trigger: Trigger) -> None:
     seen: list[str] = []
-    first, second = promises()(), promises()()
-    ring = bell.on_ring(lambda: first.set_result(None))
+    first, second = fast_future_factory()(), fast_future_factory()()
+    fire = trigger.on_fire(lambda: first.set_result(None))
 
-    async def keeps() -> None:
+    async def sets() -> None:
         await first
-        seen.append("the first goes on")
+        seen.append("the first continues")
         second.set_result(None)
-        seen.append("the first still goes on")
+        seen.append("the first still continues")
 
     async def waits() -> None:
         await second
-        seen.append("the second goes on")
+        seen.append("the second continues")
 
-    await see_through(ring, waits, keeps)
-    assert seen == ["the first goes on", "the first still goes on", "the second goes on"]
+    await run_until_done(fire, waits, sets)
+    assert seen == ["the first continues", "the first still continues", "the second continues"]
 
 
-async def test_of_several_that_are_told_together_each_goes_on(bell: Bell) -> None:
+async def test_of_several_futures_done_together_each_task_continues(trigger: Trigger) -> None:
     seen: list[int] = []
-    make = promises()
-    kept = [make() for _ in range(3)]
-    rings = [bell.on_ring(partial(one.set_result, number)) for number, one in enumerate(kept)]
+    make = fast_future_factory()
+    futures = [make() for _ in range(3)]
+    triggers = [trigger.on_fire(partial(one.set_result, number)) for number, one in enumerate(futures)]
 
-    async def wait(one: Promise[int]) -> None:
+    async def wait(one: FastFuture[int]) -> None:
         seen.append(await one)
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            for one in kept:
+            for one in futures:
                 tasks.start_soon(wait, one)
             await anyio.wait_all_tasks_blocked()
-            for ring in rings:
-                ring()
+            for fire in triggers:
+                fire()
     assert sorted(seen) == [0, 1, 2]
 
 
-async def test_what_is_kept_before_anybody_waits_is_there_at_once() -> None:
-    promise = promises()()
-    promise.set_result(7)
-    assert await promise == 7
+async def test_a_result_that_is_set_before_the_await_is_there_at_once() -> None:
+    future = fast_future_factory()()
+    future.set_result(7)
+    assert await future == 7
 
 
-async def test_who_is_cancelled_hears_of_it_and_what_is_kept_afterwards_is_an_error(bell: Bell) -> None:
-    promise = promises()()
+async def test_a_cancelled_task_gets_the_cancellation_and_a_later_result_is_an_error(trigger: Trigger) -> None:
+    future = fast_future_factory()()
     ended: list[str] = []
 
     async def wait() -> None:
         try:
-            await promise
+            await future
         except anyio.get_cancelled_exc_class():
             ended.append("cancelled")
             raise
@@ -155,28 +155,28 @@ async def test_who_is_cancelled_hears_of_it_and_what_is_kept_afterwards_is_an_er
             await anyio.wait_all_tasks_blocked()
             tasks.cancel_scope.cancel()
     assert ended == ["cancelled"]
-    assert promise.cancelled()
+    assert future.cancelled()
     with pytest.raises(asyncio.InvalidStateError):
-        promise.set_result(None)
+        future.set_result(None)
 
 
-async def test_a_task_that_fails_where_it_goes_on_ends_itself_alone(bell: Bell) -> None:
-    promise, fine = promises()(), promises()()
+async def test_a_task_that_fails_when_it_continues_ends_only_itself(trigger: Trigger) -> None:
+    future, fine = fast_future_factory()(), fast_future_factory()()
     went_on: list[str] = []
 
-    def keep() -> None:
-        promise.set_result(None)
+    def set_result() -> None:
+        future.set_result(None)
         went_on.append("the callback")
 
     async def fails() -> None:
-        await promise
+        await future
         raise LookupError("its own fault")
 
-    ring, again = bell.on_ring(keep), bell.on_ring(lambda: fine.set_result("fine"))
+    fire, again = trigger.on_fire(set_result), trigger.on_fire(lambda: fine.set_result("fine"))
     task = asyncio.ensure_future(fails())
     with anyio.fail_after(5):
         await anyio.wait_all_tasks_blocked()
-        ring()
+        fire()
         with pytest.raises(LookupError):
             await task
         again()
@@ -184,13 +184,13 @@ async def test_a_task_that_fails_where_it_goes_on_ends_itself_alone(bell: Bell) 
     assert went_on == ["the callback"]
 
 
-async def test_who_awaits_a_promise_beside_another_goes_on_as_well(bell: Bell) -> None:
+async def test_a_second_task_that_awaits_the_future_continues_as_well(trigger: Trigger) -> None:
     seen: list[str] = []
-    promise = promises()()
-    ring = bell.on_ring(partial(promise.set_result, "kept"))
+    future = fast_future_factory()()
+    fire = trigger.on_fire(partial(future.set_result, "result"))
 
     async def wait() -> None:
-        seen.append(await promise)
+        seen.append(await future)
 
-    await see_through(ring, wait, wait)
-    assert seen == ["kept", "kept"]
+    await run_until_done(fire, wait, wait)
+    assert seen == ["result", "result"]

@@ -15,7 +15,7 @@ import pytest
 
 from hookproxy.model.errors import UserError
 from hookproxy.processes import process
-from tests.starts import output_of_hook, read_all, start
+from tests.processes.start_hook import output_of_hook, read_all, start
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -79,7 +79,7 @@ def test_a_server_gets_our_environment_without_what_python_added() -> None:
     assert "LC_CTYPE=C.UTF-8" in given.splitlines()
 
 
-def test_a_server_starts_where_our_own_standard_descriptors_are_closed(tmp_path: Path) -> None:
+def test_a_server_starts_when_our_own_standard_descriptors_are_closed(tmp_path: Path) -> None:
     code = (
         "import os; from hookproxy.processes import process; server = process.start_server(['/bin/echo', 'hello']); "
         "open(os.environ['FILE'], 'wb').write(os.read(server.from_server, 100))"
@@ -88,7 +88,7 @@ def test_a_server_starts_where_our_own_standard_descriptors_are_closed(tmp_path:
     assert (tmp_path / "printed").read_bytes() == b"hello\n"
 
 
-def test_exit_statuses_are_kept_where_our_parent_ignores_its_children() -> None:
+def test_exit_statuses_are_kept_when_our_parent_ignores_its_children() -> None:
     code = (
         "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); from hookproxy.processes import process; "
         "print(process.reap(process.start_server(['sh', '-c', 'exit 3']).pid))"
@@ -133,13 +133,13 @@ def test_starting_the_server_waits_for_no_heavy_import() -> None:
     assert not heavy & set(in_python(code).split())
 
 
-def test_ending_a_tree_reaches_the_whole_group_and_forgives_that_nobody_is_left() -> None:
+def test_a_signal_reaches_the_whole_group_and_an_empty_group_is_no_error() -> None:
     pid, out = start("/bin/sh", "-c", "sleep 1000 & echo ready; wait")
     assert os.read(out, 100) == b"ready\n"
-    process.end_tree(pid, signal.SIGKILL)
+    process.signal_group(pid, signal.SIGKILL)
     assert read_all(out) == b""  # the sleep held it, too
     assert process.reap(pid) == -signal.SIGKILL
-    process.end_tree(pid, signal.SIGKILL)
+    process.signal_group(pid, signal.SIGKILL)
 
 
 def missing(_pid: int) -> int:
@@ -156,7 +156,7 @@ def test_the_exit_of_a_child_can_be_waited_for_without_reaping_it(
 ) -> None:
     monkeypatch.setattr(os, "pidfd_open", pidfd_open)
     pid, out = start("/bin/sh", "-c", "echo; exec sleep 1000")
-    left = process.open_exit(pid)
+    left = process.open_exit_fd(pid)
     os.read(out, 1)
     assert select.select([left], [], [], 0)[0] == []
     os.kill(pid, signal.SIGTERM)
@@ -171,7 +171,7 @@ def test_no_descriptor_for_the_exit_of_a_child_is_an_error(monkeypatch: pytest.M
 
     monkeypatch.setattr(os, "pidfd_open", pidfd_open)
     with pytest.raises(OSError, match="too many"):
-        process.open_exit(os.getpid())
+        process.open_exit_fd(os.getpid())
 
 
 @pytest.mark.parametrize(
@@ -201,12 +201,12 @@ def test_programs_are_found_as_a_shell_finds_them(
     assert program == (found and found.replace("{tmp}", here))
 
 
-def test_a_pipe_holds_more_once_it_is_widened_and_what_cannot_be_is_left_as_it_is() -> None:
+def test_a_widened_pipe_holds_more_and_a_failure_to_widen_is_ignored() -> None:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    process.widen(reader, 262_144)
+    process.widen_pipe(reader, 262_144)
     assert os.write(writer, bytes(300_000)) == 262_144
-    process.widen(writer, 2**30)  # more than anybody may have
+    process.widen_pipe(writer, 2**30)  # more than anybody may have
     os.close(reader)
     os.close(writer)
-    process.widen(os.open(os.devnull, os.O_RDONLY), 262_144)
+    process.widen_pipe(os.open(os.devnull, os.O_RDONLY), 262_144)

@@ -1,4 +1,4 @@
-"""Hooks, started in each way that there is."""
+"""Hooks, started in each way that spawn has."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from hookproxy.processes import environment, process, spawn
-from tests.starts import output_of_hook, read_all, start
+from tests.processes.start_hook import output_of_hook, read_all, start
 
 LIMIT = environment.VARIABLE_LIMIT
 
 
-@pytest.fixture(params=["directly", "by class"], autouse=True)
+@pytest.fixture(params=["fork_exec", "Popen"], autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hooks start as this Python and as one that we do not know would start them."""
-    if request.param == "by class":
-        monkeypatch.setattr(spawn, "_start", spawn._start_by_class)
+    """Start hooks as this Python does, and as an unknown version would."""
+    if request.param == "Popen":
+        monkeypatch.setattr(spawn, "_start", spawn._start_with_popen)
 
 
 @pytest.mark.parametrize("cwd", ["", "/"])
@@ -58,7 +58,7 @@ def test_too_long_an_argument_list_is_an_error_with_a_reason() -> None:
     assert "longer than the system allows" in process.why_not_started(caught.value, "/bin/echo")
 
 
-def test_a_child_that_somebody_else_reaped_does_not_look_successful() -> None:
+def test_a_child_that_was_reaped_elsewhere_does_not_look_successful() -> None:
     pid, out = start("/bin/true")
     os.close(out)
     os.waitpid(pid, 0)
@@ -74,7 +74,7 @@ def test_a_variable_over_the_limit_is_cut_so_that_a_process_can_start_with_it() 
     assert process.reap(pid) == 0
 
 
-def test_what_could_not_be_started_leaves_no_child_and_no_word_for_the_next_one() -> None:
+def test_a_failed_start_leaves_no_child_and_no_error_text_for_the_next_one() -> None:
     for _ in range(2):
         with pytest.raises(FileNotFoundError):
             start("/no/such/program")
@@ -87,8 +87,8 @@ def test_what_could_not_be_started_leaves_no_child_and_no_word_for_the_next_one(
 
 def test_a_hook_gets_no_descriptor_that_we_have_opened() -> None:
     ours = os.pipe()
-    output_of_hook("/bin/true")  # from now on there is all that is kept for starting hooks
-    given = {os.readlink(f"/proc/self/fd/{fd}").encode() for fd in (*ours, *spawn._why)}
+    output_of_hook("/bin/true")  # opens what spawn keeps open
+    given = {os.readlink(f"/proc/self/fd/{fd}").encode() for fd in (*ours, *spawn._error_file)}
     printed = output_of_hook("/bin/sh", "-c", "ls -l /proc/$$/fd")
     for fd in ours:
         os.close(fd)
@@ -96,7 +96,7 @@ def test_a_hook_gets_no_descriptor_that_we_have_opened() -> None:
     assert not [pipe for pipe in given if pipe in printed]
 
 
-def test_a_hook_hears_the_signals_that_python_ignores_or_handles() -> None:
+def test_a_hook_gets_default_handlers_for_signals_that_python_ignores_or_handles() -> None:
     ours = signal.signal(signal.SIGUSR1, lambda *_: None)
     try:
         printed = output_of_hook("/bin/cat", "/proc/self/status")
@@ -106,24 +106,24 @@ def test_a_hook_hears_the_signals_that_python_ignores_or_handles() -> None:
     assert [int(sets[name], 16) for name in (b"SigBlk", b"SigIgn", b"SigCgt")] == [0, 0, 0]
 
 
-def test_where_a_child_cannot_tell_at_once_why_it_cannot_start_hooks_start_by_the_class(
+def test_hooks_start_with_popen_when_a_child_cannot_report_errors_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As in a sandbox that refuses vfork, where Python falls back on fork, and in an emulator that has only that."""
+    """As in a sandbox that refuses vfork, where Python falls back to fork."""
     monkeypatch.setattr(spawn, "_start", spawn._start_first)
-    monkeypatch.setattr(spawn, "_AS_ITSELF", (*spawn._AS_ITSELF[:-1], False))
+    monkeypatch.setattr(spawn, "_FORK_OPTIONS", (*spawn._FORK_OPTIONS[:-1], False))
     with pytest.raises(FileNotFoundError):
         start("/no/such/program")
-    assert spawn._start is spawn._start_by_class
+    assert spawn._start is spawn._start_with_popen
     assert output_of_hook("/bin/echo", "ok") == b"ok\n"
 
 
 @pytest.mark.parametrize("version", [(3, 11), (3, 15)])
-def test_a_python_that_may_start_them_otherwise_starts_them_by_the_class(
+def test_an_unknown_python_version_starts_hooks_with_popen(
     monkeypatch: pytest.MonkeyPatch, version: tuple[int, int]
 ) -> None:
     monkeypatch.setattr(spawn, "_start", spawn._start_first)
     monkeypatch.setattr(sys, "version_info", version)
     assert output_of_hook("/bin/echo", "ok") == b"ok\n"
     known = version < (3, 15)
-    assert spawn._start is (spawn._start_directly if known else spawn._start_by_class)
+    assert spawn._start is (spawn._start_with_fork_exec if known else spawn._start_with_popen)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookproxy.protocol.fast_scan import response_id
-from hookproxy.transports.lines import Lines, Passage
+from hookproxy.transports.lines import Lines, StreamedLine
 
 LIMIT: Final = 1024
 ANSWER: Final = b'{"jsonrpc":"2.0","id":7,"result":{"x":"%b"}}\n'
@@ -55,12 +55,12 @@ def test_lines_beyond_the_limit_are_told_and_the_others_come_whole(sizes: list[i
 def test_a_long_line_passes_in_pieces_to_its_end_and_no_further(length: int, cuts: list[int], after: bytes) -> None:
     line = ANSWER % (b"x" * length)
     head, rest = line[:20], line[20:] + after
-    passage = Passage(head)
+    streamed = StreamedLine(head)
     passed = head
     pieces = [piece for piece in cut(rest, cuts) if piece]
     for number, piece in enumerate(pieces):
-        mine, left, ended = passage.split(piece)
-        passed += mine
+        part, left, ended = streamed.split(piece)
+        passed += part
         if ended:
             assert left + b"".join(pieces[number + 1 :]) == after
             break

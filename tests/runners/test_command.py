@@ -19,9 +19,9 @@ import pytest
 from hookproxy.model.hooks import Document, Ended, Event, HookResult, HookSpec
 from hookproxy.processes import environment, process
 from hookproxy.runners import command
-from hookproxy.runners.event_watch import watch_of
+from hookproxy.runners.event_watch import get_watch
 from hookproxy.runners.registry import RUNNERS
-from hookproxy.runners.run_process import Running
+from hookproxy.runners.run_process import HookProcess
 from hookproxy.transports.epoll_loop import new_loop
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -52,7 +52,7 @@ def children() -> str:
 
 
 @pytest.fixture(autouse=True)
-async def nothing_is_left() -> AsyncIterator[None]:
+async def leaves_nothing_behind() -> AsyncIterator[None]:
     """No run leaves anything behind: no descriptor, and no child, dead or alive."""
     await run(spec("/bin/true"))  # the loop's watch is there from now on
     gc.collect()  # loops of other tests have descriptors, too
@@ -71,7 +71,7 @@ class Fifo:
         self.fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
 
     async def read(self) -> bytes:
-        """What was written; empty when nobody holds it any more. The hook must have opened it."""
+        """What was written; empty when no process holds it open any more. The hook must have opened it."""
         with anyio.fail_after(10):
             while True:
                 await anyio.wait_readable(self.fd)
@@ -82,7 +82,7 @@ class Fifo:
 
 
 @pytest.fixture
-async def fifo(tmp_path: Path, nothing_is_left: None) -> AsyncIterator[Fifo]:
+async def fifo(tmp_path: Path, leaves_nothing_behind: None) -> AsyncIterator[Fifo]:
     fifo = Fifo(tmp_path / "fifo")
     yield fifo
     os.close(fifo.fd)
@@ -124,13 +124,11 @@ async def test_output_of_any_size_arrives_whole_however_soon_the_hook_ends(size:
 
 async def test_a_quick_hook_that_has_widened_its_output_loses_nothing() -> None:
     code = "import fcntl,os; fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 1 << 20); os.write(1, bytes(200_000))"
-    started = command.start(
-        command.prepared(spec(argv=(sys.executable, "-S", "-E", "-c", code)), Document(b"", {}), {})
-    )
+    started = command.start(command.prepare(spec(argv=(sys.executable, "-S", "-E", "-c", code)), Document(b"", {}), {}))
     late = 2.0**40  # seconds: so it counts as quick, however slow this machine is
-    running = Running(watch_of(asyncio.get_running_loop()), started, b"", 9, late)
-    await running.end()
-    assert running.result().stdout == bytes(200_000)
+    hook_process = HookProcess(get_watch(asyncio.get_running_loop()), started, b"", 9, late)
+    await hook_process.wait()
+    assert hook_process.result().stdout == bytes(200_000)
 
 
 @pytest.mark.parametrize("size", [0, 300, 300_000])
@@ -139,7 +137,7 @@ async def test_a_hook_need_not_read(size: int) -> None:
     assert (result.ended, result.code) == (Ended.EXITED, 2)
 
 
-async def test_a_hook_may_close_its_input_and_go_on() -> None:
+async def test_a_hook_may_close_its_input_and_continue() -> None:
     result = await run(spec("exec <&-; sleep 0.05; echo done"), b"x" * 300_000)
     assert result.stdout == b"done\n"
 
@@ -176,7 +174,7 @@ async def test_a_hook_is_over_when_it_ends_though_a_child_keeps_its_output(fifo:
 async def test_a_hook_is_over_when_it_ends_though_a_child_prints_for_ever(waits: str) -> None:
     result = await run(spec(f"yes & {waits or ':'}; echo $! >&2"))
     assert result.ended is Ended.EXITED
-    assert result.stdout.startswith(b"y\ny\n") or not waits  # `yes` itself ends when nobody reads any more
+    assert result.stdout.startswith(b"y\ny\n") or not waits  # `yes` ends when its pipe is closed
 
 
 async def test_a_timeout_ends_the_whole_group(fifo: Fifo) -> None:
@@ -193,7 +191,7 @@ async def test_a_timeout_may_be_shorter_than_most_hooks_take() -> None:
     assert 2 <= result.ms < 1000
 
 
-async def test_a_hook_that_ignores_term_is_killed_after_the_grace(fifo: Fifo) -> None:
+async def test_a_hook_that_ignores_term_is_killed_after_the_grace_period(fifo: Fifo) -> None:
     hook = f"exec 3>{fifo.path}; trap '' TERM; while :; do sleep 0.05; done"
     result = await run(spec(hook, timeout=0.1))
     assert result.ended is Ended.TIMED_OUT
@@ -201,7 +199,7 @@ async def test_a_hook_that_ignores_term_is_killed_after_the_grace(fifo: Fifo) ->
     assert await fifo.read() == b""
 
 
-async def test_after_a_timeout_children_have_their_grace_though_the_hook_itself_is_gone() -> None:
+async def test_after_a_timeout_children_have_a_grace_period_though_the_hook_itself_has_ended() -> None:
     child = "(trap 'sleep 0.2; echo cleaned up; exit' TERM; while :; do sleep 0.05; done)"
     result = await run(spec(f"{child} & sleep 1000", timeout=0.2))
     assert result.ended is Ended.TIMED_OUT
@@ -215,7 +213,7 @@ async def test_a_child_of_the_group_that_closed_its_outputs_is_killed_all_the_sa
     assert await fifo.read() == b""
 
 
-async def test_a_child_that_left_the_group_holds_a_timeout_up_no_longer_than_the_grace(fifo: Fifo) -> None:
+async def test_a_child_that_left_the_group_delays_a_timeout_no_longer_than_the_grace_period(fifo: Fifo) -> None:
     hook = f"setsid sh -c 'echo $$ >{fifo.path}; exec sleep 1000' & sleep 1000"
     result = await run(spec(hook, timeout=0.3))
     assert result.ended is Ended.TIMED_OUT
@@ -227,13 +225,13 @@ async def test_a_timeout_shorter_than_anything_still_ends_the_hook() -> None:
     assert (await run(spec("sleep 1000", timeout=0))).ended is Ended.TIMED_OUT
 
 
-async def test_a_signal_that_is_not_ours_is_told() -> None:
+async def test_a_signal_from_somebody_else_is_in_the_result() -> None:
     result = await run(spec("kill -SEGV $$"))
     assert (result.ended, result.code) == (Ended.SIGNALLED, signal.SIGSEGV)
 
 
 @pytest.mark.parametrize("document", [b"", b"x" * 300_000])
-async def test_a_cancel_kills_the_whole_group_before_it_goes_on(fifo: Fifo, document: bytes) -> None:
+async def test_a_cancel_kills_the_whole_group_before_it_continues(fifo: Fifo, document: bytes) -> None:
     hook = spec(f"trap '' TERM; exec 3>{fifo.path}; echo ready >&3; sleep 1000 & sleep 1000")
     before = open_fds()
     finished: list[HookResult] = []
@@ -252,7 +250,7 @@ async def test_a_cancel_kills_the_whole_group_before_it_goes_on(fifo: Fifo, docu
     assert await fifo.read() == b""
 
 
-async def test_a_cancel_during_the_grace_kills_at_once(fifo: Fifo) -> None:
+async def test_a_cancel_during_the_grace_period_kills_at_once(fifo: Fifo) -> None:
     hook = spec(f"exec 3>{fifo.path}; trap 'echo term >&3' TERM; while :; do sleep 0.05; done", timeout=0.1)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run, hook)
@@ -302,7 +300,7 @@ async def test_an_impossible_command_is_not_started(argv: tuple[str, ...], detai
 
 
 @pytest.mark.parametrize("spare", range(8))
-async def test_a_hook_is_not_started_where_descriptors_have_run_out(spare: int) -> None:
+async def test_a_hook_is_not_started_when_descriptors_have_run_out(spare: int) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = os.open(os.devnull, os.O_RDONLY)
     taken = [highest]
@@ -416,7 +414,7 @@ async def test_a_hook_whose_end_could_not_be_noticed_is_not_started(monkeypatch:
     assert problem.value.errno == errno.EMFILE
 
 
-async def test_a_hook_that_even_kill_does_not_end_is_given_up_and_reaped_when_it_ends(
+async def test_a_hook_that_survives_kill_times_out_and_is_reaped_when_it_ends(
     fifo: Fifo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one that waits for a stuck disk."""
@@ -441,7 +439,7 @@ async def test_without_pidfds_a_thread_waits(monkeypatch: pytest.MonkeyPatch) ->
     assert (await run(spec("sleep 1000", timeout=0.1))).ended is Ended.TIMED_OUT
 
 
-async def test_many_at_once_get_their_own_answers() -> None:
+async def test_many_concurrent_hooks_get_their_own_output() -> None:
     results: dict[int, HookResult] = {}
 
     async def one(number: int) -> None:
@@ -457,7 +455,7 @@ async def test_many_at_once_get_their_own_answers() -> None:
     assert len(results) == 60
 
 
-async def test_other_work_goes_on_while_a_hook_runs() -> None:
+async def test_other_tasks_run_while_a_hook_runs() -> None:
     order: list[str] = []
 
     async def one() -> None:

@@ -1,4 +1,4 @@
-"""Many descriptors and times in one loop: who is told, and when."""
+"""Many descriptors and deadlines in one loop: what is called, and when."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import inf
 import anyio
 import pytest
 
-from hookproxy.runners.event_watch import Limit, Watch, watch_of
+from hookproxy.runners.event_watch import EventWatch, TimeLimit, get_watch
 from hookproxy.transports.epoll_loop import new_loop
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +29,7 @@ class Steps:
         self.times: list[float] = []
         self.done = anyio.Event()
 
-    def overdue(self, now: float) -> None:
+    def on_due(self, now: float) -> None:
         self.times.append(now)
         self.left -= 1
         self.due = now + 0.01 if self.left else inf
@@ -37,37 +37,37 @@ class Steps:
             self.done.set()
 
 
-async def test_a_descriptor_closed_by_the_callback_before_is_not_told() -> None:
-    watch = Watch(asyncio.get_running_loop())
-    told: list[int] = []
+async def test_a_descriptor_closed_by_an_earlier_callback_gets_no_callback() -> None:
+    watch = EventWatch(asyncio.get_running_loop())
+    called: list[int] = []
     ends = [os.pipe() for _ in range(2)]
     both_ready = anyio.Event()
 
     def ready(mine: int, other: int) -> None:
-        told.append(mine)
-        watch.close(mine)
-        watch.close(other)
+        called.append(mine)
+        watch.close_fd(mine)
+        watch.close_fd(other)
         both_ready.set()
 
     (first, write_first), (second, write_second) = ends
-    watch.add(first, lambda: ready(first, second))
-    watch.add(second, lambda: ready(second, first))
+    watch.add_fd(first, lambda: ready(first, second))
+    watch.add_fd(second, lambda: ready(second, first))
     os.write(write_first, b"x")
     os.write(write_second, b"x")
     with anyio.fail_after(5):
         await both_ready.wait()
-    assert len(told) == 1
+    assert len(called) == 1
     for fd in (write_first, write_second):
-        watch.close(fd)  # never watched
+        watch.close_fd(fd)  # never watched
 
 
-async def test_each_run_is_told_at_its_own_time_by_one_timer() -> None:
-    watch = Watch(asyncio.get_running_loop())
+async def test_each_run_is_called_at_its_own_time_by_one_timer() -> None:
+    watch = EventWatch(asyncio.get_running_loop())
     now = watch.loop.time()
     late, soon, gone = Steps(now + 0.03, 1), Steps(now + 0.01, 3), Steps(now + 0.01, 1)
     for run in (late, soon, gone):
-        watch.begin(run)
-    watch.end(gone)
+        watch.add_run(run)
+    watch.remove_run(gone)
     with anyio.fail_after(5):
         await late.done.wait()
         await soon.done.wait()
@@ -78,32 +78,32 @@ async def test_each_run_is_told_at_its_own_time_by_one_timer() -> None:
 
 async def test_a_loop_has_one_watch() -> None:
     loop = asyncio.get_running_loop()
-    assert watch_of(loop) is watch_of(loop)
+    assert get_watch(loop) is get_watch(loop)
 
 
-async def test_a_limit_ends_what_takes_too_long_and_nothing_else() -> None:
-    watch = Watch(asyncio.get_running_loop())
-    with Limit(watch, 10):
+async def test_a_time_limit_ends_what_takes_too_long_and_nothing_else() -> None:
+    watch = EventWatch(asyncio.get_running_loop())
+    with TimeLimit(watch, 10):
         await anyio.sleep(0.001)
-    with pytest.raises(TimeoutError), Limit(watch, 0.02):
+    with pytest.raises(TimeoutError), TimeLimit(watch, 0.02):
         await anyio.sleep(10)
-    with pytest.raises(ValueError, match="mine"), Limit(watch, 10):
+    with pytest.raises(ValueError, match="mine"), TimeLimit(watch, 10):
         raise ValueError("mine")
     task = asyncio.current_task()
     assert task
     assert task.cancelling() == 0
 
 
-async def test_a_cancel_from_outside_passes_a_limit() -> None:
-    watch = Watch(asyncio.get_running_loop())
-    with anyio.move_on_after(0.02) as scope, Limit(watch, 10):
+async def test_a_cancel_from_outside_passes_through_a_time_limit() -> None:
+    watch = EventWatch(asyncio.get_running_loop())
+    with anyio.move_on_after(0.02) as scope, TimeLimit(watch, 10):
         await anyio.sleep(10)
     assert scope.cancelled_caught
 
 
-async def test_of_two_limits_the_nearer_one_counts() -> None:
-    watch = Watch(asyncio.get_running_loop())
-    with Limit(watch, 10):
-        with pytest.raises(TimeoutError), Limit(watch, 0.02):
+async def test_of_two_time_limits_the_earlier_one_counts() -> None:
+    watch = EventWatch(asyncio.get_running_loop())
+    with TimeLimit(watch, 10):
+        with pytest.raises(TimeoutError), TimeLimit(watch, 0.02):
             await anyio.sleep(10)
         await anyio.sleep(0.001)

@@ -1,23 +1,31 @@
-"""HTTP hooks against a real server on this machine, one that answers well and one that does not."""
+"""HTTP hooks against real servers on this machine: valid and invalid responses, connections, TLS."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import os
-from collections.abc import AsyncIterator
+import shutil
+import socket
+import ssl
+import struct
+import subprocess
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Final
 
 import anyio
 import anyio.abc
+import h11
 import pytest
 from msgspec.structs import replace
 
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Document, Ended, Event, HookResult, HookSpec
 from hookproxy.runners import http
-from hookproxy.runners.event_watch import watch_of
+from hookproxy.runners.event_watch import get_watch
+from hookproxy.runners.http import Connection, connect
 from hookproxy.transports.epoll_loop import new_loop
 
 pytestmark = pytest.mark.anyio
@@ -31,10 +39,10 @@ def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, object
 
 
 class Server:
-    """Answers each request with the same bytes; `None`: never."""
+    """Responds to each request with the same bytes; `None`: never."""
 
     def __init__(self) -> None:
-        self.answer: bytes | None = OK
+        self.response: bytes | None = OK
         self.closes = False
         self.connections = 0
         self.open = 0
@@ -61,10 +69,10 @@ class Server:
                         body += await stream.receive()
                     received = bytearray(body[size:])
                     self.requests.append((first, headers, bytes(body[:size])))
-                    if self.answer is None:
+                    if self.response is None:
                         await anyio.sleep_forever()
                         continue
-                    await stream.send(self.answer)
+                    await stream.send(self.response)
                     if self.closes:
                         return
         except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -91,19 +99,19 @@ def spec(server: Server, **changes: object) -> HookSpec:
     return replace(hook, **changes)
 
 
-async def ask(hook: HookSpec, document: bytes = b"{}", env: dict[str, str] | None = None) -> HookResult:
-    kept = http.keep([hook], lambda _spec, _text: None)
+async def run(hook: HookSpec, document: bytes = b"{}", env: dict[str, str] | None = None) -> HookResult:
+    runner = http.open_runner([hook], lambda _spec, _text: None)
     try:
         with anyio.fail_after(20):
-            return await kept.run(hook, Document(document, {}), env or {})
+            return await runner.run(hook, Document(document, {}), env or {})
     finally:
-        await kept.aclose()
+        await runner.aclose()
 
 
 @pytest.mark.parametrize("size", [2, 3_000_000])
-async def test_the_document_is_posted_and_the_body_is_the_answer(size: int) -> None:
+async def test_the_document_is_posted_and_the_body_is_the_output(size: int) -> None:
     async with serving() as server:
-        result = await ask(spec(server), b"x" * size)
+        result = await run(spec(server), b"x" * size)
         ((first, headers, body),) = server.requests
     assert (result.ended, result.code, result.stdout) == (Ended.EXITED, 0, b'{"a": 1}')
     assert (first, len(body)) == ("POST /hook?x=1 HTTP/1.1", size)
@@ -112,12 +120,12 @@ async def test_the_document_is_posted_and_the_body_is_the_answer(size: int) -> N
     assert "cookie" not in headers
 
 
-async def test_it_goes_on_with_the_calls_trace() -> None:
+async def test_the_request_has_the_calls_trace_context() -> None:
     async with serving() as server:
         env = {"TRACEPARENT": f"00-{'1' * 32}-{'2' * 16}-01", "TRACESTATE": "", "OTHER": "x"}
-        kept = http.keep([hook := spec(server)], lambda _spec, _text: None)
-        await kept.run(hook, Document(b"{}", env), {"TRACEPARENT": "inherited"})
-        await kept.aclose()
+        runner = http.open_runner([hook := spec(server)], lambda _spec, _text: None)
+        await runner.run(hook, Document(b"{}", env), {"TRACEPARENT": "inherited"})
+        await runner.aclose()
         ((_, headers, _),) = server.requests
     assert headers["traceparent"] == env["TRACEPARENT"]
     assert not {"tracestate", "other"} & headers.keys()
@@ -127,38 +135,38 @@ async def test_it_goes_on_with_the_calls_trace() -> None:
 async def test_a_thousand_calls_use_few_connections_and_leave_none() -> None:
     async with serving() as server:
         hook = spec(server)
-        kept = http.keep([hook], lambda _spec, _text: None)
-        watch_of(asyncio.get_running_loop())  # which is kept, and in the place of that of an earlier loop
+        runner = http.open_runner([hook], lambda _spec, _text: None)
+        get_watch(asyncio.get_running_loop())  # which is runner, and in the place of that of an earlier loop
         gc.collect()
         before = len(os.listdir("/proc/self/fd"))
         for _ in range(500):
-            assert (await kept.run(hook, Document(b"{}", {}), {})).stdout == b'{"a": 1}'
+            assert (await runner.run(hook, Document(b"{}", {}), {})).stdout == b'{"a": 1}'
         assert server.connections == 1
         for _ in range(50):
             async with anyio.create_task_group() as tasks:
                 for _ in range(10):
-                    tasks.start_soon(kept.run, hook, Document(b"{}", {}), {})
+                    tasks.start_soon(runner.run, hook, Document(b"{}", {}), {})
         assert (server.connections <= 20, len(server.requests)) == (True, 1000)
-        await kept.aclose()
+        await runner.aclose()
         with anyio.fail_after(5):
-            while server.open:  # noqa: ASYNC110 - nobody tells
+            while server.open:  # noqa: ASYNC110 - there is no event for it
                 await anyio.sleep(0.001)
         assert len(os.listdir("/proc/self/fd")) == before
 
 
-async def test_a_connection_that_the_server_closed_is_opened_anew() -> None:
+async def test_a_connection_that_the_server_closed_is_replaced() -> None:
     async with serving() as server:
         server.closes = True
         hook = spec(server)
-        kept = http.keep([hook], lambda _spec, _text: None)
+        runner = http.open_runner([hook], lambda _spec, _text: None)
         for _ in range(5):
-            assert (await kept.run(hook, Document(b"{}", {}), {})).ended is Ended.EXITED
+            assert (await runner.run(hook, Document(b"{}", {}), {})).ended is Ended.EXITED
             await anyio.wait_all_tasks_blocked()
-        await kept.aclose()
+        await runner.aclose()
 
 
 @pytest.mark.parametrize(
-    ("answer", "detail"),
+    ("response", "detail"),
     [
         (b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n", "answered with status 500"),
         (b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n", "answered with status 404"),
@@ -166,55 +174,55 @@ async def test_a_connection_that_the_server_closed_is_opened_anew() -> None:
             b"HTTP/1.1 302 Go\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
             "answered with status 302, and redirects are not followed",
         ),
-        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx", "answered with a packed body"),
-        (b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=x\r\nContent-Length: 1\r\n\r\nx", "a page for people"),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx", "answered with a compressed body"),
+        (b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=x\r\nContent-Length: 1\r\n\r\nx", "an HTML page"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 11000000\r\n\r\n" + b"x" * 11_000_000, "answered with more than"),
-        (b"nonsense\r\n\r\n", "could not be asked"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nContent-Length: 8\r\n\r\n12345678", "could not be asked"),
-        (b"", "could not be asked"),
+        (b"nonsense\r\n\r\n", "could not be called"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nContent-Length: 8\r\n\r\n12345678", "could not be called"),
+        (b"", "could not be called"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-async def test_an_answer_that_is_none_is_trouble(answer: bytes, detail: str) -> None:
+async def test_an_invalid_response_is_a_failure(response: bytes, detail: str) -> None:
     async with serving() as server:
-        server.answer, server.closes = answer, True
-        result = await ask(spec(server))
+        server.response, server.closes = response, True
+        result = await run(spec(server))
     assert result.ended is Ended.FAILED
     assert detail in result.detail
     assert len(server.requests) == 1
 
 
-async def test_an_empty_body_says_nothing() -> None:
+async def test_an_empty_body_is_an_empty_output() -> None:
     async with serving() as server:
-        server.answer = b"HTTP/1.1 204 No Content\r\n\r\n"
-        result = await ask(spec(server))
+        server.response = b"HTTP/1.1 204 No Content\r\n\r\n"
+        result = await run(spec(server))
     assert (result.ended, result.stdout) == (Ended.EXITED, b"")
 
 
-async def test_a_server_that_never_answers_is_given_up() -> None:
+async def test_a_server_that_never_responds_times_out() -> None:
     async with serving() as server:
-        server.answer = None
-        assert (await ask(spec(server, timeout=0.1))).ended is Ended.TIMED_OUT
+        server.response = None
+        assert (await run(spec(server, timeout=0.1))).ended is Ended.TIMED_OUT
 
 
 async def test_a_cancelled_call_closes_its_connection() -> None:
     async with serving() as server:
-        server.answer = None
+        server.response = None
         hook = spec(server)
-        kept = http.keep([hook], lambda _spec, _text: None)
+        runner = http.open_runner([hook], lambda _spec, _text: None)
         with anyio.move_on_after(0.1):
-            await kept.run(hook, Document(b"{}", {}), {})
-        server.answer = OK
-        assert (await kept.run(hook, Document(b"{}", {}), {})).ended is Ended.EXITED
-        await kept.aclose()
+            await runner.run(hook, Document(b"{}", {}), {})
+        server.response = OK
+        assert (await runner.run(hook, Document(b"{}", {}), {})).ended is Ended.EXITED
+        await runner.aclose()
 
 
-async def test_nobody_there_is_trouble() -> None:
+async def test_a_refused_connection_is_a_failure() -> None:
     async with serving() as server:
         hook = spec(server)
-    result = await ask(hook)
+    result = await run(hook)
     assert result.ended is Ended.FAILED
-    assert "could not be asked" in result.detail
+    assert "could not be called" in result.detail
 
 
 async def test_headers_hold_the_variables_that_are_allowed() -> None:
@@ -222,16 +230,16 @@ async def test_headers_hold_the_variables_that_are_allowed() -> None:
         hook = spec(
             server, headers=(("Authorization", "Bearer $T-${U}"), ("user-agent", "me")), allowed_env_vars=("T", "U")
         )
-        await ask(hook, env={"T": "a$U", "U": "b", "V": "c"})
+        await run(hook, env={"T": "a$U", "U": "b", "V": "c"})
         headers = server.requests[0][1]
     assert (headers["authorization"], headers["user-agent"]) == ("Bearer a$U-b", "me")
 
 
 @pytest.mark.parametrize(("value", "why"), [(None, "is not set"), ("", "is not set"), ("a\r\nX: y", "no header can")])
-async def test_a_variable_that_cannot_be_sent_is_trouble_and_nothing_is_posted(value: str | None, why: str) -> None:
+async def test_a_variable_that_cannot_be_sent_is_a_failure_and_nothing_is_posted(value: str | None, why: str) -> None:
     async with serving() as server:
         hook = spec(server, headers=(("A", "$T"),), allowed_env_vars=("T",))
-        result = await ask(hook, env={} if value is None else {"T": value})
+        result = await run(hook, env={} if value is None else {"T": value})
         assert (result.ended, why in result.detail, server.requests) == (Ended.FAILED, True, [])
 
 
@@ -239,17 +247,182 @@ async def test_the_environments_proxy_is_not_used(monkeypatch: pytest.MonkeyPatc
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     async with serving() as server:
-        assert (await ask(spec(server))).ended is Ended.EXITED
+        assert (await run(spec(server))).ended is Ended.EXITED
 
 
-async def test_tls_is_verified_and_never_given_up_for_plain() -> None:
+async def test_tls_is_verified_and_there_is_no_fallback_to_plain_http() -> None:
     async with serving() as server:
-        result = await ask(spec(server, url=f"https://127.0.0.1:{server.port}/", timeout=0.5))
+        result = await run(spec(server, url=f"https://127.0.0.1:{server.port}/", timeout=0.5))
     assert result.ended in (Ended.FAILED, Ended.TIMED_OUT)
     assert server.requests == []
 
 
-def test_an_address_is_judged_again_as_it_is_connected_to() -> None:
+def test_the_url_is_checked_again() -> None:
     for url in ("http://example.com/", "http://localhost@example.com/", "ftp://localhost/"):
         with pytest.raises(ConfigError):
-            http.keep([spec(Server(), url=url)], lambda _spec, _text: None)
+            http.open_runner([spec(Server(), url=url)], lambda _spec, _text: None)
+
+
+PACKET = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+
+class PacketServer(asyncio.Protocol):
+    """Responds to each packet; `packets` are those received."""
+
+    packets: list[bytes]
+    extra = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        packet_servers.append(self)
+        self.packets = []
+
+    def data_received(self, data: bytes) -> None:
+        self.packets.append(data)
+        self.transport.write(PACKET + self.extra)
+
+
+packet_servers: list[PacketServer] = []
+
+
+@asynccontextmanager
+async def serving_packets(
+    protocol: type[asyncio.Protocol] = PacketServer, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[int]:
+    packet_servers.clear()
+    server = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0, ssl=tls)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for one in packet_servers:
+            one.transport.abort()
+        await asyncio.sleep(0)
+
+
+async def post(connection: Connection) -> bytes:
+    headers = [("Host", "x"), ("Content-Length", "3")]
+    response = await connection.send(h11.Request(method="POST", target="/", headers=headers), b"abc")
+    assert response.status_code == 200
+    body = await connection.body(1000)
+    assert body is not None
+    return body
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    with anyio.fail_after(5):
+        while not condition():  # noqa: ASYNC110 - there is no event for it
+            await anyio.sleep(0.001)
+
+
+async def test_a_request_is_one_packet_and_the_connection_serves_the_next() -> None:
+    async with serving_packets() as port:
+        connection = await connect("127.0.0.1", port, None, 5)
+        for _ in range(3):
+            assert await post(connection) == b"{}"
+            assert connection.make_idle()
+            assert connection.is_reusable(60)
+        (packet_server,) = packet_servers
+        assert [packet.endswith(b"\r\n\r\nabc") for packet in packet_server.packets] == [True] * 3
+        connection.close()
+        assert not connection.make_idle()
+
+
+@pytest.mark.parametrize("when", ["with the response", "later"])
+async def test_unexpected_bytes_end_the_connection(when: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if when == "with the response":
+        monkeypatch.setattr(PacketServer, "extra", PACKET)
+    async with serving_packets() as port:
+        connection = await connect("127.0.0.1", port, None, 5)
+        await post(connection)
+        if when == "later":
+            assert connection.make_idle()
+            packet_servers[0].transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbad")
+            await until(lambda: not connection.is_reusable(60))
+        else:
+            assert not connection.make_idle()
+        connection.close()
+
+
+async def test_a_connection_that_the_other_side_has_closed_is_not_used_again() -> None:
+    async with serving_packets() as port:
+        connection = await connect("127.0.0.1", port, None, 5)
+        await post(connection)
+        assert connection.make_idle()
+        packet_servers[0].transport.close()
+        await until(lambda: not connection.is_reusable(60))
+        connection.close()
+
+
+class BreakingServer(PacketServer):
+    """Sends the head of a response that ends with its connection, and is killed then."""
+
+    def data_received(self, data: bytes) -> None:
+        self.transport.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        linger = struct.pack("ii", 1, 0)  # so that the system sends no orderly end
+        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        self.transport.abort()
+
+
+async def test_a_response_whose_connection_broke_is_incomplete() -> None:
+    async with serving_packets(BreakingServer) as port:
+        connection = await connect("127.0.0.1", port, None, 5)
+        with pytest.raises(OSError, match="broke before the response was complete"):
+            await post(connection)
+        connection.close()
+
+
+async def test_a_connection_that_was_idle_too_long_is_not_used_again() -> None:
+    async with serving_packets() as port:
+        connection = await connect("127.0.0.1", port, None, 5)
+        await post(connection)
+        assert connection.make_idle()
+        await until(lambda: not connection.is_reusable(0.001))
+        connection.close()
+
+
+async def test_a_connection_that_times_out_leaves_nothing_open() -> None:
+    before = os.listdir("/proc/self/fd")
+    async with serving_packets(asyncio.Protocol) as port:  # it never begins its part of the handshake
+        with pytest.raises(OSError, match=r"there was no connection within 0\.05 s"):
+            await connect("127.0.0.1", port, ssl.create_default_context(), 0.05)
+    await until(lambda: len(os.listdir("/proc/self/fd")) <= len(before))
+
+
+def certificate(folder: Path, name: str) -> Path:
+    """A key and a certificate that it signed itself, for this name."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("there is no openssl to make a certificate with")
+    both = folder / "both.pem"
+    request = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+    names = ["-subj", "/CN=test", "-addext", f"subjectAltName={name}"]
+    subprocess.run(
+        [openssl, *request, *names, "-keyout", str(both), "-out", str(folder / "cert.pem")],
+        check=True,
+        capture_output=True,
+    )
+    both.write_text(both.read_text() + (folder / "cert.pem").read_text())
+    return both
+
+
+@pytest.mark.parametrize(("name", "trusted"), [("IP:127.0.0.1", True), ("IP:127.0.0.2", True), ("IP:127.0.0.1", False)])
+async def test_a_tls_server_gets_the_document_only_if_its_certificate_is_valid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, trusted: bool
+) -> None:
+    both = certificate(tmp_path, name)
+    if trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(both)
+    async with serving_packets(tls=context) as port:
+        hook = HookSpec("hookproxy", "f: k", Event.PRE_TOOL_USE, "h", type="http", url=f"https://127.0.0.1:{port}/")
+        runner = http.open_runner([hook], lambda _spec, _text: None)
+        good = trusted and name == "IP:127.0.0.1"
+        for _ in range(3):
+            result = await runner.run(hook, Document(b"{}", {}), {})
+            assert (result.ended is Ended.EXITED) is good
+            assert good or "certificate verify failed" in result.detail
+        await runner.aclose()
+        assert len(packet_servers) == (1 if good else 0)

@@ -1,4 +1,4 @@
-"""A kept process: what it is given, what it prints, how it ends. Workers' tests have its misbehaviour."""
+"""A long-lived process: its input, its output, its end. The tests of workers have its misbehaviour."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 from hookproxy.model.hooks import Document, Event, HookSpec
 from hookproxy.runners import command
-from hookproxy.runners.event_watch import watch_of
-from hookproxy.runners.long_lived_process import Child
+from hookproxy.runners.event_watch import get_watch
+from hookproxy.runners.long_lived_process import LongLivedProcess
 from hookproxy.transports.epoll_loop import new_loop
 
 pytestmark = pytest.mark.anyio
@@ -31,35 +31,39 @@ def lives(pid: int) -> bool:
         return False
 
 
-async def test_a_child_is_fed_and_read_and_its_owner_told_of_its_end() -> None:
+async def test_a_process_gets_its_input_and_its_output_and_errors_are_read() -> None:
     spec = HookSpec("claude", "f: k", Event.PRE_TOOL_USE, "c", shell="cat; echo oops >&2; exit 3")
-    pid, fds, _ = command.start(command.prepared(spec, Document(b"", {}), dict(os.environ)))
+    pid, fds, _ = command.start(command.prepare(spec, Document(b"", {}), dict(os.environ)))
     ends: list[str] = []
     printed = anyio.Event()
 
-    def read(child: Child) -> None:
-        if len(child.printed) == 300_001:
+    def on_output(child: LongLivedProcess) -> None:
+        if len(child.output) == 300_001:
             printed.set()
 
-    child = Child(watch_of(asyncio.get_running_loop()), pid, fds, read, lambda _one, how: ends.append(how))
+    child = LongLivedProcess(
+        get_watch(asyncio.get_running_loop()), pid, fds, on_output, lambda _one, how: ends.append(how)
+    )
     child.write(b"x" * 300_000)
     child.write(b"y")
     with anyio.fail_after(10):
         await printed.wait()
         await child.aclose(5)
-    assert child.gone.done()
+    assert child.reaped.done()
     assert ends == []  # who ends it knows
-    assert child.said() == b"oops\n"
+    assert child.take_stderr() == b"oops\n"
 
 
-async def test_a_child_that_does_not_end_with_its_input_is_killed() -> None:
+async def test_a_process_that_does_not_end_with_its_input_is_killed() -> None:
     printed = anyio.Event()
     spec = HookSpec("claude", "f: k", Event.PRE_TOOL_USE, "c", shell="sleep 60 & echo $!; sleep 60")
-    pid, fds, _ = command.start(command.prepared(spec, Document(b"", {}), dict(os.environ)))
-    child = Child(watch_of(asyncio.get_running_loop()), pid, fds, lambda _one: printed.set(), lambda _one, _how: None)
+    pid, fds, _ = command.start(command.prepare(spec, Document(b"", {}), dict(os.environ)))
+    child = LongLivedProcess(
+        get_watch(asyncio.get_running_loop()), pid, fds, lambda _one: printed.set(), lambda _one, _how: None
+    )
     with anyio.fail_after(5):
         await printed.wait()
         await child.aclose(0.05)
     with anyio.fail_after(5):
-        while lives(int(child.printed)):  # noqa: ASYNC110 - killed, and dead soon; nobody tells
+        while lives(int(child.output)):  # noqa: ASYNC110 - killed, and dead soon; there is no event for it
             await anyio.sleep(0.001)

@@ -11,23 +11,23 @@ from msgspec.structs import replace
 
 from hookproxy.model.hooks import Document, Ended, Event, HookSpec
 from hookproxy.runners import mcp_tool
-from hookproxy.runners.runner import CallTool, NoAnswer, no_server
+from hookproxy.runners.runner import CallTool, HookFailed, no_server
 
 pytestmark = pytest.mark.anyio
 
 SPEC: Final = HookSpec(
     "claude", "f: k", Event.PRE_TOOL_USE, "check", type="mcp_tool", server="policy", tool="check", timeout=5.0
 )
-TOLD: Final = {
+MEMBERS: Final = {
     "session_id": "s",
     "tool_input": {"path": 'a"},"x":{"', "n": 1.50, "deep": {"list": [1, 2]}, "none": None, "dollar": "${session_id}"},
     "wörter": "ä\u2028",
 }
-DOCUMENT: Final = json.dumps(TOLD).encode() + b"\n"
+DOCUMENT: Final = json.dumps(MEMBERS).encode() + b"\n"
 
 
 @pytest.mark.parametrize(
-    ("template", "filled"),
+    ("template", "expected"),
     [
         ("${session_id}", "s"),
         ("in ${session_id}: ${tool_input.path}", 'in s: a"},"x":{"'),
@@ -41,31 +41,31 @@ DOCUMENT: Final = json.dumps(TOLD).encode() + b"\n"
         (7, 7),
     ],
 )
-def test_a_template_is_filled_with_members_of_the_document(template: object, filled: object) -> None:
-    given = json.loads(mcp_tool.filled(json.dumps({"it": template}).encode(), DOCUMENT))
-    assert given == {"it": filled}
+def test_a_template_is_filled_with_members_of_the_document(template: object, expected: object) -> None:
+    given = json.loads(mcp_tool.fill_template(json.dumps({"it": template}).encode(), DOCUMENT))
+    assert given == {"it": expected}
 
 
 @pytest.mark.parametrize("document", [b"", b"[]", b"nonsense", b'{"a": 1, "a": 2}', b"\xff"])
 def test_a_document_that_cannot_be_read_fills_with_nothing(document: bytes) -> None:
-    assert mcp_tool.filled(b'{"it":"-${a}-"}', document) == b'{"it":"--"}'
+    assert mcp_tool.fill_template(b'{"it":"-${a}-"}', document) == b'{"it":"--"}'
 
 
-def test_numbers_stay_as_they_are_spelled() -> None:
-    assert mcp_tool.filled(b'{"n":1.50,"it":"${session_id}"}', DOCUMENT) == b'{"n":1.50,"it":"s"}'
+def test_numbers_keep_their_spelling() -> None:
+    assert mcp_tool.fill_template(b'{"n":1.50,"it":"${session_id}"}', DOCUMENT) == b'{"n":1.50,"it":"s"}'
 
 
-async def test_what_the_tool_says_is_what_the_hook_prints() -> None:
-    asked = []
+async def test_the_text_of_the_tool_is_the_output_of_the_hook() -> None:
+    calls = []
 
     async def call_tool(*call: object) -> bytes:
-        asked.append(call)
-        return b"said"
+        calls.append(call)
+        return b"text"
 
-    run = mcp_tool.through(call_tool)
+    run = mcp_tool.runner_for(call_tool)
     result = await run(replace(SPEC, input=b'{"it":"${session_id}"}'), Document(DOCUMENT, {}), {})
-    assert (result.ended, result.code, result.stdout) == (Ended.EXITED, 0, b"said")
-    assert asked == [("policy", "check", b'{"it":"s"}')]
+    assert (result.ended, result.code, result.stdout) == (Ended.EXITED, 0, b"text")
+    assert calls == [("policy", "check", b'{"it":"s"}')]
 
 
 async def hang(*_call: object) -> bytes:
@@ -74,7 +74,7 @@ async def hang(*_call: object) -> bytes:
 
 
 async def refuse(*_call: object) -> bytes:
-    raise NoAnswer("reported an error: no")
+    raise HookFailed("reported an error: no")
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,9 @@ async def refuse(*_call: object) -> bytes:
     [
         (hang, Ended.TIMED_OUT, ""),
         (refuse, Ended.FAILED, "reported an error: no"),
-        (no_server, Ended.FAILED, "cannot be asked: no server is connected"),
+        (no_server, Ended.FAILED, "cannot be called: no server is connected"),
     ],
 )
-async def test_every_other_end_is_a_result_too(call_tool: CallTool, ended: Ended, detail: str) -> None:
-    result = await mcp_tool.through(call_tool)(replace(SPEC, timeout=0.02), Document(DOCUMENT, {}), {})
+async def test_every_other_outcome_is_a_result_too(call_tool: CallTool, ended: Ended, detail: str) -> None:
+    result = await mcp_tool.runner_for(call_tool)(replace(SPEC, timeout=0.02), Document(DOCUMENT, {}), {})
     assert (result.ended, result.stdout, result.detail) == (ended, b"", detail)

@@ -1,4 +1,4 @@
-"""Python hooks: where they are found, what they are given, and everything that a function can do wrong."""
+"""Python hooks: how functions are found and called, everything that they can do wrong, and their threads."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ import pytest
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Document, Ended, Event, HookResult, HookSpec
 from hookproxy.runners import python
-from hookproxy.runners.event_watch import watch_of
-from hookproxy.runners.runner import Kept
+from hookproxy.runners.event_watch import get_watch
+from hookproxy.runners.python import Threads, TooManyStuck
+from hookproxy.runners.runner import StatefulRunner
 from hookproxy.transports.epoll_loop import new_loop
 
 pytestmark = pytest.mark.anyio
@@ -46,24 +47,24 @@ def spec(folder: Path, call: str = "guard:check", timeout: float = 10) -> HookSp
     )
 
 
-def keep(*hooks: HookSpec) -> Kept:
-    return python.keep(list(hooks), lambda _spec, _text: None)
+def open_runner(*hooks: HookSpec) -> StatefulRunner:
+    return python.open_runner(list(hooks), lambda _spec, _text: None)
 
 
 async def call(folder: Path, code: str, document: object = None, seconds: float = 10) -> HookResult:
     (folder / "guard.py").write_text(code)
     hook = spec(folder, timeout=seconds)
-    kept = keep(hook)
+    runner = open_runner(hook)
     try:
         with anyio.fail_after(20):
-            given = {"n": 1, "tool_input": {"path": "é"}} if document is None else document
-            return await kept.run(hook, Document(json.dumps(given).encode() + b"\n", {}), {})
+            value = {"n": 1, "tool_input": {"path": "é"}} if document is None else document
+            return await runner.run(hook, Document(json.dumps(value).encode() + b"\n", {}), {})
     finally:
-        await kept.aclose()
+        await runner.aclose()
 
 
 @pytest.mark.parametrize("kind", ["def", "async def"])
-async def test_a_function_gets_the_document_and_answers_as_a_command_prints(tmp_path: Path, kind: str) -> None:
+async def test_a_function_gets_the_document_and_its_result_is_the_output(tmp_path: Path, kind: str) -> None:
     result = await call(tmp_path, f"{kind} check(document): return {{'got': document}}")
     assert (result.ended, result.code) == (Ended.EXITED, 0)
     assert json.loads(result.stdout) == {"got": {"n": 1, "tool_input": {"path": "é"}}}
@@ -71,7 +72,7 @@ async def test_a_function_gets_the_document_and_answers_as_a_command_prints(tmp_
     assert (await call(tmp_path, f"{kind} check(document): return None")).stdout
 
 
-async def test_none_says_nothing(tmp_path: Path) -> None:
+async def test_none_is_an_empty_output(tmp_path: Path) -> None:
     result = await call(tmp_path, "def check(document): pass")
     assert (result.ended, result.code, result.stdout) == (Ended.EXITED, 0, b"")
 
@@ -82,11 +83,11 @@ from __future__ import annotations
 from hookproxy.hooks.api import HookInput, deny
 def check(hook_input: HookInput): return deny(hook_input.tool_name)
 """
-    told = {"session_id": "s", "cwd": "/", "hook_event_name": "PreToolUse", "tool_name": "read"}
-    assert b'"permissionDecisionReason":"read"' in (await call(tmp_path, code, told)).stdout
+    document = {"session_id": "s", "cwd": "/", "hook_event_name": "PreToolUse", "tool_name": "read"}
+    assert b'"permissionDecisionReason":"read"' in (await call(tmp_path, code, document)).stdout
 
 
-async def test_a_document_that_does_not_fit_the_type_is_trouble(tmp_path: Path) -> None:
+async def test_a_document_that_does_not_fit_the_type_is_a_failure(tmp_path: Path) -> None:
     code = "from hookproxy.hooks.api import HookInput\ndef check(hook_input: HookInput): pass"
     result = await call(tmp_path, code, {"session_id": 7})
     assert result.ended is Ended.FAILED
@@ -100,15 +101,15 @@ async def test_a_document_that_does_not_fit_the_type_is_trouble(tmp_path: Path) 
         ("raise ValueError('bad\\nly')", "raised ValueError: bad"),
         ("import sys; sys.exit(0)", "raised SystemExit: 0"),
         ("raise KeyboardInterrupt", "raised KeyboardInterrupt"),
-        ("return True", "returned bool, where an answer is a dict, or None"),
-        ("return '{}'", "returned str, where an answer is a dict, or None"),
-        ("return {'a': object()}", "returned what is no JSON"),
-        ("a = {}; a['a'] = a; return a", "returned what is no JSON"),
+        ("return True", "returned bool, not a dict or None"),
+        ("return '{}'", "returned str, not a dict or None"),
+        ("return {'a': object()}", "returned something that is not JSON"),
+        ("a = {}; a['a'] = a; return a", "returned something that is not JSON"),
         ("return check(document)", "RecursionError"),
         ("raise TimeoutError('mine')", "raised TimeoutError: mine"),
     ],
 )
-async def test_whatever_a_function_does_wrong_is_trouble(tmp_path: Path, kind: str, body: str, detail: str) -> None:
+async def test_whatever_a_function_does_wrong_is_a_failure(tmp_path: Path, kind: str, body: str, detail: str) -> None:
     if kind == "async def":
         body = body.replace("return check(document)", "return await check(document)")
     result = await call(tmp_path, f"{kind} check(document):\n    {body}")
@@ -119,12 +120,12 @@ async def test_whatever_a_function_does_wrong_is_trouble(tmp_path: Path, kind: s
         assert b"runners/python.py" not in result.stderr
 
 
-async def test_a_coroutine_that_cancels_itself_is_trouble_and_no_cancel_of_the_call(tmp_path: Path) -> None:
+async def test_a_coroutine_that_cancels_itself_is_a_failure_and_does_not_cancel_the_call(tmp_path: Path) -> None:
     result = await call(tmp_path, "import asyncio\nasync def check(document): raise asyncio.CancelledError")
     assert (result.ended, result.detail) == (Ended.FAILED, "raised CancelledError")
 
 
-async def test_a_function_that_blocks_is_given_up_and_counted(tmp_path: Path) -> None:
+async def test_a_function_that_blocks_times_out_and_is_counted(tmp_path: Path) -> None:
     code = "import threading\ngo = threading.Event()\ndef check(document): go.wait(30)"
     result = await call(tmp_path, code, seconds=0.05)
     sys.modules["guard"].go.set()
@@ -139,7 +140,7 @@ async def test_a_coroutine_that_takes_too_long_is_cancelled(tmp_path: Path) -> N
     assert (result.ended, result.detail) == (Ended.FAILED, "timed out after 0.05 s")
 
 
-async def test_a_coroutine_that_will_not_be_cancelled_is_given_up(tmp_path: Path) -> None:
+async def test_a_coroutine_that_ignores_its_cancellation_times_out(tmp_path: Path) -> None:
     code = """
 import asyncio
 go = asyncio.Event()
@@ -164,25 +165,25 @@ async def check(document):
 """
     (tmp_path / "guard.py").write_text(code)
     hook = spec(tmp_path)
-    kept = keep(hook)
+    runner = open_runner(hook)
     with anyio.move_on_after(0.05):
-        await kept.run(hook, Document(b"{}", {}), {})
+        await runner.run(hook, Document(b"{}", {}), {})
     await anyio.wait_all_tasks_blocked()
     assert sys.modules["guard"].seen == [1]
-    await kept.aclose()
+    await runner.aclose()
 
 
 async def test_a_slow_function_delays_no_other(tmp_path: Path) -> None:
     code = "import threading\ngo = threading.Event()\ndef slow(d): go.wait(30)\ndef quick(d): go.set(); return {}"
     (tmp_path / "guard.py").write_text(code)
     slow, quick = spec(tmp_path, "guard:slow"), spec(tmp_path, "guard:quick")
-    kept = keep(slow, quick)
+    runner = open_runner(slow, quick)
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(kept.run, slow, Document(b"{}", {}), {})
+            tasks.start_soon(runner.run, slow, Document(b"{}", {}), {})
             await anyio.wait_all_tasks_blocked()
-            await kept.run(quick, Document(b"{}", {}), {})
-    await kept.aclose()
+            await runner.run(quick, Document(b"{}", {}), {})
+    await runner.aclose()
 
 
 @pytest.mark.parametrize(
@@ -202,7 +203,7 @@ def test_a_function_that_cannot_be_found_stops_start_up(
 ) -> None:
     (tmp_path / "guard.py").write_text(code)
     with pytest.raises(ConfigError) as problem:
-        keep(spec(tmp_path, name))
+        open_runner(spec(tmp_path, name))
     assert message in problem.value.message
     assert hint in problem.value.hint
 
@@ -214,34 +215,74 @@ def test_nothing_is_found_in_the_working_directory(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path / "here")
     sys.path[:0] = ["", str(tmp_path / "here")]
     with pytest.raises(ConfigError, match="there is no module 'guard'"):
-        keep(spec(tmp_path / "config"))
+        open_runner(spec(tmp_path / "config"))
 
 
-def test_a_file_in_the_folder_does_not_take_the_place_of_pythons_own_modules(tmp_path: Path) -> None:
+def test_a_file_in_the_folder_does_not_replace_pythons_own_modules(tmp_path: Path) -> None:
     (tmp_path / "guard.py").write_text("import cmd\ncheck = cmd.Cmd")
     (tmp_path / "cmd.py").write_text("raise SystemExit")
-    keep(spec(tmp_path))
+    open_runner(spec(tmp_path))
 
 
-def test_two_folders_with_a_module_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
+def test_two_folders_with_a_module_of_the_same_name_are_an_error(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "guard.py").write_text("def check(d): pass")
     with pytest.raises(ConfigError, match="two modules 'guard'"):
-        keep(spec(tmp_path / "a"), spec(tmp_path / "b"))
+        open_runner(spec(tmp_path / "a"), spec(tmp_path / "b"))
 
 
 @pytest.mark.slow
 async def test_a_thousand_calls_leave_no_thread_and_no_descriptor(tmp_path: Path) -> None:
     (tmp_path / "guard.py").write_text("def check(d): return d")
     hook = spec(tmp_path)
-    watch_of(asyncio.get_running_loop())  # which is kept, and in the place of that of an earlier loop
+    get_watch(asyncio.get_running_loop())  # which is runner, and in the place of that of an earlier loop
     gc.collect()
     threads, before = threading.active_count(), sorted(os.listdir("/proc/self/fd"))
-    kept = keep(hook)
+    runner = open_runner(hook)
     async with anyio.create_task_group() as tasks:
         for _ in range(1000):
-            tasks.start_soon(kept.run, hook, Document(b"{}", {}), {})
-    await kept.aclose()
+            tasks.start_soon(runner.run, hook, Document(b"{}", {}), {})
+    await runner.aclose()
     assert threading.active_count() == threads
     assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+async def test_threads_are_used_again_and_end() -> None:
+    before = threading.active_count()
+    threads = Threads()
+    names = {await threads.run(lambda: str(threading.get_ident()).encode(), 5) for _ in range(100)}
+    assert len(names) == 1
+    threads.close()
+    assert threading.active_count() == before
+
+
+async def test_a_function_that_hangs_is_counted_until_it_returns() -> None:
+    threads, go = Threads(), threading.Event()
+
+    def hang() -> bytes:
+        go.wait(20)
+        return b"late"
+
+    with pytest.raises(TimeoutError):
+        await threads.run(hang, 0.01)
+    with anyio.move_on_after(0.01):
+        await threads.run(hang, 60)
+    assert threads.stuck == 2
+    assert await threads.run(lambda: b"others go on", 5) == b"others go on"
+    go.set()
+    with anyio.fail_after(10):
+        while threads.stuck:  # noqa: ASYNC110 - there is no event for it
+            await anyio.sleep(0.001)
+    threads.close()
+
+
+async def test_functions_that_always_hang_do_not_fill_memory_with_threads() -> None:
+    threads, go = Threads(), threading.Event()
+    for _ in range(32):
+        with pytest.raises(TimeoutError):
+            await threads.run(lambda: go.wait(20) and b"", 0.001)
+    with pytest.raises(TooManyStuck, match="32 calls"):
+        await threads.run(lambda: b"", 5)
+    go.set()
+    threads.close()

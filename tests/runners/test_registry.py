@@ -1,4 +1,4 @@
-"""The registry of runners: what no hook needs is not imported, and what is kept ends."""
+"""The registry of runners: only what hooks need is imported, and stateful runners are closed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ IMPORTED = """
 import sys
 from hookproxy.model.hooks import Event, HookSpec
 from hookproxy.runners.registry import Runners
-Runners([HookSpec("claude", "f: k", Event.PRE_TOOL_USE, "x", type=kind, **more) for kind, more in KINDS], print)
+Runners([HookSpec("claude", "f: k", Event.PRE_TOOL_USE, "x", type=name, **more) for name, more in TYPES], print)
 print(*sorted(name for name in sys.modules if name.startswith("hookproxy.runners.") or name == "h11"))
 """
 
 
 @pytest.mark.parametrize(
-    ("kinds", "there"),
+    ("types", "there"),
     [
         ([("command", {})], set()),
         ([("worker", {})], {"worker"}),
@@ -32,14 +32,14 @@ print(*sorted(name for name in sys.modules if name.startswith("hookproxy.runners
         ([("python", {"call": "os.path:basename", "cwd": "/"})], {"python"}),
     ],
 )
-def test_only_what_is_configured_is_imported(kinds: list[object], there: set[str]) -> None:
-    code = IMPORTED.replace("KINDS", repr(kinds))
+def test_only_what_is_configured_is_imported(types: list[object], there: set[str]) -> None:
+    code = IMPORTED.replace("TYPES", repr(types))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     found = {name.rpartition(".")[2] for name in done.stdout.split()}
     assert found & {"worker", "warm", "python", "http", "h11"} == there
 
 
-async def test_a_command_needs_nothing_that_is_kept() -> None:
+async def test_a_command_needs_no_stateful_runner() -> None:
     spec = HookSpec("claude", "f: k", Event.PRE_TOOL_USE, "x", shell="true")
     async with Runners([spec], lambda _spec, _text: None) as runners:
         assert runners.by_type == RUNNERS == {"command": command.run}

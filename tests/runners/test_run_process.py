@@ -10,16 +10,16 @@ import pytest
 
 from hookproxy.model.hooks import Document, Ended, Event, HookSpec
 from hookproxy.runners import command
-from hookproxy.runners.event_watch import watch_of
-from hookproxy.runners.run_process import Running
+from hookproxy.runners.event_watch import get_watch
+from hookproxy.runners.run_process import HookProcess
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_run_begins_with_a_process_that_waits_for_its_document() -> None:
+async def test_a_run_can_begin_with_a_process_that_waits_for_its_document() -> None:
     spec = HookSpec("claude", "f: k", Event.PRE_TOOL_USE, "c", shell="cat; exit 2")
-    pid, fds, _ = command.start(command.prepared(spec, Document(b"", {}), dict(os.environ)))
-    running = Running(watch_of(asyncio.get_running_loop()), (pid, fds, 0), b"hello", 10, monotonic())
-    await running.end()
-    result = running.result()
+    pid, fds, _ = command.start(command.prepare(spec, Document(b"", {}), dict(os.environ)))
+    hook_process = HookProcess(get_watch(asyncio.get_running_loop()), (pid, fds, 0), b"hello", 10, monotonic())
+    await hook_process.wait()
+    result = hook_process.result()
     assert (result.ended, result.code, result.stdout) == (Ended.EXITED, 2, b"hello")

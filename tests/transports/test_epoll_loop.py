@@ -59,7 +59,7 @@ def test_the_wait_ends_when_a_callback_gives_the_loop_something_to_do(
     def callback() -> None:
         os.read(reader, 1)
         calls.append(len(calls))
-        selector.stirred = len(calls) == 3
+        selector.woken = len(calls) == 3
         os.write(writer, b"x")
 
     selector.add_direct(reader, select.EPOLLIN, callback)
@@ -115,7 +115,7 @@ def test_a_descriptor_is_registered_once(selector: DirectSelector, pipe: tuple[i
         selector.register(pipe[0], selectors.EVENT_READ)
 
 
-def test_what_cannot_be_waited_for_is_said_so(selector: DirectSelector, tmp_path: Path) -> None:
+def test_a_descriptor_that_epoll_refuses_is_an_error(selector: DirectSelector, tmp_path: Path) -> None:
     file = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
     with pytest.raises(PermissionError):
         selector.add_direct(file, select.EPOLLIN, lambda: None)
@@ -152,7 +152,7 @@ def test_a_callback_that_removes_the_next_one_keeps_it_from_running(selector: Di
             os.close(fd)
 
 
-def test_a_hang_up_is_told_although_nothing_is_waited_for(selector: DirectSelector, pipe: tuple[int, int]) -> None:
+def test_a_hang_up_is_reported_although_no_event_is_waited_for(selector: DirectSelector, pipe: tuple[int, int]) -> None:
     reader, writer = pipe
     ran: list[int] = []
 
@@ -169,7 +169,7 @@ def test_a_hang_up_is_told_although_nothing_is_waited_for(selector: DirectSelect
 
 
 @pytest.mark.anyio
-async def test_tasks_timers_and_threads_go_on_while_direct_callbacks_run() -> None:
+async def test_tasks_timers_and_threads_run_while_direct_callbacks_run() -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, DirectLoop)
     reader, writer = os.pipe()
@@ -216,41 +216,41 @@ async def test_an_event_set_in_a_direct_callback_wakes_its_task() -> None:
     os.close(writer)
 
 
-def test_where_there_is_epoll_the_loop_is_direct() -> None:
+def test_with_epoll_the_loop_is_a_direct_loop() -> None:
     loop = new_loop()
     assert isinstance(loop, DirectLoop)
     loop.close()
 
 
-def test_who_gets_the_number_of_a_closed_descriptor_hears_nothing_of_what_that_had(selector: DirectSelector) -> None:
+def test_a_new_descriptor_gets_no_events_of_the_closed_one_with_the_same_number(selector: DirectSelector) -> None:
     pipes = [os.pipe() for _ in range(2)]
-    heard: list[str] = []
+    events: list[str] = []
     fresh: list[int] = []
 
-    def first(mine: int, other: int) -> None:
+    def first(part: int, other: int) -> None:
         """Closes the other, and opens what gets its number: nothing is there to read."""
-        os.read(mine, 1)
+        os.read(part, 1)
         selector.remove_direct(other)
         os.close(other)
         fresh.extend(os.pipe())
         assert fresh[0] == other
-        selector.add_direct(fresh[0], select.EPOLLIN, lambda: heard.append("spurious"))
+        selector.add_direct(fresh[0], select.EPOLLIN, lambda: events.append("spurious"))
 
     (one, feed_one), (two, feed_two) = pipes
 
-    def once(mine: int, other: int) -> None:
+    def once(part: int, other: int) -> None:
         if not fresh:
-            first(mine, other)
+            first(part, other)
 
     selector.add_direct(one, select.EPOLLIN, partial(once, one, two))
     selector.add_direct(two, select.EPOLLIN, partial(once, two, one))
     os.write(feed_one, b"x")
     os.write(feed_two, b"x")
     assert selector.select(0) == []
-    assert heard == []
+    assert events == []
     os.write(fresh[1], b"x")
     selector.select(0)
-    assert heard == ["spurious"], "what is there for it is told"
+    assert events == ["spurious"], "its own events are reported"
     left = {one, two, feed_one, feed_two, *fresh}
     for fd in left:
         os.close(fd)

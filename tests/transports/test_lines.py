@@ -7,10 +7,10 @@ from typing import Final
 import pytest
 
 from hookproxy.protocol.fast_scan import response_id
-from hookproxy.transports.lines import Lines, Passage, TooLong
+from hookproxy.transports.lines import Lines, StreamedLine, TooLong
 
 LIMIT: Final = 1024
-ANSWER: Final = b'{"jsonrpc":"2.0","id":7,"result":{"x":"%b"}}\n'
+RESPONSE: Final = b'{"jsonrpc":"2.0","id":7,"result":{"x":"%b"}}\n'
 
 
 def cut(stream: bytes, cuts: list[int]) -> list[bytes]:
@@ -19,7 +19,7 @@ def cut(stream: bytes, cuts: list[int]) -> list[bytes]:
 
 
 def test_one_byte_at_a_time_makes_the_same_lines() -> None:
-    stream = ANSWER % b"a" + b"\r\n" + ANSWER % b"b"
+    stream = RESPONSE % b"a" + b"\r\n" + RESPONSE % b"b"
     lines = Lines(LIMIT, response_id)
     assert b"".join(lines.feed(stream[at : at + 1]) for at in range(len(stream))) == stream
 
@@ -27,7 +27,7 @@ def test_one_byte_at_a_time_makes_the_same_lines() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        ANSWER % (b"x" * 5000),
+        RESPONSE % (b"x" * 5000),
         b'{"id":7,"result":"%b"}\n' % (b"x" * 5000),
         b'{ "jsonrpc" : "2.0" , "id" : 7 , "error" : "%b"}\n' % (b"x" * 5000),
         b'{"result":{"x":"%b"},"jsonrpc":"2.0","id":7}\n' % (b"x" * 5000),
@@ -35,7 +35,7 @@ def test_one_byte_at_a_time_makes_the_same_lines() -> None:
         b'{"result":{"x":"%b"},"id":7,"jsonrpc":"2.0"}\n' % (b"x" * 5000),
     ],
 )
-def test_the_id_of_a_lost_answer_is_told_wherever_servers_write_it(line: bytes) -> None:
+def test_the_id_of_a_too_long_response_is_found_wherever_servers_write_it(line: bytes) -> None:
     lines = Lines(LIMIT, response_id)
     for piece in cut(line, list(range(0, len(line), 700))):
         assert lines.feed(piece) == b""
@@ -67,12 +67,12 @@ def test_an_id_inside_a_message_is_not_taken_for_its_own(line: bytes) -> None:
         b'{"id":7,"jsonrpc":"2.0","method":"sampling/createMessage","params":{"x":"%b"}}\n',
     ],
 )
-def test_the_id_of_a_request_is_not_taken_for_that_of_an_answer(line: bytes) -> None:
+def test_the_id_of_a_request_is_not_taken_for_that_of_a_response(line: bytes) -> None:
     """Both sides number their requests from the same start."""
     whole = line % (b"x" * 2000)
-    passage = Passage(whole[:700])
-    passage.split(whole[700:])
-    assert passage.id is None
+    streamed = StreamedLine(whole[:700])
+    streamed.split(whole[700:])
+    assert streamed.id is None
 
 
 def test_memory_is_bounded_by_the_limit_however_long_a_line_is() -> None:
@@ -86,7 +86,7 @@ def test_memory_is_bounded_by_the_limit_however_long_a_line_is() -> None:
     assert lines.feed(b"ab\n") == b"ab\n"
 
 
-def test_a_lost_line_is_not_followed_by_its_own_rest() -> None:
+def test_the_rest_of_a_too_long_line_is_dropped_too() -> None:
     lines = Lines(LIMIT, response_id)
     lines.feed(b"x" * 2000)
     assert lines.feed(b"yyy\nshort\nbeg") == b"short\n"
@@ -94,7 +94,7 @@ def test_a_lost_line_is_not_followed_by_its_own_rest() -> None:
     assert [lost.size for lost in lines.lost] == [2004]
 
 
-def test_what_has_begun_is_known() -> None:
+def test_the_size_and_the_head_of_the_unfinished_line_are_known() -> None:
     lines = Lines(LIMIT, response_id)
     assert (lines.begun, lines.head) == (0, b"")
     lines.feed(b'x\n{"a"')
@@ -105,10 +105,10 @@ def test_what_has_begun_is_known() -> None:
 
 
 @pytest.mark.parametrize("size", [600, 100_000])
-@pytest.mark.parametrize("shape", [ANSWER, b'{"result":{"x":"%b"},"jsonrpc":"2.0","id":7}\n'])
-def test_the_id_of_a_line_that_passed_in_pieces_is_known_at_its_end(size: int, shape: bytes) -> None:
+@pytest.mark.parametrize("shape", [RESPONSE, b'{"result":{"x":"%b"},"jsonrpc":"2.0","id":7}\n'])
+def test_the_id_of_a_streamed_line_is_known_at_its_end(size: int, shape: bytes) -> None:
     line = shape % (b"x" * size)
-    passage = Passage(line[:550])
+    streamed = StreamedLine(line[:550])
     for at in range(550, len(line), 3):
-        passage.split(line[at : at + 3])
-    assert passage.id == b"7"
+        streamed.split(line[at : at + 3])
+    assert streamed.id == b"7"

@@ -14,14 +14,15 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from hookproxy.transports.channel import EMPTY, FULL, READ_AT_ONCE
-from hookproxy.transports.epoll_loop import DirectLoop
-from hookproxy.transports.pipe import Pipe, private
+from hookproxy.model.errors import UserError
+from hookproxy.transports.channel import HIGH_WATER, LOW_WATER, READ_SIZE
+from hookproxy.transports.epoll_loop import DirectLoop, new_loop
+from hookproxy.transports.pipe import Pipe, open_channel, reopen_nonblocking
 from tests.support.proxy_rig import DIRECT_LOOP
 
 pytestmark = pytest.mark.anyio
 
-TIMEOUT: Final = 30.0  # seconds: other tests run beside these
+TEST_TIMEOUT: Final = 30.0  # seconds: other tests run beside these
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def anyio_backend() -> object:
 
 
 class Peer:
-    """A channel, the other ends of its pipes, and what it told."""
+    """A channel, the other ends of its pipes, and the calls that it made."""
 
     def __init__(self, source: int | None = None, sink: int | None = None) -> None:
         self.reader = self.writer = -1
@@ -51,15 +52,15 @@ class Peer:
         self.full: list[bool] = []
         self.ended = 0
         self.gone = 0
-        self.stirred = anyio.Event()
+        self.woken = anyio.Event()
 
     def start(self) -> Peer:
         self.channel.start(self.on_bytes, self.on_end, self.on_full, self.on_gone)
         return self
 
     def stir(self) -> None:
-        self.stirred.set()
-        self.stirred = anyio.Event()
+        self.woken.set()
+        self.woken = anyio.Event()
 
     def on_bytes(self, piece: bytes) -> None:
         self.pieces.append(piece)
@@ -78,25 +79,25 @@ class Peer:
         self.stir()
 
     async def until_read(self, size: int) -> bytes:
-        with anyio.fail_after(TIMEOUT):
+        with anyio.fail_after(TEST_TIMEOUT):
             while sum(map(len, self.pieces)) < size:
-                await self.stirred.wait()
+                await self.woken.wait()
         return b"".join(self.pieces)
 
     async def until_ended(self) -> None:
-        with anyio.fail_after(TIMEOUT):
+        with anyio.fail_after(TEST_TIMEOUT):
             while not self.ended:
-                await self.stirred.wait()
+                await self.woken.wait()
 
     async def until_gone(self) -> None:
-        with anyio.fail_after(TIMEOUT):
+        with anyio.fail_after(TEST_TIMEOUT):
             while not self.gone:
-                await self.stirred.wait()
+                await self.woken.wait()
 
     async def take(self, size: int) -> bytes:
         """Read what the channel writes, as its peer."""
         taken = b""
-        with anyio.fail_after(TIMEOUT):
+        with anyio.fail_after(TEST_TIMEOUT):
             while len(taken) < size:
                 await anyio.wait_readable(self.reader)
                 piece = os.read(self.reader, min(65536, size - len(taken)))
@@ -157,26 +158,26 @@ async def test_a_peer_that_does_not_read_gets_all_bytes_in_order_once_it_does() 
         written = b"".join(os.urandom(10_000) for _ in range(100))
         for at in range(0, len(written), 10_000):
             one.channel.write(written[at : at + 10_000])
-        assert one.full == [True], "told once"
-        assert one.channel.queued > FULL
+        assert one.full == [True], "reported once"
+        assert one.channel.queued > HIGH_WATER
         assert await one.take(len(written)) == written
         assert one.full == [True, False]
         assert one.channel.queued == 0
 
 
-async def test_the_other_side_may_go_on_once_the_queue_is_short_again() -> None:
+async def test_the_other_side_resumes_once_the_queue_is_short_again() -> None:
     async with peer() as one:
-        one.channel.write(bytes(FULL + 200_000))
+        one.channel.write(bytes(HIGH_WATER + 200_000))
         assert one.full == [True]
-        while one.channel.queued > EMPTY + 70_000:
+        while one.channel.queued > LOW_WATER + 70_000:
             await one.take(10_000)
             assert one.full == [True]
         await one.take(80_000)
-        assert one.channel.queued <= EMPTY
+        assert one.channel.queued <= LOW_WATER
         assert one.full == [True, False]
 
 
-async def test_while_one_direction_is_blocked_the_other_goes_on() -> None:
+async def test_while_one_direction_is_blocked_the_other_continues() -> None:
     async with peer() as one:
         one.channel.write(bytes(1_000_000))
         os.write(one.writer, b"still here\n")
@@ -212,7 +213,7 @@ async def test_flushing_waits_until_the_peer_has_everything() -> None:
                 await anyio.lowlevel.checkpoint()
             assert not flushed.is_set()
             await one.take(300_000)
-            with anyio.fail_after(TIMEOUT):
+            with anyio.fail_after(TEST_TIMEOUT):
                 await flushed.wait()
 
 
@@ -221,7 +222,7 @@ async def test_flushing_ends_when_the_peer_goes_away() -> None:
         one.channel.write(bytes(300_000))
         os.close(one.reader)
         one.reader = -1
-        with anyio.fail_after(TIMEOUT):
+        with anyio.fail_after(TEST_TIMEOUT):
             await one.channel.flushed()
         assert one.channel.gone
         assert one.gone == 1
@@ -242,8 +243,8 @@ async def test_output_ends_at_once_where_nothing_is_queued_and_reading_goes_on()
     async with peer() as one:
         one.channel.end_output()
         assert os.read(one.reader, 10) == b""
-        os.write(one.writer, b"answer")
-        assert await one.until_read(6) == b"answer"
+        os.write(one.writer, b"bytes")
+        assert await one.until_read(5) == b"bytes"
 
 
 async def test_a_peer_that_closes_its_reading_side_is_noticed_although_nothing_is_written() -> None:
@@ -259,9 +260,9 @@ async def test_a_peer_that_closes_its_reading_side_is_noticed_although_nothing_i
         assert one.gone == 1
 
 
-async def test_a_peer_that_goes_away_while_it_is_full_lets_the_other_side_go_on() -> None:
+async def test_the_other_side_resumes_when_a_slow_peer_goes_away() -> None:
     async with peer() as one:
-        one.channel.write(bytes(FULL * 2))
+        one.channel.write(bytes(HIGH_WATER * 2))
         assert one.full == [True]
         os.close(one.reader)
         one.reader = -1
@@ -279,7 +280,7 @@ async def test_a_write_that_meets_a_closed_pipe_is_no_error() -> None:
         assert one.gone == 1
 
 
-async def test_what_is_there_can_be_drained_at_once() -> None:
+async def test_all_available_bytes_can_be_drained_at_once() -> None:
     async with peer() as one:
         os.write(one.writer, b"last words")
         one.channel.drain()
@@ -293,8 +294,8 @@ async def test_what_is_there_can_be_drained_at_once() -> None:
         assert one.ended == 1
 
 
-async def test_draining_ends_although_somebody_goes_on_writing() -> None:
-    """A grandchild of the server may hold its output, and have much to say."""
+async def test_draining_ends_although_a_writer_continues() -> None:
+    """A grandchild of the server may hold its output, and print much."""
     async with peer() as one:
         rounds = 0
 
@@ -302,32 +303,32 @@ async def test_draining_ends_although_somebody_goes_on_writing() -> None:
             nonlocal rounds
             rounds += 1
             if rounds < 500:
-                os.write(one.writer, bytes(READ_AT_ONCE))
+                os.write(one.writer, bytes(READ_SIZE))
 
         one.channel._on_bytes = more
-        os.write(one.writer, bytes(READ_AT_ONCE))
+        os.write(one.writer, bytes(READ_SIZE))
         one.channel.drain()
         assert rounds < 50, "not more than a pipe holds"
 
 
 async def test_a_file_can_be_read(tmp_path: Path) -> None:
     file = tmp_path / "input"
-    text = os.urandom(READ_AT_ONCE * 3 + 5)
+    text = os.urandom(READ_SIZE * 3 + 5)
     file.write_bytes(text)
     async with peer(source=os.open(file, os.O_RDONLY)) as one:
         await one.until_ended()
         assert b"".join(one.pieces) == text
-        assert max(map(len, one.pieces)) <= READ_AT_ONCE
+        assert max(map(len, one.pieces)) <= READ_SIZE
         assert one.ended == 1
 
 
 async def test_reading_a_file_can_be_paused(tmp_path: Path) -> None:
     file = tmp_path / "input"
-    text = os.urandom(READ_AT_ONCE * 6)
+    text = os.urandom(READ_SIZE * 6)
     file.write_bytes(text)
     async with peer(source=os.open(file, os.O_RDONLY)) as one:
         for size in range(1, 5):
-            await one.until_read(READ_AT_ONCE * size)
+            await one.until_read(READ_SIZE * size)
             one.channel.pause()
             seen = len(one.pieces)
             for _ in range(4):
@@ -341,9 +342,9 @@ async def test_reading_a_file_can_be_paused(tmp_path: Path) -> None:
         assert one.ended == 1
 
 
-async def test_reading_a_file_leaves_others_their_turn(tmp_path: Path) -> None:
+async def test_reading_a_file_lets_other_callbacks_run(tmp_path: Path) -> None:
     file = tmp_path / "input"
-    file.write_bytes(bytes(READ_AT_ONCE * 50))
+    file.write_bytes(bytes(READ_SIZE * 50))
     async with peer(source=os.open(file, os.O_RDONLY)) as one:
         executor = 0
         while not one.ended:
@@ -404,10 +405,10 @@ async def test_closing_stops_everything_and_can_be_done_twice() -> None:
             os.write(one.writer, b"x")
 
 
-async def test_a_private_descriptor_leaves_the_flags_of_others_alone() -> None:
+async def test_a_reopened_descriptor_does_not_share_its_flags() -> None:
     reader, writer = os.pipe()
     shared = os.dup(writer)
-    own = private(writer, os.O_WRONLY)
+    own = reopen_nonblocking(writer, os.O_WRONLY)
     assert os.get_blocking(shared)
     assert not os.get_blocking(own)
     assert not os.get_inheritable(own)
@@ -418,10 +419,37 @@ async def test_a_private_descriptor_leaves_the_flags_of_others_alone() -> None:
         os.close(fd)
 
 
-async def test_what_cannot_be_reopened_is_made_non_blocking_itself() -> None:
+async def test_a_descriptor_that_cannot_be_reopened_becomes_non_blocking_itself() -> None:
     ours, theirs = socket.socketpair()
     fd = ours.detach()
-    assert private(fd, os.O_RDWR) == fd
+    assert reopen_nonblocking(fd, os.O_RDWR) == fd
     assert not os.get_blocking(fd)
     os.close(fd)
     theirs.close()
+
+
+def test_a_channel_owns_both_descriptors_and_blocks_on_neither() -> None:
+    source, theirs = os.pipe()
+    part, sink = os.pipe()
+
+    async def open_and_close() -> None:
+        channel = open_channel(source, sink)
+        assert isinstance(channel, Pipe)
+        channel.start(lambda _piece: None, lambda: None, lambda _full: None, lambda: None)
+        channel.write(b"x")
+        assert os.read(part, 1) == b"x"
+        channel.close()
+
+    before = set(os.listdir("/proc/self/fd"))
+    anyio.run(open_and_close, backend_options={"loop_factory": new_loop})
+    assert len(set(os.listdir("/proc/self/fd"))) == len(before) - 2
+    os.close(theirs)
+    os.close(part)
+
+
+def test_without_epoll_opening_a_channel_is_an_error() -> None:
+    async def open_it() -> None:
+        with pytest.raises(UserError, match="no epoll"):
+            open_channel(0, 1)
+
+    anyio.run(open_it)

@@ -1,1 +1,1 @@
-"""What `hookproxy audit` shows of audit files: tables, totals, charts, and whether a file is as it was written."""
+"""What `hookproxy audit` shows of audit files: tables, statistics, charts, and whether a file is unchanged."""

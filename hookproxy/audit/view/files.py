@@ -1,4 +1,4 @@
-"""The lines of an audit, through all files that have had its name; and those that are still to come."""
+"""The lines of an audit file and its rotated files, also while they grow; and the filter for records."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ import msgspec
 
 from ...model.errors import UserError
 from ..hash_chain import rotations
-from ..records import CallRecord, Entry, Line, NoteRecord, lines, open_file, open_older, unreadable
+from ..records import CallRecord, Entry, Line, NoteRecord, lines, open_file, open_older, user_errors
 
 DECISIONS: Final = ("allow", "deny", "asked-allow", "asked-deny", "asked")
-"""The words of a record's `decision`."""
+"""The values of a record's `decision`."""
 
-_AGO: Final = re.compile(r"([0-9]{1,6})([smhdw])")
+_DURATION: Final = re.compile(r"([0-9]{1,6})([smhdw])")
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}  # seconds
 _HINT: Final = "a date (2026-11-01), a time (2026-11-01T10:30), or how long ago: 90m, 2h, 7d"
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """What is looked for; what is empty does not matter."""
+class Filter(msgspec.Struct, frozen=True):
+    """Which records to show. An empty member matches everything."""
 
     tool: str = ""
     """A glob pattern, tried on the tool's name and on mcp__SERVER__TOOL."""
     decision: str = ""
-    """A word of DECISIONS, or a glob pattern over them."""
+    """One of DECISIONS, or a glob pattern for them."""
     since: datetime | None = None
     session: str = ""
-    """How the session's id begins."""
+    """The beginning of the session's id."""
 
-    def fits(self, entry: Entry) -> bool:
-        """True if the record is looked for; one that cannot be read may be."""
+    def matches(self, entry: Entry) -> bool:
+        """True if the record is to be shown; a line that is not a record always is."""
         if not isinstance(entry, CallRecord | NoteRecord):
             return True
         if self.since is not None and entry.at is not None and entry.at < self.since:
@@ -50,35 +50,35 @@ class Wanted(msgspec.Struct, frozen=True):
         return not self.decision or fnmatchcase(entry.decision, self.decision)
 
 
-def decision(word: str) -> str:
-    """What `--decision` names. Raises UserError if no record can have it."""
-    if any(fnmatchcase(each, word) for each in DECISIONS):
-        return word
+def decision(pattern: str) -> str:
+    """Check the value of `--decision`. Raises UserError if no record can match it."""
+    if any(fnmatchcase(each, pattern) for each in DECISIONS):
+        return pattern
     raise UserError(
-        f"--decision {word!r}: no call is decided so", f"one of {', '.join(DECISIONS)}; or '*deny' for both"
+        f"--decision {pattern!r}: there is no such decision", f"one of {', '.join(DECISIONS)}; or '*deny' for both"
     )
 
 
 def since(text: str, now: datetime) -> datetime:
-    """The moment that `--since` names; a time without a zone is the zone's of this machine. Raises UserError."""
+    """Parse the value of `--since`; a time without a zone is local time. Raises UserError."""
     try:
-        if ago := _AGO.fullmatch(text):
+        if ago := _DURATION.fullmatch(text):
             return now - timedelta(seconds=int(ago[1]) * _UNITS[ago[2]])
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):
-        raise UserError(f"--since {text!r}: is no time", _HINT) from None
+        raise UserError(f"--since {text!r}: is not a time", _HINT) from None
 
 
 def now() -> datetime:
-    """This moment."""
+    """The current time."""
     return datetime.now(UTC)
 
 
 Wait = Callable[[], None]
-"""Waits a moment for more. Raises what ends the whole reading, such as BrokenPipeError when nobody reads any more."""
+"""Waits shortly for more lines. Raises what ends the reading, such as BrokenPipeError if nobody reads the output."""
 
 
-def _after(done: int, path: str) -> list[int]:
+def _numbers_after(done: int, path: str) -> list[int]:
     return [number for number in _numbers(path) if number > done]
 
 
@@ -86,76 +86,76 @@ def _numbers(path: str) -> list[int]:
     try:
         return sorted(rotations(path))
     except OSError:
-        return []  # what is wrong with the folder, reading the file will tell
+        return []  # opening the file reports what is wrong with the folder
 
 
 def read_all(path: str) -> Iterator[tuple[str, Line]]:
-    """The lines of all files, the oldest first, each with its file. Raises UserError for one that cannot be read."""
-    with open_file(path) as last:  # before the others are counted: it may become one of them
+    """The lines of all files, the oldest file first, each with its file's name. Raises UserError."""
+    with open_file(path) as last:  # opened before the others are listed: it may be rotated meanwhile
         for number in _numbers(path):
             name = f"{path}.{number}"
-            if _is_at(last, name):
+            if _names_open_file(last, name):
                 break
-            with open_older(name) as file, unreadable(name):
+            with open_older(name) as file, user_errors(name):
                 yield from ((name, line) for line in lines(file))
-        with unreadable(path):
+        with user_errors(path):
             yield from ((path, line) for line in lines(last))
 
 
 def follow(path: str, wait: Wait) -> Iterator[tuple[str, Line]]:
-    """As `read_all`, and then what comes, for ever: over rotation, from the beginning of a file that is cut to nothing.
+    """As `read_all`, and then new lines for ever, through rotation; a truncated file is read from its beginning.
 
-    A file that is not there yet is waited for. Raises UserError, and what `wait` raises.
+    If the file does not exist yet, it is waited for. Raises UserError, and what `wait` raises.
     """
     done = 0
     while True:
-        for number in _after(done, path):
-            with open_older(f"{path}.{number}") as old, unreadable(old.name):
+        for number in _numbers_after(done, path):
+            with open_older(f"{path}.{number}") as old, user_errors(old.name):
                 yield from ((path, line) for line in lines(old))
             done = number
         if not os.path.exists(path):
             wait()
             continue
-        with open_file(path) as file, unreadable(path):
-            if _after(done, path):
-                continue  # the file that was there a moment ago has been rotated
-            yield from ((path, line) for line in lines(_Growing(file, path, wait)))
+        with open_file(path) as file, user_errors(path):
+            if _numbers_after(done, path):
+                continue  # the file has just been rotated
+            yield from ((path, line) for line in lines(_FollowedFile(file, path, wait)))
             done = max(done, _number_of(file, path))
 
 
 def _number_of(file: BinaryIO, path: str) -> int:
-    """Under which number an open file lies now that its name is another's; 0: under none."""
+    """The number of an open file that has been rotated; 0 if it has none."""
     for number in _numbers(path):
-        if _is_at(file, f"{path}.{number}"):
+        if _names_open_file(file, f"{path}.{number}"):
             return number
     return 0
 
 
-def _is_at(file: BinaryIO, path: str) -> bool:
+def _names_open_file(file: BinaryIO, path: str) -> bool:
     try:
         return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
     except OSError:
         return False
 
 
-class _Growing:
-    """A file that ends when its path has become another's, and not before; what is unfinished is waited for."""
+class _FollowedFile:
+    """A growing file, which ends only when its path names another file."""
 
     def __init__(self, file: BinaryIO, path: str, wait: Wait) -> None:
         self._file = file
         self._path = path
         self._wait = wait
-        self._at = 0
+        self._position = 0
 
     def read(self, size: int, /) -> bytes:
-        """At least one byte, unless the file is over."""
+        """Wait for at least one byte; none if the file has ended."""
         while True:
-            over = not _is_at(self._file, self._path)  # before it is read: what was written until then is all there is
-            if os.fstat(self._file.fileno()).st_size < self._at:
+            over = not _names_open_file(self._file, self._path)  # first: nothing is written after a rotation
+            if os.fstat(self._file.fileno()).st_size < self._position:
                 self._file.seek(0)
-                self._at = 0
+                self._position = 0
             if piece := self._file.read(size):
-                self._at += len(piece)
+                self._position += len(piece)
                 return piece
             if over:
                 return b""

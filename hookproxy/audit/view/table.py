@@ -1,4 +1,4 @@
-"""Records as lines for people: one row for each call, and below it what it was about and who said what."""
+"""Records as lines for people: one row for each call, and below it its arguments and its hooks' verdicts."""
 
 from __future__ import annotations
 
@@ -12,47 +12,47 @@ from rich.console import Console
 from rich.style import Style
 
 from ...model.errors import printable
-from ..records import CallRecord, Entry, HookRun, NoRecord, NoteRecord
+from ..records import BadLine, CallRecord, Entry, HookRun, NoteRecord
 
 _ELLIPSIS: Final = "…"
 
 
 class Screen(msgspec.Struct, frozen=True):
-    """Where something is shown."""
+    """The screen, or other output, that something is shown on."""
 
     width: int
-    """Columns; 0: lines may be as long as they are, for nothing wraps or cuts them."""
+    """Columns; 0 if lines may have any length, as in a file."""
     encoding: str
     paint: Callable[[str, str], str]
-    """A text in a style, as the screen has it; the text itself where there is no colour."""
+    """Renders a text in a style; returns the text itself without colours."""
 
     def visible(self, text: str) -> str:
-        """The text on one line, without anything that a terminal would obey: whoever calls a tool may choose it."""
+        """The text on one line, with control characters escaped: whoever calls a tool may choose it."""
         return printable(text).encode(self.encoding, "backslashreplace").decode(self.encoding)
 
-    def drawn(self, sign: str, instead: str) -> str:
-        """A sign that not every terminal has, or what stands for it there."""
+    def symbol(self, sign: str, ascii_text: str) -> str:
+        """The character `sign` if the encoding has it, else `ascii_text`."""
         try:
             sign.encode(self.encoding)
         except UnicodeEncodeError:
-            return instead
+            return ascii_text
         return sign
 
     def fitted(self, text: str, width: int) -> str:
-        """The visible text in exactly so many columns, its end left out where it has more."""
+        """The visible text, cut or padded to exactly so many columns."""
         return set_cell_size(self.cut(text, width), width)
 
     def cut(self, text: str, width: int) -> str:
-        """The visible text in so many columns at most."""
+        """The visible text, cut to so many columns."""
         shown = self.visible(text)
         if cell_len(shown) <= width:
             return shown
-        end = self.drawn(_ELLIPSIS, "...")
+        end = self.symbol(_ELLIPSIS, "...")
         return set_cell_size(shown, max(width - len(end), 0)).rstrip() + end
 
 
 def screen() -> Screen:
-    """Our standard output: its width and colours where it is a terminal, as the person wants them (NO_COLOR)."""
+    """Our standard output: its width and colours if it is a terminal; NO_COLOR is respected."""
     console = Console(highlight=False)
     coloured = console.is_terminal and console.color_system is not None and not console.no_color
 
@@ -66,33 +66,33 @@ _TIME: Final = 19  # columns: 2026-11-21 16:50:01
 _DECISION: Final = 11  # asked-allow
 _RESULT: Final = 9  # cancelled
 _MS: Final = 7
-_MOST_MS: Final = 9_999_999  # what fits: nearly three hours
+_MOST_MS: Final = 9_999_999  # milliseconds that fit the column: nearly three hours
 _BEFORE_TOOL: Final = _TIME + _DECISION + _RESULT + _MS + 4 * 2
 _INDENT: Final = "    "
-_LONGEST: Final = 2000  # characters of what stands below a row where nothing cuts it: all of it is there as JSON
+_LONGEST: Final = 2000  # characters of a line below a row, if the screen has no width; `--json` shows all
 
 _STYLES: Final = {"allow": "green", "asked-allow": "green", "deny": "bold red", "asked-deny": "bold red"}
 _RESULTS: Final = {"error": "yellow", "lost": "yellow", "cancelled": "yellow"}
 
 
 def header(screen: Screen) -> str:
-    """What stands above the rows."""
+    """The table's header."""
     names = f"{'TIME':{_TIME}}  {'DECISION':{_DECISION}}  {'RESULT':{_RESULT}}  {'MS':>{_MS}}  TOOL"
     return screen.paint(names, "bold")
 
 
-def rows(entry: Entry, screen: Screen, own: tuple[str, str]) -> Iterator[str]:
-    """The lines for one record, without their ends. Other writers than `own`, user and host, are named."""
+def rows(entry: Entry, screen: Screen, own_writer: tuple[str, str]) -> Iterator[str]:
+    """The lines for one record, without line feeds. Writers other than `own_writer` (user, host) are named."""
     if isinstance(entry, CallRecord):
         yield _call(entry, screen)
-        for text, style in _below(entry, own):
+        for text, style in _below(entry, own_writer):
             yield screen.paint(_INDENT + _cut(text, screen), style)
     elif isinstance(entry, NoteRecord):
         time = screen.fitted(_time(entry), _TIME)
         note = f"{entry.server}: {entry.note}" if entry.server else entry.note
         yield screen.paint(f"{time}  {_cut(note, screen, _TIME + 2)}", "dim")
     else:
-        assert isinstance(entry, NoRecord), entry
+        assert isinstance(entry, BadLine), entry
 
 
 def _call(entry: CallRecord, screen: Screen) -> str:
@@ -103,26 +103,26 @@ def _call(entry: CallRecord, screen: Screen) -> str:
     return f"{screen.fitted(_time(entry), _TIME)}  {decision}  {result}  {ms}  {screen.paint(tool, 'bold')}"
 
 
-def _below(entry: CallRecord, own: tuple[str, str]) -> Iterator[tuple[str, str]]:
+def _below(entry: CallRecord, own_writer: tuple[str, str]) -> Iterator[tuple[str, str]]:
     if entry.arguments:
         yield _json(entry.arguments), "dim"
     if entry.rewritten:
         yield f"ran with {_json(entry.rewritten)}", "cyan"
-    told = False
+    reason_shown = False
     for run in entry.hooks:
         if run.verdict not in ("", "none"):
-            told = told or run.reason == entry.reason
-            yield _said(run), "red" if run.verdict in ("deny", "trouble") else ""
-    if entry.reason and not told:
+            reason_shown = reason_shown or run.reason == entry.reason
+            yield _hook_line(run), "red" if run.verdict in ("deny", "trouble") else ""
+    if entry.reason and not reason_shown:
         yield (f"{entry.by}: {entry.reason}" if entry.by else entry.reason), ""
-    writer = (entry.user or own[0], entry.host or own[1])
-    if writer != own:
+    writer = (entry.user or own_writer[0], entry.host or own_writer[1])
+    if writer != own_writer:
         yield f"{writer[0]} on {writer[1]}" + (f", {entry.agent}" if entry.agent else ""), "dim"
 
 
-def _said(run: HookRun) -> str:
-    words = [run.reason] if run.reason else [*run.feedback, *run.messages]
-    return f"{run.verdict}: {run.command}" + (f": {' '.join(words)}" if words else "")
+def _hook_line(run: HookRun) -> str:
+    texts = [run.reason] if run.reason else [*run.feedback, *run.messages]
+    return f"{run.verdict}: {run.command}" + (f": {' '.join(texts)}" if texts else "")
 
 
 def _json(raw: object) -> str:
@@ -130,15 +130,15 @@ def _json(raw: object) -> str:
 
 
 def _cut(text: str, screen: Screen, column: int = len(_INDENT)) -> str:
-    """The text as far as there is room from this column on."""
+    """The text, cut to the room from this column on."""
     if not screen.width:
         return screen.visible(text) if len(text) <= _LONGEST else screen.visible(text[:_LONGEST]) + "..."
     return screen.cut(text[:_LONGEST], max(screen.width - column, 10))
 
 
 def _time(entry: CallRecord | NoteRecord) -> str:
-    """As this machine's clock has it."""
+    """The record's time in this machine's time zone."""
     try:
         return entry.at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if entry.at else entry.time
-    except (OverflowError, ValueError):  # the first and the last year
+    except (OverflowError, ValueError):  # in the first or last year that datetime knows
         return entry.time

@@ -31,13 +31,15 @@ def test_a_row_has_the_time_the_decision_the_result_and_the_tool() -> None:
     assert table.header(PLAIN).index("TOOL") == row.index("files")
 
 
-def test_below_it_stands_what_it_was_about_and_who_said_what() -> None:
-    said = (
+def test_below_a_row_are_its_arguments_and_the_verdicts_of_its_hooks() -> None:
+    hook_runs = (
         HookRun(command="guard.sh", verdict="deny", reason="no"),
         HookRun(command="quiet.sh", verdict="none"),
         HookRun(command="lint.sh", verdict="comment", feedback=("a", "b")),
     )
-    got = rows(call(arguments=msgspec.Raw(b'{"a":1}'), rewritten=msgspec.Raw(b'{"a":2}'), hooks=said, reason="no"))[1:]
+    got = rows(
+        call(arguments=msgspec.Raw(b'{"a":1}'), rewritten=msgspec.Raw(b'{"a":2}'), hooks=hook_runs, reason="no")
+    )[1:]
     assert [row.strip() for row in got] == [
         '{"a":1}',
         'ran with {"a":2}',
@@ -46,7 +48,7 @@ def test_below_it_stands_what_it_was_about_and_who_said_what() -> None:
     ]
 
 
-def test_a_reason_that_no_hook_gave_stands_alone() -> None:
+def test_a_reason_that_no_hook_gave_has_its_own_line() -> None:
     assert rows(call(reason="a rule"))[1:] == ["    a rule"]
     assert rows(call(reason="too many", by="limits[0]"))[1:] == ["    limits[0]: too many"]
 
@@ -75,12 +77,12 @@ def test_rows_fit_a_terminal() -> None:
         assert cell_len(row) <= 80
 
 
-def test_where_nothing_cuts_a_row_most_of_it_is_there() -> None:
+def test_without_a_width_rows_are_cut_only_at_the_general_limit() -> None:
     row = rows(call(reason="x" * 5000))[1]
     assert row == f"    {'x' * 2000}..."
 
 
-def test_what_a_terminal_cannot_show_is_spelled() -> None:
+def test_characters_that_a_terminal_cannot_show_are_escaped() -> None:
     (row,) = rows(call(tool="é"), Screen(80, "ascii", lambda text, _style: text))
     assert row.endswith("files/\\xe9")
 

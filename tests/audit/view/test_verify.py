@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hookproxy.audit.append_file import Ledger, Ways
+from hookproxy.audit.append_file import AppendFile, FileOptions
 from hookproxy.audit.hash_chain import line_hash
 from hookproxy.audit.view.verify import Break, verify
 from hookproxy.model.errors import UserError
@@ -25,10 +25,10 @@ def file(tmp_path: Path) -> Path:
 
 
 def append(path: Path, count: int, limit: int = 0, chain: bool = True) -> None:
-    ledger = Ledger(str(path), Ways(chain=chain, limit=limit))
+    append_file = AppendFile(str(path), FileOptions(chain=chain, limit=limit))
     for number in range(count):
-        ledger.append(b'{"tool":"write","n":%d}\n' % number)
-    ledger.close()
+        append_file.append(b'{"tool":"write","n":%d}\n' % number)
+    append_file.close()
 
 
 def broken(path: Path) -> Break | None:
@@ -66,7 +66,7 @@ def forged(lines: Lines) -> Lines:
         (lambda lines: [*lines[:2], lines[3], lines[2], *lines[4:]], 3, "moved"),
         (lambda lines: [*lines[:2], lines[2][:-5], *lines[3:]], 3, "changed or inserted"),
         (lambda lines: [*lines[:2], b"nonsense", *lines[2:]], 3, "changed or inserted"),
-        (lambda lines: [*lines[:5], lines[5][:-5]], 6, "no record"),
+        (lambda lines: [*lines[:5], lines[5][:-5]], 6, "not a record"),
         (lambda lines: [lines[0].replace(b'"previous":"",', b""), *lines[1:]], 2, "was changed"),
         (lambda lines: [*lines[:3], lines[3].replace(b'"previous"', b'"Previous"'), *lines[4:]], 4, "inserted"),
         (lambda lines: [*lines[:3], b'{"previous":7}', *lines[4:]], 4, "cannot be read"),
@@ -79,14 +79,14 @@ def test_each_way_to_change_a_file_is_found(file: Path, tamper: Callable[[Lines]
     assert (found.line, what in found.what) == (line, True), found.what
 
 
-def test_nothing_is_found_in_a_file_as_it_was_written(file: Path) -> None:
+def test_an_unchanged_file_has_no_break(file: Path) -> None:
     (checked,) = verify(str(file))
     lines = file.read_bytes().splitlines()
     assert (checked.broken, checked.lines, checked.unchained, checked.torn) == (None, 6, 0, 0)
     assert checked.head == line_hash(lines[-1])
 
 
-def test_lines_taken_from_the_end_are_seen_by_a_head_that_was_noted(file: Path) -> None:
+def test_lines_removed_from_the_end_are_detected_with_a_noted_head(file: Path) -> None:
     head = verify(str(file))[0].head
     append(file, 2)
     assert verify(str(file), head)[0].found, "it has grown since"
@@ -97,13 +97,13 @@ def test_lines_taken_from_the_end_are_seen_by_a_head_that_was_noted(file: Path) 
     assert not checked.found
 
 
-def test_a_torn_last_line_is_told_as_such(file: Path) -> None:
+def test_a_torn_last_line_is_reported_as_such(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-7])
     (checked,) = verify(str(file))
     assert (checked.broken, checked.unfinished, checked.lines, checked.torn) == (None, True, 5, 1)
 
 
-def test_what_a_stopped_writer_left_is_covered_by_the_chain(file: Path) -> None:
+def test_torn_lines_are_covered_by_the_chain(file: Path) -> None:
     with file.open("ab") as end:
         end.write(b'{"previous":"half')
     append(file, 2)
@@ -123,7 +123,7 @@ def test_lines_from_before_the_chain_are_counted(tmp_path: Path) -> None:
     assert (checked.lines, checked.unchained, checked.broken) == (5, 3, None)
 
 
-def test_half_a_line_from_before_the_chain_breaks_nothing(tmp_path: Path) -> None:
+def test_a_torn_line_from_before_the_chain_breaks_nothing(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     append(path, 2, chain=False)
     path.write_bytes(path.read_bytes() + b'{"tool":"wr')
@@ -133,11 +133,11 @@ def test_half_a_line_from_before_the_chain_breaks_nothing(tmp_path: Path) -> Non
     assert (checked.broken, checked.unchained, checked.chained, checked.torn) == (None, 4, 2, 1)
 
 
-def test_a_line_of_who_does_not_chain_is_found(file: Path) -> None:
+def test_a_line_of_a_writer_that_does_not_chain_is_found(file: Path) -> None:
     append(file, 1, chain=False)
     found = broken(file)
     assert found is not None
-    assert (found.line, "does not chain" in found.what) == (7, True)
+    assert (found.line, "did not chain" in found.what) == (7, True)
 
 
 def test_files_are_checked_from_the_first_to_the_last(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_files_are_checked_from_the_first_to_the_last(tmp_path: Path) -> None:
     assert verify(str(path))[1].broken is not None
 
 
-def test_a_name_that_ends_as_those_of_older_files_do_hides_none_of_them(tmp_path: Path) -> None:
+def test_a_name_that_ends_as_a_rotated_file_does_hides_no_file(tmp_path: Path) -> None:
     path = tmp_path / "audit.2026"
     append(path, 20, limit=400)
     files = verify(str(path))
@@ -166,7 +166,7 @@ def test_a_name_that_ends_as_those_of_older_files_do_hides_none_of_them(tmp_path
     assert [Path(one.path).name for one in verify(str(path)) if one.broken] == ["audit.2026.2"]
 
 
-def test_the_files_before_one_that_has_just_begun_are_checked(tmp_path: Path) -> None:
+def test_the_files_before_an_empty_new_one_are_checked(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     append(path, 20, limit=400)
     path.write_bytes(b"")
@@ -176,7 +176,7 @@ def test_the_files_before_one_that_has_just_begun_are_checked(tmp_path: Path) ->
     assert [Path(one.path).name for one in verify(str(path)) if one.broken] == ["audit.jsonl.2"]
 
 
-def test_a_file_before_that_is_gone_is_not_missed_in_silence(tmp_path: Path) -> None:
+def test_a_missing_previous_file_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     append(path, 6, limit=400)
     first, *others = verify(str(path))
@@ -187,14 +187,14 @@ def test_a_file_before_that_is_gone_is_not_missed_in_silence(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["../secret.1", "/etc/passwd", "audit.jsonl", "other.1", "audit.jsonl.5", "", "x\x00"])
-def test_a_line_does_not_choose_which_file_is_read(tmp_path: Path, name: str) -> None:
+def test_a_line_cannot_choose_which_file_is_read(tmp_path: Path, name: str) -> None:
     path = tmp_path / "audit.jsonl.5"
     path.write_text(json.dumps({"previous": "0" * 64, "continues": name}) + "\n")
     (tmp_path / "audit.jsonl").write_text("")
     assert len(verify(str(path))) == 1
 
 
-def test_files_do_not_go_in_circles(tmp_path: Path) -> None:
+def test_files_cannot_continue_each_other_in_a_circle(tmp_path: Path) -> None:
     for number in (1, 2):
         line = {"previous": "0" * 64, "continues": f"audit.jsonl.{3 - number}"}
         (tmp_path / f"audit.jsonl.{number}").write_text(json.dumps(line) + "\n")

@@ -1,4 +1,4 @@
-"""Processes of hooks, started as hookproxy starts them, for tests."""
+"""Starts processes as hookproxy starts hooks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def read_all(fd: int) -> bytes:
 
 
 def start(*argv: str, cwd: str = "", env: dict[str, str] | None = None) -> tuple[int, int]:
-    """A hook's process id, and a descriptor with its output; its input is empty."""
+    """Start a hook with empty input; returns its process id, and a descriptor with its output."""
     out, stdout = os.pipe()
     null = os.open(os.devnull, os.O_RDWR)
     try:

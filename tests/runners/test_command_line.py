@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hookproxy.model.hooks import Event, HookSpec
 from hookproxy.processes.process import SHELL
-from hookproxy.runners.command import plain_words, ways
+from hookproxy.runners.command import plain_words, start_candidates
 
 SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 
@@ -75,11 +75,11 @@ def test_plain_words_are_what_the_shell_makes_of_the_command(words: list[str], s
 
 
 @pytest.mark.parametrize("words", ["compgen -k", "compgen -b"])
-@pytest.mark.skipif("bash" not in SHELLS, reason="bash tells its own words")
+@pytest.mark.skipif("bash" not in SHELLS, reason="there is no bash")
 def test_no_keyword_or_builtin_of_bash_is_plain(words: str) -> None:
-    told = subprocess.run(["bash", "-c", words], stdout=subprocess.PIPE, check=True, text=True).stdout.split()
-    assert "case" in told or "cd" in told
-    assert [word for word in told if plain_words(f"{word} argument")] == []
+    shell_words = subprocess.run(["bash", "-c", words], stdout=subprocess.PIPE, check=True, text=True).stdout.split()
+    assert "case" in shell_words or "cd" in shell_words
+    assert [word for word in shell_words if plain_words(f"{word} argument")] == []
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -105,15 +105,15 @@ def spec(shell: str = "", argv: tuple[str, ...] = (), cwd: str = "") -> HookSpec
 def test_a_plain_command_is_tried_without_the_shell_first(show: str) -> None:
     env = {"PATH": os.path.dirname(show)}
     shell = (SHELL, (SHELL, "-c", "show a"))
-    assert list(ways(spec(shell="show a"), env)) == [(show, ("show", "a")), shell]
-    assert next(ways(spec(shell="./show a"), env)) == ("./show", ("./show", "a"))
-    assert list(ways(spec(shell="show $a"), env)) == [(SHELL, (SHELL, "-c", "show $a"))]
+    assert list(start_candidates(spec(shell="show a"), env)) == [(show, ("show", "a")), shell]
+    assert next(start_candidates(spec(shell="./show a"), env)) == ("./show", ("./show", "a"))
+    assert list(start_candidates(spec(shell="show $a"), env)) == [(SHELL, (SHELL, "-c", "show $a"))]
 
 
-def test_words_given_one_by_one_never_see_a_shell(show: str) -> None:
+def test_words_of_an_argv_never_go_through_a_shell(show: str) -> None:
     env = {"PATH": os.path.dirname(show)}
-    assert list(ways(spec(argv=("show", "$a b")), env)) == [(show, ("show", "$a b"))]
-    assert list(ways(spec(argv=("no-such-program",)), env)) == []
+    assert list(start_candidates(spec(argv=("show", "$a b")), env)) == [(show, ("show", "$a b"))]
+    assert list(start_candidates(spec(argv=("no-such-program",)), env)) == []
 
 
 def test_a_program_that_moved_is_found_again(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_program_that_moved_is_found_again(tmp_path: Path) -> None:
         (folder / "tool").chmod(0o755)
     env = {"PATH": f"{old}:{new}"}
     tool = spec(argv=("tool",))
-    assert [program for program, _ in ways(tool, env)] == [f"{old}/tool"]
+    assert [program for program, _ in start_candidates(tool, env)] == [f"{old}/tool"]
     (old / "tool").unlink()
-    assert [program for program, _ in ways(tool, env)] == [f"{old}/tool", f"{new}/tool"]
-    assert next(ways(tool, env))[0] == f"{new}/tool"
+    assert [program for program, _ in start_candidates(tool, env)] == [f"{old}/tool", f"{new}/tool"]
+    assert next(start_candidates(tool, env))[0] == f"{new}/tool"
