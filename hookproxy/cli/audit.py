@@ -1,7 +1,7 @@
-"""`hookproxy audit`: what happened, as the audit files have it; `audit stats`: summed up; `audit verify`: unchanged.
+"""`hookproxy audit`: shows the calls in an audit file. `audit stats` sums them up; `audit verify` finds changed lines.
 
-All files that have had the name (FILE.1, FILE.2, …) are read before FILE. Exit status: 0; 1 where a line is no record,
-or a file is not as it was written; 2 where it cannot be read.
+Rotated files (FILE.1, FILE.2, …) are read before FILE. Exit status: 0; 1 if a line is not a record, or a file is not
+as it was written; 2 if a file cannot be read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..audit.records import BadLine, Entry, Line, entry
 from ..model.errors import EXIT_FINDINGS, UserError, printable
-from .common import here, parser, show
+from .common import new_parser, show, working_directory
 
 if TYPE_CHECKING:
     import argparse
@@ -25,31 +25,31 @@ if TYPE_CHECKING:
     from ..audit.view.files import Filter
     from ..audit.view.verify import FileCheck
 
-_LOOKS: Final = "[--tool GLOB] [--decision D] [--since WHEN] [--session S]"
-USAGE: Final = f"hookproxy audit [FILE] {_LOOKS} [--follow] [--json] [--config FILE]"
-STATS: Final = f"hookproxy audit stats [FILE] {_LOOKS} [--json] [--config FILE]"
+_FILTERS: Final = "[--tool GLOB] [--decision D] [--since WHEN] [--session S]"
+USAGE: Final = f"hookproxy audit [FILE] {_FILTERS} [--follow] [--json] [--config FILE]"
+STATS: Final = f"hookproxy audit stats [FILE] {_FILTERS} [--json] [--config FILE]"
 VERIFY: Final = "hookproxy audit verify [FILE] [--head HASH] [--json] [--config FILE]"
 
-_NAP: Final = 200  # milliseconds between two looks at a file that is followed: at once, to a person
-_BATCH: Final = 64 * 1024  # characters that are written at a time
+_POLL_INTERVAL: Final = 200  # milliseconds between two reads of a followed file: to a person, that is at once
+_BUFFER_SIZE: Final = 64 * 1024  # characters that are collected before they are written
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print what is asked for; gives the exit status."""
-    verbs: dict[str, Callable[[Sequence[str]], int]] = {"stats": _stats, "verify": _verify}
-    if arguments and arguments[0] in verbs:
-        return verbs[arguments[0]](arguments[1:])
+    """Print calls, sums or the result of verification. Returns the exit status."""
+    subverbs: dict[str, Callable[[Sequence[str]], int]] = {"stats": _stats, "verify": _verify}
+    if arguments and arguments[0] in subverbs:
+        return subverbs[arguments[0]](arguments[1:])
     if arguments and not os.path.lexists(arguments[0]):
-        _check_verb(arguments[0], verbs)
+        _check_spelling(arguments[0], subverbs)
     return _list(arguments)
 
 
-def _check_verb(word: str, verbs: Iterable[str]) -> None:
-    """Raise UserError for a misspelled verb: else it would be taken for a file that is not there."""
+def _check_spelling(word: str, subverbs: Iterable[str]) -> None:
+    """Raise UserError if the word is a misspelled `stats` or `verify`, which would be taken for a missing file."""
     from difflib import get_close_matches
 
-    if near := get_close_matches(word, verbs, n=1):
-        raise UserError(f"{word}: there is no such file", f"did you mean `hookproxy audit {near[0]}`?")
+    if suggestions := get_close_matches(word, subverbs, n=1):
+        raise UserError(f"{word}: there is no such file", f"did you mean `hookproxy audit {suggestions[0]}`?")
 
 
 # --- the calls ---
@@ -58,47 +58,47 @@ def _check_verb(word: str, verbs: Iterable[str]) -> None:
 def _list(arguments: Sequence[str]) -> int:
     from ..audit.view import files, table
 
-    chosen = options().parse_args(list(arguments))
-    wanted, path = _wanted(chosen), _path(chosen)
-    lines = files.follow(path, _wait) if chosen.follow else files.read_all(path)
-    told, screen, own = _Told(), table.screen(), _own()
-    output = _Output(at_once=chosen.follow)
+    options = build_parser().parse_args(list(arguments))
+    record_filter, path = _filter(options), _path(options)
+    lines = files.follow(path, _wait) if options.follow else files.read_all(path)
+    reader, screen, user_and_host = _RecordReader(), table.screen(), _user_and_host()
+    output = _Output(at_once=options.follow)
     for name, line in lines:
-        one = told.record(name, line)
-        if one is None or not wanted.matches(one):
+        record = reader.read(name, line)
+        if record is None or not record_filter.matches(record):
             continue
-        if chosen.json:
-            output.write(_safe(line.raw))
+        if options.json:
+            output.write(_printable(line.raw))
             continue
         if output.empty:
             output.write(table.header(screen))
-        for row in table.rows(one, screen, own):
+        for row in table.rows(record, screen, user_and_host):
             output.write(row)
     output.flush()
     if output.empty:
-        _tell("no such record")
-    return told.status
+        _report("no record matches")
+    return reader.status
 
 
-class _Told:
-    """Lines that are no records are told on standard error, and make the exit status."""
+class _RecordReader:
+    """Reads lines as records. Lines that are not records are reported, and determine the exit status."""
 
     status = 0
 
-    def record(self, name: str, line: Line) -> Entry | None:
-        """What the line says; None: nothing."""
+    def read(self, name: str, line: Line) -> Entry | None:
+        """The record in the line; None if there is none."""
         if not line.raw.strip():
             return None
-        one = entry(line)
-        if not isinstance(one, BadLine):
-            return one
-        _tell(f"{name}:{line.number}: {one.why}")
-        self.status = self.status if one.torn else EXIT_FINDINGS
+        record = entry(line)
+        if not isinstance(record, BadLine):
+            return record
+        _report(f"{name}:{line.number}: {record.why}")
+        self.status = self.status if record.torn else EXIT_FINDINGS
         return None
 
 
 class _Output:
-    """Lines for standard output: at once, or many at a time."""
+    """Writes lines to standard output: each at once, or many together."""
 
     def __init__(self, at_once: bool) -> None:
         self.empty = True
@@ -110,7 +110,7 @@ class _Output:
         self.empty = False
         self._text.append(line + "\n")
         self._size += len(line)
-        if self._at_once or self._size > _BATCH:
+        if self._at_once or self._size > _BUFFER_SIZE:
             self.flush()
 
     def flush(self) -> None:
@@ -120,23 +120,23 @@ class _Output:
 
 
 def _wait() -> None:
-    """Wait a moment; raises BrokenPipeError if nobody reads what we print any more."""
+    """Wait until the next read of a followed file. Raises BrokenPipeError if nobody reads our output any more."""
     output = select.poll()
-    output.register(1, 0)  # only that its reader has gone
-    if output.poll(_NAP):
+    output.register(1, 0)  # reports only that the reader has closed its end
+    if output.poll(_POLL_INTERVAL):
         raise BrokenPipeError
 
 
-def _safe(raw: bytes) -> str:
-    """The line as it is, but that what a terminal would obey, or not show, is escaped: the same JSON."""
+def _printable(raw: bytes) -> str:
+    """The line with all characters escaped that a terminal would obey or not show: the same JSON."""
     text = raw.decode(errors="replace")
-    return text if text.isprintable() else "".join(map(_spelled, text))
+    return text if text.isprintable() else "".join(map(_escaped, text))
 
 
-def _spelled(sign: str) -> str:
-    if sign.isprintable():
-        return sign
-    return " " if sign in "\t\r" else json.dumps(sign)[1:-1]  # outside of texts there is no other
+def _escaped(character: str) -> str:
+    if character.isprintable():
+        return character
+    return " " if character in "\t\r" else json.dumps(character)[1:-1]  # all others can only stand inside strings
 
 
 # --- sums ---
@@ -146,22 +146,22 @@ def _stats(arguments: Sequence[str]) -> int:
     from ..audit.view import files, statistics, table
     from ..audit.view.statistics import Statistics
 
-    chosen = parts()["stats"].parse_args(list(arguments))
-    wanted, told, sums = _wanted(chosen), _Told(), Statistics()
-    found = (told.record(name, line) for name, line in files.read_all(_path(chosen)))
-    sums.add(one for one in found if one is not None and wanted.matches(one))
-    if chosen.json:
-        show(_document(sums))
+    options = subverb_parsers()["stats"].parse_args(list(arguments))
+    record_filter, reader, sums = _filter(options), _RecordReader(), Statistics()
+    found = (reader.read(name, line) for name, line in files.read_all(_path(options)))
+    sums.add(record for record in found if record is not None and record_filter.matches(record))
+    if options.json:
+        show(_json_document(sums))
     else:
         show("".join(f"{line}\n" for line in statistics.charts(sums, table.screen())))
-    return told.status
+    return reader.status
 
 
-def _document(value: object) -> str:
+def _json_document(value: object) -> str:
     import msgspec
 
     document = msgspec.json.format(msgspec.json.encode(value))
-    return "".join(f"{_safe(line)}\n" for line in document.split(b"\n"))
+    return "".join(f"{_printable(line)}\n" for line in document.split(b"\n"))
 
 
 # --- verification ---
@@ -171,126 +171,138 @@ def _verify(arguments: Sequence[str]) -> int:
     from ..audit.view import table
     from ..audit.view.verify import verify
 
-    chosen = parts()["verify"].parse_args(list(arguments))
-    head = (chosen.head or "").lower()
+    options = subverb_parsers()["verify"].parse_args(list(arguments))
+    head = (options.head or "").lower()
     if head and not re.fullmatch("[0-9a-f]{64}", head):
-        raise UserError(f"--head {chosen.head!r}: is no head", "the 64 signs that `hookproxy audit verify` prints")
-    checked = verify(_path(chosen), head)
-    lost = bool(head) and not any(one.found for one in checked)
-    if chosen.json:
-        show(_document({"files": checked, "head_found": None if not head else not lost}))
+        raise UserError(
+            f"--head {options.head!r}: is not a head", "give the 64 characters that `hookproxy audit verify` printed"
+        )
+    checked = verify(_path(options), head)
+    head_missing = bool(head) and not any(file.found for file in checked)
+    if options.json:
+        show(_json_document({"files": checked, "head_found": None if not head else not head_missing}))
     else:
         screen = table.screen()
-        for one in checked:
-            show("".join(f"{screen.visible(line)}\n" for line in _verdict(one)))
-        if missing := _missing(checked):
-            show(f"{screen.visible(missing)}\n")
-        if lost:
-            show("head: not there: lines have been removed from the end, or all has been written anew\n")
-    unchained = any(one.lines and not one.chained for one in checked) or not any(one.lines for one in checked)
-    return EXIT_FINDINGS if lost or unchained or any(one.broken for one in checked) else 0
+        for file in checked:
+            show("".join(f"{screen.visible(line)}\n" for line in _verification_lines(file)))
+        if unchecked := _unchecked(checked):
+            show(f"{screen.visible(unchecked)}\n")
+        if head_missing:
+            show("head: not found: lines were removed from the end, or the whole file was rewritten\n")
+    unchained = any(file.lines and not file.chained for file in checked) or not any(file.lines for file in checked)
+    return EXIT_FINDINGS if head_missing or unchained or any(file.broken for file in checked) else 0
 
 
-def _verdict(one: FileCheck) -> Iterator[str]:
-    if one.broken:
-        yield f"{one.path}:{one.broken.line}: {one.broken.what}"
-        yield f"  the {one.lines} lines before are as they were written" if one.lines else "  nothing before it is sure"
+def _verification_lines(file: FileCheck) -> Iterator[str]:
+    if file.broken:
+        yield f"{file.path}:{file.broken.line}: {file.broken.what}"
+        yield f"  the {file.lines} lines before it are unchanged" if file.lines else "  no line before it is verified"
         return
-    if one.continues and not one.lines:
-        yield f"{one.path}: no line has been written to it yet"
+    if file.continues and not file.lines:
+        yield f"{file.path}: no line has been written to it yet"
         return
-    if not one.chained:
-        what = f"none of its {one.lines} lines names the one before" if one.lines else "there is no line in it"
-        yield f"{one.path}: not chained: {what}"
-        yield "  with chain = true in [audit], each line that is written from then on does"
+    if not file.chained:
+        reason = f"none of its {file.lines} lines refers to the line before" if file.lines else "it has no lines"
+        yield f"{file.path}: not chained: {reason}"
+        yield "  to chain all lines written from now on, set chain = true in [audit]"
         return
-    yield f"{one.path}: {one.chained} chained lines are as they were written"
-    if one.unchained:
-        yield f"  {one.unchained} lines before them are older than the chain, which covers only the last of them"
-    if one.torn:
-        yield f"  {one.torn} torn: their writers were stopped while they wrote"
-    if one.unfinished:
+    yield f"{file.path}: {file.chained} chained lines are unchanged"
+    if file.unchained:
+        yield f"  {file.unchained} lines before them are older than the chain, which covers only the last of them"
+    if file.torn:
+        yield f"  {file.torn} torn lines: their writers were stopped while they wrote"
+    if file.unfinished:
         yield "  the last line is unfinished: its writer was stopped, or is still writing"
-    yield f"  head {one.head}"
+    yield f"  head {file.head}"
 
 
-def _missing(checked: Sequence[FileCheck]) -> str:
+def _unchecked(checked: Sequence[FileCheck]) -> str:
     first = checked[0]
-    return f"before: {first.continues} is not here, and is not checked" if first.continues else ""
+    return f"earlier file: {first.continues} does not exist here, and was not checked" if first.continues else ""
 
 
-# --- what all have in common ---
+# --- the command line ---
 
 
-def options() -> argparse.ArgumentParser:
-    """What its command line takes, where it is neither `stats` nor `verify`."""
-    taken = _options("audit", USAGE, "Show the calls of an audit file. See also: audit stats, audit verify.")
-    _add_looks(taken)
-    taken.add_argument("--follow", action="store_true", help="go on as lines come, until interrupted")
-    taken.add_argument("--json", action="store_true", help="each record as its line of JSON")
-    return taken
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of the command line without `stats` and `verify`."""
+    parser = _new_parser("audit", USAGE, "Show the calls in an audit file. See also: audit stats, audit verify.")
+    _add_filter_options(parser)
+    parser.add_argument("--follow", action="store_true", help="keep showing new lines, until interrupted")
+    parser.add_argument("--json", action="store_true", help="print each record as its line of JSON")
+    return parser
 
 
-def parts() -> dict[str, argparse.ArgumentParser]:
-    """What its command line takes after `stats` and `verify`."""
-    stats = _options("audit stats", STATS, "Show calls, refusals, rewrites and the time of hooks.")
-    _add_looks(stats)
-    verify = _options(
+def subverb_parsers() -> dict[str, argparse.ArgumentParser]:
+    """The parsers of the command lines after `stats` and `verify`."""
+    stats = _new_parser("audit stats", STATS, "Sum up the calls, refusals, rewrites and the running time of hooks.")
+    _add_filter_options(stats)
+    verify = _new_parser(
         "audit verify",
         VERIFY,
-        "Check that the lines of a chained audit file are those that were written. Lines removed from its end are not "
-        "seen: note the head that is printed, and give it with --head later.",
+        "Check that the lines of a chained audit file have not been changed. Lines removed from its end are not "
+        "noticed: to find them, note the head that this command prints, and pass it with --head later.",
     )
-    verify.add_argument("--head", metavar="HASH", help="a head that was printed before: it must be there")
-    for taken in (stats, verify):
-        taken.add_argument("--json", action="store_true", help="one JSON document, for programs")
+    verify.add_argument("--head", metavar="HASH", help="a head that was printed before: it must still be in the file")
+    for parser in (stats, verify):
+        parser.add_argument("--json", action="store_true", help="print one JSON document, for programs")
     return {"stats": stats, "verify": verify}
 
 
-def _options(verb: str, usage: str, description: str) -> argparse.ArgumentParser:
-    taken = parser(verb, usage, description)
-    taken.add_argument("file", nargs="?", metavar="FILE", help="an audit file (default: the configuration's)")
-    taken.add_argument("--config", metavar="FILE", help="our own file (default: ~/.config/hookproxy/hookproxy.toml)")
-    return taken
+def _new_parser(verb: str, usage: str, description: str) -> argparse.ArgumentParser:
+    parser = new_parser(verb, usage, description)
+    parser.add_argument(
+        "file", nargs="?", metavar="FILE", help="an audit file (default: the one that the configuration names)"
+    )
+    parser.add_argument(
+        "--config", metavar="FILE", help="hookproxy's configuration (default: ~/.config/hookproxy/hookproxy.toml)"
+    )
+    return parser
 
 
-def _add_looks(to: argparse.ArgumentParser) -> None:
-    to.add_argument("--tool", metavar="GLOB", help="of these tools: a name, or a pattern such as 'git_*'")
-    to.add_argument("--decision", metavar="D", help="allow, deny, asked-allow, asked-deny or '*deny'")
-    to.add_argument("--since", metavar="WHEN", help="2026-11-01, 2026-11-01T10:30, or 90m, 2h, 7d ago")
-    to.add_argument("--session", metavar="S", help="of this session; the beginning of its id will do")
+def _add_filter_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--tool", metavar="GLOB", help="only calls of these tools: a name, or a pattern such as 'git_*'"
+    )
+    parser.add_argument(
+        "--decision", metavar="D", help="only these decisions: allow, deny, asked-allow, asked-deny or '*deny'"
+    )
+    parser.add_argument(
+        "--since", metavar="WHEN", help="only calls since then: 2026-11-01, 2026-11-01T10:30, or 90m, 2h, 7d ago"
+    )
+    parser.add_argument("--session", metavar="S", help="only this session: its id, or the beginning of it")
 
 
-def _wanted(chosen: argparse.Namespace) -> Filter:
+def _filter(options: argparse.Namespace) -> Filter:
     from ..audit.view import files
 
     return files.Filter(
-        tool=chosen.tool or "",
-        decision=files.decision(chosen.decision) if chosen.decision else "",
-        since=files.since(chosen.since, files.now()) if chosen.since else None,
-        session=chosen.session or "",
+        tool=options.tool or "",
+        decision=files.decision(options.decision) if options.decision else "",
+        since=files.since(options.since, files.now()) if options.since else None,
+        session=options.session or "",
     )
 
 
-def _path(chosen: argparse.Namespace) -> str:
-    """The file that is meant. Raises UserError where none is named."""
-    if chosen.file is not None:
-        return str(chosen.file)
+def _path(options: argparse.Namespace) -> str:
+    """The audit file. Raises UserError if neither the options nor the configuration name one."""
+    if options.file is not None:
+        return str(options.file)
     from ..audit.os_user import audit_path
     from ..config.load import load
 
-    settings = load(chosen.config, [], None, os.environ, here()).settings
+    settings = load(options.config, [], None, os.environ, working_directory()).settings
     if not settings.audit_file:
         raise UserError("no audit file is named", "hookproxy audit FILE, or set audit.file in hookproxy.toml")
     return audit_path(settings.audit_file)
 
 
-def _own() -> tuple[str, str]:
+def _user_and_host() -> tuple[str, str]:
     from ..audit.os_user import user
 
     return user(), os.uname().nodename
 
 
-def _tell(text: str) -> None:
-    with contextlib.suppress(OSError, AttributeError):  # nobody reads, or the descriptor was closed before we started
+def _report(text: str) -> None:
+    with contextlib.suppress(OSError, AttributeError):  # nobody reads it, or it was closed before we started
         sys.stderr.write(f"hookproxy: {printable(text)}\n")

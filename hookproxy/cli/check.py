@@ -1,34 +1,34 @@
-"""`hookproxy check`: every hook and permission rule, and what about them cannot work, before anything runs.
+"""`hookproxy check`: shows every hook and permission rule, and what about them cannot work, before anything runs.
 
-It reads what `run` would read. Exit status: 0 clean; 1 findings (`checks` says what counts); 2 `run` would not start.
+It reads what `run` would read. Exit status: 0 clean; 1 findings (`checks` defines them); 2 `run` would not start.
 
-`--json` prints one document. A key is never taken away or given another meaning without another `v`; new ones may come.
+`--json` prints one document. New keys may be added to it. No key is removed or changes its meaning without another `v`.
 
     v         1
     settings  the keys of hookproxy.toml that concern every call; those of its tables as `audit_file` and so on, the
               permission rules as the lists `allow`, `ask` and `deny`; `aliases`, objects with tool, as (null: hooks
-              know the tool by its own names), arguments (the server's name by the hooks') and preset (null: none says
-              so); `limits`, objects with tool, calls, per, by
-              `managed`: what holds for managed hooks and rules instead; null where nothing is managed
-    managed   null, or: files, the administrator's; settings, the keys of `settings` that they set, each with its place;
-              only, whether no other hooks run
-    trust     null where it is not required, or: files, which are used only as they were trusted; not_covered, what
-              else hooks run, in a few words each
-    hooks     one object for each hook, by file and line:
-      file, line, key    where it is written; the file's absolute path; line null where it cannot be told
+              use the server's name for the tool), arguments (from the hooks' names to the server's) and preset (null:
+              the alias comes from no preset); `limits`, objects with tool, calls, per, by;
+              `managed`: the settings that hold for managed hooks and rules instead; null if nothing is managed
+    managed   null, or: files, the administrator's files; settings, the keys of `settings` that these files set, each
+              with its place; only, whether only managed hooks run
+    trust     null if trust is not required, or: files, which are used only in the state in which they were trusted;
+              not_covered, what else hooks run, each in a few words
+    hooks     one object for each hook, in the order of files and lines:
+      file, line, key    where it is written: the file's absolute path; line is null if it is not known
       dialect            null for a file in which no hook can fire
-      event, event_name  the occasion, and how the file spells it; event null where it is none behind MCP
-      matcher, if        as written; empty: all
+      event, event_name  the event, and how the file spells it; event is null if it does not exist behind MCP
+      matcher, if        as written; empty: all calls
       command            the line for sh, or the words of a program, quoted as for sh
       timeout            seconds
-      on_failure         "block": the call is refused; "withhold": the result is; "tell": the result passes, and the
-                         model is told; "continue": nothing. Standard error tells in each case
-      fires              whether it can be asked behind MCP; if not, the keys from matcher to awaited are null
-      awaited            whether anybody waits for what it says
-      managed            whether it is the administrator's, which nobody else switches off
+      on_failure         "block": the call is refused; "withhold": the result is withheld; "tell": the result passes,
+                         and the model is informed; "continue": nothing. Standard error reports it in each case
+      fires              whether it can run behind MCP; if not, the keys from matcher to awaited are null
+      awaited            whether anything waits for its output
+      managed            whether it is the administrator's, so that nobody else can switch it off
       findings, remarks  sentences about it
-    findings  all of them, those of hooks too: file (empty: no file), line, key, text. None: exit status 0
-    remarks   the same of what does not count
+    findings  all findings, also those of hooks: file (empty: no file), line, key, text. None: exit status 0
+    remarks   the same for remarks, which do not change the exit status
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ from ..hooks.evaluate import Hooks, check_mcp_tool_hooks
 from ..model.errors import EXIT_FINDINGS
 from ..model.hooks import Event
 from ..model.settings import Settings
-from .common import add_sources, here, parser, show
-from .hook_runtime import hooks_at_work, run
-from .layout import MARGIN, count, known_as, put, row, short, visible
+from .common import add_hook_options, new_parser, show, working_directory
+from .hook_runtime import redirected_output, run
+from .layout import MARGIN, alias_text, count, print_line, row, short_path, visible
 
 if TYPE_CHECKING:
     import argparse
@@ -66,61 +66,62 @@ _CONSEQUENCES: Final = {
     FailureEffect.WITHHOLD: "the result is withheld",
     FailureEffect.INFORM_MODEL: "the result passes, and the model is told that it was not judged",
 }
-_HERE: Final = ("python", "http")
-"""The types of hooks that run in our own process: whether they can is known before anything runs."""
+_IN_PROCESS_TYPES: Final = ("python", "http")
+"""The hook types that run in our own process: whether they can run is known before anything runs."""
 
-_GOES_ON: Final[dict[str, str]] = {
-    Event.PRE_TOOL_USE: "the call goes on",
+_CONTINUATIONS: Final[dict[str, str]] = {
+    Event.PRE_TOOL_USE: "the call continues",
     Event.POST_TOOL_USE: "the result passes",
     Event.POST_TOOL_USE_FAILURE: "the result passes",
-    Event.PERMISSION_REQUEST: "the question stays open",
+    Event.PERMISSION_REQUEST: "the request stays undecided",
 }
+"""What happens after a failure that has no effect."""
 
 
-async def _find(loaded: Loaded) -> None:
-    """Find what hooks are made of, as `run` does. Raises ConfigError for what is not there."""
+async def _prepare_runners(loaded: Loaded) -> None:
+    """Prepare the runners of all hooks, as `run` does. Raises ConfigError for what does not exist."""
     await Hooks(loaded.groups, loaded.settings, "", os.environ, loaded.trust).runners.aclose()
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print what is configured and what was found; gives the exit status."""
-    chosen = options().parse_args(list(arguments))
-    cwd = here()
-    loaded = load(chosen.config, chosen.hooks, None, os.environ, cwd)
+    """Print the configuration and the findings. Returns the exit status."""
+    options = build_parser().parse_args(list(arguments))
+    cwd = working_directory()
+    loaded = load(options.config, options.hooks, None, os.environ, cwd)
     check_mcp_tool_hooks(loaded.groups, loaded.settings)
-    if any(spec.type in _HERE for group in loaded.groups for spec in group.hooks):
-        with hooks_at_work():
-            run(partial(_find, loaded))
+    if any(spec.type in _IN_PROCESS_TYPES for group in loaded.groups for spec in group.hooks):
+        with redirected_output():
+            run(partial(_prepare_runners, loaded))
     report = inspect.inspect(loaded, os.environ)
-    show(check_report.to_json(report) if chosen.json else _text(report, cwd))
+    show(check_report.to_json(report) if options.json else _text(report, cwd))
     return EXIT_FINDINGS if report.findings else 0
 
 
-def options() -> argparse.ArgumentParser:
-    """What its command line takes."""
-    taken = parser(
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of this verb's command line."""
+    parser = new_parser(
         "check",
         USAGE,
-        "Show every hook that is configured, and what about it cannot work. "
+        "Show every configured hook, and what about it cannot work. "
         "Exit status: 0 clean, 1 findings, 2 `run` would not start.",
     )
-    add_sources(taken)
-    taken.add_argument("--json", action="store_true", help="one JSON document, for programs")
-    return taken
+    add_hook_options(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON document, for programs")
+    return parser
 
 
 def _text(report: Report, cwd: str) -> str:
-    """For people: a block for each hook, one for each file that something else is said about, and the sum."""
+    """The output for people: a block for each hook, one for each file with other findings, and the summary."""
     console = Console(highlight=False)
-    with console.capture() as shown:
+    with console.capture() as captured:
         for entry in report.entries:
             _block(console, entry, cwd)
-        for file, told in _of_files(report).items():
+        for file, findings in _file_findings(report).items():
             if file:
-                put(console, Text(visible(short(file, cwd), console), "bold"))
-            for one, label in told:
-                row(console, label, one.text)
-            put(console, Text())
+                print_line(console, Text(visible(short_path(file, cwd), console), "bold"))
+            for finding, label in findings:
+                row(console, label, finding.text)
+            print_line(console, Text())
         _rules(console, "permission rules", report.settings)
         if report.settings.managed:
             _rules(console, "managed permission rules", report.settings.managed)
@@ -128,84 +129,85 @@ def _text(report: Report, cwd: str) -> str:
         _trust(console, report)
         _tools(console, "tools", report.settings)
         if report.settings.managed:
-            _tools(console, "managed tools", replace(report.settings.managed, aliases=()))  # those stand above
-        put(console, Text(_sum(report), "bold"))
-    return shown.get()
+            _tools(console, "managed tools", replace(report.settings.managed, aliases=()))  # aliases are shown above
+        print_line(console, Text(_summary(report), "bold"))
+    return captured.get()
 
 
 def _managed_settings(console: Console, report: Report) -> None:
-    """What the administrator has set, with its place: nobody else weakens that."""
+    """What the administrator has set, with its place: nobody else can weaken it."""
     if report.managed is None:
         return
-    put(console, Text("managed: cannot be switched off, nor weakened", "bold"))
+    print_line(console, Text("managed: cannot be switched off or weakened", "bold"))
     for file in report.managed.files:
         row(console, Text("  file".ljust(MARGIN), "dim"), file)
     if report.managed.managed_only:
-        row(console, Text("  only".ljust(MARGIN), "dim"), "no hooks run but managed ones")
+        row(console, Text("  only".ljust(MARGIN), "dim"), "only managed hooks run")
     for name, place in report.managed.set_by.items():
         if name not in ("allow", "ask", "deny", "aliases", "limits"):
             row(console, Text("  setting".ljust(MARGIN), "dim"), f"{name} = {getattr(report.settings, name)} ({place})")
-    put(console, Text())
+    print_line(console, Text())
 
 
 def _trust(console: Console, report: Report) -> None:
-    """That trust is required, of which files, and what that leaves out."""
+    """The files that must be trusted, and what trust does not cover."""
     if report.trust is None:
         return
-    put(console, Text("trust: required, and these files are used only as they were trusted", "bold"))
+    print_line(console, Text("trust: required; these files are used only while they are unchanged", "bold"))
     for file in report.trust.files:
         row(console, Text("  file".ljust(MARGIN), "dim"), file)
     for unknown in report.trust.not_covered:
-        row(console, Text("  beside".ljust(MARGIN), "dim"), f"not covered: {unknown}")
-    put(console, Text())
+        row(console, Text("  other".ljust(MARGIN), "dim"), f"not covered: {unknown}")
+    print_line(console, Text())
 
 
 def _rules(console: Console, heading: str, settings: Settings) -> None:
     """The permission rules, the strongest first."""
-    kinds = {"deny": settings.deny, "ask": settings.ask, "allow": settings.allow}
-    if not any(kinds.values()):
+    rules_by_decision = {"deny": settings.deny, "ask": settings.ask, "allow": settings.allow}
+    if not any(rules_by_decision.values()):
         return
-    put(console, Text(heading, "bold"))
-    for kind, rules in kinds.items():
-        label = Text(f"  {kind}".ljust(MARGIN), "dim")
+    print_line(console, Text(heading, "bold"))
+    for decision, rules in rules_by_decision.items():
+        label = Text(f"  {decision}".ljust(MARGIN), "dim")
         for rule in rules:
             row(console, label, rule)
     if settings.deny and not settings.hide_denied:
-        row(console, Text("  listed".ljust(MARGIN), "dim"), "tools that are denied stay in tools/list")
-    put(console, Text())
+        row(console, Text("  listed".ljust(MARGIN), "dim"), "denied tools stay in tools/list")
+    print_line(console, Text())
 
 
 def _tools(console: Console, heading: str, settings: Settings) -> None:
-    """What hooks call tools, and how many calls are allowed."""
-    rows = [("alias", f"{one.tool} {known_as(one)}") for one in settings.aliases]
-    rows += [("limit", f"{one.tool}: {count(one.calls, 'call')} per {one.per}") for one in settings.limits]
+    """The aliases of tools, and the rate limits."""
+    rows = [("alias", f"{alias.tool} {alias_text(alias)}") for alias in settings.aliases]
+    rows += [("limit", f"{limit.tool}: {count(limit.calls, 'call')} per {limit.per}") for limit in settings.limits]
     if not rows:
         return
-    put(console, Text(heading, "bold"))
+    print_line(console, Text(heading, "bold"))
     for name, text in rows:
         row(console, Text(f"  {name}".ljust(MARGIN), "dim"), text)
-    put(console, Text())
+    print_line(console, Text())
 
 
 def _block(console: Console, entry: HookEntry, cwd: str) -> None:
+    """Print one hook."""
     place = f"{entry.file}:{entry.line}" if entry.line else entry.file
-    head = Text(visible(short(place, cwd), console), "bold")
-    put(console, Text.assemble(head, "  ", visible(entry.key, console)))
+    head = Text(visible(short_path(place, cwd), console), "bold")
+    print_line(console, Text.assemble(head, "  ", visible(entry.key, console)))
     for name, text in _rows(entry):
         row(console, Text(f"  {name}".ljust(MARGIN), "dim"), text)
-    for label, found in ((_WARNING, entry.findings), (_NOTE, entry.remarks)):
-        for one in found:
-            row(console, label, one.text.removeprefix(f"{entry.key} "))
-    put(console, Text())
+    for label, findings in ((_WARNING, entry.findings), (_NOTE, entry.remarks)):
+        for finding in findings:
+            row(console, label, finding.text.removeprefix(f"{entry.key} "))
+    print_line(console, Text())
 
 
 def _rows(entry: HookEntry) -> Iterator[tuple[str, str]]:
-    """What stands in a hook's block, with its label."""
+    """The rows of a hook's block: label and text."""
     spelled = entry.event_name if entry.event in (entry.event_name, "") else f"{entry.event_name} ({entry.event})"
     if entry.dialect:
         yield "dialect", entry.dialect
     if entry.managed:
-        yield "managed", "asked last, about the final arguments; cannot be switched off"
+        yield "managed", "runs last, on the final arguments; cannot be switched off"
     yield "event", spelled + _fires(entry)
     if not entry.fires:
         return
@@ -218,43 +220,43 @@ def _rows(entry: HookEntry) -> Iterator[tuple[str, str]]:
 
 
 def _fires(entry: HookEntry) -> str:
-    """Whether it can be asked, as far as its dialect is known."""
+    """Whether the hook can run, as far as its dialect is known."""
     if entry.fires:
         return ", fires behind MCP"
     if entry.event:
-        return ", but never asked"
+        return ", but never runs"
     return ", cannot fire behind MCP" if entry.dialect else ""
 
 
 def _failure(entry: HookEntry) -> str:
-    """What follows when the hook fails."""
+    """What happens when the hook fails."""
     if not entry.awaited:
-        return "nobody waits for it; standard error tells"
+        return "nothing waits for it; it is reported on standard error"
     if entry.on_failure is not FailureEffect.CONTINUE:
         return _CONSEQUENCES[entry.on_failure]
-    goes_on = _GOES_ON.get(entry.event, "all goes on")
-    return f"{goes_on}; standard error tells"
+    continuation = _CONTINUATIONS.get(entry.event, "everything continues")
+    return f"{continuation}; the failure is reported on standard error"
 
 
-def _of_files(report: Report) -> dict[str, list[tuple[Finding, Text]]]:
-    """What is said about files and not about hooks, with its label."""
-    told = {one for entry in report.entries for one in (*entry.findings, *entry.remarks)}
+def _file_findings(report: Report) -> dict[str, list[tuple[Finding, Text]]]:
+    """The findings and remarks about files instead of hooks, with their labels."""
+    of_hooks = {finding for entry in report.entries for finding in (*entry.findings, *entry.remarks)}
     by_file: dict[str, list[tuple[Finding, Text]]] = {}
-    for label, found in ((_WARNING, report.findings), (_NOTE, report.remarks)):
-        for one in found:
-            if one not in told:
-                by_file.setdefault(one.file, []).append((one, label))
+    for label, findings in ((_WARNING, report.findings), (_NOTE, report.remarks)):
+        for finding in findings:
+            if finding not in of_hooks:
+                by_file.setdefault(finding.file, []).append((finding, label))
     return by_file
 
 
-def _sum(report: Report) -> str:
-    hooks = sum(entry.fires for entry in report.entries)
-    idle = len(report.entries) - hooks
+def _summary(report: Report) -> str:
+    active = sum(entry.fires for entry in report.entries)
+    inactive = len(report.entries) - active
     settings = report.settings
-    rules = sum(len(one.deny) + len(one.ask) + len(one.allow) for one in (settings, settings.managed) if one)
+    rules = sum(len(each.deny) + len(each.ask) + len(each.allow) for each in (settings, settings.managed) if each)
     parts = [
-        count(hooks, "hook"),
-        f"{idle} that cannot run" if idle else "",
+        count(active, "hook"),
+        f"{inactive} that cannot run" if inactive else "",
         count(rules, "permission rule") if rules else "",
         count(len(report.findings), "warning"),
     ]

@@ -1,4 +1,4 @@
-"""What every verb has in common: writing for people, reading the command line. Loads `os` and `sys` alone."""
+"""What every verb needs: output for people, and the command line. Imports `os` and `sys` alone."""
 
 import os
 import sys
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 def show(text: str) -> None:
-    """Write to standard output, for people, at once."""
-    if sys.stdout is None:  # closed before we started
+    """Write text for people to standard output, and flush it."""
+    if sys.stdout is None:  # it was closed before we started
         return
     try:
         sys.stdout.write(text)
@@ -22,19 +22,19 @@ def show(text: str) -> None:
         from ..model.errors import UserError
 
         discard_output()
-        hint = "what was to be read here is not complete: send it where there is room for it"
+        hint = "the output is incomplete: write it to a place with enough room"
         raise UserError(f"cannot write to standard output: {error.strerror}", hint) from error
 
 
 def visible(text: str, encoding: str) -> str:
-    """The text as a terminal can show it. Files may be anybody's: nothing in them reaches the terminal raw."""
+    """The text as a terminal can show it. Anybody may have written a file: nothing in it reaches the terminal raw."""
     from ..model.errors import printable
 
     return printable(text).encode(encoding, "backslashreplace").decode(encoding)
 
 
-def here() -> str:
-    """The working directory, although it may be deleted."""
+def working_directory() -> str:
+    """The path of the working directory, even if it has been deleted."""
     try:
         return os.getcwd()
     except FileNotFoundError:
@@ -42,45 +42,47 @@ def here() -> str:
 
 
 def discard_output() -> None:
-    """Let the interpreter's own last flush of standard output go nowhere, instead of failing again."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+    """Redirect standard output to nowhere, so that the interpreter's own last flush does not fail again."""
+    null_device = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null_device, sys.stdout.fileno())
+    os.close(null_device)
 
 
-def parser(verb: str, usage: str, description: str, hint: str = "") -> "ArgumentParser":
-    """For the options of a verb; what is wrong with them becomes a UserError with the hint, or with the usage."""
+def new_parser(verb: str, usage: str, description: str, hint: str = "") -> "ArgumentParser":
+    """The parser of a verb's options. An error in them becomes a UserError with the hint, or else with the usage."""
     from argparse import ArgumentParser, ArgumentTypeError
 
     from ..model.errors import UserError
 
-    def filled(text: str) -> str:
-        """Every text, as it is: an empty one is a variable of the shell that is not set."""
+    def not_empty(text: str) -> str:
+        """Return the text unchanged. An empty one is an error: it comes from an unset variable of the shell."""
         if not text:
             raise ArgumentTypeError("is empty")
         return text
 
     class Parser(ArgumentParser):
         def error(self, message: str) -> "NoReturn":
-            """As an error of ours; a misspelled option comes with the one that was meant."""
+            """Raise a UserError; for a misspelled option, its hint suggests the right one."""
             from ..dialects.shared.hook_file import suggestion
 
             wrong = next((word for word in message.split() if word.startswith("--")), "")
             near = suggestion(wrong.partition("=")[0], self._option_string_actions) if "unrecognized" in message else ""
             raise UserError(message, near or hint or f"usage: {usage}")
 
-    taken = Parser(prog=f"hookproxy {verb}", usage=usage, description=description, allow_abbrev=False)
-    taken.register("type", None, filled)
-    return taken
+    parser = Parser(prog=f"hookproxy {verb}", usage=usage, description=description, allow_abbrev=False)
+    parser.register("type", None, not_empty)
+    return parser
 
 
-def add_sources(to: "ArgumentParser") -> None:
-    """The options that say where hooks are configured: `--config FILE`, and `--hooks [DIALECT=]FILE`, repeated."""
-    to.add_argument("--config", metavar="FILE", help="our own file (default: ~/.config/hookproxy/hookproxy.toml)")
-    to.add_argument(
+def add_hook_options(parser: "ArgumentParser") -> None:
+    """Add the options that say where hooks are configured: `--config FILE`, and `--hooks [DIALECT=]FILE`, repeated."""
+    parser.add_argument(
+        "--config", metavar="FILE", help="hookproxy's configuration (default: ~/.config/hookproxy/hookproxy.toml)"
+    )
+    parser.add_argument(
         "--hooks",
         metavar="[DIALECT=]FILE",
         action="append",
         default=[],
-        help="a hook file of another system, as it is; may be given several times",
+        help="a hook file of another system, unchanged; may be given several times",
     )

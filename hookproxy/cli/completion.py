@@ -1,4 +1,4 @@
-"""`hookproxy completion`: a script with which a shell completes hookproxy's verbs and options."""
+"""`hookproxy completion`: prints a script with which a shell completes hookproxy's verbs and options."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from ..dialects.registry import DIALECTS
-from .common import parser, show
-from .completions.command_line import Verb, verb
+from .common import new_parser, show
+from .completions.command_line import Verb, describe_verb
 from .completions.shells import SHELLS
 from .main import VERBS
 
@@ -19,23 +19,23 @@ USAGE: Final = "hookproxy completion bash|zsh|fish"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the script; gives the exit status."""
-    chosen = options().parse_args(list(arguments))
-    show(SHELLS[chosen.shell](list(verbs()), list(DIALECTS)))
+    """Print the script. Returns the exit status."""
+    options = build_parser().parse_args(list(arguments))
+    show(SHELLS[options.shell](list(verbs()), list(DIALECTS)))
     return 0
 
 
-def options() -> ArgumentParser:
-    """What its command line takes."""
-    taken = parser("completion", USAGE, "Print a script with which a shell completes hookproxy's command lines.")
-    taken.add_argument("shell", choices=SHELLS, help="the shell that is to read it")
-    return taken
+def build_parser() -> ArgumentParser:
+    """The parser of this verb's command line."""
+    parser = new_parser("completion", USAGE, "Print a script with which a shell completes hookproxy's command lines.")
+    parser.add_argument("shell", choices=SHELLS, help="the shell that reads the script")
+    return parser
 
 
 def verbs() -> Iterator[Verb]:
-    """Each verb as shells must know it, by the parser of its own module."""
+    """Each verb as shells need it, from the parser of its own module."""
     for name, path in VERBS.items():
         module = import_module(path)
-        options: Callable[[], ArgumentParser] = module.options
-        parts: Callable[[], dict[str, ArgumentParser]] = getattr(module, "parts", dict)
-        yield verb(name, options(), parts())
+        build_verb_parser: Callable[[], ArgumentParser] = module.build_parser
+        subverb_parsers: Callable[[], dict[str, ArgumentParser]] = getattr(module, "subverb_parsers", dict)
+        yield describe_verb(name, build_verb_parser(), subverb_parsers())

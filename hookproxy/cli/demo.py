@@ -1,7 +1,7 @@
-"""`hookproxy demo`: an agent, a server and three hooks at work. All that it shows has happened: nothing is made up.
+"""`hookproxy demo`: shows an agent, a server and three hooks at work. Everything that it shows has really happened.
 
-The agent's side is what the agent sent and got; what hooks said stands in the audit that `run` writes; what the
-server received, in the server's own record.
+The agent's side is what the agent sent and got. The hooks' verdicts come from the audit file that `run` writes. What
+the server received comes from the server's own record.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from rich.rule import Rule
 from rich.text import Text
 
 from ..demo.received import FOLDER, Received
-from .common import parser, show
+from .common import new_parser, show
 
 if TYPE_CHECKING:
     import argparse
 
     from mcp import StdioServerParameters, types
 
-LONGEST: Final = 30.0  # seconds: the demo takes two; what hangs longer than this would hang for ever
+TIMEOUT: Final = 30.0  # seconds: the demo takes two; after this time, something hangs for ever
 
 CALLS: Final[Sequence[tuple[str, dict[str, object]]]] = (
     ("write_file", {"path": "todo.md", "text": "- buy milk"}),
@@ -37,10 +37,10 @@ CALLS: Final[Sequence[tuple[str, dict[str, object]]]] = (
     ("delete_file", {"path": ".env"}),
     ("read_file", {"path": "plan.md"}),
 )
-"""What the agent wants: all that the demo fixes. Everything else follows from it."""
+"""The agent's calls: this is all that the demo prescribes. Everything else follows from it."""
 
 _VERDICTS: Final = {
-    "none": ("said nothing", "dim"),
+    "none": ("gives no verdict", "dim"),
     "comment": ("comments", "cyan"),
     "replace": ("replaces", "yellow"),
     "rewrite": ("rewrites", "yellow"),
@@ -50,11 +50,11 @@ _VERDICTS: Final = {
     "trouble": ("failed", "red"),
 }
 
-_MARGIN: Final = " " * 17  # what labels take: "server received" and two blanks
+_MARGIN: Final = " " * 17  # the width of labels: "server received" and two blanks
 
 
-class Said(msgspec.Struct, frozen=True):
-    """One hook's part in a call, as the audit has it."""
+class HookRecord(msgspec.Struct, frozen=True):
+    """One hook's part in a call, as the audit file has it."""
 
     event: str
     command: str
@@ -66,101 +66,101 @@ class Said(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The file that it is written in."""
+        """The name of its script."""
         return Path(self.command.split()[-1]).name
 
 
-class Audited(msgspec.Struct, frozen=True):
-    """One line of the audit."""
+class AuditRecord(msgspec.Struct, frozen=True):
+    """One line of the audit file."""
 
     id: int | str
-    hooks: list[Said]
+    hooks: list[HookRecord]
     changed: list[str]
     decision: str
     result: str
 
 
-class Call(Struct, frozen=True):
-    """One call as each of the four saw it."""
+class DemoCall(Struct, frozen=True):
+    """One call as the agent, the hooks and the server saw it."""
 
     tool: str
     arguments: dict[str, object]
-    audited: Audited
+    record: AuditRecord
     received: Received | None
-    """None: it never reached the server."""
-    got: types.CallToolResult
+    """None if the call did not reach the server."""
+    result: types.CallToolResult
 
     @property
     def outcome(self) -> tuple[str, str]:
-        """What became of it, in a word, and the colour of that."""
-        if self.audited.decision == "deny":
+        """The outcome in a word, and its colour."""
+        if self.record.decision == "deny":
             return "blocked", "red"
-        if self.audited.result == "error":
+        if self.record.result == "error":
             return "failed", "magenta"
-        if "arguments" in self.audited.changed:
+        if "arguments" in self.record.changed:
             return "rewritten", "yellow"
         return "allowed", "green"
 
     @property
     def texts(self) -> list[str]:
-        """What the agent's model reads."""
-        return [block.text for block in self.got.content if block.type == "text"]
+        """The texts that the agent's model reads."""
+        return [block.text for block in self.result.content if block.type == "text"]
 
     @property
     def comments(self) -> list[str]:
-        """What it reads beyond what the server answered."""
-        return self.texts[len(self.received.answer) :] if self.received else []
+        """The texts that hooks added to the server's result."""
+        return self.texts[len(self.received.texts) :] if self.received else []
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Play the demo and show it."""
-    options().parse_args(list(arguments))
+    """Make the calls and show what happened. Returns the exit status."""
+    build_parser().parse_args(list(arguments))
     with TemporaryDirectory(prefix="hookproxy-demo-") as folder:
-        calls = anyio.run(_play, Path(folder))
+        calls = anyio.run(_make_calls, Path(folder))
     console = Console(highlight=False)
     with console.capture() as captured:
         console.print(_introduction())
         for number, call in enumerate(calls, 1):
             _show(console, number, call)
-    show(captured.get())  # rich itself would end us with 1 where nobody reads
+    show(captured.get())  # rich itself would exit with status 1 if nobody reads the output
     return 0
 
 
-def options() -> argparse.ArgumentParser:
-    """What its command line takes."""
-    return parser("demo", "hookproxy demo", "Show an agent, a server and three hooks at work.")
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of this verb's command line."""
+    return new_parser("demo", "hookproxy demo", "Show an agent, a server and three hooks at work.")
 
 
-async def _play(folder: Path) -> list[Call]:
-    """Make the calls through a real `hookproxy run`, and gather what each side has seen."""
-    from mcp import Client  # half a second, which --help need not pay
+async def _make_calls(folder: Path) -> list[DemoCall]:
+    """Make the calls through a real `hookproxy run`, and collect what each side has seen."""
+    from mcp import Client  # takes half a second, which --help does not need
 
-    audit, record = folder / "audit.jsonl", folder / "received.jsonl"
-    record.touch()  # it stays empty where hooks block every call
-    with anyio.fail_after(LONGEST):
-        async with Client(_server(folder, audit, record)) as agent:
+    audit, record_file = folder / "audit.jsonl", folder / "received.jsonl"
+    record_file.touch()  # it stays empty if hooks block every call
+    with anyio.fail_after(TIMEOUT):
+        async with Client(_server(folder, audit, record_file)) as agent:
             results = [await agent.call_tool(tool, arguments) for tool, arguments in CALLS]
-    audited = msgspec.json.Decoder(Audited).decode_lines(audit.read_bytes())
-    received = {one.id: one for one in msgspec.json.Decoder(Received).decode_lines(record.read_bytes())}
+    records = msgspec.json.Decoder(AuditRecord).decode_lines(audit.read_bytes())
+    received = {call.id: call for call in msgspec.json.Decoder(Received).decode_lines(record_file.read_bytes())}
     return [
-        Call(tool, arguments, line, received.get(line.id), result)
-        for (tool, arguments), line, result in zip(CALLS, audited, results, strict=True)
+        DemoCall(tool, arguments, record, received.get(record.id), result)
+        for (tool, arguments), record, result in zip(CALLS, records, results, strict=True)
     ]
 
 
-def _server(folder: Path, audit: Path, record: Path) -> StdioServerParameters:
-    """What an agent's configuration would say: the server's command line, after hookproxy's own."""
+def _server(folder: Path, audit: Path, record_file: Path) -> StdioServerParameters:
+    """What an agent's configuration would contain: hookproxy's command line, and then the server's."""
     from mcp import StdioServerParameters
 
     hookproxy = ["-m", "hookproxy", "run", "--name", "files", "--hooks", f"claude={FOLDER / 'settings.json'}"]
-    server = [sys.executable, "-m", "hookproxy.demo.server", str(record)]
+    server = [sys.executable, "-m", "hookproxy.demo.server", str(record_file)]
     return StdioServerParameters(
         command=sys.executable,
         args=[*hookproxy, "--audit", str(audit), "--", *server],
-        cwd=folder,  # `-m` would find modules of the user's in the user's folder first
+        cwd=folder,  # in the user's folder, `-m` would first find the user's own modules
         env={
             "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]),  # python3
-            "XDG_CONFIG_HOME": str(folder),  # the user's own hooks stay out of it
+            "XDG_CONFIG_HOME": str(folder),  # so that the user's own hooks do not run
         },
     )
 
@@ -173,10 +173,10 @@ def _introduction() -> Text:
     )
 
 
-def _show(console: Console, number: int, call: Call) -> None:
-    """Print a call from top to bottom, as it went."""
-    word, colour = call.outcome
-    console.print(Rule(f"[bold {colour}]{number}  {word}[/]", style=colour, align="left"))
+def _show(console: Console, number: int, call: DemoCall) -> None:
+    """Print the steps of a call in their order."""
+    outcome, colour = call.outcome
+    console.print(Rule(f"[bold {colour}]{number}  {outcome}[/]", style=colour, align="left"))
     for label, text in _rows(call):
         lines = text.wrap(console, max(console.width - len(_MARGIN), 20))
         for at, line in enumerate(lines):
@@ -186,39 +186,39 @@ def _show(console: Console, number: int, call: Call) -> None:
     console.print()
 
 
-def _rows(call: Call) -> Iterator[tuple[str, Text]]:
-    before = [said for said in call.audited.hooks if said.event == "PreToolUse"]
-    after = [said for said in call.audited.hooks if said.event != "PreToolUse"]
-    yield "agent sent", _called(call.tool, call.arguments, call.arguments)
-    for said in before:
-        yield said.name, _said(said)
-    yield "server received", _received(call)
-    for said in after:
-        yield said.name, _said(said)
-    own = "\n".join(call.texts[: -len(call.comments) or None])
-    yield "agent got", Text.assemble(own, ("  (isError)", "red") if call.got.is_error else "")
+def _rows(call: DemoCall) -> Iterator[tuple[str, Text]]:
+    before = [hook for hook in call.record.hooks if hook.event == "PreToolUse"]
+    after = [hook for hook in call.record.hooks if hook.event != "PreToolUse"]
+    yield "agent sent", _call_text(call.tool, call.arguments, call.arguments)
+    for hook in before:
+        yield hook.name, _hook_text(hook)
+    yield "server received", _received_text(call)
+    for hook in after:
+        yield hook.name, _hook_text(hook)
+    result = "\n".join(call.texts[: -len(call.comments) or None])
+    yield "agent got", Text.assemble(result, ("  (isError)", "red") if call.result.is_error else "")
     for comment in call.comments:
         yield "  and", Text(comment, "cyan")
 
 
-def _said(said: Said) -> Text:
-    """What one hook said: its verdict and what it gave as reason or comment."""
-    verdict, colour = _VERDICTS[said.verdict]
-    words = "\n".join(text for text in (said.reason, *said.feedback) if text)
-    run = f" ({said.event}, exit {said.exit}, {said.ms:.0f} ms)"
-    return Text.assemble((verdict, colour), (run, "dim"), f": {words}" if words else "")
+def _hook_text(hook: HookRecord) -> Text:
+    """One hook's verdict, with its reason or comments."""
+    verdict, colour = _VERDICTS[hook.verdict]
+    comments = "\n".join(text for text in (hook.reason, *hook.feedback) if text)
+    details = f" ({hook.event}, exit {hook.exit}, {hook.ms:.0f} ms)"
+    return Text.assemble((verdict, colour), (details, "dim"), f": {comments}" if comments else "")
 
 
-def _received(call: Call) -> Text:
+def _received_text(call: DemoCall) -> Text:
     if call.received is None:
         return Text("nothing", "red")
-    text = _called(call.received.tool, call.received.arguments, call.arguments)
+    text = _call_text(call.received.tool, call.received.arguments, call.arguments)
     same = call.received.arguments == call.arguments
     return text.append("  (unchanged)" if same else "  (rewritten)", "dim" if same else "yellow")
 
 
-def _called(tool: str, arguments: dict[str, object], sent: dict[str, object]) -> Text:
-    """A call in one line; what the agent did not send stands out."""
+def _call_text(tool: str, arguments: dict[str, object], sent: dict[str, object]) -> Text:
+    """A call on one line. Arguments that differ from what the agent sent are highlighted."""
     text = Text.assemble((tool, "bold"))
     for name, value in arguments.items():
         text.append(f"  {name}=").append(json.dumps(value), "" if value == sent.get(name) else "yellow")

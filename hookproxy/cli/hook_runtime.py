@@ -1,4 +1,4 @@
-"""For verbs that run hooks and print something: hooks run as under `run` and end with us; standard output is ours."""
+"""Runs hooks for verbs that print something: as under `run`, but nothing that hooks print reaches standard output."""
 
 from __future__ import annotations
 
@@ -19,51 +19,51 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
-_ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
-"""Signals that would end us and leave hooks behind; of an interrupt, `anyio.run` takes care."""
+_ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that would end us and leave hooks running. `anyio.run` handles an interrupt."""
 
 
-def run(act: Callable[[], Awaitable[_Result]]) -> _Result:
-    """What `act` comes to. Whatever ends us, but KILL, ends its hooks first."""
-    process.prepare_for_children()  # else a file that `act` opens takes the place of a standard stream that is closed
-    return anyio.run(_ended_by_signals, act, backend_options={"loop_factory": new_loop})
+def run(action: Callable[[], Awaitable[_Result]]) -> _Result:
+    """Run the action in an event loop and return its result. Whatever ends us, except KILL, ends its hooks first."""
+    process.prepare_for_children()  # otherwise a file that the action opens could get the number of a closed standard stream
+    return anyio.run(_run_until_signal, action, backend_options={"loop_factory": new_loop})
 
 
-async def _ended_by_signals(act: Callable[[], Awaitable[_Result]]) -> _Result:
-    problem: Exception | None = None
-    heard: list[int] = []
+async def _run_until_signal(action: Callable[[], Awaitable[_Result]]) -> _Result:
+    error: Exception | None = None
+    received: list[int] = []
     async with anyio.create_task_group() as tasks:
-        await tasks.start(_listen, tasks.cancel_scope, heard)
+        await tasks.start(_receive_signals, tasks.cancel_scope, received)
         try:
-            result = await act()
-        except Exception as caught:  # told as it is, not as a group of one
-            problem = caught
+            result = await action()
+        except Exception as caught:  # raised below, so that it is not wrapped in a group of one
+            error = caught
         tasks.cancel_scope.cancel()
-    if heard:
-        raise SystemExit(128 + heard[0])
-    if problem is not None:
-        raise problem
+    if received:
+        raise SystemExit(128 + received[0])
+    if error is not None:
+        raise error
     return result
 
 
-async def _listen(scope: anyio.CancelScope, heard: list[int], *, task_status: TaskStatus[None]) -> None:
-    with anyio.open_signal_receiver(*_ENDING) as signals:
+async def _receive_signals(scope: anyio.CancelScope, received: list[int], *, task_status: TaskStatus[None]) -> None:
+    with anyio.open_signal_receiver(*_ENDING_SIGNALS) as signals:
         task_status.started()
         async for number in signals:
-            heard.append(number)
+            received.append(number)
             scope.cancel()
 
 
 @contextmanager
-def hooks_at_work() -> Iterator[None]:
-    """What hooks in our own process print, and what these start, goes to standard error, as in a run."""
+def redirected_output() -> Iterator[None]:
+    """While hooks run, what they or their children write to standard output goes to standard error, as under `run`."""
     process.prepare_for_children()
-    show("")  # what is still in the buffer is ours
-    ours = os.dup(1)
+    show("")  # what is still buffered is our own output
+    saved_output = os.dup(1)
     os.dup2(2, 1)
     try:
         yield
     finally:
-        show("")  # … and is now theirs
-        os.dup2(ours, 1)
-        os.close(ours)
+        show("")  # what is now buffered was printed by hooks
+        os.dup2(saved_output, 1)
+        os.close(saved_output)

@@ -1,4 +1,4 @@
-"""How verbs show things: to people labels with texts beside them, as wide as the terminal; to programs JSON."""
+"""How verbs format output: for people, labels with text beside them, as wide as the terminal; for programs, JSON."""
 
 from __future__ import annotations
 
@@ -17,99 +17,97 @@ from ..model.aliases import Alias
 from . import common
 
 MARGIN: Final = 11
-"""Columns of a label and the blanks around it."""
+"""The columns of a label and the blanks around it."""
 
-_LEAST: Final = 30  # columns that are left for what stands beside the labels, however narrow the terminal is
-
-
-_MOST_COMPARED: Final = 1_000_000  # bytes of what is compared line by line: more takes seconds, and nobody reads it
-_NO_ASCII: Final = re.compile(r"[^\x00-\x7f]")
+_MIN_TEXT_WIDTH: Final = 30  # columns for the text beside a label, however narrow the terminal is
+_MAX_COMPARED_BYTES: Final = 1_000_000  # to compare more line by line takes seconds, and nobody reads it
+_NON_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 
 
-def new_page() -> Console:
-    """Coloured on a terminal, unless NO_COLOR is set. Written to inside `capture`, and shown as a whole."""
+def new_console() -> Console:
+    """A console with colours on a terminal, unless NO_COLOR is set. Print inside `capture`, then show the result."""
     return Console(highlight=False)
 
 
 def row(console: Console, before: Text, text: str, style: str = "") -> None:
-    """A label, and beside it the text: on a terminal in lines of its width, else as it is."""
+    """Print the text beside a label. On a terminal, the text is wrapped to its width."""
     for line in text.strip("\n").split("\n"):
         shown = Text(visible(line, console), style)
-        width = max(console.width - len(before), _LEAST)
+        width = max(console.width - len(before), _MIN_TEXT_WIDTH)
         for part in shown.wrap(console, width) if console.is_terminal else [shown]:
             part.rstrip()
-            put(console, before + part)
+            print_line(console, before + part)
             before = Text(" " * len(before))
 
 
-def put(console: Console, text: Text) -> None:
-    """One line, however long."""
+def print_line(console: Console, text: Text) -> None:
+    """Print one line, however long it is, without blanks at its end."""
     text.rstrip()
     console.print(text, soft_wrap=True)
 
 
 def label(name: str) -> Text:
-    """What stands before a text."""
+    """The label of a row."""
     return Text.assemble((f"  {name}".ljust(MARGIN), "dim"))
 
 
 def diff(console: Console, name: str, before: bytes, after: bytes) -> None:
-    """Two JSON values, compared line by line."""
-    lines = _compared(before, after)
-    put(console, Text.assemble((name, "bold"), "" if lines else ": unchanged"))
+    """Print the differences between two JSON values, line by line."""
+    lines = _diff_lines(before, after)
+    print_line(console, Text.assemble((name, "bold"), "" if lines else ": unchanged"))
     for one in lines:
         row(console, Text("  "), one, {"-": "red", "+": "green"}.get(one[0], ""))
-    put(console, Text())
+    print_line(console, Text())
 
 
-def _compared(before: bytes, after: bytes) -> list[str]:
-    """The lines of a diff; none if there is no difference."""
+def _diff_lines(before: bytes, after: bytes) -> list[str]:
+    """The lines of the diff; none if there is no difference."""
     old, new = _pretty(before), _pretty(after)
     if old == new:
         return []
-    if len(before) + len(after) > _MOST_COMPARED:
-        return [f"{len(before)} bytes before, {len(after)} after: too many to be compared here; --json has both"]
+    if len(before) + len(after) > _MAX_COMPARED_BYTES:
+        return [f"{len(before)} bytes before, {len(after)} after: too long to compare here; --json shows both"]
     return list(difflib.unified_diff(old, new, "before", "after", lineterm=""))
 
 
 def _pretty(raw: bytes) -> list[str]:
-    with contextlib.suppress(ValueError, RecursionError):  # an answer that can be read in two ways
+    with contextlib.suppress(ValueError, RecursionError):  # a value with duplicate keys stays as it is
         raw = msgspec.json.format(normalize.normalize(raw, lenient=True), indent=2)
     return raw.decode(errors="replace").split("\n")
 
 
 def visible(text: str, console: Console) -> str:
-    """The text as this terminal can show it. A hook may be anybody's: nothing of it reaches the terminal raw."""
+    """The text as this terminal can show it. Anybody may have written a hook: none of its text is printed raw."""
     return common.visible(text, console.encoding)
 
 
-def short(file: str, cwd: str) -> str:
-    """The path from the working directory, where it is below."""
+def short_path(file: str, cwd: str) -> str:
+    """The path relative to the working directory, if the file is below it."""
     return file.removeprefix(cwd.rstrip("/") + "/")
 
 
-def known_as(alias: Alias) -> str:
-    """What hooks call a tool and its arguments, each of these beside the server's own name for it."""
-    renamed = ", ".join(f"{own} as {name}" for name, own in alias.arguments.items())
-    seen = " ".join(
+def alias_text(alias: Alias) -> str:
+    """The names that hooks use for a tool and its arguments, with the server's names for the arguments."""
+    renamed = ", ".join(f"{server_name} as {hook_name}" for hook_name, server_name in alias.arguments.items())
+    names = " ".join(
         part for part in (f"as {alias.name}" if alias.name else "", f"({renamed})" if renamed else "") if part
     )
-    return seen + (f", by the preset {alias.preset}" if alias.preset else "")
+    return names + (f", by the preset {alias.preset}" if alias.preset else "")
 
 
 def count(number: int, word: str) -> str:
-    """A number of things: `no hooks`, `1 hook`."""
+    """A number with its noun: `no hooks`, `1 hook`."""
     return f"{number or 'no'} {word}{'' if number == 1 else 's'}"
 
 
 def document(members: object) -> str:
-    """A JSON document for programs, in ASCII, for output may have any encoding; what is no UTF-8 as escapes."""
+    """A JSON document for programs, in ASCII, since the output may have any encoding. Invalid UTF-8 is escaped."""
     text = msgspec.json.format(raw_json.encode(_encodable(members)), indent=2).decode() + "\n"
-    return _NO_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    return _NON_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def as_json(raw: bytes | None) -> object:
-    """Raw JSON to stand in a document, spelled as it is; None for none, and a text for what is no JSON."""
+    """Raw JSON as a part of a document, spelled as it is. Empty: None; invalid JSON: a string."""
     if not raw:
         return None
     try:

@@ -1,9 +1,10 @@
-"""Finds the verb that the command line names, and turns errors into text: the only place that does.
+"""Runs the verb that the command line names, and turns errors into text: this is the only place that does.
 
-`run` starts the server before anything heavy is imported, so this module and `base` load nothing but `os` and `sys`
-until something is to be said. A verb is a module with `main(arguments)` that gives an exit status, and `options()`, the
-argparse parser of its command line; where a word may follow it, `parts()` has the parser for each such word.
-`completion` and the reference are made from those.
+`run` starts the server before anything heavy is imported, so this module and `common` import nothing but `os` and
+`sys` until there is something to print. A verb is a module with two functions: `main(arguments)` returns an exit
+status, and `build_parser()` returns the argparse parser of its command line. If other words may follow the verb (as in
+`audit stats`), `subverb_parsers()` returns a parser for each of them. `completion` and the reference are made from
+these parsers.
 """
 
 import sys
@@ -35,33 +36,33 @@ usage: hookproxy VERB [OPTION...]
 hookproxy puts hooks in front of any MCP server.
 
   run         start a server behind hooks: hookproxy run [OPTION...] -- COMMAND [ARG...]
-  init        write a small configuration that works, with its hook
-  check       show every hook that is configured, and what about it cannot work
-  try         try a call on the hooks that are configured, without a server
-  wrap        put hooks in front of the servers in an agent's configuration; without a file, list what is found
-  unwrap      take them out again
-  audit       show the calls of an audit file; `audit stats`: summed up; `audit verify`: whether it is as it was written
-  replay      run recorded calls through changed hooks: what would be decided otherwise
-  trust       show what changed in a hook file and its scripts, and remember it as trusted
+  init        write a small working configuration, with its hook
+  check       show every configured hook, and what about it cannot work
+  try         try a call on the configured hooks, without a server
+  wrap        put hooks in front of the servers in an agent's configuration; without a file, list the configurations
+  unwrap      remove hookproxy from an agent's configuration again
+  audit       show the calls in an audit file; `audit stats` sums them up, `audit verify` finds changed lines
+  replay      run recorded calls through changed hooks, and show which decisions would differ
+  trust       show what changed in a hook file and its scripts, and record it as trusted
   demo        show an agent, a server and three hooks at work
   schema      print the JSON Schema of hookproxy.toml, for editors
-  completion  print a script with which bash, zsh or fish completes all this
+  completion  print a completion script for bash, zsh or fish
 
   hookproxy VERB --help   the options of a verb
   hookproxy --version     this version
 """
 
 INTERRUPTED = 128 + 2  # what shells report for a program that SIGINT ended
-PIPE_CLOSED = 128 + 13  # … and for one that SIGPIPE ended: nobody reads what we print
+PIPE_CLOSED = 128 + 13  # what shells report for a program that SIGPIPE ended: nobody reads what it prints
 
 
 def main(arguments: "Sequence[str] | None" = None) -> int:
-    """Do what the command line says; gives the exit status."""
+    """Do what the command line says. Returns the exit status."""
     try:
         try:
             return _dispatch(sys.argv[1:] if arguments is None else list(arguments))
         finally:
-            show("")  # what is still in the buffer, here, where a failure has somebody to report it
+            show("")  # flush what is still buffered here, where a failure is reported
     except SystemExit:
         raise
     except BaseException as error:
@@ -71,9 +72,9 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
 def _dispatch(arguments: list[str]) -> int:
     verb = arguments[0] if arguments else ""
     if verb in VERBS:
-        __import__(VERBS[verb])  # importlib is an import itself, and `run` is in a hurry
-        perform: Callable[[Sequence[str]], int] = sys.modules[VERBS[verb]].main
-        return perform(arguments[1:])
+        __import__(VERBS[verb])  # to import importlib would take time, and `run` must start fast
+        run_verb: Callable[[Sequence[str]], int] = sys.modules[VERBS[verb]].main
+        return run_verb(arguments[1:])
     if verb in ("--help", "-h", "help"):
         show(USAGE)
         return 0
@@ -82,10 +83,11 @@ def _dispatch(arguments: list[str]) -> int:
 
         show(f"hookproxy {__version__}\n")
         return 0
-    raise _no_verb(verb)
+    raise _unknown_verb(verb)
 
 
-def _no_verb(verb: str) -> Exception:
+def _unknown_verb(verb: str) -> Exception:
+    """The error for a first word that is not a verb."""
     from difflib import get_close_matches
 
     from ..model.errors import UserError
@@ -95,21 +97,21 @@ def _no_verb(verb: str) -> Exception:
     close = get_close_matches(verb, (*VERBS, "--version", "--help"), n=1)
     if verb.startswith("-") and not close:
         return UserError(
-            f"{verb!r} stands before the verb", "options come after it: hookproxy run [OPTION...] -- COMMAND"
+            f"{verb!r} stands before the verb", "options come after the verb: hookproxy run [OPTION...] -- COMMAND"
         )
     hint = f"did you mean {close[0]!r}?" if close else f"to start a server behind hooks: hookproxy run -- {verb} …"
     return UserError(f"there is no {'option' if verb.startswith('-') else 'verb'} {verb!r}", hint)
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """The one error that task groups have wrapped, or the group of several."""
+    """The single error inside the exception groups of task groups; for several errors, their group."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
 
 
 def _report(error: BaseException) -> int:
-    """Say on standard error what went wrong; gives the exit status."""
+    """Write what went wrong to standard error. Returns the exit status."""
     from ..model.errors import EXIT_DEFECT, RESOURCE_HINT, UserError, describe_error, resource_shortage
 
     if isinstance(error, KeyboardInterrupt):
@@ -120,17 +122,17 @@ def _report(error: BaseException) -> int:
     if resource_shortage(error):
         error = UserError(describe_error(error), RESOURCE_HINT)
     if isinstance(error, UserError):
-        _say(f"{error}\n")
+        _write_error(f"{error}\n")
         return error.status
     from traceback import format_exception
 
     summary = str(error).partition("\n")[0] or type(error).__name__
-    _say(f"error: {summary} (a defect of hookproxy)\n{''.join(format_exception(error))}")
+    _write_error(f"error: {summary} (a defect of hookproxy)\n{''.join(format_exception(error))}")
     return EXIT_DEFECT
 
 
-def _say(text: str) -> None:
+def _write_error(text: str) -> None:
     from contextlib import suppress
 
-    with suppress(OSError, AttributeError):  # nobody reads, or the descriptor was closed before we started
+    with suppress(OSError, AttributeError):  # nobody reads it, or it was closed before we started
         sys.stderr.write(text)

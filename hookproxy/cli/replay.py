@@ -1,25 +1,25 @@
-"""`hookproxy replay`: recorded calls on the hooks as they are configured now, to see what a change would change.
+"""`hookproxy replay`: runs recorded calls through the hooks as they are configured now, and shows what would differ.
 
-Exit status: 0 each call would be decided as it was; 1 some would not; 2 it could not be done, as where nothing that is
-recorded can be replayed.
+Exit status: 0 every call would be decided as recorded; 1 some would be decided differently; 2 the replay failed, for
+example because no recorded call can be replayed.
 
-`--json` prints one document. A key is never taken away or given another meaning without another `v`; new ones may come.
+`--json` prints one document. New keys may be added to it. No key is removed or changes its meaning without another `v`.
 
     v            1
-    differences  one object for each call that would be decided otherwise, in the order of the record:
-      line, time, session, server, tool, id   as recorded; the line from 1
-      before, after   decision ("allow", "deny", "asked-allow", "asked-deny"; "asked": a person would be), by and reason
-                      in words, arguments: those that run; null where none do, or it is not known which
+    differences  one object for each call that would be decided differently, in the order of the audit file:
+      line, time, session, server, tool, id   as recorded; lines count from 1
+      before, after   decision ("allow", "deny", "asked-allow", "asked-deny"; "asked": a person would be asked), by and
+                      reason as text, arguments: those the tool runs with; null if it does not run, or if not known
     status       the exit status
-    replayed     how many calls were replayed, and of these
-    differing    how many would be decided otherwise
-    troubled     how many met a hook that failed
-    digests      how many calls could not be replayed, for the record has a digest of their arguments alone
-    undecided    … for they ended before they were decided
-    limited      … for a limit refused them, which is about the times of calls
-    unread       … or lines, for they cannot be read, or not by this hookproxy
-    unread_lines the first 1000 of these: line, why
-    notes        what else is to be known
+    replayed     how many calls were replayed
+    differing    how many of these would be decided differently
+    troubled     in how many of these a hook failed
+    digests      how many calls were not replayed because only a digest of their arguments is recorded
+    undecided    how many were not replayed because they ended before they were decided
+    limited      how many were not replayed because a rate limit refused them, which depends on the times of calls
+    unread       how many lines cannot be read, or have a newer format
+    unread_lines the first 1000 of these lines: line, why
+    notes        other things to know about this replay
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from ..config.load import Loaded, load
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..trial.replay import Difference, Outcome, Replay, UnreadableLine
 from ..trial.run import EVENTS_AFTER
-from .common import add_sources, here, parser, show
-from .hook_runtime import hooks_at_work, run
-from .layout import as_json, count, diff, document, label, new_page, put, row, visible
+from .common import add_hook_options, new_parser, show, working_directory
+from .hook_runtime import redirected_output, run
+from .layout import as_json, count, diff, document, label, new_console, print_line, row, visible
 
 if TYPE_CHECKING:
     import argparse
@@ -56,76 +56,78 @@ VERSION: Final = 1
 """The number of the JSON document's format."""
 
 _HEAD: Final = f'{{\n  "v": {VERSION},\n  "differences": ['
-_MOST_UNREAD: Final = 1000  # lines named in the document: more say no more
+_MAX_UNREAD_LINES: Final = 1000  # named in the document: more would not help anybody
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Replay, and print what would be decided otherwise; gives the exit status."""
-    chosen = options().parse_args(list(arguments))
-    since = files.since(chosen.since, files.now()) if chosen.since is not None else None
-    cwd = here()
-    loaded = load(chosen.config, chosen.hooks, None, os.environ, cwd)
+    """Replay the calls and print what would be decided differently. Returns the exit status."""
+    options = build_parser().parse_args(list(arguments))
+    since = files.since(options.since, files.now()) if options.since is not None else None
+    cwd = working_directory()
+    loaded = load(options.config, options.hooks, None, os.environ, cwd)
     for note in loaded.notes:
         sys.stderr.write(f"hookproxy: {note}\n")
-    entries = _chosen(read(os.path.join(cwd, chosen.audit)), chosen.tool, since)
-    writer = _ForPrograms() if chosen.json else _ForPeople()
-    return run(partial(_replayed, loaded, entries, writer, cwd))
+    entries = _filtered(read(os.path.join(cwd, options.audit)), options.tool, since)
+    output = _JsonOutput() if options.json else _TextOutput()
+    return run(partial(_replay, loaded, entries, output, cwd))
 
 
-async def _replayed(loaded: Loaded, entries: Iterable[Entry], writer: _ForPeople | _ForPrograms, cwd: str) -> int:
+async def _replay(loaded: Loaded, entries: Iterable[Entry], output: _TextOutput | _JsonOutput, cwd: str) -> int:
     async with Replay(loaded, os.environ, cwd) as replay:
-        finding = replay.over(entries)
+        results = replay.over(entries)
         while True:
-            with hooks_at_work():
-                found = await anext(finding, None)
-            if found is None:
+            with redirected_output():
+                result = await anext(results, None)
+            if result is None:
                 break
-            writer.add(found)
+            output.add(result)
     tally = replay.tally
-    nothing = not tally.replayed and bool(tally.digests or tally.unread)
-    status = EXIT_USER_ERROR if nothing else EXIT_FINDINGS if tally.differing else 0
-    writer.end(replay, status, _notes(loaded))
-    if nothing:
-        raise UserError("no call could be replayed", 'a record with [audit] arguments = "full" can be')
+    impossible = not tally.replayed and bool(tally.digests or tally.unread)
+    status = EXIT_USER_ERROR if impossible else EXIT_FINDINGS if tally.differing else 0
+    output.end(replay, status, _notes(loaded))
+    if impossible:
+        raise UserError("no call could be replayed", 'record the arguments: [audit] arguments = "full"')
     return status
 
 
 def _notes(loaded: Loaded) -> list[str]:
-    """What a replay leaves out."""
+    """What the replay leaves out."""
     specs = [spec for group in loaded.groups for spec in group.hooks]
     settings, notes = loaded.settings, []
     if not (specs or settings.allow or settings.ask or settings.deny or settings.limits):
-        notes.append("no hook and no rule is configured: --config FILE or --hooks FILE names some")
+        notes.append("no hook and no rule is configured: name a file with --config or --hooks")
     if any(spec.event in EVENTS_AFTER for spec in specs):
-        notes.append("hooks after a call were not asked, for no result is recorded")
+        notes.append("hooks after a call were not run, because results are not recorded")
     if any(spec.background and spec.event not in EVENTS_AFTER for spec in specs):
-        notes.append("hooks that nobody waits for were not run, for they decide nothing")
+        notes.append("background hooks were not run, because they decide nothing")
     return notes
 
 
-# --- what is to be replayed ---
+# --- the command line ---
 
 
-def options() -> argparse.ArgumentParser:
-    """What its command line takes."""
-    taken = parser(
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of this verb's command line."""
+    parser = new_parser(
         "replay",
         USAGE,
         "Run recorded calls through the hooks and rules that are configured now, and list every decision that would "
-        "differ. The hooks for what comes before a call run for real, with all that they do beside judging; nothing "
-        "is forwarded, asked or audited. Hooks after a call are not run, for no result is recorded. "
-        "Exit status: 0 no difference, 1 some, 2 could not do it.",
+        "differ. Hooks for events before a call run for real, with all their side effects. No call is forwarded, "
+        "nobody is asked, and nothing is audited. Hooks after a call are not run, because results are not recorded. "
+        "Exit status: 0 no difference, 1 differences, 2 the replay failed.",
     )
-    taken.add_argument("audit", metavar="AUDIT", help="an audit file, which holds the arguments in full")
-    taken.add_argument("--tool", metavar="GLOB", action="append", default=[], help="only these tools, as write_*")
-    taken.add_argument("--since", metavar="WHEN", help="only calls since then: 2026-11-21, 2026-11-21T08:00, 7d, 2h")
-    add_sources(taken)
-    taken.add_argument("--json", action="store_true", help="one JSON document, for programs")
-    return taken
+    parser.add_argument("audit", metavar="AUDIT", help="an audit file that has the full arguments of calls")
+    parser.add_argument(
+        "--tool", metavar="GLOB", action="append", default=[], help="only calls of these tools, for example write_*"
+    )
+    parser.add_argument("--since", metavar="WHEN", help="only calls since then: 2026-11-21, 2026-11-21T08:00, 7d, 2h")
+    add_hook_options(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON document, for programs")
+    return parser
 
 
-def _chosen(entries: Iterable[Entry], tools: Sequence[str], since: datetime | None) -> Iterator[Entry]:
-    """Without the calls that nobody asks for. One whose time cannot be read may be meant."""
+def _filtered(entries: Iterable[Entry], tools: Sequence[str], since: datetime | None) -> Iterator[Entry]:
+    """The entries without calls of other tools or earlier times. A call with an unreadable time is kept."""
     for entry in entries:
         if isinstance(entry, CallRecord):
             if tools and not any(fnmatchcase(entry.tool, pattern) for pattern in tools):
@@ -135,81 +137,81 @@ def _chosen(entries: Iterable[Entry], tools: Sequence[str], since: datetime | No
         yield entry
 
 
-# --- how it is shown ---
+# --- the output ---
 
 
-class _ForPeople:
-    """A block for each thing, as it is found, and the sum."""
+class _TextOutput:
+    """For people: a block for each difference or unread line, as it is found, and a summary."""
 
-    def add(self, found: Difference | UnreadableLine) -> None:
-        """One thing."""
-        page = new_page()
-        with page.capture() as shown:
-            if isinstance(found, UnreadableLine):
-                row(page, label("not read"), f"line {found.line}: {found.why}")
+    def add(self, result: Difference | UnreadableLine) -> None:
+        """Print one block."""
+        console = new_console()
+        with console.capture() as captured:
+            if isinstance(result, UnreadableLine):
+                row(console, label("not read"), f"line {result.line}: {result.why}")
             else:
-                record = found.record
+                record = result.record
                 head = f"{record.tool} of {record.server}"
                 rest = f"{record.time}, id {bytes(record.id).decode(errors='replace')}, line {record.line}"
-                put(page, Text.assemble((visible(head, page), "bold"), "  ", visible(rest, page)))
-                row(page, label("was"), _words(found.before))
-                row(page, label("now"), _words(found.after), "bold")
-                if found.before.arguments and found.after.arguments:
-                    diff(page, "  arguments", found.before.arguments, found.after.arguments)
+                print_line(console, Text.assemble((visible(head, console), "bold"), "  ", visible(rest, console)))
+                row(console, label("was"), _decision_text(result.before))
+                row(console, label("now"), _decision_text(result.after), "bold")
+                if result.before.arguments and result.after.arguments:
+                    diff(console, "  arguments", result.before.arguments, result.after.arguments)
                 else:
-                    put(page, Text())
-        show(shown.get())
+                    print_line(console, Text())
+        show(captured.get())
 
     def end(self, replay: Replay, status: int, notes: Sequence[str]) -> None:
-        """The sum."""
-        page, tally = new_page(), replay.tally
+        """Print the notes and the summary."""
+        console, tally = new_console(), replay.tally
         parts = [
             f"{count(tally.replayed, 'call')} replayed",
-            f"{tally.differing or 'none'} would be decided otherwise",
-            f"{tally.failed_hooks} met a hook that failed" if tally.failed_hooks else "",
-            f"{tally.digests} recorded with a digest of the arguments alone" if tally.digests else "",
+            f"{tally.differing or 'none'} would be decided differently",
+            f"{tally.failed_hooks} with a hook that failed" if tally.failed_hooks else "",
+            f"{tally.digests} recorded with only a digest of the arguments" if tally.digests else "",
             f"{tally.undecided} recorded as never decided" if tally.undecided else "",
-            f"{tally.limited} recorded as refused by a limit" if tally.limited else "",
+            f"{tally.limited} recorded as refused by a rate limit" if tally.limited else "",
             f"{count(tally.unread, 'line')} not read" if tally.unread else "",
         ]
-        with page.capture() as shown:
+        with console.capture() as captured:
             for note in notes:
-                row(page, label("note"), note)
-            put(page, Text(", ".join(part for part in parts if part), "bold red" if status else "bold"))
-        show(shown.get())
+                row(console, label("note"), note)
+            print_line(console, Text(", ".join(part for part in parts if part), "bold red" if status else "bold"))
+        show(captured.get())
 
 
-def _words(judged: Outcome) -> str:
+def _decision_text(judged: Outcome) -> str:
     by = f", by {judged.by}" if judged.by else ""
     reason = f": {judged.reason}" if judged.reason else ""
     return f"{judged.decision}{by}{reason}"
 
 
-class _ForPrograms:
-    """One document, written as it comes to be: there may be more differences than memory holds."""
+class _JsonOutput:
+    """For programs: one document, written piece by piece, because there may be more differences than memory holds."""
 
     def __init__(self) -> None:
         self._unread: list[UnreadableLine] = []
         self._first = True
 
-    def add(self, found: Difference | UnreadableLine) -> None:
-        """One difference; lines that were not read come at the end."""
-        if isinstance(found, UnreadableLine):
-            if len(self._unread) < _MOST_UNREAD:
-                self._unread.append(found)
+    def add(self, result: Difference | UnreadableLine) -> None:
+        """Write one difference. Unread lines are kept for the end."""
+        if isinstance(result, UnreadableLine):
+            if len(self._unread) < _MAX_UNREAD_LINES:
+                self._unread.append(result)
             return
-        record = found.record
+        record = result.record
         members = {
             **{name: getattr(record, name) for name in ("line", "time", "session", "server", "tool")},
             "id": as_json(bytes(record.id)),
-            "before": _members(found.before),
-            "after": _members(found.after),
+            "before": _members(result.before),
+            "after": _members(result.after),
         }
         show((f"{_HEAD}\n" if self._first else ",\n") + textwrap.indent(document(members).rstrip("\n"), "    "))
         self._first = False
 
     def end(self, replay: Replay, status: int, notes: Sequence[str]) -> None:
-        """What stands after them."""
+        """Write what comes after the differences."""
         rest = {
             "status": status,
             **to_builtins(replay.tally),

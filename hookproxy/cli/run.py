@@ -1,12 +1,12 @@
-"""`hookproxy run`: stands in a server's place.
+"""`hookproxy run`: runs an MCP server behind hooks, in its place.
 
-The server is started first, and gets nothing before the whole configuration has been read (law 3).
+The server is started first, and gets no message before the whole configuration has been read (law 3).
 """
 
 import os
 
 from ..processes import process
-from .common import add_sources, here, parser
+from .common import add_hook_options, new_parser, working_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 else:
     import _signal as signal  # as `process` has it
 
-_WIDE = 262_144  # bytes of the server's output: long results take a tenth less; a user's pipes together have 64 MB
+_PIPE_BYTES = 262_144  # for the server's output: long results take a tenth less time; one user's pipes may have 64 MB
 USAGE = "hookproxy run [--config FILE] [--hooks DIALECT=FILE]... [--name NAME] [--audit FILE] -- COMMAND [ARG...]"
 
 
 def main(arguments: "Sequence[str]") -> int:
-    """Run the server behind hooks; gives the status it ended with."""
-    options, command = _split(arguments)
+    """Run the server behind hooks. Returns the server's exit status."""
+    option_words, command = _split(arguments)
     if not command:
-        return _without_command(options)
-    wire_in, wire_out = _move_wire_aside()
-    server = process.start_server(command, _take_along)
-    try:  # from here on the server boots while we import and read
-        return _run(options, command, server, (wire_in, wire_out))
+        return _without_command(option_words)
+    agent_in, agent_out = _move_agent_pipes()
+    server = process.start_server(command, _end_server_on_signal)
+    try:  # from here on, the server starts up while we import modules and read the configuration
+        return _run(option_words, command, server, (agent_in, agent_out))
     except BaseException:
-        _end(server)
+        _discard_server(server)
         raise
 
 
@@ -43,57 +43,61 @@ def _split(arguments: "Sequence[str]") -> tuple[list[str], list[str]]:
     return arguments[:end], arguments[end + 1 :]
 
 
-def _without_command(options: "Sequence[str]") -> int:
-    """`--help`, or an error: there is no server to start."""
+def _without_command(option_words: "Sequence[str]") -> int:
+    """Print `--help`, or raise an error, since there is no server to start."""
     from ..model.errors import UserError
 
-    _parse(options)
+    _parse(option_words)
     raise UserError("there is no server to start", f"usage: {USAGE}")
 
 
-def _move_wire_aside() -> tuple[int, int]:
-    """Our standard input and output under other numbers: no child and no stray print can touch the wire."""
+def _move_agent_pipes() -> tuple[int, int]:
+    """Move our standard input and output to other descriptors, so that no child and no stray print can use them."""
     try:
         os.fstat(0), os.fstat(1)
     except OSError:
         from ..model.errors import UserError
 
-        raise UserError("standard input or output is closed", "an agent starts this command, with both") from None
-    process.prepare_for_children()  # a missing standard error would be the first number that is free
-    wire_in, wire_out = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
+        raise UserError(
+            "standard input or output is closed", "this command is started by an agent, which opens both"
+        ) from None
+    process.prepare_for_children()  # if standard error is missing, its number would be the first free one
+    agent_in, agent_out = os.dup(0), os.dup(1)
+    null_device = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null_device, 0)
+    os.close(null_device)
     os.dup2(2, 1)
-    return wire_in, wire_out
+    return agent_in, agent_out
 
 
-def _take_along(server: int) -> None:
-    """Until the loop hears signals, one that ends us ends the server too: it might outlive us."""
+def _end_server_on_signal(server: int) -> None:
+    """Until the event loop handles signals, a signal that ends us also ends the server: it might outlive us."""
 
-    def leave(number: int, _frame: object) -> None:
-        _kill(server)
-        os._exit(128 + number)  # not by an exception: it would come out anywhere, in the middle of an import
+    def end_server_and_exit(number: int, _frame: object) -> None:
+        _kill_server(server)
+        os._exit(128 + number)  # an exception could appear anywhere, for example in the middle of an import
 
     for number in process.TERMINATION_SIGNALS:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
-            signal.signal(number, leave)
+            signal.signal(number, end_server_and_exit)
 
 
-def _end(server: process.Server) -> None:
-    """The server was started, and cannot be used: it goes. Its pipes end with us."""
-    _kill(server.pid)
+def _discard_server(server: process.Server) -> None:
+    """Kill a server that was started but cannot be used. Its pipes are closed when we exit."""
+    _kill_server(server.pid)
     process.reap_killed(server.pid)
 
 
-def _kill(server: int) -> None:
-    try:  # noqa: SIM105 - contextlib is an import
+def _kill_server(server: int) -> None:
+    try:  # noqa: SIM105 - contextlib would have to be imported
         os.kill(server, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):  # it has ended, or runs as somebody else
+    except (ProcessLookupError, PermissionError):  # it has ended, or runs as another user
         pass
 
 
-def _run(options: "Sequence[str]", command: "Sequence[str]", server: process.Server, wire: tuple[int, int]) -> int:
+def _run(
+    option_words: "Sequence[str]", command: "Sequence[str]", server: process.Server, agent_pipes: tuple[int, int]
+) -> int:
     import gc
 
     import anyio
@@ -101,19 +105,19 @@ def _run(options: "Sequence[str]", command: "Sequence[str]", server: process.Ser
     from ..config.load import load
     from ..transports.epoll_loop import new_loop
 
-    process.widen_pipe(server.from_server, _WIDE)
-    chosen = _parse(options)
-    loaded = load(chosen.config, chosen.hooks, chosen.audit, os.environ, here())
-    say = _speaker()
+    process.widen_pipe(server.from_server, _PIPE_BYTES)
+    options = _parse(option_words)
+    loaded = load(options.config, options.hooks, options.audit, os.environ, working_directory())
+    report = _new_reporter()
     for note in loaded.notes:
-        say(note)
-    name = chosen.name or server_name(command)
-    gc.freeze()  # what is loaded stays: no collection in the middle of a call looks at it; to collect first takes 5 ms
-    return anyio.run(_serve, loaded, name, server, wire, say, backend_options={"loop_factory": new_loop})
+        report(note)
+    name = options.name or server_name(command)
+    gc.freeze()  # collections during calls then skip what is loaded, which stays; to collect first would take 5 ms
+    return anyio.run(_serve, loaded, name, server, agent_pipes, report, backend_options={"loop_factory": new_loop})
 
 
 async def _serve(
-    loaded: "Loaded", name: str, server: process.Server, wire: tuple[int, int], say: "Callable[[str], None]"
+    loaded: "Loaded", name: str, server: process.Server, agent_pipes: tuple[int, int], report: "Callable[[str], None]"
 ) -> int:
     import uuid
 
@@ -124,57 +128,57 @@ async def _serve(
     from ..session.proxy import Proxy
     from ..transports.pipe import open_channel
 
-    cwd = here()
+    cwd = working_directory()
     session = Session(
         id=os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4()),
         server=name,
         cwd=cwd,
         project_dir=os.environ.get("CLAUDE_PROJECT_DIR") or cwd,
     )
-    agent_channel = open_channel(*wire)
+    agent_channel = open_channel(*agent_pipes)
     server_channel = open_channel(server.from_server, server.to_server)
     hooks = Hooks(loaded.groups, loaded.settings, name, os.environ, loaded.trust)
     for note in hooks.groups.unreachable_server_notes(name):
-        say(note)
-    proxy = Proxy(agent_channel, server_channel, hooks, loaded.settings, session, Audit(loaded.settings), say)
+        report(note)
+    proxy = Proxy(agent_channel, server_channel, hooks, loaded.settings, session, Audit(loaded.settings), report)
     return await Lifecycle(proxy, server).run()
 
 
 def _parse(arguments: "Sequence[str]") -> "argparse.Namespace":
-    return options().parse_args(list(arguments))
+    return build_parser().parse_args(list(arguments))
 
 
-def options() -> "argparse.ArgumentParser":
-    """What its command line takes before the two dashes."""
-    taken = parser(
+def build_parser() -> "argparse.ArgumentParser":
+    """The parser of the options before the two dashes."""
+    parser = new_parser(
         "run",
         USAGE,
         "Start an MCP server behind hooks, in its place: the agent starts this instead of COMMAND.",
-        f"the server's command line comes last, after two dashes: {USAGE}",  # which is forgotten easily
+        f"the server's command line comes last, after two dashes: {USAGE}",  # the dashes are easily forgotten
     )
-    add_sources(taken)
-    taken.add_argument("--name", help="the server's name as hooks see it (default: derived from COMMAND)")
-    taken.add_argument("--audit", metavar="FILE", help="append one JSON line per judged call to FILE")
-    return taken
+    add_hook_options(parser)
+    parser.add_argument("--name", help="the server's name as hooks see it (default: derived from COMMAND)")
+    parser.add_argument("--audit", metavar="FILE", help="append one JSON line per judged call to FILE")
+    return parser
 
 
-def _speaker() -> "Callable[[str], None]":
-    """Says one line to people on standard error; drops it if that cannot be written without waiting."""
+def _new_reporter() -> "Callable[[str], None]":
+    """A function that writes a line to standard error, or drops it if it cannot be written without waiting."""
     from contextlib import suppress
 
     from ..transports.pipe import open_shared_writer
 
     write = open_shared_writer(2)
 
-    def say(text: str) -> None:
+    def report(text: str) -> None:
         with suppress(OSError):
             write(f"hookproxy: {text}\n".encode(errors="replace"))
 
-    return say
+    return report
 
 
-# Runners, each with the words of its own that name no server: verbs, and options that take a value.
-_RUNNERS = {
+# Programs that launch servers, each with its words that do not name the server: subcommands, and options with a value.
+_LAUNCHERS = {
     "python": "-W -X",
     "node": "-r --require --import --loader --env-file",
     "bash": "-o",
@@ -198,31 +202,31 @@ _RUNNERS = {
 
 
 def server_name(command: "Sequence[str]") -> str:
-    """The server's name where none is given: that of its program, or of what a runner such as `npx` is to run."""
+    """The server's name if none is given: the name of its program, or of what a launcher such as `npx` runs."""
     words = list(command)
     while len(words) > 1:
-        runner = os.path.basename(words[0]).rstrip("0123456789.")
-        if runner not in _RUNNERS:
+        launcher = os.path.basename(words[0]).rstrip("0123456789.")
+        if launcher not in _LAUNCHERS:
             break
-        rest = _without_options(words[1:], _RUNNERS[runner].split())
+        rest = _without_options(words[1:], _LAUNCHERS[launcher].split())
         if not rest:
             break
         words = rest
     name = os.path.basename(words[0].rstrip("/"))
     if words is not command:
-        name = name.partition("@")[0].partition(":")[0] or name  # a version, a tag
+        name = name.partition("@")[0].partition(":")[0] or name  # without a version or a tag
     for ending in (".py", ".js", ".mjs", ".cjs", ".ts", ".sh"):
         name = name.removesuffix(ending)
     return name or "server"
 
 
-def _without_options(words: list[str], own: list[str]) -> list[str]:
-    """A runner's words from the first on that is no word of its own, no option and no assignment."""
+def _without_options(words: list[str], own_words: list[str]) -> list[str]:
+    """The words after a launcher's own words, options and assignments."""
     while words:
         word = words[0]
-        if word in own:
+        if word in own_words:
             words = words[2 if word.startswith("-") else 1 :]
-        elif word.startswith("-") or "=" in word:  # `-m`, too: a module is named as a program is
+        elif word.startswith("-") or "=" in word:  # also `-m`: a module's name is used like a program's
             words = words[1:]
         else:
             break

@@ -1,6 +1,6 @@
-"""`hookproxy schema`: the JSON Schema of hookproxy.toml, with which editors complete and check it.
+"""`hookproxy schema`: prints the JSON Schema of hookproxy.toml, with which editors complete and check that file.
 
-`scripts/docs` makes the file from the configuration's models, and a test holds that it is what they say.
+`scripts/docs` makes the schema from the configuration's models, and a test checks that it is up to date.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .common import parser, show
+from .common import new_parser, show
 
 if TYPE_CHECKING:
     import argparse
@@ -17,18 +17,20 @@ if TYPE_CHECKING:
 USAGE: Final = "hookproxy schema [--path]"
 
 SCHEMA: Final = Path(__file__).resolve().parents[1] / "hookproxy.schema.json"
-"""Where it lies, as installed."""
+"""The installed file."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the schema, or where it lies; gives the exit status."""
-    chosen = options().parse_args(list(arguments))
-    show(f"{SCHEMA}\n" if chosen.path else SCHEMA.read_text("utf-8"))
+    """Print the schema or its path. Returns the exit status."""
+    options = build_parser().parse_args(list(arguments))
+    show(f"{SCHEMA}\n" if options.path else SCHEMA.read_text("utf-8"))
     return 0
 
 
-def options() -> argparse.ArgumentParser:
-    """What its command line takes."""
-    taken = parser("schema", USAGE, "Print the JSON Schema of hookproxy.toml.")
-    taken.add_argument("--path", action="store_true", help="print where it lies instead, for an editor's settings")
-    return taken
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of this verb's command line."""
+    parser = new_parser("schema", USAGE, "Print the JSON Schema of hookproxy.toml.")
+    parser.add_argument(
+        "--path", action="store_true", help="print the path of the schema instead, for an editor's settings"
+    )
+    return parser

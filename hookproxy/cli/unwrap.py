@@ -1,7 +1,7 @@
-"""`hookproxy unwrap`: takes out what `wrap` put in, and gives back every byte that was there.
+"""`hookproxy unwrap`: removes what `wrap` inserted, and restores every byte that was there.
 
-The diff is standard output, everything else is said on standard error. Exit status: 0 done, or nothing to do; 2 it
-could not be done, and nothing was changed.
+The diff is written to standard output, all other messages to standard error. Exit status: 0 done, or nothing to do;
+2 it failed, and nothing was changed.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..wrapping import edit_plan, files
-from .common import parser
-from .wrap import add_choice, carry_out
+from .common import new_parser
+from .wrap import add_server_options, carry_out
 
 if TYPE_CHECKING:
     import argparse
@@ -20,21 +20,21 @@ USAGE: Final = "hookproxy unwrap FILE [--server NAME]... [--dry-run]"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Unwrap the servers of a file; gives the exit status."""
-    chosen = options().parse_args(list(arguments))
-    snapshot = files.read(chosen.file)
-    plan = edit_plan.unwrap(edit_plan.read(chosen.file, snapshot.text), chosen.server)
-    carry_out(snapshot, plan, chosen.dry_run, "unwrapped")
+    """Unwrap the servers of a file. Returns the exit status."""
+    options = build_parser().parse_args(list(arguments))
+    snapshot = files.read(options.file)
+    plan = edit_plan.unwrap(edit_plan.read(options.file, snapshot.text), options.server)
+    carry_out(snapshot, plan, options.dry_run, "unwrapped")
     return 0
 
 
-def options() -> argparse.ArgumentParser:
-    """What its command line takes."""
-    taken = parser(
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of this verb's command line."""
+    parser = new_parser(
         "unwrap",
         USAGE,
-        "Take hookproxy out of an agent's configuration again, and show the diff. What others changed since stays.",
+        "Remove hookproxy from an agent's configuration again, and show the diff. Other changes made since then stay.",
     )
-    taken.add_argument("file", metavar="FILE", help="an agent's configuration: JSON, TOML or YAML")
-    add_choice(taken)
-    return taken
+    parser.add_argument("file", metavar="FILE", help="an agent's configuration: JSON, TOML or YAML")
+    add_server_options(parser)
+    return parser

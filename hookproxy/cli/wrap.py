@@ -1,7 +1,7 @@
-"""`hookproxy wrap`: puts hooks in front of the servers in an agent's own configuration, and never asks.
+"""`hookproxy wrap`: puts hooks in front of the servers in an agent's own configuration, without asking.
 
-The diff is standard output, everything else is said on standard error. Exit status: 0 done, or nothing to do; 2 it
-could not be done, and nothing was changed. Without a file it lists what there is; 1: a file cannot be read.
+The diff is written to standard output, all other messages to standard error. Exit status: 0 done, or nothing to do;
+2 it failed, and nothing was changed. Without a file it lists the configurations that exist; 1: one cannot be read.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ..model.errors import EXIT_FINDINGS, UserError
 from ..wrapping import edit_plan, files, known_agents
 from ..wrapping.diff import unified
 from ..wrapping.find_servers import Entry, Kind, NoServers
-from ..wrapping.wrap_entry import PROGRAM, Options
-from .common import add_sources, here, parser, show, visible
+from ..wrapping.wrap_entry import PROGRAM, RunOptions
+from .common import add_hook_options, new_parser, show, visible, working_directory
 
 if TYPE_CHECKING:
     import argparse
@@ -34,62 +34,62 @@ _STYLES: Final = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Wrap the servers of a file, or list the files that are there; gives the exit status."""
-    chosen = options().parse_args(list(arguments))
-    if chosen.file is None:
-        return _list(chosen)
-    given, notes = _options(chosen, here())
-    snapshot = files.read(chosen.file)
-    found = edit_plan.read(chosen.file, snapshot.text)
-    plan = edit_plan.wrap(found, chosen.server, _launcher(), given)
+    """Wrap the servers of a file, or list the configurations that exist. Returns the exit status."""
+    options = build_parser().parse_args(list(arguments))
+    if options.file is None:
+        return _list(options)
+    wrap_options, notes = _wrap_options(options, working_directory())
+    snapshot = files.read(options.file)
+    configuration = edit_plan.read(options.file, snapshot.text)
+    plan = edit_plan.wrap(configuration, options.server, _launcher(), wrap_options)
     for note in notes:
-        _tell(note)
+        _report(note)
     for entry in plan.unchanged:
-        _tell(f"{chosen.file}: {entry.place} {_left_alone(entry)}")
-    if not {".cache", "Caches"}.isdisjoint(sys.executable.split("/")):  # that of `uvx`, say
-        _tell(f"{sys.executable} is in a cache: when that is emptied, wrapped servers no longer start")
+        _report(f"{options.file}: {entry.key_path} {_why_unchanged(entry)}")
+    if not {".cache", "Caches"}.isdisjoint(sys.executable.split("/")):  # for example the cache of `uvx`
+        _report(f"{sys.executable} is in a cache: if the cache is cleared, wrapped servers no longer start")
     for entry in plan.changed:
         if entry.also_remote:
-            _tell(f"{chosen.file}: {entry.place} has an address, too: an agent that uses it passes no hook")
-    carry_out(snapshot, plan, chosen.dry_run, "wrapped")
+            _report(f"{options.file}: {entry.key_path} also has an address: an agent that uses it bypasses the hooks")
+    carry_out(snapshot, plan, options.dry_run, "wrapped")
     return 0
 
 
-def options() -> argparse.ArgumentParser:
-    """What its command line takes."""
-    taken = parser(
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of this verb's command line."""
+    parser = new_parser(
         "wrap",
         USAGE,
         "Put hookproxy in front of the servers that an agent's configuration starts, and show the diff. "
-        "Without FILE: list the configurations on this machine, and what is wrapped in each.",
+        "Without FILE: list the agent configurations on this machine, and which of their servers are wrapped.",
     )
-    taken.add_argument("file", metavar="FILE", nargs="?", help="an agent's configuration: JSON, TOML or YAML")
-    add_choice(taken)
-    add_sources(taken)
-    return taken
+    parser.add_argument("file", metavar="FILE", nargs="?", help="an agent's configuration: JSON, TOML or YAML")
+    add_server_options(parser)
+    add_hook_options(parser)
+    return parser
 
 
-def add_choice(to: argparse.ArgumentParser) -> None:
+def add_server_options(parser: argparse.ArgumentParser) -> None:
     """The options that `wrap` and `unwrap` share."""
-    to.add_argument(
-        "--server", metavar="NAME", action="append", default=[], help="this server only; may be given several times"
+    parser.add_argument(
+        "--server", metavar="NAME", action="append", default=[], help="only this server; may be given several times"
     )
-    to.add_argument("--dry-run", action="store_true", help="show the diff, and write nothing")
+    parser.add_argument("--dry-run", action="store_true", help="show the diff, and write nothing")
 
 
-def _options(chosen: argparse.Namespace, cwd: str) -> tuple[Options, list[str]]:
-    """What the wrapped servers are started with, absolute, since an agent starts them anywhere; and what to say."""
-    loaded = load(chosen.config, chosen.hooks, None, os.environ, cwd)  # else no server would start any more
+def _wrap_options(options: argparse.Namespace, cwd: str) -> tuple[RunOptions, list[str]]:
+    """The options of the wrapped servers, and notes. Paths are absolute: an agent may start servers in any folder."""
+    loaded = load(options.config, options.hooks, None, os.environ, cwd)  # raises if wrapped servers would not start
     settings = loaded.settings
-    idle = not loaded.groups and not (settings.allow or settings.ask or settings.deny)
-    notes = ["no hook is configured yet: wrapped servers run as they did, until there is one"] if idle else []
-    config = None if chosen.config is None else _absolute(chosen.config, cwd)
-    hooks = tuple(_hook_file(item, cwd) for item in chosen.hooks)
-    return Options(config=config, hooks=hooks, fallback=loaded.path or None), notes
+    no_hooks = not loaded.groups and not (settings.allow or settings.ask or settings.deny)
+    notes = ["no hook is configured yet: until there is one, wrapped servers run as before"] if no_hooks else []
+    config = None if options.config is None else _absolute(options.config, cwd)
+    hooks = tuple(_hook_file(item, cwd) for item in options.hooks)
+    return RunOptions(config=config, hooks=hooks, fallback=loaded.path or None), notes
 
 
 def _hook_file(item: str, cwd: str) -> str:
-    """`[DIALECT=]FILE`, as `run` will understand it."""
+    """`[DIALECT=]FILE` with an absolute path, as `run` reads it."""
     name, equals, file = item.partition("=")
     return f"{name}={_absolute(file, cwd)}" if equals and name in DIALECTS else _absolute(item, cwd)
 
@@ -99,9 +99,9 @@ def _absolute(path: str, cwd: str) -> str:
 
 
 def _launcher() -> edit_plan.Launcher:
-    """The words that start this hookproxy from anywhere: the script that runs, or else the module.
+    """The words that start this hookproxy in any folder: the script that is running, or else the module.
 
-    Raises UserError if there is nothing to start from elsewhere.
+    Raises UserError if this hookproxy cannot be started from other folders.
     """
     from importlib.metadata import PackageNotFoundError, distribution
 
@@ -112,10 +112,10 @@ def _launcher() -> edit_plan.Launcher:
         raise UserError("this hookproxy is not installed: an agent could not start it", hint) from None
     script = os.path.abspath(sys.argv[0])
     usable = os.path.basename(script) == PROGRAM and os.path.isfile(script) and os.access(script, os.X_OK)
-    module = ("-P", "-m", PROGRAM)  # -P: never a folder of that name where the agent happens to be
+    module = ("-P", "-m", PROGRAM)  # -P: never import a folder of that name in the agent's working directory
 
     def launcher(entry: Entry) -> tuple[str, ...]:
-        if entry.for_python:  # -E: PYTHONPATH and the like are for the server, and reach it
+        if entry.for_python:  # -E: ignore PYTHONPATH and the like, which are for the server and still reach it
             return (sys.executable, "-E", *module)
         return (script,) if usable else (sys.executable, *module)
 
@@ -123,106 +123,106 @@ def _launcher() -> edit_plan.Launcher:
 
 
 def carry_out(snapshot: files.Snapshot, plan: edit_plan.Plan, dry_run: bool, done: str) -> None:
-    """Show the diff; write, unless that is not wanted or there is nothing to write."""
+    """Show the diff, and write the file, unless this is a dry run or there is nothing to do."""
     if not plan.edits:
-        _tell(f"{snapshot.path}: nothing to do")
+        _report(f"{snapshot.path}: nothing to do")
         return
     if os.path.islink(snapshot.path):
-        _tell(f"{snapshot.path} is a link to {snapshot.real}")
+        _report(f"{snapshot.path} is a link to {snapshot.real}")
     _show(unified(snapshot.path, snapshot.text, plan.edits))
-    names = ", ".join(entry.place for entry in plan.changed)
+    names = ", ".join(entry.key_path for entry in plan.changed)
     if dry_run:
-        _tell(f"{snapshot.path}: nothing was written; {done} would be: {names}")
+        _report(f"{snapshot.path}: nothing was written; would be {done}: {names}")
         return
     backup = files.replace(snapshot, plan.text)
-    _tell(f"{snapshot.path}: {done}: {names}; as it was before: {backup}")
+    _report(f"{snapshot.path}: {done}: {names}; backup: {backup}")
 
 
 def _show(lines: list[str]) -> None:
-    """A diff: as it is, or on a terminal in colours and with nothing that a terminal would obey."""
+    """Print a diff: unchanged into a pipe; on a terminal with colours, and with control characters escaped."""
     console = Console(highlight=False)
     if not console.is_terminal:
         text = "\n".join((*lines, ""))
         show(text.encode(console.encoding, "backslashreplace").decode(console.encoding))
         return
-    with console.capture() as shown:
+    with console.capture() as captured:
         for line in lines:
             style = "bold" if line.startswith(("--- ", "+++ ")) else _STYLES.get(line[:1], "")
             console.print(Text(visible(line.removesuffix("\r"), console.encoding), style), soft_wrap=True)
-    show(shown.get())
+    show(captured.get())
 
 
-def _tell(text: str) -> None:
-    """Say it on standard error."""
-    with suppress(OSError, AttributeError):  # nobody reads, or it was closed before we started
+def _report(text: str) -> None:
+    """Write a line to standard error."""
+    with suppress(OSError, AttributeError):  # nobody reads it, or it was closed before we started
         sys.stderr.write(f"{visible(text, sys.stderr.encoding)}\n")
 
 
-def _left_alone(entry: Entry) -> str:
-    """Why nothing was changed about an entry."""
+def _why_unchanged(entry: Entry) -> str:
+    """Why an entry was not changed."""
     if entry.kind is not Kind.STARTED:
-        return f"is left alone: it {edit_plan.why_not(entry)}"
-    return f"is wrapped already: {_how(entry)}"
+        return f"is not changed: it {edit_plan.why_not(entry)}"
+    return f"is already wrapped: {_wrapping_words(entry)}"
 
 
-def _how(entry: Entry) -> str:
-    """The words that a wrapped server is started with."""
-    found = edit_plan.wrapping(entry)
-    return " ".join((*found.launcher, "run", *found.options.words)) if found else ""
+def _wrapping_words(entry: Entry) -> str:
+    """The words before a wrapped server's own command."""
+    configuration = edit_plan.wrapping(entry)
+    return " ".join((*configuration.launcher, "run", *configuration.options.words)) if configuration else ""
 
 
-def _list(chosen: argparse.Namespace) -> int:
-    """Every configuration that is there."""
-    if chosen.server or chosen.config or chosen.hooks or chosen.dry_run:
+def _list(options: argparse.Namespace) -> int:
+    """List every configuration that exists. Returns the exit status."""
+    if options.server or options.config or options.hooks or options.dry_run:
         raise UserError("no file is named", f"usage: {USAGE}")
-    status, seen = 0, False
-    for place in known_agents.places(os.environ, os.path.expanduser("~"), here()):
-        if not _is_there(place.path):
+    status, any_shown = 0, False
+    for config_file in known_agents.config_files(os.environ, os.path.expanduser("~"), working_directory()):
+        if not _exists(config_file.path):
             continue
         try:
-            found = edit_plan.read(place.path, files.read(place.path).text)
+            configuration = edit_plan.read(config_file.path, files.read(config_file.path).text)
         except NoServers:
             continue
         except UserError as error:
-            _tell(str(error))
+            _report(str(error))
             status = EXIT_FINDINGS
             continue
-        if found.entries:
-            seen = True
-            _show_configuration(place, found)
-    if not seen:
-        _tell("no agent's configuration with servers was found")
+        if configuration.entries:
+            any_shown = True
+            _show_configuration(config_file, configuration)
+    if not any_shown:
+        _report("no agent configuration with servers was found")
     return status
 
 
-def _is_there(path: str) -> bool:
+def _exists(path: str) -> bool:
     try:
         return not stat.S_ISDIR(os.stat(path).st_mode)
     except OSError as error:
         return not isinstance(error, FileNotFoundError | NotADirectoryError)
 
 
-def _show_configuration(place: known_agents.Place, found: edit_plan.Configuration) -> None:
+def _show_configuration(config_file: known_agents.ConfigFile, configuration: edit_plan.Configuration) -> None:
     console = Console(highlight=False)
-    width = max(len(entry.place) for entry in found.entries)
-    with console.capture() as shown:
-        head = Text.assemble((visible(place.path, console.encoding), "bold"), f"  {place.agent}")
+    width = max(len(entry.key_path) for entry in configuration.entries)
+    with console.capture() as captured:
+        head = Text.assemble((visible(config_file.path, console.encoding), "bold"), f"  {config_file.agent}")
         console.print(head, soft_wrap=True)
-        for entry in found.entries:
+        for entry in configuration.entries:
             state, style = _state(entry)
-            name = visible(entry.place, console.encoding).ljust(width)
+            name = visible(entry.key_path, console.encoding).ljust(width)
             console.print(Text.assemble(f"  {name}  ", (visible(state, console.encoding), style)), soft_wrap=True)
         console.print()
-    show(shown.get())
+    show(captured.get())
 
 
 def _state(entry: Entry) -> tuple[str, str]:
-    """In words, and its colour."""
+    """The state of an entry as text, and its colour."""
     off = ", disabled" if entry.disabled else ""
     if entry.kind is Kind.REMOTE:
         return f"remote{off}", "dim"
     if entry.kind is Kind.OTHER:
         return f"no command{off}", "dim"
     if edit_plan.wrapping(entry):
-        return f"wrapped{off}: {_how(entry)}", "green"
+        return f"wrapped{off}: {_wrapping_words(entry)}", "green"
     return f"not wrapped{off}", "yellow"

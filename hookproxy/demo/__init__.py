@@ -1,1 +1,1 @@
-"""What `hookproxy demo` shows: an ordinary server and ordinary hooks, as others write them; they know nothing of us."""
+"""The server and the hooks that `hookproxy demo` runs: ordinary ones, as others write them, unaware of hookproxy."""

@@ -1,4 +1,4 @@
-"""Where the demo's hooks lie, and what its server tells of a call."""
+"""The folder of the demo's hooks, and the record that its server writes of each call."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Final
 import msgspec
 
 FOLDER: Final = Path(__file__).parent
-"""The hooks' project: `settings.json` and `hooks/`."""
+"""The project folder of the hooks: `settings.json` and `hooks/`."""
 
 
 class Received(msgspec.Struct, frozen=True):
-    """One call as the server got it: a line in its record."""
+    """One call as the server received it: a line in its record."""
 
     id: int | str
     tool: str
     arguments: dict[str, object]
-    answer: list[str]
-    """The texts that it answered."""
+    texts: list[str]
+    """The texts of the server's result."""

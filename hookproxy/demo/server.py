@@ -1,4 +1,4 @@
-"""The demo's tool server: a few files, in memory only. It records each call in the file that its argument names."""
+"""The demo's tool server: a few files, only in memory. It records each call in the file that its argument names."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _ARGUMENTS: Final = {
     "write_file": ("path", "text"),
     "delete_file": ("path",),
 }
-"""The tools, and the names of their arguments, all strings."""
+"""The tools, and the names of their arguments, which are all strings."""
 
 
 class Files:
-    """The tools. Each gives the text of its answer, and raises KeyError for a file that is not there."""
+    """The tools. Each returns the text of its result, and raises KeyError for a file that does not exist."""
 
     def __init__(self) -> None:
         self._texts = {"README.md": "# A project\n", ".env": "TOKEN=sk-1234567890abcdef\n"}
 
     def call(self, tool: str, arguments: dict[str, str]) -> str:
-        """Do what the tool does. Raises KeyError, which names the file."""
+        """Run the tool. Raises KeyError, which names the file."""
         match tool:
             case "list_files":
                 return "\n".join(self._texts)
@@ -48,7 +48,7 @@ class Files:
 
 
 def tools() -> list[types.Tool]:
-    """What tools/list answers."""
+    """The tools for tools/list."""
     return [
         types.Tool(
             name=name,
@@ -63,18 +63,18 @@ def tools() -> list[types.Tool]:
     ]
 
 
-def answer(files: Files, tool: str, arguments: dict[str, object]) -> types.CallToolResult:
-    """A call's result; one that failed says so itself, as MCP has it for errors that a model can mend."""
-    wanted = _ARGUMENTS.get(tool)
-    if wanted is None:
+def call_result(files: Files, tool: str, arguments: dict[str, object]) -> types.CallToolResult:
+    """A call's result. A failed call has `isError`, as MCP requires for errors that a model can correct."""
+    names = _ARGUMENTS.get(tool)
+    if names is None:
         return _result(f"there is no tool {tool!r}", failed=True)
-    given = {name: value for name, value in arguments.items() if isinstance(value, str)}
-    if set(given) != set(wanted) or len(given) != len(arguments):
-        return _result(f"{tool} takes exactly these, as strings: {', '.join(wanted) or 'nothing'}", failed=True)
+    values = {name: value for name, value in arguments.items() if isinstance(value, str)}
+    if set(values) != set(names) or len(values) != len(arguments):
+        return _result(f"{tool} takes exactly these arguments, as strings: {', '.join(names) or 'none'}", failed=True)
     try:
-        return _result(files.call(tool, given))
-    except KeyError as missing:
-        return _result(f"there is no file {missing.args[0]}", failed=True)
+        return _result(files.call(tool, values))
+    except KeyError as error:
+        return _result(f"there is no file {error.args[0]}", failed=True)
 
 
 def _result(text: str, *, failed: bool = False) -> types.CallToolResult:
@@ -82,20 +82,20 @@ def _result(text: str, *, failed: bool = False) -> types.CallToolResult:
 
 
 async def serve(record: Path | None) -> None:
-    """Answer on standard input and output until the input ends; append each call to `record`."""
+    """Serve on standard input and output until the input ends; append each call to `record`."""
     files = Files()
 
     async def list_tools(
-        _about: ServerRequestContext, _params: types.PaginatedRequestParams | None
+        _context: ServerRequestContext, _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         return types.ListToolsResult(tools=tools())
 
-    async def call_tool(about: ServerRequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(context: ServerRequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
         arguments = params.arguments or {}
-        result = answer(files, params.name, arguments)
+        result = call_result(files, params.name, arguments)
         if record is not None:
             texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
-            received = Received(about.request_id or "", params.name, arguments, texts)
+            received = Received(context.request_id or "", params.name, arguments, texts)
             with record.open("ab") as file:
                 file.write(msgspec.json.encode(received) + b"\n")
         return result

@@ -1,6 +1,7 @@
-"""Puts hookproxy in front of the servers in an agent's configuration, and takes it out again: what `wrap` plans.
+"""Plans how `wrap` puts hookproxy in front of the servers in an agent's configuration, and how `unwrap` removes it.
 
-What comes out is read again before anybody writes it: it must start what it should, and hold everything else as it was.
+The new text is parsed again before it is written: it must start the right programs, and everything else must be
+unchanged.
 """
 
 from __future__ import annotations
@@ -13,51 +14,49 @@ from msgspec import Struct
 from ..dialects.shared.hook_file import suggestion
 from ..model.errors import ConfigError
 from . import wrap_entry
-from . import wrap_entry as entries
 from .find_servers import Entry, Kind, servers
 from .json_file import JSON
-from .syntax_tree import Edit, Mapping, Syntax, Tree, edited, plain, shown, where
+from .syntax_tree import Edit, MappingNode, Syntax, Tree, apply_edits, location, plain_value, printable_name
 from .toml_file import TOML
-from .wrap_entry import Options, Wrapping
+from .wrap_entry import RunOptions, Wrapping
 from .yaml_file import YAML
 
 SYNTAXES: Final = (JSON, TOML, YAML)
 
-LONGEST: Final = 2**20
-"""Characters of TOML and YAML, whose readers take seconds for as much: what people write by hand has thousands."""
-
+MAX_LENGTH: Final = 2**20
+"""Characters of TOML and YAML: their parsers take seconds for that many. Files written by hand have some thousands."""
 
 Launcher = Callable[[Entry], tuple[str, ...]]
-"""The words that start hookproxy where this entry is started."""
+"""Returns the words that start hookproxy in the environment of an entry."""
 
 
 class Configuration(Struct, frozen=True):
-    """An agent's configuration as it is."""
+    """An agent's configuration as it was read."""
 
     path: str
     text: str
     syntax: Syntax
-    tree: Mapping
+    tree: MappingNode
     entries: tuple[Entry, ...]
 
 
 class Plan(Struct, frozen=True):
-    """What is to be changed, and the text after it."""
+    """The planned edits, and the text after them."""
 
     text: str
     edits: tuple[Edit, ...]
     changed: tuple[Entry, ...]
     unchanged: tuple[Entry, ...]
-    """Of those that were asked for."""
+    """The selected entries that no edit changes."""
 
 
 def read(path: str, text: str) -> Configuration:
-    """What a configuration holds, by the ending of its name: YAML, TOML or else JSON. Raises ConfigError."""
+    """Parse a configuration, by its file name's ending, as YAML, TOML or else JSON. Raises ConfigError."""
     syntax = next((one for one in SYNTAXES if path.endswith(one.endings)), JSON)
-    if syntax is not JSON and len(text) > LONGEST:
+    if syntax is not JSON and len(text) > MAX_LENGTH:
         raise ConfigError(
             path,
-            f"is longer than {LONGEST} characters, which no {syntax.name} of an agent is",
+            f"is longer than {MAX_LENGTH} characters, the limit for {syntax.name} files",
             "name an agent's configuration",
         )
     tree = syntax.read(path, text)
@@ -65,118 +64,129 @@ def read(path: str, text: str) -> Configuration:
 
 
 def wrapping(entry: Entry) -> Wrapping | None:
-    """How an entry is wrapped, if it is."""
-    return wrap_entry.wrapping(entry.argv)
+    """How the entry is wrapped; None if it is not."""
+    return wrap_entry.parse_wrapping(entry.argv)
 
 
-def wrap(found: Configuration, names: Sequence[str], launcher: Launcher, options: Options) -> Plan:
-    """Put hookproxy in front of the servers of these names, of all if none are given. Raises ConfigError."""
+def wrap(configuration: Configuration, names: Sequence[str], launcher: Launcher, options: RunOptions) -> Plan:
+    """Put hookproxy in front of the servers with these names, or of all if none are given. Raises ConfigError."""
 
-    def ours(entry: Entry) -> tuple[str, ...]:
-        return entries.ours(entry, launcher(entry), options)
+    def wrapping_words(entry: Entry) -> tuple[str, ...]:
+        return wrap_entry.wrapping_words(entry, launcher(entry), options)
 
     return _plan(
-        found,
+        configuration,
         names,
-        lambda entry: entries.wrap(found.text, found.syntax, entry, ours(entry)),
-        lambda entry: (*ours(entry), *entries.own(entry)),
+        lambda entry: wrap_entry.wrap(configuration.text, configuration.syntax, entry, wrapping_words(entry)),
+        lambda entry: (*wrapping_words(entry), *wrap_entry.server_command(entry)),
     )
 
 
-def unwrap(found: Configuration, names: Sequence[str]) -> Plan:
-    """Take hookproxy out again. Raises ConfigError."""
-    return _plan(found, names, lambda entry: entries.unwrap(found.text, found.syntax, entry), entries.own)
+def unwrap(configuration: Configuration, names: Sequence[str]) -> Plan:
+    """Remove hookproxy again. Raises ConfigError."""
+    return _plan(
+        configuration,
+        names,
+        lambda entry: wrap_entry.unwrap(configuration.text, configuration.syntax, entry),
+        wrap_entry.server_command,
+    )
 
 
 def _plan(
-    found: Configuration,
+    configuration: Configuration,
     names: Sequence[str],
     edit: Callable[[Entry], list[Edit]],
     expected: Callable[[Entry], tuple[str, ...]],
 ) -> Plan:
-    chosen = _chosen(found, names)
+    selected = _selected(configuration, names)
     edits: list[Edit] = []
     changed: list[Entry] = []
     unchanged: list[Entry] = []
-    for entry in chosen:
+    for entry in selected:
         if entry.kind is Kind.STARTED:
-            _check_name(found, entry)
-        mine = edit(entry) if entry.kind is Kind.STARTED else []
-        edits += mine
-        (changed if mine else unchanged).append(entry)
-    text = edited(found.text, edits)
+            _check_name(configuration, entry)
+        entry_edits = edit(entry) if entry.kind is Kind.STARTED else []
+        edits += entry_edits
+        (changed if entry_edits else unchanged).append(entry)
+    text = apply_edits(configuration.text, edits)
     plan = Plan(text, tuple(edits), tuple(changed), tuple(unchanged))
     if edits:
-        _check(found, plan, {entry.place: expected(entry) for entry in changed})
+        _check_result(configuration, plan, {entry.key_path: expected(entry) for entry in changed})
     return plan
 
 
-def _chosen(found: Configuration, names: Sequence[str]) -> list[Entry]:
-    if not found.entries:
-        raise ConfigError(found.path, "there are no servers in it", "add a server first, as your agent's documents say")
-    known = {entry.name for entry in found.entries}
+def _selected(configuration: Configuration, names: Sequence[str]) -> list[Entry]:
+    if not configuration.entries:
+        raise ConfigError(
+            configuration.path,
+            "there are no servers in it",
+            "add a server first, as your agent's documentation describes",
+        )
+    known = {entry.name for entry in configuration.entries}
     for name in names:
         if name not in known:
-            hint = suggestion(name, known) or f"its servers: {', '.join(map(shown, sorted(known)))}"
-            raise ConfigError(found.path, f"there is no server {name!r} in it", hint)
-    chosen = [entry for entry in found.entries if not names or entry.name in names]
-    for entry in chosen if names else ():
+            hint = suggestion(name, known) or f"its servers: {', '.join(map(printable_name, sorted(known)))}"
+            raise ConfigError(configuration.path, f"there is no server {name!r} in it", hint)
+    selected = [entry for entry in configuration.entries if not names or entry.name in names]
+    for entry in selected if names else ():
         if entry.kind is not Kind.STARTED:
             raise ConfigError(
-                where(found.path, found.text, entry.start), f"{entry.place} {why_not(entry)}", "leave this --server out"
+                location(configuration.path, configuration.text, entry.start),
+                f"{entry.key_path} {why_not(entry)}",
+                "leave this --server out",
             )
-    return chosen
+    return selected
 
 
 def why_not(entry: Entry) -> str:
-    """Why there is nothing to wrap in an entry."""
+    """Why an entry cannot be wrapped."""
     if entry.kind is Kind.REMOTE:
-        return "is reached at an address: the agent starts nothing that hooks could be put in front of"
-    return "has no command: the agent or an extension starts it"
+        return "is reached at an address: the agent starts no program that could be wrapped"
+    return "has no command: the agent itself or an extension starts it"
 
 
-def _check_name(found: Configuration, entry: Entry) -> None:
-    """Raise ConfigError for a name that no command line can carry."""
+def _check_name(configuration: Configuration, entry: Entry) -> None:
+    """Raise ConfigError if the name cannot be passed on a command line."""
     try:
-        carried = "\0" not in entry.name and entry.name.encode() is not None
+        is_valid = "\0" not in entry.name and entry.name.encode() is not None
     except UnicodeEncodeError:
-        carried = False
-    if not carried:
-        place = where(found.path, found.text, entry.start)
-        raise ConfigError(place, f"no command line can carry the name {entry.name!r}", "rename it")
+        is_valid = False
+    if not is_valid:
+        place = location(configuration.path, configuration.text, entry.start)
+        raise ConfigError(place, f"the name {entry.name!r} cannot be passed on a command line", "rename it")
 
 
-def _check(found: Configuration, plan: Plan, expected: dict[str, tuple[str, ...]]) -> None:
-    """Raise ConfigError unless the new text differs from the old one in what it should, and in nothing else."""
-    refused = ConfigError(
-        where(found.path, found.text, plan.changed[0].start),
-        "is laid out in a way that cannot be edited safely",
-        "nothing was changed; write the command and its arguments plainly, or edit them by hand",
+def _check_result(configuration: Configuration, plan: Plan, expected: dict[str, tuple[str, ...]]) -> None:
+    """Raise ConfigError unless the new text has exactly the intended changes."""
+    error = ConfigError(
+        location(configuration.path, configuration.text, plan.changed[0].start),
+        "this layout cannot be edited safely",
+        "nothing was changed; write the command and its arguments in a simpler way, or edit them by hand",
     )
     try:
-        after = read(found.path, plan.text)
+        after = read(configuration.path, plan.text)
     except ConfigError:
-        raise refused from None
-    if len(after.entries) != len(found.entries):
-        raise refused
-    for old, new in zip(found.entries, after.entries, strict=True):
-        if old.place != new.place or new.argv != expected.get(old.place, old.argv):
-            raise refused
-    if _rest(found, expected.keys()) != _rest(after, expected.keys()):
-        raise refused
+        raise error from None
+    if len(after.entries) != len(configuration.entries):
+        raise error
+    for old, new in zip(configuration.entries, after.entries, strict=True):
+        if old.key_path != new.key_path or new.argv != expected.get(old.key_path, old.argv):
+            raise error
+    if _unrelated_values(configuration, expected.keys()) != _unrelated_values(after, expected.keys()):
+        raise error
 
 
-def _rest(found: Configuration, changed: Container[str]) -> object:
-    """All that the file says, but for what starts these servers."""
-    cut = {}
-    for entry in found.entries:
-        if entry.place in changed and entry.inside is not None and entry.command is not None:
-            cut[id(entry.inside)] = (entry.command.key, entry.args_key)
-    return _without(found.tree, cut)
+def _unrelated_values(configuration: Configuration, changed: Container[str]) -> object:
+    """All values of the file, except the commands of these servers."""
+    excluded = {}
+    for entry in configuration.entries:
+        if entry.key_path in changed and entry.parent is not None and entry.command is not None:
+            excluded[id(entry.parent)] = (entry.command.key, entry.args_key)
+    return _values_without(configuration.tree, excluded)
 
 
-def _without(tree: Tree, cut: dict[int, tuple[str, str]]) -> object:
-    if not isinstance(tree, Mapping):
-        return plain(tree)
-    keys = cut.get(id(tree), ())
-    return {each.key: _without(each.value, cut) for each in tree.members if each.key not in keys}
+def _values_without(tree: Tree, excluded: dict[int, tuple[str, str]]) -> object:
+    if not isinstance(tree, MappingNode):
+        return plain_value(tree)
+    keys = excluded.get(id(tree), ())
+    return {member.key: _values_without(member.value, excluded) for member in tree.members if member.key not in keys}

@@ -1,7 +1,7 @@
-"""Reads a configuration and puts another text in its place: at once or not at all, with what it was kept beside it.
+"""Reads a configuration and replaces it atomically with another text, keeping the old one as a backup beside it.
 
-Configurations hold secrets, and their folder may be somebody else's: everything happens in a folder that is opened
-once, nothing that is created is there before, and no link is followed but the one that was named.
+Configurations contain secrets, and their folder may belong to somebody else: the folder is opened once, new files are
+created only under names that do not exist, and no link is followed except the one that was named.
 """
 
 from __future__ import annotations
@@ -16,147 +16,149 @@ from msgspec import Struct
 
 from ..model.errors import ConfigError, UserError, file_hint
 
-LARGEST: Final = 16 * 2**20
-"""Bytes: agents that keep their history in the same file have a few million."""
+MAX_BYTES: Final = 16 * 2**20
+"""The largest file that is read: agents that keep their history in the same file have a few million bytes."""
 
 BACKUP: Final = ".hookproxy-backup"
-"""What the name of the copy ends with: it is the file before the last change."""
+"""The ending of the backup's name. The backup is the file before the last change."""
 
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_NEW_FILE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class Snapshot(Struct, frozen=True):
     """A file as it was read."""
 
     path: str
-    """What was named."""
+    """The path that was named."""
     real: str
-    """The file itself, behind symbolic links."""
+    """The path of the file itself, with symbolic links resolved."""
     raw: bytes
     text: str
-    seen: os.stat_result
+    stat_result: os.stat_result
 
 
 def read(path: str) -> Snapshot:
-    """The file, if it is one that can be taken for a configuration. Raises ConfigError."""
+    """Read a file that can be a configuration. Raises ConfigError."""
     if "\0" in path:
-        raise ConfigError(repr(path), "is not a path: a NUL character is in it", "take it out")
+        raise ConfigError(repr(path), "is not a path: it contains a NUL character", "remove it")
     try:
         real = os.path.realpath(path)
-        # A pipe that nobody writes to would be waited for, and a terminal could become ours.
-        number = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        # Without these flags, opening a pipe could wait for a writer, and a terminal could become our own.
+        fd = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         try:
-            raw, seen = _content(path, number)
+            raw, stat_result = _content(path, fd)
         finally:
-            os.close(number)
+            os.close(fd)
     except FileNotFoundError:
-        raise ConfigError(path, "there is no such file", "hookproxy wrap, alone, lists those that are here") from None
+        raise ConfigError(
+            path, "there is no such file", "hookproxy wrap without FILE lists those on this machine"
+        ) from None
     except OSError as error:
         raise ConfigError(path, f"cannot be read: {error.strerror}", file_hint(path, error)) from None
     try:
-        return Snapshot(path, real, raw, raw.decode(), seen)
+        return Snapshot(path, real, raw, raw.decode(), stat_result)
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{path}:{line}", "is not UTF-8", "save it as UTF-8") from None
 
 
-def _content(path: str, number: int) -> tuple[bytes, os.stat_result]:
-    seen = os.fstat(number)
-    if stat.S_ISDIR(seen.st_mode):
+def _content(path: str, fd: int) -> tuple[bytes, os.stat_result]:
+    stat_result = os.fstat(fd)
+    if stat.S_ISDIR(stat_result.st_mode):
         raise ConfigError(path, "is a folder, not a file", "name the file in it")
-    if not stat.S_ISREG(seen.st_mode):
-        raise ConfigError(path, "is no ordinary file", "name an agent's configuration")
-    if seen.st_size > LARGEST:
-        raise ConfigError(path, f"is larger than {LARGEST // 2**20} MiB", "name an agent's configuration")
-    parts = []
-    while piece := os.read(number, LARGEST):
-        parts.append(piece)
-        if sum(map(len, parts)) > LARGEST:  # it grows while it is read
-            raise ConfigError(path, f"is larger than {LARGEST // 2**20} MiB", "name an agent's configuration")
-    return b"".join(parts), seen
+    if not stat.S_ISREG(stat_result.st_mode):
+        raise ConfigError(path, "is not a regular file", "name an agent's configuration")
+    if stat_result.st_size > MAX_BYTES:
+        raise ConfigError(path, f"is larger than {MAX_BYTES // 2**20} MiB", "name an agent's configuration")
+    chunks = []
+    while chunk := os.read(fd, MAX_BYTES):
+        chunks.append(chunk)
+        if sum(map(len, chunks)) > MAX_BYTES:  # the file grew while it was read
+            raise ConfigError(path, f"is larger than {MAX_BYTES // 2**20} MiB", "name an agent's configuration")
+    return b"".join(chunks), stat_result
 
 
-def replace(before: Snapshot, text: str) -> str:
-    """Put the text in the file's place; gives the path of the backup.
+def replace(snapshot: Snapshot, text: str) -> str:
+    """Replace the file's text. Returns the path of the backup.
 
     Mode, owner and extended attributes stay. Raises ConfigError if the file has changed since it was read, and
-    UserError for what cannot be written; the file is as it was then.
+    UserError if it cannot be written; then the file is unchanged.
     """
-    if before.seen.st_nlink > 1:
-        hint = "wrap a copy, and move it into the place of all of them"
-        raise ConfigError(before.path, "has another name (a hard link), which would keep the old text", hint)
-    folder, name = os.path.split(before.real)
+    if snapshot.stat_result.st_nlink > 1:
+        hint = "wrap a copy, and replace all of its names with it"
+        raise ConfigError(snapshot.path, "has another name (a hard link), which would keep the old text", hint)
+    folder, name = os.path.split(snapshot.real)
     try:
-        place = os.open(folder, _FOLDER)
+        folder_fd = os.open(folder, _FOLDER_FLAGS)
         try:
-            _exchange(place, name, before, text)
+            _swap_files(folder_fd, name, snapshot, text)
         finally:
-            os.close(place)
+            os.close(folder_fd)
     except OSError as error:
         raise UserError(
-            f"{before.path}: cannot be replaced: {error.strerror}",
-            f"nothing was changed; {folder} must be writable, and the file yours",
+            f"{snapshot.path}: cannot be replaced: {error.strerror}",
+            f"nothing was changed; {folder} must be writable, and the file must belong to you",
         ) from None
-    return before.real + BACKUP
+    return snapshot.real + BACKUP
 
 
-def _exchange(place: int, name: str, before: Snapshot, text: str) -> None:
-    made: list[str] = []
-    _check_unchanged(place, name, before)  # before a copy of it is written: the folder may be another one by now
+def _swap_files(folder_fd: int, name: str, snapshot: Snapshot, text: str) -> None:
+    created: list[str] = []
+    _check_unchanged(folder_fd, name, snapshot)  # first of all, because the folder may have been replaced
     try:
-        made.append(copy := _written(place, name, before, before.raw))
-        made.append(new := _written(place, name, before, text.encode()))
-        _check_unchanged(place, name, before)
-        os.rename(copy, name + BACKUP, src_dir_fd=place, dst_dir_fd=place)
-        os.rename(new, name, src_dir_fd=place, dst_dir_fd=place)
+        created.append(backup_name := _write_beside(folder_fd, name, snapshot, snapshot.raw))
+        created.append(new_name := _write_beside(folder_fd, name, snapshot, text.encode()))
+        _check_unchanged(folder_fd, name, snapshot)
+        os.rename(backup_name, name + BACKUP, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
+        os.rename(new_name, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
     finally:
-        for left in made:
-            with contextlib.suppress(OSError):  # it has its final name by now
-                os.unlink(left, dir_fd=place)
-    os.fsync(place)
+        for name_left in created:
+            with contextlib.suppress(OSError):  # it already has its final name
+                os.unlink(name_left, dir_fd=folder_fd)
+    os.fsync(folder_fd)
 
 
-def _written(place: int, name: str, like: Snapshot, raw: bytes) -> str:
-    """A new file beside it, for nobody else's eyes until it is as the old one is; gives its name."""
-    new = f".{name[:100]}.{secrets.token_hex(8)}"
-    number = os.open(new, _NEW, 0o600, dir_fd=place)
+def _write_beside(folder_fd: int, name: str, original: Snapshot, raw: bytes) -> str:
+    """Write a new file beside the original, private until it has the original's mode. Returns its name."""
+    new_name = f".{name[:100]}.{secrets.token_hex(8)}"
+    fd = os.open(new_name, _NEW_FILE_FLAGS, 0o600, dir_fd=folder_fd)
     try:
-        with open(number, "wb") as file:
+        with open(fd, "wb") as file:
             file.write(raw)
             file.flush()
-            _same_access(file.fileno(), like)
+            _copy_access(file.fileno(), original)
             os.fsync(file.fileno())
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(new, dir_fd=place)
+            os.unlink(new_name, dir_fd=folder_fd)
         raise
-    return new
+    return new_name
 
 
-def _same_access(number: int, like: Snapshot) -> None:
-    """Owner first: giving a file away takes some bits of its mode."""
-    now = os.fstat(number)
-    if (now.st_uid, now.st_gid) != (like.seen.st_uid, like.seen.st_gid):
-        os.fchown(number, like.seen.st_uid, like.seen.st_gid)
+def _copy_access(fd: int, original: Snapshot) -> None:
+    """Copy owner, extended attributes and mode. The owner comes first: to change it clears some bits of the mode."""
+    current_stat = os.fstat(fd)
+    if (current_stat.st_uid, current_stat.st_gid) != (original.stat_result.st_uid, original.stat_result.st_gid):
+        os.fchown(fd, original.stat_result.st_uid, original.stat_result.st_gid)
     if hasattr(os, "listxattr"):
-        with contextlib.suppress(OSError):  # not every file system has them, and some are the system's alone
-            for attribute in os.listxattr(like.real, follow_symlinks=False):
+        with contextlib.suppress(OSError):  # not every file system has them, and some only the system may set
+            for attribute in os.listxattr(original.real, follow_symlinks=False):
                 with contextlib.suppress(OSError):
-                    value = os.getxattr(like.real, attribute, follow_symlinks=False)
-                    os.setxattr(number, attribute, value)
-    os.fchmod(number, stat.S_IMODE(like.seen.st_mode))
+                    value = os.getxattr(original.real, attribute, follow_symlinks=False)
+                    os.setxattr(fd, attribute, value)
+    os.fchmod(fd, stat.S_IMODE(original.stat_result.st_mode))
 
 
-def _check_unchanged(place: int, name: str, before: Snapshot) -> None:
+def _check_unchanged(folder_fd: int, name: str, snapshot: Snapshot) -> None:
     """Raise ConfigError if the file is not the one that was read."""
-    changed = ConfigError(before.path, "has changed since it was read", "nothing was changed; try again")
+    error = ConfigError(snapshot.path, "has changed since it was read", "nothing was changed; try again")
     try:
-        number = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=place)
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder_fd)
     except OSError:
-        raise changed from None
-    with open(number, "rb") as file:
-        now = os.fstat(number)
-        same = (now.st_dev, now.st_ino) == (before.seen.st_dev, before.seen.st_ino)
-        if not same or file.read(len(before.raw) + 1) != before.raw:
-            raise changed
+        raise error from None
+    with open(fd, "rb") as file:
+        current_stat = os.fstat(fd)
+        same = (current_stat.st_dev, current_stat.st_ino) == (snapshot.stat_result.st_dev, snapshot.stat_result.st_ino)
+        if not same or file.read(len(snapshot.raw) + 1) != snapshot.raw:
+            raise error

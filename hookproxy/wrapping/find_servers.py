@@ -1,6 +1,6 @@
-"""Finds the servers in an agent's configuration, and where the parts of each stand that wrapping edits.
+"""Finds the servers in an agent's configuration, and the positions of the parts that wrapping edits.
 
-An entry that is not understood is an error, never passed over: its server would run without hooks (law 3).
+An entry that is not understood is an error, and is never skipped: its server would run without hooks (law 3).
 """
 
 from __future__ import annotations
@@ -12,125 +12,127 @@ from typing import Final
 from msgspec import Struct
 
 from ..model.errors import ConfigError
-from .known_agents import NAMES, REMOTE, SHAPES
-from .syntax_tree import Leaf, Listing, Mapping, Member, Shape, Syntax, Tree, plain, shown, where
+from .known_agents import KNOWN_KEYS, REMOTE_KEYS, SHAPES
+from .syntax_tree import Leaf, ListNode, MappingNode, Member, Shape, Syntax, Tree, location, plain_value, printable_name
 
 _ENVIRONMENT: Final = ("env", "environment", "envs")
 
 
 class NoServers(ConfigError):
-    """A file that is no agent's configuration, or one's settings in which nothing about servers is said."""
+    """A file that is not an agent's configuration, or settings of an agent that do not mention servers."""
 
 
 class Kind(StrEnum):
-    """What an entry does."""
+    """How the agent gets the server of an entry."""
 
     STARTED = "started"
     REMOTE = "remote"
     OTHER = "other"
-    """The agent's own, or an extension's: there is no command in the file."""
+    """It belongs to the agent itself or to an extension: the file has no command for it."""
 
 
 class Entry(Struct, frozen=True):
-    """One server in a configuration, and where the parts stand that wrapping edits."""
+    """One server in a configuration, with the positions of the parts that wrapping edits."""
 
     name: str
-    place: str
-    """The keys to it, for people and terminals: `mcpServers.git`."""
+    key_path: str
+    """The keys that lead to it, for people: `mcpServers.git`."""
     start: int
-    """Where its name stands in the text; less than 0 where that is not known."""
+    """The position of its name in the text; less than 0 if it is not known."""
     kind: Kind
     disabled: bool = False
     also_remote: bool = False
-    """It has an address as well, which some agents prefer."""
+    """True if it also has an address, which some agents prefer."""
     argv: tuple[str, ...] = ()
-    """What the agent starts; empty where it starts nothing."""
-    inside: Mapping | None = None
-    """What holds the command."""
+    """The command line that the agent starts; empty if it starts none."""
+    parent: MappingNode | None = None
+    """The mapping that contains the command."""
     command: Member | None = None
     args: Member | None = None
     args_key: str = "args"
     for_python: bool = False
-    """Its environment has variables that Python reads: ours, too, where that is not prevented."""
+    """True if its environment has variables that Python reads: hookproxy's own Python must ignore them."""
 
     @property
-    def listing(self) -> Listing | None:
-        """The list that our words are put into."""
+    def list_node(self) -> ListNode | None:
+        """The list into which the words of hookproxy are inserted."""
         member = self.args if self.args is not None else self.command
-        return member.value if member is not None and isinstance(member.value, Listing) else None
+        return member.value if member is not None and isinstance(member.value, ListNode) else None
 
     @property
-    def whole(self) -> bool:
+    def command_is_list(self) -> bool:
         """True if the command is the first item of the list."""
-        return self.command is not None and isinstance(self.command.value, Listing)
+        return self.command is not None and isinstance(self.command.value, ListNode)
 
 
-def servers(path: str, text: str, tree: Mapping, syntax: Syntax) -> list[Entry]:
-    """Every server of a file. Raises ConfigError for a file that holds none, or one that is not understood."""
+def servers(path: str, text: str, tree: MappingNode, syntax: Syntax) -> list[Entry]:
+    """Every server of a file. Raises ConfigError if the file has no servers, or one that is not understood."""
     found: list[Entry] = []
-    known = False
+    any_found = False
     for shape in SHAPES[syntax.name]:
         last_resort = shape.path == ("mcp",)
-        if last_resort and known:
+        if last_resort and any_found:
             continue
-        for keys, table in _at(tree, shape.path, ()):
-            known = True
+        for keys, servers_table in _mappings_at(tree, shape.path, ()):
+            any_found = True
             found += [
-                _entry(path, text, shown(".".join((*keys, member.key))), member, shape)
-                for member in table.members
-                if not last_resort or isinstance(member.value, Mapping)  # Gemini CLI has settings of that name
+                _entry(path, text, printable_name(".".join((*keys, member.key))), member, shape)
+                for member in servers_table.members
+                if not last_resort or isinstance(member.value, MappingNode)  # Gemini CLI has settings of that name
             ]
-    if not known:
-        raise NoServers(path, "holds no servers in any way that is known here", f"known: {NAMES}")
+    if not any_found:
+        raise NoServers(path, "has no servers under any known key", f"known keys: {KNOWN_KEYS}")
     return found
 
 
-def _at(tree: Tree, path: tuple[str, ...], keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping]]:
+def _mappings_at(
+    tree: Tree, path: tuple[str, ...], keys: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], MappingNode]]:
     """The mappings at the end of a path of keys."""
-    if not isinstance(tree, Mapping):
+    if not isinstance(tree, MappingNode):
         return
     if not path:
         yield keys, tree
         return
     for member in tree.members:
         if path[0] in (member.key, "*"):
-            yield from _at(member.value, path[1:], (*keys, member.key))
+            yield from _mappings_at(member.value, path[1:], (*keys, member.key))
 
 
-def _entry(path: str, text: str, place: str, member: Member, shape: Shape) -> Entry:
+def _entry(path: str, text: str, key_path: str, member: Member, shape: Shape) -> Entry:
     server = member.value
 
-    def wrong(message: str) -> ConfigError:
-        return ConfigError(where(path, text, member.start), message, 'write "command": "PROGRAM", "args": ["…"]')
+    def error(message: str) -> ConfigError:
+        return ConfigError(location(path, text, member.start), message, 'write "command": "PROGRAM", "args": ["…"]')
 
-    if not isinstance(server, Mapping):
-        raise wrong(f"{place} must hold a server: a command and its arguments, or an address")
-    values = {each.key: plain(each.value) for each in server.members}
+    if not isinstance(server, MappingNode):
+        raise error(f"{key_path} must hold a server: a command and its arguments, or an address")
+    values = {each.key: plain_value(each.value) for each in server.members}
     disabled = values.get("disabled") is True or values.get("enabled") is False
-    remote = any(values.get(key) for key in REMOTE)
+    remote = any(values.get(key) for key in REMOTE_KEYS)
     command = server.get(shape.command)
-    if command is not None and isinstance(command.value, Mapping):  # Zed, once: {"path": …, "args": …}
+    if command is not None and isinstance(command.value, MappingNode):  # Zed, once: {"path": …, "args": …}
         server, shape = command.value, Shape(shape.path, command="path", args=shape.args)
         command = server.get("path")
-    if command is None or not plain(command.value):
+    if command is None or not plain_value(command.value):
         kind = Kind.REMOTE if remote else Kind.OTHER
-        return Entry(member.key, place, member.start, kind, disabled)
-    args = None if isinstance(command.value, Listing) else server.get(shape.args)
-    words = _words(command.value)
-    if not words:
-        raise wrong(f"{place}.{command.key} must be a string, or a list of strings")
+        return Entry(member.key, key_path, member.start, kind, disabled)
+    args = None if isinstance(command.value, ListNode) else server.get(shape.args)
+    argv = _strings(command.value)
+    if not argv:
+        raise error(f"{key_path}.{command.key} must be a string, or a list of strings")
     if args is not None:
-        if not isinstance(args.value, Listing) or (more := _words(args.value)) is None:
-            raise wrong(f"{place}.{args.key} must be a list of strings")
-        words += more
+        if not isinstance(args.value, ListNode) or (args_strings := _strings(args.value)) is None:
+            raise error(f"{key_path}.{args.key} must be a list of strings")
+        argv += args_strings
     return Entry(
         member.key,
-        place,
+        key_path,
         member.start,
         Kind.STARTED,
         disabled,
         remote,
-        words,
+        argv,
         server,
         command,
         args,
@@ -142,14 +144,18 @@ def _entry(path: str, text: str, place: str, member: Member, shape: Shape) -> En
 def _for_python(server: Tree) -> bool:
     """True if a variable of the server's environment is one that Python reads."""
     found = (
-        [member.value for member in server.members if member.key in _ENVIRONMENT] if isinstance(server, Mapping) else []
+        [member.value for member in server.members if member.key in _ENVIRONMENT]
+        if isinstance(server, MappingNode)
+        else []
     )
-    return any(name.startswith("PYTHON") for tree in found if isinstance(value := plain(tree), dict) for name in value)
+    return any(
+        name.startswith("PYTHON") for tree in found if isinstance(value := plain_value(tree), dict) for name in value
+    )
 
 
-def _words(tree: Tree) -> tuple[str, ...] | None:
-    """A string, or the strings of a list; None for anything else."""
-    leaves = tree.items if isinstance(tree, Listing) else (tree,)
+def _strings(tree: Tree) -> tuple[str, ...] | None:
+    """A single string, or the strings of a list; None for anything else."""
+    leaves = tree.items if isinstance(tree, ListNode) else (tree,)
     values = [leaf.value if isinstance(leaf, Leaf) else None for leaf in leaves]
     strings = tuple(value for value in values if isinstance(value, str))
     return strings if len(strings) == len(values) else None

@@ -1,7 +1,7 @@
-"""JSON with comments and trailing commas, read into a tree with places, so that edits keep every other byte (law 2).
+"""JSON with comments and trailing commas, read into a tree with positions, so that edits keep all other bytes (law 2).
 
-Our own reader, and small: Python's libraries for such files either write them anew from values, or (jsonc-edit) are
-young wrappers around a JavaScript program; none gives the places of tokens, which is all that is needed here.
+This is a small parser of our own. Python's libraries for such files either write them anew from values, or (jsonc-edit)
+are young wrappers around a JavaScript program. None gives the positions of tokens, which is all that is needed here.
 """
 
 from __future__ import annotations
@@ -11,142 +11,145 @@ import re
 from typing import Final, NoReturn
 
 from ..model.errors import ConfigError
-from .syntax_tree import Edit, Leaf, Listing, Mapping, Member, Syntax, Tree, in_brackets, line_at, twin
+from .syntax_tree import Edit, Leaf, ListNode, MappingNode, Member, Syntax, Tree, duplicate_key, in_brackets, line_at
 
-DEEPEST: Final = 200
-"""Objects and lists inside each other: agents need about five, and Python's stack bears this many of ours."""
+MAX_DEPTH: Final = 200
+"""The deepest nesting of objects and lists: agents need about five levels, and Python's stack allows this many."""
 
 _BLANK: Final = re.compile(r"(?>(?:[ \t\r\n]++|//[^\n]*+|/\*.*?\*/)*)", re.DOTALL)
-_BEGIN_BLANK: Final = frozenset(" \t\r\n/")
+_BLANK_STARTS: Final = frozenset(" \t\r\n/")
 _STRING: Final = re.compile(r'"(?>(?:[^"\\\x00-\x1f]++|\\.)*)"')
 _WORD: Final = re.compile(r"[\w+.-]+")
 _COMMA: Final = ","
 
 
 class _Reader:
-    """Reads one text from left to right."""
+    """Parses one text from left to right."""
 
     def __init__(self, path: str, text: str) -> None:
         self.path = path
         self.text = text
         self.depth = 0
 
-    def wrong(self, at: int, message: str) -> NoReturn:
+    def fail(self, at: int, message: str) -> NoReturn:
         raise ConfigError(
-            f"{self.path}:{line_at(self.text, at)}", f"not JSON: {message}", "mend it there; comments may stand in it"
+            f"{self.path}:{line_at(self.text, at)}", f"not JSON: {message}", "correct it there; comments are allowed"
         )
 
-    def blank(self, at: int) -> int:
-        """The next place that is neither blank nor comment."""
-        if self.text[at : at + 1] not in _BEGIN_BLANK:
+    def skip_blanks(self, at: int) -> int:
+        """The next position after blanks and comments."""
+        if self.text[at : at + 1] not in _BLANK_STARTS:
             return at
-        found = _BLANK.match(self.text, at)
-        end = found.end() if found else at
+        match = _BLANK.match(self.text, at)
+        end = match.end() if match else at
         if self.text.startswith("/*", end):
-            self.wrong(end, "this comment does not end")
+            self.fail(end, "this comment is not closed")
         return end
 
     def value(self, at: int) -> Tree:
         first = self.text[at : at + 1]
         if first in ("{", "["):
             self.depth += 1
-            if self.depth > DEEPEST:
+            if self.depth > MAX_DEPTH:
                 raise ConfigError(
                     f"{self.path}:{line_at(self.text, at)}",
-                    f"more than {DEEPEST} levels deep",
+                    f"is nested more than {MAX_DEPTH} levels deep",
                     "name an agent's configuration",
                 )
-            tree = self.mapping(at) if first == "{" else self.listing(at)
+            tree = self.mapping(at) if first == "{" else self.list_node(at)
             self.depth -= 1
             return tree
         if first == '"':
             return self.string(at)
-        found = _WORD.match(self.text, at)
-        if not found:
-            self.wrong(at, f"{first!r} where a value should be" if first else "it ends too soon")
-        return Leaf(at, found.end(), self.plain(at, found[0]))
+        match = _WORD.match(self.text, at)
+        if not match:
+            self.fail(at, f"a value is expected, not {first!r}" if first else "it ends too early")
+        return Leaf(at, match.end(), self.plain_value(at, match[0]))
 
-    def plain(self, at: int, word: str) -> object:
-        """A number, true, false or null; numbers as they are spelled, since nobody here counts with them."""
+    def plain_value(self, at: int, word: str) -> object:
+        """The value of a number, true, false or null. Numbers stay as they are spelled: nothing here calculates."""
         try:
             value = json.loads(word, parse_int=_number, parse_float=_number, parse_constant=_no_constant)
         except ValueError:
-            self.wrong(at, f"{word[:40]!r} is no value")
+            self.fail(at, f"{word[:40]!r} is not a value")
         return value
 
     def string(self, at: int) -> Leaf:
-        found = _STRING.match(self.text, at)
-        if not found:
-            self.wrong(at, "a string that does not end, or holds a control character")
-        spelled = found[0]
+        match = _STRING.match(self.text, at)
+        if not match:
+            self.fail(at, "a string is not closed, or contains a control character")
+        raw = match[0]
         try:
-            return Leaf(at, found.end(), json.loads(spelled) if "\\" in spelled else spelled[1:-1])
+            return Leaf(at, match.end(), json.loads(raw) if "\\" in raw else raw[1:-1])
         except ValueError:
-            self.wrong(at, "a string with an escape that there is not")
+            self.fail(at, "a string contains an unknown escape")
 
-    def mapping(self, at: int) -> Mapping:
+    def mapping(self, at: int) -> MappingNode:
         members: dict[str, Member] = {}
-        place, start = at, self.blank(at + 1)
+        start = self.skip_blanks(at + 1)
         while not self.text.startswith("}", start):
             if not self.text.startswith('"', start):
-                self.wrong(start, "a key in quotation marks, or `}`, should be here")
+                self.fail(start, "a key in quotation marks, or `}`, is expected")
             key = self.string(start)
             name = str(key.value)
             if name in members:
-                raise twin(self.path, line_at(self.text, start), name)
-            place = self.blank(key.end)
-            if not self.text.startswith(":", place):
-                self.wrong(place, "`:` should be here")
-            members[name] = Member(name, start, key.end, self.value(self.blank(place + 1)))
-            place, start = self.separator(members[name].value.end, "}")
-        return Mapping(at, start + 1, tuple(members.values()))
+                raise duplicate_key(self.path, line_at(self.text, start), name)
+            colon = self.skip_blanks(key.end)
+            if not self.text.startswith(":", colon):
+                self.fail(colon, "`:` is expected")
+            members[name] = Member(name, start, key.end, self.value(self.skip_blanks(colon + 1)))
+            _, start = self.separator(members[name].value.end, "}")
+        return MappingNode(at, start + 1, tuple(members.values()))
 
-    def listing(self, at: int) -> Listing:
+    def list_node(self, at: int) -> ListNode:
         items: list[Tree] = []
-        last, start = at + 1, self.blank(at + 1)
+        last, start = at + 1, self.skip_blanks(at + 1)
         while not self.text.startswith("]", start):
             items.append(self.value(start))
             last, start = self.separator(items[-1].end, "]")
         return in_brackets(self.text, at, start + 1, items, last)
 
     def separator(self, at: int, closing: str) -> tuple[int, int]:
-        """The end of the comma after a value, if it has one, and where it goes on."""
-        place = self.blank(at)
-        if self.text.startswith(_COMMA, place):
-            return place + 1, self.blank(place + 1)
-        if not self.text.startswith(closing, place):
-            self.wrong(place, f"`,` or `{closing}` should be here" if place < len(self.text) else "it ends too soon")
-        return at, place
+        """The end of the comma after a value, or of the value itself if there is none, and the next position."""
+        end = self.skip_blanks(at)
+        if self.text.startswith(_COMMA, end):
+            return end + 1, self.skip_blanks(end + 1)
+        if not self.text.startswith(closing, end):
+            self.fail(
+                end,
+                f"`,` or `{closing}` is expected" if end < len(self.text) else "it ends too early",
+            )
+        return at, end
 
 
-def _number(spelled: str) -> tuple[str, str]:
-    return ("number", spelled)
+def _number(raw: str) -> tuple[str, str]:
+    return ("number", raw)
 
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def read(path: str, text: str) -> Mapping:
-    """The object that the file holds. Raises ConfigError that names the line."""
+def read(path: str, text: str) -> MappingNode:
+    """The object in the file. Raises ConfigError that names the line."""
     reader = _Reader(path, text)
-    start = reader.blank(1 if text.startswith("\ufeff") else 0)
+    start = reader.skip_blanks(1 if text.startswith("\ufeff") else 0)
     if not text.startswith("{", start):
-        reader.wrong(start, "it should begin with `{`" if start < len(text) else "it is empty")
+        reader.fail(start, "it must begin with `{`" if start < len(text) else "it is empty")
     tree = reader.mapping(start)
-    end = reader.blank(tree.end)
+    end = reader.skip_blanks(tree.end)
     if end < len(text):
-        reader.wrong(end, "there is something after its end")
+        reader.fail(end, "there is text after its end")
     return tree
 
 
 def quote(word: str) -> str:
-    """A string, in quotation marks."""
+    """The string in quotation marks."""
     return json.dumps(word, ensure_ascii=False)
 
 
-def add(text: str, mapping: Mapping, after: Member, key: str, value: str) -> Edit:
-    """A member more, laid out as the one before it."""
+def add(text: str, mapping: MappingNode, after: Member, key: str, value: str) -> Edit:
+    """Insert a member after another one, with the same layout."""
     at = mapping.members.index(after)
     begin = _past_comma(text, mapping, at)
     before = text[begin : after.start]
@@ -155,16 +158,16 @@ def add(text: str, mapping: Mapping, after: Member, key: str, value: str) -> Edi
     return Edit(after.value.end, after.value.end, f",{before}{quote(key)}{colon or ': '}{value}")
 
 
-def _past_comma(text: str, mapping: Mapping, at: int) -> int:
-    """Where the room before a member begins: after `{`, or after the comma."""
+def _past_comma(text: str, mapping: MappingNode, at: int) -> int:
+    """The position at which the space before a member begins: after `{` or after the comma."""
     if not at:
         return mapping.start + 1
     previous = mapping.members[at - 1].value.end
     return text.index(_COMMA, previous) + 1
 
 
-def drop(text: str, mapping: Mapping, member: Member) -> Edit:
-    """A member less, with the comma that it needed."""
+def drop(text: str, mapping: MappingNode, member: Member) -> Edit:
+    """Remove a member, with the comma that it needed."""
     at = mapping.members.index(member)
     if at:
         return Edit(mapping.members[at - 1].value.end, member.value.end, "")

@@ -1,4 +1,4 @@
-"""Where agents keep their configuration, and where in it their servers are: literal tables, as of late 2026.
+"""Where agents keep their configurations, and where in these their servers are: literal tables, as of late 2026.
 
 Each row follows the agent's own documentation or source: Claude Code (scopes of servers), Claude Desktop, Cursor,
 Windsurf, Gemini CLI, Copilot CLI, Cline, VS Code (MCP configuration reference), Zed (`context_servers`), Codex
@@ -28,18 +28,18 @@ SHAPES: Final[Mapping[str, tuple[Shape, ...]]] = {
     "TOML": (Shape(("mcp_servers",)),),
     "YAML": (Shape(("extensions",), command="cmd"),),
 }
-"""By syntax, all that a file may have; the last one of JSON only where there is none of the others."""
+"""The shapes that a file may have, by its syntax. The last one of JSON is used only if a file has no other."""
 
-NAMES: Final = "mcpServers, servers, context_servers or mcp in JSON, mcp_servers in TOML, extensions in YAML"
+KNOWN_KEYS: Final = "mcpServers, servers, context_servers or mcp in JSON, mcp_servers in TOML, extensions in YAML"
 
-REMOTE: Final = ("url", "httpUrl", "serverUrl", "uri")
-"""Keys of a server that is not started, but reached."""
+REMOTE_KEYS: Final = ("url", "httpUrl", "serverUrl", "uri")
+"""Keys of a server that the agent does not start, but reaches at an address."""
 
-_CODE: Final = ("Code", "Code - Insiders", "VSCodium")
-_CLINE: Final = "globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
+_VSCODE_NAMES: Final = ("Code", "Code - Insiders", "VSCodium")
+_CLINE_PATH: Final = "globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
 
 
-class Place(Struct, frozen=True):
+class ConfigFile(Struct, frozen=True):
     """A file in which an agent may keep servers."""
 
     agent: str
@@ -47,65 +47,73 @@ class Place(Struct, frozen=True):
 
 
 _HOME: Final = (
-    Place("Claude Code", "~/.claude.json"),
-    Place("Cursor", "~/.cursor/mcp.json"),
-    Place("Windsurf", "~/.codeium/windsurf/mcp_config.json"),
-    Place("Gemini CLI", "~/.gemini/settings.json"),
-    Place("Copilot CLI", "~/.copilot/mcp-config.json"),
-    Place("Cline", "~/.cline/data/settings/cline_mcp_settings.json"),
-    Place("Zed", "~/.config/zed/settings.json"),
-    Place("Codex", "~/.codex/config.toml"),
-    Place("goose", "~/.config/goose/config.yaml"),
-    Place("opencode", "~/.config/opencode/opencode.json"),
-    Place("opencode", "~/.config/opencode/opencode.jsonc"),
+    ConfigFile("Claude Code", "~/.claude.json"),
+    ConfigFile("Cursor", "~/.cursor/mcp.json"),
+    ConfigFile("Windsurf", "~/.codeium/windsurf/mcp_config.json"),
+    ConfigFile("Gemini CLI", "~/.gemini/settings.json"),
+    ConfigFile("Copilot CLI", "~/.copilot/mcp-config.json"),
+    ConfigFile("Cline", "~/.cline/data/settings/cline_mcp_settings.json"),
+    ConfigFile("Zed", "~/.config/zed/settings.json"),
+    ConfigFile("Codex", "~/.codex/config.toml"),
+    ConfigFile("goose", "~/.config/goose/config.yaml"),
+    ConfigFile("opencode", "~/.config/opencode/opencode.json"),
+    ConfigFile("opencode", "~/.config/opencode/opencode.jsonc"),
 )
-"""In the home folder, on every system."""
+"""Files in the home folder, on every system."""
 
-_MOVED: Final = (
-    Place("Claude Code", "$CLAUDE_CONFIG_DIR/.claude.json"),
-    Place("Copilot CLI", "$COPILOT_HOME/mcp-config.json"),
-    Place("Codex", "$CODEX_HOME/config.toml"),
-    Place("Zed", "$XDG_CONFIG_HOME/zed/settings.json"),
-    Place("goose", "$XDG_CONFIG_HOME/goose/config.yaml"),
-    Place("opencode", "$XDG_CONFIG_HOME/opencode/opencode.json"),
-    Place("opencode", "$XDG_CONFIG_HOME/opencode/opencode.jsonc"),
-    Place("opencode", "$OPENCODE_CONFIG"),
+_BY_VARIABLE: Final = (
+    ConfigFile("Claude Code", "$CLAUDE_CONFIG_DIR/.claude.json"),
+    ConfigFile("Copilot CLI", "$COPILOT_HOME/mcp-config.json"),
+    ConfigFile("Codex", "$CODEX_HOME/config.toml"),
+    ConfigFile("Zed", "$XDG_CONFIG_HOME/zed/settings.json"),
+    ConfigFile("goose", "$XDG_CONFIG_HOME/goose/config.yaml"),
+    ConfigFile("opencode", "$XDG_CONFIG_HOME/opencode/opencode.json"),
+    ConfigFile("opencode", "$XDG_CONFIG_HOME/opencode/opencode.jsonc"),
+    ConfigFile("opencode", "$OPENCODE_CONFIG"),
 )
-"""Where a variable says so."""
+"""Files whose folder a variable names."""
 
 _APPLICATIONS: Final = (
-    Place("Claude Desktop", "Claude/claude_desktop_config.json"),
-    *(Place(f"VS Code ({code})" if code != "Code" else "VS Code", f"{code}/User/mcp.json") for code in _CODE),
-    *(Place(f"VS Code ({code})" if code != "Code" else "VS Code", f"{code}/User/settings.json") for code in _CODE),
-    *(Place("Cline", f"{code}/User/{_CLINE}") for code in _CODE),
+    ConfigFile("Claude Desktop", "Claude/claude_desktop_config.json"),
+    *(
+        ConfigFile(f"VS Code ({code})" if code != "Code" else "VS Code", f"{code}/User/mcp.json")
+        for code in _VSCODE_NAMES
+    ),
+    *(
+        ConfigFile(f"VS Code ({code})" if code != "Code" else "VS Code", f"{code}/User/settings.json")
+        for code in _VSCODE_NAMES
+    ),
+    *(ConfigFile("Cline", f"{code}/User/{_CLINE_PATH}") for code in _VSCODE_NAMES),
 )
-"""Where desktop applications keep theirs: ~/.config, or on macOS ~/Library/Application Support."""
+"""Files of desktop applications: in ~/.config, or on macOS in ~/Library/Application Support."""
 
 _PROJECT: Final = (
-    Place("Claude Code", ".mcp.json"),
-    Place("VS Code", ".vscode/mcp.json"),
-    Place("Cursor", ".cursor/mcp.json"),
-    Place("Gemini CLI", ".gemini/settings.json"),
-    Place("Zed", ".zed/settings.json"),
-    Place("Codex", ".codex/config.toml"),
-    Place("opencode", "opencode.json"),
-    Place("opencode", "opencode.jsonc"),
+    ConfigFile("Claude Code", ".mcp.json"),
+    ConfigFile("VS Code", ".vscode/mcp.json"),
+    ConfigFile("Cursor", ".cursor/mcp.json"),
+    ConfigFile("Gemini CLI", ".gemini/settings.json"),
+    ConfigFile("Zed", ".zed/settings.json"),
+    ConfigFile("Codex", ".codex/config.toml"),
+    ConfigFile("opencode", "opencode.json"),
+    ConfigFile("opencode", "opencode.jsonc"),
 )
-"""In the folder that is worked in."""
+"""Files in the working directory."""
 
 
-def places(environ: Mapping[str, str], home: str, cwd: str, platform: str = sys.platform) -> list[Place]:
-    """Every file that may be there, once, with its absolute path."""
+def config_files(environ: Mapping[str, str], home: str, cwd: str, platform: str = sys.platform) -> list[ConfigFile]:
+    """Every file that may exist, once, with its absolute path."""
     applications = "Library/Application Support" if platform == "darwin" else ".config"
     settings = os.path.join(home, applications)
     if platform != "darwin" and os.path.isabs(environ.get("XDG_CONFIG_HOME", "")):
         settings = environ["XDG_CONFIG_HOME"]
-    found = [Place(place.agent, os.path.join(home, place.path.removeprefix("~/"))) for place in _HOME]
-    for place in _MOVED:
-        variable, slash, rest = place.path.removeprefix("$").partition("/")
+    files = [
+        ConfigFile(config_file.agent, os.path.join(home, config_file.path.removeprefix("~/"))) for config_file in _HOME
+    ]
+    for config_file in _BY_VARIABLE:
+        variable, slash, rest = config_file.path.removeprefix("$").partition("/")
         if os.path.isabs(environ.get(variable, "")):
-            found.append(Place(place.agent, environ[variable] + slash + rest))
-    found += [Place(place.agent, os.path.join(settings, place.path)) for place in _APPLICATIONS]
-    found += [Place(place.agent, os.path.join(cwd, place.path)) for place in _PROJECT]
-    once = {os.path.normpath(place.path): place for place in found}
-    return [Place(place.agent, path) for path, place in once.items()]
+            files.append(ConfigFile(config_file.agent, environ[variable] + slash + rest))
+    files += [ConfigFile(config_file.agent, os.path.join(settings, config_file.path)) for config_file in _APPLICATIONS]
+    files += [ConfigFile(config_file.agent, os.path.join(cwd, config_file.path)) for config_file in _PROJECT]
+    by_path = {os.path.normpath(config_file.path): config_file for config_file in files}
+    return [ConfigFile(config_file.agent, path) for path, config_file in by_path.items()]

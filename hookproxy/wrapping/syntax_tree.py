@@ -1,7 +1,7 @@
-"""Shapes of wrapping: a configuration as a tree that knows where each part stands in the text, and edits of that text.
+"""A configuration as a tree whose nodes know their positions in the text, and edits of that text.
 
-All positions are offsets of characters. Files are changed by edits alone, never written anew from values: what no
-edit touches keeps every byte (law 2).
+All positions are offsets of characters. Files are changed only by edits, and never written from values: what no edit
+touches keeps every byte (law 2).
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ class Edit(Struct, frozen=True):
 
 
 class Leaf(Struct, frozen=True):
-    """A value that is not looked into."""
+    """A value without child nodes."""
 
     start: int
     end: int
     value: object
 
 
-class Listing(Struct, frozen=True):
-    """A list of values, and how one puts more of them in front."""
+class ListNode(Struct, frozen=True):
+    """A list of values, and how to insert more of them at its beginning."""
 
     start: int
     end: int
     items: tuple[Tree, ...]
     starts: tuple[int, ...]
-    """Where each item begins, with the dash that a line of YAML has."""
-    first: int
-    """Where another first item would stand."""
-    lead: str
-    """What stands before each item that is put in front: a dash, or nothing."""
-    joint: str
-    """What stands between it and the next."""
-    emptied: Edit | None = None
-    """Leaves no item; None where there is none."""
+    """The position of each item, including the dash before an item of a YAML block."""
+    insert_at: int
+    """The position at which new first items are inserted."""
+    item_prefix: str
+    """The text before each inserted item: a dash, or nothing."""
+    separator: str
+    """The text after each inserted item."""
+    clear: Edit | None = None
+    """The edit that removes all items; None if there are none."""
 
 
 class Member(Struct, frozen=True):
@@ -52,43 +52,43 @@ class Member(Struct, frozen=True):
 
     key: str
     start: int
-    """Where the key begins."""
+    """The position of the key."""
     key_end: int
     value: Tree
 
 
-class Mapping(Struct, frozen=True):
-    """An object, a table, a mapping."""
+class MappingNode(Struct, frozen=True):
+    """An object in JSON, a table in TOML, a mapping in YAML."""
 
     start: int
     end: int
     members: tuple[Member, ...]
 
     def get(self, key: str) -> Member | None:
-        """The member of that name."""
+        """The member with this key; None if there is none."""
         return next((member for member in self.members if member.key == key), None)
 
 
-Tree = Leaf | Listing | Mapping
+Tree = Leaf | ListNode | MappingNode
 
 
 class Syntax(Struct, frozen=True):
-    """How one kind of file spells trees: JSON with comments, TOML, YAML."""
+    """How files of one syntax are read and edited: JSON with comments, TOML or YAML."""
 
     name: str
     endings: tuple[str, ...]
-    read: Callable[[str, str], Mapping]
-    """Of a path, for errors, and a text. Raises ConfigError that names the line, also for twin keys."""
+    read: Callable[[str, str], MappingNode]
+    """(path, text): parses the text. Raises ConfigError that names the path and the line, also for duplicate keys."""
     quote: Callable[[str], str]
-    """A string, as an item of a list."""
-    add: Callable[[str, Mapping, Member, str, str], Edit]
-    """In a text, to a mapping, after this member: a key, and its value as spelled."""
-    drop: Callable[[str, Mapping, Member], Edit]
-    """From a text, out of a mapping: this member. Undoes `add` exactly."""
+    """(string): the string as an item of a list."""
+    add: Callable[[str, MappingNode, Member, str, str], Edit]
+    """(text, mapping, after, key, value): inserts a key with its spelled value after a member of the mapping."""
+    drop: Callable[[str, MappingNode, Member], Edit]
+    """(text, mapping, member): removes the member from the mapping. This undoes `add` exactly."""
 
 
 class Shape(Struct, frozen=True):
-    """Where a file keeps its servers, and how it calls what starts one."""
+    """Where a file keeps its servers, and the keys of their commands and arguments."""
 
     path: tuple[str, ...]
     """The keys from the top to the servers; `*` is any key."""
@@ -96,86 +96,86 @@ class Shape(Struct, frozen=True):
     args: str = "args"
 
 
-def plain(tree: Tree) -> object:
-    """The value, without places."""
-    if isinstance(tree, Mapping):
-        return {member.key: plain(member.value) for member in tree.members}
-    if isinstance(tree, Listing):
-        return [plain(item) for item in tree.items]
+def plain_value(tree: Tree) -> object:
+    """The value of a tree, without positions."""
+    if isinstance(tree, MappingNode):
+        return {member.key: plain_value(member.value) for member in tree.members}
+    if isinstance(tree, ListNode):
+        return [plain_value(item) for item in tree.items]
     return tree.value
 
 
-def shown(name: str) -> str:
-    """A name out of a file, with nothing that a terminal would obey."""
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in name)
+def printable_name(name: str) -> str:
+    """A name from a file, with control characters escaped for terminals."""
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in name)
 
 
-def line_at(text: str, place: int) -> int:
-    """The number of the line, from 1."""
-    return text.count("\n", 0, max(place, 0)) + 1
+def line_at(text: str, position: int) -> int:
+    """The number of the line at this position, counted from 1."""
+    return text.count("\n", 0, max(position, 0)) + 1
 
 
-def where(path: str, text: str, place: int) -> str:
-    """The file, and the line if it is known, for errors."""
-    return f"{path}:{line_at(text, place)}" if place >= 0 else path
+def location(path: str, text: str, position: int) -> str:
+    """The file, and the line if the position is known, for errors."""
+    return f"{path}:{line_at(text, position)}" if position >= 0 else path
 
 
-def edited(text: str, edits: Iterable[Edit]) -> str:
-    """The text after all edits, which do not overlap."""
-    parts, done = [], 0
-    for edit in sorted(edits, key=lambda one: (one.start, one.end)):
-        if edit.start < done:
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
+    """The text after all edits. They must not overlap."""
+    parts, end = [], 0
+    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
+        if edit.start < end:
             raise ValueError("edits overlap")
-        parts += [text[done : edit.start], edit.text]
-        done = edit.end
-    return "".join((*parts, text[done:]))
+        parts += [text[end : edit.start], edit.text]
+        end = edit.end
+    return "".join((*parts, text[end:]))
 
 
-def end_of_line(text: str, place: int) -> int:
-    """Where the line ends that this place is in, before its line break."""
-    end = text.find("\n", place)
+def end_of_line(text: str, position: int) -> int:
+    """The end of the line at this position, before its line break."""
+    end = text.find("\n", position)
     end = len(text) if end < 0 else end
-    return end - 1 if end > place and text[end - 1] == "\r" else end
+    return end - 1 if end > position and text[end - 1] == "\r" else end
 
 
-def line_break(text: str, place: int) -> str:
-    """The line break that ends this place's line, or the one that the file uses."""
-    end = end_of_line(text, place)
+def line_break(text: str, position: int) -> str:
+    """The line break of the line at this position; at the end of the file, the one that the file uses."""
+    end = end_of_line(text, position)
     return "\r\n" if text.startswith("\r\n", end) or (end == len(text) and "\r\n" in text) else "\n"
 
 
 def without_line(text: str, start: int, end: int) -> Edit:
-    """Takes out what begins a line at `start` and ends at `end`, with the line break before it."""
+    """The edit that removes a line from `start` to `end`, with the line break before it."""
     before = text.rfind("\n", 0, start)
-    if before < 0:  # the first line: the line break after it goes
+    if before < 0:  # for the first line, the line break after it is removed
         after = text.find("\n", end)
         return Edit(0, len(text) if after < 0 else after + 1, "")
     return Edit(before - (text[before - 1 : before] == "\r"), end, "")
 
 
 def quoted(word: str) -> str:
-    """A string in double quotes, as TOML and YAML both read it."""
-    return '"' + "".join(map(_spelled, word)) + '"'
+    """The string in double quotes, as both TOML and YAML read it."""
+    return '"' + "".join(map(_escaped, word)) + '"'
 
 
-def _spelled(one: str) -> str:
-    if one in '"\\':
-        return f"\\{one}"
-    if one.isprintable():
-        return one
-    return f"\\u{ord(one):04x}" if ord(one) < 0x10000 else f"\\U{ord(one):08x}"
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else f"\\U{ord(character):08x}"
 
 
-def in_brackets(text: str, start: int, end: int, items: Sequence[Tree], last: int) -> Listing:
+def in_brackets(text: str, start: int, end: int, items: Sequence[Tree], last: int) -> ListNode:
     """The list that a pair of brackets holds; `last` is the end of the last item's comma, or of the item itself."""
     starts = tuple(item.start for item in items)
-    first = starts[0] if starts else start + 1
-    before = text[start + 1 : first]
-    joint = f",{before}" if "\n" in before and not before.strip() else ", "  # a comment there stays alone
-    emptied = Edit(first, last, "") if items else None
-    return Listing(start, end, tuple(items), starts, first, "", joint, emptied)
+    insert_at = starts[0] if starts else start + 1
+    before = text[start + 1 : insert_at]
+    separator = f",{before}" if "\n" in before and not before.strip() else ", "  # a comment there is not copied
+    clear = Edit(insert_at, last, "") if items else None
+    return ListNode(start, end, tuple(items), starts, insert_at, "", separator, clear)
 
 
-def twin(path: str, line: int, key: str) -> ConfigError:
-    """The error to raise about a key that stands twice in one mapping: agents could read either."""
-    return ConfigError(f"{path}:{line}", f"the key {key!r} stands twice in one place", "take one of the two out")
+def duplicate_key(path: str, line: int, key: str) -> ConfigError:
+    """The error for a duplicate key in a mapping: agents could read either of its values."""
+    return ConfigError(f"{path}:{line}", f"the key {key!r} appears twice in one object", "remove one of the two")

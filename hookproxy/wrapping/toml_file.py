@@ -1,6 +1,7 @@
-"""TOML, read into a tree with places: tomlkit keeps every byte of a file, so what it writes shows where a value stands.
+"""TOML, read into a tree with positions: tomlkit keeps every byte of a file, so its output shows where a value is.
 
-tomlkit tells no places: each value that may be edited gets a mark instead, and the marks are looked for in the text.
+tomlkit does not report positions. Instead, each value that may be edited is replaced with a mark, and the marks are
+found in tomlkit's output.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from ..model.errors import ConfigError
 from .syntax_tree import (
     Edit,
     Leaf,
-    Listing,
-    Mapping,
+    ListNode,
+    MappingNode,
     Member,
     Syntax,
     Tree,
@@ -33,115 +34,115 @@ from .syntax_tree import (
 
 SERVERS: Final = "mcp_servers"
 
-_MARKED: Final = ("command", "args")
+_EDITABLE_KEYS: Final = ("command", "args")
 _PART: Final = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
 _STATEMENT: Final = re.compile(rf"[ \t]*(?:{_PART}[ \t]*\.[ \t]*)*({_PART})[ \t]*=[ \t]*")
-"""What stands before the value of a line; in a table within a line there is more."""
-_PLAINLY: Final = 'write the server\'s command and args plainly: args = ["…", "…"]'
+"""The text before the value of a line; in an inline table there is more."""
+_SIMPLIFY_HINT: Final = 'write the server\'s command and args in a simple way: args = ["…", "…"]'
 _BLANK: Final = re.compile(r"(?>(?:[ \t\r\n]++|#[^\n]*+)*)")
 _STRING: Final = re.compile(
     r'"""(?>(?:[^"\\]|\\.|"{1,2}(?!"))*)"{3,5}' r"|'''.*?'{3,5}" r'|"(?>(?:[^"\\\n]|\\.)*)"' r"|'[^'\n]*+'", re.DOTALL
 )
 
 
-def read(path: str, text: str) -> Mapping:
-    """The table that the file holds; only what starts servers has places. Raises ConfigError that names the line."""
+def read(path: str, text: str) -> MappingNode:
+    """The table in the file. Only what starts servers has positions. Raises ConfigError that names the line."""
     try:
         values = tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as problem:
         raise toml_error(path, text, str(problem)) from None
     except (RecursionError, ValueError) as problem:
-        raise ConfigError(path, f"cannot be read as TOML: {problem}", "write it more plainly") from None
-    places = dict(_places(path, text)) if SERVERS in values else {}
-    return Mapping(0, len(text), tuple(_top(path, text, key, value, places) for key, value in values.items()))
+        raise ConfigError(path, f"cannot be read as TOML: {problem}", "write it in a simpler way") from None
+    positions = dict(_positions(path, text)) if SERVERS in values else {}
+    return MappingNode(0, len(text), tuple(_top(path, text, key, value, positions) for key, value in values.items()))
 
 
-def _top(path: str, text: str, key: str, value: object, places: dict[tuple[str, str], tuple[int, int]]) -> Member:
+def _top(path: str, text: str, key: str, value: object, positions: dict[tuple[str, str], tuple[int, int]]) -> Member:
     if key != SERVERS or not isinstance(value, dict):
         return Member(key, -1, -1, Leaf(-1, -1, value))
     servers = []
     for name, server in value.items():
         tree: Tree = Leaf(-1, -1, server)
         if isinstance(server, dict):
-            members = [_member(path, text, inner, places.get((name, key)), key) for key, inner in server.items()]
+            members = [_member(path, text, inner, positions.get((name, key)), key) for key, inner in server.items()]
             start = max((member.start for member in members), default=-1)
-            tree = Mapping(start, start, tuple(members))
+            tree = MappingNode(start, start, tuple(members))
         servers.append(Member(name, tree.start, tree.start, tree))
-    return Member(key, -1, -1, Mapping(-1, -1, tuple(servers)))
+    return Member(key, -1, -1, MappingNode(-1, -1, tuple(servers)))
 
 
-def _member(path: str, text: str, value: object, place: tuple[int, int] | None, key: str) -> Member:
-    start, end = place or (-1, -1)
+def _member(path: str, text: str, value: object, position: tuple[int, int] | None, key: str) -> Member:
+    start, end = position or (-1, -1)
     tree: Tree = Leaf(start, end, value)
-    if place and key == "args" and isinstance(value, list) and all(isinstance(item, str) for item in value):
-        tree = _listing(path, text, start, end, value)
+    if position and key == "args" and isinstance(value, list) and all(isinstance(item, str) for item in value):
+        tree = _list_node(path, text, start, end, value)
     return Member(key, start, start, tree)
 
 
-def _listing(path: str, text: str, start: int, end: int, values: list[object]) -> Listing:
+def _list_node(path: str, text: str, start: int, end: int, values: list[object]) -> ListNode:
     """An array of strings."""
     items: list[Leaf] = []
-    last, place = start + 1, _skip(text, start + 1)
-    while place < end - 1 and (found := _STRING.match(text, place)):
-        items.append(Leaf(place, found.end(), values[len(items)] if len(items) < len(values) else None))
-        last, place = found.end(), _skip(text, found.end())
-        if text.startswith(",", place):
-            last, place = place + 1, _skip(text, place + 1)
-    if len(items) != len(values) or place != end - 1:
+    last, position = start + 1, _skip_blanks(text, start + 1)
+    while position < end - 1 and (found := _STRING.match(text, position)):
+        items.append(Leaf(position, found.end(), values[len(items)] if len(items) < len(values) else None))
+        last, position = found.end(), _skip_blanks(text, found.end())
+        if text.startswith(",", position):
+            last, position = position + 1, _skip_blanks(text, position + 1)
+    if len(items) != len(values) or position != end - 1:
         raise ConfigError(
-            f"{path}:{line_at(text, start)}", "this array is written in a way that is not understood", _PLAINLY
+            f"{path}:{line_at(text, start)}", "the layout of this array is not understood", _SIMPLIFY_HINT
         )
     return in_brackets(text, start, end, items, last)
 
 
-def _skip(text: str, at: int) -> int:
+def _skip_blanks(text: str, at: int) -> int:
     found = _BLANK.match(text, at)
     return found.end() if found else at
 
 
-def _places(path: str, text: str) -> Iterator[tuple[tuple[str, str], tuple[int, int]]]:
-    """Where the values of servers that may be edited stand, by the server's name and the key."""
+def _positions(path: str, text: str) -> Iterator[tuple[tuple[str, str], tuple[int, int]]]:
+    """The positions of the servers' values that may be edited, by the server's name and the key."""
     body = text.removeprefix("\ufeff")
     try:
-        marks = _marked(document := tomlkit.parse(body), body)
+        marks = _insert_marks(document := tomlkit.parse(body), body)
     except (TOMLKitError, RecursionError, ValueError) as problem:
-        raise ConfigError(path, f"cannot be read as TOML: {problem}", "write it more plainly") from None
-    shown = document.as_string()
-    whole, shift = shown, len(text) - len(body)
-    for mark, key, raw in sorted(marks, key=lambda one: shown.index(one[0])):
-        at = shown.index(mark)
-        yield key, (at + shift, at + shift + len(raw))
-        shift += len(raw) - len(mark)
+        raise ConfigError(path, f"cannot be read as TOML: {problem}", "write it in a simpler way") from None
+    marked_text = document.as_string()
+    whole, offset = marked_text, len(text) - len(body)
+    for mark, key, raw in sorted(marks, key=lambda item: marked_text.index(item[0])):
+        at = marked_text.index(mark)
+        yield key, (at + offset, at + offset + len(raw))
+        offset += len(raw) - len(mark)
         whole = whole.replace(mark, raw, 1)
     if whole != body:
-        raise ConfigError(path, "cannot be edited: this TOML is laid out in a way that is not understood", _PLAINLY)
+        raise ConfigError(path, "cannot be edited: the layout of this TOML is not understood", _SIMPLIFY_HINT)
 
 
-def _marked(document: tomlkit.TOMLDocument, text: str) -> list[tuple[str, tuple[str, str], str]]:
-    """Put a mark in the place of each value; gives the marks, what they stand for, and the spelling they replace."""
+def _insert_marks(document: tomlkit.TOMLDocument, text: str) -> list[tuple[str, tuple[str, str], str]]:
+    """Replace each value with a mark. Returns the marks, with their server and key, and the text that they replace."""
     marks: list[tuple[str, tuple[str, str], str]] = []
     servers: Any = document[SERVERS]
     for name in servers if hasattr(servers, "keys") else ():
-        for key in _MARKED:
+        for key in _EDITABLE_KEYS:
             server = servers[name]
             if hasattr(server, "keys") and key in server:
-                spelled = server.item(key).as_string() if hasattr(server, "item") else server[key].as_string()
-                mark = f'"{_unused(text, len(marks))}"'
+                raw = server.item(key).as_string() if hasattr(server, "item") else server[key].as_string()
+                mark = f'"{_unused_word(text, len(marks))}"'
                 server[key] = tomlkit.string(mark[1:-1])
-                marks.append((mark, (str(name), key), spelled))
+                marks.append((mark, (str(name), key), raw))
     return marks
 
 
-def _unused(text: str, number: int) -> str:
-    """A word that the text does not hold."""
+def _unused_word(text: str, number: int) -> str:
+    """A word that does not occur in the text."""
     word = f"mark-{number}-"
     while word in text:
         word += "-"
     return word
 
 
-def add(text: str, mapping: Mapping, after: Member, key: str, value: str) -> Edit:
-    """A line more, after that of another key; in a table within a line, an entry more."""
+def add(text: str, mapping: MappingNode, after: Member, key: str, value: str) -> Edit:
+    """Insert a line after that of another key; in an inline table, insert an entry."""
     start = text.rfind("\n", 0, after.start) + 1
     statement = _STATEMENT.fullmatch(text, start, after.start)
     if not statement:
@@ -151,15 +152,15 @@ def add(text: str, mapping: Mapping, after: Member, key: str, value: str) -> Edi
     return Edit(end, end, f"{line_break(text, end)}{before}{key}{between}{value}")
 
 
-def drop(text: str, mapping: Mapping, member: Member) -> Edit:
-    """A line less; in a table within a line, an entry less."""
+def drop(text: str, mapping: MappingNode, member: Member) -> Edit:
+    """Remove a line; in an inline table, remove an entry."""
     start = text.rfind("\n", 0, member.start) + 1
     if _STATEMENT.fullmatch(text, start, member.start):
         return without_line(text, member.start, member.value.end)
     key = re.compile(rf"""(,?)[ \t]*["']?{re.escape(member.key)}["']?[ \t]*=[ \t]*\Z""").search(text, 0, member.start)
     begin = key.start() if key else member.start
     after = re.compile(r"[ \t]*,[ \t]*").match(text, member.value.end)
-    first = key is not None and not key[1]  # no comma before it: the one after it goes
+    first = key is not None and not key[1]  # without a comma before it, the one after it is removed
     return Edit(begin, after.end() if first and after else member.value.end, "")
 
 

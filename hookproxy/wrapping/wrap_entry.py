@@ -1,12 +1,13 @@
-"""How a server's entry becomes wrapped, and back: pure, and the same for every syntax.
+"""Wraps a server's entry and unwraps it again: pure, and the same for every syntax.
 
-The entry itself keeps all that `unwrap` needs. Its command moves behind our words in `args`, spelled as it was:
+The entry itself keeps everything that `unwrap` needs. Its command moves into `args` after hookproxy's words, spelled as
+before:
 
     "command": "npx", "args": ["-y", "server"]
     "command": "/usr/bin/hookproxy", "args": ["run", "--name", "git", "--", "npx", "-y", "server"]
 
-An entry without arguments gets the key, and loses it again. One whose list is there, and empty, has to keep it: its
-name is given in one word, `--name=git`, which means the same to `run`.
+If an entry has no arguments, `wrap` adds the key and `unwrap` removes it. If its list exists but is empty, `unwrap`
+must keep it: to show that, the name is given in one word, `--name=git`, which means the same to `run`.
 """
 
 from __future__ import annotations
@@ -20,54 +21,54 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .find_servers import Entry
-from .syntax_tree import Edit, Listing, Syntax
+from .syntax_tree import Edit, ListNode, Syntax
 
 PROGRAM: Final = "hookproxy"
 
 _PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*t?")
-_TAKE_VALUE: Final = ("--config", "--hooks", "--name", "--audit")
+_OPTIONS_WITH_VALUE: Final = ("--config", "--hooks", "--name", "--audit")
 
 
-class Options(Struct, frozen=True):
-    """What stands between `run` and the server's command."""
+class RunOptions(Struct, frozen=True):
+    """The options between `run` and the server's command."""
 
     name: tuple[str, ...] = ()
-    """One word or two; none."""
+    """The option `--name` in one word or two; empty if there is none."""
     config: str | None = None
     hooks: tuple[str, ...] = ()
-    rest: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
     fallback: str | None = None
-    """The `config` of an entry that would have none."""
+    """The `config` of an entry that has none."""
 
     @property
     def words(self) -> tuple[str, ...]:
-        """As on the command line."""
+        """The words on the command line."""
         config = () if self.config is None else ("--config", self.config)
         hooks = tuple(word for item in self.hooks for word in ("--hooks", item))
-        return (*self.name, *config, *hooks, *self.rest)
+        return (*self.name, *config, *hooks, *self.others)
 
 
 class Wrapping(Struct, frozen=True):
-    """The words that stand before a wrapped server's own."""
+    """The words before a wrapped server's own command line."""
 
     launcher: tuple[str, ...]
-    options: Options
+    options: RunOptions
     count: int
-    """How many words there are in all, `run` and `--` among them."""
+    """The number of all these words, including `run` and `--`."""
 
 
-def wrapping(argv: Sequence[str]) -> Wrapping | None:
-    """The words of ours that a command line begins with; None: it is not wrapped, or wraps nothing."""
-    launcher = _launcher(argv)
-    rest = list(argv[launcher:])
-    if not launcher or rest[:1] != ["run"] or "--" not in rest[:-1]:
+def parse_wrapping(argv: Sequence[str]) -> Wrapping | None:
+    """The words of hookproxy at the beginning of a command line; None if it is not wrapped, or wraps nothing."""
+    launcher = _launcher_length(argv)
+    others = list(argv[launcher:])
+    if not launcher or others[:1] != ["run"] or "--" not in others[:-1]:
         return None
-    end = rest.index("--")
-    return Wrapping(tuple(argv[:launcher]), _options(rest[1:end]), launcher + end + 1)
+    end = others.index("--")
+    return Wrapping(tuple(argv[:launcher]), _parse_options(others[1:end]), launcher + end + 1)
 
 
-def _launcher(argv: Sequence[str]) -> int:
-    """How many words start hookproxy; none: something else is started."""
+def _launcher_length(argv: Sequence[str]) -> int:
+    """The number of words that start hookproxy; 0 if something else is started."""
     program = os.path.basename(argv[0]) if argv else ""
     if program == PROGRAM:
         return 1
@@ -82,122 +83,124 @@ def _launcher(argv: Sequence[str]) -> int:
     return 0
 
 
-def _options(words: Sequence[str]) -> Options:
+def _parse_options(words: Sequence[str]) -> RunOptions:
     name: tuple[str, ...] = ()
     config: str | None = None
     hooks: list[str] = []
-    rest: list[str] = []
-    left = list(words)
-    while left:
-        given = _option(left)
-        key, equals, value = given[0].partition("=") if len(given) == 1 else (given[0], "=", given[1])
-        del left[: len(given)]
+    others: list[str] = []
+    remaining = list(words)
+    while remaining:
+        option_words = _first_option(remaining)
+        first, *more = option_words
+        key, equals, value = (first, "=", more[0]) if more else first.partition("=")
+        del remaining[: len(option_words)]
         if not equals:
-            rest += given
+            others += option_words
         elif key == "--name":
-            name = given
+            name = option_words
         elif key == "--config":
             config = value
         elif key == "--hooks":
             hooks.append(value)
         else:
-            rest += given
-    return Options(name, config, tuple(hooks), tuple(rest))
+            others += option_words
+    return RunOptions(name, config, tuple(hooks), tuple(others))
 
 
-def _option(words: Sequence[str]) -> tuple[str, ...]:
+def _first_option(words: Sequence[str]) -> tuple[str, ...]:
     """The first option, in one word or in two."""
-    return tuple(words[: 2 if words[0] in _TAKE_VALUE else 1])
+    return tuple(words[: 2 if words[0] in _OPTIONS_WITH_VALUE else 1])
 
 
-def own(entry: Entry) -> tuple[str, ...]:
+def server_command(entry: Entry) -> tuple[str, ...]:
     """The server's own command line, wrapped or not."""
-    old = wrapping(entry.argv)
-    return entry.argv[old.count :] if old else entry.argv
+    present = parse_wrapping(entry.argv)
+    return entry.argv[present.count :] if present else entry.argv
 
 
-def ours(entry: Entry, launcher: tuple[str, ...], options: Options) -> tuple[str, ...]:
-    """The words that are to stand before it; those that do, if they mean the same.
+def wrapping_words(entry: Entry, launcher: tuple[str, ...], options: RunOptions) -> tuple[str, ...]:
+    """The words to put before the server's command line; the present ones if they mean the same.
 
-    An option replaces what an entry has; what is not given stays as it is.
+    A given option replaces that of a wrapped entry; its other options stay unchanged.
     """
-    old = wrapping(entry.argv)
-    if old is None:
-        empty = entry.listing is not None and not entry.listing.items
-        name, chosen = _name(entry.name, empty), replace(options, config=options.config or options.fallback)
+    present = parse_wrapping(entry.argv)
+    if present is None:
+        has_empty_list = entry.list_node is not None and not entry.list_node.items
+        name = _name_option(entry.name, has_empty_list)
+        new_options = replace(options, config=options.config or options.fallback)
     else:
-        name = old.options.name or _name(entry.name, one_word=True)
-        chosen = replace(
-            old.options,
-            config=options.config or old.options.config or options.fallback,
-            hooks=options.hooks or old.options.hooks,
+        name = present.options.name or _name_option(entry.name, one_word=True)
+        new_options = replace(
+            present.options,
+            config=options.config or present.options.config or options.fallback,
+            hooks=options.hooks or present.options.hooks,
         )
-        if chosen == old.options and name == chosen.name and launcher == old.launcher:
-            return entry.argv[: old.count]
-    return (*launcher, "run", *replace(chosen, name=name).words, "--")
+        if new_options == present.options and name == new_options.name and launcher == present.launcher:
+            return entry.argv[: present.count]
+    return (*launcher, "run", *replace(new_options, name=name).words, "--")
 
 
 def wrap(text: str, syntax: Syntax, entry: Entry, words: tuple[str, ...]) -> list[Edit]:
-    """Puts our words in front, or in the place of others of ours; none if they are there."""
-    old = wrapping(entry.argv)
-    if old is None:
-        return _put(text, syntax, entry, words)
-    return [] if entry.argv[: old.count] == words else _replace(syntax, entry, words, old.count)
+    """The edits that insert these words before the command, or replace hookproxy's present words with them."""
+    present = parse_wrapping(entry.argv)
+    if present is None:
+        return _insert(text, syntax, entry, words)
+    return [] if entry.argv[: present.count] == words else _replace(syntax, entry, words, present.count)
 
 
-def _name(name: str, one_word: bool) -> tuple[str, ...]:
+def _name_option(name: str, one_word: bool) -> tuple[str, ...]:
     return (f"--name={name}",) if one_word or name.startswith("-") else ("--name", name)
 
 
-def _put(text: str, syntax: Syntax, entry: Entry, words: tuple[str, ...]) -> list[Edit]:
-    spelled = [syntax.quote(word) for word in words]
-    command, listing = entry.command, entry.listing
-    if command is None or entry.inside is None:
-        raise ValueError("there is no command to put words in front of")
-    if entry.whole and listing is not None:
-        return [_front(listing, spelled)]
-    instead = Edit(command.value.start, command.value.end, spelled[0])
-    spelled = [*spelled[1:], text[command.value.start : command.value.end]]
-    if listing is not None:
-        return [instead, _front(listing, spelled)]
-    added = syntax.add(text, entry.inside, command, entry.args_key, f"[{', '.join(spelled)}]")
-    return [instead, added]
+def _insert(text: str, syntax: Syntax, entry: Entry, words: tuple[str, ...]) -> list[Edit]:
+    quoted = [syntax.quote(word) for word in words]
+    command, list_node = entry.command, entry.list_node
+    if command is None or entry.parent is None:
+        raise ValueError("there is no command to insert words before")
+    if entry.command_is_list and list_node is not None:
+        return [_prepend(list_node, quoted)]
+    new_command = Edit(command.value.start, command.value.end, quoted[0])
+    quoted = [*quoted[1:], text[command.value.start : command.value.end]]
+    if list_node is not None:
+        return [new_command, _prepend(list_node, quoted)]
+    new_args = syntax.add(text, entry.parent, command, entry.args_key, f"[{', '.join(quoted)}]")
+    return [new_command, new_args]
 
 
-def _front(listing: Listing, spelled: Sequence[str]) -> Edit:
-    if listing.items:
-        inserted = "".join(f"{listing.lead}{word}{listing.joint}" for word in spelled)
+def _prepend(list_node: ListNode, quoted: Sequence[str]) -> Edit:
+    if list_node.items:
+        inserted = "".join(f"{list_node.item_prefix}{word}{list_node.separator}" for word in quoted)
     else:
-        inserted = ", ".join(spelled)
-    return Edit(listing.first, listing.first, inserted)
+        inserted = ", ".join(quoted)
+    return Edit(list_node.insert_at, list_node.insert_at, inserted)
 
 
 def _replace(syntax: Syntax, entry: Entry, words: tuple[str, ...], count: int) -> list[Edit]:
-    """Other words of ours instead of those that are there."""
-    spelled = [syntax.quote(word) for word in words]
-    command, listing = entry.command, entry.listing
-    if command is None or listing is None:
+    """The edits that replace hookproxy's present words."""
+    quoted = [syntax.quote(word) for word in words]
+    command, list_node = entry.command, entry.list_node
+    if command is None or list_node is None:
         raise ValueError("a wrapped entry has a command and a list")
     edits = []
-    if not entry.whole:
-        edits.append(Edit(command.value.start, command.value.end, spelled.pop(0)))
+    if not entry.command_is_list:
+        edits.append(Edit(command.value.start, command.value.end, quoted.pop(0)))
         count -= 1
-    inserted = "".join(f"{listing.lead}{word}{listing.joint}" for word in spelled)
-    return [*edits, Edit(listing.starts[0], listing.starts[count], inserted)]
+    inserted = "".join(f"{list_node.item_prefix}{word}{list_node.separator}" for word in quoted)
+    return [*edits, Edit(list_node.starts[0], list_node.starts[count], inserted)]
 
 
 def unwrap(text: str, syntax: Syntax, entry: Entry) -> list[Edit]:
-    """Takes our words out again; none if there are none."""
-    old = wrapping(entry.argv)
-    command, listing = entry.command, entry.listing
-    if old is None or command is None or listing is None or entry.inside is None:
+    """The edits that remove hookproxy's words; none if the entry is not wrapped."""
+    present = parse_wrapping(entry.argv)
+    command, list_node = entry.command, entry.list_node
+    if present is None or command is None or list_node is None or entry.parent is None:
         return []
-    if entry.whole:
-        return [Edit(listing.starts[0], listing.starts[old.count], "")]
-    moved = listing.items[old.count - 1]
-    edits = [Edit(command.value.start, command.value.end, text[moved.start : moved.end])]
-    if old.count < len(listing.items):
-        return [*edits, Edit(listing.starts[0], listing.starts[old.count], "")]
-    if len(old.options.name) == 2 and entry.args is not None:
-        return [*edits, syntax.drop(text, entry.inside, entry.args)]
-    return [*edits, *([listing.emptied] if listing.emptied else [])]
+    if entry.command_is_list:
+        return [Edit(list_node.starts[0], list_node.starts[present.count], "")]
+    server_program = list_node.items[present.count - 1]
+    edits = [Edit(command.value.start, command.value.end, text[server_program.start : server_program.end])]
+    if present.count < len(list_node.items):
+        return [*edits, Edit(list_node.starts[0], list_node.starts[present.count], "")]
+    if len(present.options.name) == 2 and entry.args is not None:
+        return [*edits, syntax.drop(text, entry.parent, entry.args)]
+    return [*edits, *([list_node.clear] if list_node.clear else [])]

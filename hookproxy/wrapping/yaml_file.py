@@ -1,7 +1,7 @@
-"""YAML, read into a tree with places by PyYAML, whose nodes know them, so that edits keep every other byte (law 2).
+"""YAML, read by PyYAML into a tree with positions, which its nodes know, so that edits keep all other bytes (law 2).
 
-ruamel.yaml keeps comments, yet writes a file anew, with indentation and line breaks of its own: `unwrap` could not
-give back what was there. What stands for something elsewhere (anchors, aliases, `<<`) is refused where it is edited.
+ruamel.yaml keeps comments, but writes a file anew, with its own indentation and line breaks: `unwrap` could not restore
+the original. Anchors, aliases and `<<` are refused in parts that are edited, because they refer to other places.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ..model.errors import ConfigError
 from .syntax_tree import (
     Edit,
     Leaf,
-    Listing,
-    Mapping,
+    ListNode,
+    MappingNode,
     Member,
     Syntax,
     Tree,
@@ -30,17 +30,17 @@ from .syntax_tree import (
 
 SERVERS: Final = "extensions"
 
-_EDITED: Final = ("cmd", "args")
+_EDITABLE_KEYS: Final = ("cmd", "args")
 _MERGE: Final = "<<"
 
 
-def read(path: str, text: str) -> Mapping:
-    """The mapping that the file holds; only its servers have places. Raises ConfigError that names the line."""
+def read(path: str, text: str) -> MappingNode:
+    """The mapping in the file. Only its servers have positions. Raises ConfigError that names the line."""
     values = load(path, text)
     try:
         top = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError, ValueError) as problem:
-        raise ConfigError(path, f"cannot be read as YAML: {problem}", "write it more plainly") from None
+        raise ConfigError(path, f"cannot be read as YAML: {problem}", "write it in a simpler way") from None
     nodes = {key.value: (key, node) for key, node in top.value} if isinstance(top, yaml.MappingNode) else {}
     members = []
     for name, value in values.items():
@@ -48,7 +48,7 @@ def read(path: str, text: str) -> Mapping:
         if name == SERVERS and name in nodes and isinstance(nodes[name][1], yaml.MappingNode):
             tree = _Reader(path, text).servers(nodes[name][1], value)
         members.append(Member(name, -1, -1, tree))
-    return Mapping(0, len(text), tuple(members))
+    return MappingNode(0, len(text), tuple(members))
 
 
 class _Reader:
@@ -59,59 +59,59 @@ class _Reader:
         self.text = text
 
     def start(self, node: yaml.Node) -> int:
-        place: int = node.start_mark.index
-        return place
+        position: int = node.start_mark.index
+        return position
 
     def end(self, node: yaml.Node) -> int:
-        place: int = node.end_mark.index
-        return place
+        position: int = node.end_mark.index
+        return position
 
-    def refused(self, at: int, what: str) -> ConfigError:
-        hint = "write it out in one place, on one line or as a list"
-        return ConfigError(f"{self.path}:{line_at(self.text, at)}", f"{what}, which is not taken apart here", hint)
+    def refuse(self, at: int, what: str) -> ConfigError:
+        hint = "write it without references, on one line or as a list"
+        return ConfigError(f"{self.path}:{line_at(self.text, at)}", f"{what}, which cannot be edited", hint)
 
-    def servers(self, top: yaml.MappingNode, values: object) -> Mapping:
-        known = values if isinstance(values, dict) else {}
+    def servers(self, top: yaml.MappingNode, values: object) -> MappingNode:
+        values_by_key = values if isinstance(values, dict) else {}
         members = []
         for key, node in top.value:
             at = self.start(key)
             if key.value == _MERGE or self.start(node) < self.end(key):
-                raise self.refused(at, f"{SERVERS}.{key.value} stands for something elsewhere")
-            tree: Tree = Leaf(self.start(node), self.end(node), known.get(key.value))
+                raise self.refuse(at, f"{SERVERS}.{key.value} refers to another place")
+            tree: Tree = Leaf(self.start(node), self.end(node), values_by_key.get(key.value))
             if isinstance(node, yaml.MappingNode):
-                tree = self.server(node, known.get(key.value), f"{SERVERS}.{key.value}")
+                tree = self.server(node, values_by_key.get(key.value), f"{SERVERS}.{key.value}")
             members.append(Member(key.value, at, self.end(key), tree))
-        return Mapping(self.start(top), self.end(top), tuple(members))
+        return MappingNode(self.start(top), self.end(top), tuple(members))
 
-    def server(self, top: yaml.MappingNode, values: object, name: str) -> Mapping:
-        known = values if isinstance(values, dict) else {}
+    def server(self, top: yaml.MappingNode, values: object, name: str) -> MappingNode:
+        values_by_key = values if isinstance(values, dict) else {}
         members = []
         for key, node in top.value:
             at = self.start(key)
             if key.value == _MERGE:
-                raise self.refused(at, f"{name} takes members from elsewhere")
-            value = known.get(key.value)
+                raise self.refuse(at, f"{name} includes members from another place")
+            value = values_by_key.get(key.value)
             tree: Tree = Leaf(self.start(node), self.end(node), value)
-            if key.value in _EDITED and value is not None:
-                tree = self.edited(key, node, value, f"{name}.{key.value}")
+            if key.value in _EDITABLE_KEYS and value is not None:
+                tree = self.editable(key, node, value, f"{name}.{key.value}")
             members.append(Member(key.value, at, self.end(key), tree))
-        return Mapping(self.start(top), self.end(top), tuple(members))
+        return MappingNode(self.start(top), self.end(top), tuple(members))
 
-    def edited(self, key: yaml.Node, node: yaml.Node, value: object, name: str) -> Tree:
-        """What may be edited: it stands here, and nothing else depends on it."""
+    def editable(self, key: yaml.Node, node: yaml.Node, value: object, name: str) -> Tree:
+        """A value that may be edited: it is written in its place, and nothing else refers to it."""
         start = self.start(node)
         if start < self.end(key) or self.text[start : start + 1] in ("&", "*", "!"):
-            raise self.refused(self.start(key), f"{name} has an anchor, an alias or a tag")
+            raise self.refuse(self.start(key), f"{name} has an anchor, an alias or a tag")
         if isinstance(node, yaml.ScalarNode):
             if node.style in ("|", ">") or "\n" in self.text[start : self.end(node)]:
-                raise self.refused(start, f"{name} goes over several lines")
+                raise self.refuse(start, f"{name} spans several lines")
             return Leaf(start, self.end(node), value)
         if isinstance(node, yaml.SequenceNode) and isinstance(value, list):
             return self.flow(node, value) if self.text[start] == "[" else self.block(key, node, value)
         return Leaf(start, self.end(node), value)
 
-    def flow(self, node: yaml.SequenceNode, values: list[object]) -> Listing:
-        """`[a, b]`."""
+    def flow(self, node: yaml.SequenceNode, values: list[object]) -> ListNode:
+        """A list in brackets: `[a, b]`."""
         start, end = self.start(node), self.end(node)
         items = self.items(node, values)
         last = items[-1].end if items else start + 1
@@ -120,36 +120,36 @@ class _Reader:
             last += rest.index(",") + 1
         return in_brackets(self.text, start, end, items, last)
 
-    def block(self, key: yaml.Node, node: yaml.SequenceNode, values: list[object]) -> Listing:
-        """A line with a dash for each item."""
+    def block(self, key: yaml.Node, node: yaml.SequenceNode, values: list[object]) -> ListNode:
+        """A list with a line and a dash for each item."""
         items = self.items(node, values)
-        begin = self.start(node)
-        starts, after = [], begin
+        start = self.start(node)
+        starts, after = [], start
         for item in items:
             starts.append(self.text.rfind("-", after, item.start))
             after = item.end
-        if starts[:1] != [begin] or min(starts) < 0:
-            raise self.refused(begin, "this list is laid out in an odd way")
-        indent = self.text[self.text.rfind("\n", 0, begin) + 1 : begin]
-        joint = line_break(self.text, begin) + indent
+        if starts[:1] != [start] or min(starts) < 0:
+            raise self.refuse(start, "this list has an unusual layout")
+        indent = self.text[self.text.rfind("\n", 0, start) + 1 : start]
+        separator = line_break(self.text, start) + indent
         colon = self.text.index(":", self.end(key)) + 1
-        emptied = Edit(colon, items[-1].end, " []")
-        return Listing(begin, items[-1].end, items, tuple(starts), begin, "- ", joint, emptied)
+        clear = Edit(colon, items[-1].end, " []")
+        return ListNode(start, items[-1].end, items, tuple(starts), start, "- ", separator, clear)
 
     def items(self, node: yaml.SequenceNode, values: list[object]) -> tuple[Leaf, ...]:
         leaves = tuple(
             Leaf(self.start(item), self.end(item), value) for item, value in zip(node.value, values, strict=True)
         )
-        place = self.start(node)
+        position = self.start(node)
         for leaf in leaves:
-            if leaf.start < place:  # an alias is where its anchor is
-                raise self.refused(place, "an item of this list stands for something elsewhere")
-            place = leaf.end
+            if leaf.start < position:  # the position of an alias is that of its anchor
+                raise self.refuse(position, "an item of this list refers to another place")
+            position = leaf.end
         return leaves
 
 
-def add(text: str, mapping: Mapping, after: Member, key: str, value: str) -> Edit:
-    """A line more, after that of another key; in braces, an entry more."""
+def add(text: str, mapping: MappingNode, after: Member, key: str, value: str) -> Edit:
+    """Insert a line after that of another key; in braces, insert an entry."""
     before = text[text.rfind("\n", 0, after.start) + 1 : after.start]
     if text.startswith("{", mapping.start) or before.strip():
         return Edit(after.value.end, after.value.end, f", {key}: {value}")
@@ -157,8 +157,8 @@ def add(text: str, mapping: Mapping, after: Member, key: str, value: str) -> Edi
     return Edit(end, end, f"{line_break(text, end)}{before}{key}: {value}")
 
 
-def drop(text: str, mapping: Mapping, member: Member) -> Edit:
-    """A line less; in braces, an entry less."""
+def drop(text: str, mapping: MappingNode, member: Member) -> Edit:
+    """Remove a line; in braces, remove an entry."""
     at = mapping.members.index(member)
     if not text.startswith("{", mapping.start):
         return without_line(text, member.start, member.value.end)

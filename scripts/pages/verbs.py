@@ -26,8 +26,8 @@ def verbs() -> str:
 
 def _parsers(verb: str, path: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
     module = import_module(path)
-    yield verb, module.options()
-    for part, parser in getattr(module, "parts", dict)().items():
+    yield verb, module.build_parser()
+    for part, parser in getattr(module, "subverb_parsers", dict)().items():
         yield f"{verb} {part}", parser
 
 

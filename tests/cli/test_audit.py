@@ -1,4 +1,4 @@
-"""`hookproxy audit` as people, pipes and programs get it: the real program in a process of its own."""
+"""`hookproxy audit` as people, pipes and programs see it: the real program in its own process."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ def folder(audit: Audit) -> Path:
 # --- the calls ---
 
 
-def test_calls_are_rows_with_what_was_said_of_them(folder: Path) -> None:
+def test_calls_are_rows_with_the_hooks_verdicts_below(folder: Path) -> None:
     done = run(folder, "audit.jsonl")
     assert (done.returncode, done.stderr) == (0, "")
-    head, first, _, second, _, said, *rest = done.stdout.splitlines()
+    head, first, _, second, _, verdict, *rest = done.stdout.splitlines()
     assert head.split() == ["TIME", "DECISION", "RESULT", "MS", "TOOL"]
     assert first.split()[2:] == ["allow", "ok", "0", "files/write"]
     assert second.split()[2:] == ["deny", "refused", "0", "files/read"]
-    assert said == "    deny: guard.sh: not this"
+    assert verdict == "    deny: guard.sh: not this"
     assert rest[-1].endswith("files: dropped an answer")
 
 
@@ -90,14 +90,14 @@ def test_nothing_reaches_the_terminal_raw(folder: Path) -> None:
         assert all(one.isprintable() or one == "\n" for one in done.stdout), arguments
 
 
-def test_as_json_each_record_is_its_line(folder: Path) -> None:
+def test_json_output_has_one_line_for_each_record(folder: Path) -> None:
     done = run(folder, "audit.jsonl", "--json")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert lines == [json.loads(line) for line in (folder / "audit.jsonl").read_bytes().splitlines()]
 
 
 @pytest.mark.parametrize(
-    ("look", "ids"),
+    ("options", "ids"),
     [
         (["--tool", "r*"], [1]),
         (["--tool", "mcp__files__*"], [0, 1, 2]),
@@ -107,13 +107,13 @@ def test_as_json_each_record_is_its_line(folder: Path) -> None:
         (["--session", "other"], []),
     ],
 )
-def test_what_is_looked_for_is_shown(folder: Path, look: list[str], ids: list[int]) -> None:
-    done = run(folder, "audit.jsonl", "--json", *look)
+def test_filters_select_records(folder: Path, options: list[str], ids: list[int]) -> None:
+    done = run(folder, "audit.jsonl", "--json", *options)
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == ids
-    assert ("no such record" in done.stderr) == (not ids)
+    assert ("no record matches" in done.stderr) == (not ids)
 
 
-def test_a_line_that_is_no_record_is_told_and_found(folder: Path) -> None:
+def test_a_line_that_is_not_a_record_is_reported_with_status_1(folder: Path) -> None:
     path = folder / "audit.jsonl"
     path.write_bytes(b"nonsense\x1b[2J\n" + path.read_bytes() + b'{"tool":"half')
     done = run(folder, "audit.jsonl", "--json")
@@ -125,7 +125,7 @@ def test_a_line_that_is_no_record_is_told_and_found(folder: Path) -> None:
     assert run(folder, "audit.jsonl").returncode == 0, "an unfinished last line is no finding"
 
 
-def test_the_configurations_file_is_read_where_none_is_named(folder: Path) -> None:
+def test_the_configured_file_is_read_if_none_is_named(folder: Path) -> None:
     (folder / "hookproxy").mkdir()
     own = folder / "hookproxy" / "hookproxy.toml"
     own.write_text('[audit]\nfile = "../audit.jsonl"\n')
@@ -150,11 +150,11 @@ def test_the_configurations_file_is_read_where_none_is_named(folder: Path) -> No
         (["--decision", "refuse", "x"], "there is no such decision"),
         (["--since", "soon", "x"], "is not a time"),
         (["--nonsense"], "unrecognized arguments"),
-        (["verify", "--head", "abc", "x"], "is no head"),
+        (["verify", "--head", "abc", "x"], "is not a head"),
         (["--config", "missing.toml"], "there is no such file"),
     ],
 )
-def test_what_cannot_be_done_is_an_error_with_a_hint(tmp_path: Path, arguments: list[str], message: str) -> None:
+def test_a_wrong_command_line_is_an_error_with_a_hint(tmp_path: Path, arguments: list[str], message: str) -> None:
     done = run(tmp_path, *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: ")
@@ -167,7 +167,7 @@ def on_a_terminal(folder: Path, *arguments: str, **variables: str) -> str:
 
 
 @pytest.mark.parametrize("verb", [[], ["stats"]])
-def test_colour_is_for_terminals_whose_people_want_it_and_says_nothing_alone(folder: Path, verb: list[str]) -> None:
+def test_colours_are_only_for_terminals_and_add_no_information(folder: Path, verb: list[str]) -> None:
     coloured = on_a_terminal(folder, *verb, "audit.jsonl")
     plain = on_a_terminal(folder, *verb, "audit.jsonl", NO_COLOR="1")
     assert "\x1b[" in coloured
@@ -177,7 +177,7 @@ def test_colour_is_for_terminals_whose_people_want_it_and_says_nothing_alone(fol
     assert all(one.isprintable() or one == "\n" for one in plain)
 
 
-# --- as they come ---
+# --- following a file ---
 
 
 @contextmanager
@@ -199,7 +199,7 @@ def next_of(one: subprocess.Popen[str]) -> dict[str, Any]:
     return record
 
 
-def test_records_are_shown_as_they_come_also_over_rotation(folder: Path, audit: Audit) -> None:
+def test_new_records_are_shown_also_after_rotation(folder: Path, audit: Audit) -> None:
     with following(folder, "--json", "--tool", "w*") as one:
         assert next_of(one)["id"] == 0
         audit.write(record(7))
@@ -238,11 +238,11 @@ def test_sums_are_charts_and_json(folder: Path) -> None:
 # --- verification ---
 
 
-def test_a_file_as_it_was_written_is_told_so_with_its_head(folder: Path) -> None:
+def test_an_unchanged_file_is_reported_with_its_head(folder: Path) -> None:
     done = run(folder, "verify", "audit.jsonl")
     assert (done.returncode, done.stderr) == (0, "")
     first, head = done.stdout.splitlines()
-    assert first == "audit.jsonl: 4 chained lines are as they were written"
+    assert first == "audit.jsonl: 4 chained lines are unchanged"
     (word, sum_) = head.split()
     assert (word, len(sum_)) == ("head", 64)
     assert run(folder, "verify", "audit.jsonl", "--head", sum_).returncode == 0
@@ -250,7 +250,7 @@ def test_a_file_as_it_was_written_is_told_so_with_its_head(folder: Path) -> None
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:2]))
     assert run(folder, "verify", "audit.jsonl").returncode == 0
     done = run(folder, "verify", "audit.jsonl", "--head", sum_)
-    assert (done.returncode, done.stdout.splitlines()[-1][:15]) == (1, "head: not there")
+    assert (done.returncode, done.stdout.splitlines()[-1][:15]) == (1, "head: not found")
 
 
 def test_a_changed_line_is_named(folder: Path) -> None:
@@ -272,19 +272,22 @@ def test_a_torn_last_line_is_no_finding(folder: Path) -> None:
     assert "the last line is unfinished" in done.stdout
 
 
-def test_a_file_that_has_just_begun_is_no_finding_and_those_before_it_are_checked(folder: Path) -> None:
+def test_an_empty_new_file_is_no_finding_and_earlier_files_are_checked(folder: Path) -> None:
     (folder / "audit.jsonl").rename(folder / "audit.jsonl.1")
     (folder / "audit.jsonl").touch()
     done = run(folder, "verify", "audit.jsonl")
     assert done.returncode == 0
-    assert "audit.jsonl.1: 4 chained lines are as they were written" in done.stdout
+    assert "audit.jsonl.1: 4 chained lines are unchanged" in done.stdout
     assert "audit.jsonl: no line has been written to it yet" in done.stdout
 
 
-def test_a_file_without_a_chain_is_told_so(tmp_path: Path) -> None:
+def test_a_file_without_a_chain_is_reported(tmp_path: Path) -> None:
     (tmp_path / "audit.jsonl").write_text('{"tool":"x"}\n')
     done = run(tmp_path, "verify", "audit.jsonl")
     assert done.returncode == 1
-    assert "not chained: none of its 1 lines names the one before\n  with chain = true in [audit]" in done.stdout
+    assert (
+        "not chained: none of its 1 lines refers to the line before\n"
+        "  to chain all lines written from now on, set chain = true in [audit]" in done.stdout
+    )
     (tmp_path / "audit.jsonl").write_text("")
-    assert "not chained: there is no line in it\n" in run(tmp_path, "verify", "audit.jsonl").stdout
+    assert "not chained: it has no lines\n" in run(tmp_path, "verify", "audit.jsonl").stdout

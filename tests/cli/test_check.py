@@ -46,7 +46,7 @@ def on_a_terminal(folder: Path, columns: int, *arguments: str, **variables: str)
 
 @pytest.fixture
 def clean(tmp_path: Path) -> Path:
-    """A folder with one hook that nothing can be said about."""
+    """A folder with one hook that has no findings."""
     (tmp_path / "good.sh").touch(0o755)
     write(tmp_path, PreToolUse=[{"matcher": "mcp__git__.*", "hooks": [{"type": "command", "command": "./good.sh"}]}])
     return tmp_path
@@ -54,7 +54,7 @@ def clean(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def project(clean: Path) -> Path:
-    """A folder with something of everything."""
+    """A folder with hooks of all kinds."""
     write(
         clean,
         PreToolUse=[
@@ -96,7 +96,7 @@ SHOWN: Final = """\
   command  true
            false \\x1b[31m\\u202e
   timeout  600 seconds
-  failure  nobody waits for it; standard error tells
+  failure  nothing waits for it; it is reported on standard error
 
 .claude/settings.json:27  hooks.PostToolUse[0].hooks[0]
   dialect  claude
@@ -112,7 +112,7 @@ SHOWN: Final = """\
   matcher  all
   command  true
   timeout  600 seconds
-  failure  the result passes; standard error tells
+  failure  the result passes; the failure is reported on standard error
 
 .claude/settings.json:49  hooks.SessionEnd[0].hooks[0]
   dialect  claude
@@ -120,7 +120,7 @@ SHOWN: Final = """\
   matcher  all
   command  true
   timeout  1.5 seconds
-  failure  all goes on; standard error tells
+  failure  everything continues; the failure is reported on standard error
 
 .claude/settings.json:56  hooks.Stop
   dialect  claude
@@ -143,14 +143,14 @@ hookproxy.toml:3  hooks.PostToolUse[0]
 """
 
 
-def test_a_pipe_gets_a_block_for_each_hook_and_each_thing_on_one_line(project: Path) -> None:
+def test_a_pipe_gets_a_block_for_each_hook_without_wrapped_lines(project: Path) -> None:
     ended = check(project, "--config", "hookproxy.toml")
     assert (ended.returncode, ended.stderr) == (1, "")
     assert ended.stdout == SHOWN.replace("FOLDER", str(project)).replace("LONG", LONG)
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-def test_a_terminal_gets_the_same_in_lines_that_fit_it(project: Path, columns: int) -> None:
+def test_a_terminal_gets_the_same_text_wrapped_to_its_width(project: Path, columns: int) -> None:
     shown = on_a_terminal(project, columns, "--config", "hookproxy.toml", NO_COLOR="1")
     shown = terminal.plain(shown)  # bold is no colour
     assert max(map(len, shown.splitlines())) <= columns
@@ -159,7 +159,7 @@ def test_a_terminal_gets_the_same_in_lines_that_fit_it(project: Path, columns: i
     assert "".join(shown.split()) == "".join(check(project, "--config", "hookproxy.toml").stdout.split())
 
 
-def test_colours_are_for_terminals_that_want_them_and_never_say_more_than_words(project: Path) -> None:
+def test_colours_are_only_for_terminals_and_add_no_information(project: Path) -> None:
     options = ("--config", "hookproxy.toml")
     assert "  \x1b[1;33mwarning:\x1b[0m there is no" in on_a_terminal(project, 120, *options)
     assert "[1;33m" not in on_a_terminal(project, 120, *options, NO_COLOR="1")
@@ -173,7 +173,7 @@ def test_nothing_in_a_hook_file_reaches_the_terminal_raw(project: Path) -> None:
     assert "\x1b[31m" not in shown
 
 
-def test_what_cannot_show_a_character_gets_its_number(clean: Path) -> None:
+def test_a_character_that_the_output_cannot_encode_is_escaped(clean: Path) -> None:
     write(clean, PreToolUse=[{"hooks": [{"type": "command", "command": "true é…"}]}])
     shown = check(clean, "--hooks", "settings.json", PYTHONIOENCODING="ascii").stdout
     assert "  command  true \\xe9\\u2026\n" in shown
@@ -215,7 +215,7 @@ def test_permission_rules_are_shown_the_strongest_first(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout == (
         "permission rules\n  deny     e_*\n  deny     \\x1b[31m(x)\n  ask      b(c d)\n  allow    a\n"
-        "  listed   tools that are denied stay in tools/list\n\nno hooks, 4 permission rules, no warnings\n"
+        "  listed   denied tools stay in tools/list\n\nno hooks, 4 permission rules, no warnings\n"
     )
     settings = json.loads(check(tmp_path, "--config", "hookproxy.toml", "--json").stdout)["settings"]
     assert (settings["allow"], settings["ask"], settings["hide_denied"]) == (["a"], ["b(c d)"], False)
@@ -240,7 +240,7 @@ def test_the_users_own_file_is_checked_without_being_named(tmp_path: Path, home:
         ("hookproxy.toml", b"[audit]\nfille = 'x'", "FOLDER/hookproxy.toml:2: audit.fille: unknown key\nhint: did you"),
     ],
 )
-def test_what_run_would_not_start_with_is_2_and_told_as_by_run(
+def test_a_configuration_that_stops_run_is_the_same_error_with_status_2(
     tmp_path: Path, file: str, text: bytes | None, message: str, json_option: list[str]
 ) -> None:
     if text is not None:
@@ -251,7 +251,7 @@ def test_what_run_would_not_start_with_is_2_and_told_as_by_run(
 
 
 @pytest.mark.parametrize("arguments", [["stray"], ["--nope"], ["--hooks"], ["--json=x"]])
-def test_an_argument_that_is_not_known_is_told_with_the_usage(arguments: list[str]) -> None:
+def test_an_unknown_argument_is_an_error_with_the_usage(arguments: list[str]) -> None:
     with pytest.raises(UserError, match=arguments[0].partition("=")[0]) as error:
         main(arguments)
     assert (error.value.status, error.value.hint) == (2, f"usage: {USAGE}")
@@ -261,7 +261,9 @@ def test_help_names_every_option_and_status(tmp_path: Path) -> None:
     ended = check(tmp_path, "--help")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert USAGE in ended.stdout
-    assert all(word in ended.stdout for word in ("--config", "--hooks", "--json", "0 clean, 1 findings, 2 "))
+    assert all(
+        word in " ".join(ended.stdout.split()) for word in ("--config", "--hooks", "--json", "0 clean, 1 findings, 2")
+    )
 
 
 def document(folder: Path, *arguments: str) -> dict[str, Any]:
@@ -327,14 +329,14 @@ def test_programs_get_one_document_whose_keys_stay(project: Path) -> None:
     assert [(one["file"], one["line"], one["key"]) for one in read["remarks"]] == [(path, None, "")]
 
 
-def test_programs_get_a_document_for_what_is_clean_and_for_nothing(clean: Path) -> None:
+def test_programs_also_get_a_document_without_findings_and_without_hooks(clean: Path) -> None:
     read = document(clean, "--hooks", "settings.json")
     assert (len(read["hooks"]), read["findings"], read["remarks"]) == (1, [], [])
     read = document(clean)
     assert (read["hooks"], [one["file"] for one in read["findings"]]) == ([], [""])
 
 
-def test_nobody_reading_the_rest_ends_it_as_sigpipe_would(project: Path) -> None:
+def test_it_ends_as_by_sigpipe_if_nobody_reads_the_output(project: Path) -> None:
     with subprocess.Popen(
         [*CHECK, "--config", "hookproxy.toml"], cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -352,21 +354,21 @@ def test_checking_runs_nothing_and_leaves_nothing_behind(clean: Path) -> None:
     assert sorted(clean.iterdir()) == before
 
 
-def test_a_deleted_working_directory_is_no_defect(clean: Path) -> None:
+def test_a_deleted_working_directory_is_no_error(clean: Path) -> None:
     (clean / "gone").mkdir()
     script = f"cd gone; rmdir ../gone; exec {' '.join(CHECK)} --hooks {clean}/settings.json"
     ended = subprocess.run(["sh", "-c", script], cwd=clean, env=environment(), capture_output=True, timeout=30)
     assert (ended.returncode, ended.stderr) == (0, b"")
 
 
-def test_what_is_said_of_an_entry_that_never_runs_depends_on_what_is_known(clean: Path) -> None:
+def test_an_entry_that_never_runs_is_explained_as_far_as_its_dialect_is_known(clean: Path) -> None:
     idle = [{"hooks": [{"type": "prompt", "prompt": "x"}]}]
     write(clean, PreToolUse=idle)
     shown = check(clean, "--hooks", "claude=settings.json").stdout
     assert "\n  event    PreToolUse\n  warning: does not run: type 'prompt' is impossible here" in shown
     write(clean, PreToolUse=[*idle, {"hooks": [{"type": "command", "command": "true"}]}])
     shown = check(clean, "--hooks", "claude=settings.json").stdout
-    assert "\n  event    PreToolUse, but never asked\n" in shown
+    assert "\n  event    PreToolUse, but never runs\n" in shown
 
 
 def test_aliases_and_limits_are_shown_with_both_names(tmp_path: Path) -> None:
@@ -389,7 +391,7 @@ def test_aliases_and_limits_are_shown_with_both_names(tmp_path: Path) -> None:
     assert settings["limits"] == [{"tool": "B*", "calls": 1, "per": "day", "by": "limits[0]"}]
 
 
-def test_what_a_preset_leaves_alone_is_told_and_is_no_finding(tmp_path: Path) -> None:
+def test_tools_that_a_preset_does_not_rename_are_a_remark_and_no_finding(tmp_path: Path) -> None:
     (tmp_path / "hookproxy.toml").write_text('preset = "playwright"\n[[hooks.PreToolUse]]\ncommand = "true"\n')
     ended = check(tmp_path, "--config", "hookproxy.toml")
     assert ended.returncode == 0

@@ -22,7 +22,7 @@ COMMAND = [sys.executable, "-m", "hookproxy", "demo"]
 COLOURED = "\x1b[1;31m3  blocked\x1b[0m"
 
 
-def played(tmp_path: Path, **environment: str) -> str:
+def demo_output(tmp_path: Path, **environment: str) -> str:
     """What the demo prints into a pipe."""
     env = os.environ | {"TMPDIR": str(tmp_path)} | environment
     ended = subprocess.run(COMMAND, env=env, capture_output=True, encoding="utf-8", timeout=60)
@@ -30,7 +30,7 @@ def played(tmp_path: Path, **environment: str) -> str:
     return ended.stdout
 
 
-def played_on_a_terminal(tmp_path: Path, **environment: str) -> str:
+def demo_output_on_a_terminal(tmp_path: Path, **environment: str) -> str:
     env = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
     ended = terminal.run(COMMAND, tmp_path, env | environment, 80)
     assert ended.returncode == 0
@@ -38,7 +38,7 @@ def played_on_a_terminal(tmp_path: Path, **environment: str) -> str:
 
 
 def running_with(folder: Path) -> list[str]:
-    """The command lines of processes that were told of this folder."""
+    """The command lines of processes with this folder in their environment."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -49,7 +49,7 @@ def running_with(folder: Path) -> list[str]:
     return found
 
 
-def test_nobody_reading_ends_it_as_sigpipe_would() -> None:
+def test_it_ends_as_by_sigpipe_if_nobody_reads_the_output() -> None:
     with subprocess.Popen(COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout
         assert process.stderr
@@ -58,8 +58,8 @@ def test_nobody_reading_ends_it_as_sigpipe_would() -> None:
         assert process.wait(60) == 141
 
 
-def test_each_of_the_four_calls_is_shown_from_all_sides(tmp_path: Path) -> None:
-    shown = played(tmp_path, COLUMNS="120")
+def test_each_call_is_shown_as_agent_hooks_and_server_saw_it(tmp_path: Path) -> None:
+    shown = demo_output(tmp_path, COLUMNS="120")
     assert "\x1b" not in shown
     assert not any(line.endswith(" ") for line in shown.splitlines())
     headings = [line.split()[:2] for line in shown.splitlines() if line[:1].isdigit()]
@@ -78,12 +78,12 @@ def test_each_of_the_four_calls_is_shown_from_all_sides(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
-    played(tmp_path, HOME=str(tmp_path))
+    demo_output(tmp_path, HOME=str(tmp_path))
     assert list(tmp_path.iterdir()) == []
     assert running_with(tmp_path) == []
 
 
-def test_the_users_own_configuration_stays_out_of_it(tmp_path: Path, home: Path) -> None:
+def test_the_users_own_configuration_is_not_used(tmp_path: Path, home: Path) -> None:
     (home / ".config" / "hookproxy").mkdir(parents=True)
     (home / ".config" / "hookproxy" / "hookproxy.toml").write_text("nonsense")
     (tmp_path / "anyio.py").write_text("raise SystemExit('taken from the working directory')")
@@ -92,16 +92,16 @@ def test_the_users_own_configuration_stays_out_of_it(tmp_path: Path, home: Path)
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_a_terminal_gets_colours_unless_it_wants_none(tmp_path: Path) -> None:
-    assert COLOURED in played_on_a_terminal(tmp_path)
-    assert "31m" not in played_on_a_terminal(tmp_path, NO_COLOR="1")
+def test_a_terminal_gets_colours_unless_no_color_is_set(tmp_path: Path) -> None:
+    assert COLOURED in demo_output_on_a_terminal(tmp_path)
+    assert "31m" not in demo_output_on_a_terminal(tmp_path, NO_COLOR="1")
 
 
-def test_what_cannot_show_lines_gets_ascii(tmp_path: Path) -> None:
-    assert played(tmp_path, PYTHONIOENCODING="ascii").isascii()
+def test_output_in_ascii_is_ascii(tmp_path: Path) -> None:
+    assert demo_output(tmp_path, PYTHONIOENCODING="ascii").isascii()
 
 
-def test_what_is_shown_is_what_happened(
+def test_the_output_shows_what_happened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hooks = shutil.copytree(FOLDER, tmp_path / "demo")
@@ -128,7 +128,7 @@ def test_hooks_that_block_everything_leave_the_server_without_a_call(
     assert capsys.readouterr().out.count("server received  nothing") == len(CALLS)
 
 
-def test_help_and_wrong_options_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_and_unknown_options(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
     assert (ended.value.code, "hookproxy demo" in capsys.readouterr().out) == (0, True)

@@ -1,4 +1,4 @@
-"""While hooks run, standard output is not theirs, however they write to it; afterwards it is ours again."""
+"""While hooks run, nothing that they write reaches standard output; afterwards it is our own again."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ pytestmark = pytest.mark.slow
 
 NOISY: Final = """
 import os, subprocess
-from hookproxy.cli.hook_runtime import hooks_at_work
+from hookproxy.cli.hook_runtime import redirected_output
 print("before")
-with hooks_at_work():
+with redirected_output():
     print("printed")
     os.write(1, b"written\\n")
     subprocess.run(["echo", "started"], check=True)
@@ -28,7 +28,7 @@ print("after")
 """
 
 
-def test_what_is_printed_meanwhile_goes_to_standard_error(tmp_path: Path) -> None:
+def test_output_of_hooks_goes_to_standard_error(tmp_path: Path) -> None:
     ended = subprocess.run([sys.executable, "-c", NOISY], capture_output=True, text=True, timeout=30)
     assert (ended.returncode, ended.stdout) == (0, "before\nafter\n")
     assert sorted(ended.stderr.split()) == ["printed", "started", "written"]
@@ -48,7 +48,7 @@ def test_a_signal_that_ends_us_ends_the_hooks(tmp_path: Path, number: signal.Sig
         os.kill(hook, 0)
 
 
-def test_what_goes_wrong_is_told_as_it_is() -> None:
+def test_an_error_is_raised_unchanged() -> None:
     async def fail() -> None:
         raise UserError("no", "yes")
 
@@ -56,7 +56,8 @@ def test_what_goes_wrong_is_told_as_it_is() -> None:
         run(fail)
 
 
-def test_a_standard_output_that_is_closed_is_no_obstacle(tmp_path: Path) -> None:
-    code = "import sys\nfrom hookproxy.cli.hook_runtime import hooks_at_work\nwith hooks_at_work(): pass\nsys.exit(7)"
+def test_a_closed_standard_output_is_no_error(tmp_path: Path) -> None:
+    imports = "import sys\nfrom hookproxy.cli.hook_runtime import redirected_output"
+    code = f"{imports}\nwith redirected_output(): pass\nsys.exit(7)"
     ended = subprocess.run(f"exec '{sys.executable}' -c '{code}' >&-", shell=True, capture_output=True, timeout=30)
     assert (ended.returncode, ended.stderr) == (7, b"")

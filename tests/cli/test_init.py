@@ -1,4 +1,4 @@
-"""`hookproxy init`: what it writes works, and what is there already stays."""
+"""`hookproxy init`: the files that it writes work, and existing files stay."""
 
 from __future__ import annotations
 
@@ -40,26 +40,26 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("what", STARTERS)
-def test_what_it_writes_is_what_configs_holds_and_the_next_command_finds_nothing_wrong(
+def test_it_writes_the_files_of_configs_and_the_next_command_works(
     project: Path, what: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([what]) == 0
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     starter = STARTERS[what]
     assert files(project) == {"hookproxy.toml", *starter.hooks}
     for name in files(project):
-        assert f"wrote {name}\n" in told
+        assert f"wrote {name}\n" in output
         written, source = (project / name).read_text("utf-8"), starters() / starter.source / name
         assert written.splitlines()[1:] == source.read_text("utf-8").splitlines()[1:]
         assert os.access(project / name, os.X_OK) == os.access(source, os.X_OK)
-    (command,) = [line.removeprefix("next: ") for line in told.splitlines() if line.startswith("next: ")]
+    (command,) = [line.removeprefix("next: ") for line in output.splitlines() if line.startswith("next: ")]
     ended = run(command, project)
     assert (ended.returncode, ended.stderr) == (1 if what == "guard" else 0, "")
     ended = run(f"hookproxy check --config {project / 'hookproxy.toml'}", project)
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_alone_it_writes_a_guard(project: Path) -> None:
+def test_without_an_argument_it_writes_a_guard(project: Path) -> None:
     assert main([]) == 0
     assert files(project) == {"hookproxy.toml", "hooks/guard.sh"}
 
@@ -78,7 +78,7 @@ def test_each_hook_is_commented() -> None:
             assert '"""' in text or "\n# " in text
 
 
-def test_another_folder_is_made(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_folder_is_created(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["rewrite", "--folder", "deep/er one"])
     assert files(project) == {"deep/er one/hookproxy.toml", "deep/er one/redact.py"}
     assert "then: hookproxy wrap FILE --config 'deep/er one/hookproxy.toml'\n" in capsys.readouterr().out
@@ -90,17 +90,17 @@ def test_the_users_own_configuration_needs_no_option(home: Path, capsys: pytest.
     assert "\nthen: hookproxy wrap FILE\n" in capsys.readouterr().out
 
 
-def test_it_tells_of_programs_that_are_missing(
+def test_it_names_missing_programs(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(project))
     main(["guard"])
-    assert "missing: hooks/guard.sh needs bash and jq, and fails without\n" in capsys.readouterr().out
+    assert "missing: hooks/guard.sh fails without bash and jq\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["hookproxy.toml", "hooks/guard.sh"])
 @pytest.mark.parametrize("kind", ["file", "folder", "link", "dangling link"])
-def test_nothing_is_overwritten_and_then_nothing_is_written(project: Path, name: str, kind: str) -> None:
+def test_if_a_file_exists_nothing_is_written(project: Path, name: str, kind: str) -> None:
     (project / name).parent.mkdir(exist_ok=True)
     other = project.parent / "other"
     match kind:
@@ -114,7 +114,7 @@ def test_nothing_is_overwritten_and_then_nothing_is_written(project: Path, name:
         case _:
             (project / name).symlink_to(other)
     before = files(project)
-    with pytest.raises(UserError, match="is there already") as raised:
+    with pytest.raises(UserError, match="already exists") as raised:
         main(["guard"])
     assert "nothing was written" in raised.value.hint
     assert files(project) == before
@@ -133,7 +133,7 @@ def test_a_link_to_another_folder_is_not_followed(project: Path) -> None:
     assert not (project / "hookproxy.toml").exists()
 
 
-def test_what_was_written_goes_again_where_the_rest_cannot_be_written(project: Path) -> None:
+def test_written_files_are_removed_if_another_cannot_be_written(project: Path) -> None:
     (project / "hooks").write_text("in the way")
     with pytest.raises(UserError, match="Not a directory"):
         main(["guard"])
@@ -141,7 +141,7 @@ def test_what_was_written_goes_again_where_the_rest_cannot_be_written(project: P
 
 
 @pytest.mark.parametrize("folder", ["file/below", "/proc/nothing", "a\0b"])
-def test_a_folder_that_cannot_be_is_an_error_with_a_hint(project: Path, folder: str) -> None:
+def test_an_impossible_folder_is_an_error_with_a_hint(project: Path, folder: str) -> None:
     (project / "file").touch()
     with pytest.raises(UserError, match="cannot write into") as raised:
         main(["--folder", folder])
@@ -149,7 +149,7 @@ def test_a_folder_that_cannot_be_is_an_error_with_a_hint(project: Path, folder: 
 
 
 @pytest.mark.parametrize("arguments", [["gaurd"], ["guard", "lint"], ["--user", "--folder", "x"]])
-def test_what_it_does_not_know_is_an_error(project: Path, arguments: list[str]) -> None:
+def test_unknown_arguments_are_an_error(project: Path, arguments: list[str]) -> None:
     with pytest.raises(UserError):
         main(arguments)
     assert not files(project)

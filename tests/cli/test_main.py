@@ -1,4 +1,4 @@
-"""The command line as a user meets it: the real program in a process of its own."""
+"""The command line as a user sees it: the real program in its own process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def hookproxy(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A module that `hookproxy run` performs in place of the real one: what a verb may do to us."""
+    """A module that `hookproxy run` runs instead of the real one, to try what a verb may do."""
     module = tmp_path / "a_verb.py"
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setitem(main.VERBS, "run", "a_verb")
@@ -57,7 +57,7 @@ def test_the_installed_command_is_the_module() -> None:
         ([], "no verb given", "hookproxy --help"),
         (["rnu"], "there is no verb 'rnu'", "did you mean 'run'?"),
         (["npx", "server"], "there is no verb 'npx'", "hookproxy run -- npx"),
-        (["--config", "x.toml", "run"], "'--config' stands before the verb", "come after it"),
+        (["--config", "x.toml", "run"], "'--config' stands before the verb", "come after the verb"),
         (["--verison"], "there is no option '--verison'", "did you mean '--version'?"),
         (["version"], "there is no verb 'version'", "did you mean '--version'?"),
         (["check", "--confg", "x"], "unrecognized arguments: --confg x", "did you mean '--config'?"),
@@ -86,10 +86,10 @@ def test_the_installed_command_is_the_module() -> None:
         (["audit", "x", "--tool", ""], "argument --tool: is empty", "usage: hookproxy audit"),
         (["audit", "x", "--session", ""], "argument --session: is empty", "usage: hookproxy audit"),
         (["audit", "verify", "x", "--head", ""], "argument --head: is empty", "usage: hookproxy audit verify"),
-        (["--", "npx"], "'--' stands before the verb", "come after it"),
+        (["--", "npx"], "'--' stands before the verb", "come after the verb"),
     ],
 )
-def test_what_is_no_verb_is_told_with_a_hint(arguments: list[str], message: str, hint: str) -> None:
+def test_a_wrong_command_line_is_an_error_with_a_hint(arguments: list[str], message: str, hint: str) -> None:
     ended = hookproxy(*arguments)
     assert (ended.returncode, ended.stdout) == (2, "")
     first, second = ended.stderr.splitlines()
@@ -98,7 +98,7 @@ def test_what_is_no_verb_is_told_with_a_hint(arguments: list[str], message: str,
     assert hint in second
 
 
-def test_nobody_reading_the_output_ends_it_as_sigpipe_would() -> None:
+def test_it_ends_as_by_sigpipe_if_nobody_reads_the_output() -> None:
     command = [sys.executable, "-m", "hookproxy", "--help"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -108,18 +108,18 @@ def test_nobody_reading_the_output_ends_it_as_sigpipe_would() -> None:
         assert process.wait(30) == 141
 
 
-def test_a_full_disk_is_told() -> None:
+def test_a_full_disk_is_an_error() -> None:
     with open("/dev/full", "wb") as full:
         command = [sys.executable, "-m", "hookproxy", "--help"]
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, timeout=30, check=False)
     assert ended.returncode == 2
     assert ended.stderr == (
         b"error: cannot write to standard output: No space left on device\n"
-        b"hint: what was to be read here is not complete: send it where there is room for it\n"
+        b"hint: the output is incomplete: write it to a place with enough room\n"
     )
 
 
-def test_closed_standard_streams_are_no_defect() -> None:
+def test_closed_standard_streams_are_no_error_of_the_program() -> None:
     script = f"{sys.executable} -m hookproxy --help >&-; test $? = 0 && {sys.executable} -m hookproxy rnu 2>&-"
     assert subprocess.run(["sh", "-c", script], timeout=30, check=False).returncode == 2
 
@@ -141,7 +141,7 @@ def test_closed_standard_streams_are_no_defect() -> None:
         ),
     ],
 )
-def test_the_start_imports_nothing_that_a_server_would_wait_for(begun: str, imported: list[str]) -> None:
+def test_the_start_imports_nothing_that_would_delay_the_server(begun: str, imported: list[str]) -> None:
     script = f"import os, sys; old = set(sys.modules); import {begun}; print(*set(sys.modules) - old)"
     command = [sys.executable, "-S", "-c", script]  # -S: what .pth files of other packages import is not ours
     folder = Path(main.__file__).parents[2]
@@ -149,7 +149,7 @@ def test_the_start_imports_nothing_that_a_server_would_wait_for(begun: str, impo
     assert set(ended.stdout.split()) == {"hookproxy", "hookproxy.cli", "hookproxy.cli.common", begun, *imported}
 
 
-def test_a_verb_gets_its_arguments_and_gives_the_status(verb: Path) -> None:
+def test_a_verb_gets_its_arguments_and_returns_the_status(verb: Path) -> None:
     verb.write_text("def main(arguments): return len(arguments)")
     assert main.main(["run", "--name", "x", "--", "y"]) == 4
 
@@ -163,7 +163,7 @@ def test_an_error_of_the_user_is_two_lines_and_its_status(verb: Path, capsys: py
     assert capsys.readouterr() == ("", "error: no such command: x\nhint: is it in PATH?\n")
 
 
-def test_an_error_of_the_user_is_found_in_the_groups_of_tasks(verb: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_of_the_user_is_found_in_exception_groups(verb: Path, capsys: pytest.CaptureFixture[str]) -> None:
     verb.write_text(
         "from hookproxy.model.errors import UserError\n"
         "def main(arguments):\n"
@@ -176,7 +176,7 @@ def test_an_error_of_the_user_is_found_in_the_groups_of_tasks(verb: Path, capsys
 @pytest.mark.parametrize(
     "statement", ["raise KeyboardInterrupt", "raise BaseExceptionGroup('', [KeyboardInterrupt()])"]
 )
-def test_an_interrupt_is_silent_and_ends_as_sigint_would(
+def test_an_interrupt_prints_nothing_and_ends_as_by_sigint(
     verb: Path, statement: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     verb.write_text(f"def main(arguments): {statement}")
@@ -184,7 +184,7 @@ def test_an_interrupt_is_silent_and_ends_as_sigint_would(
     assert capsys.readouterr() == ("", "")
 
 
-def test_anything_else_is_our_own_fault_with_its_trace(verb: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_any_other_error_is_reported_as_a_defect(verb: Path, capsys: pytest.CaptureFixture[str]) -> None:
     verb.write_text("def main(arguments): return 1 // 0")
     assert main.main(["run"]) == 3
     first, *rest = capsys.readouterr().err.splitlines()
@@ -193,7 +193,7 @@ def test_anything_else_is_our_own_fault_with_its_trace(verb: Path, capsys: pytes
     assert rest[-1].startswith("ZeroDivisionError")
 
 
-def test_too_little_of_the_system_is_no_defect(verb: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_resource_shortage_is_not_reported_as_a_defect(verb: Path, capsys: pytest.CaptureFixture[str]) -> None:
     verb.write_text(
         "import errno, os\ndef main(arguments): raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), 'x')"
     )
@@ -204,7 +204,7 @@ def test_too_little_of_the_system_is_no_defect(verb: Path, capsys: pytest.Captur
     )
 
 
-def test_a_status_that_argparse_gives_passes(verb: Path) -> None:
+def test_an_exit_status_of_argparse_is_kept(verb: Path) -> None:
     verb.write_text("import argparse\ndef main(arguments): argparse.ArgumentParser().parse_args(arguments)")
     with pytest.raises(SystemExit) as ended:
         main.main(["run", "--nonsense"])

@@ -102,7 +102,7 @@ def recorded(tmp_path: Path) -> Path:
 def test_a_runs_own_record_replayed_on_the_same_hooks_has_no_difference(recorded: Path) -> None:
     ended = replay(recorded, "--config=hookproxy.toml")
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout == "3 calls replayed, none would be decided otherwise\n"
+    assert ended.stdout == "3 calls replayed, none would be decided differently\n"
     assert document(recorded, "--config=hookproxy.toml", status=0) == {
         "v": 1,
         "differences": [],
@@ -120,12 +120,12 @@ def test_a_runs_own_record_replayed_on_the_same_hooks_has_no_difference(recorded
     assert len((recorded / "audit.jsonl").read_text().splitlines()) == 3, "nothing is audited"
 
 
-def test_a_closed_standard_error_is_no_obstacle(recorded: Path) -> None:
+def test_a_closed_standard_error_is_no_error(recorded: Path) -> None:
     changed = config(recorded, '[[hooks.PreToolUse]]\ncommand = "cat; echo no >&2; exit 2"\n')
     command = f"exec {' '.join(HOOKPROXY)} replay audit.jsonl {changed} 2>&-"
     ended = subprocess.run(command, shell=True, cwd=recorded, stdout=subprocess.PIPE, encoding="utf-8", timeout=60)
     assert ended.returncode == 1
-    assert ended.stdout.endswith("\n3 calls replayed, 2 would be decided otherwise\n")
+    assert ended.stdout.endswith("\n3 calls replayed, 2 would be decided differently\n")
 
 
 def test_changed_hooks_show_each_call_that_would_be_decided_otherwise(recorded: Path) -> None:
@@ -135,7 +135,7 @@ def test_changed_hooks_show_each_call_that_would_be_decided_otherwise(recorded: 
     blocks = ended.stdout.split("\n\n")
     assert [block.split("  ")[0] for block in blocks] == [
         *("plain of files", "danger of files", "rewritten of files"),
-        "3 calls replayed, 3 would be decided otherwise\n",
+        "3 calls replayed, 3 would be decided differently\n",
     ]
     assert blocks[0].split("\n")[1:] == ["  was      allow", "  now      deny, by the permission rule plain"]
     assert blocks[1].split("\n")[1:] == [
@@ -146,7 +146,7 @@ def test_changed_hooks_show_each_call_that_would_be_decided_otherwise(recorded: 
     assert '  -  "a": 2\n  +  "a": 1\n' in blocks[2]
 
 
-def test_programs_get_each_difference_with_who_says_so(recorded: Path) -> None:
+def test_programs_get_each_difference_with_who_decides(recorded: Path) -> None:
     read = document(recorded, config(recorded, '[permissions]\nask = ["*"]\n'), status=1)
     assert [one["tool"] for one in read["differences"]] == ["plain", "danger", "rewritten"]
     first = read["differences"][0]
@@ -174,7 +174,7 @@ def test_hooks_of_each_system_judge_what_was_recorded(tmp_path: Path, dialect: s
     assert one["after"]["by"].startswith("the PreToolUse hook ")
 
 
-def test_only_some_tools_or_only_since_a_time(tmp_path: Path) -> None:
+def test_calls_are_selected_by_tool_and_time(tmp_path: Path) -> None:
     audit(
         tmp_path,
         CALL,
@@ -192,11 +192,11 @@ def test_only_some_tools_or_only_since_a_time(tmp_path: Path) -> None:
     assert lines("--since", "2026-11-22T06:00:01Z") == [3]
     assert lines("--since", "999999h") == [1, 2, 3]
     assert replay(tmp_path, rules, "--tool", "nothing").stdout == (
-        "no calls replayed, none would be decided otherwise\n"
+        "no calls replayed, none would be decided differently\n"
     )
 
 
-def test_what_is_no_record_is_named_and_the_rest_is_replayed(tmp_path: Path) -> None:
+def test_unreadable_lines_are_named_and_the_others_are_replayed(tmp_path: Path) -> None:
     audit(tmp_path, "nonsense \x1b[31m", CALL | {"v": 9}, {"v": 1, "note": "dropped"}, CALL, '{"v":1,"tool":"wr')
     ended = replay(tmp_path, "--tool", "write")
     assert ended.returncode == 0
@@ -204,42 +204,42 @@ def test_what_is_no_record_is_named_and_the_rest_is_replayed(tmp_path: Path) -> 
         "  not read line 1: not JSON\n"
         "  not read line 2: it has format 9, and this hookproxy reads 1\n"
         "  not read line 5: not JSON\n"
-        "  note     no hook and no rule is configured: --config FILE or --hooks FILE names some\n"
-        "1 call replayed, none would be decided otherwise, 3 lines not read\n"
+        "  note     no hook and no rule is configured: name a file with --config or --hooks\n"
+        "1 call replayed, none would be decided differently, 3 lines not read\n"
     )
     read = document(tmp_path, status=0)
     assert [one["line"] for one in read["unread_lines"]] == [1, 2, 5]
 
 
-def test_a_record_of_which_nothing_can_be_replayed_is_2(tmp_path: Path) -> None:
+def test_a_file_without_calls_to_replay_has_status_2(tmp_path: Path) -> None:
     digest = {name: value for name, value in CALL.items() if name != "arguments"} | {"arguments_sha256": "0" * 64}
     audit(tmp_path, digest, digest)
     ended = replay(tmp_path)
     assert ended.returncode == 2
-    assert "2 recorded with a digest of the arguments alone\n" in ended.stdout
+    assert "2 recorded with only a digest of the arguments\n" in ended.stdout
     assert ended.stderr.startswith("error: no call could be replayed\nhint: ")
     assert json.loads(replay(tmp_path, "--json").stdout)["status"] == 2
 
 
-def test_an_empty_record_has_no_difference(tmp_path: Path) -> None:
+def test_an_empty_file_has_no_difference(tmp_path: Path) -> None:
     (tmp_path / "audit.jsonl").touch()
     assert replay(tmp_path).returncode == 0
 
 
-def test_what_is_left_out_is_said(tmp_path: Path) -> None:
+def test_notes_say_which_hooks_are_left_out(tmp_path: Path) -> None:
     audit(tmp_path, CALL)
     text = "[[hooks.PostToolUse]]\ncommand = 'touch ran'\n[[hooks.PreToolUse]]\ncommand = 'touch ran'\nasync = true\n"
     ended = replay(tmp_path, config(tmp_path, text.replace("async = true\n", "")))
-    assert "  note     hooks after a call were not asked, for no result is recorded\n" in ended.stdout
+    assert "  note     hooks after a call were not run, because results are not recorded\n" in ended.stdout
     (tmp_path / "ran").unlink()
     hooks = [{"hooks": [{"type": "command", "command": "touch ran", "async": True}]}]
     (tmp_path / "settings.json").write_text(json.dumps({"hooks": {"PreToolUse": hooks}}))
     ended = replay(tmp_path, "--hooks", "settings.json")
-    assert "  note     hooks that nobody waits for were not run, for they decide nothing\n" in ended.stdout
+    assert "  note     background hooks were not run, because they decide nothing\n" in ended.stdout
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_long_record_is_replayed_in_little_memory(tmp_path: Path) -> None:
+def test_a_long_file_is_replayed_in_little_memory(tmp_path: Path) -> None:
     long = CALL | {"arguments": {"text": "x" * 2_000_000}}
     with (tmp_path / "audit.jsonl").open("w") as file:
         for number in range(100):
@@ -251,7 +251,7 @@ def test_a_long_record_is_replayed_in_little_memory(tmp_path: Path) -> None:
     rules = config(tmp_path, '[permissions]\ndeny = ["write"]\n')
     ended = ran(tmp_path, "replay", "audit.jsonl", "--tool=write", rules, preexec=limit)
     assert (ended.returncode, ended.stderr) == (1, "")
-    assert ended.stdout.endswith("5 calls replayed, 5 would be decided otherwise\n")
+    assert ended.stdout.endswith("5 calls replayed, 5 would be decided differently\n")
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_a_long_record_is_replayed_in_little_memory(tmp_path: Path) -> None:
         (["x", "--hooks", "gone.json"], "FOLDER/gone.json: there is no such file"),
     ],
 )
-def test_what_cannot_be_done_is_told(
+def test_a_wrong_command_line_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -278,7 +278,7 @@ def test_what_cannot_be_done_is_told(
 def test_help_says_that_hooks_run_for_real_and_which_do_not(tmp_path: Path) -> None:
     ended = ran(tmp_path, "replay", "--help")
     assert (ended.returncode, ended.stderr) == (0, "")
-    told = " ".join(ended.stdout.split())
-    assert " ".join(USAGE.split()) in told
-    assert "run for real" in told
-    assert "Hooks after a call are not run" in told
+    shown = " ".join(ended.stdout.split())
+    assert " ".join(USAGE.split()) in shown
+    assert "run for real" in shown
+    assert "Hooks after a call are not run" in shown

@@ -1,4 +1,4 @@
-"""`hookproxy run` from its command line: its options, and what people are told when it cannot start."""
+"""The command line of `hookproxy run`: its options, and the errors if it cannot start."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RUN: Final = [sys.executable, "-m", "hookproxy", "run"]
 CALL: Final = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"look","arguments":{}}}\n'
 ANSWER: Final = '{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
 SERVER: Final = ("sh", "-c", f"while read -r line; do echo '{ANSWER}'; done")
-RECORDING: Final = {"type": "command", "command": 'cat >>"$CLAUDE_PROJECT_DIR/heard.jsonl"'}
+RECORDING: Final = {"type": "command", "command": 'cat >>"$CLAUDE_PROJECT_DIR/recorded.jsonl"'}
 
 
 def run(folder: Path, *arguments: str, agent: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
@@ -40,12 +40,12 @@ def hook_file(path: Path, event: str = "PreToolUse", **hook: object) -> Path:
     return path
 
 
-def heard(folder: Path) -> list[dict[str, object]]:
-    """What recording hooks have read."""
-    return [json.loads(line) for line in (folder / "heard.jsonl").read_text("utf-8").splitlines()]
+def recorded_inputs(folder: Path) -> list[dict[str, object]]:
+    """The inputs of recording hooks."""
+    return [json.loads(line) for line in (folder / "recorded.jsonl").read_text("utf-8").splitlines()]
 
 
-def test_a_forgotten_pair_of_dashes_is_told(tmp_path: Path) -> None:
+def test_a_command_without_two_dashes_is_an_error(tmp_path: Path) -> None:
     ended = run(tmp_path, "npx", "server")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.startswith(
@@ -53,7 +53,7 @@ def test_a_forgotten_pair_of_dashes_is_told(tmp_path: Path) -> None:
     )
 
 
-def test_an_empty_command_is_told(tmp_path: Path) -> None:
+def test_an_empty_command_is_an_error(tmp_path: Path) -> None:
     ended = run(tmp_path, "--", "")
     assert ended.returncode == 127
     assert (
@@ -76,7 +76,7 @@ def test_without_a_command_there_is_nothing_to_start(arguments: list[str]) -> No
 
 
 @pytest.mark.parametrize("arguments", [["--nope"], ["--conf", "x"], ["--name"], ["stray"]])
-def test_an_option_that_is_not_known_is_told(tmp_path: Path, arguments: list[str]) -> None:
+def test_an_unknown_option_is_an_error(tmp_path: Path, arguments: list[str]) -> None:
     ended = run(tmp_path, *arguments, "--", *SERVER, agent=CALL)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert arguments[0] in ended.stderr
@@ -95,7 +95,7 @@ INSTALL: Final = "install it, or give its full path"
         ("./orphan", 127, "the interpreter in its first line is missing: ./orphan", "correct that line"),
     ],
 )
-def test_a_server_that_cannot_be_started_is_told_with_a_shells_status(
+def test_a_server_that_cannot_be_started_is_an_error_with_a_shells_status(
     tmp_path: Path, command: str, status: int, message: str, hint: str
 ) -> None:
     (tmp_path / "plain").write_text("not executable")
@@ -126,7 +126,7 @@ HOOK: Final = '{"hooks": {"PreToolUse": [{"matcher": "%s", "hooks": [{"type": "c
         ("[]", "must hold one JSON object"),
     ],
 )
-def test_a_hook_file_that_cannot_be_used_is_told_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_hook_file_is_an_error_with_its_place(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "settings.json"
     path.write_text(text)
     ended = run(tmp_path, "--hooks", "claude=settings.json", "--", *SERVER, agent=CALL)
@@ -147,7 +147,7 @@ def test_a_hook_file_that_cannot_be_used_is_told_with_its_place(tmp_path: Path, 
         ),
     ],
 )
-def test_an_own_file_that_cannot_be_used_is_told_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_configuration_is_an_error_with_its_place(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "own.toml").write_text(text)
     ended = run(tmp_path, "--config", "own.toml", "--", *SERVER, agent=CALL)
     assert (ended.returncode, ended.stdout) == (2, "")
@@ -172,7 +172,7 @@ def test_an_own_file_that_cannot_be_used_is_told_with_its_place(tmp_path: Path, 
         ("--hooks", "claude=", "error: --hooks claude=: no file is named\nhint: --hooks DIALECT=FILE"),
     ],
 )
-def test_a_file_that_is_not_there_is_told_with_who_named_it(
+def test_a_missing_file_is_an_error_that_says_what_names_it(
     tmp_path: Path, option: str, value: str, message: str
 ) -> None:
     ended = run(tmp_path, option, value, "--", *SERVER, agent=CALL)
@@ -181,7 +181,7 @@ def test_a_file_that_is_not_there_is_told_with_who_named_it(
 
 
 @pytest.mark.parametrize(("config", "status", "received"), [("nonsense", 2, ""), ("", 0, CALL)])
-def test_the_server_gets_nothing_before_the_configuration_stands(
+def test_the_server_gets_nothing_before_the_configuration_is_read(
     tmp_path: Path, config: str, status: int, received: str
 ) -> None:
     """Whatever it is: while the configuration, here a pipe, has not been read, the server is started and waits."""
@@ -205,11 +205,11 @@ def test_the_server_gets_nothing_before_the_configuration_stands(
 
 
 @pytest.mark.parametrize(("script", "status"), [("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 143)])
-def test_it_ends_as_the_server_ended(tmp_path: Path, script: str, status: int) -> None:
+def test_it_ends_with_the_servers_status(tmp_path: Path, script: str, status: int) -> None:
     assert run(tmp_path, "--", "sh", "-c", script).returncode == status
 
 
-def test_what_comes_after_the_first_two_dashes_is_the_servers(tmp_path: Path) -> None:
+def test_everything_after_the_first_two_dashes_belongs_to_the_server(tmp_path: Path) -> None:
     script = 'printf "%s\\n" "$PWD" "$TOKEN" "$@" >&2'
     ended = run(tmp_path, "--name", "x", "--", "sh", "-c", script, "sh", "--name", "--", "y", TOKEN="secret")
     assert ended.stderr == f"{tmp_path}\nsecret\n--name\n--\ny\n"
@@ -220,7 +220,7 @@ def test_name_is_what_hooks_call_the_server(tmp_path: Path) -> None:
     for options in (["--name", "my server"], []):
         ended = run(tmp_path, *options, "--hooks", "claude=settings.json", "--", *SERVER, agent=CALL)
         assert ended.stdout == ANSWER + "\n"
-    named, unnamed = heard(tmp_path)
+    named, unnamed = recorded_inputs(tmp_path)
     assert (named["tool_name"], named["mcp_server"]) == ("mcp__my_server__look", {"name": "my server"})
     assert str(unnamed["tool_name"]).endswith("__look")
     assert unnamed["tool_name"] != named["tool_name"]
@@ -230,18 +230,18 @@ def test_hooks_may_be_given_several_times(tmp_path: Path) -> None:
     hook_file(tmp_path / "one.json", "PreToolUse")
     hook_file(tmp_path / "two.json", "PostToolUse")
     run(tmp_path, "--hooks", "claude=one.json", "--hooks", "two.json", "--", *SERVER, agent=CALL)
-    assert [one["hook_event_name"] for one in heard(tmp_path)] == ["PreToolUse", "PostToolUse"]
+    assert [one["hook_event_name"] for one in recorded_inputs(tmp_path)] == ["PreToolUse", "PostToolUse"]
 
 
 def test_the_users_own_file_is_read_without_being_named(tmp_path: Path, home: Path) -> None:
     folder = home / ".config" / "hookproxy"
     folder.mkdir(parents=True)
-    (folder / "hookproxy.toml").write_text("[[hooks.PreToolUse]]\ncommand = 'cat >heard.jsonl'")
+    (folder / "hookproxy.toml").write_text("[[hooks.PreToolUse]]\ncommand = 'cat >recorded.jsonl'")
     run(tmp_path, "--", *SERVER, agent=CALL)
-    assert [one["tool_name"] for one in heard(folder)] == ["look"]
+    assert [one["tool_name"] for one in recorded_inputs(folder)] == ["look"]
 
 
-def test_nothing_is_read_because_it_lies_in_the_working_directory(tmp_path: Path) -> None:
+def test_no_file_is_read_just_because_it_is_in_the_working_directory(tmp_path: Path) -> None:
     (tmp_path / "hookproxy.toml").write_text("nonsense")
     (tmp_path / ".claude").mkdir()
     (tmp_path / ".claude" / "settings.json").write_text("nonsense")
@@ -258,7 +258,7 @@ def test_audit_appends_a_line_for_each_judged_call(tmp_path: Path) -> None:
     assert [(one["tool"], one["session"]) for one in map(json.loads, lines)] == [("look", "a session")] * 2
 
 
-def test_hooks_that_cannot_fire_are_told_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_hooks_that_cannot_fire_are_reported_and_the_server_runs(tmp_path: Path) -> None:
     hook_file(tmp_path / "settings.json", "Stop")
     ended = run(tmp_path, "--hooks", "claude=settings.json", "--", *SERVER, agent=CALL)
     assert (ended.returncode, ended.stdout) == (0, ANSWER + "\n")
@@ -289,5 +289,5 @@ def test_hooks_that_cannot_fire_are_told_and_the_rest_goes_on(tmp_path: Path) ->
         ("pnpm dlx pkg", "pkg"),
     ],
 )
-def test_a_server_without_a_name_gets_that_of_its_program(command: str, name: str) -> None:
+def test_a_server_without_a_name_gets_the_name_of_its_program(command: str, name: str) -> None:
     assert server_name(command.split()) == name

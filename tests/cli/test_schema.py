@@ -1,4 +1,4 @@
-"""`hookproxy schema`: what it prints is what is shipped, and what hookproxy.toml may hold."""
+"""`hookproxy schema`: it prints the shipped schema, which describes hookproxy.toml."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hookproxy.cli.schema import SCHEMA, main
 CONFIGS = sorted((Path(__file__).resolve().parents[2] / "configs").glob("*/hookproxy.toml"))
 
 
-def test_it_prints_the_schema_or_where_it_lies(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_prints_the_schema_or_its_path(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert capsys.readouterr() == (SCHEMA.read_text("utf-8"), "")
     assert main(["--path"]) == 0
@@ -30,7 +30,7 @@ def errors(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.parent.name)
-def test_every_configuration_of_ours_fits_and_names_the_schema(path: Path) -> None:
+def test_every_example_configuration_is_valid_and_names_the_schema(path: Path) -> None:
     text = path.read_text("utf-8")
     assert errors(text) == []
     directive, _, _ = text.partition("\n")
@@ -47,7 +47,7 @@ def test_every_configuration_of_ours_fits_and_names_the_schema(path: Path) -> No
         "[[use]]\ndialect = 'lime'",
     ],
 )
-def test_what_would_stop_start_up_is_marked(text: str) -> None:
+def test_a_configuration_that_stops_the_start_is_invalid(text: str) -> None:
     assert errors(text)
 
 

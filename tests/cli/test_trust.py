@@ -1,4 +1,4 @@
-"""`hookproxy trust`, as a person sees it: what is new, what has changed, and what is remembered of it."""
+"""`hookproxy trust` as a person sees it: what is new, what has changed, and what is recorded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hookproxy.cli.main import main
 
 pytestmark = pytest.mark.slow
 
-INSIDE = "not covered: what these files themselves load and run, from their own folders too\n"
+INSIDE = "not covered: what these files themselves load and run, even from their own folders\n"
 TABLE = '[[hooks.PreToolUse]]\ncommand = "./guard.sh"\n'
 
 
@@ -30,11 +30,11 @@ def trust(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) 
     return ended.out if status != 2 else ended.err
 
 
-def test_a_new_file_is_shown_with_its_scripts_and_remembered(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = trust(capsys, "own.toml")
-    assert f"new        {folder}/own.toml\n    44 bytes, sha256 " in said
-    assert f"new        {folder}/guard.sh\n    17 bytes, sha256 " in said
-    assert said.endswith("2 files trusted\n")
+def test_a_new_file_is_shown_with_its_scripts_and_recorded(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = trust(capsys, "own.toml")
+    assert f"new        {folder}/own.toml\n    44 bytes, sha256 " in output
+    assert f"new        {folder}/guard.sh\n    17 bytes, sha256 " in output
+    assert output.endswith("2 files trusted\n")
     again = trust(capsys, "own.toml")
     system = "not covered: /bin/sh, which belongs to the system\n"
     assert again == f"unchanged  {folder}/own.toml\nunchanged  {folder}/guard.sh\n{system}{INSIDE}2 files trusted\n"
@@ -43,20 +43,22 @@ def test_a_new_file_is_shown_with_its_scripts_and_remembered(folder: Path, capsy
 def test_what_has_changed_is_shown_line_by_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trust(capsys, "own.toml")
     (folder / "guard.sh").write_text("#!/bin/sh\nexit 0\n")
-    said = trust(capsys, "own.toml")
-    assert f"changed    {folder}/guard.sh\n" in said
-    assert "    -exit 2\n    +exit 0\n" in said
+    output = trust(capsys, "own.toml")
+    assert f"changed    {folder}/guard.sh\n" in output
+    assert "    -exit 2\n    +exit 0\n" in output
 
 
-def test_a_dry_run_remembers_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert trust(capsys, "--dry-run", "own.toml", status=1).endswith("2 of 2 files would be trusted anew\n")
+def test_a_dry_run_records_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert trust(capsys, "--dry-run", "own.toml", status=1).endswith(
+        "2 of 2 files are new or changed, and would be trusted\n"
+    )
     assert main(["trust", "--list"]) == 0
     assert capsys.readouterr() == ("", "hookproxy: nothing is trusted yet\n")
     trust(capsys, "own.toml")
-    assert trust(capsys, "--dry-run", "own.toml").endswith("0 of 2 files would be trusted anew\n")
+    assert trust(capsys, "--dry-run", "own.toml").endswith("0 of 2 files are new or changed, and would be trusted\n")
 
 
-def test_the_list_tells_what_is_not_as_it_was(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_shows_which_files_have_changed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trust(capsys, "own.toml")
     assert trust(capsys, "--list") == f"trusted    {folder}/guard.sh\ntrusted    {folder}/own.toml\n"
     (folder / "guard.sh").write_text("")
@@ -67,38 +69,38 @@ def test_the_list_tells_what_is_not_as_it_was(folder: Path, capsys: pytest.Captu
     assert "unusable" in trust(capsys, "--list", status=1)
 
 
-def test_what_is_forgotten_is_trusted_no_more_with_what_only_it_starts(
+def test_a_forgotten_file_is_no_longer_trusted_nor_what_only_it_starts(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "other.toml").write_text(TABLE)
     trust(capsys, "own.toml", "other.toml")
     trust(capsys, "other.toml")
     assert trust(capsys, "--forget", "own.toml") == f"forgotten  {folder}/own.toml\n"
-    said = trust(capsys, "--forget", "other.toml")
-    assert said == f"forgotten  {folder}/guard.sh\nforgotten  {folder}/other.toml\n"
+    output = trust(capsys, "--forget", "other.toml")
+    assert output == f"forgotten  {folder}/guard.sh\nforgotten  {folder}/other.toml\n"
     assert "own.toml: is not trusted" in trust(capsys, "--forget", "own.toml", status=2)
 
 
-def test_what_is_not_covered_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_output_names_what_is_not_covered(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "own.toml").write_text('[[hooks.PreToolUse]]\nargv = ["/bin/sh", "-c", "./guard.sh", "x"]\n')
-    said = trust(capsys, "own.toml")
-    assert "not covered: /bin/sh, which belongs to the system\n" in said
-    assert f"{folder}/guard.sh" in said
+    output = trust(capsys, "own.toml")
+    assert "not covered: /bin/sh, which belongs to the system\n" in output
+    assert f"{folder}/guard.sh" in output
 
 
 def test_nothing_in_a_file_reaches_the_terminal_raw(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trust(capsys, "own.toml")
     (folder / "guard.sh").write_text("#!/bin/sh\n\x1b[2K\x1b[1A\u202eexit 2\rexit 0\n")
-    said = trust(capsys, "own.toml")
-    assert "\x1b" not in said
-    assert "\u202e" not in said
-    assert r"\x1b[2K\x1b[1A\u202eexit 2" in said
+    output = trust(capsys, "own.toml")
+    assert "\x1b" not in output
+    assert "\u202e" not in output
+    assert r"\x1b[2K\x1b[1A\u202eexit 2" in output
 
 
-def test_what_is_no_text_or_long_is_compared_by_its_hash(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_not_utf_8_is_compared_by_its_hash(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trust(capsys, "own.toml")
     (folder / "guard.sh").write_bytes(b"\xff\xfe")
-    assert "no text to compare: 2 bytes, sha256 " in trust(capsys, "own.toml")
+    assert "cannot be compared as text: 2 bytes, sha256 " in trust(capsys, "own.toml")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +112,7 @@ def test_what_is_no_text_or_long_is_compared_by_its_hash(folder: Path, capsys: p
         (["--list", "--forget", "x"], "not allowed with"),
     ],
 )
-def test_what_cannot_be_done_is_told(
+def test_a_wrong_command_line_is_an_error(
     folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert message in trust(capsys, *arguments, status=2)

@@ -1,4 +1,4 @@
-"""`hookproxy try` as people and programs get it: the real program, real hook files of six systems, hostile input."""
+"""`hookproxy try`: the real program with hook files of six systems and hostile input, and the parts of its output."""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ from typing import Any, Final
 
 import pytest
 
-from hookproxy.cli.try_ import USAGE, main
+from hookproxy.cli.try_ import USAGE, TrialReport, json_output, main, verdict_lines
+from hookproxy.hooks.evaluate import Evaluation
+from hookproxy.model.decision import ApprovalRequest, Comments, Proceed, RefusalCause, Refuse
 from hookproxy.model.errors import UserError
+from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, Permission, Verdict
+from hookproxy.model.settings import Settings
+from hookproxy.trial.observe import Observation, Run
+from hookproxy.trial.run import TrialCall, TrialResult
 from tests.support import terminal
 from tests.support.hook_files import COMMENTS, DENIALS, HOOK_FILES, config, hooks_file
-
-pytestmark = pytest.mark.slow
+from tests.support.proxy_rig import group, hook
 
 TRY: Final = [sys.executable, "-m", "hookproxy", "try"]
 RESULT: Final = '{"content": [{"type": "text", "text": "done"}]}'
@@ -49,9 +54,9 @@ def document(folder: Path, *arguments: str, status: int = 0) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("dialect", HOOK_FILES)
-def test_each_system_is_told_exactly_what_is_shown(tmp_path: Path, dialect: str) -> None:
-    said = "; echo '{}'" if dialect == "code-assist" else ""
-    keep = f"cat > '{tmp_path}/stdin'; env -0 > '{tmp_path}/env'{said}"
+def test_the_shown_input_is_exactly_what_the_hook_of_each_system_gets(tmp_path: Path, dialect: str) -> None:
+    output = "; echo '{}'" if dialect == "code-assist" else ""
+    keep = f"cat > '{tmp_path}/stdin'; env -0 > '{tmp_path}/env'{output}"
     read = document(tmp_path, "write_file", '{"path": "a"}', hooks_file(tmp_path, dialect, keep), "--name", "files")
     (shown,) = read["hooks"]
     assert shown["stdin"] == (tmp_path / "stdin").read_text()
@@ -75,19 +80,19 @@ def test_each_system_can_refuse(tmp_path: Path, dialect: str) -> None:
 @pytest.mark.parametrize("dialect", COMMENTS)
 def test_each_system_comments_on_a_result(tmp_path: Path, dialect: str) -> None:
     hooks = hooks_file(tmp_path, dialect, COMMENTS[dialect], "PostToolUse")
-    if dialect == "lime":  # its post hooks are not awaited, unless that is chosen
+    if dialect == "lime":  # its hooks after a call are not awaited, unless the configuration says so
         hooks = config(tmp_path, '[[use]]\nfile = "lime.json"\ndialect = "lime"\nawait_post = true\n')
     read = document(tmp_path, "sh", "{}", "--result", RESULT, hooks)
     assert read["result"]["before"] == json.loads(RESULT)
     assert "seen" in json.dumps(read["result"]["after"])
 
 
-# --- what it shows ---
+# --- the output ---
 
 SHOWN: Final = """\
 settings.json:1  hooks.PreToolUse[0].hooks[0]
   event    PreToolUse, claude
-  runs     cat > /dev/null; echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","updatedInput":{"a":2}}}'
+  command  cat > /dev/null; echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","updatedInput":{"a":2}}}'
   stdin    {"session_id":"the session","transcript_path":"","cwd":"FOLDER","permission_mode":"default",\
 "hook_event_name":"PreToolUse","tool_name":"mcp__server__write","tool_input":{"a":1.0},"tool_use_id":"call_1",\
 "mcp_server":{"name":"server"}}
@@ -96,14 +101,14 @@ settings.json:1  hooks.PreToolUse[0].hooks[0]
            CLAUDE_CODE_SESSION_ID=the session
            CLAUDE_PROJECT_DIR=FOLDER
            PWD=FOLDER
-  hidden   COPILOT_CLI
-  answer   exit status 0, after N ms
+  unset    COPILOT_CLI
+  ended    exit status 0, after N ms
   stdout   {"hookSpecificOutput":{"hookEventName":"PreToolUse","updatedInput":{"a":2}}}
   verdict  rewrites the arguments: {"a":2}
 
 settings.json:1  hooks.PreToolUse[1].hooks[0]
   event    PreToolUse, claude
-  runs     ./gone.sh
+  command  ./gone.sh
   not run  its matcher 'mcp__git__.*' does not match 'mcp__server__write'
 
 arguments
@@ -121,7 +126,7 @@ write of server: allowed
 
 @pytest.fixture
 def rewriting(tmp_path: Path) -> Path:
-    command = SHOWN.split("runs     ")[1].split("\n")[0]
+    command = SHOWN.split("command  ")[1].split("\n")[0]
     hooks = [
         {"hooks": [{"type": "command", "command": command}]},
         {"matcher": "mcp__git__.*", "hooks": [{"type": "command", "command": "./gone.sh"}]},
@@ -130,7 +135,7 @@ def rewriting(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_people_get_each_hook_with_what_it_got_and_said_and_the_decision_last(rewriting: Path) -> None:
+def test_people_get_the_input_and_output_of_each_hook_and_last_the_decision(rewriting: Path) -> None:
     ended = attempt(
         rewriting,
         "write",
@@ -161,7 +166,7 @@ def test_programs_get_one_document_whose_keys_stay(rewriting: Path) -> None:
     assert read["hooks"][1]["verdict"] is None
 
 
-def test_nothing_that_a_hook_prints_reaches_the_terminal_raw(tmp_path: Path) -> None:
+def test_no_hook_output_reaches_the_terminal_raw(tmp_path: Path) -> None:
     hooks = hooks_file(tmp_path, "claude", "printf 'a\\033[31m\\377\\n' | tee /dev/stderr; exit 2")
     ended = attempt(tmp_path, "sh\x1b[31m", hooks)
     assert ended.returncode == 1
@@ -169,13 +174,13 @@ def test_nothing_that_a_hook_prints_reaches_the_terminal_raw(tmp_path: Path) -> 
     assert "  stderr   a\\x1b[31m\\xff\n" in ended.stdout
 
 
-def test_what_a_hook_prints_without_end_is_shown_in_part(tmp_path: Path) -> None:
+def test_long_hook_output_is_shortened(tmp_path: Path) -> None:
     hooks = hooks_file(tmp_path, "claude", "head -c 300000 /dev/zero | tr '\\0' x")
-    assert "… 290000 characters more, all of which --json has" in attempt(tmp_path, "sh", hooks).stdout
+    assert "… 290000 more characters; --json shows the whole text" in attempt(tmp_path, "sh", hooks).stdout
     assert len(document(tmp_path, "sh", hooks)["hooks"][0]["stdout"]) == 300_000
 
 
-def test_a_terminal_gets_the_same_in_lines_that_fit_it_and_colour_says_no_more_than_words(rewriting: Path) -> None:
+def test_a_terminal_gets_the_same_text_wrapped_and_with_colours_that_add_no_information(rewriting: Path) -> None:
     argv = [*TRY, "write", '{"a":1.0}', "--hooks", "settings.json"]
     env = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "CLAUDECODE")}
     env |= {"CLAUDE_CODE_SESSION_ID": "the session"}
@@ -196,56 +201,54 @@ def test_a_terminal_gets_the_same_in_lines_that_fit_it_and_colour_says_no_more_t
 FAILING: Final = '[[hooks.PreToolUse]]\ncommand = "exit 9"\n'
 
 
-def test_a_hook_that_fails_and_lets_the_call_go_is_0_and_shown(tmp_path: Path) -> None:
+def test_a_failure_that_lets_the_call_go_on_is_shown_and_the_status_is_0(tmp_path: Path) -> None:
     ended = attempt(tmp_path, "sh", config(tmp_path, FAILING + 'on_failure = "allow"'))
     assert ended.returncode == 0
-    assert "  verdict  trouble: it exited with status 9\n" in ended.stdout
+    assert "  verdict  failure: it exited with status 9\n" in ended.stdout
 
 
-def test_a_hook_that_fails_and_refuses_is_2_for_nobody_has_judged_the_call(tmp_path: Path) -> None:
+def test_a_failure_that_refuses_the_call_has_status_2(tmp_path: Path) -> None:
     ended = attempt(tmp_path, "sh", config(tmp_path, FAILING))
     assert ended.returncode == 2
-    assert "sh of server: refused, for a hook failed\n" in ended.stdout
+    assert "sh of server: refused because a hook failed\n" in ended.stdout
     hanging = '[[hooks.PreToolUse]]\ncommand = "sleep 60"\ntimeout = 0.1\n'
     ended = attempt(tmp_path, "sh", config(tmp_path, hanging))
     assert ended.returncode == 2
-    assert "  answer   timed out, after " in ended.stdout
+    assert "  ended    timed out, after " in ended.stdout
 
 
-def test_a_call_about_which_a_person_would_be_asked_is_1_and_shows_the_question(tmp_path: Path) -> None:
+def test_a_call_that_needs_approval_shows_the_question_and_the_status_is_1(tmp_path: Path) -> None:
     text = '[permissions]\nask = ["sh(git push:*)"]\n'
     ended = attempt(tmp_path, "sh", '{"cmd": "git push"}', config(tmp_path, text))
     assert ended.returncode == 1
     assert "sh of server: a person would be asked\n" in ended.stdout
     assert "  by       the permission rule sh(git push:*) of hookproxy.toml\n" in ended.stdout
     assert "  asked    Allow the tool sh of server to run?\n" in ended.stdout
-    assert "  fallback where the agent cannot ask, the call would be refused\n" in ended.stdout
+    assert "  fallback if the agent cannot ask, the call is refused\n" in ended.stdout
     prompter = f'on_ask_fallback = {{ command = ["./ask"] }}\n{text}'
     ended = attempt(tmp_path, "sh", '{"cmd": "git push"}', config(tmp_path, prompter))
-    assert f"where the agent cannot ask, {tmp_path}/ask would" in ended.stdout.replace("\n", "")
+    assert f"if the agent cannot ask, {tmp_path}/ask asks instead" in ended.stdout.replace("\n", "")
     allowing = 'on_ask_fallback = "allow"\n' + text
-    assert (
-        "the call would be allowed" in attempt(tmp_path, "sh", '{"cmd": "git push"}', config(tmp_path, allowing)).stdout
-    )
+    assert "the call is allowed" in attempt(tmp_path, "sh", '{"cmd": "git push"}', config(tmp_path, allowing)).stdout
 
 
-def test_a_rule_refuses_before_anybody_is_asked(tmp_path: Path) -> None:
+def test_a_deny_rule_precedes_an_ask_rule(tmp_path: Path) -> None:
     read = document(
         tmp_path, "delete_all", config(tmp_path, '[permissions]\ndeny = ["delete_*"]\nask = ["*"]'), status=1
     )
     assert (read["decision"], read["by"]) == ("deny", "the permission rule delete_*")
 
 
-def test_what_is_not_configured_passes(tmp_path: Path) -> None:
+def test_a_call_passes_if_nothing_is_configured(tmp_path: Path) -> None:
     ended = attempt(tmp_path, "sh")
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert "no hook and no rule is about this call: it passes as it came" in ended.stdout
+    assert "no hook or rule applies to this call: it passes unchanged" in ended.stdout
 
 
-# --- what is tried ---
+# --- the command line ---
 
 
-def test_arguments_and_results_come_from_the_line_from_files_or_from_standard_input(tmp_path: Path) -> None:
+def test_arguments_and_results_come_from_the_command_line_files_or_standard_input(tmp_path: Path) -> None:
     hooks = hooks_file(tmp_path, "claude", "exit 0")
     (tmp_path / "arguments.json").write_bytes(b'\xef\xbb\xbf{\n\t"a": 1\n}\n')
     assert document(tmp_path, "sh", "@arguments.json", hooks)["arguments"]["before"] == {"a": 1}
@@ -254,7 +257,7 @@ def test_arguments_and_results_come_from_the_line_from_files_or_from_standard_in
     assert (read["arguments"]["before"], read["result"]["before"]) == ({"b": [2]}, {"a": 1})
 
 
-def test_one_event_alone_in_any_systems_spelling(tmp_path: Path) -> None:
+def test_a_single_event_can_be_tried_in_any_systems_spelling(tmp_path: Path) -> None:
     hooks = hooks_file(tmp_path, "copilot", "exit 0", "PostToolUse")
     for spelled in ("PostToolUse", "postToolUse", "post_tool_use"):
         read = document(tmp_path, "sh", "--event", spelled, hooks)
@@ -263,11 +266,11 @@ def test_one_event_alone_in_any_systems_spelling(tmp_path: Path) -> None:
     started = document(tmp_path, "--event", "SessionStart", hooks)
     assert (started["decision"], started["hooks"][0]["absent"]) == (
         None,
-        "it is for PostToolUse, and only SessionStart is tried",
+        "it is for PostToolUse, and SessionStart alone is tried",
     )
 
 
-def test_a_question_that_is_tried_alone_is_nobodys(tmp_path: Path) -> None:
+def test_a_permission_request_that_is_tried_alone_comes_from_nobody(tmp_path: Path) -> None:
     options = ("sh", "--event", "PermissionRequest", hooks_file(tmp_path, "claude", "exit 0", "PermissionRequest"))
     read = document(tmp_path, *options, status=1)
     assert (read["decision"], read["by"], read["question"]) == ("asked", "", None)
@@ -277,10 +280,10 @@ def test_a_question_that_is_tried_alone_is_nobodys(tmp_path: Path) -> None:
     assert (read["decision"], read["by"]) == ("asked-deny", "the PermissionRequest hook echo")
 
 
-def test_a_name_as_hooks_see_it_is_taken_for_the_servers_with_a_word_about_it(tmp_path: Path) -> None:
+def test_a_tool_name_as_hooks_see_it_is_accepted_with_a_note(tmp_path: Path) -> None:
     ended = attempt(tmp_path, "mcp__git__git_commit")
     assert ended.returncode == 0
-    assert ended.stderr.startswith("hookproxy: TOOL is the name that the server has for it")
+    assert ended.stderr.startswith("hookproxy: TOOL is the server's own name of the tool")
 
 
 @pytest.mark.parametrize(
@@ -290,8 +293,8 @@ def test_a_name_as_hooks_see_it_is_taken_for_the_servers_with_a_word_about_it(tm
         (["sh", "{"], "ARGUMENTS: not JSON"),
         (["sh", "[]"], "ARGUMENTS: not a JSON object"),
         (["sh", '{"a":NaN}'], "ARGUMENTS: NaN is not JSON"),
-        (["sh", '{"a":' * 1000 + "1" + "}" * 1000], "ARGUMENTS: nested too deep"),
-        (["sh", '{"a":1' + "0" * 5000 + "}"], "ARGUMENTS: a number too long"),
+        (["sh", '{"a":' * 1000 + "1" + "}" * 1000], "ARGUMENTS: nested too deeply"),
+        (["sh", '{"a":1' + "0" * 5000 + "}"], "ARGUMENTS: a number is too long"),
         (["sh", "{} {}"], "ARGUMENTS: not JSON"),
         (["sh", '{"a":1,"a":2}, "name": "other", "x": {'], "ARGUMENTS: not JSON"),
         (["sh", "\udcff"], "ARGUMENTS: not UTF-8 at byte 0"),
@@ -302,20 +305,23 @@ def test_a_name_as_hooks_see_it_is_taken_for_the_servers_with_a_word_about_it(tm
         (["sh", "{}", "--result", "1"], "--result: not a JSON object"),
         (["sh", "-", "--result", "-"], "standard input cannot be both"),
         (["sh", "--event", "Elicitation"], "--event: 'Elicitation' cannot be tried"),
-        (["sh", "--event", "PreToolUse", "--result", "{}"], "--result: PreToolUse comes without a result"),
+        (["sh", "--event", "PreToolUse", "--result", "{}"], "--result: PreToolUse has no result"),
         (["sh", "--event", "PostToolUse", "--result", '{"isError":true}'], "--result: is an error, which is for"),
-        (["sh", "--event", "PostToolUseFailure", "--result", "{}"], "--result: is no error, which is for PostToolUse"),
+        (
+            ["sh", "--event", "PostToolUseFailure", "--result", "{}"],
+            "--result: is not an error, which is for",
+        ),
         (["sh", "{}", "stray"], "unrecognized arguments: stray"),
     ],
 )
-def test_what_cannot_be_tried_is_told(arguments: list[str], message: str) -> None:
+def test_input_that_cannot_be_used_is_an_error(arguments: list[str], message: str) -> None:
     with pytest.raises(UserError) as error:
         main(arguments)
     assert str(error.value).startswith(f"error: {message}")
     assert error.value.status == 2
 
 
-def test_arguments_that_can_be_read_in_two_ways_are_refused_as_in_a_run(tmp_path: Path) -> None:
+def test_arguments_with_duplicate_keys_are_refused_as_by_run(tmp_path: Path) -> None:
     ended = attempt(tmp_path, "sh", '{"a":1,"a":2}', hooks_file(tmp_path, "claude", "exit 0"))
     assert ended.returncode == 1
     assert "the key 'a' stands twice in one object" in ended.stdout
@@ -324,7 +330,7 @@ def test_arguments_that_can_be_read_in_two_ways_are_refused_as_in_a_run(tmp_path
 
 
 @pytest.mark.parametrize("json_option", [[], ["--json"]])
-def test_what_run_would_not_start_with_is_told_as_by_run(tmp_path: Path, json_option: list[str]) -> None:
+def test_a_configuration_that_stops_run_is_the_same_error(tmp_path: Path, json_option: list[str]) -> None:
     ended = attempt(tmp_path, "sh", "--hooks", "gone.json", *json_option)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.startswith(f"error: {tmp_path}/gone.json: there is no such file\nhint: ")
@@ -333,13 +339,13 @@ def test_what_run_would_not_start_with_is_told_as_by_run(tmp_path: Path, json_op
 def test_help_names_every_option_and_that_hooks_run_for_real(tmp_path: Path) -> None:
     ended = attempt(tmp_path, "--help")
     assert (ended.returncode, ended.stderr) == (0, "")
-    told = " ".join(ended.stdout.split())
-    assert " ".join(USAGE.split()) in told
-    assert "Hooks run for real" in told
+    shown = " ".join(ended.stdout.split())
+    assert " ".join(USAGE.split()) in shown
+    assert "Hooks run for real" in shown
 
 
-def test_what_a_python_hook_prints_is_not_taken_for_the_document(tmp_path: Path) -> None:
-    (tmp_path / "guards.py").write_text("def look(call):\n    print('noise')\n    return {}\n")
+def test_output_of_a_python_hook_does_not_mix_with_the_document(tmp_path: Path) -> None:
+    (tmp_path / "guards.py").write_text("def file_hint(call):\n    print('noise')\n    return {}\n")
     ended = attempt(
         tmp_path, "sh", "--json", config(tmp_path, "[[hooks.PreToolUse]]\ntype = 'python'\ncall = 'guards:look'\n")
     )
@@ -347,7 +353,7 @@ def test_what_a_python_hook_prints_is_not_taken_for_the_document(tmp_path: Path)
     assert json.loads(ended.stdout)["hooks"][0]["variables"] == {}
 
 
-def test_nothing_that_hooks_started_is_left(tmp_path: Path) -> None:
+def test_no_process_of_a_hook_is_left(tmp_path: Path) -> None:
     config(
         tmp_path,
         f"[[hooks.PreToolUse]]\ntype = 'worker'\nargv = ['{sys.executable}', '-c', '''\n"
@@ -367,7 +373,119 @@ def test_both_names_of_an_aliased_tool_are_shown(tmp_path: Path) -> None:
     call = ("execute_command", '{"cmd":"ls"}', "--config", "hookproxy.toml")
     shown = attempt(tmp_path, *call).stdout
     assert '"tool_name":"Bash","tool_input":{"command":"ls"}' in shown
-    assert "execute_command of server: refused\n  to hooks as Bash (cmd as command)\n" in shown
+    assert "execute_command of server: refused\n  alias    as Bash (cmd as command)\n" in shown
     read = document(tmp_path, *call, status=1)
     assert (read["tool"], read["alias"]) == ("execute_command", {"as": "Bash", "arguments": {"command": "cmd"}})
     assert document(tmp_path, "other", *call[2:])["alias"] is None
+
+
+# --- parts of the output ---
+
+FAILED = HookRun(hook(""), HookResult(Ended.EXITED, 1), Verdict(failure="exited with status 1"))
+
+
+REFUSED_BY_FAILURE: Final = "refused because a hook failed"
+
+
+def trial_report(decision: str, refuse: Refuse | None = None, comments: Comments | None = None) -> TrialReport:
+    judged = refuse or Proceed(approval_request=ApprovalRequest("the rule", "") if decision == "asked" else None)
+    seen = Observation(evaluation=Evaluation(judged, b"{}"), comments=comments)
+    return TrialReport(TrialCall("write"), None, "files", Settings(), (), TrialResult(decision, seen), ())
+
+
+@pytest.mark.parametrize(
+    ("report", "status", "decision"),
+    [
+        (trial_report("allow"), 0, "allowed"),
+        (trial_report("asked-allow"), 0, "allowed"),
+        (trial_report(""), 0, "no decision"),
+        (trial_report("asked"), 1, "a person would be asked"),
+        (trial_report("deny", Refuse("guard", "")), 1, "refused"),
+        (trial_report("asked-deny"), 1, "refused"),
+        (trial_report("deny", Refuse("guard", "", cause=RefusalCause.RULE)), 1, "refused"),
+        (trial_report("deny", Refuse("guard", "", cause=RefusalCause.FAILURE)), 2, "refused because a hook failed"),
+        (
+            trial_report("deny", Refuse("guard", "", cause=RefusalCause.FAILED_CLOSED)),
+            2,
+            "refused because a hook failed",
+        ),
+        (trial_report("allow", comments=Comments(withheld=(FAILED,))), 2, "the result is withheld"),
+        (trial_report("allow", comments=Comments(hidden_by="x")), 1, "allowed, but the result is refused"),
+        (trial_report("allow", comments=Comments(failed=True)), 1, "allowed, but the result is refused"),
+        (trial_report("allow", comments=Comments(noted=(FAILED,), feedback=("x",))), 0, "allowed"),
+    ],
+)
+def test_each_decision_has_its_exit_status_and_its_text(report: TrialReport, status: int, decision: str) -> None:
+    assert (report.status, report.decision) == (status, decision)
+
+
+def test_each_part_of_a_verdict_has_its_line() -> None:
+    verdict = Verdict(
+        permission=Permission.DENY,
+        reason="no",
+        arguments=b'{"a":1}',
+        feedback=("a comment",),
+        replacement=b"[]",
+        messages=("a message",),
+        stop=True,
+        hides=True,
+        retry=True,
+        allows=("Bash(ls:*)",),
+        failure="exited with status 1",
+    )
+    assert list(verdict_lines(verdict)) == [
+        "failure: it exited with status 1",
+        "deny: no",
+        'rewrites the arguments: {"a":1}',
+        "rewrites the result: []",
+        "denies all other calls that are waiting for their hooks",
+        "hides the result from the model",
+        "repeats the call",
+        "for the model: a comment",
+        "for the person: a message",
+        "allows for the session: Bash(ls:*)",
+    ]
+    assert list(verdict_lines(Verdict())) == []
+    assert list(verdict_lines(Verdict(reason="because"))) == ["reason: because"]
+
+
+def test_the_place_of_a_hook_is_its_file_and_key() -> None:
+    configured, other = hook("a", Event.PRE_TOOL_USE), hook("b")
+    report = TrialReport(
+        TrialCall("write"), None, "files", Settings(), (group(configured),), TrialResult("allow", Observation()), ()
+    )
+    assert report.place(configured) == ("hooks.json", "PreToolUse")
+    assert report.place(other) == ("", "hooks.json: PreToolUse")
+
+
+def test_the_document_keeps_numbers_as_they_are_spelled_and_escapes_bytes() -> None:
+    result = HookResult(Ended.EXITED, 0, b"\xff\x1b", b"", 1.23456)
+    run = Run(hook("x"), b"{}", {"A": "\udcff"}, ("B",), result, HookRun(hook("x"), result, Verdict()))
+    seen = Observation(runs=[run], evaluation=Evaluation(Proceed(b'{"a":1.50}'), b"{}"))
+    attempt = TrialCall("write", b'{"big":123456789012345678901234567890.0}')
+    text = json_output(
+        TrialReport(
+            attempt,
+            None,
+            "files",
+            Settings(),
+            (),
+            TrialResult("asked", seen, question="Allow?", proposed=b'{"a":1.50}'),
+            (),
+        )
+    )
+    assert text.isascii()
+    assert '"big": 123456789012345678901234567890.0' in text
+    assert '"a": 1.50' in text
+    read = json.loads(text)
+    (shown,) = read["hooks"]
+    assert (shown["stdout"], shown["variables"], shown["ms"]) == ("\\xff\x1b", {"A": "\\udcff"}, 1.235)
+    assert (read["result"], read["question"], read["decision"]) == ({"before": None, "after": None}, "Allow?", "asked")
+
+
+def test_a_hook_that_was_ended_early_has_its_input_in_the_document() -> None:
+    seen = Observation(runs=[Run(hook("x"), b"{}", {}, ())])
+    read = json.loads(
+        json_output(TrialReport(TrialCall("write"), None, "files", Settings(), (), TrialResult("allow", seen), ()))
+    )
+    assert (read["hooks"][0]["stdin"], read["hooks"][0]["ended"], read["hooks"][0]["verdict"]) == ("{}", None, None)

@@ -1,4 +1,4 @@
-"""`hookproxy unwrap`: every byte comes back, and what others changed since stays."""
+"""`hookproxy unwrap`: every byte is restored, and later changes by others stay."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_every_byte_comes_back(file: Path) -> None:
+def test_every_byte_is_restored(file: Path) -> None:
     assert run(file.parent, "wrap", str(file)).returncode == 0
     assert file.read_text() != CODEX
     done = run(file.parent, "unwrap", str(file))
@@ -32,7 +32,7 @@ def test_every_byte_comes_back(file: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_what_is_not_wrapped_stays_as_it_is(file: Path) -> None:
+def test_a_file_that_is_not_wrapped_stays_unchanged(file: Path) -> None:
     done = run(file.parent, "unwrap", str(file))
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == f"{file}: nothing to do\n"
@@ -43,7 +43,10 @@ def test_a_dry_run_writes_nothing_and_one_server_is_one_server(tmp_path: Path) -
     file.write_text(configuration("git", "time"))
     run(tmp_path, "wrap", "x.json")
     wrapped = file.read_text()
-    assert "would be: mcpServers.time" in run(tmp_path, "unwrap", "x.json", "--server", "time", "--dry-run").stderr
+    assert (
+        "would be unwrapped: mcpServers.time"
+        in run(tmp_path, "unwrap", "x.json", "--server", "time", "--dry-run").stderr
+    )
     assert file.read_text() == wrapped
     assert run(tmp_path, "unwrap", "x.json", "--server", "time").returncode == 0
     run(tmp_path, "unwrap", "x.json", "--server", "git")

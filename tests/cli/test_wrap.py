@@ -1,4 +1,4 @@
-"""`hookproxy wrap` as people get it: the real program, in a process of its own."""
+"""`hookproxy wrap` as people see it: the real program in its own process."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_it_shows_a_diff_and_writes_what_an_agent_can_start_from_anywhere(folder
     assert done.returncode == 0
     assert done.stdout.startswith("--- x.json\n+++ x.json\n@@ ")
     assert '-      "command": "npx",\n' in done.stdout
-    assert done.stderr.startswith("x.json: wrapped: mcpServers.git; as it was before: ")
+    assert done.stderr.startswith("x.json: wrapped: mcpServers.git; backup: ")
     assert servers(folder / "x.json") == {
         "git": {
             "command": HOOKPROXY,
@@ -85,14 +85,14 @@ def test_a_second_time_there_is_nothing_to_do(folder: Path) -> None:
     inode = (folder / "x.json").stat().st_ino
     done = run(folder, "wrap", "x.json")
     assert (done.returncode, done.stdout) == (0, "")
-    assert "mcpServers.git is wrapped already: " in done.stderr
+    assert "mcpServers.git is already wrapped: " in done.stderr
     assert f"run --name git --config {folder}/hooks.toml\n" in done.stderr
     assert done.stderr.endswith("x.json: nothing to do\n")
     assert (folder / "x.json").read_text() == text
     assert (folder / "x.json").stat().st_ino == inode
 
 
-def test_a_link_is_followed_and_said_to_be_one(folder: Path) -> None:
+def test_a_link_is_followed_and_reported(folder: Path) -> None:
     (folder / "sub").mkdir()
     link = folder / "sub" / "link.json"
     link.symlink_to("../x.json")
@@ -121,22 +121,22 @@ def test_hook_files_are_made_absolute_and_keep_their_dialect(folder: Path) -> No
     assert args[3:7] == ["--hooks", f"claude={folder}/h.json", "--hooks", f"{folder}/h.json"]
 
 
-def test_without_any_hook_it_says_so(folder: Path) -> None:
+def test_a_note_says_that_no_hook_is_configured(folder: Path) -> None:
     assert "no hook is configured yet" in run(folder, "wrap", "x.json", "--dry-run").stderr
     assert "no hook" not in run(folder, "wrap", "x.json", "--dry-run", "--config", "hooks.toml").stderr
 
 
-def test_remote_servers_are_left_alone_with_a_note(folder: Path) -> None:
+def test_remote_servers_are_not_changed_and_a_note_says_why(folder: Path) -> None:
     far, both = {"url": "https://x"}, {"url": "https://y", "command": "z"}
     (folder / "x.json").write_text(configuration("git", far=far, both=both))
     done = run(folder, "wrap", "x.json")
     assert done.returncode == 0
-    assert "mcpServers.far is left alone: it is reached at an address" in done.stderr
-    assert "mcpServers.both has an address, too" in done.stderr
+    assert "mcpServers.far is not changed: it is reached at an address" in done.stderr
+    assert "mcpServers.both also has an address" in done.stderr
     assert servers(folder / "x.json")["far"] == far
 
 
-def test_the_module_is_named_where_there_is_no_script(folder: Path) -> None:
+def test_the_module_is_started_if_there_is_no_script(folder: Path) -> None:
     command = [sys.executable, "-m", "hookproxy", "wrap", "x.json"]
     subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=60)
     (folder / "hookproxy").mkdir()  # what the agent happens to work in is not what was installed
@@ -208,7 +208,7 @@ def test_colours_are_for_terminals_and_nothing_in_a_file_reaches_one_raw(folder:
     assert "\n-{" in plain
 
 
-def test_an_output_that_knows_ascii_alone_is_no_obstacle(folder: Path) -> None:
+def test_output_in_ascii_has_escaped_characters(folder: Path) -> None:
     (folder / "x.json").write_text('{"mcpServers": {"ключ": {"command": "x"}}}', "utf-8")
     done = run(folder, "wrap", "x.json", PYTHONIOENCODING="ascii")
     assert done.returncode == 0
@@ -218,7 +218,7 @@ def test_an_output_that_knows_ascii_alone_is_no_obstacle(folder: Path) -> None:
 # --- without a file ---
 
 
-def test_it_lists_what_is_there_and_what_is_wrapped(folder: Path, home: Path) -> None:
+def test_it_lists_configurations_and_which_servers_are_wrapped(folder: Path, home: Path) -> None:
     (folder / ".mcp.json").write_text(
         configuration("git", far={"url": "https://x"}, off={"command": "x", "disabled": True})
     )
@@ -237,18 +237,18 @@ def test_it_lists_what_is_there_and_what_is_wrapped(folder: Path, home: Path) ->
     )
 
 
-def test_where_there_is_nothing_it_says_so(folder: Path) -> None:
+def test_a_note_says_that_there_is_no_configuration(folder: Path) -> None:
     done = run(folder, "wrap")
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == "no agent's configuration with servers was found\n"
+    assert done.stderr == "no agent configuration with servers was found\n"
 
 
-def test_a_configuration_that_cannot_be_read_is_told_and_does_not_hide_the_others(folder: Path, home: Path) -> None:
+def test_a_configuration_that_cannot_be_read_is_reported_and_the_others_are_listed(folder: Path, home: Path) -> None:
     (home / ".claude.json").write_text('{"mcpServers": {}, "mcpServers": {}}')
     os.mkfifo(folder / "opencode.json")
     (folder / ".mcp.json").write_text(configuration("git"))
     done = run(folder, "wrap")
     assert done.returncode == 1
     assert "mcpServers.git" in done.stdout
-    assert ".claude.json:1: the key 'mcpServers' stands twice" in done.stderr
-    assert "opencode.json: is no ordinary file" in done.stderr
+    assert ".claude.json:1: the key 'mcpServers' appears twice" in done.stderr
+    assert "opencode.json: is not a regular file" in done.stderr

@@ -1,4 +1,4 @@
-"""The demo's server, as agents and the demo see it."""
+"""The demo server, as agents and the demo see it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 from mcp import Client, StdioServerParameters, types
 
 from hookproxy.demo.received import Received
-from hookproxy.demo.server import Files, answer, tools
+from hookproxy.demo.server import Files, call_result, tools
 
 pytestmark = pytest.mark.slow
 
 
-def said(tool: str, **arguments: object) -> tuple[bool, str]:
-    result = answer(Files(), tool, arguments)
+def call(tool: str, **arguments: object) -> tuple[bool, str]:
+    result = call_result(Files(), tool, arguments)
     (block,) = result.content
     assert isinstance(block, types.TextContent)
     return result.is_error, block.text
@@ -31,8 +31,8 @@ def said(tool: str, **arguments: object) -> tuple[bool, str]:
         ("delete_file", {"path": ".env"}, ".env deleted"),
     ],
 )
-def test_each_tool_answers(tool: str, arguments: dict[str, object], text: str) -> None:
-    assert said(tool, **arguments) == (False, text)
+def test_each_tool_returns_its_text(tool: str, arguments: dict[str, object], text: str) -> None:
+    assert call(tool, **arguments) == (False, text)
 
 
 @pytest.mark.parametrize(
@@ -40,17 +40,17 @@ def test_each_tool_answers(tool: str, arguments: dict[str, object], text: str) -
     [
         ("read_file", {"path": "x"}, "there is no file x"),
         ("delete_file", {"path": "x"}, "there is no file x"),
-        ("read_file", {}, "read_file takes exactly these, as strings: path"),
-        ("read_file", {"path": 1}, "read_file takes exactly these, as strings: path"),
-        ("list_files", {"path": "x"}, "list_files takes exactly these, as strings: nothing"),
+        ("read_file", {}, "read_file takes exactly these arguments, as strings: path"),
+        ("read_file", {"path": 1}, "read_file takes exactly these arguments, as strings: path"),
+        ("list_files", {"path": "x"}, "list_files takes exactly these arguments, as strings: none"),
         ("format_disk", {}, "there is no tool 'format_disk'"),
     ],
 )
 def test_a_call_that_fails_says_why(tool: str, arguments: dict[str, object], text: str) -> None:
-    assert said(tool, **arguments) == (True, text)
+    assert call(tool, **arguments) == (True, text)
 
 
-def test_what_was_written_can_be_read_and_deleted() -> None:
+def test_a_written_file_can_be_read_and_deleted() -> None:
     files = Files()
     files.call("write_file", {"path": "a", "text": "x"})
     assert files.call("read_file", {"path": "a"}) == "x"
@@ -68,10 +68,10 @@ async def test_an_agent_finds_the_tools_and_each_call_is_recorded(tmp_path: Path
         await agent.call_tool("read_file", {"path": "a"})
     assert [tool.name for tool in listed.tools] == [tool.name for tool in tools()]
     first, second = msgspec.json.Decoder(Received).decode_lines(record.read_bytes())
-    assert (first.tool, first.arguments, first.answer) == (
+    assert (first.tool, first.arguments, first.texts) == (
         "write_file",
         {"path": "a", "text": "é"},
         ["a: 1 characters written"],
     )
-    assert (second.tool, second.answer) == ("read_file", ["é"])
+    assert (second.tool, second.texts) == ("read_file", ["é"])
     assert first.id != second.id

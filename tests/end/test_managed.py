@@ -146,7 +146,7 @@ async def test_check_shows_what_is_managed(box: Box) -> None:
     assert report["settings"]["managed"]["deny"] == ["die"]
     assert [hook["managed"] for hook in report["hooks"]] == [True]
     shown = box.complete("check").stdout
-    assert "  managed  asked last, about the final arguments; cannot be switched off\n" in shown
+    assert "  managed  runs last, on the final arguments; cannot be switched off\n" in shown
     assert "managed permission rules\n  deny     die\n" in shown
     assert "managed tools\n  limit    e*: 9 calls per day\n" in shown
     assert "  setting  on_ask = deny (/etc/hookproxy/managed.toml: on_ask)\n" in shown

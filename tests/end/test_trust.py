@@ -62,7 +62,7 @@ async def test_check_says_that_trust_is_required_and_of_what(scene: Scene) -> No
     assert said["trust"]["files"] == [config.partition("=")[2], str(guard)]
     assert said["trust"]["not_covered"]
     shown = scene.complete([HOOKPROXY, "check", config]).stdout.decode()
-    assert "trust: required, and these files are used only as they were trusted\n  file" in shown
+    assert "trust: required; these files are used only while they are unchanged\n  file" in shown
 
 
 async def test_no_other_configuration_lifts_what_the_users_own_requires(scene: Scene, home: Path) -> None:

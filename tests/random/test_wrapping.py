@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hookproxy.model.errors import ConfigError
 from hookproxy.wrapping import edit_plan
 from hookproxy.wrapping.json_file import read
-from hookproxy.wrapping.syntax_tree import Mapping, plain
+from hookproxy.wrapping.syntax_tree import MappingNode, plain_value
 from tests.wrapping.roundtrip import OPTIONS, launcher, unwrapped
 
 BLANKS: Final = st.sampled_from(["", " ", "\n", "\r\n\t", " // c,]}\n", '/* "{[ */', "\n    "])
@@ -54,7 +54,7 @@ def test_what_was_wrapped_is_unwrapped_to_the_byte(data: st.DataObject, servers:
     items = data.draw(st.permutations([("mcpServers", servers), ("other", other)]))
     text = data.draw(spelled(dict(items)))
     found = edit_plan.read("x.json", text)
-    assert plain(found.tree) == plain(read("x.json", json.dumps(dict(items))))
+    assert plain_value(found.tree) == plain_value(read("x.json", json.dumps(dict(items))))
     once = edit_plan.wrap(found, (), launcher, OPTIONS)
     again = edit_plan.read("x.json", once.text)
     assert edit_plan.wrap(again, (), launcher, OPTIONS).text == once.text
@@ -64,10 +64,10 @@ def test_what_was_wrapped_is_unwrapped_to_the_byte(data: st.DataObject, servers:
         if name.startswith("-") and "command" in server and "args" not in server
     ]
     if lost:  # an empty list is left
-        back = plain(edit_plan.read("x.json", unwrapped("x.json", once.text)).tree)
+        back = plain_value(edit_plan.read("x.json", unwrapped("x.json", once.text)).tree)
         for name in lost:
             servers[name]["args"] = []
-        assert back == plain(read("x.json", json.dumps(dict(items))))
+        assert back == plain_value(read("x.json", json.dumps(dict(items))))
     else:
         assert unwrapped("x.json", once.text) == text
 
@@ -78,7 +78,7 @@ def test_whatever_is_read_is_read_or_refused(text: str) -> None:
         tree = read("x.json", text)
     except ConfigError:
         return
-    assert isinstance(tree, Mapping)
+    assert isinstance(tree, MappingNode)
     assert text[tree.start] == "{"
     assert text[tree.end - 1] == "}"
 
@@ -92,4 +92,4 @@ def test_plain_json_is_read_as_python_reads_it(value: object) -> None:
             return [lexemes(each) for each in one]
         return ("number", str(one)) if isinstance(one, int) and not isinstance(one, bool) else one
 
-    assert plain(read("x.json", json.dumps({"a": value}))) == {"a": lexemes(value)}
+    assert plain_value(read("x.json", json.dumps({"a": value}))) == {"a": lexemes(value)}

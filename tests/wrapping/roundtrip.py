@@ -6,23 +6,23 @@ from typing import Final
 
 from hookproxy.wrapping import edit_plan
 from hookproxy.wrapping.find_servers import Entry
-from hookproxy.wrapping.wrap_entry import Options
+from hookproxy.wrapping.wrap_entry import RunOptions
 
 LAUNCHER: Final = ("/opt/hooks/bin/hookproxy",)
-OPTIONS: Final = Options(config="/etc/hooks.toml")
+OPTIONS: Final = RunOptions(config="/etc/hooks.toml")
 
 
 def launcher(_entry: Entry) -> tuple[str, ...]:
     return LAUNCHER
 
 
-def wrapped(name: str, text: str, options: Options = OPTIONS) -> str:
-    """The text with everything wrapped; a second time changes nothing, and unwrapping gives back the first."""
+def wrapped(name: str, text: str, options: RunOptions = OPTIONS) -> str:
+    """The text with all servers wrapped. Wrapping again changes nothing, and unwrapping restores the text."""
     once = edit_plan.wrap(edit_plan.read(name, text), (), launcher, options)
-    found = edit_plan.read(name, once.text)
+    configuration = edit_plan.read(name, once.text)
     assert once.changed, "nothing was wrapped"
-    assert all(edit_plan.wrapping(entry) for entry in found.entries if entry.argv)
-    assert edit_plan.wrap(found, (), launcher, options).text == once.text
+    assert all(edit_plan.wrapping(entry) for entry in configuration.entries if entry.argv)
+    assert edit_plan.wrap(configuration, (), launcher, options).text == once.text
     assert unwrapped(name, once.text) == text
     return once.text
 
@@ -32,5 +32,5 @@ def unwrapped(name: str, text: str) -> str:
 
 
 def argv(name: str, text: str) -> dict[str, tuple[str, ...]]:
-    """What each server is started with."""
-    return {entry.place: entry.argv for entry in edit_plan.read(name, text).entries}
+    """The command line of each server."""
+    return {entry.key_path: entry.argv for entry in edit_plan.read(name, text).entries}

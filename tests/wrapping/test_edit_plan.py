@@ -1,4 +1,4 @@
-"""Plans: what is wrapped and what is not, and that nothing is written which is not what was meant."""
+"""Plans: which servers are wrapped, and that nothing else in the file can change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def plan(text: str = TEXT, *names: str) -> edit_plan.Plan:
     return edit_plan.wrap(edit_plan.read("x.json", text), names, launcher, OPTIONS)
 
 
-def test_all_that_is_started_is_wrapped_and_the_rest_is_told() -> None:
+def test_all_started_servers_are_wrapped_and_the_others_have_a_reason() -> None:
     found = plan()
     assert [entry.name for entry in found.changed] == ["git", "time"]
     assert [edit_plan.why_not(entry).split(":")[0] for entry in found.unchanged] == [
@@ -41,12 +41,12 @@ def test_one_server_alone_is_wrapped_and_unwrapped() -> None:
     assert unwrapped("x.json", only) == TEXT
 
 
-def test_a_server_of_that_name_in_every_project_is_meant() -> None:
+def test_a_name_selects_the_servers_of_all_projects() -> None:
     text = json.dumps({
         "mcpServers": {"a": {"command": "1"}},
         "projects": {"/p": {"mcpServers": {"a": {"command": "2"}, "b": {"command": "3"}}}},
     })  # fmt: skip
-    assert [entry.place for entry in plan(text, "a").changed] == ["mcpServers.a", "projects./p.mcpServers.a"]
+    assert [entry.key_path for entry in plan(text, "a").changed] == ["mcpServers.a", "projects./p.mcpServers.a"]
 
 
 @pytest.mark.parametrize(
@@ -58,15 +58,15 @@ def test_a_server_of_that_name_in_every_project_is_meant() -> None:
         ("ext", "x.json:1: mcpServers.ext has no command"),
     ],
 )
-def test_what_is_asked_for_and_cannot_be_done_is_an_error(name: str, what: str) -> None:
+def test_a_named_server_that_cannot_be_wrapped_is_an_error(name: str, what: str) -> None:
     with pytest.raises(ConfigError) as caught:
         plan(TEXT, name)
     assert what in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["{}", '{"mcpServers": []}', '{"other": {"mcpServers": {}}}'])
-def test_a_file_of_another_kind_is_an_error(text: str) -> None:
-    with pytest.raises(ConfigError, match="holds no servers in any way that is known here"):
+def test_a_file_without_known_keys_is_an_error(text: str) -> None:
+    with pytest.raises(ConfigError, match="has no servers under any known key"):
         plan(text)
 
 
@@ -76,12 +76,12 @@ def test_a_file_without_servers_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("name", ["a\0b", "\ud800"])
-def test_a_name_that_no_command_line_can_carry_is_an_error(name: str) -> None:
-    with pytest.raises(ConfigError, match="no command line can carry the name"):
+def test_a_name_that_cannot_be_on_a_command_line_is_an_error(name: str) -> None:
+    with pytest.raises(ConfigError, match="cannot be passed on a command line"):
         plan(json.dumps({"mcpServers": {name: {"command": "x"}}}))
 
 
-def test_toml_and_yaml_that_would_take_for_ever_are_not_read() -> None:
+def test_toml_and_yaml_that_would_take_too_long_are_not_read() -> None:
     for name in ("config.toml", "config.yaml"):
         with pytest.raises(ConfigError, match="longer than"):
             edit_plan.read(name, "# x\n" * 2**19)
@@ -90,10 +90,10 @@ def test_toml_and_yaml_that_would_take_for_ever_are_not_read() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "extensions:\n  a: &a {cmd: npx}\nother: *a\n",  # the other one would change, too
-        "extensions:\n  a:\n    cmd: x, [y\n    args: [z]\n",  # it means something else in a list
+        "extensions:\n  a: &a {cmd: npx}\nother: *a\n",  # the other entry would change too
+        "extensions:\n  a:\n    cmd: x, [y\n    args: [z]\n",  # the text has another meaning in a list
     ],
 )
 def test_a_plan_that_would_change_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"config\.yaml:2: is laid out in a way that cannot be edited safely"):
+    with pytest.raises(ConfigError, match=r"config\.yaml:2: this layout cannot be edited safely"):
         edit_plan.wrap(edit_plan.read("config.yaml", text), (), launcher, OPTIONS)

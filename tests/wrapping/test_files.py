@@ -1,4 +1,4 @@
-"""Files are replaced at once or not at all, stay as private as they were, and no link leads anywhere else."""
+"""Files are replaced atomically, keep their mode, and no link leads to another file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hookproxy.model.errors import ConfigError, UserError
-from hookproxy.wrapping.files import BACKUP, LARGEST, read, replace
+from hookproxy.wrapping.files import BACKUP, MAX_BYTES, read, replace
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def mode(file: Path) -> int:
     return stat.S_IMODE(file.lstat().st_mode)
 
 
-def test_the_new_text_stands_in_its_place_and_the_old_one_beside_it(file: Path) -> None:
+def test_the_file_gets_the_new_text_and_the_backup_has_the_old_one(file: Path) -> None:
     backup = replace(read(str(file)), "new ä")
     assert file.read_text("utf-8") == "new ä"
     assert Path(backup) == file.with_name("mcp.json" + BACKUP)
@@ -75,7 +75,7 @@ def test_a_link_stays_a_link_and_its_target_changes(file: Path, tmp_path: Path) 
     assert sorted(os.listdir(tmp_path)) == ["folder", "link.json"]
 
 
-def test_a_link_in_the_place_of_the_backup_is_replaced_and_not_followed(file: Path, tmp_path: Path) -> None:
+def test_a_link_with_the_backups_name_is_replaced_and_not_followed(file: Path, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
     backup = file.with_name("mcp.json" + BACKUP)
@@ -86,7 +86,7 @@ def test_a_link_in_the_place_of_the_backup_is_replaced_and_not_followed(file: Pa
     assert backup.read_text() == "old"
 
 
-def test_a_second_name_would_keep_the_old_text_so_nothing_is_done(file: Path, tmp_path: Path) -> None:
+def test_a_file_with_a_hard_link_is_not_replaced(file: Path, tmp_path: Path) -> None:
     os.link(file, tmp_path / "other")
     with pytest.raises(ConfigError, match="hard link"):
         replace(read(str(file)), "new")
@@ -132,7 +132,7 @@ def swap_folder(file: Path) -> None:
         swap_for_pipe,
     ],
 )
-def test_what_changed_since_it_was_read_is_left_as_it_is(file: Path, change: object) -> None:
+def test_a_file_that_changed_since_it_was_read_is_not_replaced(file: Path, change: object) -> None:
     snapshot = read(str(file))
     assert callable(change)
     change(file)
@@ -142,7 +142,7 @@ def test_what_changed_since_it_was_read_is_left_as_it_is(file: Path, change: obj
     assert {name: os.lstat(file.parent / name) for name in names(file)} == before
 
 
-def test_what_cannot_be_written_leaves_everything_as_it_was(file: Path) -> None:
+def test_if_writing_fails_everything_stays_unchanged(file: Path) -> None:
     backup = file.with_name("mcp.json" + BACKUP)
     backup.mkdir()  # a rename onto a folder fails for everybody, root too
     with pytest.raises(UserError, match="cannot be replaced: Is a directory"):
@@ -169,11 +169,11 @@ def test_a_name_that_leaves_no_room_for_a_backup_is_refused(tmp_path: Path) -> N
     assert os.listdir(tmp_path) == [file.name]
 
 
-def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+def test_pipes_devices_and_folders_are_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ConfigError, match="is no ordinary file"):
+    with pytest.raises(ConfigError, match="is not a regular file"):
         read(str(tmp_path / "pipe"))
-    with pytest.raises(ConfigError, match="is no ordinary file"):
+    with pytest.raises(ConfigError, match="is not a regular file"):
         read("/dev/zero")
     with pytest.raises(ConfigError, match="is a folder"):
         read(str(tmp_path))
@@ -186,10 +186,10 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
         read(str(tmp_path / "loop"))
 
 
-def test_what_is_too_large_or_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_too_large_or_not_utf_8_is_refused(tmp_path: Path) -> None:
     large = tmp_path / "large"
     with large.open("wb") as sparse:
-        sparse.truncate(LARGEST + 1)
+        sparse.truncate(MAX_BYTES + 1)
     with pytest.raises(ConfigError, match="is larger than 16 MiB"):
         read(str(large))
     (tmp_path / "latin").write_bytes(b"a\nb\xe4")

@@ -1,4 +1,4 @@
-"""Servers are found wherever agents have them, and none is passed over in silence."""
+"""Servers are found under all keys that agents use, and none is skipped silently."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_kinds_of_servers(server: object, kind: Kind, disabled: bool) -> None:
     assert (entry.kind, entry.disabled) == (kind, disabled)
 
 
-def test_servers_are_found_wherever_agents_have_them() -> None:
+def test_servers_are_found_under_all_keys_that_agents_use() -> None:
     text = json.dumps(
         {
             "mcpServers": {"a": {"command": "1"}},
@@ -60,7 +60,7 @@ def test_servers_are_found_wherever_agents_have_them() -> None:
         ({"command": {"path": 1}}, "mcpServers.a.path must be a string"),
     ],
 )
-def test_an_entry_that_is_not_understood_is_an_error_and_not_passed_over(server: object, what: str) -> None:
+def test_an_entry_that_is_not_understood_is_an_error_and_not_skipped(server: object, what: str) -> None:
     with pytest.raises(ConfigError, match=what):
         edit_plan.read("x.json", json.dumps({"mcpServers": {"a": server}}))
 
@@ -76,6 +76,6 @@ def test_an_entry_that_is_not_understood_is_an_error_and_not_passed_over(server:
         ({"command": "x"}, False),
     ],
 )
-def test_variables_that_python_reads_are_seen(server: object, for_python: bool) -> None:
+def test_variables_that_python_reads_are_detected(server: object, for_python: bool) -> None:
     entry = edit_plan.read("x.json", json.dumps({"servers": {"a": server}})).entries[0]
     assert entry.for_python is for_python

@@ -1,4 +1,4 @@
-"""JSON with comments: what is read, what is refused, and edits that give back every byte."""
+"""JSON with comments: what is read, what is refused, and edits that can be undone exactly."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import json
 import pytest
 
 from hookproxy.model.errors import ConfigError
-from hookproxy.wrapping.json_file import DEEPEST, JSON, read
-from hookproxy.wrapping.syntax_tree import edited, plain
+from hookproxy.wrapping.json_file import JSON, MAX_DEPTH, read
+from hookproxy.wrapping.syntax_tree import apply_edits, plain_value
 from tests.wrapping.roundtrip import unwrapped, wrapped
 
 LAYOUTS = [
@@ -36,7 +36,7 @@ def test_wrapping_can_be_undone_to_the_byte(text: str) -> None:
     wrapped("x.json", text)
 
 
-def test_only_command_and_args_change_and_the_layout_is_that_of_the_file() -> None:
+def test_only_command_and_args_change_and_the_layout_stays() -> None:
     text = '{"mcpServers": {"a": {\n      "command": "npx", // why\n      "args": [\n        "-y"\n      ]\n}}}\n'
     assert wrapped("x.json", text) == text.replace('"npx"', '"/opt/hooks/bin/hookproxy"').replace(
         '        "-y"',
@@ -53,7 +53,7 @@ def test_a_server_without_arguments_gets_them_beside_its_command() -> None:
 
 @pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.parametrize("sort", [False, True])
-def test_a_file_that_an_agent_wrote_anew_is_unwrapped_to_the_same_values(indent: int | None, sort: bool) -> None:
+def test_a_file_that_an_agent_rewrote_is_unwrapped_to_the_same_values(indent: int | None, sort: bool) -> None:
     servers = {
         "plain": {"command": "npx", "args": ["-y"], "env": {"A": "b"}},
         "none": {"command": "x"},
@@ -61,11 +61,11 @@ def test_a_file_that_an_agent_wrote_anew_is_unwrapped_to_the_same_values(indent:
         "empty": {"command": "x", "args": []},
     }
     text = json.dumps({"mcpServers": servers})
-    anew = json.dumps(json.loads(wrapped("x.json", text)), indent=indent, sort_keys=sort)
-    assert json.loads(unwrapped("x.json", anew)) == {"mcpServers": servers}
+    rewritten = json.dumps(json.loads(wrapped("x.json", text)), indent=indent, sort_keys=sort)
+    assert json.loads(unwrapped("x.json", rewritten)) == {"mcpServers": servers}
 
 
-def test_a_formatter_may_have_put_a_comma_after_our_last_word() -> None:
+def test_a_formatter_may_add_a_trailing_comma() -> None:
     new = wrapped("x.json", '{"mcpServers": {"a": {"command": "x", "args": []}}}')
     assert unwrapped("x.json", new.replace('"x"]', '"x" ,]')) == '{"mcpServers": {"a": {"command": "x", "args": []}}}'
 
@@ -74,25 +74,25 @@ def test_a_formatter_may_have_put_a_comma_after_our_last_word() -> None:
     ("text", "line", "what"),
     [
         ("", 1, "it is empty"),
-        ("[]", 1, "begin with `{`"),
-        ('{"a": 1', 1, "ends too soon"),
-        ('{\n"a": }', 2, "where a value should be"),
-        ('{\n"a" 1}', 2, "`:` should be here"),
+        ("[]", 1, "must begin with `{`"),
+        ('{"a": 1', 1, "ends too early"),
+        ('{\n"a": }', 2, "a value is expected"),
+        ('{\n"a" 1}', 2, "`:` is expected"),
         ('{"a": 1\n"b": 2}', 2, "`,` or `}`"),
         ('{"a": [1\n2]}', 2, "`,` or `]`"),
         ("{\n'a': 1}", 2, "a key in quotation marks"),
         ('{"a": 1,,}', 1, "a key in quotation marks"),
-        ('{"a": NaN}', 1, "'NaN' is no value"),
-        ('{"a": 01}', 1, "is no value"),
-        ('{"a": yes}', 1, "is no value"),
-        ('{"a": "x\ny"}', 1, "a string that does not end"),
+        ('{"a": NaN}', 1, "'NaN' is not a value"),
+        ('{"a": 01}', 1, "is not a value"),
+        ('{"a": yes}', 1, "is not a value"),
+        ('{"a": "x\ny"}', 1, "a string is not closed"),
         ('{"a": "x\0"}', 1, "control character"),
-        ('{"a": "\\x"}', 1, "an escape that there is not"),
-        ('{"a": "x}', 1, "a string that does not end"),
-        ('{"a": 1} /* x', 1, "this comment does not end"),
-        ('{"a": 1}\n{}', 2, "something after its end"),
-        ('{\n"a": 1,\n"\\u0061": 2}', 3, "the key 'a' stands twice"),
-        ('{"x": {"mcpServers": 1,\n"mcpServers": 2}}', 2, "stands twice"),
+        ('{"a": "\\x"}', 1, "an unknown escape"),
+        ('{"a": "x}', 1, "a string is not closed"),
+        ('{"a": 1} /* x', 1, "this comment is not closed"),
+        ('{"a": 1}\n{}', 2, "text after its end"),
+        ('{\n"a": 1,\n"\\u0061": 2}', 3, "the key 'a' appears twice"),
+        ('{"x": {"mcpServers": 1,\n"mcpServers": 2}}', 2, "appears twice"),
     ],
 )
 def test_what_is_not_json_is_refused_with_its_line(text: str, line: int, what: str) -> None:
@@ -106,22 +106,22 @@ def test_what_is_not_json_is_refused_with_its_line(text: str, line: int, what: s
 def test_what_is_nested_too_deep_is_refused(brackets: str) -> None:
     inner = '{"a":' if brackets == "{}" else "["
     deep = '{"a":' + inner * 100_000
-    with pytest.raises(ConfigError, match=f"more than {DEEPEST} levels deep"):
+    with pytest.raises(ConfigError, match=f"nested more than {MAX_DEPTH} levels deep"):
         read("x.json", deep)
-    levels = DEEPEST - 1
+    levels = MAX_DEPTH - 1
     fits = '{"a":' + inner * levels + ("1" if brackets == "{}" else "") + brackets[1] * levels + "}"
     read("x.json", fits)
 
 
-def test_a_large_file_is_read_in_time() -> None:
+def test_a_large_file_is_read_fast() -> None:
     read("x.json", '{"a": [' + '"x", ' * 200_000 + "1]}" + "// x\n" * 100_000 + "/*" + "*" * 1_000_000 + "*/")
-    with pytest.raises(ConfigError, match="does not end"):
+    with pytest.raises(ConfigError, match="is not closed"):
         read("x.json", '{"a": "' + "\\\\" * 500_000)
 
 
-def test_a_member_goes_with_the_comma_that_it_needed() -> None:
+def test_a_member_is_removed_with_its_comma() -> None:
     text = '{"a": 1, "b": 2, "c": 3}'
     tree = read("x.json", text)
     for member in tree.members:
-        left = read("x.json", edited(text, [JSON.drop(text, tree, member)]))
-        assert plain(left) == {key: value for key, value in plain(tree).items() if key != member.key}  # type: ignore[attr-defined]  # an object, by its text
+        left = read("x.json", apply_edits(text, [JSON.drop(text, tree, member)]))
+        assert plain_value(left) == {key: value for key, value in plain_value(tree).items() if key != member.key}  # type: ignore[attr-defined]  # an object, by its text

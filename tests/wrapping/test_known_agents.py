@@ -1,13 +1,15 @@
-"""Where agents keep their configuration: on Linux, on macOS, and where variables say so."""
+"""Where agents keep their configurations: on Linux, on macOS, and in folders that variables name."""
 
 from __future__ import annotations
 
-from hookproxy.wrapping.known_agents import SHAPES, places
+from hookproxy.wrapping.known_agents import SHAPES, config_files
 from hookproxy.wrapping.syntax_tree import Shape
 
 
 def paths(platform: str, **environ: str) -> set[tuple[str, str]]:
-    return {(place.agent, place.path) for place in places(environ, "/home/x", "/work", platform)}
+    return {
+        (config_file.agent, config_file.path) for config_file in config_files(environ, "/home/x", "/work", platform)
+    }
 
 
 def test_agents_on_linux() -> None:
@@ -32,7 +34,7 @@ def test_desktop_applications_on_macos() -> None:
     } <= paths("darwin")
 
 
-def test_variables_move_them_and_relative_ones_count_for_nothing() -> None:
+def test_variables_name_other_folders_and_relative_paths_are_ignored() -> None:
     moved = paths("linux", XDG_CONFIG_HOME="/c", CODEX_HOME="/d", CLAUDE_CONFIG_DIR="e", OPENCODE_CONFIG="/o.json")
     assert {
         ("VS Code", "/c/Code/User/mcp.json"),
@@ -44,9 +46,11 @@ def test_variables_move_them_and_relative_ones_count_for_nothing() -> None:
 
 
 def test_no_file_is_named_twice() -> None:
-    found = places({"XDG_CONFIG_HOME": "/home/x/.config", "CODEX_HOME": "/work/.codex"}, "/home/x", "/work", "linux")
-    assert len({place.path for place in found}) == len(found)
+    files = config_files(
+        {"XDG_CONFIG_HOME": "/home/x/.config", "CODEX_HOME": "/work/.codex"}, "/home/x", "/work", "linux"
+    )
+    assert len({config_file.path for config_file in files}) == len(files)
 
 
-def test_the_shape_that_could_be_anything_comes_last() -> None:
+def test_the_most_general_shape_comes_last() -> None:
     assert SHAPES["JSON"][-1] == Shape(("mcp",))

@@ -1,4 +1,4 @@
-"""TOML: every way to write a server is wrapped and given back to the byte; what cannot be is refused."""
+"""TOML: servers in every layout are wrapped and restored exactly; what cannot be edited is refused."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_wrapping_can_be_undone_to_the_byte(text: str) -> None:
     assert after == before
 
 
-def test_a_server_without_arguments_gets_a_line_more_below_its_command() -> None:
+def test_a_server_without_arguments_gets_a_new_line_below_its_command() -> None:
     text = '[mcp_servers.a]\n  command = "npx" # this\n  # end\n'
     assert wrapped("config.toml", text) == (
         '[mcp_servers.a]\n  command = "/opt/hooks/bin/hookproxy" # this\n'
@@ -48,7 +48,7 @@ def test_a_server_without_arguments_gets_a_line_more_below_its_command() -> None
     )
 
 
-def test_what_others_change_later_survives() -> None:
+def test_later_changes_by_others_are_kept() -> None:
     new = wrapped("config.toml", '[mcp_servers.a]\ncommand = "npx"\nargs = ["x"]\n')
     later = new.replace('"x"]', '"x", "later"]\nenabled = false') + '# more\n[mcp_servers.b]\ncommand = "y"\n'
     assert unwrapped("config.toml", later) == (
@@ -72,7 +72,7 @@ def test_a_name_that_needs_quotes_gets_them() -> None:
         ('[mcp_servers.a]\ncommand = "x"\nargs = "y"\n', "mcp_servers.a.args must be a list of strings"),
         ('[mcp_servers.a]\ncommand = "x"\nargs = [1]\n', "mcp_servers.a.args must be a list of strings"),
         ("[mcp_servers]\na = 1\n", "must hold a server"),
-        ("mcp_servers = 1\n", "holds no servers in any way that is known"),
+        ("mcp_servers = 1\n", "has no servers under any known key"),
         ("[mcp_servers]\n", "there are no servers in it"),
         ("x = " + "[" * 100_000, "config.toml"),
         ("x = 1\n\0", "not TOML"),

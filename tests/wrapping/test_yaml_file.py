@@ -1,4 +1,4 @@
-"""YAML: every plain way to write a server is wrapped and given back to the byte; cleverer ones are refused."""
+"""YAML: servers in simple layouts are wrapped and restored exactly; others are refused."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_wrapping_can_be_undone_to_the_byte(text: str) -> None:
     assert after == before
 
 
-def test_a_list_of_lines_stays_one() -> None:
+def test_a_block_list_stays_a_block_list() -> None:
     text = "extensions:\n  a:\n    cmd: npx\n    args:\n    - -y # yes\n"
     new = wrapped("config.yaml", text)
     assert new.startswith(
@@ -47,12 +47,12 @@ def test_a_list_of_lines_stays_one() -> None:
 
 
 @pytest.mark.parametrize("args", ["", "    args: []\n", "    args: [x]\n"])
-def test_a_file_that_goose_wrote_anew_is_unwrapped_to_the_same_values(args: str) -> None:
+def test_a_file_that_goose_rewrote_is_unwrapped_to_the_same_values(args: str) -> None:
     text = f"extensions:\n  a:\n    cmd: npx\n{args}    enabled: true\n"
     new = wrapped("config.yaml", text)
     for flow in (False, None, True):
-        anew = yaml.safe_dump(yaml.safe_load(new), default_flow_style=flow)
-        assert yaml.safe_load(unwrapped("config.yaml", anew)) == yaml.safe_load(text)
+        rewritten = yaml.safe_dump(yaml.safe_load(new), default_flow_style=flow)
+        assert yaml.safe_load(unwrapped("config.yaml", rewritten)) == yaml.safe_load(text)
 
 
 def test_a_name_that_needs_quotes_gets_them() -> None:
@@ -73,14 +73,14 @@ def test_a_name_that_needs_quotes_gets_them() -> None:
         ("extensions:\n  a:\n    cmd: &x npx\n", "has an anchor, an alias or a tag"),
         ("extensions:\n  a:\n    cmd: !!str npx\n", "has an anchor, an alias or a tag"),
         ("extensions:\n  a:\n    cmd: npx\n    args: &x\n    - a\n", "has an anchor, an alias or a tag"),
-        ("extensions:\n  a: &a {cmd: npx}\n  b: *a\n", "stands for something elsewhere"),
-        ("x: &x {cmd: npx}\nextensions:\n  a:\n    <<: *x\n", "takes members from elsewhere"),
-        ("x: &x {a: {cmd: npx}}\nextensions:\n  <<: *x\n", "stands for something elsewhere"),
-        ("extensions:\n  a:\n    cmd: |\n      npx\n", "goes over several lines"),
-        ("extensions:\n  a:\n    cmd: np\n      x\n", "goes over several lines"),
+        ("extensions:\n  a: &a {cmd: npx}\n  b: *a\n", "refers to another place"),
+        ("x: &x {cmd: npx}\nextensions:\n  a:\n    <<: *x\n", "includes members from another place"),
+        ("x: &x {a: {cmd: npx}}\nextensions:\n  <<: *x\n", "refers to another place"),
+        ("extensions:\n  a:\n    cmd: |\n      npx\n", "spans several lines"),
+        ("extensions:\n  a:\n    cmd: np\n      x\n", "spans several lines"),
         ("extensions:\n  a:\n    cmd: x, [y\n    args: [z]\n", "cannot be edited safely"),
         ("extensions:\n  a: &a {cmd: npx}\nother: *a\n", "cannot be edited safely"),
-        ("x: &x z\nextensions:\n  a:\n    cmd: npx\n    args:\n    - y\n    - *x\n", "stands for something elsewhere"),
+        ("x: &x z\nextensions:\n  a:\n    cmd: npx\n    args:\n    - y\n    - *x\n", "refers to another place"),
         ("extensions: " + "[" * 100_000, "config.yaml"),
         ("--- 1\n--- 2\n", "config.yaml"),
         ("x: \0\n", "config.yaml"),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
-from .command_line import Takes, Value, Verb
+from .command_line import Value, ValueType, Verb
 
 _HEAD = """\
 # Completes hookproxy in bash:  source <(hookproxy completion bash)
 
-# The command line is split at blanks only: bash itself splits at "=", ":" and "@", too, as in copilot@current=FILE.
+# The command line is split only at blanks. bash itself also splits at "=", ":" and "@", as in copilot@current=FILE.
 _hookproxy() {
     local line=${COMP_LINE:0:COMP_POINT} replaced=$2 words=() word before verb dashes=0 at
     read -ra words <<<"$line"
@@ -23,7 +23,7 @@ _hookproxy() {
     if ((${#words[@]} == 2)); then
         _hookproxy_words @VERBS@
     elif ((dashes)); then
-        _hookproxy_after $((${#words[@]} - 1 - dashes))
+        _hookproxy_command $((${#words[@]} - 1 - dashes))
     elif ((${#words[@]} > 3)) && declare -F "_hookproxy_verb_${verb}_${words[2]}" >/dev/null; then
         "_hookproxy_verb_${verb}_${words[2]}"
     elif declare -F "_hookproxy_verb_$verb" >/dev/null; then
@@ -31,7 +31,7 @@ _hookproxy() {
     fi
 }
 
-# What bash is going to replace may be only the end of the word.
+# bash may be about to replace only the end of the word.
 _hookproxy_offer() {
     local left=${word%"$replaced"} reply
     while IFS= read -r reply; do
@@ -43,7 +43,7 @@ _hookproxy_words() {
     _hookproxy_offer < <(compgen -W "$*" -- "$word")
 }
 
-_hookproxy_files() { # PREFIX [-d]: files behind the prefix, which is part of the word
+_hookproxy_files() { # PREFIX [-d]: files after the prefix, which is part of the word
     local rest=${word#"$1"}
     compopt -o filenames
     _hookproxy_offer < <(compgen "${2:--f}" -P "$1" -- "$rest")
@@ -58,7 +58,7 @@ _hookproxy_hooks() { # DIALECT=FILE, or FILE
     fi
 }
 
-_hookproxy_after() { # NUMBER: the word of the server's command line
+_hookproxy_command() { # NUMBER: the position of the word in the server's command line
     if (($1 == 1)); then
         _hookproxy_offer < <(compgen -c -- "$word")
     fi
@@ -72,7 +72,7 @@ complete -F _hookproxy hookproxy
 
 
 def script(verbs: Sequence[Verb], dialects: Sequence[str]) -> str:
-    """The script as bash reads it."""
+    """The script for bash."""
     names = " ".join(quote(word) for word in [*(verb.name for verb in verbs), "--help", "--version"])
     sources = " ".join(f"{name}=" for name in dialects)
     head = _HEAD.replace("@VERBS@", names).replace("@DIALECTS@", sources)
@@ -81,36 +81,36 @@ def script(verbs: Sequence[Verb], dialects: Sequence[str]) -> str:
 
 def _functions(verb: Verb, name: str) -> Iterator[str]:
     yield "\n".join([f"\n_hookproxy_verb_{name}() {{", *_cases(verb), "}\n"])
-    for part in verb.parts:
-        yield from _functions(part, f"{name}_{part.name}")
+    for subverb in verb.subverbs:
+        yield from _functions(subverb, f"{name}_{subverb.name}")
 
 
 def _cases(verb: Verb) -> Iterator[str]:
-    valued = [option for option in verb.options if not option.alone]
-    if valued:
+    with_value = [option for option in verb.options if not option.is_flag]
+    if with_value:
         yield "    case $before in"
-        for option in valued:
-            yield f"        {' | '.join(option.flags)}) {_offered(option.value)}; return ;;"
+        for option in with_value:
+            yield f"        {' | '.join(option.flags)}) {_completion_of(option.value)}; return ;;"
         yield "    esac"
     flags = " ".join(quote(flag) for option in verb.options for flag in option.flags)
-    yield f"    if [[ $word == -* ]]; then _hookproxy_words {flags}{' --' if verb.command else ''}; return; fi"
-    for place in verb.places:
-        yield f"    {_offered(place)}"
-    if verb.parts:
-        words = " ".join(quote(part.name) for part in verb.parts)
-        yield f"    if ((${{#words[@]}} == 3)); then _hookproxy_words {words}; fi"
-    yield "    :"  # no function is empty, nor ends as its last test did
+    yield f"    if [[ $word == -* ]]; then _hookproxy_words {flags}{' --' if verb.takes_command else ''}; return; fi"
+    for positional in verb.positionals:
+        yield f"    {_completion_of(positional)}"
+    if verb.subverbs:
+        choices = " ".join(quote(subverb.name) for subverb in verb.subverbs)
+        yield f"    if ((${{#words[@]}} == 3)); then _hookproxy_words {choices}; fi"
+    yield "    :"  # so that no function is empty, or returns the status of its last test
 
 
-def _offered(value: Value) -> str:
-    match value.takes:
-        case Takes.FILE:
+def _completion_of(value: Value) -> str:
+    match value.type:
+        case ValueType.FILE:
             return '_hookproxy_files ""'
-        case Takes.FOLDER:
+        case ValueType.FOLDER:
             return '_hookproxy_files "" -d'
-        case Takes.HOOKS:
+        case ValueType.HOOKS:
             return "_hookproxy_hooks"
-        case Takes.WORDS:
-            return f"_hookproxy_words {' '.join(quote(word) for word in value.words)}"
+        case ValueType.CHOICES:
+            return f"_hookproxy_words {' '.join(quote(word) for word in value.choices)}"
         case _:
             return ":"

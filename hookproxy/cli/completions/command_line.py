@@ -1,4 +1,4 @@
-"""What a shell must know of a verb, read from the parser of its command line."""
+"""What a shell needs to know about a verb, read from the parser of its command line."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from types import MappingProxyType
 from typing import Final
 
 
-class Takes(Enum):
-    """What may stand where a value is due."""
+class ValueType(Enum):
+    """What a value on the command line is, and so what can complete it."""
 
     NOTHING = "nothing"  # an option without a value
     FILE = "file"
     FOLDER = "folder"
     HOOKS = "hooks"  # DIALECT=FILE
-    WORDS = "words"  # one of a few
-    OTHER = "other"  # what only the person knows
+    CHOICES = "choices"  # one of a few words
+    OTHER = "other"  # only the person knows it
 
 
 _BY_METAVAR: Final = {
-    "FILE": Takes.FILE,
-    "AUDIT": Takes.FILE,
-    "FOLDER": Takes.FOLDER,
-    "[DIALECT=]FILE": Takes.HOOKS,
-    "DIALECT=FILE": Takes.HOOKS,
+    "FILE": ValueType.FILE,
+    "AUDIT": ValueType.FILE,
+    "FOLDER": ValueType.FOLDER,
+    "[DIALECT=]FILE": ValueType.HOOKS,
+    "DIALECT=FILE": ValueType.HOOKS,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What an option takes, or a place on the command line."""
+    """The value of an option, or a positional argument."""
 
-    takes: Takes
-    words: tuple[str, ...] = ()
+    type: ValueType
+    choices: tuple[str, ...] = ()
     label: str = ""
-    """What it is called in the usage."""
-    about: str = ""
-    several: bool = False
+    """Its name in the usage."""
+    description: str = ""
+    repeats: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,12 @@ class Option:
 
     flags: tuple[str, ...]
     value: Value
-    about: str
+    description: str
 
     @property
-    def alone(self) -> bool:
-        """It has no value."""
-        return self.value.takes is Takes.NOTHING
+    def is_flag(self) -> bool:
+        """True if it has no value."""
+        return self.value.type is ValueType.NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,47 +61,49 @@ class Verb:
     """A verb and what may follow it."""
 
     name: str
-    about: str
+    description: str
     options: tuple[Option, ...]
-    places: tuple[Value, ...]
-    command: bool
-    """After two dashes comes a command line of the user's."""
-    parts: tuple[Verb, ...] = ()
-    """Words that may follow the verb and make it another."""
+    positionals: tuple[Value, ...]
+    takes_command: bool
+    """True if the user's own command line follows after two dashes."""
+    subverbs: tuple[Verb, ...] = ()
+    """Words that may follow the verb and have a command line of their own, as in `audit stats`."""
 
 
-def verb(name: str, parser: ArgumentParser, parts: Mapping[str, ArgumentParser] = MappingProxyType({})) -> Verb:
-    """The verb whose command line this parser reads, and with the words that may follow it, these."""
+def describe_verb(
+    name: str, parser: ArgumentParser, subverb_parsers: Mapping[str, ArgumentParser] = MappingProxyType({})
+) -> Verb:
+    """The verb whose command line this parser reads, with its subverbs and their parsers."""
     actions = [action for action in parser._actions if action.help != SUPPRESS]  # argparse has no public list of them
     return Verb(
         name,
-        _sentence(parser.description or ""),
+        _first_sentence(parser.description or ""),
         tuple(_options(actions)),
         tuple(_value(action) for action in actions if not action.option_strings),
         "-- COMMAND" in (parser.usage or ""),
-        tuple(verb(part, each) for part, each in parts.items()),
+        tuple(describe_verb(subverb, each) for subverb, each in subverb_parsers.items()),
     )
 
 
 def _options(actions: list[Action]) -> Iterator[Option]:
     for action in actions:
         if action.option_strings:
-            yield Option(tuple(action.option_strings), _value(action), _sentence(action.help or ""))
+            yield Option(tuple(action.option_strings), _value(action), _first_sentence(action.help or ""))
 
 
 def _value(action: Action) -> Value:
     label = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
-    words = tuple(str(choice) for choice in action.choices or ())
+    choices = tuple(str(choice) for choice in action.choices or ())
     if action.nargs == 0:
-        takes = Takes.NOTHING
-    elif words:
-        takes = Takes.WORDS
+        value_type = ValueType.NOTHING
+    elif choices:
+        value_type = ValueType.CHOICES
     else:
-        takes = _BY_METAVAR.get(label, Takes.OTHER)
+        value_type = _BY_METAVAR.get(label, ValueType.OTHER)
     repeats = action.nargs in ("*", "+") or type(action).__name__ == "_AppendAction"
-    return Value(takes, words, label.lower(), _sentence(action.help or ""), repeats)
+    return Value(value_type, choices, label.lower(), _first_sentence(action.help or ""), repeats)
 
 
-def _sentence(text: str) -> str:
-    """The first sentence, without its full stop; `%%` is how argparse spells a percent sign."""
+def _first_sentence(text: str) -> str:
+    """The first sentence, without its full stop; argparse spells a percent sign as `%%`."""
     return text.partition(". ")[0].removesuffix(".").replace("%%", "%")

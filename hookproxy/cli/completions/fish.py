@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .command_line import Option, Takes, Value, Verb
+from .command_line import Option, Value, ValueType, Verb
 
 _HEAD = """\
 # Completes hookproxy in fish:  hookproxy completion fish | source
 
-function __hookproxy_verb # VERB [OTHER...]: it is the one, none of the others follows, and no server's command line
+function __hookproxy_verb # VERB [SUBVERB...]: the line has this verb, none of these subverbs, and no server's command
     set -l words (commandline -opc)
     test (count $words) -ge 2; and test $words[2] = $argv[1]; and not contains -- -- $words
     and begin
@@ -17,25 +17,25 @@ function __hookproxy_verb # VERB [OTHER...]: it is the one, none of the others f
     end
 end
 
-function __hookproxy_part # VERB WORD: they are the first two
+function __hookproxy_subverb # VERB SUBVERB: these are the first two words
     set -l words (commandline -opc)
     test (count $words) -ge 3; and test $words[2] = $argv[1]; and test $words[3] = $argv[2]
 end
 
-function __hookproxy_none
+function __hookproxy_no_verb # there is no verb yet
     test (count (commandline -opc)) -eq 1
 end
 
-function __hookproxy_after # the server's command line has begun
+function __hookproxy_in_command # the server's command line has begun
     contains -- -- (commandline -opc)
 end
 
 function __hookproxy_hooks # DIALECT=FILE, or FILE
     set -l word (commandline -ct)
     if string match -q -- '*=*' $word
-        set -l parts (string split -m 1 = -- $word)
-        for file in (__fish_complete_path $parts[2])
-            echo $parts[1]=$file
+        set -l pair (string split -m 1 = -- $word)
+        for file in (__fish_complete_path $pair[2])
+            echo $pair[1]=$file
         end
     else
         printf '%s=\\n' @DIALECTS@
@@ -44,63 +44,63 @@ function __hookproxy_hooks # DIALECT=FILE, or FILE
 end
 
 complete -c hookproxy -f
-complete -c hookproxy -n __hookproxy_none -l help -d 'show the verbs'
-complete -c hookproxy -n __hookproxy_none -l version -d 'show the version'
+complete -c hookproxy -n __hookproxy_no_verb -l help -d 'show the verbs'
+complete -c hookproxy -n __hookproxy_no_verb -l version -d 'show the version'
 """
 
-_AFTER = """
-complete -c hookproxy -n __hookproxy_after -F -a '(__fish_complete_command)'
+_COMMAND = """
+complete -c hookproxy -n __hookproxy_in_command -F -a '(__fish_complete_command)'
 """
 
 
 def script(verbs: Sequence[Verb], dialects: Sequence[str]) -> str:
-    """The script as fish reads it."""
-    lines = [line for verb in verbs for line in _verb(verb)]
-    after = _AFTER if any(verb.command for verb in verbs) else ""
-    return _HEAD.replace("@DIALECTS@", " ".join(dialects)) + "\n".join(lines) + "\n" + after
+    """The script for fish."""
+    lines = [line for verb in verbs for line in _lines_of_verb(verb)]
+    command = _COMMAND if any(verb.takes_command for verb in verbs) else ""
+    return _HEAD.replace("@DIALECTS@", " ".join(dialects)) + "\n".join(lines) + "\n" + command
 
 
-def _verb(verb: Verb) -> Iterator[str]:
-    yield f"complete -c hookproxy -n __hookproxy_none -a {verb.name} -d {_quoted(verb.about)}"
-    parts = [part.name for part in verb.parts]
-    yield from _taken(verb, f"__hookproxy_verb {' '.join([verb.name, *parts])}")
-    if parts:
-        only = f"__hookproxy_verb {verb.name}; and test (count (commandline -opc)) -eq 2"
-        yield f"complete -c hookproxy -n {_quoted(only)} -a {_quoted(' '.join(parts))}"
-    for part in verb.parts:
-        yield from _taken(part, f"__hookproxy_part {verb.name} {part.name}")
+def _lines_of_verb(verb: Verb) -> Iterator[str]:
+    yield f"complete -c hookproxy -n __hookproxy_no_verb -a {verb.name} -d {_quoted(verb.description)}"
+    subverbs = [subverb.name for subverb in verb.subverbs]
+    yield from _arguments(verb, f"__hookproxy_verb {' '.join([verb.name, *subverbs])}")
+    if subverbs:
+        condition = f"__hookproxy_verb {verb.name}; and test (count (commandline -opc)) -eq 2"
+        yield f"complete -c hookproxy -n {_quoted(condition)} -a {_quoted(' '.join(subverbs))}"
+    for subverb in verb.subverbs:
+        yield from _arguments(subverb, f"__hookproxy_subverb {verb.name} {subverb.name}")
 
 
-def _taken(verb: Verb, where: str) -> Iterator[str]:
-    """Options and places, where the command line has begun so."""
-    start = f"complete -c hookproxy -n {_quoted(where)}"
+def _arguments(verb: Verb, condition: str) -> Iterator[str]:
+    """Options and positional arguments, offered if the condition holds for the command line."""
+    start = f"complete -c hookproxy -n {_quoted(condition)}"
     for option in verb.options:
         yield f"{start} {_option(option)}"
-    for place in verb.places:
-        if given := _given(place):
-            yield f"{start} {given}"
+    for positional in verb.positionals:
+        if argument := _completion_of(positional):
+            yield f"{start} {argument}"
 
 
 def _option(option: Option) -> str:
     flags = [f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}" for flag in option.flags]
-    value = "" if option.alone else f" -r {_given(option.value)}".rstrip()
-    return f"{' '.join(flags)}{value} -d {_quoted(option.about)}"
+    value = "" if option.is_flag else f" -r {_completion_of(option.value)}".rstrip()
+    return f"{' '.join(flags)}{value} -d {_quoted(option.description)}"
 
 
-def _given(value: Value) -> str:
-    match value.takes:
-        case Takes.FILE:
+def _completion_of(value: Value) -> str:
+    match value.type:
+        case ValueType.FILE:
             return "-F"
-        case Takes.FOLDER:
+        case ValueType.FOLDER:
             return "-f -a '(__fish_complete_directories)'"
-        case Takes.HOOKS:
+        case ValueType.HOOKS:
             return "-f -a '(__hookproxy_hooks)'"
-        case Takes.WORDS:
-            return f"-f -a {_quoted(' '.join(value.words))}"
+        case ValueType.CHOICES:
+            return f"-f -a {_quoted(' '.join(value.choices))}"
         case _:
             return ""
 
 
 def _quoted(text: str) -> str:
-    """In single quotes, in which only these two characters mean anything to fish."""
+    """The text in single quotes. Inside these, only a backslash and a single quote have a meaning for fish."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,7 +1,7 @@
-"""Scripts with which shells complete our command lines: one file and one line for each shell.
+"""The completion scripts for shells: one file, and one line below, for each shell.
 
-They are made from the parsers that read the command lines, so that neither knows what the other does not. A script
-knows verbs, options, the words that an option takes, dialects and files; tool names only a server knows.
+They are made from the parsers that read the command lines, so that both always agree. A script knows verbs, options,
+the choices of an option, dialects and files. It does not know tool names: only a server knows them.
 """
 
 from __future__ import annotations
@@ -17,4 +17,4 @@ SHELLS: Final[Mapping[str, Callable[[Sequence[Verb], Sequence[str]], str]]] = {
     "zsh": zsh.script,
     "fish": fish.script,
 }
-"""A function of the verbs and the names of the dialects gives the script."""
+"""For each shell, the function that makes its script from the verbs and the names of the dialects."""

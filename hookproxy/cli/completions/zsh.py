@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
-from .command_line import Option, Takes, Value, Verb
+from .command_line import Option, Value, ValueType, Verb
 
 _HEAD = """\
 #compdef hookproxy
@@ -45,33 +45,33 @@ compdef _hookproxy hookproxy
 
 
 def script(verbs: Sequence[Verb], dialects: Sequence[str]) -> str:
-    """The script as zsh reads it."""
-    names = "\n".join(f"        {quote(f'{verb.name}:{verb.about}')}" for verb in verbs)
+    """The script for zsh."""
+    names = "\n".join(f"        {quote(f'{verb.name}:{verb.description}')}" for verb in verbs)
     head = _HEAD.replace("@VERBS@", names).replace("@DIALECTS@", " ".join(dialects))
     return head + "".join(_case(verb) for verb in verbs) + _TAIL
 
 
 def _case(verb: Verb) -> str:
-    lines = [f"{verb.name})", *(f"    {line}" for line in _body(verb)), "    ;;"]
+    lines = [f"{verb.name})", *(f"    {line}" for line in _case_body(verb)), "    ;;"]
     return "".join(f"{' ' * 16}{line}\n" for line in lines)
 
 
-def _body(verb: Verb) -> Iterator[str]:
-    """What completes the words after a verb."""
-    own = f"_arguments -S {' '.join(_specs(verb))}"
-    if not verb.parts:
-        yield own
+def _case_body(verb: Verb) -> Iterator[str]:
+    """The code that completes the words after a verb."""
+    arguments = f"_arguments -S {' '.join(_specs(verb))}"
+    if not verb.subverbs:
+        yield arguments
         return
     yield "case $((CURRENT > 2)):$words[2] in"
-    for part in verb.parts:
-        yield f"    1:{part.name})"
+    for subverb in verb.subverbs:
+        yield f"    1:{subverb.name})"
         yield "        shift words"
         yield "        ((CURRENT--))"
-        yield f"        _arguments -S {' '.join(_specs(part))}"
+        yield f"        _arguments -S {' '.join(_specs(subverb))}"
         yield "        ;;"
     yield "    *)"
-    yield f"        if ((CURRENT == 2)); then compadd -- {' '.join(part.name for part in verb.parts)}; fi"
-    yield f"        {own}"
+    yield f"        if ((CURRENT == 2)); then compadd -- {' '.join(subverb.name for subverb in verb.subverbs)}; fi"
+    yield f"        {arguments}"
     yield "        ;;"
     yield "esac"
 
@@ -79,33 +79,33 @@ def _body(verb: Verb) -> Iterator[str]:
 def _specs(verb: Verb) -> Iterator[str]:
     for option in verb.options:
         yield from _option(option)
-    for place in verb.places:
-        yield quote(f"{'*' if place.several else ''}:{_plain(place.label)}:{_action(place)}")
-    if verb.command:
+    for positional in verb.positionals:
+        yield quote(f"{'*' if positional.repeats else ''}:{_escaped(positional.label)}:{_completion_of(positional)}")
+    if verb.takes_command:
         yield quote("*::command:_normal")
 
 
 def _option(option: Option) -> Iterator[str]:
-    others = "" if option.value.several or len(option.flags) == 1 else f"({' '.join(option.flags)})"
-    value = "" if option.alone else f":{_plain(option.value.label)}:{_action(option.value)}"
+    others = "" if option.value.repeats or len(option.flags) == 1 else f"({' '.join(option.flags)})"
+    value = "" if option.is_flag else f":{_escaped(option.value.label)}:{_completion_of(option.value)}"
     for flag in option.flags:
-        yield quote(f"{'*' if option.value.several else others}{flag}[{_plain(option.about)}]{value}")
+        yield quote(f"{'*' if option.value.repeats else others}{flag}[{_escaped(option.description)}]{value}")
 
 
-def _plain(text: str) -> str:
-    """Text without what `_arguments` reads as its own."""
+def _escaped(text: str) -> str:
+    """The text with the special characters of `_arguments` escaped."""
     return "".join(f"\\{each}" if each in "[]:\\" else each for each in text)
 
 
-def _action(value: Value) -> str:
-    match value.takes:
-        case Takes.FILE:
+def _completion_of(value: Value) -> str:
+    match value.type:
+        case ValueType.FILE:
             return "_files"
-        case Takes.FOLDER:
+        case ValueType.FOLDER:
             return "_files -/"
-        case Takes.HOOKS:
+        case ValueType.HOOKS:
             return "_hookproxy_hooks"
-        case Takes.WORDS:
-            return f"({' '.join(value.words)})"
+        case ValueType.CHOICES:
+            return f"({' '.join(value.choices)})"
         case _:
             return " "

@@ -1,4 +1,4 @@
-"""PreToolUse: blocks every call that touches a file of secrets."""
+"""PreToolUse: blocks every call for a file with secrets."""
 
 import json
 import sys
@@ -7,5 +7,5 @@ from pathlib import PurePosixPath
 path = json.load(sys.stdin)["tool_input"].get("path", "")
 
 if PurePosixPath(path).name.startswith(".env"):
-    print(f"{path} holds secrets. Leave it alone, and ask the user to change it.", file=sys.stderr)
+    print(f"{path} holds secrets. Do not use it; ask the user to change it.", file=sys.stderr)
     sys.exit(2)

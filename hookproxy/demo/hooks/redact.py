@@ -1,4 +1,4 @@
-"""PreToolUse: takes keys out of what is about to be written."""
+"""PreToolUse: removes keys from the text of a file before it is written."""
 
 import json
 import re
@@ -8,10 +8,10 @@ arguments = json.load(sys.stdin)["tool_input"]
 text, found = re.subn(r"sk-[\w-]{12,}", "[key removed]", arguments["text"])
 
 if found:
-    answer = {
+    output = {
         "hookEventName": "PreToolUse",
         "permissionDecision": "allow",
-        "permissionDecisionReason": "what looks like a key was taken out of the text",
+        "permissionDecisionReason": "text that looks like a key was removed",
         "updatedInput": arguments | {"text": text},
     }
-    print(json.dumps({"hookSpecificOutput": answer}))
+    print(json.dumps({"hookSpecificOutput": output}))
