@@ -7,24 +7,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.dialects.claude.hook_file import CLAUDE
 from hookproxy.dialects.lime import LIME
+from hookproxy.dialects.registry import DIALECTS
 from hookproxy.dialects.shared.identity_variables import foreign_to
 from hookproxy.model.hooks import Event, EventContext, HookSpec, Outcome, Session
 from tests.dialects.tables import table
 
 CASES = table("lime")
-
-
 SESSION = Session(id="s1", server="shell", cwd="/repo", project_dir="/repo")
-
-
 CALL = EventContext(Event.PRE_TOOL_USE, SESSION, tool="bash", tool_name="bash", request_id="7")
-
-
 AFTER = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
-
-
 WITHOUT_A_CALL = (Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION)
 
 
@@ -108,5 +100,5 @@ def test_other_dialects_do_not_inherit_its_variables() -> None:
     _, env = written(replace(CALL, event=Event.POST_TOOL_USE, outcome=Outcome()))
     assert set(env) == set(LIME.variables)
     assert set(LIME.variables) <= foreign_to(LIME.variables), "inherited, they belong to another event"
-    assert set(LIME.variables) <= foreign_to(CLAUDE.variables)
+    assert set(LIME.variables) <= foreign_to(DIALECTS["claude"].variables)
     assert "CLAUDE_PROJECT_DIR" in foreign_to(LIME.variables)
