@@ -195,9 +195,8 @@ def _rules(texts: Iterable[str]) -> tuple[tuple[str, ...], list[str]]:
         try:
             matchers.allow_rule(rule)
         except (ValueError, OverflowError, RecursionError):
-            invalid.append(
-                f"gave {shared_output.cut(repr(rule), shared_output.FIRST_LINE)}, which is not a permission rule"
-            )
+            shown = shared_output.cut(repr(rule), shared_output.FIRST_LINE)
+            invalid.append(f"gave {shown}, which is not a permission rule")
             continue
         name, bracket, rest = rule.partition("(")
         rules |= dict.fromkeys((rule, name.lower() + bracket + rest))
