@@ -14,8 +14,8 @@ from ..shared import hook_file as shared_hook_file
 from ..shared.hook_file import Table
 
 TIMEOUT: Final = 60.0
-"""Seconds. claw-code waits for ever. MCP agents commonly give up on a call after a minute, so a longer hook would judge
-a call that nobody waits for any more."""
+"""Seconds. claw-code waits for ever. MCP agents commonly give up on a call after a minute: no agent waits for the
+verdict of a hook that runs longer."""
 
 FAILURE_EVENT: Final = "PostToolUseFailure"
 """The event for failed calls, which only `claw@current` has."""
@@ -32,7 +32,7 @@ class FileFormat(Struct, frozen=True):
 
     dialect: str
     events: Mapping[str, tuple[Event, ...]]
-    """By the event's name in the file: the events on which its hooks run."""
+    """The events on which hooks run, by the event's name in the file."""
     groups: bool
     """Matcher groups are allowed between the command strings."""
 
@@ -41,10 +41,8 @@ DOCUMENTED: Final = FileFormat(
     "claw",
     {
         "PreToolUse": (Event.PRE_TOOL_USE,),
-        "PostToolUse": (
-            Event.POST_TOOL_USE,
-            Event.POST_TOOL_USE_FAILURE,
-        ),  # HOOK_TOOL_IS_ERROR distinguishes them
+        # a hook distinguishes the two by HOOK_TOOL_IS_ERROR
+        "PostToolUse": (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE),
     },
     groups=False,
 )
@@ -181,7 +179,7 @@ def _unknown_key_notes(table: Table, known: tuple[str, ...]) -> list[str]:
 
 
 def recognises(members: Mapping[str, object]) -> bool:
-    """Whether it has lists of command strings under claw-code's event names, and at least one command."""
+    """Whether the file has lists of command strings under claw-code's event names, and at least one command."""
     events = members.get("hooks")
     if not isinstance(events, dict) or not all(isinstance(listed, list) for listed in events.values()):
         return False

@@ -16,13 +16,13 @@ TIMEOUT: Final = 60.0
 """Seconds for a hook about a call. The document has a timeout for each event, and gives no numbers.
 
 This is as long as MCP agents commonly wait for a call. A hook that times out lets the call go on, so a shorter timeout
-would let calls pass whose guard is only slow; a longer one would judge calls that nobody waits for any more.
+would let calls pass whose guard is only slow, and no agent waits for the verdict of a hook that runs longer.
 """
 
 _TIMEOUTS: Final = {
     Event.SESSION_START: 10.0,  # `initialize` waits for these hooks, and some agents wait no longer for a server
     Event.SESSION_END: shared_hook_file.SESSION_END_TIMEOUT,  # the agent has gone
-    Event.PERMISSION_DENIED: 10.0,  # these three decide nothing, and may delay what they report
+    Event.PERMISSION_DENIED: 10.0,  # these three decide nothing, but the events that they observe wait for them
     Event.STOP: 10.0,
     Event.NOTIFICATION: 10.0,
 }

@@ -145,7 +145,7 @@ def test_a_byte_order_mark_is_ignored(dialect: Dialect) -> None:
     assert len(load('\ufeff{"hooks":{"PreToolUse":["./a.sh"]}}', dialect).hooks) == 1
 
 
-# --- what is error ---
+# --- notes ---
 
 
 def notes(settings: object) -> tuple[str, ...]:
@@ -184,7 +184,7 @@ def test_other_matchers_are_not_reported(matcher: str) -> None:
     assert notes({"hooks": {"PreToolUse": [{"matcher": matcher, "hooks": [{"command": "x"}]}]}}) == ()
 
 
-# --- files that cannot be used ---
+# --- invalid files ---
 
 
 def refusal(settings: object, dialect: Dialect = CLAW) -> tuple[str, str]:
@@ -255,8 +255,6 @@ def test_an_invalid_group_is_refused_with_its_key(group: object, message: str) -
 
 
 KEYS = st.sampled_from(["hooks", "PreToolUse", "PostToolUseFailure", "matcher", "type", "command"]) | st.text()
-
-
 LEAVES = st.none() | st.booleans() | st.floats() | st.sampled_from(["command", "x", ""])
 
 
@@ -274,7 +272,7 @@ def test_any_matcher_can_be_tried_on_any_name(matcher: str, name: str) -> None:
     grouped(matcher.replace("\0", "")).matches(name)
 
 
-# --- the shape ---
+# --- recognition ---
 
 
 @pytest.mark.parametrize(

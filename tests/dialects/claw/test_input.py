@@ -15,14 +15,8 @@ from hookproxy.model.hooks import Event, EventContext, HookSpec, Outcome, Sessio
 from tests.dialects.tables import table
 
 CASES = table("claw")
-
-
 BOTH = pytest.mark.parametrize("dialect", [CLAW, CLAW_CURRENT], ids=lambda dialect: dialect.name)
-
-
 SESSION = Session(id="s1", server="shell", cwd="/repo", project_dir="/repo")
-
-
 CALL = EventContext(event=Event.PRE_TOOL_USE, session=SESSION, tool="bash", tool_name="bash")
 
 

@@ -146,7 +146,7 @@ def test_a_byte_order_mark_and_line_ends_of_windows_are_ignored() -> None:
     assert len(load("\ufeff" + PAGE.replace("\n", "\r\n")).hooks) == 2
 
 
-# --- what is error at start-up ---
+# --- notes ---
 
 
 def test_a_file_without_hooks_is_reported() -> None:
@@ -190,7 +190,7 @@ def test_a_matcher_is_reported_because_code_assist_has_none() -> None:
     ]
 
 
-# --- files that cannot be used ---
+# --- invalid files ---
 
 
 def refusal(settings: object) -> tuple[str, str]:
@@ -257,8 +257,6 @@ def test_infinity_is_refused_as_a_timeout() -> None:
 
 
 KEYS = st.sampled_from(["hooks", "PreToolUse", "Stop", "command", "timeout", "name", "matcher"]) | st.text()
-
-
 LEAVES = st.none() | st.booleans() | st.floats() | st.integers() | st.sampled_from(["command", "x", ""])
 
 
@@ -268,7 +266,7 @@ def test_any_file_is_read_or_refused_with_a_config_error(settings: object) -> No
         assert all(hook.shell and hook.timeout > 0 for hook in load(settings).hooks)
 
 
-# --- whose file it is ---
+# --- recognition ---
 
 
 FLAT = {"command": "x", "timeout": 5000, "name": "n"}

@@ -12,16 +12,10 @@ from hookproxy.model.hooks import Event, EventContext, HookSpec, Outcome, Sessio
 from tests.dialects.tables import table
 
 CASES = table("code_assist")
-
-
 SESSION = Session(id="sess_xyz789", server="shell", cwd="/home/user/project", project_dir="/home/user/project")
-
-
 CALL = EventContext(
     event=Event.PRE_TOOL_USE, session=SESSION, tool="BashTool", tool_name="BashTool", tool_use_id="tu_abc123"
 )
-
-
 SPEC = HookSpec("code-assist", "s.json", Event.PRE_TOOL_USE, "guard", shell="guard.sh", timeout=3)
 
 

@@ -17,17 +17,9 @@ from hookproxy.model.hooks import Event, HookSpec
 from tests.dialects.tables import sample
 
 BOTH = pytest.mark.parametrize("dialect", [DOCKER_AGENT, DOCKER_AGENT_CURRENT], ids=lambda dialect: dialect.name)
-
-
 AFTER_FAILURE = Event.POST_TOOL_USE_FAILURE
-
-
 ENVIRON = {"HOME": "/home/me", "PROFILE": "dev", "SUB": "sub"}
-
-
 PAGE = sample("docker_agent.yaml")
-
-
 TIMEOUT = """\
 hooks:
   pre_tool_use:
@@ -68,7 +60,7 @@ def one(entry: dict[str, object], dialect: Dialect = DOCKER_AGENT, **more: objec
     return hook
 
 
-# --- what a file holds ---
+# --- the hooks of a file ---
 
 
 @BOTH
@@ -214,7 +206,7 @@ def test_other_members_of_an_agent_file_are_ignored() -> None:
     assert load(text).notes == ()
 
 
-# --- whose hooks ---
+# --- the hooks of one agent ---
 
 
 SEVERAL = {
@@ -280,7 +272,7 @@ def test_an_agent_without_hooks_is_reported(dialect: Dialect) -> None:
     assert load({"models": {}}, dialect) == HookList((), ("/repo/agent.yaml: there are no hooks in it",))
 
 
-# --- what cannot work behind MCP ---
+# --- notes on what cannot work behind MCP ---
 
 
 @pytest.mark.parametrize("event", DOCKER_AGENT_CURRENT.unavailable)
@@ -351,7 +343,7 @@ def test_a_long_timeout_at_the_end_of_a_session_is_reported(dialect: Dialect) ->
     assert load({"hooks": {"session_end": [command(timeout=1)]}}, dialect).notes == ()
 
 
-# --- files that cannot be used ---
+# --- invalid files ---
 
 
 @BOTH
@@ -439,7 +431,7 @@ def test_an_invalid_hook_is_refused_with_its_key(
     assert hint in error_hint
 
 
-# --- what only the newer page has ---
+# --- options of the newer page ---
 
 
 def newer(hooks: object) -> HookList:
@@ -557,11 +549,7 @@ KEYS = st.sampled_from([
     "agents", "root", "hooks", "settings", "pre_tool_use", "session_start", "tool_guard", "stop", "matcher", "type",
     "command", "timeout", "env", "working_dir", "on_error",
 ]) | st.text()  # fmt: skip
-
-
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["command", "x", "", "block"])
-
-
 YAML = st.lists(st.sampled_from([*"ab: -[]{}&*!<>|\n\"'#%?,", "hooks:", "\n  ", "- ", "!!int", "<<: *a", "&a "]))
 
 
@@ -577,7 +565,7 @@ def test_any_file_is_read_or_refused_with_a_config_error(dialect: Dialect, text:
             assert all(hook.shell.strip() for hook in load(text, dialect, path).hooks)
 
 
-# --- which files are of its shape ---
+# --- recognition ---
 
 
 GROUPS = [{"matcher": "shell", "hooks": [{"type": "command", "command": "x"}]}]

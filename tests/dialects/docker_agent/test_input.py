@@ -14,17 +14,9 @@ from hookproxy.model.hooks import Event, EventContext, HookSpec, Outcome, Sessio
 from tests.dialects.tables import table
 
 CASES = table("docker_agent")
-
-
 BOTH = pytest.mark.parametrize("dialect", [DOCKER_AGENT, DOCKER_AGENT_CURRENT], ids=lambda dialect: dialect.name)
-
-
 SESSION = Session(id="abc123", server="tools", cwd="/path/to/project", project_dir="/path/to/project")
-
-
 CALL = EventContext(Event.PRE_TOOL_USE, SESSION, tool="shell", tool_name="shell", tool_use_id="call_xyz")
-
-
 AFTER = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 
 

@@ -15,8 +15,6 @@ from tests.dialects.tables import result, table
 from tests.dialects.tables import verdict as expected_verdict
 
 CASES = table("docker_agent")
-
-
 BOTH = pytest.mark.parametrize("dialect", [DOCKER_AGENT, DOCKER_AGENT_CURRENT], ids=lambda dialect: dialect.name)
 
 
@@ -63,7 +61,7 @@ def test_a_background_hook_only_has_messages(dialect: Dialect) -> None:
     assert dialect.read_output(background_hook, HookResult(Ended.EXITED, 1)) == Verdict(failure="exited with status 1")
 
 
-# --- whatever is printed ---
+# --- any output ---
 
 
 @BOTH
@@ -96,17 +94,9 @@ KEYS = st.sampled_from([
     "hook_event_name", "permission_decision", "permission_decision_reason", "updated_input", "additional_context",
     "updated_tool_response", "metadata", "unknown",
 ])  # fmt: skip
-
-
 WORDS = st.sampled_from(["allow", "deny", "ask", "block", "", "pre_tool_use"])
-
-
 LEAVES = WORDS | st.none() | st.booleans() | st.integers() | st.floats()
-
-
 VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=10)
-
-
 LONG = st.just("x" * 10_001)
 
 

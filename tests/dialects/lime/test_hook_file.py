@@ -17,11 +17,7 @@ from hookproxy.model.hooks import Event, HookSpec
 from tests.dialects.tables import sample
 
 AFTER = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
-
-
 SAMPLE = sample("lime.json")
-
-
 OF_OTHER_TYPES = {
     part.name: part.default
     for part in fields(HookSpec)
@@ -141,7 +137,7 @@ def test_an_unavailable_event_is_reported_if_it_has_hooks(event: str) -> None:
     assert load({"hooks": {event: []}}) == HookList(())
 
 
-# --- files that cannot be used ---
+# --- invalid files ---
 
 
 @pytest.mark.parametrize(
@@ -195,8 +191,6 @@ def test_an_invalid_toml_file_is_refused(text: str, message: str) -> None:
 
 
 KEYS = st.sampled_from(["hooks", "PreToolUse", "PreCompact"]) | st.text()
-
-
 LEAVES = st.none() | st.booleans() | st.floats() | st.sampled_from(["x", ""])
 
 
@@ -210,7 +204,7 @@ def test_any_file_is_read_or_refused_with_a_config_error(settings: object) -> No
         LIME.recognises(settings)
 
 
-# --- the shape of its files ---
+# --- recognition ---
 
 
 @pytest.mark.parametrize(

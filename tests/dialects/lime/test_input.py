@@ -14,17 +14,9 @@ from hookproxy.model.hooks import Event, EventContext, HookSpec, Outcome, Sessio
 from tests.dialects.tables import table
 
 CASES = table("lime")
-
-
 SESSION = Session(id="s1", server="shell", cwd="/repo", project_dir="/repo")
-
-
 CALL = EventContext(Event.PRE_TOOL_USE, SESSION, tool="bash", tool_name="bash", request_id="7")
-
-
 AFTER = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
-
-
 WITHOUT_A_CALL = (Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION)
 
 
