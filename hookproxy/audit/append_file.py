@@ -162,9 +162,7 @@ class AppendFile:
         before = predecessor(self._path)
         if not before:
             return tail
-        links = (
-            0 if self._options.follows_links else os.O_NOFOLLOW
-        )  # if the file was a link, the numbered name is the link
+        links = 0 if self._options.follows_links else os.O_NOFOLLOW  # rotation renames a link, not the linked file
         fd = os.open(before, os.O_RDONLY | links | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             previous = tail_of(fd, os.fstat(fd).st_size).previous
@@ -193,7 +191,7 @@ class AppendFile:
     def _open(self) -> None:
         if self._fd >= 0 and (not self._regular or _names_open_file(self._fd, self._path, self._options.follows_links)):
             return
-        if self._fd >= 0:  # it was rotated or moved by somebody else
+        if self._fd >= 0:  # another process has rotated or moved it
             os.close(self._fd)
             self._fd = -1
         folder = os.path.dirname(self._path) or "."
@@ -235,9 +233,8 @@ class AppendFile:
 
     def _check(self, status: os.stat_result) -> None:
         if self._options.shared and not (stat.S_ISREG(status.st_mode) and status.st_nlink <= 1):
-            raise OSError(
-                errno.EPERM, "is not a regular file, or has a second name (a hard link): somebody may have put it there"
-            )
+            why = "is not a regular file, or has a second name (a hard link): somebody may have put it there"
+            raise OSError(errno.EPERM, why)
         if self._options.private and status.st_uid != os.geteuid():
             raise OSError(errno.EPERM, "belongs to another account")
 

@@ -38,22 +38,8 @@ _LONGEST_NAME: Final = 256  # characters of a tool's name, an id or another text
 _LONGEST_STATE: Final = 512  # characters of trace context that W3C requires all to accept; longer ones are dropped
 _MOST_TOOLS: Final = 200  # different tools in metrics: each is a series in the collector
 _OTHER: Final = "_OTHER"
-_CALL_BUCKETS: Final = (
-    0.01,
-    0.02,
-    0.05,
-    0.1,
-    0.2,
-    0.5,
-    1.0,
-    2.0,
-    5.0,
-    10.0,
-    30.0,
-    60.0,
-    120.0,
-    300.0,
-)  # by the conventions
+# Seconds; the bounds are those of the conventions.
+_CALL_BUCKETS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 _HOOK_BUCKETS: Final = (0.001, 0.002, 0.005, *_CALL_BUCKETS)
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
 _ERROR_RESULTS: Final = ("refused", "cancelled", "lost")  # results that are also the `error.type`
@@ -104,8 +90,8 @@ class Collector:
 
     def begin(self, record: FinishedCall, call: Call) -> Span:
         """Begin the span of a call; it continues the trace that the agent names in `params._meta`."""
-        given = {name: _meta_text(call, name) for name in ("traceparent", "tracestate")}
-        carrier = {name: text for name, text in given.items() if 0 < len(text) <= _LONGEST_STATE}
+        context = {name: _meta_text(call, name) for name in ("traceparent", "tracestate")}
+        carrier = {name: text for name, text in context.items() if 0 < len(text) <= _LONGEST_STATE}
         tool = record.tool[:_LONGEST_NAME]
         span = self._tracer.start_span(
             f"tools/call {tool}",
@@ -177,11 +163,11 @@ class Span:
 
     def _error_code(self) -> str:
         """The code of a JSON-RPC error; empty if the response is not an error."""
-        given = self._call.response
-        if given is None or given.error is None:
+        response = self._call.response
+        if response is None or response.error is None:
             return ""
         try:
-            code = bytes(raw_json.fields(given.error)["code"])
+            code = bytes(raw_json.fields(response.error)["code"])
         except (ValueError, KeyError):
             return _OTHER
         return code.decode() if raw_json.is_integer(code) and len(code) <= len("-2147483648") else _OTHER

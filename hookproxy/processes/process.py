@@ -21,6 +21,8 @@ else:
 OUTPUT_LIMIT: Final = 10 * 1024 * 1024  # bytes kept of each output of a hook: more than any useful output
 GRACE: Final = 2.0  # seconds from TERM to KILL: enough to remove a lock file, not enough to look like a hang
 REAP_LIMIT: Final = 1.0  # seconds after KILL that the exit status is waited for: only a stuck disk takes longer
+PIPE_SIZE: Final = 65_536  # bytes that a new pipe holds
+LARGEST_PIPE: Final = 1_048_576  # bytes: the most without privileges; 10 MB take a tenth of the writes
 SHELL: Final = "/bin/sh"
 
 # Signals that end this process unless they are handled; SIGINT by an exception, at any point.

@@ -53,7 +53,7 @@ def _reports_errors_at_once(std_fds: tuple[int, int, int]) -> bool:
     if sys.version_info >= (3, 15) or not hasattr(os, "memfd_create"):  # its arguments may differ; not Linux
         return False
     if not _error_file:
-        _error_file.append(os.memfd_create("why"))
+        _error_file.append(os.memfd_create("error"))
         _error_file.append(os.dup(_error_file[0]))
     return all(_probe(std_fds) for _ in range(_PROBES))
 

@@ -20,7 +20,7 @@ from msgspec import Struct
 from ..model.errors import resource_shortage
 from ..model.hooks import Document, Ended, HookResult, HookSpec
 from ..processes import environment, process, spawn
-from ..processes.process import SHELL, find_program
+from ..processes.process import LARGEST_PIPE, PIPE_SIZE, SHELL, find_program
 from .event_watch import get_watch
 from .run_process import HookProcess
 
@@ -89,8 +89,6 @@ def _programs(word: str, path: str | None, cwd: str) -> Iterator[str]:
 
 
 _SMALLEST_PIPE: Final = 4096  # bytes that fit into any new pipe, however small (PIPE_BUF)
-_DEFAULT_PIPE: Final = 65_536  # bytes that a new pipe holds
-_LARGEST_PIPE: Final = 1_048_576  # bytes: the most without privileges; 10 MB take a tenth of the writes
 _MOST_PREPARED: Final = 256  # hooks; a configuration has a few
 
 
@@ -176,8 +174,8 @@ def start(hook: PreparedHook, document: bytes | bytearray = b"") -> tuple[int, l
         os.set_blocking(from_stderr, False)
         if not document or len(document) > _SMALLEST_PIPE:  # the rest is written later
             os.set_blocking(to_stdin, False)
-            if len(document) > _DEFAULT_PIPE:
-                process.widen_pipe(to_stdin, _LARGEST_PIPE)
+            if len(document) > PIPE_SIZE:
+                process.widen_pipe(to_stdin, LARGEST_PIPE)
         written = os.write(to_stdin, document) if document else 0
         pid = _spawn(hook, (stdin, stdout, stderr))
     except (OSError, ValueError):

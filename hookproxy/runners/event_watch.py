@@ -121,7 +121,7 @@ class EventWatch:
 class TimeLimit:
     """A timeout as `asyncio.timeout`, at a third of its cost: a run whose only step is to cancel the task.
 
-    `with Limit(watch, seconds):` raises TimeoutError where its block has not ended in time.
+    `with TimeLimit(watch, seconds):` raises TimeoutError if its block has not ended in time.
     """
 
     __slots__ = ("_cancelling", "_expired", "_task", "_watch", "due")
@@ -146,7 +146,7 @@ class TimeLimit:
         self._task.cancel()
 
     def __exit__(self, error_type: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
-        """A cancellation by somebody else passes through."""
+        """A cancellation from outside passes through."""
         self._watch.remove_run(self)
         if self._expired and self._task.uncancel() <= self._cancelling and error_type is CancelledError:
             raise TimeoutError from error

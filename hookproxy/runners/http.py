@@ -94,7 +94,7 @@ class _Endpoint:
         self._headers: list[tuple[str, str]] = []
 
     async def post(self, document: Document, env: Mapping[str, str]) -> bytes:
-        """The answer's body. Raises NoAnswer, and what stands in _PROBLEMS."""
+        """Post the document, and return the response's body. Raises HookFailed and _CONNECTION_ERRORS."""
         if self._env is not env:  # nearly never: all hooks of a dialect inherit the same
             headers = {"Host": self._address.netloc, **_headers(self._spec, env)}
             self._headers, self._env = list(headers.items()), env
@@ -241,9 +241,7 @@ class Connection(asyncio.Protocol):
             if not self._received and not self._closed:
                 self._waiter = asyncio.get_running_loop().create_future()
                 await self._waiter
-            if (
-                self._error is not None and not self._received
-            ):  # a response without a length must end with an orderly close
+            if self._error is not None and not self._received:  # also for a response that ends with its connection
                 raise ConnectionError("the connection broke before the response was complete") from self._error
             self._http.receive_data(b"".join(self._received))  # no bytes: the connection is closed
             self._received.clear()

@@ -14,9 +14,9 @@ from typing import Final
 import anyio
 
 from ..processes import process
+from ..processes.process import PIPE_SIZE
 from .event_watch import WRITABLE, EventWatch
 
-_READ_SIZE: Final = 65_536  # bytes: what a pipe holds
 _STDERR_LIMIT: Final = 65_536  # bytes of standard error that are kept: the last ones
 _EXIT_DELAY: Final = 0.1  # seconds that a process may take to exit after it closed its output
 
@@ -111,7 +111,7 @@ class LongLivedProcess:
 
     def _on_output(self) -> None:
         try:
-            piece = os.read(self._stdout_fd, _READ_SIZE)
+            piece = os.read(self._stdout_fd, PIPE_SIZE)
         except BlockingIOError:
             return
         if not piece:
@@ -126,7 +126,7 @@ class LongLivedProcess:
 
     def _on_stderr(self) -> None:
         try:
-            piece = os.read(self._stderr_fd, _READ_SIZE)
+            piece = os.read(self._stderr_fd, PIPE_SIZE)
         except BlockingIOError:
             return
         if not piece:

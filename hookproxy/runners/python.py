@@ -264,9 +264,7 @@ class Threads:
         for thread in self._idle:
             thread.join(_JOIN_LIMIT)
         self._idle.clear()
-        if (
-            self._eventfd >= 0 and not self._running
-        ):  # else a thread may still write to it, and its number may be reused by then
+        if self._eventfd >= 0 and not self._running:  # a running thread still writes to it
             get_watch(asyncio.get_running_loop()).close_fd(self._eventfd)
             self._eventfd = -1
 

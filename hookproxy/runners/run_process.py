@@ -20,13 +20,13 @@ from msgspec import Struct
 from ..model.hooks import Ended, HookResult
 from ..processes import process
 from ..processes.fast_future import FastFuture
+from ..processes.process import PIPE_SIZE
 from .event_watch import WRITABLE, EventWatch
 
 # Seconds in which small hooks end, even several at a time. Until then their output is not read and stays in the pipe:
 # this saves two registrations, a wake-up and most timers, 8 % of such a hook. A hook that prints more than a pipe holds
 # waits meanwhile. A hook with a long document often prints much, so its output is read from the start.
 _UNREAD_TIME: Final = 0.02
-_READ_SIZE: Final = 65_536  # bytes: what a pipe holds
 _NO_BYTES: Final = memoryview(b"")
 
 
@@ -42,7 +42,7 @@ class _Output(Struct):
     def read(self) -> bool:
         """Read what is there, and drop what exceeds the limit; False: nothing is there now."""
         try:
-            piece = os.read(self.fd, _READ_SIZE)
+            piece = os.read(self.fd, PIPE_SIZE)
         except BlockingIOError:
             return False
         if not piece:
@@ -68,7 +68,7 @@ _NO_OUTPUT: Final = _Output(-1, open=False)
 def _read_rest(fd: int) -> _Output:
     """Read what is in a pipe that was not read before, and close it. Later output of children is not waited for."""
     try:
-        piece = os.read(fd, _READ_SIZE)
+        piece = os.read(fd, PIPE_SIZE)
     except BlockingIOError:
         piece = b""
     output = _NO_OUTPUT  # most hooks print on one of the two at most
@@ -130,7 +130,7 @@ class HookProcess:
         self._code: int | None = None
         self._done: FastFuture[None] = FastFuture(loop=watch.loop)
         self._deadline = begun + timeout
-        self.due = min(begun + _UNREAD_TIME, self._deadline) if len(document) <= _READ_SIZE else begun
+        self.due = min(begun + _UNREAD_TIME, self._deadline) if len(document) <= PIPE_SIZE else begun
         watch.add_fd(self._exit, self._on_exit)
         if self._unwritten:
             watch.add_fd(self._input, self._on_writable, WRITABLE)

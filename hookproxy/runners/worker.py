@@ -58,9 +58,7 @@ class _Worker:
         self._process: LongLivedProcess | None = None
         self._processes: list[LongLivedProcess] = []  # those that are possibly not reaped yet
         self._pending: dict[str, asyncio.Future[bytes]] = {}  # outputs to come, by document id
-        self._cancelled: set[str] = (
-            set()
-        )  # ids of documents of a concurrent worker whose output nobody waits for any more
+        self._cancelled: set[str] = set()  # ids of documents whose output nobody waits for any more
         self._next_id = count(1)
         self._loop = asyncio.get_running_loop()
         self._watch = get_watch(self._loop)
@@ -157,7 +155,7 @@ class _Worker:
             if not self._spec.concurrent and len(lines) + bool(rest) > 1:
                 raise HookFailed("printed more than one line for a document")
             if rest and not self._expects_output:
-                raise HookFailed("printed a line that no document asked for")
+                raise HookFailed("printed a line that belongs to no document")
             for line in lines:
                 self._on_line(line)
         except HookFailed as failure:
@@ -184,7 +182,7 @@ class _Worker:
             del self._pending[document_id]
             return
         if waiting is None or waiting.done():
-            raise HookFailed("printed a line that no document asked for")
+            raise HookFailed("printed a line that belongs to no document")
         if self._spec.concurrent:
             line = msgspec.json.encode(members)
         self._failed_starts, self._earliest_start = 0, 0.0

@@ -210,7 +210,7 @@ async def test_unexpected_output_ends_a_worker(harness: Harness, tmp_path: Path)
     with anyio.fail_after(10):
         await harness.reported.wait()
     assert harness.reports == [
-        "the worker printed a line that no document asked for; it is started again when it is needed"
+        "the worker printed a line that belongs to no document; it is started again when it is needed"
     ]
     harness.write(ECHO)
     assert (await harness.output())["got"] == {"n": 1}
