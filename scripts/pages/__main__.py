@@ -1,6 +1,6 @@
 """Generates parts of the pages from the code, and reports what is not current: `scripts/docs [--write]`.
 
-A page may have hand-written text around its generated parts, which are between `<!-- made: NAME -->` and `<!-- end -->`.
+A page may have hand-written text around generated parts, which are between `<!-- made: NAME -->` and `<!-- end -->`.
 """
 
 import re
