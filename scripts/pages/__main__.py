@@ -1,6 +1,6 @@
-"""Makes what follows from the code, and tells what is not current: `scripts/docs [--write]`.
+"""Generates parts of the pages from the code, and reports what is not current: `scripts/docs [--write]`.
 
-A page may have hand-written text around its made parts, which stand between `<!-- made: NAME -->` and `<!-- end -->`.
+A page may have hand-written text around generated parts, which are between `<!-- made: NAME -->` and `<!-- end -->`.
 """
 
 import re
@@ -25,14 +25,14 @@ PARTS: dict[str, Callable[[], str]] = {
     "keys": keys.keys,
     **dialects.parts(),
 }
-"""What stands between marks, by its name."""
+"""The generated parts, by the name in their mark."""
 
 WHOLE: dict[str, Callable[[], str]] = {"hookproxy/hookproxy.schema.json": schema.schema}
-"""Files without a word by hand."""
+"""Files that are generated completely."""
 
 
 def pages() -> Iterator[tuple[Path, str]]:
-    """Each file that has something made in it, and its text as it should be."""
+    """Each file with generated parts, and its text as it should be."""
     for name, make in WHOLE.items():
         yield ROOT / name, make()
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
         if arguments == ["--write"]:
             path.write_text(text, "utf-8")
         else:
-            print(f"{path.relative_to(ROOT)} is not current: scripts/docs --write")
+            print(f"{path.relative_to(ROOT)} is not current: run scripts/docs --write")
             status = 1
     return status
 

@@ -1,10 +1,10 @@
-"""What a page of docs/dialects says by construction: a dialect's data, and what its own functions write and read."""
+"""The generated part of a page of docs/dialects: a dialect's data, and what its own functions write and read."""
 
 import json
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from tables import OCCASIONS, row
+from tables import EVENT_TEXTS, row
 
 from hookproxy.config.models import Use
 from hookproxy.dialects.dialect import Dialect
@@ -23,13 +23,13 @@ from hookproxy.model.hooks import (
 )
 
 ORDERS = {
-    Order.PARALLEL: "All hooks that match run at once; of several rewrites the last to arrive wins.",
-    Order.TOGETHER: "All hooks that match run at once; of several rewrites the last in the file wins.",
+    Order.PARALLEL: "All hooks that match run at once; if several rewrite, the last to arrive wins.",
+    Order.TOGETHER: "All hooks that match run at once; if several rewrite, the last in the file wins.",
     Order.SERIAL: "Hooks that match run one after another, in the order of the file.",
     Order.UNTIL_DENIED: "Hooks that match run one after another, in the order of the file, until one denies.",
     Order.PIPELINE: "Hooks that match run one after another, and each sees the arguments as rewritten so far.",
 }
-FAILURE = "What follows from trouble: [when a hook fails](../concepts.md#when-a-hook-fails)."
+FAILURE = "What happens after a failure: [when a hook fails](../concepts.md#when-a-hook-fails)."
 CALLS = (Event.PRE_TOOL_USE, Event.POST_TOOL_USE)
 RUNS = {
     "exit status 0, `text` on standard output": HookResult(Ended.EXITED, 0, b"text\n"),
@@ -38,14 +38,14 @@ RUNS = {
     "exit status 3, `why` on standard error": HookResult(Ended.EXITED, 3, b"", b"why\n"),
     "exit status 0, half of a JSON object": HookResult(Ended.EXITED, 0, b'{"a": \n}'),
     "killed by signal 9": HookResult(Ended.SIGNALLED, 9),
-    "its time is up": HookResult(Ended.TIMED_OUT),
+    "its timeout expired": HookResult(Ended.TIMED_OUT),
 }
 SESSION = Session("5f1c9a", "files", "/home/you/project", "/home/you/project")
 AFTER = Outcome(b'[{"type":"text","text":"hello"}]', True, duration_ms=3)
 
 
 def parts() -> dict[str, Callable[[], str]]:
-    """The made part of each dialect's page, by the dialect's name."""
+    """The generated part of each dialect's page, by the dialect's name."""
     return {name: partial(_page, name) for name in DIALECTS}
 
 
@@ -54,27 +54,27 @@ def _page(name: str) -> str:
     return "\n\n".join(
         [
             f"`--hooks {name}=FILE` follows {dialect.described_by}. {ORDERS[dialect.order]} "
-            f"A hook has {dialect.default_timeout:g} seconds where its file does not say.",
+            f"The default timeout is {dialect.default_timeout:g} seconds.",
             "\n".join(_files(dialect)),
-            f"### When its hooks are asked\n\n{_events(dialect)}",
+            f"### When its hooks run\n\n{_events(dialect)}",
             f"### What a hook reads\n\n{_documents(dialect)}",
-            f"### What a hook says\n\n{_runs(dialect)}\n\n{FAILURE}\n\n{_answers(dialect)}",
+            f"### What a hook's output means\n\n{_runs(dialect)}\n\n{FAILURE}\n\n{_answers(dialect)}",
         ]
     )
 
 
 def _files(dialect: Dialect) -> Iterator[str]:
     yield f"- Files end in {_list(dialect.suffixes)}" + (
-        f"; in {_list(dialect.folders)}, they belong to the project above." if dialect.folders else "."
+        f"; in {_list(dialect.folders)}, they belong to the project in the folder above." if dialect.folders else "."
     )
-    spelled = "mcp__SERVER__TOOL" if dialect.tool_names == "mcp" else "TOOL"
-    yield f"- Tools are called `{spelled}` where `tool_names` does not say."
+    tool_name = "mcp__SERVER__TOOL" if dialect.tool_names == "mcp" else "TOOL"
+    yield f"- Tools are called `{tool_name}` unless `tool_names` says otherwise."
     for key in dialect.options:
         yield f"- `{key}` in `[[use]]`: {(Use.model_fields[key].description or '').partition(': ')[2]}"
     if dialect.agents:
-        yield f"- Agents that run such hooks themselves, and would run them twice: {_list(dialect.agents)}."
+        yield f"- Agents that run such hooks themselves, so that they would run twice: {_list(dialect.agents)}."
     if not dialect.constant_environment:
-        yield "- What it gives hooks as variables depends on the call, so `warm` is not for them."
+        yield "- The variables of its hooks depend on the call, so `warm` cannot be used."
 
 
 def _list(words: tuple[str, ...]) -> str:
@@ -82,22 +82,22 @@ def _list(words: tuple[str, ...]) -> str:
 
 
 def _events(dialect: Dialect) -> str:
-    rows = [row(f"`{name}`", OCCASIONS[event]) for name, event in dialect.events.items()]
+    rows = [row(f"`{name}`", EVENT_TEXTS[event]) for name, event in dialect.events.items()]
     rows += [row(f"`{name}`", f"never: {reason}") for name, reason in dialect.unavailable.items()]
     return "\n".join([row("event", "here"), row("---", "---"), *rows])
 
 
 def _documents(dialect: Dialect) -> str:
-    """What a hook gets before and after one call, as the dialect writes it."""
+    """The input of a hook before and after one call, as the dialect writes it."""
     blocks = []
     for event in CALLS:
         spec = _spec(dialect, event)
-        told = dialect.write_input(spec, _occasion(dialect, event))
-        env = "".join(f"{name}={value}\n" for name, value in sorted(told.env.items()))
-        document = json.dumps(json.loads(told.stdin), indent=2, ensure_ascii=False)
-        blocks.append(f"`{spec.event_name}`, on standard input:\n\n<!-- block: example -->\n```json\n{document}\n```")
+        hook_input = dialect.write_input(spec, _event_context(dialect, event))
+        env = "".join(f"{name}={value}\n" for name, value in sorted(hook_input.env.items()))
+        document = json.dumps(json.loads(hook_input.stdin), indent=2, ensure_ascii=False)
+        blocks.append(f"`{spec.event_name}` on standard input:\n\n<!-- block: example -->\n```json\n{document}\n```")
         if env:
-            blocks.append(f"… and as variables:\n\n<!-- block: example -->\n```text\n{env}```")
+            blocks.append(f"… and in environment variables:\n\n<!-- block: example -->\n```text\n{env}```")
     return "\n\n".join(blocks)
 
 
@@ -115,7 +115,7 @@ def _spec(dialect: Dialect, event: Event) -> HookSpec:
     )
 
 
-def _occasion(dialect: Dialect, event: Event) -> EventContext:
+def _event_context(dialect: Dialect, event: Event) -> EventContext:
     return EventContext(
         event,
         SESSION,
@@ -131,28 +131,28 @@ def _occasion(dialect: Dialect, event: Event) -> EventContext:
 
 def _runs(dialect: Dialect) -> str:
     rows = [
-        row(text, *(_told(event, dialect.read_output(_spec(dialect, event), result)) for event in CALLS))
+        row(text, *(_effect(event, dialect.read_output(_spec(dialect, event), result)) for event in CALLS))
         for text, result in RUNS.items()
     ]
     return "\n".join([row("the hook", "before a call", "after a call"), row(*["---"] * 3), *rows])
 
 
-def _told(event: Event, verdict: Verdict) -> str:
+def _effect(event: Event, verdict: Verdict) -> str:
     """A verdict in words."""
-    said = []
+    parts = []
     if verdict.failure:
         closed = verdict.fails_closed or (verdict.permission is Permission.DENY and event is Event.PRE_TOOL_USE)
-        said.append("trouble, which refuses the call" if closed else "trouble: `on_failure`")
+        parts.append("failure: the call is refused" if closed else "failure: `on_failure` decides")
     elif verdict.permission is Permission.DENY and event is Event.PRE_TOOL_USE:
-        said.append(f"the call is refused: “{verdict.reason}”")
+        parts.append(f"the call is refused: “{verdict.reason}”")
     if verdict.permission is Permission.DENY and event is Event.POST_TOOL_USE:
-        said.append("the result is marked as an error")
-    said += [f"the model reads “{' '.join(text.split())}”" for text in verdict.feedback]
-    return "; ".join(said) or "nothing"
+        parts.append("the result is marked as an error")
+    parts += [f"the model reads “{' '.join(text.split())}”" for text in verdict.feedback]
+    return "; ".join(parts) or "nothing"
 
 
 def _answers(dialect: Dialect) -> str:
     if not dialect.output_fields:
-        return "No JSON: what it prints is text."
+        return "It reads no JSON: what a hook prints is text."
     rows = [row(f"`{name}`", str(effect)) for name, effect in dialect.output_fields.items()]
-    return "\n".join([row("in its JSON", "effect"), row("---", "---"), *rows])
+    return "\n".join([row("member of its JSON", "effect"), row("---", "---"), *rows])

@@ -4,7 +4,7 @@ from hookproxy.dialects.dialect import Dialect, Effect
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import Event
 
-OCCASIONS = {
+EVENT_TEXTS = {
     Event.PRE_TOOL_USE: "before a call",
     Event.POST_TOOL_USE: "after a call that succeeded",
     Event.POST_TOOL_USE_FAILURE: "after a call that failed",
@@ -13,11 +13,11 @@ OCCASIONS = {
     Event.PERMISSION_REQUEST: "a person is to be asked",
     Event.PERMISSION_DENIED: "a call was refused",
     Event.STOP: "the agent cancels a call",
-    Event.ERROR_OCCURRED: "an error came, or no answer",
+    Event.ERROR_OCCURRED: "a call failed or got no response",
     Event.ELICITATION: "the server asks the person",
     Event.ELICITATION_RESULT: "the person has answered",
-    Event.NOTIFICATION: "the person is shown a question",
-    Event.USER_INPUT: "the person is waited for",
+    Event.NOTIFICATION: "a question is shown to the person",
+    Event.USER_INPUT: "a call waits for the person",
 }
 
 
@@ -26,21 +26,21 @@ def row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def spelled(dialect: Dialect, event: Event) -> str:
-    """The dialect's own names of an event; of the two that Copilot has, both."""
+def names_of(dialect: Dialect, event: Event) -> str:
+    """The dialect's own names of an event; Copilot has two for most."""
     return ", ".join(f"`{name}`" for name, each in dialect.events.items() if each is event)
 
 
-def said(dialect: Dialect, effect: Effect) -> str:
-    """The members of an answer that have this effect, without the object that they stand in."""
+def members_with(dialect: Dialect, effect: Effect) -> str:
+    """The members of a hook's answer that have this effect, without the object that contains them."""
     names = dict.fromkeys(name.rpartition(".")[2] for name, each in dialect.output_fields.items() if each is effect)
     return ", ".join(f"`{name}`" for name in names)
 
 
 def tables() -> str:
-    """The table: a column for each dialect, its newest edition aside."""
+    """The table: a column for each dialect, without the `@current` editions."""
     shown = [dialect for name, dialect in DIALECTS.items() if "@" not in name]
     head = [row("", *(f"`{dialect.name}`" for dialect in shown)), row(*["---"] * (len(shown) + 1))]
-    events = [row(text, *(spelled(dialect, event) for dialect in shown)) for event, text in OCCASIONS.items()]
-    effects = [row(f"**{effect}**", *(said(dialect, effect) for dialect in shown)) for effect in Effect]
+    events = [row(text, *(names_of(dialect, event) for dialect in shown)) for event, text in EVENT_TEXTS.items()]
+    effects = [row(f"**{effect}**", *(members_with(dialect, effect) for dialect in shown)) for effect in Effect]
     return "\n".join([*head, *events, *effects])
