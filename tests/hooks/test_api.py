@@ -1,4 +1,4 @@
-"""The typed document and the answers for Python hooks, read back as the dialect of our own hooks reads them."""
+"""The typed input and the output functions for Python hooks, read back by the dialect of our own hooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks that nobody waits for are bounded, and starve nobody who is waited for."""
+"""Background hooks are bounded in number and bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which hooks are asked, under which name, in which order, and what they inherit; all of them real."""
+"""Which hooks run, under which tool name, in which order, and what they inherit; all of them are real."""
 
 from __future__ import annotations
 

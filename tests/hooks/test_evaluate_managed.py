@@ -1,4 +1,4 @@
-"""Managed hooks and rules judge what is final: nothing of the user's rewrites after them or answers in their place."""
+"""Managed hooks and rules see the final arguments: nothing of the user's rewrites after them or answers for them."""
 
 from __future__ import annotations
 

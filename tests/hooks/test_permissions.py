@@ -1,4 +1,4 @@
-"""What a session permits beside the configuration's rules; `test_hooks` has what becomes of calls."""
+"""Permission rules and limits of one layer; `test_evaluate` tests their effect on calls."""
 
 from __future__ import annotations
 

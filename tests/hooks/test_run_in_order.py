@@ -1,4 +1,4 @@
-"""Hooks that must be trusted are looked at before and after they run: what is not as it was trusted blocks."""
+"""Hooks that must be trusted are checked before and after they run: one that has changed blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which hooks are for an occasion, under which names, decided once per tool."""
+"""Which hooks are selected for an event, and under which tool names."""
 
 from __future__ import annotations
 

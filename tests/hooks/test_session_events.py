@@ -1,4 +1,4 @@
-"""What hooks are told when it is no call's turn, and where what they say then goes."""
+"""Hooks of events outside of calls, and where their feedback goes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ANSWER = b'{"jsonrpc":"2.0","id":5,"result":{"action":"accept","content":{}}}\n'
 
 
 def recording(path: Path, event: Event, **verdict: object) -> Any:  # noqa: ANN401
-    """A hook that appends its document to a file, and says the verdict."""
+    """A hook that appends its input document to a file, and prints the verdict."""
     says = shlex.quote(json.dumps(verdict))
     return frank(event, f"cat >> {shlex.quote(str(path))}; printf %s {says}")
 

@@ -279,7 +279,7 @@ def complete(number: object) -> bytes:
 
 
 async def approval_request(one: Rig, number: int = 1) -> str:
-    """Make a call that asks; gives the seal."""
+    """Make a call that needs approval; return the sealed request state."""
     await one.agent.send(stateless(number))
     result = (await one.agent.message())["result"]
     assert result["resultType"] == "input_required"

@@ -1,4 +1,4 @@
-"""How much waits for hooks before nothing more is read from the agent."""
+"""How many bytes may wait for hooks before reading from the agent pauses."""
 
 from hookproxy.protocol.calls import Call
 from hookproxy.session.backpressure import Backpressure

@@ -31,7 +31,7 @@ def anyio_backend() -> object:
 
 
 class HookInputs:
-    """A file in which hooks write what they are told, a line each."""
+    """A file to which hooks write their input documents, a line each."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

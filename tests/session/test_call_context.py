@@ -1,4 +1,4 @@
-"""What a call's hooks are told before anything has happened."""
+"""The context of a call's PreToolUse event."""
 
 from __future__ import annotations
 

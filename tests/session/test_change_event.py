@@ -1,4 +1,4 @@
-"""Waiting: whoever waits for a condition goes on when it holds."""
+"""Whoever waits for a condition goes on when it holds."""
 
 from __future__ import annotations
 

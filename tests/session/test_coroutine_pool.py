@@ -1,4 +1,4 @@
-"""Clerks: tasks that see judged calls through, one after another, and end with a call that is cancelled."""
+"""Coroutines handle calls, one after another, and end with a call that is cancelled."""
 
 from __future__ import annotations
 

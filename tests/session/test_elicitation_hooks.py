@@ -1,4 +1,4 @@
-"""Hooks answer the server's questions in the person's place, and change the person's answers; all else goes on."""
+"""Hooks answer the server's elicitations in the person's place, or change the person's answers; other lines pass."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def anyio_backend() -> object:
 
 
 class Gate:
-    """Where a hook waits: it tells a FIFO that it is here, and goes on when it is let."""
+    """Where a hook waits: it writes to one FIFO when it arrives, and goes on when it can read from another."""
 
     def __init__(self, folder: Path) -> None:
         self.here, self.go = folder / "here", folder / "go"

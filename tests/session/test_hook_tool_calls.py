@@ -1,4 +1,4 @@
-"""Hooks that are tools of the server behind us: what it gets, and that nothing of it reaches the agent."""
+"""Hooks that are tools of the server: what the server gets, and that nothing of it reaches the agent."""
 
 from __future__ import annotations
 

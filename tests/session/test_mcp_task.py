@@ -1,4 +1,4 @@
-"""The life of a judged call's task, in both eras; hooks are real, the test is agent and server."""
+"""The tasks of calls with hooks, in both eras; the hooks are real, the test is agent and server."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ both = pytest.mark.parametrize("era", ERAS)
 
 
 class Log:
-    """What hooks were told of, and the audit."""
+    """The input documents of hooks, and the audit."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "told"
@@ -105,7 +105,7 @@ class Log:
         self.settings = Settings(audit_file=str(self.audit))
 
     def group(self, **post_verdict: object) -> Group:
-        """Hooks of all three occasions note it; the two after the call say this."""
+        """Hooks of all three events record their input; the two post hooks print this verdict."""
         note = f"cat >> {shlex.quote(str(self.path))}; "
         speak = f"printf %s {shlex.quote(json.dumps(post_verdict))}"
         return frank_group(frank(PRE, note + ":"), frank(POST, note + speak), frank(FAILURE, note + speak))
@@ -380,7 +380,7 @@ async def test_messages_about_other_tasks_pass(era: Era, log: Log) -> None:
 
 
 def gated(tmp_path: Path, log: Log, **post_verdict: object) -> Group:
-    """Its post hooks wait until somebody writes to `go`, and tell `up` that they do."""
+    """Its post hooks write to the FIFO `up` and then wait until the test writes to `go`."""
     for name in ("up", "go"):
         os.mkfifo(tmp_path / name)
     note = f"cat >> {shlex.quote(str(log.path))}"

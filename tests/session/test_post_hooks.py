@@ -1,4 +1,4 @@
-"""Post hooks asked about what a call came to; the rest of it `test_following.py` sees from outside."""
+"""Post hooks run on the outcome of a call; `test_mcp_task.py` tests the rest from outside."""
 
 from __future__ import annotations
 

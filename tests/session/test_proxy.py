@@ -1,4 +1,4 @@
-"""What becomes of the switchboard's decisions: over real pipes, with real hooks; the test is agent and server."""
+"""The router's actions are performed: over real pipes, with real hooks; the test is agent and server."""
 
 from __future__ import annotations
 

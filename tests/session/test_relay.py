@@ -104,7 +104,7 @@ class Scene:
         return {name for name, one in (("agent", self.agent), ("server", self.server)) if one.reading}
 
     def call(self) -> Call:
-        """A judged call that the server has."""
+        """A call with hooks that has been forwarded."""
         self.agent.says(CALL)
         action = self.performed[-1]
         assert isinstance(action, StartCall)
