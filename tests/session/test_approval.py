@@ -256,7 +256,7 @@ async def test_the_record_says_that_a_person_was_asked(tmp_path: Path) -> None:
     assert [(line["decision"], line["result"]) for line in lines] == [("asked-allow", "ok"), ("asked-deny", "refused")]
 
 
-# --- 2026-07-28: the question is a round of the call ---
+# --- 2026-07-28: the approval request is a round of the call ---
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -297,7 +297,7 @@ async def test_a_yes_in_the_next_round_lets_the_call_pass_without_our_members(tm
         await one.server.send(complete(2))
         said = await one.agent.message()
     assert [block["text"] for block in said["result"]["content"]] == ["done", "Mind."]
-    assert (tmp_path / "count").read_text() == "x\n", "hooks are asked once"
+    assert (tmp_path / "count").read_text() == "x\n", "hooks run once"
 
 
 @pytest.mark.parametrize("reply", [accepted("deny"), accepted(ALLOW, "decline"), {}, {"hookproxy.ask": 5}])

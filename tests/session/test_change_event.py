@@ -44,7 +44,7 @@ async def test_a_condition_is_checked_again_after_each_notify() -> None:
         assert looks == [0, 0]
         values.append(1)
         await anyio.wait_all_tasks_blocked()
-        assert looks == [0, 0], "nobody has told of it"
+        assert looks == [0, 0], "nobody has called notify"
         changes.notify()
         await anyio.wait_all_tasks_blocked()
         assert (looks, over) == ([0, 0, 1, 1], ["one"])

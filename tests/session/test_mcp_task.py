@@ -254,7 +254,9 @@ async def test_an_output_other_than_the_one_that_hooks_saw_is_withheld(era: Era,
             got = await poll(one, number, method, answer)
             assert json.loads(got)["id"] == number
             assert b"SECRET" not in got, (number, got)
-        assert b"SECRET" not in await poll(one, 18, "tasks/get", New.done(18, SECRET), "other"), "it says whose it is"
+        assert b"SECRET" not in await poll(one, 18, "tasks/get", New.done(18, SECRET), "other"), (
+            "the message names its task"
+        )
     assert log.events == ["PreToolUse", "PostToolUse"]
 
 

@@ -261,7 +261,7 @@ async def test_a_defect_in_a_call_ends_this_call_alone(monkeypatch: pytest.Monke
         assert "out of luck" in told["error"]["message"]
         assert any("Traceback" in text for text in proxied.said)
         await proxied.agent.send(call(2))
-        assert await proxied.server.line() == call(2), "and never the one that was not judged"
+        assert await proxied.server.line() == call(2), "and never the call whose hooks did not run"
 
 
 async def test_reading_pauses_while_too_many_bytes_wait_and_then_resumes(gate: Gate) -> None:
@@ -277,7 +277,7 @@ async def test_reading_pauses_while_too_many_bytes_wait_and_then_resumes(gate: G
         assert waited.cancelled_caught, "the ping waits behind 120 KB that hooks hold"
         for _ in range(2):
             gate.release()
-        with anyio.fail_after(2):  # the server answers nothing: what it has is not held for hooks any more
+        with anyio.fail_after(2):  # the server sends no response: forwarded calls no longer wait for hooks
             lines = [await proxied.server.line() for _ in range(3)]
         assert sorted(map(len, lines)) == sorted([len(PING), len(big), len(big)])
     gate.close()
