@@ -122,7 +122,7 @@ class HookGroups:
 
     @property
     def answers_elicitations(self) -> bool:
-        """True if some hook may answer the server's questions to the person, or change an answer."""
+        """True if some hook may answer the server's elicitations, or change the person's answers."""
         return any(
             spec.event in _ELICITATION_EVENTS and not spec.background and group.dialect.answers_elicitations
             for group in self._groups

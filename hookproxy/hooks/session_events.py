@@ -49,7 +49,7 @@ class SessionEvents:
 
     def __init__(self, session_context: SessionContext) -> None:
         self._context = session_context
-        self._started = anyio.Event()  # SessionStart hooks have ended
+        self._start_hooks_ended = anyio.Event()
         self._feedback: tuple[str, ...] = ()  # for the model, not delivered yet
         self._initialized = False  # the agent has the response to `initialize`
         self._logging = False
@@ -62,7 +62,7 @@ class SessionEvents:
         self.running = 0
         """Events whose hooks run while nobody waits for them."""
         if not self._has_start_hooks:
-            self._started.set()
+            self._start_hooks_ended.set()
 
     def begin_session(self) -> None:
         """Start the SessionStart hooks once the agent has opened the session, so that a mere probe of us runs none."""
@@ -75,7 +75,7 @@ class SessionEvents:
             self._feedback += _feedback_of(await self._context.hooks.run_event_hooks(context))
         except OSError as problem:  # too few descriptors or processes
             self._context.report(f"SessionStart hooks could not be run: {problem.strerror}")
-        self._started.set()
+        self._start_hooks_ended.set()
 
     async def end_session(self) -> None:
         """Run the SessionEnd hooks. On cancel they are ended with their whole process groups."""
@@ -91,7 +91,7 @@ class SessionEvents:
             result = raw_json.fields(bytes(raw_json.fields(line)["result"]))
             handshake.note_result(result)
             self._logging = "logging" in raw_json.fields(bytes(result["capabilities"]))
-        if self._started.is_set() and not self._feedback:
+        if self._start_hooks_ended.is_set() and not self._feedback:
             self._initialized = True
             self._context.to_agent(line)
         else:
@@ -99,7 +99,7 @@ class SessionEvents:
             self._context.spawn(self._add_instructions, line)
 
     async def _add_instructions(self, line: bytes) -> None:
-        await self._started.wait()
+        await self._start_hooks_ended.wait()
         texts, self._feedback = self._feedback, ()
         self._initialized = True
         self._context.to_agent(feedback.with_instructions(line, texts))
@@ -115,8 +115,8 @@ class SessionEvents:
 
         With `uses_initialize`, feedback that is there before the response to `initialize` goes into that one.
         """
-        if not self._started.is_set():  # waiting for a set event would still cost a turn of the event loop
-            await self._started.wait()
+        if not self._start_hooks_ended.is_set():  # waiting for a set event would still cost a turn of the event loop
+            await self._start_hooks_ended.wait()
         if uses_initialize and not self._initialized:
             return ()
         texts, self._feedback, self.feedback_pending = self._feedback, (), False

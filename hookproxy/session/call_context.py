@@ -81,7 +81,7 @@ class CallServices(Protocol):
     def start_hooks(self, event_context: EventContext) -> None:
         """Start the hooks of an event, and do not wait for them."""
 
-    def start_elicitation_hooks(self, elicited: ElicitationSeen, only_observers: bool = False) -> None:
+    def start_elicitation_hooks(self, seen: ElicitationSeen, only_observers: bool = False) -> None:
         """Start the hooks of an elicitation, or of its answer; `only_observers` as in `SessionEvents.start_hooks`."""
 
     async def answer_elicitations(self, result: Members) -> dict[str, ElicitationResponse] | None:

@@ -64,7 +64,7 @@ class Lifecycle:
             self._proxy.open(tasks)
             self._proxy.relay.start(self._agent_end, self._notify, self._server_end)
             try:
-                await self._proxy.events.until(lambda: self._ending)
+                await self._proxy.run_changes.until(lambda: self._ending)
                 await self._shut_down()
             finally:
                 self._close()
@@ -75,7 +75,7 @@ class Lifecycle:
 
     def _notify(self) -> None:
         """Wake whoever waits for a change of the run."""
-        self._proxy.events.notify()
+        self._proxy.run_changes.notify()
         self._proxy.changes.notify()
 
     def _agent_end(self) -> None:

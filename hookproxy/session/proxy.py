@@ -77,7 +77,7 @@ class Proxy:
         self.server_lost = ""
         """How the server exited; empty while it runs."""
         self.changes = ChangeEvent()
-        self.events = ChangeEvent()  # of the run: separate from `changes`, because calls end often
+        self.run_changes = ChangeEvent()  # of the whole run: separate, because calls end often
         self.passed = ChangeEvent()  # lines from the server: separate, because they are many
         session_context = SessionContext(
             hooks, session, audit, report, self.relay.to_agent, self._spawn, self.changes.notify
@@ -270,7 +270,7 @@ class Proxy:
             self._running[call].cancel()
 
     def handle_server_exit(self, how: str) -> None:
-        """End all calls, because the server has exited: `how` says how."""
+        """End all calls, because the server has exited; `how` is such as `exited with status 1`."""
         self.server_lost = how
         self.elicitation_hooks.handle_server_exit()
         self.hook_tool_calls.handle_server_exit()
@@ -298,7 +298,7 @@ class Proxy:
 
     @property
     def has_background_hooks(self) -> bool:
-        """Some hook runs that no call waits for."""
+        """A hook runs that no call waits for."""
         return self.hooks.background.running > 0 or self.session_events.running > 0
 
     @property

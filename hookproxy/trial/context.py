@@ -137,7 +137,7 @@ class TrialServices:
         except OSError as problem:  # too few descriptors or processes
             self.report(f"{event_context.event} hooks could not be run: {problem.strerror}")
 
-    def start_elicitation_hooks(self, elicited: ElicitationSeen, only_observers: bool = False) -> None:
+    def start_elicitation_hooks(self, seen: ElicitationSeen, only_observers: bool = False) -> None:
         """As in CallServices: elicitations are not tried."""
 
     async def answer_elicitations(self, result: Members) -> dict[str, ElicitationResponse] | None:

@@ -455,7 +455,7 @@ TROUBLES: dict[str, tuple[str, Json, str]] = {
 }
 
 
-@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize("failure", TROUBLES)
 async def test_trouble_with_a_hook_lets_the_call_go_as_the_document_says_and_people_are_told(
     scene: Scene, failure: str
 ) -> None:
@@ -465,7 +465,7 @@ async def test_trouble_with_a_hook_lets_the_call_go_as_the_document_says_and_peo
     assert said in agent.said_aside()
 
 
-@pytest.mark.parametrize("trouble", ["exit code", "signal", "timeout", "missing", "bad JSON"])
+@pytest.mark.parametrize("failure", ["exit code", "signal", "timeout", "missing", "bad JSON"])
 async def test_trouble_with_a_hook_that_blocks_on_failure_blocks(scene: Scene, failure: str) -> None:
     command, more, said = TROUBLES[failure]
     agent = await begun(scene, scene.hooks(PreToolUse=[group(command, onFailure="block", **more)]))

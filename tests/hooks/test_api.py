@@ -1,4 +1,4 @@
-"""The typed document and the answers for Python hooks, read back as the dialect of our own hooks reads them."""
+"""The typed input and the output functions for Python hooks, read back by the dialect of our own hooks."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ SPEC = own_hook({"type": "python", "call": "a:b"}, Event.PRE_TOOL_USE, "f: k", "
 
 def hook_input(event: Event) -> HookInput:
     outcome = Outcome(content=b'[{"type":"text","text":"x"}]', has_result=True)
-    told = EventContext(
+    context = EventContext(
         event, Session("s", "files", "/", "/"), "read", "read", "id", b'{"path":"/etc"}', outcome=outcome
     )
-    return msgspec.json.decode(OWN.write_input(SPEC, told).stdin, type=HookInput)
+    return msgspec.json.decode(OWN.write_input(SPEC, context).stdin, type=HookInput)
 
 
 @pytest.mark.parametrize("event", OWN.events.values())
@@ -30,7 +30,7 @@ def test_every_event_can_be_read_typed(event: Event) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "permission", "reason", "arguments", "feedback"),
+    ("output", "permission", "reason", "arguments", "feedback"),
     [
         (deny("no"), Permission.DENY, "no", None, ()),
         (ask("sure?"), Permission.ASK, "sure?", None, ()),
@@ -39,10 +39,10 @@ def test_every_event_can_be_read_typed(event: Event) -> None:
         (comment(hook_input(Event.PRE_TOOL_USE), "hm"), None, "", None, ("hm",)),
     ],
 )
-def test_answers_mean_what_they_say(
-    answer: HookOutput, permission: Permission | None, reason: str, arguments: bytes | None, feedback: tuple[str, ...]
+def test_each_function_gives_the_verdict_that_it_names(
+    output: HookOutput, permission: Permission | None, reason: str, arguments: bytes | None, feedback: tuple[str, ...]
 ) -> None:
-    verdict = OWN.read_output(SPEC, HookResult(Ended.EXITED, 0, msgspec.json.encode(answer)))
+    verdict = OWN.read_output(SPEC, HookResult(Ended.EXITED, 0, msgspec.json.encode(output)))
     assert (verdict.permission, verdict.reason, verdict.arguments, verdict.feedback, verdict.failure) == (
         permission, reason, arguments, feedback, "",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Hooks that nobody waits for are bounded, and starve nobody who is waited for."""
+"""Background hooks are bounded in number and bytes."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ SPEC = replace(stub(POST), background=True)
 GROUP = stub_group(SPEC)
 
 
-def after(size: int = 0) -> EventContext:
+def context_of(size: int = 0) -> EventContext:
     return EventContext(POST, SESSION, outcome=Outcome(content=b"x" * size, has_result=True))
 
 
-async def test_one_too_many_is_told_and_not_run() -> None:
+async def test_one_hook_too_many_is_reported_and_not_run() -> None:
     release, told, reported = anyio.Event(), [0], list[HookRun]()
 
-    async def run(_group: Group, _spec: HookSpec, _occasion: EventContext) -> None:
+    async def run(_group: Group, _spec: HookSpec, _context: EventContext) -> None:
         await release.wait()
 
-    def tell() -> None:
+    def notify() -> None:
         told[0] += 1
 
     background = BackgroundHooks(run)
     async with anyio.create_task_group() as tasks:
-        background.open(tasks, reported.append, tell)
-        assert all(background.start(GROUP, SPEC, after()) for _ in range(300))
+        background.open(tasks, reported.append, notify)
+        assert all(background.start(GROUP, SPEC, context_of()) for _ in range(300))
         assert background.running == 256
         assert len(reported) == 44
         assert reported[0].verdict.failure.startswith("was not run, because too many background hooks")
@@ -43,30 +43,30 @@ async def test_one_too_many_is_told_and_not_run() -> None:
     assert (background.running, told[0]) == (0, 256)
 
 
-async def test_what_they_are_told_is_bounded_in_bytes() -> None:
+async def test_the_bytes_of_their_contexts_are_bounded() -> None:
     reported = list[HookRun]()
 
-    async def run(_group: Group, _spec: HookSpec, _occasion: EventContext) -> None:
+    async def run(_group: Group, _spec: HookSpec, _context: EventContext) -> None:
         await anyio.lowlevel.checkpoint()
 
     background = BackgroundHooks(run)
     async with anyio.create_task_group() as tasks:
         background.open(tasks, reported.append, lambda: None)
         for _ in range(3):
-            background.start(GROUP, SPEC, after(30 * 1024 * 1024))
+            background.start(GROUP, SPEC, context_of(30 * 1024 * 1024))
         assert (background.running, len(reported)) == (2, 1)
     assert background.running == 0
 
 
-async def test_a_hook_that_somebody_waits_for_is_not_started_here() -> None:
-    async def run(_group: Group, _spec: HookSpec, _occasion: EventContext) -> None:
+async def test_a_hook_that_is_not_a_background_hook_is_not_started_here() -> None:
+    async def run(_group: Group, _spec: HookSpec, _context: EventContext) -> None:
         raise OSError(24, "Too many open files")
 
     background = BackgroundHooks(run)
-    assert not background.start(GROUP, SPEC, after()), "before begin"
+    assert not background.start(GROUP, SPEC, context_of()), "before begin"
     reported = list[HookRun]()
     async with anyio.create_task_group() as tasks:
         background.open(tasks, reported.append, lambda: None)
-        assert not background.start(GROUP, replace(SPEC, background=False), after())
-        assert background.start(GROUP, SPEC, after())
+        assert not background.start(GROUP, replace(SPEC, background=False), context_of())
+        assert background.start(GROUP, SPEC, context_of())
     assert [one.verdict.failure for one in reported] == ["could not be run: Too many open files"]

@@ -1,4 +1,4 @@
-"""Which hooks are asked, under which name, in which order, and what they inherit; all of them real."""
+"""Which hooks run, under which tool name, in which order, and what they inherit; all of them are real."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def context(event: Event = PRE, tool: str = "write", arguments: bytes = b'{"a":1
     return EventContext(event, SESSION, tool=tool, arguments=arguments, outcome=outcome)
 
 
-def noting(folder: Path, name: str, then: str = "") -> str:
+def recording(folder: Path, name: str, then: str = "") -> str:
     """A hook that keeps its document in a file of this name."""
     return f"cat > {shlex.quote(str(folder / name))}; {then or ':'}"
 
 
-def documents(folder: Path) -> dict[str, dict[str, Any]]:
+def hook_inputs(folder: Path) -> dict[str, dict[str, Any]]:
     return {path.name: json.loads(path.read_bytes()) for path in folder.iterdir()}
 
 
@@ -48,23 +48,23 @@ def rewriting(**arguments: object) -> str:
     return f"echo {shlex.quote(json.dumps(answer))}"
 
 
-async def ask(asked: Hooks, what: EventContext, listed: Tool | None = None) -> Proceed | Refuse:
+async def decision_of(some_hooks: Hooks, event_context: EventContext, listed: Tool | None = None) -> Proceed | Refuse:
     with anyio.fail_after(10):
-        return (await asked.run_pre_hooks(what, listed, [])).decision
+        return (await some_hooks.run_pre_hooks(event_context, listed, [])).decision
 
 
-async def test_only_hooks_of_the_event_whose_matcher_fits_are_asked(tmp_path: Path) -> None:
-    asked = hooks(
+async def test_only_hooks_of_the_event_whose_matcher_fits_run(tmp_path: Path) -> None:
+    some_hooks = hooks(
         group(
-            hook(noting(tmp_path, "all")),
-            hook(noting(tmp_path, "write"), matcher="write|edit"),
-            hook(noting(tmp_path, "pattern"), matcher="^wr.*"),
-            hook(noting(tmp_path, "read"), matcher="read"),
-            hook(noting(tmp_path, "post"), POST),
+            hook(recording(tmp_path, "all")),
+            hook(recording(tmp_path, "write"), matcher="write|edit"),
+            hook(recording(tmp_path, "pattern"), matcher="^wr.*"),
+            hook(recording(tmp_path, "read"), matcher="read"),
+            hook(recording(tmp_path, "post"), POST),
         )
     )
-    assert await ask(asked, context()) == Proceed()
-    assert set(documents(tmp_path)) == {"all", "write", "pattern"}
+    assert await decision_of(some_hooks, context()) == Proceed()
+    assert set(hook_inputs(tmp_path)) == {"all", "write", "pattern"}
 
 
 @pytest.mark.parametrize(
@@ -81,20 +81,20 @@ async def test_only_hooks_of_the_event_whose_matcher_fits_are_asked(tmp_path: Pa
 async def test_a_group_sees_a_tool_under_the_name_it_expects(
     tmp_path: Path, names: ToolNames, both: bool, matcher: str, seen: str | None
 ) -> None:
-    one = replace(group(hook(noting(tmp_path, "x"), matcher=matcher)), tool_names=names, match_all_names=both)
-    asked = hooks(one)
-    await ask(asked, context())
-    assert [document["tool_name"] for document in documents(tmp_path).values()] == ([seen] if seen else [])
+    one = replace(group(hook(recording(tmp_path, "x"), matcher=matcher)), tool_names=names, match_all_names=both)
+    some_hooks = hooks(one)
+    await decision_of(some_hooks, context())
+    assert [document["tool_name"] for document in hook_inputs(tmp_path).values()] == ([seen] if seen else [])
 
 
-async def test_a_hook_that_stands_twice_runs_once(tmp_path: Path) -> None:
+async def test_a_hook_that_is_configured_twice_runs_once(tmp_path: Path) -> None:
     count = f"echo x >> {shlex.quote(str(tmp_path / 'count'))}"
-    asked = hooks(group(hook(count), hook(count, matcher="write")), group(hook(count), hook(f"{count}; true")))
-    await ask(asked, context())
+    some_hooks = hooks(group(hook(count), hook(count, matcher="write")), group(hook(count), hook(f"{count}; true")))
+    await decision_of(some_hooks, context())
     assert (tmp_path / "count").read_text() == "x\nx\n"
 
 
-async def test_hooks_of_one_group_run_at_once_and_see_the_same(tmp_path: Path) -> None:
+async def test_hooks_of_one_group_run_in_parallel_and_see_the_same_arguments(tmp_path: Path) -> None:
     for name in ("one", "two"):
         os.mkfifo(tmp_path / name)
     one, two = (shlex.quote(str(tmp_path / name)) for name in ("one", "two"))
@@ -102,72 +102,76 @@ async def test_hooks_of_one_group_run_at_once_and_see_the_same(tmp_path: Path) -
     told.mkdir()
     meets = f"read x < {one}; echo y > {two}"  # neither ends unless both run
     waits = f"echo x > {one}; read y < {two}"
-    asked = hooks(group(hook(noting(told, "a", f"{meets}; {rewriting(n=1)}")), hook(noting(told, "b", waits))))
-    assert await ask(asked, context()) == Proceed(arguments=b'{"n": 1}')
-    assert [document["tool_input"] for document in documents(told).values()] == [{"a": 1}, {"a": 1}]
+    some_hooks = hooks(
+        group(hook(recording(told, "a", f"{meets}; {rewriting(n=1)}")), hook(recording(told, "b", waits)))
+    )
+    assert await decision_of(some_hooks, context()) == Proceed(arguments=b'{"n": 1}')
+    assert [document["tool_input"] for document in hook_inputs(told).values()] == [{"a": 1}, {"a": 1}]
 
 
 async def test_hooks_of_a_serial_dialect_run_one_after_another(tmp_path: Path) -> None:
     serial = replace(DIALECTS["claude"], order=Order.SERIAL)
     path = shlex.quote(str(tmp_path / "order"))
     specs = [hook(f"echo {name} >> {path}; sleep 0.0{4 - name}; echo {name} >> {path}") for name in range(4)]
-    asked = hooks(replace(group(*specs), dialect=serial))
-    await ask(asked, context())
+    some_hooks = hooks(replace(group(*specs), dialect=serial))
+    await decision_of(some_hooks, context())
     assert (tmp_path / "order").read_text().split() == ["0", "0", "1", "1", "2", "2", "3", "3"]
 
 
-async def test_a_group_sees_what_the_one_before_it_rewrote_normalised(tmp_path: Path) -> None:
-    asked = hooks(group(hook(rewriting(path="a/b"))), group(hook(noting(tmp_path, "x"))))
+async def test_a_group_sees_the_normalised_rewrite_of_the_group_before_it(tmp_path: Path) -> None:
+    some_hooks = hooks(group(hook(rewriting(path="a/b"))), group(hook(recording(tmp_path, "x"))))
     with anyio.fail_after(10):
         hook_runs: list[HookRun] = []
-        evaluation = await asked.run_pre_hooks(context(), None, hook_runs)
-    assert documents(tmp_path)["x"]["tool_input"] == {"path": "a/b"}
+        evaluation = await some_hooks.run_pre_hooks(context(), None, hook_runs)
+    assert hook_inputs(tmp_path)["x"]["tool_input"] == {"path": "a/b"}
     assert evaluation.arguments == b'{"path":"a/b"}'
     assert evaluation.decision == Proceed(arguments=b'{"path": "a/b"}')
     assert len(hook_runs) == 2
 
 
-async def test_a_denial_in_one_group_ends_the_asking_and_keeps_what_was_said_before(tmp_path: Path) -> None:
+async def test_after_a_denial_no_further_group_runs_and_earlier_feedback_is_kept(tmp_path: Path) -> None:
     printed = json.dumps({"hookSpecificOutput": {"hookEventName": "PreToolUse", "additionalContext": "Psst."}})
-    asked = hooks(
+    some_hooks = hooks(
         group(hook(f"echo {shlex.quote(printed)}")),
         group(hook("echo no >&2; exit 2")),
-        group(hook(noting(tmp_path, "x"))),
+        group(hook(recording(tmp_path, "x"))),
     )
-    decision = await ask(asked, context())
+    decision = await decision_of(some_hooks, context())
     assert isinstance(decision, Refuse)
     assert (decision.reason, decision.feedback) == ("no", ("Psst.",))
-    assert documents(tmp_path) == {}
+    assert hook_inputs(tmp_path) == {}
 
 
-async def test_a_rule_leaves_out_calls_that_it_does_not_mean(tmp_path: Path) -> None:
-    one = replace(hook(noting(tmp_path, "x")), only_if="write(/etc/*)")
-    asked = hooks(group(one))
-    await ask(asked, context(arguments=b'{"path":"/home/x"}'))
-    assert documents(tmp_path) == {}
-    await ask(asked, context(arguments=b'{"path":"/etc/passwd"}'))
-    assert set(documents(tmp_path)) == {"x"}
+async def test_a_hook_does_not_run_on_calls_for_which_its_if_does_not_hold(tmp_path: Path) -> None:
+    one = replace(hook(recording(tmp_path, "x")), only_if="write(/etc/*)")
+    some_hooks = hooks(group(one))
+    await decision_of(some_hooks, context(arguments=b'{"path":"/home/x"}'))
+    assert hook_inputs(tmp_path) == {}
+    await decision_of(some_hooks, context(arguments=b'{"path":"/etc/passwd"}'))
+    assert set(hook_inputs(tmp_path)) == {"x"}
 
 
-async def test_a_rule_of_a_second_group_is_tried_on_what_the_first_rewrote(tmp_path: Path) -> None:
-    one = replace(hook(noting(tmp_path, "x")), only_if="write(/etc/*)")
-    asked = hooks(group(hook(rewriting(path="/etc/passwd"))), group(one))
-    await ask(asked, context(arguments=b'{"path":"/home/x"}'))
-    assert set(documents(tmp_path)) == {"x"}
+async def test_an_if_of_a_second_group_is_tried_on_the_rewrite_of_the_first(tmp_path: Path) -> None:
+    one = replace(hook(recording(tmp_path, "x")), only_if="write(/etc/*)")
+    some_hooks = hooks(group(hook(rewriting(path="/etc/passwd"))), group(one))
+    await decision_of(some_hooks, context(arguments=b'{"path":"/home/x"}'))
+    assert set(hook_inputs(tmp_path)) == {"x"}
 
 
-async def test_a_rewrite_that_does_not_fit_is_trouble_and_is_not_applied() -> None:
+async def test_a_rewrite_that_does_not_fit_the_schema_is_a_failure_and_is_not_applied() -> None:
     listed = Tool("write", input_schema=b'{"required":["path"]}')
-    asked = hooks(group(hook(rewriting(n=1))))
-    assert await ask(asked, context(), listed) == Proceed(), "trouble: by its document, the hook does not count"
+    some_hooks = hooks(group(hook(rewriting(n=1))))
+    assert await decision_of(some_hooks, context(), listed) == Proceed(), (
+        "trouble: by its document, the hook does not count"
+    )
     strict = hooks(group(hook(rewriting(n=1))), settings=Settings(on_failure=OnFailure.DENY))
-    decision = await ask(strict, context(), listed)
+    decision = await decision_of(strict, context(), listed)
     assert isinstance(decision, Refuse)
     assert "'path' is a required property" in decision.reason
-    assert await ask(strict, context(), Tool("write")) == Proceed(arguments=b'{"n": 1}')
+    assert await decision_of(strict, context(), Tool("write")) == Proceed(arguments=b'{"n": 1}')
 
 
-async def test_what_post_hooks_of_all_groups_say_comes_together() -> None:
+async def test_the_feedback_of_all_groups_post_hooks_is_combined() -> None:
     def comment(text: str) -> HookSpec:
         return hook(f"echo {shlex.quote(json.dumps({'decision': 'block', 'reason': text}))}", POST)
 
@@ -178,53 +182,53 @@ async def test_what_post_hooks_of_all_groups_say_comes_together() -> None:
     assert len(hook_runs) == 2
 
 
-async def test_session_hooks_are_chosen_by_what_occasioned_the_event(tmp_path: Path) -> None:
+async def test_session_hooks_are_selected_by_the_trigger_of_the_event(tmp_path: Path) -> None:
     start = Event.SESSION_START
-    asked = hooks(
+    some_hooks = hooks(
         group(
-            hook(noting(tmp_path, "startup"), start, matcher="startup"),
-            hook(noting(tmp_path, "resume"), start, matcher="resume"),
-            hook(noting(tmp_path, "any", "echo Hello"), start),
+            hook(recording(tmp_path, "startup"), start, matcher="startup"),
+            hook(recording(tmp_path, "resume"), start, matcher="resume"),
+            hook(recording(tmp_path, "any", "echo Hello"), start),
         )
     )
     with anyio.fail_after(10):
-        hook_runs = await asked.run_event_hooks(EventContext(start, SESSION, trigger="startup"))
-    assert set(documents(tmp_path)) == {"startup", "any"}
+        hook_runs = await some_hooks.run_event_hooks(EventContext(start, SESSION, trigger="startup"))
+    assert set(hook_inputs(tmp_path)) == {"startup", "any"}
     assert [text for one in hook_runs for text in one.verdict.feedback] == ["Hello"]
 
 
 async def test_a_background_hook_is_not_awaited_and_decides_nothing(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "go")
     waiting = f"read x < {shlex.quote(str(tmp_path / 'go'))}; touch {shlex.quote(str(tmp_path / 'done'))}; exit 2"
-    asked = hooks(group(replace(hook(waiting), background=True)))
+    some_hooks = hooks(group(replace(hook(waiting), background=True)))
     reported: list[HookRun] = []
     async with anyio.create_task_group() as tasks:
-        asked.open(tasks, reported.append, lambda: None)
-        assert await ask(asked, context()) == Proceed()
+        some_hooks.open(tasks, reported.append, lambda: None)
+        assert await decision_of(some_hooks, context()) == Proceed()
         assert not (tmp_path / "done").exists()
         with anyio.fail_after(10):
             await anyio.Path(tmp_path / "go").write_text("x\n")
     assert (tmp_path / "done").exists()
     assert [one.result.code for one in reported] == [2]
-    assert asked.background.running == 0
+    assert some_hooks.background.running == 0
 
 
-async def test_hooks_inherit_our_environment_without_what_tells_of_other_systems() -> None:
+async def test_hooks_inherit_our_environment_without_other_systems_variables() -> None:
     show = 'printf "%s|%s|%s" "$MINE" "$CLAUDE_PROJECT_DIR" "$CLAUDECODE" >&2; exit 2'
     environ = {"PATH": os.environ["PATH"], "MINE": "kept", "CLAUDE_PROJECT_DIR": "/elsewhere"}
-    decision = await ask(hooks(group(hook(show)), environ=environ), context())
+    decision = await decision_of(hooks(group(hook(show)), environ=environ), context())
     assert isinstance(decision, Refuse)
     assert decision.reason == "kept|/|1"
 
 
-async def test_when_the_asking_is_cancelled_no_hook_is_left(tmp_path: Path) -> None:
+async def test_when_the_run_is_cancelled_no_hook_process_is_left(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "alive")
     reader = os.open(tmp_path / "alive", os.O_RDONLY | os.O_NONBLOCK)
     holds = f"exec 9> {shlex.quote(str(tmp_path / 'alive'))}; echo up >&9; sleep 60 & wait"
-    asked = hooks(group(hook(holds), hook(f"{holds}; true")))
+    some_hooks = hooks(group(hook(holds), hook(f"{holds}; true")))
     hook_runs: list[HookRun] = []
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(asked.run_pre_hooks, context(), None, hook_runs)
+        tasks.start_soon(some_hooks.run_pre_hooks, context(), None, hook_runs)
         seen = b""
         with anyio.fail_after(10):
             while seen.count(b"up") < 2:
@@ -244,9 +248,9 @@ async def test_when_the_asking_is_cancelled_no_hook_is_left(tmp_path: Path) -> N
 @pytest.mark.slow
 async def test_very_many_hooks_of_one_call_do_not_use_up_descriptors(tmp_path: Path) -> None:
     count = shlex.quote(str(tmp_path / "count"))
-    asked = hooks(group(*(hook(f"echo {number} >> {count}") for number in range(300))))
+    some_hooks = hooks(group(*(hook(f"echo {number} >> {count}") for number in range(300))))
     with anyio.fail_after(30):
-        await asked.run_pre_hooks(context(), None, [])
+        await some_hooks.run_pre_hooks(context(), None, [])
     assert sorted(map(int, (tmp_path / "count").read_text().split())) == list(range(300))
 
 
@@ -254,53 +258,53 @@ async def test_hooks_of_a_serial_group_run_one_after_another_and_all(tmp_path: P
     log = shlex.quote(str(tmp_path / "log"))
     denies = json.dumps({"permission": "deny", "reason": "no"})
     serial = [stub(PRE, f"echo {n} >> {log}; printf %s {shlex.quote(denies)}") for n in "abc"]
-    assert await ask(hooks(stub_group(*serial)), context()) == Refuse("stub", "no\nno\nno")
+    assert await decision_of(hooks(stub_group(*serial)), context()) == Refuse("stub", "no\nno\nno")
     assert (tmp_path / "log").read_text().split() == ["a", "b", "c"]
 
 
-async def test_after_a_denial_or_trouble_that_blocks_the_rest_is_skipped_where_the_dialect_says_so(
+async def test_after_a_denial_or_a_blocking_failure_the_rest_is_skipped_if_the_dialect_says_so(
     tmp_path: Path,
 ) -> None:
     log = shlex.quote(str(tmp_path / "log"))
     order = Order.UNTIL_DENIED
     crash, note = stub(PRE, f"echo crash >> {log}; exit 1"), stub(PRE, f"echo note >> {log}")
     denies = stub(PRE, permission="deny", reason="no")
-    assert await ask(hooks(stub_group(crash, denies, note, order=order)), context()) == Refuse("stub", "no")
+    assert await decision_of(hooks(stub_group(crash, denies, note, order=order)), context()) == Refuse("stub", "no")
     closed = replace(crash, fails_closed=True)
-    assert isinstance(await ask(hooks(stub_group(closed, note, order=order)), context()), Refuse)
+    assert isinstance(await decision_of(hooks(stub_group(closed, note, order=order)), context()), Refuse)
     assert (tmp_path / "log").read_text().split() == ["crash", "crash"]
     lenient = hooks(stub_group(closed, note, order=order), settings=Settings(on_failure=OnFailure.ALLOW))
-    assert await ask(lenient, context()) == Proceed()
+    assert await decision_of(lenient, context()) == Proceed()
     assert (tmp_path / "log").read_text().split()[2:] == ["crash", "note"]
 
 
-async def test_hooks_that_run_together_count_in_the_order_of_the_file(tmp_path: Path) -> None:
+async def test_hooks_that_run_in_parallel_are_combined_in_the_order_of_the_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "go")
     go = shlex.quote(str(tmp_path / "go"))
     late = stub(PRE, f"read x < {go}; printf %s {shlex.quote(json.dumps({'arguments': {'n': 1}}))}")
     early = stub(PRE, f"echo go > {go}; printf %s {shlex.quote(json.dumps({'arguments': {'n': 2}}))}")
-    assert await ask(hooks(stub_group(late, early, order=Order.TOGETHER)), context()) == Proceed(b'{"n": 2}')
+    assert await decision_of(hooks(stub_group(late, early, order=Order.TOGETHER)), context()) == Proceed(b'{"n": 2}')
 
 
-async def test_in_a_pipeline_each_hook_sees_what_the_one_before_made_of_the_arguments(tmp_path: Path) -> None:
+async def test_in_a_pipeline_each_hook_sees_the_arguments_that_the_one_before_rewrote(tmp_path: Path) -> None:
     first = stub(PRE, arguments={"b": 2}, merges=True)
     second = stub(PRE, f"cat > {shlex.quote(str(tmp_path / 'seen'))}")
     third = stub(PRE, arguments={"a": 9, "c": 3}, merges=True)
-    asked = hooks(stub_group(first, second, third, order=Order.PIPELINE))
-    assert await ask(asked, context()) == Proceed(b'{"a":9,"b":2,"c":3}')
-    assert documents(tmp_path)["seen"]["arguments"] == {"a": 1, "b": 2}
+    some_hooks = hooks(stub_group(first, second, third, order=Order.PIPELINE))
+    assert await decision_of(some_hooks, context()) == Proceed(b'{"a":9,"b":2,"c":3}')
+    assert hook_inputs(tmp_path)["seen"]["arguments"] == {"a": 1, "b": 2}
 
 
-async def test_a_rewrite_that_hooks_could_not_read_is_trouble_and_never_applied() -> None:
+async def test_a_rewrite_that_hooks_could_not_read_is_a_failure_and_is_never_applied() -> None:
     number = "1" * 500
     says = stub(PRE, arguments=1)
     huge = replace(group(hook(rewriting(n=1).replace('"n": 1', f'"n": {number}'))))
-    decision = await ask(hooks(huge, settings=Settings(on_failure=OnFailure.DENY)), context())
+    decision = await decision_of(hooks(huge, settings=Settings(on_failure=OnFailure.DENY)), context())
     assert isinstance(decision, Refuse)
     assert "rewrote the arguments so that they cannot be read" in decision.reason
-    assert await ask(hooks(huge), context()) == Proceed()
+    assert await decision_of(hooks(huge), context()) == Proceed()
     assert isinstance(
-        await ask(hooks(stub_group(says), settings=Settings(on_failure=OnFailure.DENY)), context()), Refuse
+        await decision_of(hooks(stub_group(says), settings=Settings(on_failure=OnFailure.DENY)), context()), Refuse
     )
 
 
@@ -320,117 +324,121 @@ async def test_permission_request_hooks_answer_for_the_person(
     tmp_path: Path, verdict: dict[str, str], decision: Proceed | Refuse
 ) -> None:
     says = f"cat > {shlex.quote(str(tmp_path / 'seen'))}; printf %s {shlex.quote(json.dumps(verdict))}"
-    asked = hooks(stub_group(stub(PRE, **ASKS)), stub_group(stub(REQUEST, says)))
-    assert await ask(asked, context()) == decision
-    seen = documents(tmp_path)["seen"]
+    some_hooks = hooks(stub_group(stub(PRE, **ASKS)), stub_group(stub(REQUEST, says)))
+    assert await decision_of(some_hooks, context()) == decision
+    seen = hook_inputs(tmp_path)["seen"]
     assert (seen["event"], seen["tool"], seen["message"]) == (REQUEST, "write", "sure?")
 
 
 async def test_nobody_is_asked_where_a_later_group_denies(tmp_path: Path) -> None:
     request = stub(REQUEST, f"touch {shlex.quote(str(tmp_path / 'asked'))}")
     denies = stub(PRE, permission="deny", reason="no")
-    assert await ask(hooks(stub_group(stub(PRE, **ASKS), request), stub_group(denies)), context()) == Refuse(
+    assert await decision_of(hooks(stub_group(stub(PRE, **ASKS), request), stub_group(denies)), context()) == Refuse(
         "stub", "no"
     )
     assert not (tmp_path / "asked").exists()
 
 
-async def test_permission_request_hooks_for_each_call_are_asked_without_a_question() -> None:
+async def test_permission_request_hooks_for_every_call_run_without_an_approval_request() -> None:
     denies = replace(stub(REQUEST, permission="deny", reason="no"), every_call=True)
-    assert await ask(hooks(stub_group(denies)), context()) == Refuse("stub", "no", asked=True, event=REQUEST)
-    assert await ask(hooks(stub_group(replace(denies, every_call=False))), context()) == Proceed()
+    assert await decision_of(hooks(stub_group(denies)), context()) == Refuse("stub", "no", asked=True, event=REQUEST)
+    assert await decision_of(hooks(stub_group(replace(denies, every_call=False))), context()) == Proceed()
 
 
-async def test_of_several_answers_the_last_counts_where_the_dialect_says_so() -> None:
+async def test_of_several_answers_the_last_counts_if_the_dialect_says_so() -> None:
     answers = (stub(REQUEST, permission="deny", reason="no"), stub(REQUEST, permission="allow"))
-    assert await ask(hooks(stub_group(stub(PRE, **ASKS), *answers)), context()) == Refuse(
+    assert await decision_of(hooks(stub_group(stub(PRE, **ASKS), *answers)), context()) == Refuse(
         "stub", "no", asked=True, event=REQUEST
     )
     later = stub_group(stub(PRE, **ASKS), *answers, later_overrides=True)
-    assert await ask(hooks(later), context()) == Proceed(asked=True)
+    assert await decision_of(hooks(later), context()) == Proceed(asked=True)
 
 
 async def test_a_rule_that_a_hook_added_answers_for_the_rest_of_the_session(tmp_path: Path) -> None:
     once = (
         f"test -e {shlex.quote(str(tmp_path / 'x'))} || printf %s {shlex.quote(json.dumps({'allows': ['write(*)']}))}"
     )
-    asked = hooks(stub_group(stub(PRE, **ASKS), stub(PRE, f"{once}; touch {shlex.quote(str(tmp_path / 'x'))}")))
-    assert await ask(asked, context()) == Proceed(asked=True)
-    assert await ask(asked, context()) == Proceed(asked=True)
-    other = await ask(asked, context(tool="delete"))
+    some_hooks = hooks(stub_group(stub(PRE, **ASKS), stub(PRE, f"{once}; touch {shlex.quote(str(tmp_path / 'x'))}")))
+    assert await decision_of(some_hooks, context()) == Proceed(asked=True)
+    assert await decision_of(some_hooks, context()) == Proceed(asked=True)
+    other = await decision_of(some_hooks, context(tool="delete"))
     assert isinstance(other, Proceed)
     assert other.approval_request, "the rule is about another tool"
-    asked.allow_tool("delete", None)
-    assert await ask(asked, context(tool="delete")) == Proceed(asked=True)
+    some_hooks.allow_tool("delete", None)
+    assert await decision_of(some_hooks, context(tool="delete")) == Proceed(asked=True)
     denied = hooks(stub_group(stub(PRE, permission="deny", reason="no"), stub(PRE, allows=["write"])))
-    assert await ask(denied, context()) == Refuse("stub", "no"), "it never lifts a denial"
+    assert await decision_of(denied, context()) == Refuse("stub", "no"), "it never lifts a denial"
 
 
-async def test_a_rule_that_is_none_is_trouble() -> None:
-    asked = hooks(stub_group(stub(PRE, allows=["a b"])), settings=Settings(on_failure=OnFailure.DENY))
-    decision = await ask(asked, context())
+async def test_an_invalid_permission_rule_is_a_failure() -> None:
+    some_hooks = hooks(stub_group(stub(PRE, allows=["a b"])), settings=Settings(on_failure=OnFailure.DENY))
+    decision = await decision_of(some_hooks, context())
     assert isinstance(decision, Refuse)
     assert "gave an invalid permission rule" in decision.reason
 
 
-async def test_a_hook_never_inherits_what_another_system_told_a_hook_that_we_run_in() -> None:
+async def test_a_hook_never_inherits_variables_that_another_system_set_for_our_own_process() -> None:
     show = 'printf "%s" "$HOOK_TOOL_NAME$HOOK_TOOL_OUTPUT" >&2; exit 2'
     environ = {"PATH": os.environ["PATH"], "HOOK_TOOL_NAME": "old", "HOOK_TOOL_OUTPUT": "old"}
     for name in ("claude", "lime", "claw"):
-        asked = hooks(replace(group(hook(show)), dialect=replace(DIALECTS["claude"], name=name)), environ=environ)
-        decision = await ask(asked, context())
+        some_hooks = hooks(replace(group(hook(show)), dialect=replace(DIALECTS["claude"], name=name)), environ=environ)
+        decision = await decision_of(some_hooks, context())
         assert isinstance(decision, Refuse)
         assert decision.reason == ""
 
 
-def ruled(*groups: Group, **rules: object) -> Hooks:
+def with_rules(*groups: Group, **rules: object) -> Hooks:
     return hooks(*groups, settings=replace(Settings(), **rules))
 
 
-async def test_a_deny_rule_refuses_what_hooks_let_go_whatever_they_say() -> None:
+async def test_a_deny_rule_refuses_a_call_that_hooks_allow() -> None:
     allows = stub_group(stub(PRE, permission="allow", allows=["write"], feedback=["note"]))
-    decision = await ask(ruled(allows, deny=("write(*)",)), context())
+    decision = await decision_of(with_rules(allows, deny=("write(*)",)), context())
     assert decision == Refuse("write(*)", "", cause=RefusalCause.RULE, feedback=("note",))
-    assert await ask(ruled(deny=("mcp__my_files__*",)), context()) == Refuse(
+    assert await decision_of(with_rules(deny=("mcp__my_files__*",)), context()) == Refuse(
         "mcp__my_files__*", "", cause=RefusalCause.RULE
     )
 
 
-async def test_rules_are_judged_on_what_will_run() -> None:
+async def test_rules_are_applied_to_the_final_arguments() -> None:
     rewrites = group(hook(rewriting(path="/etc/passwd")))
-    assert isinstance(await ask(ruled(rewrites, deny=("write(/etc/*)",)), context(arguments=b'{"path":"a"}')), Refuse)
+    assert isinstance(
+        await decision_of(with_rules(rewrites, deny=("write(/etc/*)",)), context(arguments=b'{"path":"a"}')), Refuse
+    )
     cleans = group(hook(rewriting(path="a")))
-    decision = await ask(ruled(cleans, deny=("write(/etc/*)",)), context(arguments=b'{"path":"/etc/passwd"}'))
+    decision = await decision_of(
+        with_rules(cleans, deny=("write(/etc/*)",)), context(arguments=b'{"path":"/etc/passwd"}')
+    )
     assert isinstance(decision, Proceed)
 
 
-async def test_an_ask_rule_makes_a_question_that_hooks_may_answer() -> None:
+async def test_an_ask_rule_makes_an_approval_request_that_hooks_may_answer() -> None:
     question = ApprovalRequest("the permission rule write of hookproxy.toml", "")
-    assert await ask(ruled(ask=("write",)), context()) == Proceed(approval_request=question)
+    assert await decision_of(with_rules(ask=("write",)), context()) == Proceed(approval_request=question)
     answers = stub_group(stub(REQUEST, permission="allow"))
-    assert await ask(ruled(answers, ask=("write",)), context()) == Proceed(asked=True)
-    session = ruled(stub_group(stub(PRE, allows=["write"])), ask=("write",))
-    assert await ask(session, context()) == Proceed(asked=True)
+    assert await decision_of(with_rules(answers, ask=("write",)), context()) == Proceed(asked=True)
+    session = with_rules(stub_group(stub(PRE, allows=["write"])), ask=("write",))
+    assert await decision_of(session, context()) == Proceed(asked=True)
 
 
-async def test_an_allow_rule_answers_what_hooks_ask_and_nothing_else() -> None:
+async def test_an_allow_rule_answers_the_approval_requests_of_hooks_and_nothing_else() -> None:
     asks = stub_group(stub(PRE, **ASKS))
-    assert await ask(ruled(asks, allow=("write",)), context()) == Proceed(asked=True)
-    decision = await ask(ruled(asks, allow=("write",), ask=("write",)), context())
+    assert await decision_of(with_rules(asks, allow=("write",)), context()) == Proceed(asked=True)
+    decision = await decision_of(with_rules(asks, allow=("write",), ask=("write",)), context())
     assert isinstance(decision, Proceed)
     assert decision.approval_request
-    assert isinstance(await ask(ruled(asks, allow=("write",), deny=("write",)), context()), Refuse)
+    assert isinstance(await decision_of(with_rules(asks, allow=("write",), deny=("write",)), context()), Refuse)
 
 
 def test_rules_concern_and_hide_tools() -> None:
-    asked = ruled(deny=("delete_*", "write(/etc/*)"), ask=("mcp__my_files__read",))
-    assert [asked.concerns(tool) for tool in ("delete_x", "write", "read", "list")] == [
+    some_hooks = with_rules(deny=("delete_*", "write(/etc/*)"), ask=("mcp__my_files__read",))
+    assert [some_hooks.concerns(tool) for tool in ("delete_x", "write", "read", "list")] == [
         True,
         True,
         True,
         False,
     ]
-    assert [asked.hides(tool) for tool in ("delete_x", "write", "read", "list")] == [
+    assert [some_hooks.hides(tool) for tool in ("delete_x", "write", "read", "list")] == [
         True,
         False,
         False,
@@ -438,18 +446,18 @@ def test_rules_concern_and_hide_tools() -> None:
     ]
 
 
-async def test_a_permission_request_hook_may_allow_another_call_which_rules_see_too() -> None:
+async def test_a_permission_request_hook_may_allow_other_arguments_which_rules_see_too() -> None:
     asks = stub(PRE, **ASKS)
     instead = stub(REQUEST, permission="allow", arguments={"path": "a"})
-    assert await ask(hooks(stub_group(asks, instead)), context()) == Proceed(b'{"path": "a"}', asked=True)
+    assert await decision_of(hooks(stub_group(asks, instead)), context()) == Proceed(b'{"path": "a"}', asked=True)
     hook_runs = await hooks(stub_group(asks, instead)).run_pre_hooks(context(), None, [])
     assert hook_runs.arguments == b'{"path":"a"}'
-    denied = await ask(ruled(stub_group(asks, instead), deny=("write(a)",)), context())
+    denied = await decision_of(with_rules(stub_group(asks, instead), deny=("write(a)",)), context())
     assert isinstance(denied, Refuse)
     assert denied.cause is RefusalCause.RULE
-    again = await ask(ruled(stub_group(asks, instead), ask=("write(a)",)), context())
+    again = await decision_of(with_rules(stub_group(asks, instead), ask=("write(a)",)), context())
     assert isinstance(again, Proceed)
     assert again.approval_request, "an ask rule is about what will run"
-    unfit = await ask(hooks(stub_group(asks, instead)), context(), Tool("write", b'{"required":["x"]}'))
+    unfit = await decision_of(hooks(stub_group(asks, instead)), context(), Tool("write", b'{"required":["x"]}'))
     assert isinstance(unfit, Proceed)
     assert unfit.approval_request, "what does not fit the tool is no yes"

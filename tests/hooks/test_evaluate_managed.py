@@ -1,4 +1,4 @@
-"""Managed hooks and rules judge what is final: nothing of the user's rewrites after them or answers in their place."""
+"""Managed hooks and rules see the final arguments: nothing of the user's rewrites after them or answers for them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def managed(*hooks: object) -> Group:
     return replace(one, managed=True, source="/etc/hookproxy/managed.toml", on_failure=OnFailure.DENY)
 
 
-def of(*groups: Group, users: Settings | None = None, **rules: tuple[str, ...]) -> Hooks:
+def layered(*groups: Group, users: Settings | None = None, **rules: tuple[str, ...]) -> Hooks:
     settings = replace(users or Settings(), managed=Settings(**rules))  # type: ignore[arg-type]  # rules by name
     return Hooks(groups, settings, "files", dict(os.environ))
 
@@ -43,11 +43,11 @@ async def decided(hooks: Hooks, context: EventContext = CALL) -> Proceed | Refus
         return (await hooks.run_pre_hooks(context, None, [])).decision
 
 
-def noting(folder: Path, event: Event = PRE) -> str:
+def recording(folder: Path, event: Event = PRE) -> str:
     return f"cat >> {shlex.quote(str(folder / event))}"
 
 
-def told(folder: Path, event: Event = PRE) -> list[object]:
+def hook_inputs(folder: Path, event: Event = PRE) -> list[object]:
     path = folder / event
     return [json.loads(line)["arguments"] for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -56,38 +56,38 @@ async def test_a_managed_hook_sees_the_arguments_after_every_rewrite_of_the_user
     asking = stub(PRE, permission="ask")
     rewriting = stub(PRE, arguments={"a": 2})
     answering = stub(REQUEST, permission="allow", arguments={"a": 3})
-    hooks = of(managed(stub(PRE, noting(tmp_path))), stub_group(rewriting, asking, answering))
+    hooks = layered(managed(stub(PRE, recording(tmp_path))), stub_group(rewriting, asking, answering))
     decision = await decided(hooks)
     assert isinstance(decision, Proceed)
     assert (json.loads(decision.arguments or b""), decision.approval_request) == ({"a": 3}, None)
-    assert told(tmp_path) == [{"a": 3}]
+    assert hook_inputs(tmp_path) == [{"a": 3}]
 
 
-async def test_a_managed_rule_judges_what_a_users_permission_request_hook_has_rewritten() -> None:
+async def test_a_managed_rule_is_applied_to_the_rewrite_of_a_users_permission_request_hook() -> None:
     asking = stub(PRE, permission="ask")
     answering = stub(REQUEST, permission="allow", arguments={"path": "/etc/passwd"})
-    decision = await decided(of(stub_group(asking, answering), deny=("write(/etc/**)",)))
+    decision = await decided(layered(stub_group(asking, answering), deny=("write(/etc/**)",)))
     assert isinstance(decision, Refuse)
     assert decision.cause is RefusalCause.RULE
 
 
-async def test_what_managed_hooks_rewrite_the_next_of_them_and_the_rules_see(tmp_path: Path) -> None:
-    one, two = managed(stub(PRE, arguments={"path": "/etc/x"})), managed(stub(PRE, noting(tmp_path)))
-    decision = await decided(of(one, two, deny=("write(/etc/**)",)))
-    assert told(tmp_path) == [{"path": "/etc/x"}]
+async def test_the_next_managed_hooks_and_the_rules_see_the_rewrite_of_managed_hooks(tmp_path: Path) -> None:
+    one, two = managed(stub(PRE, arguments={"path": "/etc/x"})), managed(stub(PRE, recording(tmp_path)))
+    decision = await decided(layered(one, two, deny=("write(/etc/**)",)))
+    assert hook_inputs(tmp_path) == [{"path": "/etc/x"}]
     assert isinstance(decision, Refuse)
 
 
 async def test_the_same_hook_in_the_users_file_does_not_run_in_the_managed_ones_place(tmp_path: Path) -> None:
-    same = stub(PRE, noting(tmp_path))
+    same = stub(PRE, recording(tmp_path))
     mine = replace(stub_group(same, stub(PRE, arguments={"a": 2})), on_failure=OnFailure.DENY)
-    await decided(of(mine, managed(same)))
-    assert told(tmp_path) == [{"a": 1}, {"a": 2}]
+    await decided(layered(mine, managed(same)))
+    assert hook_inputs(tmp_path) == [{"a": 1}, {"a": 2}]
 
 
 @pytest.mark.parametrize("wants", ["hook", "rule"])
 @pytest.mark.parametrize("answer", ["request hook", "allow rule", "session rule", "consent", "on_ask", "fallback"])
-async def test_nothing_of_the_users_answers_a_managed_question(wants: str, answer: str) -> None:
+async def test_nothing_of_the_users_answers_a_managed_approval_request(wants: str, answer: str) -> None:
     users = Settings()
     mine = [stub(PRE)]
     if answer == "request hook":
@@ -101,7 +101,7 @@ async def test_nothing_of_the_users_answers_a_managed_question(wants: str, answe
     elif answer == "fallback":
         users = Settings(on_ask_fallback=OnFailure.ALLOW, prompter=("true",))
     theirs = [managed(stub(PRE, permission="ask", reason="really?"))] if wants == "hook" else []
-    hooks = of(stub_group(*mine), *theirs, users=users, ask=("write",) if wants == "rule" else ())
+    hooks = layered(stub_group(*mine), *theirs, users=users, ask=("write",) if wants == "rule" else ())
     if answer == "consent":
         hooks.allow_tool("write", None)
     decision = await decided(hooks)
@@ -114,8 +114,8 @@ async def test_nothing_of_the_users_answers_a_managed_question(wants: str, answe
     assert without_person(decision, settings, can_ask=True) is decision
 
 
-async def test_the_persons_consent_to_a_managed_question_holds_for_the_session() -> None:
-    hooks = of(ask=("write",))
+async def test_a_persons_approval_of_a_managed_request_holds_for_the_session() -> None:
+    hooks = layered(ask=("write",))
     decision = await decided(hooks)
     assert isinstance(decision, Proceed)
     assert decision.approval_request is not None
@@ -127,52 +127,54 @@ async def test_the_persons_consent_to_a_managed_question_holds_for_the_session()
 async def test_a_managed_denial_stands_whatever_the_user_allows() -> None:
     users = Settings(allow=("*",))
     mine = stub_group(stub(PRE, permission="allow", allows=["*"]), stub(REQUEST, permission="allow"))
-    decision = await decided(of(mine, managed(stub(PRE, permission="deny", reason="no")), users=users))
+    decision = await decided(layered(mine, managed(stub(PRE, permission="deny", reason="no")), users=users))
     assert isinstance(decision, Refuse)
-    assert isinstance(await decided(of(mine, users=users, deny=("wr*",))), Refuse)
+    assert isinstance(await decided(layered(mine, users=users, deny=("wr*",))), Refuse)
 
 
-async def test_managed_request_hooks_and_rules_answer_managed_questions() -> None:
+async def test_managed_permission_request_hooks_and_rules_answer_managed_approval_requests() -> None:
     asking = managed(stub(PRE, permission="ask"))
     answering = managed(stub(PRE, permission="ask"), stub(REQUEST, permission="allow"))
-    assert await decided(of(answering)) == Proceed(asked=True)
-    assert await decided(of(asking, allow=("write",))) == Proceed(asked=True)
+    assert await decided(layered(answering)) == Proceed(asked=True)
+    assert await decided(layered(asking, allow=("write",))) == Proceed(asked=True)
 
 
-async def test_a_question_of_the_users_stays_one_and_managed_request_hooks_may_deny_it(tmp_path: Path) -> None:
+async def test_an_approval_request_of_the_users_stays_and_managed_permission_request_hooks_may_deny_it(
+    tmp_path: Path,
+) -> None:
     asking = stub_group(stub(PRE, permission="ask", reason="mine"))
-    decision = await decided(of(asking, managed(stub(PRE)), allow=("write",)))
+    decision = await decided(layered(asking, managed(stub(PRE)), allow=("write",)))
     assert isinstance(decision, Proceed)
     assert decision.approval_request is not None
     assert (decision.approval_request.managed, decision.approval_request.reason) == (False, "mine")
-    assert isinstance(await decided(of(asking, managed(stub(REQUEST, permission="deny")))), Refuse)
+    assert isinstance(await decided(layered(asking, managed(stub(REQUEST, permission="deny")))), Refuse)
 
 
-async def test_two_questions_are_one_that_is_managed_with_both_reasons() -> None:
+async def test_two_approval_requests_become_one_managed_request_with_both_reasons() -> None:
     mine, theirs = stub(PRE, permission="ask", reason="mine"), stub(PRE, permission="ask", reason="theirs")
-    decision = await decided(of(stub_group(mine), managed(theirs)))
+    decision = await decided(layered(stub_group(mine), managed(theirs)))
     assert isinstance(decision, Proceed)
     assert decision.approval_request is not None
     assert (decision.approval_request.managed, decision.approval_request.reason) == (True, "theirs\nmine")
 
 
-async def test_what_users_hooks_said_before_goes_with_what_the_managed_ones_decide() -> None:
+async def test_feedback_of_users_hooks_goes_with_the_decision_of_managed_hooks() -> None:
     mine = stub_group(stub(PRE, feedback=["mine"], arguments={"a": 2}))
-    decision = await decided(of(mine, managed(stub(PRE, feedback=["theirs"]))))
+    decision = await decided(layered(mine, managed(stub(PRE, feedback=["theirs"]))))
     assert isinstance(decision, Proceed)
     assert (decision.feedback, json.loads(decision.arguments or b"")) == (("mine", "theirs"), {"a": 2})
-    refused = await decided(of(mine, managed(stub(PRE, feedback=["theirs"], permission="deny"))))
+    refused = await decided(layered(mine, managed(stub(PRE, feedback=["theirs"], permission="deny"))))
     assert refused.feedback == ("mine", "theirs")
 
 
-async def test_a_call_that_the_users_hooks_deny_is_denied_and_no_managed_hook_asked(tmp_path: Path) -> None:
+async def test_a_call_that_the_users_hooks_deny_is_denied_and_no_managed_hook_runs(tmp_path: Path) -> None:
     mine = stub_group(stub(PRE, permission="deny"))
-    assert isinstance(await decided(of(mine, managed(stub(PRE, noting(tmp_path))))), Refuse)
-    assert told(tmp_path) == []
+    assert isinstance(await decided(layered(mine, managed(stub(PRE, recording(tmp_path))))), Refuse)
+    assert hook_inputs(tmp_path) == []
 
 
-async def test_trouble_with_a_managed_hook_denies_whatever_the_user_wants() -> None:
-    decision = await decided(of(managed(hook("exit 1")), users=Settings(on_failure=OnFailure.ALLOW)))
+async def test_a_failure_of_a_managed_hook_denies_whatever_the_user_configures() -> None:
+    decision = await decided(layered(managed(hook("exit 1")), users=Settings(on_failure=OnFailure.ALLOW)))
     assert isinstance(decision, Refuse)
 
 
@@ -191,13 +193,13 @@ async def test_a_managed_hook_runs_in_a_clean_environment(tmp_path: Path) -> Non
 async def test_an_alias_of_the_users_hides_nothing_from_managed_hooks_and_rules(tmp_path: Path) -> None:
     alias = Alias("write", "Bash", {"command": "path"})
     users = Settings(aliases=(alias,))
-    seen = managed(replace(stub(PRE, noting(tmp_path)), matches=lambda name: name == "write"))
+    seen = managed(replace(stub(PRE, recording(tmp_path)), matches=lambda name: name == "write"))
     call = replace(CALL, alias=alias, arguments=b'{"command":"/etc/passwd"}')
-    assert await decided(of(seen, users=users), call) == Proceed()
-    assert told(tmp_path) == [{"path": "/etc/passwd"}]
-    assert isinstance(await decided(of(users=users, deny=("write(/etc/**)",)), call), Refuse)
+    assert await decided(layered(seen, users=users), call) == Proceed()
+    assert hook_inputs(tmp_path) == [{"path": "/etc/passwd"}]
+    assert isinstance(await decided(layered(users=users, deny=("write(/etc/**)",)), call), Refuse)
     rewriting = managed(stub(PRE, arguments={"path": "/tmp/x"}))
-    decision = await decided(of(rewriting, users=users), call)
+    decision = await decided(layered(rewriting, users=users), call)
     assert isinstance(decision, Proceed)
     assert json.loads(decision.arguments or b"") == {"command": "/tmp/x"}  # as its caller knows it, who maps it back
 
@@ -205,30 +207,30 @@ async def test_an_alias_of_the_users_hides_nothing_from_managed_hooks_and_rules(
 async def test_an_alias_of_the_users_hides_nothing_from_managed_hooks_after_a_call(tmp_path: Path) -> None:
     alias = Alias("write", "Harmless", {"command": "path"})
     event = Event.POST_TOOL_USE
-    seen = replace(stub(event, noting(tmp_path, event)), matches=lambda name: name == "write")
-    hooks = of(stub_group(seen), managed(seen), users=Settings(aliases=(alias,)))
+    seen = replace(stub(event, recording(tmp_path, event)), matches=lambda name: name == "write")
+    hooks = layered(stub_group(seen), managed(seen), users=Settings(aliases=(alias,)))
     call = replace(CALL, event=event, alias=alias, tool_name="Harmless", arguments=b'{"command":"/etc/passwd"}')
     call = replace(call, outcome=NO_OUTCOME)
     with anyio.fail_after(10):
         await hooks.run_post_hooks(call, [])
         await hooks.run_event_hooks(call)
     users, theirs = {"command": "/etc/passwd"}, {"path": "/etc/passwd"}
-    assert told(tmp_path, event) == [users, theirs, users, theirs]
+    assert hook_inputs(tmp_path, event) == [users, theirs, users, theirs]
 
 
-def test_no_hook_of_the_users_is_a_call_that_the_administrator_wants_judged() -> None:
+def test_no_hook_of_the_users_may_call_a_tool_that_managed_hooks_or_rules_are_about() -> None:
     tool_call = replace(hook(""), shell="", type="mcp_tool", server="files", tool="die")
     users = replace(group(tool_call), source="mine")
     with pytest.raises(ConfigError, match="calls the tool die, which managed hooks or rules are about"):
-        of(users, ask=("d*",))
+        layered(users, ask=("d*",))
     with pytest.raises(ConfigError, match="calls the tool die"):
-        of(users, managed(stub(PRE)))
-    of(users, deny=("other",))
-    of(replace(users, managed=True), deny=("die",))  # the administrator's own may be one
+        layered(users, managed(stub(PRE)))
+    layered(users, deny=("other",))
+    layered(replace(users, managed=True), deny=("die",))  # the administrator's own may be one
 
 
 def test_rules_of_both_layers_concern_and_hide_tools() -> None:
-    hooks = of(users=Settings(deny=("mine",)), deny=("theirs",))
+    hooks = layered(users=Settings(deny=("mine",)), deny=("theirs",))
     assert hooks.has_rules
     assert [hooks.hides(tool) for tool in ("mine", "theirs", "other")] == [True, True, False]
     assert [hooks.concerns(tool) for tool in ("mine", "theirs", "other")] == [True, True, False]

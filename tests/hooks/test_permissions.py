@@ -1,4 +1,4 @@
-"""What a session permits beside the configuration's rules; `test_hooks` has what becomes of calls."""
+"""Permission rules and limits of one layer; `test_evaluate` tests their effect on calls."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_rule_names_a_tool_by_any_of_its_names(name: str) -> None:
     assert not permissions(deny=(name,), hide_denied=False).hides("write")
 
 
-def test_a_hooks_question_keeps_its_reason_where_a_rule_asks_too() -> None:
+def test_a_hooks_approval_request_keeps_its_reason_if_a_rule_asks_too() -> None:
     own = Proceed(approval_request=ApprovalRequest("the hook", "why"))
     assert permissions(ask=("write",)).apply_rules(own, call()) == own
     assert permissions(allow=("write",)).apply_rules(own, call()) == Proceed(asked=True)
@@ -98,24 +98,24 @@ def test_a_call_is_denied_by_either_name_of_its_tool(rule: str) -> None:
 
 
 def test_of_two_names_the_stricter_rule_counts() -> None:
-    what = aliased(b'{"cmd":"rm x"}')
-    assert isinstance(of_bash(deny=("Bash(rm *)",), allow=("run",)).apply_rules(Proceed(), what), Refuse)
-    assert isinstance(of_bash(deny=("run",), allow=("Bash",)).apply_rules(Proceed(), what), Refuse)
-    asked = of_bash(ask=("run(rm *)",), allow=("Bash",)).apply_rules(Proceed(), what)
+    context = aliased(b'{"cmd":"rm x"}')
+    assert isinstance(of_bash(deny=("Bash(rm *)",), allow=("run",)).apply_rules(Proceed(), context), Refuse)
+    assert isinstance(of_bash(deny=("run",), allow=("Bash",)).apply_rules(Proceed(), context), Refuse)
+    asked = of_bash(ask=("run(rm *)",), allow=("Bash",)).apply_rules(Proceed(), context)
     assert isinstance(asked, Proceed)
     assert asked.approval_request is not None
 
 
-def test_a_path_rule_is_about_the_familiar_argument() -> None:
+def test_a_path_rule_is_about_the_argument_that_hooks_know() -> None:
     edit = Alias("change", "Edit", {"file_path": "target"})
     one = Permissions(HookGroups((), "my files", [edit]), Settings(deny=("Edit(/etc/**)",)))
 
-    def ruled(arguments: bytes) -> object:
+    def decision_on(arguments: bytes) -> object:
         told = EventContext(Event.PRE_TOOL_USE, SESSION, tool="change", arguments=edit.for_hooks(arguments), alias=edit)
         return one.apply_rules(Proceed(), told)
 
-    assert isinstance(ruled(b'{"target":"/etc/passwd","text":"x"}'), Refuse)
-    assert ruled(b'{"target":"/home/x","text":"about /etc/passwd"}') == Proceed()
+    assert isinstance(decision_on(b'{"target":"/etc/passwd","text":"x"}'), Refuse)
+    assert decision_on(b'{"target":"/home/x","text":"about /etc/passwd"}') == Proceed()
 
 
 def test_a_rule_of_a_hook_for_the_alias_covers_the_call() -> None:
@@ -135,21 +135,21 @@ def test_a_limit_concerns_a_tool_by_its_alias_and_refuses_by_its_key() -> None:
     assert one
     assert not permissions()
     assert (one.concerns("run"), one.concerns("other"), one.hides("run")) == (True, False, False)
-    what, proceed = aliased(b'{"cmd":"ls"}'), Proceed(feedback=("a",))
-    assert one.apply_rules(proceed, what) is proceed
+    context, proceed = aliased(b'{"cmd":"ls"}'), Proceed(feedback=("a",))
+    assert one.apply_rules(proceed, context) is proceed
     assert one.apply_limits(proceed, "run") is proceed
-    over = Refuse("limits[0]", "no more than 1 call of Bash per session", cause=RefusalCause.LIMIT, feedback=("a",))
-    assert one.apply_rules(proceed, what) == one.apply_limits(proceed, "run") == over
+    refused = Refuse("limits[0]", "no more than 1 call of Bash per session", cause=RefusalCause.LIMIT, feedback=("a",))
+    assert one.apply_rules(proceed, context) == one.apply_limits(proceed, "run") == refused
     assert one.apply_limits(proceed, "other") is proceed
 
 
-def test_a_deny_rule_is_told_before_a_limit_and_an_allow_rule_lifts_none() -> None:
+def test_a_deny_rule_is_reported_before_a_limit_and_an_allow_rule_lifts_no_limit() -> None:
     one = limited(deny=("Bash(rm *)",), allow=("Bash",))
     one.apply_limits(Proceed(), "run")
-    denied, over = (
+    denied, refused = (
         one.apply_rules(Proceed(), aliased(b'{"cmd":"rm x"}')),
         one.apply_rules(Proceed(), aliased(b'{"cmd":"ls"}')),
     )
     assert isinstance(denied, Refuse)
-    assert isinstance(over, Refuse)
-    assert (denied.cause, over.cause) == (RefusalCause.RULE, RefusalCause.LIMIT)
+    assert isinstance(refused, Refuse)
+    assert (denied.cause, refused.cause) == (RefusalCause.RULE, RefusalCause.LIMIT)

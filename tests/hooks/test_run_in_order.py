@@ -1,4 +1,4 @@
-"""Hooks that must be trusted are looked at before and after they run: what is not as it was trusted blocks."""
+"""Hooks that must be trusted are checked before and after they run: one that has changed blocks."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class Project:
         path = self.folder / "ran"
         return path.read_text().splitlines() if path.exists() else []
 
-    async def before(self) -> Proceed | Refuse:
+    async def decide(self) -> Proceed | Refuse:
         with anyio.fail_after(10):
             return (await self.hooks.run_pre_hooks(PRE, None, [])).decision
 
 
-async def test_what_is_trusted_runs(tmp_path: Path) -> None:
-    assert await Project(tmp_path).before() == Proceed()
+async def test_a_trusted_script_runs(tmp_path: Path) -> None:
+    assert await Project(tmp_path).decide() == Proceed()
 
 
 async def test_a_script_swapped_between_trust_and_call_is_not_run_and_denies_whatever_is_configured(
@@ -63,15 +63,15 @@ async def test_a_script_swapped_between_trust_and_call_is_not_run_and_denies_wha
 ) -> None:
     project = Project(tmp_path)
     project.guard.write_text(SCRIPT + "exit 0 # softer\n")
-    decision = await project.before()
+    decision = await project.decide()
     assert isinstance(decision, Refuse)
     assert f"{project.guard} has changed since it was trusted" in decision.reason
     assert project.ran == []
     assert main(["trust", str(project.config)]) == 0
-    assert await project.before() == Proceed()
+    assert await project.decide() == Proceed()
 
 
-async def test_a_result_is_withheld_where_its_hook_is_not_as_it_was_trusted(tmp_path: Path) -> None:
+async def test_a_result_is_withheld_if_its_hook_has_changed_since_it_was_trusted(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.guard.write_text("")
     hook_runs: list[HookRun] = []
@@ -81,9 +81,9 @@ async def test_a_result_is_withheld_where_its_hook_is_not_as_it_was_trusted(tmp_
     assert found.withheld == comments(hook_runs, project.settings, None).withheld == tuple(hook_runs)
 
 
-async def test_a_script_that_is_swapped_while_it_runs_has_said_nothing(tmp_path: Path) -> None:
+async def test_the_output_of_a_script_that_is_swapped_while_it_runs_is_ignored(tmp_path: Path) -> None:
     swapping = f"#!/bin/sh\ncp -p guard.sh kept; mv kept guard.sh\necho {shlex.quote(json.dumps({}))}\n"
-    decision = await Project(tmp_path, script=swapping).before()
+    decision = await Project(tmp_path, script=swapping).decide()
     assert isinstance(decision, Refuse)
     assert "changed while it ran" in decision.reason
 
@@ -92,26 +92,26 @@ async def test_a_script_that_is_swapped_while_it_runs_has_said_nothing(tmp_path:
 async def test_no_process_of_a_script_that_has_changed_since_is_used(tmp_path: Path, table: str) -> None:
     project = Project(tmp_path, table, WORKER if "worker" in table else SCRIPT)
     async with project.hooks.runners:
-        assert await project.before() == Proceed()
+        assert await project.decide() == Proceed()
         project.guard.write_text(SCRIPT + "echo softer\n")
         ran = project.ran
-        assert isinstance(await project.before(), Refuse)
+        assert isinstance(await project.decide(), Refuse)
         assert project.ran == ran
 
 
 async def test_a_worker_whose_script_was_written_and_put_back_is_started_anew(tmp_path: Path) -> None:
     project = Project(tmp_path, 'type = "worker"', WORKER)
     async with project.hooks.runners:
-        assert await project.before() == Proceed()
-        assert await project.before() == Proceed()
+        assert await project.decide() == Proceed()
+        assert await project.decide() == Proceed()
         project.guard.write_text("#!/bin/sh\nexit 1\n")
         project.guard.write_text(WORKER)
-        assert await project.before() == Proceed()
+        assert await project.decide() == Proceed()
     assert len(project.ran) == 3
     assert len(set(project.ran)) == 2
 
 
-async def test_a_prompter_that_has_changed_is_not_asked(tmp_path: Path) -> None:
+async def test_a_prompter_that_has_changed_is_not_run(tmp_path: Path) -> None:
     project = Project(tmp_path)
     assert project.hooks.prompter_failure(managed=False) == ""
     project.config.write_text("")

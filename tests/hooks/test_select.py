@@ -1,4 +1,4 @@
-"""Which hooks are for an occasion, under which names, decided once per tool."""
+"""Which hooks are selected for an event, and under which tool names."""
 
 from __future__ import annotations
 
@@ -23,12 +23,16 @@ def groups(*each: Group) -> HookGroups:
     return HookGroups(each, "my files")
 
 
-def test_who_concerns_a_tool() -> None:
-    asked = groups(group(hook("true", matcher="write"), hook("true", POST, matcher="read")))
-    assert asked
-    assert (asked.concerns("write"), asked.concerns("read"), asked.concerns("list")) == (True, True, False)
-    assert (asked.has_post_hooks_for("write"), asked.has_post_hooks_for("read")) == (False, True)
-    assert (asked.has_hooks_for(PRE), asked.has_hooks_for(Event.SESSION_START)) == (True, False)
+def test_hooks_before_and_after_a_call_concern_its_tool() -> None:
+    hook_groups = groups(group(hook("true", matcher="write"), hook("true", POST, matcher="read")))
+    assert hook_groups
+    assert (hook_groups.concerns("write"), hook_groups.concerns("read"), hook_groups.concerns("list")) == (
+        True,
+        True,
+        False,
+    )
+    assert (hook_groups.has_post_hooks_for("write"), hook_groups.has_post_hooks_for("read")) == (False, True)
+    assert (hook_groups.has_hooks_for(PRE), hook_groups.has_hooks_for(Event.SESSION_START)) == (True, False)
     nobody = groups()
     assert not nobody
     assert not nobody.concerns("write")
@@ -45,17 +49,17 @@ def test_who_concerns_a_tool() -> None:
         Event.USER_INPUT,
     ],
 )
-def test_what_may_come_of_any_call_concerns_each_call(event: Event) -> None:
+def test_a_hook_of_an_event_that_any_call_may_cause_concerns_every_call(event: Event) -> None:
     assert groups(stub_group(stub(event))).concerns("anything")
 
 
-def test_permission_request_hooks_concern_calls_only_if_they_are_asked_about_each() -> None:
+def test_permission_request_hooks_concern_calls_only_if_they_run_on_every_call() -> None:
     one = stub(Event.PERMISSION_REQUEST)
     assert not groups(stub_group(one)).concerns("write")
     assert groups(stub_group(replace(one, every_call=True))).concerns("write")
 
 
-def test_who_hears_of_elicitations() -> None:
+def test_which_hooks_observe_elicitations() -> None:
     assert groups(stub_group(stub(Event.USER_INPUT))).observes_elicitations
     assert not groups(stub_group(stub(Event.STOP))).observes_elicitations
 
@@ -75,38 +79,38 @@ def test_a_group_sees_a_tool_under_the_name_it_expects(
     names: ToolNames, both: bool, matcher: str, seen: str | None
 ) -> None:
     one = replace(group(hook("true", matcher=matcher)), tool_names=names, match_all_names=both)
-    asked = groups(one)
-    assert asked.concerns("write") is (seen is not None)
-    assert asked.first_tool_name("write") == (seen or "write")
-    assert [selected.tool_name for selected in asked.select(PRE, "write")] == ([seen] if seen else [])
+    hook_groups = groups(one)
+    assert hook_groups.concerns("write") is (seen is not None)
+    assert hook_groups.first_tool_name("write") == (seen or "write")
+    assert [selected.tool_name for selected in hook_groups.select(PRE, "write")] == ([seen] if seen else [])
 
 
-def test_matchers_of_tool_events_are_tried_on_the_tool_and_others_on_what_occasioned_them() -> None:
+def test_matchers_of_tool_events_are_tried_on_the_tool_and_others_on_the_trigger() -> None:
     start = Event.SESSION_START
-    asked = groups(
+    hook_groups = groups(
         group(hook("true", start, matcher="startup"), hook("echo", start, matcher="resume"), hook(":", start)),
         group(hook("true", Event.PERMISSION_DENIED, matcher="write"), hook(":", Event.PERMISSION_DENIED, "read")),
     )
-    (selected,) = asked.select_for(EventContext(start, SESSION, trigger="startup"))
+    (selected,) = hook_groups.select_for(EventContext(start, SESSION, trigger="startup"))
     assert [one.matcher for one in selected.hooks] == ["startup", ""]
-    (selected,) = asked.select_for(EventContext(Event.PERMISSION_DENIED, SESSION, tool="write", trigger="read"))
+    (selected,) = hook_groups.select_for(EventContext(Event.PERMISSION_DENIED, SESSION, tool="write", trigger="read"))
     assert [one.matcher for one in selected.hooks] == ["write"]
 
 
-def test_a_table_of_names_does_not_grow_for_ever() -> None:
-    asked = groups(group(hook("true", matcher="write")))
+def test_the_cache_of_tools_is_bounded() -> None:
+    hook_groups = groups(group(hook("true", matcher="write")))
     for number in range(10_000):
-        asked.concerns(f"tool{number}")
-    assert len(asked._selected) <= 4096 + 3
-    assert asked.concerns("write")
+        hook_groups.concerns(f"tool{number}")
+    assert len(hook_groups._selected) <= 4096 + 3
+    assert hook_groups.concerns("write")
 
 
 def test_an_agent_that_runs_these_hooks_itself_is_known() -> None:
-    asked = groups(group(hook("true")))
-    assert asked.sources_run_by("some-agent 1.0") == []
-    assert asked.sources_run_by("claude-codex 1.0") == []
+    hook_groups = groups(group(hook("true")))
+    assert hook_groups.sources_run_by("some-agent 1.0") == []
+    assert hook_groups.sources_run_by("claude-codex 1.0") == []
     for agent in DIALECTS["claude"].agents:
-        assert asked.sources_run_by(agent) == asked.sources_run_by(f"{agent} 2.1") == ["hooks.json"]
+        assert hook_groups.sources_run_by(agent) == hook_groups.sources_run_by(f"{agent} 2.1") == ["hooks.json"]
     docker = replace(group(hook("true")), dialect=replace(DIALECTS["claude"], agents=("docker agent",)))
     assert groups(docker).sources_run_by("docker agent 1.2") == ["hooks.json"]
 
@@ -121,13 +125,13 @@ def test_an_agent_that_runs_these_hooks_itself_is_known() -> None:
         {"max_retries": 2},
     ],
 )
-def test_of_two_entries_that_differ_in_what_their_failure_does_both_run(stricter: dict[str, Any]) -> None:
+def test_of_two_entries_that_differ_in_the_consequence_of_a_failure_both_run(stricter: dict[str, Any]) -> None:
     lenient = hook("guard")
     (selected,) = groups(group(lenient, replace(lenient, **stricter), lenient)).select(PRE, "write")
     assert len(selected.hooks) == 2
 
 
-def test_a_hook_of_two_files_runs_once_only_where_both_ask_the_same_of_it() -> None:
+def test_a_hook_of_two_files_runs_once_only_if_both_configure_it_the_same() -> None:
     one = group(hook("guard"))
     assert len(groups(one, one).select(PRE, "write")) == 1
     assert len(groups(one, replace(one, on_failure=OnFailure.DENY)).select(PRE, "write")) == 2
@@ -141,10 +145,15 @@ BASH = Alias("run", "Bash", {"command": "cmd"})
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_hooks_of_each_system_see_an_alias_and_match_it(dialect: str, names: ToolNames) -> None:
     one = replace(group(hook("true", matcher="Bash")), dialect=DIALECTS[dialect], tool_names=names)
-    asked = HookGroups([one], "my files", [BASH])
-    assert [selected.tool_name for selected in asked.select(PRE, "run")] == ["Bash"]
-    assert asked.first_tool_name("run") == "Bash"
-    assert (asked.concerns("run"), asked.concerns("Run"), asked.concerns("Bash"), asked.concerns("other")) == (
+    hook_groups = HookGroups([one], "my files", [BASH])
+    assert [selected.tool_name for selected in hook_groups.select(PRE, "run")] == ["Bash"]
+    assert hook_groups.first_tool_name("run") == "Bash"
+    assert (
+        hook_groups.concerns("run"),
+        hook_groups.concerns("Run"),
+        hook_groups.concerns("Bash"),
+        hook_groups.concerns("other"),
+    ) == (
         True,
         False,
         names is ToolNames.BARE,  # a tool that is called so
@@ -164,12 +173,12 @@ def test_hooks_of_each_system_see_an_alias_and_match_it(dialect: str, names: Too
         (ToolNames.BARE, True, "mcp__my_files__run", True),
     ],
 )
-def test_an_alias_takes_no_guard_away_and_is_what_it_sees(
+def test_an_alias_disables_no_guard_and_is_the_name_that_guards_see(
     names: ToolNames, both: bool, matcher: str, matches: bool
 ) -> None:
     one = replace(group(hook("true", matcher=matcher)), tool_names=names, match_all_names=both)
-    asked = HookGroups([one], "my files", [BASH])
-    assert [selected.tool_name for selected in asked.select(PRE, "run")] == (["Bash"] if matches else [])
+    hook_groups = HookGroups([one], "my files", [BASH])
+    assert [selected.tool_name for selected in hook_groups.select(PRE, "run")] == (["Bash"] if matches else [])
 
 
 @pytest.mark.parametrize(
@@ -182,18 +191,18 @@ def test_an_alias_takes_no_guard_away_and_is_what_it_sees(
         ("Edit", False),
     ],
 )
-def test_an_if_may_call_the_tool_by_its_alias_or_its_name(rule: str, applies: bool) -> None:
-    asked = HookGroups([group(replace(hook("true"), only_if=rule))], "my files", [BASH])
-    (selected,) = asked.select(PRE, "run")
-    what = EventContext(PRE, SESSION, tool="run", tool_name="Bash", arguments=b'{"command":"rm x"}')
-    assert bool(selected.applicable(what)) is applies
+def test_an_if_may_name_the_tool_by_its_alias_or_its_own_name(rule: str, applies: bool) -> None:
+    hook_groups = HookGroups([group(replace(hook("true"), only_if=rule))], "my files", [BASH])
+    (selected,) = hook_groups.select(PRE, "run")
+    context = EventContext(PRE, SESSION, tool="run", tool_name="Bash", arguments=b'{"command":"rm x"}')
+    assert bool(selected.applicable(context)) is applies
 
 
 def test_the_names_of_a_call_are_those_of_its_alias() -> None:
-    asked = HookGroups([], "my files", [BASH, Alias("quiet", "", {"path": "p"})])
-    assert asked.names("run") == ("run", "mcp__my_files__run", "Bash")
-    assert asked.names("quiet") == ("quiet", "mcp__my_files__quiet")
-    assert asked.alias("run", b'{"cmd":1}') is BASH
-    assert asked.alias("other", b"{}") is None
+    hook_groups = HookGroups([], "my files", [BASH, Alias("quiet", "", {"path": "p"})])
+    assert hook_groups.names("run") == ("run", "mcp__my_files__run", "Bash")
+    assert hook_groups.names("quiet") == ("quiet", "mcp__my_files__quiet")
+    assert hook_groups.alias("run", b'{"cmd":1}') is BASH
+    assert hook_groups.alias("other", b"{}") is None
     with pytest.raises(Unreadable):
-        asked.alias("run", b'{"cmd":1,"command":2}')
+        hook_groups.alias("run", b'{"cmd":1,"command":2}')

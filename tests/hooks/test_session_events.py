@@ -1,4 +1,4 @@
-"""What hooks are told when it is no call's turn, and where what they say then goes."""
+"""Hooks of events outside of calls, and where their feedback goes."""
 
 from __future__ import annotations
 
@@ -36,31 +36,31 @@ ASK = b'{"jsonrpc":"2.0","id":5,"method":"elicitation/create","params":{"message
 ANSWER = b'{"jsonrpc":"2.0","id":5,"result":{"action":"accept","content":{}}}\n'
 
 
-def noting(path: Path, event: Event, **verdict: object) -> Any:  # noqa: ANN401
-    """A hook that appends its document to a file, and says the verdict."""
+def recording(path: Path, event: Event, **verdict: object) -> Any:  # noqa: ANN401
+    """A hook that appends its input document to a file, and prints the verdict."""
     says = shlex.quote(json.dumps(verdict))
     return stub(event, f"cat >> {shlex.quote(str(path))}; printf %s {says}")
 
 
-def told(path: Path) -> list[dict[str, Any]]:
+def hook_inputs(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-async def quiet(one: Rig) -> None:
+async def hooks_ended(one: Rig) -> None:
     with anyio.fail_after(TIMEOUT):
         await one.proxy.changes.until(lambda: not one.proxy.has_background_hooks)
 
 
-async def test_a_question_of_the_server_passes_and_is_told_with_its_answer(tmp_path: Path) -> None:
+async def test_hooks_run_on_an_elicitation_and_on_its_answer_and_both_pass(tmp_path: Path) -> None:
     events = (Event.ELICITATION, Event.NOTIFICATION, Event.USER_INPUT, Event.ELICITATION_RESULT)
-    hooks = [noting(tmp_path / event, event) for event in events]
+    hooks = [recording(tmp_path / event, event) for event in events]
     async with rig(stub_group(*hooks)) as one:
         await one.server.send(ASK)
         assert await one.agent.line() == ASK
         await one.agent.send(ANSWER)
         assert await one.server.line() == ANSWER
-        await quiet(one)
-    seen = {event: [(each["by"], each["message"]) for each in told(tmp_path / event)] for event in events}
+        await hooks_ended(one)
+    seen = {event: [(each["by"], each["message"]) for each in hook_inputs(tmp_path / event)] for event in events}
     assert seen == {
         Event.ELICITATION: [("", "Which branch?")],
         Event.NOTIFICATION: [("elicitation_dialog", "Which branch?")],
@@ -69,51 +69,51 @@ async def test_a_question_of_the_server_passes_and_is_told_with_its_answer(tmp_p
     }
 
 
-async def test_what_a_hook_beside_calls_says_goes_with_the_next_result(tmp_path: Path) -> None:
+async def test_feedback_of_a_hook_outside_of_calls_goes_with_the_next_result(tmp_path: Path) -> None:
     hooks = stub_group(stub(Event.NOTIFICATION, feedback=["Branch main is frozen."]), stub(Event.PRE_TOOL_USE))
     async with rig(hooks) as one:
         await one.server.send(ASK)
         await one.agent.line()
-        await quiet(one)
+        await hooks_ended(one)
         await one.agent.send(call(1))
         await one.server.line()
         await one.server.send(b'{"jsonrpc":"2.0","id":1,"result":{"content":[]}}\n')
         assert (await one.agent.message())["result"]["content"] == [{"type": "text", "text": "Branch main is frozen."}]
 
 
-async def test_a_cancelled_call_is_a_stop(tmp_path: Path) -> None:
-    async with rig(stub_group(noting(tmp_path / "stop", Event.STOP))) as one:
+async def test_a_cancelled_call_is_a_stop_event(tmp_path: Path) -> None:
+    async with rig(stub_group(recording(tmp_path / "stop", Event.STOP))) as one:
         await one.agent.send(call(7))
         await one.server.line()
         await one.agent.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}\n')
         await one.server.line()
-        await quiet(one)
-    assert [(each["tool"], each["id"]) for each in told(tmp_path / "stop")] == [("write", "7")]
+        await hooks_ended(one)
+    assert [(each["tool"], each["id"]) for each in hook_inputs(tmp_path / "stop")] == [("write", "7")]
 
 
-async def test_an_error_instead_of_a_result_is_told(tmp_path: Path) -> None:
-    async with rig(stub_group(noting(tmp_path / "error", Event.ERROR_OCCURRED))) as one:
+async def test_hooks_run_on_an_error_instead_of_a_result(tmp_path: Path) -> None:
+    async with rig(stub_group(recording(tmp_path / "error", Event.ERROR_OCCURRED))) as one:
         await one.agent.send(call(1))
         await one.server.line()
         await one.server.send(b'{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no disk"}}\n')
         await one.agent.line()
-        await quiet(one)
-    assert [(each["by"], each["message"]) for each in told(tmp_path / "error")] == [
+        await hooks_ended(one)
+    assert [(each["by"], each["message"]) for each in hook_inputs(tmp_path / "error")] == [
         ("tool_execution", "MCP error -32000: no disk")
     ]
 
 
-async def test_a_refusal_is_told_whoever_refused(tmp_path: Path) -> None:
+async def test_hooks_run_on_a_refusal_whoever_refused(tmp_path: Path) -> None:
     denies = stub(Event.PRE_TOOL_USE, permission="deny", reason="no writing")
-    listens = noting(tmp_path / "denied", Event.PERMISSION_DENIED)
+    listens = recording(tmp_path / "denied", Event.PERMISSION_DENIED)
     async with rig(stub_group(denies), stub_group(listens)) as one:
         await one.agent.send(call(1))
         assert (await one.agent.message())["result"]["isError"] is True
-        await quiet(one)
-    assert [(each["tool"], each["message"]) for each in told(tmp_path / "denied")] == [("write", "no writing")]
+        await hooks_ended(one)
+    assert [(each["tool"], each["message"]) for each in hook_inputs(tmp_path / "denied")] == [("write", "no writing")]
 
 
-async def test_what_hooks_have_for_people_is_said_logged_and_noted(tmp_path: Path) -> None:
+async def test_messages_for_people_are_reported_logged_and_audited(tmp_path: Path) -> None:
     audit = tmp_path / "audit.jsonl"
     hooks = stub_group(stub(Event.NOTIFICATION, messages=["look here"]), stub(Event.USER_INPUT, "exit 3"))
     async with rig(hooks, settings=Settings(audit_file=str(audit))) as one:
@@ -124,7 +124,7 @@ async def test_what_hooks_have_for_people_is_said_logged_and_noted(tmp_path: Pat
         await one.server.send(ASK)
         assert await one.agent.line() == ASK
         entry = await one.agent.message()
-        await quiet(one)
+        await hooks_ended(one)
     assert (entry["method"], entry["params"]["data"]) == ("notifications/message", "look here")
     assert one.reports == [
         "stub: look here",
@@ -139,7 +139,7 @@ async def test_what_hooks_have_for_people_is_said_logged_and_noted(tmp_path: Pat
     ]
 
 
-async def test_a_server_that_asks_for_ever_does_not_start_hooks_for_ever(tmp_path: Path) -> None:
+async def test_a_server_that_sends_elicitations_for_ever_does_not_start_hooks_for_ever(tmp_path: Path) -> None:
     waits = stub(Event.USER_INPUT, f"cat > /dev/null; read x < {shlex.quote(str(tmp_path / 'go'))}")
     import os
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from hookproxy.model.hooks import Document, Event, HookResult, HookSpec
 from hookproxy.model.settings import OnAsk, OnFailure, Settings
-from hookproxy.protocol.calls import OWN_ID_PREFIX, OWN_STATE_PREFIX
+from hookproxy.protocol.calls import OWN_STATE_PREFIX
 from hookproxy.runners.registry import RUNNERS
 from hookproxy.session.approval import _PendingApproval
 from tests.support.proxy_rig import DIRECT_LOOP, TIMEOUT, Rig, rig, stub, stub_group
@@ -42,7 +42,9 @@ def answer(number: object, text: str = "done") -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode() + b"\n"
 
 
-async def greet(one: Rig, elicitation: object = "{}", version: str = "2025-11-25", initialized: bool = True) -> None:
+async def handshake(
+    one: Rig, elicitation: object = "{}", version: str = "2025-11-25", initialized: bool = True
+) -> None:
     """The handshake, by an agent with this capability."""
     capabilities = {} if elicitation is None else {"elicitation": json.loads(str(elicitation))}
     params = {"protocolVersion": version, "capabilities": capabilities, "clientInfo": {"name": "Lean"}}
@@ -58,21 +60,21 @@ async def greet(one: Rig, elicitation: object = "{}", version: str = "2025-11-25
         await one.server.line()
 
 
-def says(question: dict[str, Any], decision: str, action: str = "accept") -> bytes:
+def answer_to(question: dict[str, Any], decision: str, action: str = "accept") -> bytes:
     result = {"action": action, "content": {"decision": decision}}
     return json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": result}).encode() + b"\n"
 
 
 async def test_a_yes_lets_the_call_pass_as_it_came() -> None:
     async with rig(stub_group(ASKS)) as one:
-        await greet(one)
+        await handshake(one)
         await one.agent.send(call(1, path="a"))
         question = await one.agent.message()
         assert question["method"] == "elicitation/create"
         assert question["id"].startswith("hookproxy:")
         assert 'path: "a"' in question["params"]["message"]
         assert "the PreToolUse hook stub asks you to confirm: sure?" in question["params"]["message"]
-        await one.agent.send(says(question, ALLOW))
+        await one.agent.send(answer_to(question, ALLOW))
         assert await one.server.line() == call(1, path="a")
         await one.server.send(answer(1))
         assert await one.agent.line() == answer(1)
@@ -88,9 +90,9 @@ async def test_a_yes_lets_the_call_pass_as_it_came() -> None:
         {"result": "nonsense"},
     ],
 )
-async def test_all_but_a_yes_is_a_refusal_and_reaches_no_server(reply: dict[str, object]) -> None:
+async def test_any_answer_but_a_yes_is_a_refusal_and_reaches_no_server(reply: dict[str, object]) -> None:
     async with rig(stub_group(ASKS)) as one:
-        await greet(one)
+        await handshake(one)
         await one.agent.send(call(1))
         question = await one.agent.message()
         await one.agent.send(json.dumps({"jsonrpc": "2.0", "id": question["id"], **reply}).encode() + b"\n")
@@ -100,22 +102,22 @@ async def test_all_but_a_yes_is_a_refusal_and_reaches_no_server(reply: dict[str,
         assert await one.finish() == (b"", b"")
 
 
-async def test_shown_is_what_will_run() -> None:
+async def test_the_person_is_shown_the_final_arguments() -> None:
     rewrites = stub(PRE, arguments={"path": "b", "token": "t"})
     async with rig(stub_group(ASKS), stub_group(rewrites)) as one:
-        await greet(one)
+        await handshake(one)
         await one.agent.send(call(1, path="a"))
         question = await one.agent.message()
         assert 'path: "b"\ntoken: [hidden]' in question["params"]["message"]
-        await one.agent.send(says(question, ALLOW))
+        await one.agent.send(answer_to(question, ALLOW))
         assert json.loads(await one.server.line())["params"]["arguments"] == {"path": "b", "token": "t"}
 
 
-async def test_allowed_for_the_session_is_asked_once_for_that_tool() -> None:
+async def test_a_tool_allowed_for_the_session_needs_one_approval() -> None:
     async with rig(stub_group(ASKS)) as one:
-        await greet(one)
+        await handshake(one)
         await one.agent.send(call(1, path="a"))
-        await one.agent.send(says(await one.agent.message(), SESSION))
+        await one.agent.send(answer_to(await one.agent.message(), SESSION))
         assert await one.server.line() == call(1, path="a")
         await one.agent.send(call(2, path="other"))
         assert await one.server.line() == call(2, path="other")
@@ -123,33 +125,33 @@ async def test_allowed_for_the_session_is_asked_once_for_that_tool() -> None:
         assert (await one.agent.message())["method"] == "elicitation/create"
 
 
-async def test_while_a_person_thinks_all_else_flows() -> None:
+async def test_while_a_person_thinks_all_other_lines_pass() -> None:
     ping, pong = b'{"jsonrpc":"2.0","id":9,"method":"ping"}\n', b'{"jsonrpc":"2.0","id":9,"result":{}}\n'
     asks = replace(ASKS, timeout=0.3)
     async with rig(stub_group(asks), settings=Settings(max_message_bytes=2000)) as one:
-        await greet(one)
+        await handshake(one)
         await one.agent.send(call(1, text="x" * 1500), call(2, text="y" * 1500))
         first, second = await one.agent.message(), await one.agent.message()
         await one.agent.send(ping)
         assert await one.server.line() == ping
         await one.server.send(pong)
         assert await one.agent.line() == pong
-        await one.agent.send(says(second, ALLOW), says(first, "deny"))
+        await one.agent.send(answer_to(second, ALLOW), answer_to(first, "deny"))
         passed = json.loads(await one.server.line())
         refused = await one.agent.message()
         assert {passed["id"], refused["id"]} == {1, 2}
 
 
-async def test_a_question_is_taken_back_with_its_call() -> None:
+async def test_an_approval_request_is_withdrawn_with_its_call() -> None:
     async with rig(stub_group(ASKS)) as one:
-        await greet(one)
+        await handshake(one)
         await one.agent.send(call(1))
         question = await one.agent.message()
         await one.agent.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n')
         taken_back = await one.agent.message()
         assert taken_back["method"] == "notifications/cancelled"
         assert taken_back["params"]["requestId"] == question["id"]
-        await one.agent.send(says(question, ALLOW))
+        await one.agent.send(answer_to(question, ALLOW))
         assert await one.finish() == (b"", b""), "a late yes is nobody's"
 
 
@@ -165,7 +167,7 @@ async def test_a_question_is_taken_back_with_its_call() -> None:
 )
 async def test_an_agent_that_cannot_ask_is_not_asked(elicitation: object, version: str, initialized: bool) -> None:
     async with rig(stub_group(ASKS)) as one:
-        await greet(one, elicitation, version, initialized)
+        await handshake(one, elicitation, version, initialized)
         await one.agent.send(call(1))
         said = await one.agent.message()
         assert "This agent cannot ask the user, so the call is denied." in said["result"]["content"][0]["text"]
@@ -173,22 +175,22 @@ async def test_an_agent_that_cannot_ask_is_not_asked(elicitation: object, versio
 
 async def test_an_agent_with_forms_is_asked_and_its_answer_is_never_forwarded() -> None:
     async with rig(stub_group(ASKS)) as one:
-        await greet(one, '{"form": {}, "url": {}}')
+        await handshake(one, '{"form": {}, "url": {}}')
         await one.agent.send(call(1))
         question = await one.agent.message()
         await one.agent.send(
-            says(question, "deny"), says(question, ALLOW), says({"id": OWN_ID_PREFIX.decode() + "0"}, ALLOW)
+            answer_to(question, "deny"), answer_to(question, ALLOW), answer_to({"id": OURS.decode() + "0"}, ALLOW)
         )
         await one.agent.message()
         assert await one.finish() == (b"", b"")
 
 
-async def test_hooks_are_told_that_a_person_is_asked(tmp_path: Path) -> None:
+async def test_hooks_run_when_a_person_is_asked(tmp_path: Path) -> None:
     told = [
         stub(event, f"cat > {shlex.quote(str(tmp_path / event))}") for event in (Event.NOTIFICATION, Event.USER_INPUT)
     ]
     async with rig(stub_group(ASKS, *told)) as one:
-        await greet(one)
+        await handshake(one)
         await one.agent.send(call(1))
         question = await one.agent.message()
         with anyio.fail_after(TIMEOUT):
@@ -211,9 +213,9 @@ async def test_hooks_are_told_that_a_person_is_asked(tmp_path: Path) -> None:
         (Settings(prompter=("/nowhere/prompter",)), False),
     ],
 )
-async def test_without_an_agent_that_asks_the_configuration_says_what_follows(settings: Settings, passes: bool) -> None:
+async def test_with_an_agent_that_cannot_ask_the_configuration_decides(settings: Settings, passes: bool) -> None:
     async with rig(stub_group(ASKS), settings=settings) as one:
-        await greet(one, None)
+        await handshake(one, None)
         await one.agent.send(call(1))
         if passes:
             assert await one.server.line() == call(1)
@@ -223,11 +225,11 @@ async def test_without_an_agent_that_asks_the_configuration_says_what_follows(se
     assert any("the prompter" in text for text in one.reports) is failing
 
 
-async def test_a_prompter_reads_the_question_as_json(tmp_path: Path) -> None:
+async def test_a_prompter_reads_the_approval_request_as_json(tmp_path: Path) -> None:
     hook_runs = tmp_path / "heard"
     settings = Settings(prompter=("sh", "-c", f"cat > {shlex.quote(str(hook_runs))}; exit 2"))
     async with rig(stub_group(ASKS), settings=settings) as one:
-        await greet(one, None)
+        await handshake(one, None)
         await one.agent.send(call(1, path="a"))
         await one.agent.line()
     assert json.loads(hook_runs.read_bytes()) == {
@@ -242,10 +244,10 @@ async def test_a_prompter_reads_the_question_as_json(tmp_path: Path) -> None:
 async def test_the_record_says_that_a_person_was_asked(tmp_path: Path) -> None:
     audit = tmp_path / "audit.jsonl"
     async with rig(stub_group(ASKS), settings=Settings(audit_file=str(audit))) as one:
-        await greet(one)
+        await handshake(one)
         for number, decision in ((1, ALLOW), (2, "deny")):
             await one.agent.send(call(number))
-            await one.agent.send(says(await one.agent.message(), decision))
+            await one.agent.send(answer_to(await one.agent.message(), decision))
             if decision == ALLOW:
                 await one.server.line()
                 await one.server.send(answer(number))
@@ -254,7 +256,7 @@ async def test_the_record_says_that_a_person_was_asked(tmp_path: Path) -> None:
     assert [(line["decision"], line["result"]) for line in lines] == [("asked-allow", "ok"), ("asked-deny", "refused")]
 
 
-# --- 2026-07-28: the question is a round of the call ---
+# --- 2026-07-28: the approval request is a round of the call ---
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -276,8 +278,8 @@ def complete(number: object) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode() + b"\n"
 
 
-async def asked(one: Rig, number: int = 1) -> str:
-    """Make a call that asks; gives the seal."""
+async def approval_request(one: Rig, number: int = 1) -> str:
+    """Make a call that needs approval; return the sealed request state."""
     await one.agent.send(stateless(number))
     result = (await one.agent.message())["result"]
     assert result["resultType"] == "input_required"
@@ -285,32 +287,32 @@ async def asked(one: Rig, number: int = 1) -> str:
     return str(result["requestState"])
 
 
-async def test_a_yes_in_the_next_round_lets_the_call_pass_without_our_parts(tmp_path: Path) -> None:
+async def test_a_yes_in_the_next_round_lets_the_call_pass_without_our_members(tmp_path: Path) -> None:
     count = f"echo x >> {shlex.quote(str(tmp_path / 'count'))}"
     asks = stub(PRE, f"{count}; printf %s {shlex.quote(json.dumps({'permission': 'ask', 'feedback': ['Mind.']}))}")
     async with rig(stub_group(asks)) as one:
-        seal = await asked(one)
+        seal = await approval_request(one)
         await one.agent.send(stateless(2, inputResponses=accepted(ALLOW), requestState=seal))
         assert await one.server.line() == stateless(2)
         await one.server.send(complete(2))
         said = await one.agent.message()
     assert [block["text"] for block in said["result"]["content"]] == ["done", "Mind."]
-    assert (tmp_path / "count").read_text() == "x\n", "hooks are asked once"
+    assert (tmp_path / "count").read_text() == "x\n", "hooks run once"
 
 
 @pytest.mark.parametrize("reply", [accepted("deny"), accepted(ALLOW, "decline"), {}, {"hookproxy.ask": 5}])
-async def test_all_but_a_yes_in_the_next_round_is_a_refusal(reply: dict[str, object]) -> None:
+async def test_any_answer_but_a_yes_in_the_next_round_is_a_refusal(reply: dict[str, object]) -> None:
     async with rig(stub_group(ASKS)) as one:
-        seal = await asked(one)
+        seal = await approval_request(one)
         await one.agent.send(stateless(2, inputResponses=reply, requestState=seal))
         said = (await one.agent.message())["result"]
         assert (said["isError"], said["resultType"]) == (True, "complete")
         assert await one.finish() == (b"", b"")
 
 
-async def test_a_seal_is_good_for_one_round_of_that_call_only() -> None:
+async def test_a_sealed_state_is_good_for_one_round_of_that_call_only() -> None:
     async with rig(stub_group(ASKS)) as one:
-        seal = await asked(one)
+        seal = await approval_request(one)
         other = {"arguments": {"a": 2}, "inputResponses": accepted(ALLOW), "requestState": seal}
         await one.agent.send(stateless(2, **other))
         assert (await one.agent.message())["result"]["resultType"] == "input_required", "other arguments: a new call"
@@ -323,9 +325,9 @@ async def test_a_seal_is_good_for_one_round_of_that_call_only() -> None:
         assert (await one.agent.message())["result"]["resultType"] == "input_required"
 
 
-async def test_allowed_for_the_session_in_a_round_is_asked_once() -> None:
+async def test_a_tool_allowed_for_the_session_in_a_round_needs_one_approval() -> None:
     async with rig(stub_group(ASKS)) as one:
-        seal = await asked(one)
+        seal = await approval_request(one)
         await one.agent.send(stateless(2, inputResponses=accepted(SESSION), requestState=seal))
         assert await one.server.line() == stateless(2)
         await one.agent.send(stateless(3))
@@ -347,7 +349,7 @@ def needs_input(number: object, **more: object) -> bytes:
 
 
 @pytest.mark.parametrize("state", [{"requestState": "server's"}, {}])
-async def test_a_call_of_several_rounds_is_judged_once_and_rewritten_each_time(
+async def test_the_hooks_of_a_call_of_several_rounds_run_once_and_it_is_rewritten_each_time(
     tmp_path: Path, state: dict[str, object]
 ) -> None:
     log = shlex.quote(str(tmp_path / "log"))
@@ -375,9 +377,9 @@ async def test_a_call_of_several_rounds_is_judged_once_and_rewritten_each_time(
     assert (tmp_path / "log").read_text().split() == ["pre", "post"]
 
 
-async def test_our_question_and_then_the_servers_are_rounds_of_one_call() -> None:
+async def test_our_approval_request_and_then_the_servers_elicitation_are_rounds_of_one_call() -> None:
     async with rig(stub_group(ASKS)) as one:
-        seal = await asked(one)
+        seal = await approval_request(one)
         await one.agent.send(stateless(2, inputResponses=accepted(ALLOW), requestState=seal))
         assert await one.server.line() == stateless(2)
         await one.server.send(needs_input(2, requestState="S"))
@@ -404,9 +406,9 @@ async def test_rounds_of_a_call_that_no_hook_concerns_pass_as_they_are() -> None
         assert await one.server.line() == stateless(3), "what looks like ours reaches no server"
 
 
-async def test_nothing_of_a_question_is_left_when_the_agent_goes() -> None:
+async def test_no_approval_request_is_left_when_the_agent_goes() -> None:
     async with rig(stub_group(ASKS)) as one:
-        await greet(one)
+        await handshake(one)
         await one.agent.send(call(1))
         await one.agent.line()
         one.agent.stop_writing()
@@ -416,7 +418,7 @@ async def test_nothing_of_a_question_is_left_when_the_agent_goes() -> None:
         assert not one.proxy.approvals._pending
 
 
-async def test_hooks_that_answer_all_a_server_asks_go_on_with_the_call_in_the_agents_place(tmp_path: Path) -> None:
+async def test_hooks_that_answer_all_elicitations_go_on_with_the_call_in_the_agents_place(tmp_path: Path) -> None:
     answers = stub(Event.ELICITATION, action="accept", content={"branch": "main"})
     seen = shlex.quote(str(tmp_path / "seen"))
     async with rig(stub_group(stub(PRE, f"echo pre >> {seen}"), answers)) as one:
@@ -432,7 +434,7 @@ async def test_hooks_that_answer_all_a_server_asks_go_on_with_the_call_in_the_ag
     assert (tmp_path / "seen").read_text() == "pre\n"
 
 
-async def test_a_server_that_asks_for_ever_is_answered_by_hooks_only_so_often() -> None:
+async def test_a_server_that_asks_for_ever_is_answered_by_hooks_a_limited_number_of_times() -> None:
     async with rig(stub_group(stub(PRE), stub(Event.ELICITATION, action="accept", content={}))) as one:
         await one.agent.send(stateless(1))
         for _ in range(11):
@@ -441,23 +443,23 @@ async def test_a_server_that_asks_for_ever_is_answered_by_hooks_only_so_often() 
         assert (await one.agent.message())["result"]["requestState"].startswith("hookproxy1.")
 
 
-async def test_a_yes_and_a_cancellation_in_one_breath_run_no_hook_about_what_never_ran(tmp_path: Path) -> None:
+async def test_a_yes_and_a_cancellation_at_once_run_no_post_hook_on_a_call_that_never_ran(tmp_path: Path) -> None:
     events = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
     hook_runs = [stub(event, f"touch {shlex.quote(str(tmp_path / event))}") for event in events]
     async with rig(stub_group(ASKS, *hook_runs)) as one:
-        await greet(one)
+        await handshake(one)
         for number in range(1, 6):
             await one.agent.send(call(number))
             question = await one.agent.message()
             cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}}
-            await one.agent.send(says(question, ALLOW) + json.dumps(cancel).encode() + b"\n")
-        with anyio.fail_after(TIMEOUT):
+            await one.agent.send(answer_to(question, ALLOW) + json.dumps(cancel).encode() + b"\n")
+        with anyio.fail_after(PATIENCE):
             await one.proxy.changes.until(lambda: not one.proxy.has_open_calls)
         assert (await one.finish())[0] == b""
     assert os.listdir(tmp_path) == []  # a moment
 
 
-async def test_a_call_cancelled_while_hooks_answer_its_server_is_a_failure_to_its_post_hooks(tmp_path: Path) -> None:
+async def test_a_call_cancelled_while_hooks_answer_its_server_runs_its_failure_hooks(tmp_path: Path) -> None:
     for name in ("here", "go"):
         os.mkfifo(tmp_path / name)
     here, go = (shlex.quote(str(tmp_path / name)) for name in ("here", "go"))
@@ -478,21 +480,21 @@ async def test_a_call_cancelled_while_hooks_answer_its_server_is_a_failure_to_it
 
 async def test_an_answer_with_an_error_beside_a_yes_is_no_yes() -> None:
     async with rig(stub_group(ASKS)) as one:
-        await greet(one)
+        await handshake(one)
         await one.agent.send(call(1))
         question = await one.agent.message()
-        both = json.loads(says(question, ALLOW)) | {"error": {"code": -1, "message": "closed"}}
+        both = json.loads(answer_to(question, ALLOW)) | {"error": {"code": -1, "message": "closed"}}
         await one.agent.send(json.dumps(both).encode() + b"\n")
         assert "did not allow it" in (await one.agent.message())["result"]["content"][0]["text"]
 
 
-async def test_a_prompter_that_cannot_be_started_for_want_of_descriptors_is_a_no() -> None:
+async def test_a_prompter_that_cannot_start_for_lack_of_descriptors_is_a_no() -> None:
     async def fails(*_: object) -> HookResult:
         raise OSError(24, "Too many open files")
 
     with pytest.MonkeyPatch.context() as patched:
         async with rig(stub_group(ASKS), settings=Settings(prompter=("sh",))) as one:
-            await greet(one, None)
+            await handshake(one, None)
             running = RUNNERS["command"]
 
             async def only_hooks(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
@@ -504,9 +506,9 @@ async def test_a_prompter_that_cannot_be_started_for_want_of_descriptors_is_a_no
     assert one.reports == ["the prompter sh failed (Too many open files), so the call is denied"]
 
 
-async def test_more_open_questions_than_anybody_answers_are_denied() -> None:
+async def test_approval_requests_beyond_the_limit_are_denied() -> None:
     async with rig(stub_group(ASKS)) as one:
-        await greet(one)
+        await handshake(one)
         one.proxy.approvals._pending.update({b"%d" % number: _PendingApproval() for number in range(512)})
         await one.agent.send(call(1))
         assert (await one.agent.message())["result"]["isError"] is True

@@ -30,8 +30,8 @@ def anyio_backend() -> object:
     return DIRECT_LOOP
 
 
-class Told:
-    """A file in which hooks write what they are told, a line each."""
+class HookInputs:
+    """A file to which hooks write their input documents, a line each."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -52,20 +52,20 @@ class Told:
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Told:
-    return Told(tmp_path / "told")
+def hook_inputs(tmp_path: Path) -> HookInputs:
+    return HookInputs(tmp_path / "told")
 
 
-def says(answer: object) -> str:
+def prints(answer: object) -> str:
     """A command that prints this as JSON."""
     return f"echo {shlex.quote(json.dumps(answer))}"
 
 
-def specific(event: Event, **members: object) -> str:
-    return says({"hookSpecificOutput": {"hookEventName": event.value, **members}})
+def prints_output(event: Event, **members: object) -> str:
+    return prints({"hookSpecificOutput": {"hookEventName": event.value, **members}})
 
 
-async def through(proxied: Rig, answer: bytes = ANSWER, call: bytes = CALL) -> tuple[bytes, bytes]:
+async def call_and_response(proxied: Rig, answer: bytes = ANSWER, call: bytes = CALL) -> tuple[bytes, bytes]:
     """One call and its answer: what the server and the agent got."""
     await proxied.agent.send(call)
     received = await proxied.server.line()
@@ -83,11 +83,11 @@ def text_of(line: bytes) -> str:
     return "\n".join(block["text"] for block in result["content"])
 
 
-async def test_each_side_of_a_call_is_seen_once(told: Told) -> None:
-    async with rig(group(*(hook(told.hook(), event) for event in (PRE, POST, FAILURE)))) as proxied:
-        assert await through(proxied) == (CALL, ANSWER)
-    assert told.events == ["PreToolUse", "PostToolUse"]
-    before, after = told.documents
+async def test_each_side_of_a_call_is_seen_once(hook_inputs: HookInputs) -> None:
+    async with rig(group(*(hook(hook_inputs.hook(), event) for event in (PRE, POST, FAILURE)))) as proxied:
+        assert await call_and_response(proxied) == (CALL, ANSWER)
+    assert hook_inputs.events == ["PreToolUse", "PostToolUse"]
+    before, after = hook_inputs.documents
     assert before["tool_name"] == "write"
     assert before["tool_input"] == after["tool_input"] == {"a": 1.0}
     assert before["tool_use_id"] == after["tool_use_id"] == "call_7"
@@ -105,12 +105,12 @@ async def test_each_side_of_a_call_is_seen_once(told: Told) -> None:
         (b'{"jsonrpc":"2.0","id":7}\n', "MCP error"),
     ],
 )
-async def test_a_failed_call_is_seen_as_a_failure_once(told: Told, answer: bytes, error: str) -> None:
-    async with rig(group(*(hook(told.hook(), event) for event in (PRE, POST, FAILURE)))) as proxied:
-        assert await through(proxied, answer) == (CALL, answer)
-    assert told.events == ["PreToolUse", "PostToolUseFailure"]
-    assert told.documents[1]["error"].startswith(error)
-    assert told.documents[1]["is_interrupt"] is False
+async def test_a_failed_call_is_seen_as_a_failure_once(hook_inputs: HookInputs, answer: bytes, error: str) -> None:
+    async with rig(group(*(hook(hook_inputs.hook(), event) for event in (PRE, POST, FAILURE)))) as proxied:
+        assert await call_and_response(proxied, answer) == (CALL, answer)
+    assert hook_inputs.events == ["PreToolUse", "PostToolUseFailure"]
+    assert hook_inputs.documents[1]["error"].startswith(error)
+    assert hook_inputs.documents[1]["is_interrupt"] is False
 
 
 @pytest.mark.parametrize(
@@ -119,13 +119,17 @@ async def test_a_failed_call_is_seen_as_a_failure_once(told: Told, answer: bytes
         b'{"jsonrpc":"2.0","id":7,"result":{"resultType":"task","taskId":"x"}}\n',
     ],
 )
-async def test_an_answer_that_is_not_the_end_of_a_call_passes_unseen(told: Told, tmp_path: Path, answer: bytes) -> None:
+async def test_a_response_after_which_the_call_goes_on_runs_no_post_hook(
+    hook_inputs: HookInputs, tmp_path: Path, answer: bytes
+) -> None:
     audit = tmp_path / "audit"
     settings = Settings(audit_file=str(audit))
-    async with rig(group(hook(told.hook(), POST), hook(told.hook(), FAILURE)), settings=settings) as proxied:
-        assert await through(proxied, answer, STATELESS) == (STATELESS, answer)
+    async with rig(
+        group(hook(hook_inputs.hook(), POST), hook(hook_inputs.hook(), FAILURE)), settings=settings
+    ) as proxied:
+        assert await call_and_response(proxied, answer, STATELESS) == (STATELESS, answer)
         await idle(proxied)
-    assert told.events == []
+    assert hook_inputs.events == []
     assert json.loads(audit.read_bytes())["result"] == "pending"
 
 
@@ -139,57 +143,57 @@ async def test_an_answer_that_is_not_the_end_of_a_call_passes_unseen(told: Told,
         (STATELESS, b'{"resultType":"complete"}'),
     ],
 )
-async def test_an_answer_that_an_agent_may_show_is_seen_whatever_it_calls_itself(
-    told: Told, call: bytes, result: bytes
+async def test_post_hooks_run_on_any_response_that_an_agent_may_show_whatever_its_type(
+    hook_inputs: HookInputs, call: bytes, result: bytes
 ) -> None:
     answer = b'{"jsonrpc":"2.0","id":7,"result":%b}\n' % result
-    async with rig(group(hook(told.hook(), POST), hook(told.hook(), FAILURE))) as proxied:
-        assert await through(proxied, answer, call) == (call, answer)
-    assert told.events == ["PostToolUse"]
+    async with rig(group(hook(hook_inputs.hook(), POST), hook(hook_inputs.hook(), FAILURE))) as proxied:
+        assert await call_and_response(proxied, answer, call) == (call, answer)
+    assert hook_inputs.events == ["PostToolUse"]
 
 
 @pytest.mark.parametrize(
     "result", [b"[]", b"null", b"7", b"{}", b'{"content":null}', b'{"content":"x"}', b'{"content":[7]}']
 )
-async def test_odd_results_pass_as_they_are(told: Told, result: bytes) -> None:
+async def test_odd_results_pass_as_they_are(hook_inputs: HookInputs, result: bytes) -> None:
     answer = b'{"jsonrpc":"2.0","id":7,"result":%b}\n' % result
-    async with rig(group(hook(told.hook(), POST))) as proxied:
-        assert await through(proxied, answer) == (CALL, answer)
-    assert told.events == ["PostToolUse"]
+    async with rig(group(hook(hook_inputs.hook(), POST))) as proxied:
+        assert await call_and_response(proxied, answer) == (CALL, answer)
+    assert hook_inputs.events == ["PostToolUse"]
 
 
-async def test_a_rewrite_replaces_the_arguments_and_nothing_else(told: Told) -> None:
-    rewrite = specific(PRE, updatedInput={"a": 2, "b": "\u2028"})
+async def test_a_rewrite_replaces_the_arguments_and_nothing_else(hook_inputs: HookInputs) -> None:
+    rewrite = prints_output(PRE, updatedInput={"a": 2, "b": "\u2028"})
     call = (
         b'{ "x":1e400, "method" : "tools\\/call", "id":"7", "params":{"_meta":{"t":1.0}, '
         b'"\\u0061rguments" : {"a":1}, "name":"write"} } \r\n'
     )
-    async with rig(group(hook(rewrite), hook(told.hook(), POST))) as proxied:
+    async with rig(group(hook(rewrite), hook(hook_inputs.hook(), POST))) as proxied:
         answer = ANSWER.replace(b":7", b':"7"')
-        received, got = await through(proxied, answer, call)
+        received, got = await call_and_response(proxied, answer, call)
     start, end = call.index(b'{"a":1}'), call.index(b', "name"')
     assert received[:start] == call[:start]
     assert received.endswith(call[end:])
     assert json.loads(received[start : len(received) - len(call) + end]) == {"a": 2, "b": "\u2028"}
     assert len(received.decode().splitlines()) == 1
     assert got == answer
-    assert told.documents[0]["tool_input"] == {"a": 2, "b": "\u2028"}, "the arguments that ran"
+    assert hook_inputs.documents[0]["tool_input"] == {"a": 2, "b": "\u2028"}, "the arguments that ran"
 
 
 async def test_arguments_are_added_where_the_call_has_none() -> None:
     call = CALL.replace(b',"arguments":{"a":1.0}', b"")
-    async with rig(group(hook(specific(PRE, updatedInput={"n": 1})))) as proxied:
-        received, _ = await through(proxied, call=call)
+    async with rig(group(hook(prints_output(PRE, updatedInput={"n": 1})))) as proxied:
+        received, _ = await call_and_response(proxied, call=call)
     assert received == call.replace(b'"write"', b'"write","arguments":{"n": 1}')
 
 
-async def test_a_rewrite_that_does_not_fit_the_schema_is_trouble_that_names_the_field() -> None:
+async def test_a_rewrite_that_does_not_fit_the_schema_is_a_failure_that_names_the_field() -> None:
     listing = (
         b'{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"write","inputSchema":'
         b'{"type":"object","properties":{"a":{"type":"number"}}}}]}}\n'
     )
     settings = Settings(on_failure=OnFailure.DENY)
-    async with rig(group(hook(specific(PRE, updatedInput={"a": "two"}))), settings=settings) as proxied:
+    async with rig(group(hook(prints_output(PRE, updatedInput={"a": "two"}))), settings=settings) as proxied:
         await proxied.agent.send(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n')
         await proxied.server.line()
         await proxied.server.send(listing)
@@ -198,47 +202,47 @@ async def test_a_rewrite_that_does_not_fit_the_schema_is_trouble_that_names_the_
         assert "a: 'two' is not of type 'number'" in text_of(await proxied.agent.line())
 
 
-async def test_groups_are_asked_in_order_and_each_sees_the_rewrite_so_far(told: Told) -> None:
+async def test_groups_run_in_order_and_each_sees_the_rewrite_so_far(hook_inputs: HookInputs) -> None:
     groups = [
-        group(hook(specific(PRE, updatedInput={"n": 1}))),
-        group(hook(told.hook(specific(PRE, updatedInput={"n": 2})))),
-        group(hook(told.hook())),
+        group(hook(prints_output(PRE, updatedInput={"n": 1}))),
+        group(hook(hook_inputs.hook(prints_output(PRE, updatedInput={"n": 2})))),
+        group(hook(hook_inputs.hook())),
     ]
     async with rig(*groups) as proxied:
-        received, _ = await through(proxied)
-    assert [one["tool_input"] for one in told.documents] == [{"n": 1}, {"n": 2}]
+        received, _ = await call_and_response(proxied)
+    assert [one["tool_input"] for one in hook_inputs.documents] == [{"n": 1}, {"n": 2}]
     assert json.loads(received)["params"]["arguments"] == {"n": 2}
 
 
-async def test_a_denial_beats_a_rewrite_and_ends_the_asking(told: Told) -> None:
+async def test_a_denial_beats_a_rewrite_and_no_further_group_runs(hook_inputs: HookInputs) -> None:
     groups = [
-        group(hook(specific(PRE, updatedInput={"n": 1}))),
+        group(hook(prints_output(PRE, updatedInput={"n": 1}))),
         group(hook("echo never >&2; exit 2")),
-        group(hook(told.hook())),
+        group(hook(hook_inputs.hook())),
     ]
     async with rig(*groups) as proxied:
         await proxied.agent.send(CALL)
         assert "never" in text_of(await proxied.agent.line())
         received, _ = await proxied.finish()
     assert received == b""
-    assert told.documents == []
+    assert hook_inputs.documents == []
 
 
 @pytest.mark.parametrize("on_ask", OnAsk)
-async def test_asking_follows_the_configuration(on_ask: OnAsk) -> None:
-    ask = specific(PRE, permissionDecision="ask", permissionDecisionReason="sure?")
+async def test_an_approval_request_follows_the_configuration(on_ask: OnAsk) -> None:
+    ask = prints_output(PRE, permissionDecision="ask", permissionDecisionReason="sure?")
     async with rig(group(hook(ask)), settings=Settings(on_ask=on_ask)) as proxied:
         if on_ask is OnAsk.ALLOW:
-            assert await through(proxied) == (CALL, ANSWER)
+            assert await call_and_response(proxied) == (CALL, ANSWER)
         else:
             await proxied.agent.send(CALL)
             assert "sure?" in text_of(await proxied.agent.line())
 
 
 async def test_a_comment_is_one_insertion_at_the_end_of_the_content() -> None:
-    comment = says({"decision": "block", "reason": "Please lint."})
+    comment = prints({"decision": "block", "reason": "Please lint."})
     async with rig(group(hook(comment, POST))) as proxied:
-        _, got = await through(proxied)
+        _, got = await call_and_response(proxied)
     cut = ANSWER.index(b"]}}")
     assert got.startswith(ANSWER[:cut])
     assert got.endswith(ANSWER[cut:])
@@ -246,24 +250,24 @@ async def test_a_comment_is_one_insertion_at_the_end_of_the_content() -> None:
     assert added == [{"type": "text", "text": "Please lint."}]
 
 
-async def test_what_hooks_say_before_comes_with_the_result() -> None:
-    async with rig(group(hook(specific(PRE, additionalContext="Careful.")))) as proxied:
-        _, got = await through(proxied)
+async def test_feedback_of_pre_hooks_comes_with_the_result() -> None:
+    async with rig(group(hook(prints_output(PRE, additionalContext="Careful.")))) as proxied:
+        _, got = await call_and_response(proxied)
     assert text_of(got) == "done\nCareful."
 
 
 async def test_a_replacement_hides_the_output() -> None:
-    replace = specific(POST, updatedMCPToolOutput=[{"type": "text", "text": "hidden"}])
+    replace = prints_output(POST, updatedMCPToolOutput=[{"type": "text", "text": "hidden"}])
     async with rig(group(hook(replace, POST))) as proxied:
-        _, got = await through(proxied)
+        _, got = await call_and_response(proxied)
     assert text_of(got) == "hidden"
     assert b"done" not in got
 
 
 async def test_errors_stay_errors_and_carry_comments() -> None:
     answer = b'{"jsonrpc":"2.0","id":7,"error":{"code":-1,"message":"Gone"}}\n'
-    async with rig(group(hook(specific(FAILURE, additionalContext="Try later."), FAILURE))) as proxied:
-        _, got = await through(proxied, answer)
+    async with rig(group(hook(prints_output(FAILURE, additionalContext="Try later."), FAILURE))) as proxied:
+        _, got = await call_and_response(proxied, answer)
     error = json.loads(got)["error"]
     assert (error["code"], error["message"]) == (-1, "Gone. Try later.")
     assert error["data"] == {"hook_feedback": "Try later."}
@@ -280,18 +284,20 @@ async def test_errors_stay_errors_and_carry_comments() -> None:
         ANSWER.replace(b'"id":7', b'"id":7,"id":7'),
     ],
 )
-async def test_an_answer_that_readers_take_differently_is_withheld(told: Told, answer: bytes) -> None:
-    async with rig(group(hook(told.hook(), POST))) as proxied:
+async def test_a_response_that_can_be_read_in_different_ways_is_withheld(
+    hook_inputs: HookInputs, answer: bytes
+) -> None:
+    async with rig(group(hook(hook_inputs.hook(), POST))) as proxied:
         await proxied.agent.send(CALL)
         await proxied.server.line()
         await proxied.server.send(answer)
         got = await proxied.agent.message()
     assert got["id"] == 7
     assert "withheld" in got["error"]["message"]
-    assert told.documents == []
+    assert hook_inputs.documents == []
 
 
-async def test_an_answer_without_any_content_for_the_agent_is_no_defect() -> None:
+async def test_a_response_without_any_content_is_no_defect() -> None:
     async with rig(group(hook("exit 0", POST), hook("exit 0", FAILURE))) as proxied:
         await proxied.agent.send(CALL)
         await proxied.server.line()
@@ -301,7 +307,7 @@ async def test_an_answer_without_any_content_for_the_agent_is_no_defect() -> Non
 
 
 @pytest.mark.parametrize("depth", [150, 300, 400, 450, 475, 500, 700, 900, 5000])
-async def test_content_of_any_depth_is_answered_without_a_defect(depth: int) -> None:
+async def test_content_of_any_depth_gets_a_response_without_a_defect(depth: int) -> None:
     answer = ANSWER.replace(b'"done"', b'"done","x":%b' % (b'{"a":' * depth + b"1" + b"}" * depth))
     async with rig(group(hook("exit 0", POST))) as proxied:
         await proxied.agent.send(CALL)
@@ -314,7 +320,7 @@ async def test_content_of_any_depth_is_answered_without_a_defect(depth: int) -> 
 
 
 @pytest.mark.parametrize("depth", [*range(150, 1001, 25), 5000])
-async def test_arguments_of_any_depth_are_judged_or_refused(depth: int) -> None:
+async def test_arguments_of_any_depth_reach_hooks_or_are_refused(depth: int) -> None:
     deep = b'{"a":' * depth + b"1" + b"}" * depth
     async with rig(group(hook("exit 2"))) as proxied:
         await proxied.agent.send(CALL.replace(b'{"a":1.0}', deep))
@@ -323,32 +329,30 @@ async def test_arguments_of_any_depth_are_judged_or_refused(depth: int) -> None:
     assert not any("Traceback" in text for text in proxied.reports)
 
 
-async def test_a_cancelled_call_is_a_failure_to_its_post_hooks_and_a_line_of_the_audit(
-    told: Told, tmp_path: Path
-) -> None:
+async def test_a_cancelled_call_runs_its_failure_hooks_and_is_audited(hook_inputs: HookInputs, tmp_path: Path) -> None:
     audit = tmp_path / "audit"
     async with rig(
-        group(hook("exit 0"), hook(told.hook(), FAILURE)), settings=Settings(audit_file=str(audit))
+        group(hook("exit 0"), hook(hook_inputs.hook(), FAILURE)), settings=Settings(audit_file=str(audit))
     ) as proxied:
         await proxied.agent.send(CALL)
         await proxied.server.line()
         await proxied.agent.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}\n')
         await proxied.server.line()
         await idle(proxied)
-    assert [one["is_interrupt"] for one in told.documents] == [True]
+    assert [one["is_interrupt"] for one in hook_inputs.documents] == [True]
     (record,) = [json.loads(line) for line in audit.read_bytes().splitlines()]
     assert (record["result"], record["decision"]) == ("cancelled", "allow")
 
 
-async def test_the_record_tells_what_happened(tmp_path: Path) -> None:
+async def test_the_record_holds_what_happened(tmp_path: Path) -> None:
     audit = tmp_path / "audit"
     groups = group(
         hook("echo no >&2; exit 2", matcher="danger"),
-        hook(specific(PRE, updatedInput={"n": 1}), matcher="write"),
-        hook(says({"decision": "block", "reason": "Lint."}), POST, matcher="write"),
+        hook(prints_output(PRE, updatedInput={"n": 1}), matcher="write"),
+        hook(prints({"decision": "block", "reason": "Lint."}), POST, matcher="write"),
     )
     async with rig(groups, settings=Settings(audit_file=str(audit))) as proxied:
-        await through(proxied)
+        await call_and_response(proxied)
         await proxied.agent.send(CALL.replace(b"write", b"danger"))
         await proxied.agent.line()
         await idle(proxied)
@@ -365,11 +369,11 @@ async def test_the_record_tells_what_happened(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("post", [True, False])
-async def test_where_the_audit_is_required_nothing_runs_unrecorded(tmp_path: Path, post: bool) -> None:
+async def test_if_the_audit_is_required_nothing_runs_without_a_record(tmp_path: Path, post: bool) -> None:
     audit = tmp_path / "audit"
     settings = Settings(audit_file=str(audit), audit_required=True)
     async with rig(group(hook("exit 0"), *([hook("exit 0", POST)] if post else [])), settings=settings) as proxied:
-        assert await through(proxied) == (CALL, ANSWER)
+        assert await call_and_response(proxied) == (CALL, ANSWER)
         proxied.proxy.audit.close()
         audit.unlink()
         audit.mkdir()
@@ -410,39 +414,39 @@ async def test_a_refused_task_is_an_error() -> None:
         assert (await proxied.agent.message())["error"]["code"] == -31403
 
 
-async def test_the_agents_own_name_of_a_call_is_told_to_hooks(told: Told) -> None:
+async def test_hooks_get_the_agents_own_id_of_a_call(hook_inputs: HookInputs) -> None:
     meta = b'"_meta":{"claudecode/toolUseId":"toolu_1"},"name"'
-    async with rig(group(hook(told.hook()))) as proxied:
-        await through(proxied, call=CALL.replace(b'"name"', meta))
-    assert told.documents[0]["tool_use_id"] == "toolu_1"
+    async with rig(group(hook(hook_inputs.hook()))) as proxied:
+        await call_and_response(proxied, call=CALL.replace(b'"name"', meta))
+    assert hook_inputs.documents[0]["tool_use_id"] == "toolu_1"
 
 
-async def test_feedback_in_structured_content_goes_where_the_schema_is_open(told: Told) -> None:
+async def test_feedback_goes_into_structured_content_if_the_schema_is_open(hook_inputs: HookInputs) -> None:
     answer = ANSWER.replace(b"]}}", b'],"structuredContent":{"x":1}}}')
     listing = b'{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"write","outputSchema":{"type":"object"}}]}}\n'
     settings = Settings(feedback=Delivery.AUTO)
-    async with rig(group(hook(specific(POST, additionalContext="Hm."), POST)), settings=settings) as proxied:
+    async with rig(group(hook(prints_output(POST, additionalContext="Hm."), POST)), settings=settings) as proxied:
         await proxied.agent.send(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n')
         await proxied.server.line()
         await proxied.server.send(listing)
         await proxied.agent.line()
-        _, got = await through(proxied, answer)
+        _, got = await call_and_response(proxied, answer)
     assert json.loads(got)["result"]["structuredContent"] == {"x": 1, "hook_feedback": "Hm."}
 
 
-async def test_a_post_hook_does_not_see_what_hides_text(told: Told) -> None:
+async def test_a_post_hook_does_not_see_what_hides_text(hook_inputs: HookInputs) -> None:
     answer = ANSWER.replace(b"done", b"s\\u0065cret \\/etc")
     async with rig(
-        group(hook(f"grep -q 'secret /etc' && {says({'reason': 'Leak!', 'decision': 'block'})}", POST))
+        group(hook(f"grep -q 'secret /etc' && {prints({'reason': 'Leak!', 'decision': 'block'})}", POST))
     ) as proxied:
-        _, got = await through(proxied, answer)
+        _, got = await call_and_response(proxied, answer)
     assert "Leak!" in text_of(got)
 
 
 RETRY: Final = {"retry": True}
 
 
-def retrying(event: Event, times: int, **verdict: object) -> Group:
+def repeating(event: Event, times: int, **verdict: object) -> Group:
     return stub_group(replace(stub(event, "", **RETRY, **verdict), max_retries=times))
 
 
@@ -455,10 +459,10 @@ async def exchange(one: Rig, text: str, failed: bool = False) -> dict[str, Any]:
     return message
 
 
-async def test_a_failed_call_is_repeated_as_often_as_its_hooks_may_say(tmp_path: Path) -> None:
+async def test_a_failed_call_is_repeated_as_often_as_its_hooks_may_want(tmp_path: Path) -> None:
     audit = tmp_path / "audit.jsonl"
     settings = Settings(audit_file=str(audit))
-    async with rig(retrying(FAILURE, 2, feedback=["Tried again."]), settings=settings) as one:
+    async with rig(repeating(FAILURE, 2, feedback=["Tried again."]), settings=settings) as one:
         await one.agent.send(CALL)
         sent = [await exchange(one, text, failed=True) for text in ("first", "second", "third")]
         said = await one.agent.message()
@@ -475,7 +479,7 @@ async def test_a_failed_call_is_repeated_as_often_as_its_hooks_may_say(tmp_path:
 
 async def test_each_repetition_counts_against_managed_limits() -> None:
     settings = Settings(managed=Settings(limits=(Limit("write", 2, Per.SESSION, "limits[0]"),)))
-    async with rig(retrying(FAILURE, 9), settings=settings) as one:
+    async with rig(repeating(FAILURE, 9), settings=settings) as one:
         await one.agent.send(CALL)
         for text in ("first", "second"):
             await exchange(one, text, failed=True)
@@ -483,9 +487,9 @@ async def test_each_repetition_counts_against_managed_limits() -> None:
     assert [block["text"] for block in said["result"]["content"]] == ["second"]
 
 
-async def test_a_repeated_call_that_succeeds_is_seen_by_the_hooks_of_success(told: Told) -> None:
+async def test_a_repeated_call_that_succeeds_is_seen_by_the_hooks_of_success(hook_inputs: HookInputs) -> None:
     redacts = stub(POST, replacement="clean")
-    async with rig(retrying(FAILURE, 1), stub_group(redacts)) as one:
+    async with rig(repeating(FAILURE, 1), stub_group(redacts)) as one:
         await one.agent.send(CALL)
         await exchange(one, "busy", failed=True)
         await exchange(one, "SECRET")
@@ -495,14 +499,14 @@ async def test_a_repeated_call_that_succeeds_is_seen_by_the_hooks_of_success(tol
 
 @pytest.mark.parametrize("verdict", [{"permission": "deny"}, {"stop": True}])
 async def test_what_a_hook_denied_is_never_repeated(verdict: dict[str, object]) -> None:
-    async with rig(retrying(POST, 3, **verdict)) as one:
+    async with rig(repeating(POST, 3, **verdict)) as one:
         await one.agent.send(CALL)
         await exchange(one, "done")
         assert (await one.agent.message())["id"] == 7
 
 
 async def test_a_hook_that_failed_repeats_nothing() -> None:
-    crash = replace(stub(POST, f"{says(RETRY)}; exit 1"), max_retries=3)
+    crash = replace(stub(POST, f"{prints(RETRY)}; exit 1"), max_retries=3)
     async with rig(stub_group(crash)) as one:
         await one.agent.send(CALL)
         await exchange(one, "done")
@@ -510,7 +514,7 @@ async def test_a_hook_that_failed_repeats_nothing() -> None:
 
 
 async def test_a_repeated_call_can_be_cancelled_under_the_agents_id() -> None:
-    async with rig(retrying(POST, 1)) as one:
+    async with rig(repeating(POST, 1)) as one:
         await one.agent.send(CALL)
         await exchange(one, "done")
         again = json.loads(await one.server.line())
@@ -544,11 +548,11 @@ async def test_hidden_output_does_not_reach_the_agent() -> None:
     assert b"hidden by the hook stub" in line
 
 
-async def test_a_hook_that_stops_all_refuses_what_others_hold_and_the_record_says_so(tmp_path: Path) -> None:
+async def test_a_hook_that_stops_all_calls_refuses_the_waiting_ones_and_the_record_says_so(tmp_path: Path) -> None:
     audit = tmp_path / "audit.jsonl"
     os.mkfifo(tmp_path / "go")
     go = shlex.quote(str(tmp_path / "go"))
-    stop = says({"stop": True, "permission": "deny", "reason": "enough"})
+    stop = prints({"stop": True, "permission": "deny", "reason": "enough"})
     held = stub(PRE, f"if grep -q wait; then echo up > {go}; sleep 60; else read x < {go}; {stop}; fi")
     async with rig(stub_group(held), settings=Settings(audit_file=str(audit))) as one:
         await one.agent.send(CALL.replace(b'"a":1.0', b'"a":"wait"'), CALL.replace(b":7", b":8"))
@@ -583,8 +587,8 @@ async def test_a_denied_result_of_any_shape_is_no_defect(result: bytes) -> None:
     assert not any("Traceback" in text for text in one.reports)
 
 
-async def test_a_server_that_dies_in_a_repeated_call_leaves_no_earlier_answer() -> None:
-    async with rig(retrying(FAILURE, 1)) as one:
+async def test_a_server_that_exits_in_a_repeated_call_leaves_no_earlier_response() -> None:
+    async with rig(repeating(FAILURE, 1)) as one:
         await one.agent.send(CALL)
         await exchange(one, "first failure", failed=True)
         await one.server.line()
@@ -593,8 +597,8 @@ async def test_a_server_that_dies_in_a_repeated_call_leaves_no_earlier_answer() 
     assert "The MCP server ended before it answered" in said["error"]["message"]
 
 
-async def test_an_answer_to_a_repeated_call_that_can_be_read_in_two_ways_is_withheld() -> None:
-    async with rig(retrying(FAILURE, 1), stub_group(stub(POST))) as one:
+async def test_a_response_to_a_repeated_call_that_can_be_read_in_two_ways_is_withheld() -> None:
+    async with rig(repeating(FAILURE, 1), stub_group(stub(POST))) as one:
         await one.agent.send(CALL)
         await exchange(one, "busy", failed=True)
         again = json.loads(await one.server.line())["id"].encode()

@@ -1,4 +1,4 @@
-"""Waiting: whoever waits for a condition goes on when it holds."""
+"""Whoever waits for a condition goes on when it holds."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def call(number: int) -> Call:
     return Call(b"%d" % number, b"%d" % number, b"", "tool", b"{}", {}, stateless=False, task=False)
 
 
-async def test_what_holds_already_is_not_waited_for() -> None:
+async def test_a_condition_that_holds_already_is_not_waited_for() -> None:
     looks: list[bool] = []
     with anyio.fail_after(1):
         await ChangeEvent().until(lambda: looks.append(True) is None)  # type: ignore[func-returns-value]
     assert looks == [True]
 
 
-async def test_a_condition_is_looked_at_again_whenever_something_has_changed() -> None:
+async def test_a_condition_is_checked_again_after_each_notify() -> None:
     changes = ChangeEvent()
     values: list[int] = []
     looks: list[int] = []
@@ -44,7 +44,7 @@ async def test_a_condition_is_looked_at_again_whenever_something_has_changed() -
         assert looks == [0, 0]
         values.append(1)
         await anyio.wait_all_tasks_blocked()
-        assert looks == [0, 0], "nobody has told of it"
+        assert looks == [0, 0], "nobody has called notify"
         changes.notify()
         await anyio.wait_all_tasks_blocked()
         assert (looks, over) == ([0, 0, 1, 1], ["one"])
@@ -56,7 +56,7 @@ async def test_a_condition_is_looked_at_again_whenever_something_has_changed() -
                 await anyio.lowlevel.checkpoint()
 
 
-async def test_a_change_that_comes_between_look_and_wait_of_another_is_not_lost() -> None:
+async def test_a_change_between_the_check_and_the_wait_of_another_is_not_lost() -> None:
     changes = ChangeEvent()
     done: list[str] = []
 
@@ -74,7 +74,7 @@ async def test_a_change_that_comes_between_look_and_wait_of_another_is_not_lost(
             changes.notify()
 
 
-async def test_waiting_can_be_cancelled_and_telling_nobody_is_fine() -> None:
+async def test_waiting_can_be_cancelled_and_notify_without_a_waiter_is_fine() -> None:
     changes = ChangeEvent()
     changes.notify()
     with anyio.move_on_after(0.01) as scope:

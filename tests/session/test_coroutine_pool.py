@@ -1,4 +1,4 @@
-"""Clerks: tasks that see judged calls through, one after another, and end with a call that is cancelled."""
+"""Coroutines handle calls, one after another, and end with a call that is cancelled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def call(number: int) -> Call:
     return Call(b"%d" % number, b"%d" % number, b"", "tool", b"{}", {}, stateless=False, task=False)
 
 
-async def test_a_clerk_sees_one_call_after_another_through() -> None:
+async def test_a_coroutine_handles_one_call_after_another() -> None:
     running: dict[Call, CallCoroutine] = {}
     seen: list[tuple[int, anyio.TaskInfo]] = []
 
@@ -40,7 +40,7 @@ async def test_a_clerk_sees_one_call_after_another_through() -> None:
     assert len({task.id for _, task in seen}) == 1
 
 
-async def test_calls_at_the_same_time_have_clerks_of_their_own_and_few_of_them_stay() -> None:
+async def test_calls_at_the_same_time_have_coroutines_of_their_own_and_few_of_them_stay() -> None:
     running: dict[Call, CallCoroutine] = {}
     begun = 0
     go = anyio.Event()
@@ -63,7 +63,7 @@ async def test_calls_at_the_same_time_have_clerks_of_their_own_and_few_of_them_s
             tasks.cancel_scope.cancel()
 
 
-async def test_a_call_that_is_cancelled_takes_its_clerk_along_and_no_other_call() -> None:
+async def test_a_call_that_is_cancelled_ends_its_coroutine_and_no_other_call() -> None:
     running: dict[Call, CallCoroutine] = {}
     ended: list[str] = []
     go = anyio.Event()
@@ -94,7 +94,7 @@ async def test_a_call_that_is_cancelled_takes_its_clerk_along_and_no_other_call(
     assert ended == ["1 was cancelled", "2 went on", "3 went on"]
 
 
-async def test_a_clerk_that_is_cancelled_when_its_call_has_ended_gets_no_other() -> None:
+async def test_a_coroutine_that_is_cancelled_when_its_call_has_ended_gets_no_other_call() -> None:
     running: dict[Call, CallCoroutine] = {}
     first, second = call(1), call(2)
 
@@ -114,7 +114,7 @@ async def test_a_clerk_that_is_cancelled_when_its_call_has_ended_gets_no_other()
 
 
 @pytest.mark.parametrize("anyio_backend", [DIRECT_LOOP])
-async def test_an_idle_clerk_that_is_given_a_call_where_bytes_arrive_comes_to_its_first_wait_at_once() -> None:
+async def test_an_idle_coroutine_that_gets_a_call_where_bytes_arrive_reaches_its_first_wait_at_once() -> None:
     running: dict[Call, CallCoroutine] = {}
     seen: list[str] = []
     go = anyio.Event()
@@ -149,7 +149,7 @@ async def test_an_idle_clerk_that_is_given_a_call_where_bytes_arrive_comes_to_it
     assert seen == ["1 began", "2 began", "the callback goes on"]
 
 
-async def test_what_is_told_twice_or_to_nobody_is_no_error() -> None:
+async def test_resuming_twice_or_without_a_waiter_is_no_error() -> None:
     waiting: list[Call] = []
     coroutine = CallCoroutine()
     coroutine.resume(call(1))

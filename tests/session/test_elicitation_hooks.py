@@ -1,4 +1,4 @@
-"""Hooks answer the server's questions in the person's place, and change the person's answers; all else goes on."""
+"""Hooks answer the server's elicitations in the person's place, or change the person's answers; other lines pass."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def anyio_backend() -> object:
 
 
 class Gate:
-    """Where a hook waits: it tells a FIFO that it is here, and goes on when it is let."""
+    """Where a hook waits: it writes to one FIFO when it arrives, and goes on when it can read from another."""
 
     def __init__(self, folder: Path) -> None:
         self.here, self.go = folder / "here", folder / "go"
@@ -71,7 +71,7 @@ def waiting(gate: Gate, event: Event = ASKED, **verdict: object) -> HookSpec:
     return stub(event, gate.script + f"printf %s {shlex.quote(json.dumps(verdict))}")
 
 
-def noted(audit: Path) -> list[str]:
+def audit_notes(audit: Path) -> list[str]:
     return [json.loads(line).get("note", "") for line in audit.read_text().splitlines()] if audit.exists() else []
 
 
@@ -80,7 +80,7 @@ async def until(one: Rig, condition: Callable[[], bool]) -> None:
         await one.proxy.changes.until(condition)
 
 
-async def test_a_hook_answers_and_the_agent_never_sees_the_question(tmp_path: Path) -> None:
+async def test_a_hook_answers_and_the_agent_never_sees_the_elicitation(tmp_path: Path) -> None:
     audit = tmp_path / "audit"
     answers = stub(ASKED, action="accept", content={"branch": "main"})
     unasked_hook = stub(RESULT, f"touch {shlex.quote(str(tmp_path / 'asked'))}")
@@ -91,7 +91,7 @@ async def test_a_hook_answers_and_the_agent_never_sees_the_question(tmp_path: Pa
         )
         assert await one.finish() == (b"", b"")
     told = "stub (stub.json: Elicitation) answered the server's question 'Which branch?' in the person's place: accept"
-    assert one.reports == noted(audit) == [told]
+    assert one.reports == audit_notes(audit) == [told]
     assert not (tmp_path / "asked").exists(), "ElicitationResult is for the person's answers"
 
 
@@ -102,7 +102,9 @@ async def test_a_hook_declines_or_cancels_whatever_the_form(action: str) -> None
         assert (await one.server.message())["result"] == {"action": action}
 
 
-async def test_without_an_answer_the_question_goes_on_as_it_came_and_the_person_is_shown_it(tmp_path: Path) -> None:
+async def test_without_an_answer_of_hooks_the_elicitation_passes_as_it_came_and_the_person_sees_it(
+    tmp_path: Path,
+) -> None:
     shown = tmp_path / "shown"
     tells = stub(Event.NOTIFICATION, f"cat > {shlex.quote(str(shown))}")
     async with rig(stub_group(stub(ASKED), tells)) as one:
@@ -115,7 +117,7 @@ async def test_without_an_answer_the_question_goes_on_as_it_came_and_the_person_
     assert one.reports == []
 
 
-async def test_an_answered_question_is_shown_to_nobody(tmp_path: Path) -> None:
+async def test_an_elicitation_that_hooks_answer_is_shown_to_nobody(tmp_path: Path) -> None:
     tells = stub(Event.NOTIFICATION, f"touch {shlex.quote(str(tmp_path / 'shown'))}")
     async with rig(stub_group(stub(ASKED, action="decline"), tells)) as one:
         await one.server.send(ASK)
@@ -124,7 +126,7 @@ async def test_an_answered_question_is_shown_to_nobody(tmp_path: Path) -> None:
     assert not (tmp_path / "shown").exists()
 
 
-async def test_while_hooks_judge_a_question_all_other_lines_go_on_in_order(gate: Gate) -> None:
+async def test_while_hooks_run_on_an_elicitation_all_other_lines_pass_in_order(gate: Gate) -> None:
     async with rig(stub_group(waiting(gate))) as one:
         await one.server.send(ASK + PING + PING)
         await gate.reached()
@@ -137,7 +139,7 @@ async def test_while_hooks_judge_a_question_all_other_lines_go_on_in_order(gate:
         await until(one, lambda: not one.proxy.has_undecided)
 
 
-async def test_a_question_that_the_server_takes_back_is_known_to_nobody(gate: Gate) -> None:
+async def test_an_elicitation_that_the_server_cancels_early_reaches_nobody(gate: Gate) -> None:
     async with rig(stub_group(waiting(gate, action="accept"))) as one:
         await one.server.send(ASK)
         await gate.reached()
@@ -147,7 +149,7 @@ async def test_a_question_that_the_server_takes_back_is_known_to_nobody(gate: Ga
         assert await one.finish() == (b"", b"")
 
 
-async def test_a_cancellation_of_a_question_that_the_agent_has_passes() -> None:
+async def test_a_cancellation_of_an_elicitation_that_the_agent_has_passes() -> None:
     cancel = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}\n'
     async with rig(stub_group(stub(ASKED), stub(RESULT, action="decline"))) as one:
         await one.server.send(ASK)
@@ -182,7 +184,7 @@ async def test_the_agent_cannot_answer_what_it_has_not_been_asked(gate: Gate) ->
         ({"action": "decline"}, ANSWER.replace(b'"accept","content":{"branch":"main"}', b'"decline"')),
     ],
 )
-async def test_of_the_persons_answer_hooks_change_action_and_content(
+async def test_hooks_change_the_action_and_content_of_the_persons_answer(
     verdict: dict[str, Any], line: bytes, tmp_path: Path
 ) -> None:
     audit = tmp_path / "audit"
@@ -192,7 +194,7 @@ async def test_of_the_persons_answer_hooks_change_action_and_content(
         await one.agent.send(ANSWER)
         assert await one.server.line() == line
         await until(one, lambda: not one.proxy.has_undecided)
-    assert len(noted(audit)) == (line != ANSWER)
+    assert len(audit_notes(audit)) == (line != ANSWER)
 
 
 async def test_a_person_who_declined_can_be_overruled() -> None:
@@ -204,7 +206,7 @@ async def test_a_person_who_declined_can_be_overruled() -> None:
         assert (await one.server.message())["result"] == {"action": "accept", "content": {"branch": "main"}}
 
 
-async def test_each_group_is_told_the_answer_so_far(tmp_path: Path) -> None:
+async def test_each_group_gets_the_answer_so_far(tmp_path: Path) -> None:
     hook_runs = tmp_path / "heard"
     first = stub_group(stub(RESULT, action="accept", content={"branch": "dev"}))
     second = stub_group(stub(RESULT, f"cat > {shlex.quote(str(hook_runs))}; echo '{{}}'"))
@@ -216,7 +218,7 @@ async def test_each_group_is_told_the_answer_so_far(tmp_path: Path) -> None:
     assert json.loads(hook_runs.read_text())["content"] == {"branch": "dev"}
 
 
-async def test_a_decline_ends_it_and_a_later_group_is_not_asked(tmp_path: Path) -> None:
+async def test_after_a_decline_no_later_group_runs(tmp_path: Path) -> None:
     later = stub_group(stub(ASKED, f"touch {shlex.quote(str(tmp_path / 'asked'))}"))
     async with rig(stub_group(stub(ASKED, action="decline")), later) as one:
         await one.server.send(ASK)
@@ -224,7 +226,7 @@ async def test_a_decline_ends_it_and_a_later_group_is_not_asked(tmp_path: Path) 
     assert not (tmp_path / "asked").exists()
 
 
-async def test_an_error_of_the_agent_goes_to_the_server_at_once_and_is_told(tmp_path: Path) -> None:
+async def test_an_error_of_the_agent_goes_to_the_server_at_once_and_hooks_run_on_it(tmp_path: Path) -> None:
     error = b'{"jsonrpc":"2.0","id":5,"error":{"code":-32601,"message":"no"}}\n'
     async with rig(stub_group(stub(RESULT, action="accept"))) as one:
         await one.server.send(ASK)
@@ -235,7 +237,7 @@ async def test_an_error_of_the_agent_goes_to_the_server_at_once_and_is_told(tmp_
 
 @pytest.mark.parametrize("content", [{"branch": 7}, {}, {"branch": {}}])
 @pytest.mark.parametrize("rule", ["dialect", "deny"])
-async def test_content_that_does_not_fit_the_form_is_trouble(content: object, rule: str) -> None:
+async def test_content_that_does_not_fit_the_form_is_a_failure(content: object, rule: str) -> None:
     hooks = stub_group(stub(ASKED, action="accept", content=content))
     async with rig(hooks, settings=Settings(on_failure=OnFailure(rule))) as one:
         await one.server.send(ASK)
@@ -246,7 +248,7 @@ async def test_content_that_does_not_fit_the_form_is_trouble(content: object, ru
     assert one.reports[0].startswith("Elicitation hook stub (stub.json: Elicitation): gave a content that ")
 
 
-async def test_a_hook_that_crashes_leaves_it_to_the_person_or_declines_as_configured() -> None:
+async def test_a_hook_that_crashes_leaves_the_answer_to_the_person_or_declines_as_configured() -> None:
     for closed in (False, True):
         crashing = replace(stub(ASKED, "exit 3"), fails_closed=closed)
         async with rig(stub_group(crashing)) as one:
@@ -257,7 +259,7 @@ async def test_a_hook_that_crashes_leaves_it_to_the_person_or_declines_as_config
                 assert await one.agent.line() == ASK
 
 
-async def test_a_visit_is_accepted_without_values() -> None:
+async def test_an_elicitation_of_mode_url_is_accepted_without_values() -> None:
     visit = (
         b'{"jsonrpc":"2.0","id":"a","method":"elicitation/create","params":{"mode":"url","message":"m","url":"u"}}\n'
     )
@@ -266,7 +268,7 @@ async def test_a_visit_is_accepted_without_values() -> None:
         assert await one.server.line() == b'{"jsonrpc":"2.0","id":"a","result":{"action":"accept"}}\n'
 
 
-async def test_a_question_asked_twice_is_judged_twice_and_under_one_id_once(gate: Gate) -> None:
+async def test_hooks_run_twice_on_an_elicitation_sent_twice_and_once_under_one_id(gate: Gate) -> None:
     async with rig(stub_group(waiting(gate, action="decline"))) as one:
         await one.server.send(ASK + ASK + ASK.replace(b"5.0", b"6"))
         await gate.reached()
@@ -277,7 +279,7 @@ async def test_a_question_asked_twice_is_judged_twice_and_under_one_id_once(gate
     assert "dropped a question to the person with the id of one that waits for its answer" in one.reports
 
 
-async def test_a_flood_of_questions_is_refused_beyond_a_limit(gate: Gate) -> None:
+async def test_elicitations_beyond_a_limit_are_refused(gate: Gate) -> None:
     async with rig(stub_group(waiting(gate))) as one:
         await one.server.send(b"".join(ASK.replace(b"5.0", b"%d" % number) for number in range(300)))
         refused = [await one.server.message() for _ in range(44)]
@@ -286,7 +288,7 @@ async def test_a_flood_of_questions_is_refused_beyond_a_limit(gate: Gate) -> Non
     assert len(one.reports) == 1
 
 
-async def test_questions_that_hold_too_many_bytes_are_refused(gate: Gate) -> None:
+async def test_elicitations_with_too_many_bytes_are_refused(gate: Gate) -> None:
     long = ASK.replace(b"branch?", b"x" * 700)
     async with rig(stub_group(waiting(gate)), settings=Settings(max_message_bytes=1024)) as one:
         await one.server.send(long + long.replace(b"5.0", b"6"))
@@ -295,7 +297,7 @@ async def test_questions_that_hold_too_many_bytes_are_refused(gate: Gate) -> Non
         assert await one.agent.line() == long
 
 
-async def test_a_slow_observer_holds_no_question(gate: Gate) -> None:
+async def test_a_slow_observer_delays_no_elicitation(gate: Gate) -> None:
     group = stub_group(waiting(gate))
     observers = replace(group, dialect=replace(group.dialect, fields={}))
     async with rig(observers, stub_group(stub(ASKED, action="decline"))) as one:
@@ -318,7 +320,7 @@ async def test_an_answer_at_the_end_of_the_agents_input_still_arrives(gate: Gate
         assert (await one.server.message())["result"]["action"] == "decline"
 
 
-async def test_when_the_server_is_gone_its_questions_are_dropped_with_their_hooks(gate: Gate) -> None:
+async def test_when_the_server_exits_its_elicitations_are_dropped_with_their_hooks(gate: Gate) -> None:
     async with rig(stub_group(waiting(gate))) as one:
         await one.server.send(ASK)
         await gate.reached()
@@ -328,7 +330,7 @@ async def test_when_the_server_is_gone_its_questions_are_dropped_with_their_hook
         assert await one.agent.rest() == b""
 
 
-async def test_what_a_hook_says_to_the_model_waits_for_the_next_result() -> None:
+async def test_feedback_of_a_hook_waits_for_the_next_result() -> None:
     async with rig(stub_group(stub(ASKED, action="decline", feedback=["Ask Kim."]), stub(Event.PRE_TOOL_USE))) as one:
         await one.server.send(ASK)
         await one.server.line()
@@ -348,7 +350,7 @@ async def test_matchers_are_tried_on_the_servers_name() -> None:
         assert (await one.server.message())["result"] == {"action": "decline"}
 
 
-async def test_all_questions_of_a_result_are_answered_or_none() -> None:
+async def test_hooks_answer_all_elicitations_of_a_result_or_none() -> None:
     def result(*messages: str) -> bytes:
         asks = {m: {"method": "elicitation/create", "params": {"message": m}} for m in messages}
         return json.dumps({"resultType": "input_required", "inputRequests": asks}).encode()

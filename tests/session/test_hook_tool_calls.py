@@ -1,4 +1,4 @@
-"""Hooks that are tools of the server behind us: what it gets, and that nothing of it reaches the agent."""
+"""Hooks that are tools of the server: what the server gets, and that nothing of it reaches the agent."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from hookproxy.model.hooks import Event, HookSpec
 from hookproxy.model.settings import OnFailure, Settings
 from hookproxy.protocol.actions import Dropped
-from hookproxy.protocol.calls import OWN_ID_PREFIX
-from tests.session.test_approval import answer, call, greet
-from tests.support.proxy_rig import DIRECT_LOOP, TIMEOUT, Rig, group, hook, rig
+from tests.session.test_approval import answer, call, handshake
+from tests.support.proxy_rig import Rig, group, hook, rig
 
 pytestmark = pytest.mark.anyio
 
@@ -39,28 +38,28 @@ def anyio_backend() -> object:
     return DIRECT_LOOP
 
 
-def asks(event: Event = Event.PRE_TOOL_USE, **more: Any) -> HookSpec:  # noqa: ANN401  # fields of a hook
+def mcp_tool_hook(event: Event = Event.PRE_TOOL_USE, **more: Any) -> HookSpec:  # noqa: ANN401  # fields of a hook
     """A hook that calls `check` of the server, with the call's path."""
     kind: dict[str, Any] = {"type": "mcp_tool", "server": "files", "tool": "check"}
     spec = replace(hook("", event), shell="", input=b'{"it":"${tool_input.path}"}', **kind)
     return replace(spec, **more)
 
 
-def says(tool_call: dict[str, Any], text: str, **more: object) -> bytes:
+def tool_response(tool_call: dict[str, Any], text: str, **more: object) -> bytes:
     result = {"content": [{"type": "text", "text": text}], **more}
     return json.dumps({"jsonrpc": "2.0", "id": tool_call["id"], "result": result}).encode() + b"\n"
 
 
-async def nothing_more(one: Rig) -> None:
+async def nothing_pending(one: Rig) -> None:
     """Neither side has anything left that is not its own."""
     assert one.proxy.hook_tool_calls._pending == {}
     assert one.proxy.router.requests.hook_tool_calls == set()
     assert await one.finish() == (b"", b"")
 
 
-async def test_the_tool_is_called_and_what_it_says_decides() -> None:
-    async with rig(group(asks())) as one:
-        await greet(one)
+async def test_the_tool_is_called_and_its_output_decides() -> None:
+    async with rig(group(mcp_tool_hook())) as one:
+        await handshake(one)
         await one.agent.send(call(1, path='a"b'))
         tool_call = await one.server.message()
         assert tool_call["id"].encode().startswith(OWN_ID_PREFIX)
@@ -68,43 +67,43 @@ async def test_the_tool_is_called_and_what_it_says_decides() -> None:
             "tools/call",
             {"name": "check", "arguments": {"it": 'a"b'}},
         )
-        await one.server.send(says(tool_call, DENIES))
+        await one.server.send(tool_response(tool_call, DENIES))
         refused = await one.agent.message()
         assert refused["id"] == 1
         assert refused["result"]["content"][0]["text"].endswith("PreToolUse hook guard: not there")
-        await nothing_more(one)
+        await nothing_pending(one)
 
 
-async def test_plain_text_lets_the_call_pass_as_it_came_and_asks_no_hook_about_the_errand() -> None:
-    async with rig(group(asks())) as one:
-        await greet(one)
+async def test_plain_text_lets_the_call_pass_as_it_came_and_no_hook_runs_on_the_hooks_call() -> None:
+    async with rig(group(mcp_tool_hook())) as one:
+        await handshake(one)
         for number in range(1, 4):
             await one.agent.send(call(number, path="a"))
-            await one.server.send(says(await one.server.message(), "fine"))
+            await one.server.send(tool_response(await one.server.message(), "fine"))
             assert await one.server.line() == call(number, path="a")
             await one.server.send(answer(number))
             assert await one.agent.line() == answer(number)
-        await nothing_more(one)
+        await nothing_pending(one)
 
 
-async def test_in_the_stateless_era_the_errand_speaks_as_the_agent_does_and_offers_nothing() -> None:
+async def test_in_the_stateless_era_a_hooks_call_has_the_agents_meta_without_capabilities() -> None:
     params = {"name": "write", "arguments": {"path": "a"}, "_meta": MODERN}
     asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode() + b"\n"
-    async with rig(group(asks())) as one:
+    async with rig(group(mcp_tool_hook())) as one:
         await one.agent.send(asked)
         tool_call = await one.server.message()
         assert tool_call["params"]["_meta"] == {**MODERN, "io.modelcontextprotocol/clientCapabilities": {}}
-        await one.server.send(says(tool_call, "fine", resultType="complete"))
+        await one.server.send(tool_response(tool_call, "fine", resultType="complete"))
         assert await one.server.line() == asked
 
 
-async def test_an_errand_speaks_as_its_own_call_and_not_as_one_that_came_meanwhile() -> None:
+async def test_a_hooks_call_has_the_meta_of_its_own_call_and_not_of_one_that_came_meanwhile() -> None:
     def asked(number: int, version: str) -> bytes:
         meta = {**MODERN, "io.modelcontextprotocol/protocolVersion": version}
         params = {"name": "write", "arguments": {}, "_meta": meta}
         return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}).encode() + b"\n"
 
-    async with rig(group(asks())) as one:
+    async with rig(group(mcp_tool_hook())) as one:
         await one.agent.send(asked(1, "2026-07-28") + asked(2, "nonsense") + call(3))
         said = [(await one.server.message())["params"].get("_meta", {}) for _ in range(3)]
     versions = [meta.get("io.modelcontextprotocol/protocolVersion", "") for meta in said]
@@ -113,14 +112,14 @@ async def test_an_errand_speaks_as_its_own_call_and_not_as_one_that_came_meanwhi
 
 async def test_after_a_call_the_tool_may_comment_on_its_result() -> None:
     comment = {"hookSpecificOutput": {"hookEventName": "PostToolUse", "additionalContext": "well done"}}
-    async with rig(group(asks(Event.POST_TOOL_USE, input=b'{"all":"${tool_response}"}'))) as one:
-        await greet(one)
+    async with rig(group(mcp_tool_hook(Event.POST_TOOL_USE, input=b'{"all":"${tool_response}"}'))) as one:
+        await handshake(one)
         await one.agent.send(call(1))
         await one.server.line()
         await one.server.send(answer(1))
         tool_call = await one.server.message()
         assert json.loads(tool_call["params"]["arguments"]["all"]) == [{"type": "text", "text": "done"}]
-        await one.server.send(says(tool_call, json.dumps(comment)))
+        await one.server.send(tool_response(tool_call, json.dumps(comment)))
         said = await one.agent.message()
         assert [block["text"] for block in said["result"]["content"]] == ["done", "well done"]
 
@@ -141,9 +140,9 @@ async def test_after_a_call_the_tool_may_comment_on_its_result() -> None:
         ({"result": {"content": [{"type": "text", "text": "x" * 10_485_761}]}}, "more than 10485760 bytes"),
     ],
 )
-async def test_an_answer_that_does_not_count_is_trouble_and_blocks_nothing(reply: dict[str, object], why: str) -> None:
-    async with rig(group(asks())) as one:
-        await greet(one)
+async def test_an_unusable_response_is_a_failure_and_blocks_nothing(reply: dict[str, object], why: str) -> None:
+    async with rig(group(mcp_tool_hook())) as one:
+        await handshake(one)
         await one.agent.send(call(1))
         tool_call = await one.server.message()
         await one.server.send(json.dumps({"jsonrpc": "2.0", "id": tool_call["id"], **reply}).encode() + b"\n")
@@ -151,51 +150,53 @@ async def test_an_answer_that_does_not_count_is_trouble_and_blocks_nothing(reply
         assert why in one.reports[-1]
         await one.server.send(answer(1))
         assert await one.agent.line() == answer(1)
-        await nothing_more(one)
+        await nothing_pending(one)
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}", "[]", '{"decision": 7}', "\\ud800", "{\u2028}"])
-async def test_nonsense_blocks_nothing(text: str) -> None:
-    async with rig(group(asks())) as one:
-        await greet(one)
+async def test_invalid_output_blocks_nothing(text: str) -> None:
+    async with rig(group(mcp_tool_hook())) as one:
+        await handshake(one)
         await one.agent.send(call(1))
         tool_call = await one.server.message()
-        line = says(tool_call, "TEXT").replace(b"TEXT", text.replace('"', '\\"').encode())
+        line = tool_response(tool_call, "TEXT").replace(b"TEXT", text.replace('"', '\\"').encode())
         await one.server.send(line)
         assert await one.server.line() == call(1)
 
 
-async def test_trouble_blocks_where_the_configuration_says_so() -> None:
-    async with rig(group(asks()), settings=Settings(on_failure=OnFailure.DENY)) as one:
-        await greet(one)
+async def test_a_failure_blocks_if_the_configuration_says_so() -> None:
+    async with rig(group(mcp_tool_hook()), settings=Settings(on_failure=OnFailure.DENY)) as one:
+        await handshake(one)
         await one.agent.send(call(1))
-        await one.server.send(says(await one.server.message(), "no", isError=True))
+        await one.server.send(tool_response(await one.server.message(), "no", isError=True))
         said = await one.agent.message()
         assert "failed: reported an error: no" in said["result"]["content"][0]["text"]
-        await nothing_more(one)
+        await nothing_pending(one)
 
 
-@pytest.mark.parametrize("greets", [False, True])
-async def test_an_agent_that_calls_before_its_handshake_is_over_is_not_rid_of_its_guard(greets: bool) -> None:
-    async with rig(group(asks())) as one:
-        if greets:
-            await greet(one, initialized=False)
+@pytest.mark.parametrize("completes_handshake", [False, True])
+async def test_an_agent_that_calls_before_its_handshake_ends_does_not_bypass_its_guard(
+    completes_handshake: bool,
+) -> None:
+    async with rig(group(mcp_tool_hook())) as one:
+        if completes_handshake:
+            await handshake(one, initialized=False)
         await one.agent.send(call(1))
-        await one.server.send(says(await one.server.message(), DENIES))
+        await one.server.send(tool_response(await one.server.message(), DENIES))
         assert (await one.agent.message())["result"]["isError"]
-        await nothing_more(one)
+        await nothing_pending(one)
 
 
-async def test_before_the_handshake_is_over_and_without_a_call_there_is_nobody_to_ask() -> None:
-    async with rig(group(asks(Event.SESSION_START))) as one:
-        await greet(one)
-        assert "the server is not connected yet" in one.reports[-1]
+async def test_before_the_handshake_ends_and_without_a_call_the_tool_cannot_be_called() -> None:
+    async with rig(group(mcp_tool_hook(Event.SESSION_START))) as one:
+        await handshake(one)
+        assert "the server is not connected yet" in one.said[-1]
         assert await one.finish() == (b"", b"")
 
 
-async def test_another_server_cannot_be_asked() -> None:
-    async with rig(group(asks(server="policy"))) as one:
-        await greet(one)
+async def test_a_tool_of_another_server_cannot_be_called() -> None:
+    async with rig(group(mcp_tool_hook(server="policy"))) as one:
+        await handshake(one)
         await one.agent.send(call(1))
         assert await one.server.line() == call(1)
         assert "the only server in reach is 'files', not 'policy'" in one.reports[-1]
@@ -206,34 +207,34 @@ async def test_another_server_cannot_be_asked() -> None:
     ]
 
 
-async def test_after_its_timeout_the_errand_is_cancelled_and_its_late_answer_dropped() -> None:
-    async with rig(group(asks(timeout=0.05))) as one:
-        await greet(one)
+async def test_after_its_timeout_a_hooks_call_is_cancelled_and_its_late_response_dropped() -> None:
+    async with rig(group(mcp_tool_hook(timeout=0.05))) as one:
+        await handshake(one)
         await one.agent.send(call(1))
         tool_call = await one.server.message()
         cancelled = await one.server.message()
         assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", tool_call["id"])
         assert await one.server.line() == call(1)
-        await one.server.send(says(tool_call, DENIES), says(tool_call, "x" * 200_000), answer(1))
+        await one.server.send(tool_response(tool_call, DENIES), tool_response(tool_call, "x" * 200_000), answer(1))
         assert await one.agent.line() == answer(1)
-        assert any("timed out" in said for said in one.reports)
-        await nothing_more(one)
+        assert any("timed out" in said for said in one.said)
+        await nothing_pending(one)
 
 
-async def test_a_call_that_is_cancelled_takes_its_errand_along() -> None:
-    async with rig(group(asks())) as one:
-        await greet(one)
+async def test_a_call_that_is_cancelled_cancels_its_hooks_call() -> None:
+    async with rig(group(mcp_tool_hook())) as one:
+        await handshake(one)
         await one.agent.send(call(1))
         tool_call = await one.server.message()
         await one.agent.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n')
         assert (await one.server.message())["params"]["requestId"] == tool_call["id"]
-        await one.server.send(says(tool_call, DENIES))
-        await nothing_more(one)
+        await one.server.send(tool_response(tool_call, DENIES))
+        await nothing_pending(one)
 
 
-async def test_a_server_that_ends_leaves_no_errand_waiting() -> None:
-    async with rig(group(asks())) as one:
-        await greet(one)
+async def test_a_server_that_exits_leaves_no_hooks_call_waiting() -> None:
+    async with rig(group(mcp_tool_hook())) as one:
+        await handshake(one)
         await one.agent.send(call(1))
         tool_call = await one.server.message()
         one.server.stop_writing()
@@ -242,12 +243,14 @@ async def test_a_server_that_ends_leaves_no_errand_waiting() -> None:
             one.proxy.handle_server_exit("exited with status 1")
             said = await one.agent.message()
         assert said["error"]["message"].startswith("The MCP server ended before it answered this call")
-        assert isinstance(one.proxy.router.from_server(says(tool_call, DENIES)), Dropped), "of whom it left behind"
+        assert isinstance(one.proxy.router.from_server(tool_response(tool_call, DENIES)), Dropped), (
+            "of whom it left behind"
+        )
 
 
-async def test_an_answer_of_many_bytes_is_seen_whole_and_goes_nowhere() -> None:
-    async with rig(group(asks())) as one:
-        await greet(one)
+async def test_a_response_of_many_bytes_is_read_whole_and_not_forwarded() -> None:
+    async with rig(group(mcp_tool_hook())) as one:
+        await handshake(one)
         await one.agent.send(b'{"jsonrpc":"2.0","id":5,"method":"resources/read","params":{}}\n', call(1))
         await one.server.line()
         tool_call = await one.server.message()
@@ -263,12 +266,12 @@ async def test_an_answer_of_many_bytes_is_seen_whole_and_goes_nowhere() -> None:
         await one.server.send(answer(5), answer(1))
         assert await one.agent.line() == answer(5)
         assert await one.agent.line() == answer(1)
-        await nothing_more(one)
+        await nothing_pending(one)
 
 
-async def test_a_long_line_that_began_before_does_not_end_as_the_answer() -> None:
-    async with rig(group(asks(timeout=0.3))) as one:
-        await greet(one)
+async def test_a_long_line_that_began_before_does_not_end_as_the_response() -> None:
+    async with rig(group(mcp_tool_hook(timeout=0.3))) as one:
+        await handshake(one)
         await one.agent.send(b'{"jsonrpc":"2.0","id":5,"method":"resources/read","params":{}}\n')
         await one.server.line()
         began = b'{"jsonrpc":"2.0","result":{"text":"%b' % (b"x" * 200_000)
@@ -281,24 +284,26 @@ async def test_a_long_line_that_began_before_does_not_end_as_the_answer() -> Non
         assert await one.server.line() == call(1)
 
 
-async def test_the_agent_cannot_take_an_errands_id_nor_a_batch_its_place() -> None:
-    async with rig(group(asks())) as one:
-        await greet(one)
+async def test_the_agent_cannot_use_the_id_of_a_hooks_call_nor_a_batch_answer_it() -> None:
+    async with rig(group(mcp_tool_hook())) as one:
+        await handshake(one)
         await one.agent.send(call(1))
         tool_call = await one.server.message()
         await one.agent.send(json.dumps({"jsonrpc": "2.0", "id": tool_call["id"], "method": "ping"}).encode() + b"\n")
         assert "id" in await one.agent.message()
-        await one.server.send(b"[" + says(tool_call, DENIES).strip() + b"]\n", says(tool_call, "fine"))
+        await one.server.send(
+            b"[" + tool_response(tool_call, DENIES).strip() + b"]\n", tool_response(tool_call, "fine")
+        )
         assert await one.server.line() == call(1)
 
 
-async def test_errands_at_once_are_told_apart() -> None:
-    async with rig(group(asks())) as one:
-        await greet(one)
+async def test_hooks_calls_at_the_same_time_get_their_own_responses() -> None:
+    async with rig(group(mcp_tool_hook())) as one:
+        await handshake(one)
         await one.agent.send(*(call(number, path=f"p{number}") for number in range(1, 5)))
         hook_tool_calls = {(each := await one.server.message())["params"]["arguments"]["it"]: each for _ in range(4)}
         for number in (3, 1, 4, 2):
-            await one.server.send(says(hook_tool_calls[f"p{number}"], DENIES if number == 4 else "fine"))
+            await one.server.send(tool_response(hook_tool_calls[f"p{number}"], DENIES if number == 4 else "fine"))
             if number != 4:
                 assert await one.server.line() == call(number, path=f"p{number}")
         assert (await one.agent.message())["id"] == 4

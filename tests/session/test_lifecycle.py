@@ -110,7 +110,7 @@ async def test_a_run_ends_with_the_status_of_its_server(end: str, status: int, f
         assert await one.agent.rest() == b""
 
 
-async def test_what_the_server_says_at_its_end_still_comes() -> None:
+async def test_the_servers_last_output_still_reaches_the_agent() -> None:
     async with run('while read line; do echo "$line"; done; echo \'{"last":1}\'; exit 3') as one:
         await one.agent.send(PING)
         assert await one.agent.line() == PING
@@ -119,7 +119,7 @@ async def test_what_the_server_says_at_its_end_still_comes() -> None:
         assert await one.ended() == 3
 
 
-async def test_a_call_that_the_server_had_is_told_how_it_ended() -> None:
+async def test_a_forwarded_call_gets_an_error_that_says_how_the_server_ended() -> None:
     async with run("read line; kill -40 $$", group(hook("exit 0"))) as one:
         await one.agent.send(CALL)
         message = await one.agent.message()
@@ -129,7 +129,7 @@ async def test_a_call_that_the_server_had_is_told_how_it_ended() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-async def test_a_signal_is_passed_on_and_its_end_is_ours(number: signal.Signals) -> None:
+async def test_a_signal_is_passed_on_and_we_end_as_the_server_does(number: signal.Signals) -> None:
     async with run('read line; echo "$line"; exec sleep 60') as one:
         await one.agent.send(PING)
         assert await one.agent.line() == PING
@@ -137,7 +137,7 @@ async def test_a_signal_is_passed_on_and_its_end_is_ours(number: signal.Signals)
         assert await one.ended() == 128 + number
 
 
-async def test_a_server_that_takes_a_signal_calmly_ends_us_with_its_own_status() -> None:
+async def test_after_a_signal_that_the_server_handles_we_exit_with_its_status() -> None:
     async with run("trap 'exit 9' TERM; read line; echo \"$line\"; while read line; do :; done; sleep 60") as one:
         await one.agent.send(PING)
         assert await one.agent.line() == PING
@@ -145,7 +145,7 @@ async def test_a_server_that_takes_a_signal_calmly_ends_us_with_its_own_status()
         assert await one.ended() == 9
 
 
-async def test_a_server_that_stays_is_asked_and_then_made_to_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_does_not_exit_gets_sigterm_and_then_sigkill(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lifecycle, "SERVER_EXIT_SECONDS", 0.1)
     monkeypatch.setattr(lifecycle, "SERVER_TERM_SECONDS", 0.1)
     async with run("trap '' TERM; echo '{}'; while :; do read line || sleep 0.02; done") as one:
@@ -154,7 +154,7 @@ async def test_a_server_that_stays_is_asked_and_then_made_to_leave(monkeypatch: 
         assert await one.ended() == 128 + signal.SIGKILL
 
 
-async def test_hooks_of_the_sessions_end_are_asked_once_and_share_a_time_limit(
+async def test_session_end_hooks_run_once_and_share_a_time_limit(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(lifecycle, "SESSION_END_HOOKS_SECONDS", 0.3)

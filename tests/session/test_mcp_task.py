@@ -1,4 +1,4 @@
-"""The life of a judged call's task, in both eras; hooks are real, the test is agent and server."""
+"""The tasks of calls with hooks, in both eras; the hooks are real, the test is agent and server."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class Old:
 
     @staticmethod
     def output(message: Json) -> Json:
-        told: Json = message
-        return told
+        hook_inputs: Json = message
+        return hook_inputs
 
 
 class New:
@@ -87,8 +87,8 @@ class New:
 
     @staticmethod
     def output(message: Json) -> Json:
-        told: Json = message["result"]
-        return told
+        hook_inputs: Json = message["result"]
+        return hook_inputs
 
 
 Era = type[Old] | type[New]
@@ -97,26 +97,26 @@ both = pytest.mark.parametrize("era", ERAS)
 
 
 class Log:
-    """What hooks were told of, and the audit."""
+    """The input documents of hooks, and the audit."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "told"
         self.audit = folder / "audit.jsonl"
         self.settings = Settings(audit_file=str(self.audit))
 
-    def group(self, **says: object) -> Group:
-        """Hooks of all three occasions note it; the two after the call say this."""
+    def group(self, **post_verdict: object) -> Group:
+        """Hooks of all three events record their input; the two post hooks print this verdict."""
         note = f"cat >> {shlex.quote(str(self.path))}; "
-        speak = f"printf %s {shlex.quote(json.dumps(says))}"
+        speak = f"printf %s {shlex.quote(json.dumps(post_verdict))}"
         return stub_group(stub(PRE, note + ":"), stub(POST, note + speak), stub(FAILURE, note + speak))
 
     @property
-    def told(self) -> list[Json]:
+    def hook_inputs(self) -> list[Json]:
         return [json.loads(line) for line in self.path.read_bytes().splitlines()] if self.path.exists() else []
 
     @property
     def events(self) -> list[str]:
-        return [one["event"] for one in self.told]
+        return [one["event"] for one in self.hook_inputs]
 
     @property
     def results(self) -> list[str]:
@@ -128,7 +128,7 @@ def log(tmp_path: Path) -> Log:
     return Log(tmp_path)
 
 
-async def begin(one: Rig, era: Era) -> None:
+async def start_task(one: Rig, era: Era) -> None:
     """The call, and its handle."""
     await one.agent.send(era.call)
     await one.server.line()
@@ -136,7 +136,7 @@ async def begin(one: Rig, era: Era) -> None:
     assert await one.agent.line() == era.handle
 
 
-async def ask(one: Rig, number: int, method: str, answer: bytes, task_id: str = "T") -> bytes:
+async def poll(one: Rig, number: int, method: str, answer: bytes, task_id: str = "T") -> bytes:
     """A request about a task, and its answer: what the agent got."""
     line = request(number, method, taskId=task_id)
     await one.agent.send(line)
@@ -155,49 +155,49 @@ def texts(message: Json) -> list[str]:
 
 
 @both
-async def test_the_first_output_of_a_task_is_judged_and_every_copy_is_the_same(era: Era, log: Log) -> None:
+async def test_hooks_run_on_the_first_output_of_a_task_and_every_copy_is_the_same(era: Era, log: Log) -> None:
     async with rig(log.group(feedback=["noted"]), settings=log.settings) as one:
-        await begin(one, era)
+        await start_task(one, era)
         assert (log.events, log.results) == (["PreToolUse"], ["pending"])
-        first = json.loads(await ask(one, 2, era.task_request, era.done(2, OK)))
-        again = json.loads(await ask(one, 3, era.task_request, era.done(3, OK)))
+        first = json.loads(await poll(one, 2, era.task_request, era.done(2, OK)))
+        again = json.loads(await poll(one, 3, era.task_request, era.done(3, OK)))
     assert texts(era.output(first)) == ["done", "noted"]
     assert (first["id"], again["id"]) == (2, 3)
     assert first["result"] == again["result"]
     assert log.events == ["PreToolUse", "PostToolUse"]
-    assert log.told[1]["arguments"] == {"a": 1}
-    assert log.told[1]["text"] == "done"
+    assert log.hook_inputs[1]["arguments"] == {"a": 1}
+    assert log.hook_inputs[1]["text"] == "done"
     assert log.results == ["pending", "ok"]
     assert [hook["event"] for hook in json.loads(log.audit.read_bytes().splitlines()[1])["hooks"]] == ["PostToolUse"]
 
 
 @both
-async def test_without_a_word_from_hooks_a_tasks_output_is_not_changed(era: Era, log: Log) -> None:
+async def test_without_feedback_a_tasks_output_is_not_changed(era: Era, log: Log) -> None:
     async with rig(log.group()) as one:
-        await begin(one, era)
+        await start_task(one, era)
         for number in (2, 3):
             line = era.done(number, OK)
-            assert await ask(one, number, era.task_request, line) == line
+            assert await poll(one, number, era.task_request, line) == line
     assert log.events == ["PreToolUse", "PostToolUse"]
 
 
 @both
-async def test_what_a_hook_said_before_the_call_goes_with_the_tasks_output(era: Era) -> None:
+async def test_feedback_of_pre_hooks_goes_with_the_tasks_output(era: Era) -> None:
     async with rig(stub_group(stub(PRE, feedback=["mind the gap"]))) as one:
-        await begin(one, era)
-        assert texts(era.output(json.loads(await ask(one, 2, era.task_request, era.done(2, OK))))) == [
+        await start_task(one, era)
+        assert texts(era.output(json.loads(await poll(one, 2, era.task_request, era.done(2, OK))))) == [
             "done",
             "mind the gap",
         ]
-        other = era.output(json.loads(await ask(one, 3, era.task_request, era.done(3, SECRET))))
+        other = era.output(json.loads(await poll(one, 3, era.task_request, era.done(3, SECRET))))
     assert texts(other) == ["SECRET", "mind the gap"], "no hook judges outputs of this tool"
 
 
 @both
 async def test_a_failed_result_and_an_error_are_failures(era: Era, log: Log) -> None:
     async with rig(log.group(feedback=["noted"]), settings=log.settings) as one:
-        await begin(one, era)
-        message = json.loads(await ask(one, 2, era.task_request, era.done(2, {**OK, "isError": True})))
+        await start_task(one, era)
+        message = json.loads(await poll(one, 2, era.task_request, era.done(2, {**OK, "isError": True})))
     assert texts(era.output(message)) == ["done", "noted"]
     assert log.events == ["PreToolUse", "PostToolUseFailure"]
     assert log.results == ["pending", "error"]
@@ -206,30 +206,30 @@ async def test_a_failed_result_and_an_error_are_failures(era: Era, log: Log) -> 
 @both
 async def test_an_error_in_the_place_of_an_output_is_a_failure(era: Era, log: Log) -> None:
     async with rig(log.group(feedback=["noted"]), settings=log.settings) as one:
-        await begin(one, era)
-        message = json.loads(await ask(one, 2, era.task_request, era.failed(2, "no")))
+        await start_task(one, era)
+        message = json.loads(await poll(one, 2, era.task_request, era.failed(2, "no")))
     assert era.output(message)["error"]["message"] == "no. noted"
     assert log.events == ["PreToolUse", "PostToolUseFailure"]
 
 
 @both
 @pytest.mark.parametrize("verdict", [{"hides": True}, {"replacement": "clean"}])
-async def test_output_that_a_hook_keeps_back_never_comes(era: Era, verdict: Json, log: Log) -> None:
+async def test_output_that_a_hook_withholds_never_comes(era: Era, verdict: Json, log: Log) -> None:
     async with rig(log.group(**verdict)) as one:
-        await begin(one, era)
+        await start_task(one, era)
         for number in (2, 3):
-            assert b"SECRET" not in await ask(one, number, era.task_request, era.done(number, SECRET))
-        told = notification("notifications/tasks", taskId="T", status="completed", result=SECRET)
-        await one.server.send(told)
+            assert b"SECRET" not in await poll(one, number, era.task_request, era.done(number, SECRET))
+        hook_inputs = notification("notifications/tasks", taskId="T", status="completed", result=SECRET)
+        await one.server.send(hook_inputs)
         assert b"SECRET" not in await one.agent.line()
     assert log.events == ["PreToolUse", "PostToolUse"]
 
 
 @both
-async def test_another_output_than_the_judged_one_is_withheld(era: Era, log: Log) -> None:
+async def test_an_output_other_than_the_one_that_hooks_saw_is_withheld(era: Era, log: Log) -> None:
     async with rig(log.group()) as one:
-        await begin(one, era)
-        await ask(one, 2, era.task_request, era.done(2, OK))
+        await start_task(one, era)
+        await poll(one, 2, era.task_request, era.done(2, OK))
         for number, method, answer in (
             (3, era.task_request, era.done(3, SECRET)),
             (4, "tasks/get", New.done(4, SECRET)),
@@ -251,17 +251,19 @@ async def test_another_output_than_the_judged_one_is_withheld(era: Era, log: Log
                 New.done(17, SECRET).replace(b'"result": {"content"', b'"result": {}, "result": {"content"'),
             ),
         ):
-            got = await ask(one, number, method, answer)
+            got = await poll(one, number, method, answer)
             assert json.loads(got)["id"] == number
             assert b"SECRET" not in got, (number, got)
-        assert b"SECRET" not in await ask(one, 18, "tasks/get", New.done(18, SECRET), "other"), "it says whose it is"
+        assert b"SECRET" not in await poll(one, 18, "tasks/get", New.done(18, SECRET), "other"), (
+            "the message names its task"
+        )
     assert log.events == ["PreToolUse", "PostToolUse"]
 
 
 @both
 async def test_polls_before_the_end_pass_as_they_are(era: Era, log: Log) -> None:
     async with rig(log.group()) as one:
-        await begin(one, era)
+        await start_task(one, era)
         for number, method, answer in (
             (2, "tasks/get", result(2, resultType="complete", taskId="T", status="working")),
             (3, "tasks/get", result(3, taskId="T", status="input_required", inputRequests={"a": {}})),
@@ -270,13 +272,13 @@ async def test_polls_before_the_end_pass_as_they_are(era: Era, log: Log) -> None
             (6, "tasks/list", result(6, tasks=[{"taskId": "T", "status": "working"}])),
             (7, "tasks/get", result(7, taskId="T", status="completed")),
         ):
-            assert await ask(one, number, method, answer) == answer
-        for told in (
+            assert await poll(one, number, method, answer) == answer
+        for hook_inputs in (
             notification("notifications/tasks", taskId="T", status="working"),
             notification("notifications/tasks/status", taskId="T", status="completed"),
         ):
-            await one.server.send(told)
-            assert await one.agent.line() == told
+            await one.server.send(hook_inputs)
+            assert await one.agent.line() == hook_inputs
     assert log.events == ["PreToolUse"]
 
 
@@ -284,61 +286,61 @@ async def test_polls_before_the_end_pass_as_they_are(era: Era, log: Log) -> None
 @pytest.mark.parametrize("by", ["tasks/cancel", "tasks/get", "notifications/tasks", "notifications/tasks/status"])
 async def test_a_cancelled_task_is_a_failure_once_and_no_output_comes_after(era: Era, by: str, log: Log) -> None:
     async with rig(log.group(), settings=log.settings) as one:
-        await begin(one, era)
+        await start_task(one, era)
         answer = result(2, taskId="T", status="cancelled")
-        told = notification(by, taskId="T", status="cancelled")
+        hook_inputs = notification(by, taskId="T", status="cancelled")
         if by.startswith("tasks"):
-            assert await ask(one, 2, by, answer) == answer
+            assert await poll(one, 2, by, answer) == answer
         else:
-            await one.server.send(told)
-            assert await one.agent.line() == told
-        assert await ask(one, 2, "tasks/get", answer) == answer
-        assert b"SECRET" not in await ask(one, 3, era.task_request, era.done(3, SECRET))
-        assert b"SECRET" not in await ask(one, 4, era.task_request, era.failed(4, "SECRET"))
+            await one.server.send(hook_inputs)
+            assert await one.agent.line() == hook_inputs
+        assert await poll(one, 2, "tasks/get", answer) == answer
+        assert b"SECRET" not in await poll(one, 3, era.task_request, era.done(3, SECRET))
+        assert b"SECRET" not in await poll(one, 4, era.task_request, era.failed(4, "SECRET"))
     assert log.events == ["PreToolUse", "PostToolUseFailure"]
     assert log.results == ["pending", "cancelled"]
 
 
-async def test_a_failed_task_of_2025_is_judged_when_its_result_is_fetched(log: Log) -> None:
+async def test_hooks_run_on_a_failed_task_of_2025_when_its_result_is_fetched(log: Log) -> None:
     async with rig(log.group()) as one:
-        await begin(one, Old)
+        await start_task(one, Old)
         status = result(2, taskId="T", status="failed")
-        assert await ask(one, 2, "tasks/get", status) == status
-        told = notification("notifications/tasks/status", taskId="T", status="failed")
-        await one.server.send(told)
-        assert await one.agent.line() == told
+        assert await poll(one, 2, "tasks/get", status) == status
+        hook_inputs = notification("notifications/tasks/status", taskId="T", status="failed")
+        await one.server.send(hook_inputs)
+        assert await one.agent.line() == hook_inputs
         assert log.events == ["PreToolUse"]
         line = result(3, **OK, isError=True)
-        assert await ask(one, 3, "tasks/result", line) == line
-    assert [one["text"] for one in log.told[1:]] == ["done"]
+        assert await poll(one, 3, "tasks/result", line) == line
+    assert [one["text"] for one in log.hook_inputs[1:]] == ["done"]
 
 
-async def test_a_failed_task_of_2026_that_says_no_more_is_a_failure(log: Log) -> None:
+async def test_a_failed_task_of_2026_without_an_error_is_a_failure(log: Log) -> None:
     async with rig(log.group()) as one:
-        await begin(one, New)
+        await start_task(one, New)
         status = result(2, taskId="T", status="failed")
-        assert await ask(one, 2, "tasks/get", status) == status
+        assert await poll(one, 2, "tasks/get", status) == status
     assert log.events == ["PreToolUse", "PostToolUseFailure"]
 
 
-async def test_a_notification_may_bring_the_output_and_is_edited_as_an_answer_is(log: Log) -> None:
+async def test_a_notification_may_bring_the_output_and_is_edited_like_a_response(log: Log) -> None:
     async with rig(log.group(feedback=["noted"])) as one:
-        await begin(one, New)
+        await start_task(one, New)
         await one.server.send(notification("notifications/tasks", taskId="T", status="completed", result=OK))
-        told = await one.agent.message()
-        polled = json.loads(await ask(one, 2, "tasks/get", New.done(2, OK)))
-    assert told["params"]["result"] == polled["result"]["result"]
-    assert texts(told["params"] | {"result": told["params"]["result"]}) == ["done", "noted"]
+        hook_inputs = await one.agent.message()
+        polled = json.loads(await poll(one, 2, "tasks/get", New.done(2, OK)))
+    assert hook_inputs["params"]["result"] == polled["result"]["result"]
+    assert texts(hook_inputs["params"] | {"result": hook_inputs["params"]["result"]}) == ["done", "noted"]
     assert log.events == ["PreToolUse", "PostToolUse"]
 
 
 @both
-async def test_what_follows_a_handle_at_once_is_judged(era: Era, log: Log) -> None:
-    told = notification("notifications/tasks", taskId="T", status="completed", result=SECRET)
+async def test_hooks_run_on_an_output_that_follows_at_once(era: Era, log: Log) -> None:
+    hook_inputs = notification("notifications/tasks", taskId="T", status="completed", result=SECRET)
     async with rig(log.group(replacement="clean")) as one:
         await one.agent.send(era.call)
         await one.server.line()
-        await one.server.send(era.handle + told)
+        await one.server.send(era.handle + hook_inputs)
         got = await one.agent.line() + await one.agent.line()
     assert b"clean" in got
     assert b"SECRET" not in got
@@ -346,12 +348,12 @@ async def test_what_follows_a_handle_at_once_is_judged(era: Era, log: Log) -> No
 
 
 @both
-async def test_what_comes_before_a_handle_waits_for_it(era: Era, log: Log) -> None:
-    told = notification("notifications/tasks", taskId="T", status="completed", result=SECRET)
+async def test_an_output_before_the_response_that_starts_its_task_waits_for_it(era: Era, log: Log) -> None:
+    hook_inputs = notification("notifications/tasks", taskId="T", status="completed", result=SECRET)
     async with rig(log.group(replacement="clean")) as one:
         await one.agent.send(era.call)
         await one.server.line()
-        await one.server.send(told, told, era.handle)
+        await one.server.send(hook_inputs, hook_inputs, era.handle)
         assert await one.agent.line() == era.handle
         assert b"clean" in await one.agent.line()
         received, answered = await one.finish()
@@ -360,59 +362,59 @@ async def test_what_comes_before_a_handle_waits_for_it(era: Era, log: Log) -> No
 
 
 @both
-async def test_what_is_told_of_other_tasks_passes(era: Era, log: Log) -> None:
-    told = notification("notifications/tasks", taskId="other", status="completed", result=OK)
+async def test_messages_about_other_tasks_pass(era: Era, log: Log) -> None:
+    hook_inputs = notification("notifications/tasks", taskId="other", status="completed", result=OK)
     async with rig(log.group(hides=True)) as one:
-        await one.server.send(told)
-        assert await one.agent.line() == told
+        await one.server.send(hook_inputs)
+        assert await one.agent.line() == hook_inputs
         await one.agent.send(era.call)
         await one.server.line()
-        await one.server.send(told, era.done(1, OK) if era is Old else result(1, **OK))
-        assert {await one.agent.line(), await one.agent.line()} > {told}
+        await one.server.send(hook_inputs, era.done(1, OK) if era is Old else result(1, **OK))
+        assert {await one.agent.line(), await one.agent.line()} > {hook_inputs}
         await one.agent.send(era.call.replace(b'"id": 1', b'"id": 9'))
         await one.server.line()
         await one.server.send(era.handle.replace(b'"id": 1', b'"id": 9'))
         await one.agent.line()
-        await one.server.send(told)
-        assert await one.agent.line() == told
+        await one.server.send(hook_inputs)
+        assert await one.agent.line() == hook_inputs
         answer = New.done(10, OK).replace(b'"T"', b'"other"')
-        assert await ask(one, 10, "tasks/get", answer, "other") == answer
+        assert await poll(one, 10, "tasks/get", answer, "other") == answer
 
 
-def gated(tmp_path: Path, log: Log, **says: object) -> Group:
-    """Its post hooks wait until somebody writes to `go`, and tell `up` that they do."""
+def gated(tmp_path: Path, log: Log, **post_verdict: object) -> Group:
+    """Its post hooks write to the FIFO `up` and then wait until the test writes to `go`."""
     for name in ("up", "go"):
         os.mkfifo(tmp_path / name)
     note = f"cat >> {shlex.quote(str(log.path))}"
     wait = f"echo x > {shlex.quote(str(tmp_path / 'up'))}; read x < {shlex.quote(str(tmp_path / 'go'))}"
-    shell = f"{note}; {wait}; printf %s {shlex.quote(json.dumps(says))}"
+    shell = f"{note}; {wait}; printf %s {shlex.quote(json.dumps(post_verdict))}"
     return stub_group(stub(POST, shell), stub(FAILURE, shell))
 
 
-async def up(tmp_path: Path) -> None:
+async def hook_reached(tmp_path: Path) -> None:
     await anyio.Path(tmp_path / "up").read_bytes()
 
 
-async def go(tmp_path: Path) -> None:
+async def release_hook(tmp_path: Path) -> None:
     await anyio.Path(tmp_path / "go").write_bytes(b"x\n")
 
 
 @both
-async def test_polls_and_notifications_wait_for_the_one_judgement(era: Era, tmp_path: Path, log: Log) -> None:
+async def test_polls_and_notifications_wait_for_the_same_hooks(era: Era, tmp_path: Path, log: Log) -> None:
     async with rig(gated(tmp_path, log, replacement="clean")) as one:
-        await begin(one, era)
+        await start_task(one, era)
         polls = [request(number, era.task_request, taskId="T") for number in (2, 3, 4)]
         await one.agent.send(*polls)
         for task_request in polls:
             assert await one.server.line() == task_request
-        told = notification("notifications/tasks", taskId="T", status="completed", result=SECRET)
-        await one.server.deliver(b"".join((era.done(2, SECRET), told, era.done(3, SECRET), era.done(4, SECRET))))
-        await up(tmp_path)
+        hook_inputs = notification("notifications/tasks", taskId="T", status="completed", result=SECRET)
+        await one.server.deliver(b"".join((era.done(2, SECRET), hook_inputs, era.done(3, SECRET), era.done(4, SECRET))))
+        await hook_reached(tmp_path)
         await one.agent.send(request(5, "ping"))
         assert await one.server.line() == request(5, "ping")
         await one.server.send(result(5))
         assert await one.agent.line() == result(5), "nothing about the task before its hooks have spoken"
-        await go(tmp_path)
+        await release_hook(tmp_path)
         got = [await one.agent.message() for _ in range(4)]
     assert sorted(one.get("id", 0) for one in got) == [0, 2, 3, 4]
     assert "SECRET" not in json.dumps(got)
@@ -421,20 +423,20 @@ async def test_polls_and_notifications_wait_for_the_one_judgement(era: Era, tmp_
 
 
 @both
-async def test_a_poll_that_is_cancelled_while_hooks_speak_has_no_answer_and_the_next_one_has(
+async def test_a_poll_cancelled_while_hooks_run_has_no_response_and_the_next_one_has(
     era: Era, tmp_path: Path, log: Log
 ) -> None:
     async with rig(gated(tmp_path, log, feedback=["noted"])) as one:
-        await begin(one, era)
+        await start_task(one, era)
         await one.agent.send(request(2, era.task_request, taskId="T"))
         await one.server.line()
         await one.server.send(era.done(2, OK))
-        await up(tmp_path)
+        await hook_reached(tmp_path)
         cancel = notification("notifications/cancelled", requestId=2)
         await one.agent.send(cancel)
         assert await one.server.line() == cancel
-        await go(tmp_path)
-        message = json.loads(await ask(one, 3, era.task_request, era.done(3, OK)))
+        await release_hook(tmp_path)
+        message = json.loads(await poll(one, 3, era.task_request, era.done(3, OK)))
         await one.server.deliver(era.done(2, SECRET))
         _, answered = await one.finish()
     assert texts(era.output(message)) == ["done", "noted"]
@@ -443,16 +445,16 @@ async def test_a_poll_that_is_cancelled_while_hooks_speak_has_no_answer_and_the_
 
 
 @both
-async def test_a_cancelled_poll_ends_nothing_and_its_late_answer_is_dropped(era: Era, log: Log) -> None:
+async def test_a_cancelled_poll_ends_nothing_and_its_late_response_is_dropped(era: Era, log: Log) -> None:
     async with rig(log.group()) as one:
-        await begin(one, era)
+        await start_task(one, era)
         await one.agent.send(request(2, era.task_request, taskId="T"))
         await one.server.line()
         await one.agent.send(notification("notifications/cancelled", requestId=2))
         await one.server.line()
         await one.server.deliver(era.done(2, SECRET) + era.done(2, SECRET))
         line = era.done(3, OK)
-        assert await ask(one, 3, era.task_request, line) == line
+        assert await poll(one, 3, era.task_request, line) == line
         await one.server.deliver(era.done(3, SECRET))
         _, answered = await one.finish()
     assert answered == b""
@@ -460,9 +462,9 @@ async def test_a_cancelled_poll_ends_nothing_and_its_late_answer_is_dropped(era:
 
 
 @both
-async def test_a_task_that_the_servers_death_ends_is_a_failure_once(era: Era, log: Log) -> None:
+async def test_a_task_that_the_servers_exit_ends_is_a_failure_once(era: Era, log: Log) -> None:
     async with rig(log.group(), settings=log.settings) as one:
-        await begin(one, era)
+        await start_task(one, era)
         await one.agent.send(request(2, era.task_request, taskId="T"), request(3, "tasks/get", taskId="T"))
         await one.server.line()
         await one.server.line()
@@ -476,15 +478,15 @@ async def test_a_task_that_the_servers_death_ends_is_a_failure_once(era: Era, lo
 
 
 @both
-async def test_the_servers_death_while_hooks_speak_changes_nothing(era: Era, tmp_path: Path, log: Log) -> None:
+async def test_the_servers_exit_while_hooks_run_changes_nothing(era: Era, tmp_path: Path, log: Log) -> None:
     async with rig(gated(tmp_path, log, feedback=["noted"])) as one:
-        await begin(one, era)
+        await start_task(one, era)
         await one.agent.send(request(2, era.task_request, taskId="T"))
         await one.server.line()
         await one.server.send(era.done(2, OK))
-        await up(tmp_path)
+        await hook_reached(tmp_path)
         one.proxy.handle_server_exit("exited with status 1")
-        await go(tmp_path)
+        await release_hook(tmp_path)
         message = await one.agent.message()
         await idle(one)
     assert texts(era.output(message)) == ["done", "noted"]
@@ -494,30 +496,30 @@ async def test_the_servers_death_while_hooks_speak_changes_nothing(era: Era, tmp
 @both
 async def test_hooks_that_are_ended_leave_the_output_withheld(era: Era, tmp_path: Path, log: Log) -> None:
     async with rig(gated(tmp_path, log), settings=log.settings) as one:
-        await begin(one, era)
+        await start_task(one, era)
         await one.agent.send(request(2, era.task_request, taskId="T"))
         await one.server.line()
         await one.server.send(era.done(2, SECRET))
-        await up(tmp_path)
+        await hook_reached(tmp_path)
         one.proxy.end_all(lambda call: b'{"jsonrpc":"2.0","id":%b,"error":{}}\n' % call.id)
         assert (await one.agent.message())["error"] == {}
-        assert b"SECRET" not in await ask(one, 3, era.task_request, era.done(3, SECRET))
+        assert b"SECRET" not in await poll(one, 3, era.task_request, era.done(3, SECRET))
     assert log.results == ["pending", "cancelled"]
     assert log.events == ["PostToolUse"]
 
 
 @both
-async def test_where_an_audit_is_required_no_output_passes_without(era: Era, tmp_path: Path, log: Log) -> None:
+async def test_if_an_audit_is_required_no_output_passes_without_it(era: Era, tmp_path: Path, log: Log) -> None:
     settings = Settings(audit_file=str(log.audit), audit_required=True)
     async with rig(gated(tmp_path, log), settings=settings) as one:
-        await begin(one, era)
+        await start_task(one, era)
         await one.agent.send(request(2, era.task_request, taskId="T"))
         await one.server.line()
         await one.server.send(era.done(2, SECRET))
-        await up(tmp_path)
+        await hook_reached(tmp_path)
         log.audit.unlink()
         log.audit.mkdir()
-        await go(tmp_path)
+        await release_hook(tmp_path)
         assert b"SECRET" not in await one.agent.line()
 
 
@@ -533,7 +535,7 @@ async def test_where_an_audit_is_required_no_output_passes_without(era: Era, tmp
         b'{"task":{"taskId":"T","taskId":"SECRET"}}',
     ],
 )
-async def test_a_handle_that_readers_take_differently_is_withheld(handle: bytes, log: Log) -> None:
+async def test_a_response_that_names_its_task_ambiguously_is_withheld(handle: bytes, log: Log) -> None:
     async with rig(log.group()) as one:
         await one.agent.send(Old.call)
         await one.server.line()
@@ -545,14 +547,14 @@ async def test_a_handle_that_readers_take_differently_is_withheld(handle: bytes,
 
 async def test_the_task_of_one_call_is_not_anothers(log: Log) -> None:
     async with rig(log.group()) as one:
-        await begin(one, New)
+        await start_task(one, New)
         await one.agent.send(New.call.replace(b'"id": 1', b'"id": 5'))
         await one.server.line()
         await one.server.send(New.handle.replace(b'"id": 1', b'"id": 5'))
         assert b'"error"' in await one.agent.line()
 
 
-async def test_a_handle_that_was_judged_as_a_result_has_no_output_later(log: Log) -> None:
+async def test_a_response_that_hooks_saw_as_a_result_has_no_output_later(log: Log) -> None:
     plain = request(1, "tools/call", name="write", arguments={})
     async with rig(log.group()) as one:
         await one.agent.send(plain)
@@ -560,12 +562,12 @@ async def test_a_handle_that_was_judged_as_a_result_has_no_output_later(log: Log
         await one.server.send(Old.handle)
         assert await one.agent.line() == Old.handle
         assert log.events == ["PreToolUse", "PostToolUse"]
-        assert b"SECRET" not in await ask(one, 2, "tasks/result", Old.done(2, SECRET))
-        assert b"SECRET" not in await ask(one, 3, "tasks/get", New.done(3, SECRET))
+        assert b"SECRET" not in await poll(one, 2, "tasks/result", Old.done(2, SECRET))
+        assert b"SECRET" not in await poll(one, 3, "tasks/get", New.done(3, SECRET))
     assert log.events == ["PreToolUse", "PostToolUse"]
 
 
-async def test_a_result_in_a_handle_that_the_model_would_read_is_taken_out(log: Log) -> None:
+async def test_an_immediate_response_for_the_model_is_removed(log: Log) -> None:
     meta = {"io.modelcontextprotocol/model-immediate-response": "SECRET", "x": 1}
     async with rig(log.group()) as one:
         await one.agent.send(Old.call)
@@ -574,21 +576,21 @@ async def test_a_result_in_a_handle_that_the_model_would_read_is_taken_out(log: 
         assert (await one.agent.message())["result"] == {"task": {"taskId": "T"}, "_meta": {"x": 1}}
 
 
-async def test_tools_of_which_nobody_hears_have_tasks_of_their_own(log: Log) -> None:
+async def test_tasks_of_tools_without_hooks_pass(log: Log) -> None:
     async with rig(stub_group(stub(PRE))) as one:
-        await begin(one, New)
+        await start_task(one, New)
         await idle(one)
         assert not one.proxy.router.tasks
         line = New.done(2, SECRET)
-        assert await ask(one, 2, "tasks/get", line) == line
+        assert await poll(one, 2, "tasks/get", line) == line
 
 
-async def test_tasks_that_are_too_many_are_forgotten_and_no_output_of_them_passes(
+async def test_tasks_beyond_the_limit_are_forgotten_and_their_output_is_withheld(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hookproxy.protocol.tasks._MAX_TASKS", 1)
     async with rig(log.group()) as one:
-        await begin(one, New)
+        await start_task(one, New)
         await one.agent.send(New.call.replace(b'"id": 1', b'"id": 5'))
         await one.server.line()
         await one.server.send(New.handle.replace(b'"id": 1', b'"id": 5').replace(b'"T"', b'"U"'))
@@ -613,9 +615,9 @@ async def test_tasks_that_are_too_many_are_forgotten_and_no_output_of_them_passe
         b'{"jsonrpc":"2.0","id":null,"method":"tasks/get","params":{"taskId":"T"}}\n',
     ],
 )
-async def test_a_request_about_a_task_that_servers_take_differently_is_refused(line: bytes, log: Log) -> None:
+async def test_a_request_that_names_its_task_ambiguously_is_refused(line: bytes, log: Log) -> None:
     async with rig(log.group()) as one:
-        await begin(one, New)
+        await start_task(one, New)
         await one.agent.send(line)
         assert "error" in await one.agent.message()
         received, _ = await one.finish()
@@ -640,7 +642,7 @@ async def test_a_request_about_a_task_that_servers_take_differently_is_refused(l
 async def test_output_in_what_some_agents_take_for_a_notification_is_dropped(line: bytes, cut: bool, log: Log) -> None:
     long = line.replace(b"SECRET", b"SECRET" * 20_000) if cut else line
     async with rig(log.group(hides=True)) as one:
-        await begin(one, New)
+        await start_task(one, New)
         await one.agent.send(request(2, "ping"))
         await one.server.line()
         for start in range(0, len(long), 50_000):
@@ -650,9 +652,9 @@ async def test_output_in_what_some_agents_take_for_a_notification_is_dropped(lin
     assert b"SECRET" not in answered
 
 
-async def test_a_stateless_hook_rewrite_is_told_to_post_hooks(log: Log) -> None:
+async def test_post_hooks_get_the_rewritten_arguments_of_a_stateless_call(log: Log) -> None:
     rewrites = stub_group(stub(PRE, arguments={"a": 2}))
     async with rig(rewrites, log.group()) as one:
-        await begin(one, New)
-        await ask(one, 2, "tasks/get", New.done(2, OK))
-    assert log.told[-1]["arguments"] == {"a": 2}
+        await start_task(one, New)
+        await poll(one, 2, "tasks/get", New.done(2, OK))
+    assert log.hook_inputs[-1]["arguments"] == {"a": 2}

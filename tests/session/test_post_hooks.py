@@ -1,4 +1,4 @@
-"""Post hooks asked about what a call came to; the rest of it `test_following.py` sees from outside."""
+"""Post hooks run on the outcome of a call; `test_mcp_task.py` tests the rest from outside."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def call() -> Call:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "spoke"),
+    ("outcome", "expected"),
     [
         (Outcome(has_result=True), "success"),
         (Outcome(has_result=True, error="no"), "failure"),
         (Outcome(error="no", interrupted=True), "failure"),
     ],
 )
-async def test_the_hooks_of_a_success_or_of_a_failure_speak(call: Call, outcome: Outcome, spoke: str) -> None:
+async def test_the_hooks_of_a_success_or_of_a_failure_run(call: Call, outcome: Outcome, expected: str) -> None:
     hooks = (
         stub(Event.POST_TOOL_USE, feedback=["success"]),
         stub(Event.POST_TOOL_USE_FAILURE, feedback=["failure"]),
@@ -47,21 +47,21 @@ async def test_the_hooks_of_a_success_or_of_a_failure_speak(call: Call, outcome:
         comments = await post_hooks.run_post_hooks(
             call, one.proxy, event_context_of(call, one.proxy), outcome, hook_runs
         )
-    assert comments.feedback == (spoke,)
+    assert comments.feedback == (expected,)
     assert len(hook_runs) == 1
 
 
 @pytest.mark.parametrize(("member", "result"), [('"result":{"content":[]}', True), ('"error":{"message":""}', False)])
-async def test_comments_are_written_into_results_and_errors(call: Call, member: str, result: bool) -> None:
+async def test_feedback_is_added_to_results_and_errors(call: Call, member: str, result: bool) -> None:
     line = b'{"id":7,%b}\n' % member.encode()
     async with rig() as one:
-        written = post_hooks.add_feedback(call, one.proxy, line, Comments(), ("noted",), result=result)
-        assert b"noted" in written
-        assert json.loads(written)["id"] == 7
+        edited = post_hooks.add_feedback(call, one.proxy, line, Comments(), ("noted",), result=result)
+        assert b"noted" in edited
+        assert json.loads(edited)["id"] == 7
         assert post_hooks.add_feedback(call, one.proxy, line, Comments(), (), result=result) is line
 
 
-async def test_what_cannot_be_told_the_model_people_are_told_once(call: Call) -> None:
+async def test_feedback_that_the_model_cannot_get_is_reported_once(call: Call) -> None:
     line = b'{"id":7,"result":{}}\n'
     async with rig() as one:
         for _ in range(2):

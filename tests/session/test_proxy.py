@@ -1,4 +1,4 @@
-"""What becomes of the switchboard's decisions: over real pipes, with real hooks; the test is agent and server."""
+"""The router's actions are performed: over real pipes, with real hooks; the test is agent and server."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ async def test_an_allowed_call_is_forwarded_as_it_came() -> None:
         assert await proxied.agent.line() == answer('"a"')
 
 
-async def test_a_denied_call_is_answered_and_the_rest_goes_on() -> None:
+async def test_a_denied_call_gets_a_response_and_other_lines_pass() -> None:
     async with rig(DENY) as proxied:
         await proxied.agent.send(INITIALIZE, call(7), PING)
         refused = await proxied.agent.message()
@@ -136,7 +136,7 @@ async def test_pings_overtake_slow_hooks(gate: Gate) -> None:
     gate.close()
 
 
-async def test_many_calls_at_once_each_get_their_own_answer() -> None:
+async def test_many_calls_at_once_each_get_their_own_response() -> None:
     async with rig(ALLOW) as proxied:
         await proxied.agent.send(b"".join(call(number) for number in range(30)))
         lines = [await proxied.server.line() for _ in range(30)]
@@ -158,7 +158,7 @@ async def test_a_call_cancelled_while_its_hook_runs_is_neither_forwarded_nor_ans
     gate.close()
 
 
-async def test_a_call_cancelled_in_the_same_breath_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_a_call_cancelled_at_once_leaves_nothing_behind(tmp_path: Path) -> None:
     audit = tmp_path / "audit"
     async with rig(ALLOW, settings=Settings(audit_file=str(audit))) as proxied:
         await proxied.agent.deliver(call(1) + cancel(1) + PING)
@@ -170,7 +170,7 @@ async def test_a_call_cancelled_in_the_same_breath_leaves_nothing_behind(tmp_pat
     assert (record["id"], record["result"]) == (1, "cancelled")
 
 
-async def test_the_cancellation_of_a_forwarded_call_reaches_the_server_and_its_late_answer_nobody() -> None:
+async def test_the_cancellation_of_a_forwarded_call_reaches_the_server_and_its_late_response_is_dropped() -> None:
     async with rig(ALLOW) as proxied:
         await proxied.agent.send(call(1))
         await proxied.server.line()
@@ -214,7 +214,7 @@ async def test_an_unterminated_cancellation_does_not_run_into_what_follows(gate:
     gate.close()
 
 
-async def test_answers_nobody_asked_for_are_dropped_and_audited(tmp_path: Path) -> None:
+async def test_responses_to_no_request_are_dropped_and_audited(tmp_path: Path) -> None:
     audit = tmp_path / "audit"
     async with rig(DENY, settings=Settings(audit_file=str(audit))) as proxied:
         await proxied.agent.send(PING)
@@ -227,7 +227,7 @@ async def test_answers_nobody_asked_for_are_dropped_and_audited(tmp_path: Path) 
     assert all(note.startswith("dropped") for note in notes)
 
 
-async def test_noise_of_the_server_is_told_to_people_and_cut() -> None:
+async def test_output_that_is_not_json_is_reported_and_cut() -> None:
     async with rig(DENY) as proxied:
         await proxied.server.send(b"listening \xff " + b"x" * 10_000 + b"\n" + PING)
         assert await proxied.agent.line() == PING
@@ -236,7 +236,7 @@ async def test_noise_of_the_server_is_told_to_people_and_cut() -> None:
     assert len(said) < 2100
 
 
-async def test_refused_messages_are_told_to_people_too() -> None:
+async def test_refused_messages_are_reported_too() -> None:
     async with rig(DENY) as proxied:
         await proxied.agent.send(b"nonsense\n")
         refused = await proxied.agent.message()
@@ -261,10 +261,10 @@ async def test_a_defect_in_a_call_ends_this_call_alone(monkeypatch: pytest.Monke
         assert "out of luck" in told["error"]["message"]
         assert any("Traceback" in text for text in proxied.reports)
         await proxied.agent.send(call(2))
-        assert await proxied.server.line() == call(2), "and never the one that was not judged"
+        assert await proxied.server.line() == call(2), "and never the call whose hooks did not run"
 
 
-async def test_no_more_is_read_while_too_much_is_held_and_then_it_goes_on(gate: Gate) -> None:
+async def test_reading_pauses_while_too_many_bytes_wait_and_then_resumes(gate: Gate) -> None:
     settings = Settings(max_message_bytes=100_000)
     big = call(1, arguments='{"a":"%s"}' % ("x" * 60_000))
     async with rig(group(hook(gate.hook(), matcher="danger")), settings=settings) as proxied:
@@ -277,13 +277,13 @@ async def test_no_more_is_read_while_too_much_is_held_and_then_it_goes_on(gate: 
         assert waited.cancelled_caught, "the ping waits behind 120 KB that hooks hold"
         for _ in range(2):
             gate.release()
-        with anyio.fail_after(2):  # the server answers nothing: what it has is not held for hooks any more
+        with anyio.fail_after(2):  # the server sends no response: forwarded calls no longer wait for hooks
             lines = [await proxied.server.line() for _ in range(3)]
         assert sorted(map(len, lines)) == sorted([len(PING), len(big), len(big)])
     gate.close()
 
 
-async def test_when_the_server_is_lost_every_call_is_told_so(gate: Gate) -> None:
+async def test_when_the_server_exits_every_call_gets_an_error(gate: Gate) -> None:
     async with rig(group(hook(gate.hook(), matcher="danger"), hook("exit 0", matcher="other"))) as proxied:
         await proxied.agent.send(call(1), call(2, "other"))
         await gate.arrived()
@@ -300,7 +300,7 @@ def await_gone(proxied: Rig) -> bool:
     return proxied.proxy.router.calls == {} and not proxied.proxy.has_open_calls
 
 
-async def test_calls_that_come_after_the_server_was_lost_are_told_so_too() -> None:
+async def test_calls_after_the_servers_exit_get_an_error_too() -> None:
     async with rig(ALLOW) as proxied:
         proxied.proxy.handle_server_exit("exited with status 3")
         await proxied.agent.send(call(1))
@@ -308,7 +308,7 @@ async def test_calls_that_come_after_the_server_was_lost_are_told_so_too() -> No
     assert "exited with status 3" in told["error"]["message"]
 
 
-async def test_a_hook_that_stops_the_turn_denies_what_is_held_and_nothing_else(gate: Gate) -> None:
+async def test_a_hook_that_stops_the_turn_denies_the_waiting_calls_and_nothing_else(gate: Gate) -> None:
     stop = """echo '{"continue":false,"stopReason":"enough"}'"""
     groups = group(hook(gate.hook(), matcher="held"), hook(stop, matcher="stop"), hook("exit 0", matcher="forwarded"))
     async with rig(groups) as proxied:
@@ -333,7 +333,7 @@ async def test_a_hook_that_stops_the_turn_denies_what_is_held_and_nothing_else(g
 START: Final = group(hook("echo Mind the gap", Event.SESSION_START), hook("exit 0"))
 
 
-async def test_what_session_start_hooks_say_stands_in_the_instructions() -> None:
+async def test_feedback_of_session_start_hooks_goes_into_the_instructions() -> None:
     async with rig(START) as proxied:
         await proxied.agent.send(INITIALIZE)
         assert await proxied.server.line() == INITIALIZE
@@ -342,7 +342,7 @@ async def test_what_session_start_hooks_say_stands_in_the_instructions() -> None
         assert line == INITIALIZED.replace(b"Be kind.", b"Be kind.\\n\\nMind the gap")
 
 
-async def test_the_answer_to_initialize_waits_for_session_start_hooks_and_nothing_else_does(gate: Gate) -> None:
+async def test_the_response_to_initialize_waits_for_session_start_hooks_and_nothing_else_does(gate: Gate) -> None:
     async with rig(group(hook(gate.hook("echo Hello"), Event.SESSION_START))) as proxied:
         await proxied.agent.send(INITIALIZE, PING)
         await gate.arrived()
@@ -353,7 +353,7 @@ async def test_the_answer_to_initialize_waits_for_session_start_hooks_and_nothin
     gate.close()
 
 
-async def test_in_a_stateless_session_the_first_call_brings_what_session_start_hooks_say() -> None:
+async def test_in_a_stateless_session_the_first_call_carries_feedback_of_session_start_hooks() -> None:
     meta = b'"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"name"'
     async with rig(START) as proxied:
         for number, expected in ((1, True), (2, False)):
@@ -363,7 +363,7 @@ async def test_in_a_stateless_session_the_first_call_brings_what_session_start_h
             assert (b"Mind the gap" in await proxied.agent.line()) is expected
 
 
-async def test_a_probe_that_never_begins_a_session_runs_no_hook(tmp_path: Path) -> None:
+async def test_a_probe_that_never_opens_a_session_runs_no_hook(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     async with rig(group(hook(f"touch {ran}", Event.SESSION_START))) as proxied:
         await proxied.agent.send(b'{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{}}}\n', PING)
@@ -371,7 +371,7 @@ async def test_a_probe_that_never_begins_a_session_runs_no_hook(tmp_path: Path) 
     assert not ran.exists()
 
 
-async def test_a_call_of_an_agent_that_never_greets_does_not_wait_for_ever() -> None:
+async def test_a_call_of_an_agent_without_a_handshake_does_not_wait_for_ever() -> None:
     async with rig(START) as proxied:
         await proxied.agent.send(call(1))
         with anyio.move_on_after(2) as waited:
@@ -379,7 +379,7 @@ async def test_a_call_of_an_agent_that_never_greets_does_not_wait_for_ever() -> 
         assert not waited.cancelled_caught
 
 
-async def test_what_hooks_have_for_people_is_a_log_message_where_the_server_declared_logging() -> None:
+async def test_messages_for_people_are_log_messages_if_the_server_declared_logging() -> None:
     tell = """echo '{"systemMessage":"look out"}'"""
     async with rig(group(hook(tell))) as proxied:
         await proxied.agent.send(INITIALIZE)
@@ -394,7 +394,7 @@ async def test_what_hooks_have_for_people_is_a_log_message_where_the_server_decl
     assert "guard: look out" in proxied.reports
 
 
-async def test_without_logging_people_are_told_on_standard_error_only() -> None:
+async def test_without_logging_messages_for_people_go_to_standard_error_only() -> None:
     tell = """echo '{"systemMessage":"look out"}'"""
     async with rig(group(hook(tell))) as proxied:
         await proxied.agent.send(call(1))
@@ -404,7 +404,7 @@ async def test_without_logging_people_are_told_on_standard_error_only() -> None:
     assert proxied.reports == ["guard: look out"]
 
 
-async def test_trouble_with_a_hook_is_told_with_its_place() -> None:
+async def test_a_hooks_failure_is_reported_with_its_source() -> None:
     async with rig(group(hook("exit 1")), settings=Settings(on_failure=OnFailure.DENY)) as proxied:
         await proxied.agent.send(call(1))
         refused = await proxied.agent.message()
@@ -415,7 +415,7 @@ async def test_trouble_with_a_hook_is_told_with_its_place() -> None:
 # --- who does not read ---
 
 
-async def test_an_agent_that_does_not_read_is_not_read_for_and_the_other_direction_goes_on() -> None:
+async def test_an_agent_that_does_not_read_pauses_the_server_and_the_other_direction_goes_on() -> None:
     async with rig(DENY) as proxied:
         flood = b'{"jsonrpc":"2.0","method":"notifications/x","params":{"x":"%b"}}\n' % (b"x" * 60_000)
         async with anyio.create_task_group() as tasks:
@@ -438,7 +438,7 @@ async def test_an_agent_that_does_not_read_is_not_read_for_and_the_other_directi
                 await sent.wait()
 
 
-async def test_a_server_that_does_not_read_is_not_written_for_and_the_other_direction_goes_on() -> None:
+async def test_a_server_that_does_not_read_pauses_the_agent_and_the_other_direction_goes_on() -> None:
     async with rig(DENY) as proxied:
         flood = b'{"jsonrpc":"2.0","method":"notifications/x","params":{"x":"%b"}}\n' % (b"x" * 60_000)
         async with anyio.create_task_group() as tasks:
@@ -470,7 +470,7 @@ def end_one(gate: Gate) -> None:
         time.sleep(0)
 
 
-async def test_a_stopped_call_whose_own_hook_ends_in_the_same_moment_reaches_no_server(tmp_path: Path) -> None:
+async def test_a_stopped_call_whose_own_hook_ends_at_the_same_time_reaches_no_server(tmp_path: Path) -> None:
     """The task of a stopped call may be about to run on: what it waited for has happened."""
     gates = []
     for name in (names := ("stop", "pass")):
@@ -490,7 +490,7 @@ async def test_a_stopped_call_whose_own_hook_ends_in_the_same_moment_reaches_no_
         assert await proxied.finish() == (b"", b"")
 
 
-async def test_too_few_descriptors_for_hooks_beside_calls_are_told_and_no_end_of_all() -> None:
+async def test_a_lack_of_descriptors_for_hooks_outside_of_calls_is_reported_and_ends_nothing() -> None:
     hooks = [hook("true", Event.SESSION_START), hook("false", Event.SESSION_START)]
     shortage = OSError(24, "Too many open files")
 

@@ -84,19 +84,19 @@ class Scene:
         self.router = Router((lambda tool: tool == "danger") if strict else None)
         self.performed: list[AgentAction | ServerAction] = []
         self.lines: list[bytes] = []
-        self.told: list[str] = []
+        self.callbacks: list[str] = []
         self.order: list[bytes | str] = []
         self.relay = Relay(self.agent, self.server, self.router, limit, strict, self.perform)
         self.relay.start(
-            lambda: self.told.append("agent ended"),
-            lambda: self.told.append("agent gone"),
-            lambda: self.told.append("server ended"),
+            lambda: self.callbacks.append("agent ended"),
+            lambda: self.callbacks.append("agent gone"),
+            lambda: self.callbacks.append("server ended"),
         )
 
-    def perform(self, effect: AgentAction | ServerAction, line: bytes) -> None:
-        self.performed.append(effect)
+    def perform(self, action: AgentAction | ServerAction, line: bytes) -> None:
+        self.performed.append(action)
         self.lines.append(line)
-        self.order += (*self.server.written, type(effect).__name__)
+        self.order += (*self.server.written, type(action).__name__)
 
     @property
     def read(self) -> set[str]:
@@ -104,15 +104,15 @@ class Scene:
         return {name for name, one in (("agent", self.agent), ("server", self.server)) if one.reading}
 
     def call(self) -> Call:
-        """A judged call that the server has."""
+        """A call with hooks that has been forwarded."""
         self.agent.says(CALL)
-        effect = self.performed[-1]
-        assert isinstance(effect, StartCall)
-        assert self.router.release(effect.call)
-        return effect.call
+        action = self.performed[-1]
+        assert isinstance(action, StartCall)
+        assert self.router.release(action.call)
+        return action.call
 
 
-def test_what_concerns_nobody_passes_in_one_write() -> None:
+def test_lines_that_concern_no_hook_pass_in_one_write() -> None:
     scene = Scene()
     block = INITIALIZE + NOTE + SAFE + NOTE
     scene.agent.says(block)
@@ -134,16 +134,16 @@ def test_lines_pass_when_they_are_whole() -> None:
     assert scene.agent.written == [NOTE]
 
 
-def test_what_stands_before_a_judged_call_goes_before_it_and_what_stands_after_it_after() -> None:
+def test_lines_before_and_after_a_call_with_hooks_keep_their_order() -> None:
     scene = Scene()
     scene.agent.says(INITIALIZE + NOTE + CALL + SAFE + b"nonsense\n" + NOTE)
     assert scene.server.got == INITIALIZE + NOTE + SAFE + NOTE
-    assert [type(effect) for effect in scene.performed] == [SessionOpened, StartCall, Refused]
+    assert [type(action) for action in scene.performed] == [SessionOpened, StartCall, Refused]
     assert scene.lines[1:] == [CALL, b"nonsense\n"]
     assert scene.order[1:3] == [INITIALIZE + NOTE, "StartCall"]
 
 
-def test_a_line_that_must_be_respelled_passes_so() -> None:
+def test_a_line_that_must_be_re_encoded_passes_re_encoded() -> None:
     scene = Scene()
     scene.agent.says(NOTE.replace(b",", b",\r") + NOTE)
     assert scene.server.got == NOTE.replace(b",", b", ") + NOTE
@@ -155,19 +155,19 @@ def test_the_session_opens_once() -> None:
     scene.agent.says(NOTE)
     scene.agent.says(INITIALIZE)
     scene.agent.says(INITIALIZE.replace(b'"i"', b'"j"') + SAFE)
-    assert [type(effect) for effect in scene.performed] == [SessionOpened]
+    assert [type(action) for action in scene.performed] == [SessionOpened]
 
 
-def test_without_hooks_bytes_go_on_before_anybody_looks_what_they_are() -> None:
+def test_without_hooks_bytes_are_sent_on_before_they_are_read() -> None:
     scene = Scene(strict=False)
     pieces = [b'{"id":', b"1,", b"not json\n\xff", CALL, CALL + b"x" * 100]
     for piece in pieces:
         scene.agent.says(piece)
     assert scene.server.written == pieces
-    assert [effect for effect in scene.performed if not isinstance(effect, SessionOpened)] == []
+    assert [action for action in scene.performed if not isinstance(action, SessionOpened)] == []
 
 
-def test_without_hooks_what_is_asked_is_known_although_no_line_end_follows() -> None:
+def test_without_hooks_a_request_without_a_line_end_is_known() -> None:
     scene = Scene(strict=False)
     scene.agent.says(SAFE.strip())
     scene.agent.ends()
@@ -175,13 +175,13 @@ def test_without_hooks_what_is_asked_is_known_although_no_line_end_follows() -> 
     assert scene.router.pending, "the end of the run waits for what is pending"
 
 
-def test_an_unterminated_last_line_is_a_frame() -> None:
+def test_an_unterminated_last_line_is_a_message() -> None:
     scene = Scene()
     scene.agent.says(NOTE + NOTE.strip())
     assert scene.server.got == NOTE
     scene.agent.ends()
     assert scene.server.got == NOTE + NOTE.strip()
-    assert scene.told == ["agent ended"]
+    assert scene.callbacks == ["agent ended"]
     judged = Scene()
     judged.agent.says(CALL.strip())
     judged.agent.ends()
@@ -189,7 +189,7 @@ def test_an_unterminated_last_line_is_a_frame() -> None:
     assert judged.server.got == b""
 
 
-def test_what_calls_will_send_later_does_not_run_into_an_unterminated_last_line() -> None:
+def test_lines_of_waiting_calls_do_not_run_into_an_unterminated_last_line() -> None:
     scene = Scene()
     scene.agent.says(CALL + NOTE.strip())
     scene.agent.ends()
@@ -215,7 +215,7 @@ def test_an_unterminated_last_line_beyond_the_limit_is_refused_too() -> None:
     for _ in range(10):
         scene.agent.says(b"x" * 50_000)
     scene.agent.ends()
-    assert [type(effect) for effect in scene.performed] == [Refused]
+    assert [type(action) for action in scene.performed] == [Refused]
     assert scene.server.got == b""
 
 
@@ -223,7 +223,7 @@ HIDING: Final = b'{"jsonrpc":"2.0","method":"notifications/x","params":[\r%b\r]}
 """To a reader that also splits at carriage returns, the answer to call 7 stands on a line of its own."""
 
 
-def test_no_answer_that_is_to_be_judged_hides_in_another_message() -> None:
+def test_no_response_that_hooks_must_see_hides_in_another_message() -> None:
     scene = Scene()
     scene.call()
     scene.server.says(HIDING)
@@ -235,7 +235,7 @@ def test_no_answer_that_is_to_be_judged_hides_in_another_message() -> None:
     assert scene.agent.got == visible + NOTE + visible + visible.strip()
 
 
-def test_no_answer_to_a_cancelled_judged_call_hides_in_another_message() -> None:
+def test_no_response_to_a_cancelled_call_with_hooks_hides_in_another_message() -> None:
     scene = Scene()
     scene.call()
     scene.agent.says(CANCEL)
@@ -244,14 +244,14 @@ def test_no_answer_to_a_cancelled_judged_call_hides_in_another_message() -> None
     assert b'"id":7' in scene.agent.got, "as data"
 
 
-def test_where_no_answer_is_to_stay_away_the_bytes_are_the_servers_own() -> None:
+def test_if_no_response_must_be_withheld_the_bytes_are_the_servers_own() -> None:
     for scene in (Scene(), Scene(strict=False)):
         scene.server.says(HIDING)
         scene.server.says(NOTE + HIDING)
         assert scene.agent.got == HIDING + NOTE + HIDING
 
 
-def test_a_long_answer_that_nobody_must_see_passes_in_pieces() -> None:
+def test_a_long_response_that_no_hook_must_see_passes_in_pieces() -> None:
     scene = Scene()
     scene.agent.says(SAFE)
     line = answer(8, 1_000_000)
@@ -274,7 +274,7 @@ def test_what_follows_a_long_line_is_a_line_of_its_own(after: bytes) -> None:
     assert scene.agent.got == line + NOTE * (2 if after == NOTE else 1)
 
 
-def test_our_own_lines_wait_until_a_long_line_is_over() -> None:
+def test_our_own_lines_wait_until_a_long_line_has_ended() -> None:
     scene = Scene()
     scene.agent.says(SAFE)
     line = answer(8, 200_000)
@@ -295,10 +295,10 @@ def test_our_own_lines_are_not_lost_when_a_long_line_never_ends() -> None:
     scene.relay.to_agent(b'{"ours":1}\n')
     scene.server.ends()
     assert scene.agent.got == head + b'\n{"ours":1}\n'
-    assert scene.told == ["server ended"]
+    assert scene.callbacks == ["server ended"]
 
 
-def test_a_long_answer_to_a_judged_call_is_seen_whole() -> None:
+def test_a_long_response_to_a_call_with_hooks_is_read_whole() -> None:
     scene = Scene()
     call = scene.call()
     line = answer(7, 200_000)
@@ -310,7 +310,7 @@ def test_a_long_answer_to_a_judged_call_is_seen_whole() -> None:
     assert scene.agent.written == []
 
 
-def test_a_long_late_answer_to_a_cancelled_judged_call_passes_neither_whole_nor_in_pieces() -> None:
+def test_a_long_late_response_to_a_cancelled_call_with_hooks_does_not_pass() -> None:
     scene = Scene()
     scene.call()
     scene.agent.says(CANCEL)
@@ -318,10 +318,10 @@ def test_a_long_late_answer_to_a_cancelled_judged_call_passes_neither_whole_nor_
     for at in range(0, len(line), 50_000):
         scene.server.says(line[at : at + 50_000])
     assert scene.agent.got == b""
-    assert [type(effect) for effect in scene.performed] == [SessionOpened, StartCall, CancelCall, Dropped]
+    assert [type(action) for action in scene.performed] == [SessionOpened, StartCall, CancelCall, Dropped]
 
 
-def test_an_answer_that_has_begun_when_its_call_is_cancelled_stays_away() -> None:
+def test_a_response_that_has_begun_when_its_call_is_cancelled_is_dropped() -> None:
     scene = Scene()
     scene.call()
     line = answer(7, 200_000)
@@ -332,7 +332,7 @@ def test_an_answer_that_has_begun_when_its_call_is_cancelled_stays_away() -> Non
     assert scene.agent.got == b""
 
 
-def test_a_long_second_answer_to_a_judged_call_stays_away() -> None:
+def test_a_long_second_response_to_a_call_with_hooks_is_dropped() -> None:
     scene = Scene()
     call = scene.call()
     scene.server.says(answer(7))
@@ -361,21 +361,21 @@ def test_a_long_request_of_the_server_answers_no_request_of_the_agent(line: byte
     assert scene.agent.got == request + answer(8)
 
 
-def test_an_answer_beyond_the_limit_becomes_an_error_of_this_call() -> None:
+def test_a_response_beyond_the_limit_becomes_an_error_of_this_call() -> None:
     scene = Scene()
     call = scene.call()
     line = answer(7, LIMIT)
     for at in range(0, len(line), 50_000):
         scene.server.says(line[at : at + 50_000])
     assert scene.performed[-1] == CallAnswered(call)
-    told = json.loads(scene.lines[-1])
-    assert told["id"] == 7
-    assert str(len(line)) in told["error"]["message"]
+    callbacks = json.loads(scene.lines[-1])
+    assert callbacks["id"] == 7
+    assert str(len(line)) in callbacks["error"]["message"]
     scene.server.says(NOTE)
     assert scene.agent.got == NOTE
 
 
-def test_long_noise_does_not_reach_the_agent() -> None:
+def test_long_output_that_is_not_json_does_not_reach_the_agent() -> None:
     scene = Scene()
     for _ in range(10):
         scene.server.says(b"log " * 10_000)
@@ -384,7 +384,7 @@ def test_long_noise_does_not_reach_the_agent() -> None:
     assert isinstance(scene.performed[-1], NotJson)
 
 
-def test_the_last_words_of_the_server_pass_without_a_line_end() -> None:
+def test_the_last_line_of_the_server_passes_without_a_line_end() -> None:
     scene = Scene()
     scene.server.says(NOTE + NOTE.strip())
     scene.server.ends()
@@ -396,14 +396,14 @@ def test_the_last_words_of_the_server_pass_without_a_line_end() -> None:
     assert isinstance(noisy.performed[-1], NotJson)
 
 
-def test_noise_among_messages_is_taken_out_of_their_middle() -> None:
+def test_output_that_is_not_json_is_removed_from_between_messages() -> None:
     scene = Scene()
     scene.server.says(NOTE + b"listening\n" + NOTE)
     assert scene.agent.got == NOTE + NOTE
     assert scene.lines == [b"listening\n"]
 
 
-def test_who_does_not_read_is_not_read_for() -> None:
+def test_a_side_that_does_not_read_pauses_the_other() -> None:
     scene = Scene()
     scene.agent.is_full(True)
     assert scene.read == {"agent"}
@@ -415,7 +415,7 @@ def test_who_does_not_read_is_not_read_for() -> None:
     assert scene.read == {"agent", "server"}
 
 
-def test_the_agent_is_read_again_when_no_reason_against_it_is_left() -> None:
+def test_reading_from_the_agent_resumes_when_no_reason_to_pause_is_left() -> None:
     scene = Scene()
     scene.server.is_full(True)
     scene.relay.pause_agent("held", True)
@@ -427,7 +427,7 @@ def test_the_agent_is_read_again_when_no_reason_against_it_is_left() -> None:
     assert scene.read == {"agent", "server"}
 
 
-def test_whoever_waits_for_answers_is_told_of_lines_from_the_server() -> None:
+def test_the_callback_runs_after_lines_from_the_server() -> None:
     scene = Scene()
     passed: list[int] = []
     scene.relay.on_passed = lambda: passed.append(len(scene.agent.got))
@@ -436,9 +436,9 @@ def test_whoever_waits_for_answers_is_told_of_lines_from_the_server() -> None:
     assert passed == [len(NOTE)]
 
 
-def test_the_end_of_the_agent_is_told_when_it_goes() -> None:
+def test_the_callback_runs_when_the_agent_goes() -> None:
     scene = Scene()
     scene.agent.goes()
-    assert scene.told == ["agent gone"]
+    assert scene.callbacks == ["agent gone"]
     scene.server.goes()
-    assert scene.told == ["agent gone"], "a server that does not read may still answer"
+    assert scene.callbacks == ["agent gone"], "a server that does not read may still answer"
