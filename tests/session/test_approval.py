@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from hookproxy.model.hooks import Document, Event, HookResult, HookSpec
 from hookproxy.model.settings import OnAsk, OnFailure, Settings
-from hookproxy.protocol.calls import OWN_STATE_PREFIX
+from hookproxy.protocol.calls import OWN_ID_PREFIX, OWN_STATE_PREFIX
 from hookproxy.runners.registry import RUNNERS
 from hookproxy.session.approval import _PendingApproval
 from tests.support.proxy_rig import DIRECT_LOOP, TIMEOUT, Rig, rig, stub, stub_group
@@ -179,7 +179,7 @@ async def test_an_agent_with_forms_is_asked_and_its_answer_is_never_forwarded() 
         await one.agent.send(call(1))
         question = await one.agent.message()
         await one.agent.send(
-            answer_to(question, "deny"), answer_to(question, ALLOW), answer_to({"id": OURS.decode() + "0"}, ALLOW)
+            answer_to(question, "deny"), answer_to(question, ALLOW), answer_to({"id": OWN_ID_PREFIX.decode() + "0"}, ALLOW)
         )
         await one.agent.message()
         assert await one.finish() == (b"", b"")
@@ -453,7 +453,7 @@ async def test_a_yes_and_a_cancellation_at_once_run_no_post_hook_on_a_call_that_
             question = await one.agent.message()
             cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}}
             await one.agent.send(answer_to(question, ALLOW) + json.dumps(cancel).encode() + b"\n")
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(TIMEOUT):
             await one.proxy.changes.until(lambda: not one.proxy.has_open_calls)
         assert (await one.finish())[0] == b""
     assert os.listdir(tmp_path) == []  # a moment

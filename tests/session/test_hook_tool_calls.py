@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from hookproxy.model.hooks import Event, HookSpec
 from hookproxy.model.settings import OnFailure, Settings
 from hookproxy.protocol.actions import Dropped
+from hookproxy.protocol.calls import OWN_ID_PREFIX
 from tests.session.test_approval import answer, call, handshake
-from tests.support.proxy_rig import Rig, group, hook, rig
+from tests.support.proxy_rig import DIRECT_LOOP, TIMEOUT, Rig, group, hook, rig
 
 pytestmark = pytest.mark.anyio
 
@@ -190,7 +191,7 @@ async def test_an_agent_that_calls_before_its_handshake_ends_does_not_bypass_its
 async def test_before_the_handshake_ends_and_without_a_call_the_tool_cannot_be_called() -> None:
     async with rig(group(mcp_tool_hook(Event.SESSION_START))) as one:
         await handshake(one)
-        assert "the server is not connected yet" in one.said[-1]
+        assert "the server is not connected yet" in one.reports[-1]
         assert await one.finish() == (b"", b"")
 
 
@@ -217,7 +218,7 @@ async def test_after_its_timeout_a_hooks_call_is_cancelled_and_its_late_response
         assert await one.server.line() == call(1)
         await one.server.send(tool_response(tool_call, DENIES), tool_response(tool_call, "x" * 200_000), answer(1))
         assert await one.agent.line() == answer(1)
-        assert any("timed out" in said for said in one.said)
+        assert any("timed out" in said for said in one.reports)
         await nothing_pending(one)
 
 

@@ -114,7 +114,7 @@ def stub(event: Event, shell: str = "", **verdict: object) -> HookSpec:
 
 
 def stub_group(*hooks: HookSpec, order: Order = Order.SERIAL, later_overrides: bool = False) -> Group:
-    dialect = replace(STUB, order=order, later_overrides=later_overrides)
+    dialect = replace(STUB, order=order, last_answer_counts=later_overrides)
     return Group(dialect, "stub.json", hooks, ToolNames.BARE)
 
 
