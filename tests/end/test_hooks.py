@@ -1095,7 +1095,7 @@ async def test_of_two_answers_to_a_judged_call_the_first_one_counts(scene: Scene
 
 @pytest.mark.parametrize(
     ("event", "effect", "received"),
-    [("PreToolUse", "The tool was not run.", 0), ("PostToolUse", "It may have had its effect.", 1)],
+    [("PreToolUse", "The tool was not run.", 0), ("PostToolUse", "It may have had an effect.", 1)],
 )
 async def test_too_few_descriptors_for_a_hook_end_its_call_with_words_that_say_so(
     scene: Scene, event: str, effect: str, received: int
