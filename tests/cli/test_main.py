@@ -197,8 +197,7 @@ def test_too_little_of_the_system_is_no_defect(verb: Path, capsys: pytest.Captur
     )
     assert main.main(["run"]) == 2
     assert capsys.readouterr().err == (
-        "error: the system gives hookproxy too little: Too many open files\n"
-        "hint: ulimit -a shows how much there may be\n"
+        "error: the system is short of resources: Too many open files\nhint: ulimit -a shows the limits\n"
     )
 
 

@@ -1104,11 +1104,11 @@ async def test_too_few_descriptors_for_a_hook_end_its_call_with_words_that_say_s
     soft, hard = resource.prlimit(agent.pid, resource.RLIMIT_NOFILE)
     resource.prlimit(agent.pid, resource.RLIMIT_NOFILE, (4, hard))
     error = (await agent.ask(call(1, "echo")))["error"]["message"]
-    assert "the system gives hookproxy too little: Too many open files" in error
+    assert "the system is short of resources: Too many open files" in error
     assert error.endswith(effect)
     assert len(scene.calls_received()) == received
     (line,) = [one for one in agent.said_aside().splitlines() if "cannot be seen through" in one]
-    assert line.endswith("Too many open files; ulimit -a shows how much there may be")
+    assert line.endswith("Too many open files; ulimit -a shows the limits")
     assert "Traceback" not in agent.said_aside()
     resource.prlimit(agent.pid, resource.RLIMIT_NOFILE, (soft, hard))
     assert text_of(await agent.ask(call(2, "echo", n=2)))

@@ -459,11 +459,8 @@ def test_a_call_that_cannot_be_audited_fails_and_says_whether_the_tool_was_run(r
 
 
 def test_a_message_that_is_too_long_is_told_its_size_and_the_limit() -> None:
-    assert (
-        feedback.message_too_long(99, 9)
-        == "It has 99 bytes, which is more than hooks can judge: 9 (max_message_bytes)."
+    expected = "It has 99 bytes, which is more than hooks can judge: 9 (max_message_bytes)."
     assert feedback.message_too_long(99, 9) == expected
-    )
 
 
 def test_a_log_entry_is_a_valid_notification_of_ours() -> None:
