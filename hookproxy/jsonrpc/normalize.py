@@ -27,7 +27,7 @@ _OBJECTS: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 def normalize(raw: bytes, lenient: bool = False) -> bytes:
     """The same value as a hook may read it: no needless escapes, no twin keys, numbers as they were spelled.
 
-    With `lenient`, half surrogate pairs become U+FFFD instead of an error. Raises Unreadable, TwinKeys.
+    With `lenient`, half surrogate pairs become U+FFFD instead of an error. Raises Unreadable, DuplicateKeys.
     """
     raw_json.check_utf8(raw)
     try:
@@ -42,7 +42,7 @@ def normalize(raw: bytes, lenient: bool = False) -> bytes:
 
 
 def decode(raw: bytes) -> object:
-    """The value decoded, each number as a `msgspec.Raw` of its spelling. Raises Unreadable, TwinKeys."""
+    """The value decoded, each number as a `msgspec.Raw` of its spelling. Raises Unreadable, DuplicateKeys."""
     try:
         value: object = _DECODER.decode(raw.decode())
     except RecursionError:
@@ -55,7 +55,7 @@ def decode(raw: bytes) -> object:
 
 
 def normalize_object(raw: bytes) -> tuple[bytes, Mapping[str, msgspec.Raw]]:
-    """An object as `normalise` has it, and its members. Raises Unreadable, TwinKeys."""
+    """An object as `normalize` has it, and its members. Raises Unreadable, DuplicateKeys."""
     if (
         raw.isascii()
         and b"\\" not in raw
@@ -103,7 +103,7 @@ _DECODER: Final = json.JSONDecoder(
 def normalize_output(raw: bytes) -> bytes:
     """Tool output as a hook may read it: `raw` itself where it hides nothing (no copy of a large result).
 
-    Raises Unreadable, TwinKeys.
+    Raises Unreadable, DuplicateKeys.
     """
     raw_json.check_utf8(raw)
     if raw[:1] in (b"{", b"[") and not _may_hide(raw):
@@ -156,7 +156,7 @@ def _may_hide(raw: bytes) -> bool:
 
 
 def _check_duplicates(raw: bytes | msgspec.Raw) -> None:
-    """Raise TwinKeys if an object inside has any; nothing is copied."""
+    """Raise DuplicateKeys if an object inside has any; nothing is copied."""
     first = bytes(memoryview(raw)[:1])
     if first == b"{":
         for value in raw_json.fields(raw).values():

@@ -83,7 +83,7 @@ def check_utf8(line: bytes) -> None:
 
 
 def fields(raw: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
-    """The members of a JSON object, each as its exact bytes. Raises Unreadable, TwinKeys.
+    """The members of a JSON object, each as its exact bytes. Raises Unreadable, DuplicateKeys.
 
     A decoder that keeps the last twin cannot tell that there were two, but lengths can: an object in which keys and
     values and the least punctuation fill every byte has no room for another. Any other spelling is scanned.
@@ -102,7 +102,7 @@ def fields(raw: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
 
 
 def members(raw: bytes) -> dict[str, Span]:
-    """Where the value of each member of a JSON object stands, in order. Raises Unreadable, TwinKeys."""
+    """Where the value of each member of a JSON object stands, in order. Raises Unreadable, DuplicateKeys."""
     try:
         found = _OBJECT.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -221,7 +221,7 @@ def insertion(raw: bytes, spans: dict[str, Span], name: str, value: bytes) -> tu
 
 
 def with_member(raw: bytes, name: str, value: bytes) -> bytes:
-    """The object with this member set, all else as it was. Raises Unreadable, TwinKeys."""
+    """The object with this member set, all else as it was. Raises Unreadable, DuplicateKeys."""
     return splice(raw, [insertion(raw, members(raw), name, value)])
 
 
@@ -238,7 +238,7 @@ def removal(raw: bytes, spans: dict[str, Span], name: str) -> tuple[Span, bytes]
 
 
 def without_member(raw: bytes, name: str) -> bytes:
-    """The object without this member; the same bytes if it has none. Raises Unreadable, TwinKeys."""
+    """The object without this member; the same bytes if it has none. Raises Unreadable, DuplicateKeys."""
     spans = members(raw)
     return splice(raw, [removal(raw, spans, name)]) if name in spans else raw
 

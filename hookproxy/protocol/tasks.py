@@ -359,7 +359,7 @@ class Tasks(dict[str, Task]):
 
 
 def read(task_request: TaskRequest) -> TaskStatus:
-    """Return what the response to a request, or a notification, says about its task. Raises Unreadable, DuplicateKeys."""
+    """Return what a response or a notification says about its task. Raises Unreadable, DuplicateKeys."""
     if not task_request.id:
         task_status = _read_notification(task_request.line)
         assert task_status is not None, "else it would not be held"
@@ -374,9 +374,7 @@ def read(task_request: TaskRequest) -> TaskStatus:
         _check_list(result)
         return TaskStatus()
     if not result and task_request.method != RESULT_METHOD:
-        raw_json.fields(
-            raw_json.fields(task_request.answer)["result"]
-        )  # a result that is not an object may still be output
+        raw_json.fields(raw_json.fields(task_request.answer)["result"])  # it may be output without being an object
     return status_of(result, "result", whole=task_request.method == RESULT_METHOD)
 
 

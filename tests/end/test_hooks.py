@@ -364,14 +364,14 @@ async def test_feedback_stays_out_of_structured_content_that_is_closed_or_unknow
     delivered, agent = await commented(scene, tool, STRUCTURED, listed=listed)
     assert delivered["structuredContent"] == {"n": 1}
     assert delivered["content"][-1]["text"] == "round up"
-    assert "feedback may not be seen" in agent.said_aside()
+    assert "feedback may be invisible" in agent.said_aside()
 
 
 async def test_people_are_told_once_for_each_tool_whose_feedback_may_not_be_seen(scene: Scene) -> None:
     _, agent = await commented(scene, "closed", STRUCTURED)
     for number in (2, 3):
         await agent.ask(call(number, "closed", result=STRUCTURED))
-    assert agent.said_aside().count("feedback may not be seen") == 1
+    assert agent.said_aside().count("feedback may be invisible") == 1
 
 
 async def test_a_failed_result_loses_structured_content_to_feedback(scene: Scene) -> None:
