@@ -421,9 +421,12 @@ def test_an_own_hook_that_cannot_work_is_told_with_its_place(cwd: Path, table: s
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        ("Bash(", "'Bash(' is no permission rule: write Tool or Tool(what)"),
-        ("Bash(a) && Edit(b)", "'Bash(a) && Edit(b)' is no permission rule but several: write each by itself"),
-        ("edit|write", "'edit|write' is no permission rule: '|' stands for nothing in a tool's name, but *, ? do"),
+        ("Bash(", "'Bash(' is not a permission rule: write Tool or Tool(what)"),
+        ("Bash(a) && Edit(b)", "'Bash(a) && Edit(b)' is not a permission rule but several: write each by itself"),
+        (
+            "edit|write",
+            "'edit|write' is not a permission rule: '|' has no meaning in a tool's name; the wildcards are * and ?",
+        ),
     ],
 )
 def test_a_permission_rule_that_is_none_is_told_with_its_place(cwd: Path, kind: str, rule: str, message: str) -> None:
