@@ -1,4 +1,4 @@
-"""JSON as hooks may read it: nothing is spelled so that a guard who searches the text would miss it (law 1)."""
+"""Normalise JSON for hooks, so that no spelling hides anything from a hook that searches the text (law 1)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ import msgspec
 
 from . import raw_json
 
-MAX_NUMBER_CHARACTERS: Final = (
-    400  # characters: a double has 325 at most; Python's reader fails at 4300, and with it a guard
-)
-_LONG_DIGITS: Final = re.compile(rb"[0-9]{128}")  # a number beyond that has such a run in one of its three parts
+MAX_NUMBER_CHARACTERS: Final = 400  # a double has 325 at most; Python's reader, and hooks in Python, fail at 4300
+_LONG_DIGITS: Final = re.compile(rb"[0-9]{128}")  # a longer number has such a run of digits in one of its three parts
 
-_UNICODE_ESCAPE: Final = re.compile(rb"\\u")  # as patterns: from backslash to backslash, which `in` does not go
+_UNICODE_ESCAPE: Final = re.compile(rb"\\u")  # a pattern skips from backslash to backslash, which `in` does not
 _SLASH_ESCAPE: Final = re.compile(rb"\\/")
 
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -25,9 +23,9 @@ _OBJECTS: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 
 
 def normalize(raw: bytes, lenient: bool = False) -> bytes:
-    """The same value as a hook may read it: no needless escapes, no twin keys, numbers as they were spelled.
+    """Return the same value without needless escapes and duplicate keys; numbers keep their spelling.
 
-    With `lenient`, half surrogate pairs become U+FFFD instead of an error. Raises Unreadable, TwinKeys.
+    With `lenient`, half surrogate pairs become U+FFFD instead of an error. Raises Unreadable, DuplicateKeys.
     """
     raw_json.check_utf8(raw)
     try:
@@ -42,7 +40,7 @@ def normalize(raw: bytes, lenient: bool = False) -> bytes:
 
 
 def decode(raw: bytes) -> object:
-    """The value decoded, each number as a `msgspec.Raw` of its spelling. Raises Unreadable, TwinKeys."""
+    """Decode a value, with each number as a `msgspec.Raw` of its spelling. Raises Unreadable, DuplicateKeys."""
     try:
         value: object = _DECODER.decode(raw.decode())
     except RecursionError:
@@ -55,7 +53,7 @@ def decode(raw: bytes) -> object:
 
 
 def normalize_object(raw: bytes) -> tuple[bytes, Mapping[str, msgspec.Raw]]:
-    """An object as `normalise` has it, and its members. Raises Unreadable, TwinKeys."""
+    """Normalise an object, and return its members as well. Raises Unreadable, DuplicateKeys."""
     if (
         raw.isascii()
         and b"\\" not in raw
@@ -68,7 +66,7 @@ def normalize_object(raw: bytes) -> tuple[bytes, Mapping[str, msgspec.Raw]]:
 
 
 def _without_half_pairs(value: object) -> object:
-    """The value with U+FFFD for each half of a surrogate pair."""
+    """Replace each half of a surrogate pair by U+FFFD."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):
@@ -88,7 +86,7 @@ def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     value = dict(pairs)
     if len(value) != len(pairs):
         seen: set[str] = set()
-        for key, _ in pairs:  # once through: an attacker chooses how many there are
+        for key, _ in pairs:  # in linear time: an attacker chooses the number of keys
             if key in seen:
                 raise raw_json.DuplicateKeys(key)
             seen.add(key)
@@ -101,9 +99,9 @@ _DECODER: Final = json.JSONDecoder(
 
 
 def normalize_output(raw: bytes) -> bytes:
-    """Tool output as a hook may read it: `raw` itself where it hides nothing (no copy of a large result).
+    """Normalise tool output; return `raw` itself if it hides nothing, because a result may be large.
 
-    Raises Unreadable, TwinKeys.
+    Raises Unreadable, DuplicateKeys.
     """
     raw_json.check_utf8(raw)
     if raw[:1] in (b"{", b"[") and not _may_hide(raw):
@@ -116,7 +114,7 @@ def normalize_output(raw: bytes) -> bytes:
 
 
 def _is_compact(raw: bytes) -> bool:
-    """True if nothing inside is spelled with blanks, and no object has twins: `fields` has the proof."""
+    """True if there are no blanks between tokens and no duplicate keys. The proof is that of `raw_json.fields`."""
     if raw[:1] == b"{":
         return _compact_members(raw) is not None
     if raw[:1] != b"[":
@@ -129,20 +127,20 @@ def _is_compact(raw: bytes) -> bool:
 
 
 def _compact_members(raw: bytes) -> dict[str, msgspec.Raw] | None:
-    """The members of an object in which nothing is spelled with blanks, and nothing has twins; None for any other."""
+    """Return the members of an object without blanks between tokens and without duplicate keys; None for others."""
     try:
         found = _OBJECT.decode(raw)
         size = 3 * len(found) + sum(map(len, found)) + sum(map(len, found.values())) + max(len(found), 1) + 1
         if size != len(raw):
             return None
-        flat = raw.count(b"{") == 1 and b"[" not in raw  # as most arguments are
+        flat = raw.count(b"{") == 1 and b"[" not in raw  # like most arguments
         return found if flat or _are_compact(found.values()) else None
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # of this look: other readers go deeper
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # for this decoder only: others go deeper
         return None
 
 
 def _are_compact(values: Collection[msgspec.Raw]) -> bool:
-    for value in values:  # noqa: SIM110 - a generator costs as much as the look itself
+    for value in values:  # noqa: SIM110 - a generator costs as much as the check itself
         if bytes(memoryview(value)[:1]) in (b"{", b"[") and not _is_compact(bytes(value)):
             return False
     return True
@@ -156,7 +154,7 @@ def _may_hide(raw: bytes) -> bool:
 
 
 def _check_duplicates(raw: bytes | msgspec.Raw) -> None:
-    """Raise TwinKeys if an object inside has any; nothing is copied."""
+    """Raise DuplicateKeys if any object inside has duplicate keys; nothing is copied."""
     first = bytes(memoryview(raw)[:1])
     if first == b"{":
         for value in raw_json.fields(raw).values():
@@ -168,9 +166,9 @@ def _check_duplicates(raw: bytes | msgspec.Raw) -> None:
 
 
 def _objects(raw: bytes | msgspec.Raw) -> list[dict[str, msgspec.Raw]] | None:
-    """The members of an array's objects, in one pass over what may be large; None: it holds other things, or blanks.
+    """Return the members of an array's objects in one pass; None: it has other items, or blanks between tokens.
 
-    No object has twins then: the proof is that of `fields`.
+    If it returns members, no object has duplicate keys: the proof is that of `raw_json.fields`.
     """
     try:
         found = _OBJECTS.decode(raw)

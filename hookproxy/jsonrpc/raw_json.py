@@ -1,6 +1,6 @@
-"""A JSON-RPC message and the exact bytes it came in: reads members, edits by splicing, changes nothing else (law 2).
+"""Read the members of a JSON message and edit it by splicing, so that all other bytes stay as they came (law 2).
 
-Reading must be unambiguous: what two readers could take differently (twin keys) is an error here, never a choice.
+Reading must be unambiguous: what two readers could take differently (duplicate keys) is an error, never a choice.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Final, NoReturn
 import msgspec
 
 Span = tuple[int, int]
-"""Where a value stands: offsets of its first byte and of the byte after its last."""
+"""The place of a value: the offsets of its first byte and of the byte after its last."""
 
 
 class Unreadable(ValueError):
-    """Not JSON, not UTF-8, not of the wanted kind, or nested too deep to be read."""
+    """Not JSON, not UTF-8, not of the expected type, or nested too deep to be read."""
 
 
 class TooDeep(Unreadable):
@@ -28,7 +28,7 @@ class TooDeep(Unreadable):
 
 
 class DuplicateKeys(ValueError):
-    """An object holds a key twice: one reader takes the first, another the last."""
+    """An object has a key twice: one reader takes the first value, another the last."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"the key {key!r} stands twice in one object")
@@ -42,21 +42,21 @@ _DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionErro
 _BLANKS: Final = re.compile(r"[ \t\r\n]*")
 _INTEGER: Final = re.compile(rb"-?(?:0|[1-9][0-9]*)")
 _LINE_SEPARATORS: Final = (
-    (b"\r", b" "),  # between tokens only, where a blank does as well: inside a string it must be escaped
+    (b"\r", b" "),  # it only stands between tokens, where a blank means the same: in a string it must be escaped
     (b"\xc2\x85", b"\\u0085"),
     (b"\xe2\x80\xa8", b"\\u2028"),
     (b"\xe2\x80\xa9", b"\\u2029"),
 )
-"""Line ends to some readers that JSON allows unescaped. The others (VT, FF, FS, GS, RS) are not JSON at all."""
+"""Bytes that JSON allows unescaped and some readers take for line ends. The others (VT, FF, FS-RS) are not JSON."""
 
 
 def encode(value: object) -> bytes:
-    """Compact JSON with the fewest escapes, non-ASCII as it is; `msgspec.Raw` goes in verbatim."""
+    """Return compact JSON with the fewest escapes and unescaped non-ASCII; `msgspec.Raw` is copied verbatim."""
     return msgspec.json.encode(value)
 
 
 def text(raw: bytes) -> str | None:
-    """A JSON string decoded; None if `raw` is none, or holds half a surrogate pair."""
+    """Decode a JSON string; None if `raw` is not a string, or has half a surrogate pair."""
     try:
         return _STRING.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -64,7 +64,7 @@ def text(raw: bytes) -> str | None:
 
 
 def folded_key(key: str) -> str:
-    """What readers that ignore case (Go's encoding/json), or stop at NUL (in C), may take a key for."""
+    """Return the key as read by readers that ignore case (Go's encoding/json) or stop at NUL (in C)."""
     return key.partition("\0")[0].upper().casefold()
 
 
@@ -74,7 +74,7 @@ def is_integer(raw: bytes) -> bool:
 
 
 def check_utf8(line: bytes) -> None:
-    """Raise Unreadable unless `line` is UTF-8 (the JSON reader here does not look inside strings it skips)."""
+    """Raise Unreadable unless `line` is UTF-8. (The JSON decoder does not check strings that it skips.)"""
     if not line.isascii():
         try:
             line.decode()
@@ -83,10 +83,10 @@ def check_utf8(line: bytes) -> None:
 
 
 def fields(raw: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
-    """The members of a JSON object, each as its exact bytes. Raises Unreadable, TwinKeys.
+    """Return the members of a JSON object, each as its exact bytes. Raises Unreadable, DuplicateKeys.
 
-    A decoder that keeps the last twin cannot tell that there were two, but lengths can: an object in which keys and
-    values and the least punctuation fill every byte has no room for another. Any other spelling is scanned.
+    The decoder keeps only the last of two equal keys, but lengths reveal duplicates: if the keys, the values and the
+    least punctuation fill every byte of the object, there is no room for another key. Other spellings are scanned.
     """
     try:
         found = _OBJECT.decode(raw)
@@ -102,7 +102,7 @@ def fields(raw: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
 
 
 def members(raw: bytes) -> dict[str, Span]:
-    """Where the value of each member of a JSON object stands, in order. Raises Unreadable, TwinKeys."""
+    """Return the span of each member's value in a JSON object, in order. Raises Unreadable, DuplicateKeys."""
     try:
         found = _OBJECT.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -114,7 +114,8 @@ def members(raw: bytes) -> dict[str, Span]:
         size = max(spans.values(), default=(1, 1))[1] + 1
         if size != len(raw) - raw.endswith(b"\n"):
             continue
-        # Without blanks, size alone is the proof, as in `fields`; with them, twins could stand where blanks do not.
+        # Without blanks, the size alone is the proof, as in `fields`. With blanks, a duplicate key could fill the
+        # place of missing blanks, so the text is compared.
         if not blanks or raw.startswith(
             b"{" + b", ".join(b'"%b": %b' % (key.encode(), bytes(found[key])) for key in found)
         ):
@@ -123,7 +124,7 @@ def members(raw: bytes) -> dict[str, Span]:
 
 
 def _computed_spans(found: dict[str, msgspec.Raw], blanks: int) -> dict[str, Span]:
-    """Where the values stand if the object is spelled with `blanks` blanks after each colon and comma."""
+    """Return the spans of the values if the object is spelled with `blanks` blanks after each colon and comma."""
     spans: dict[str, Span] = {}
     start = 1
     for key, value in found.items():
@@ -134,7 +135,7 @@ def _computed_spans(found: dict[str, msgspec.Raw], blanks: int) -> dict[str, Spa
 
 
 def reject_constant(name: str) -> NoReturn:
-    """For Python's reader, which knows NaN and Infinity."""
+    """Raise Unreadable: for Python's decoder, which accepts NaN and Infinity."""
     raise Unreadable(f"{name} is not JSON")
 
 
@@ -142,7 +143,7 @@ _scan_once: Final = json.JSONDecoder(parse_float=str, parse_int=str, parse_const
 
 
 def _scan(raw: bytes) -> dict[str, Span]:
-    """Spans of the members of an object in any spelling; some thirty times slower than the decoder."""
+    """Return the spans of an object's members in any spelling; about thirty times slower than the decoder."""
     line = raw.decode("latin-1")  # a character per byte: offsets are the same, and all syntax is ASCII
     at = _skip_blanks(line, 0)
     if line[at : at + 1] != "{":
@@ -189,7 +190,7 @@ def _expect(line: str, at: int, sign: str) -> int:
 
 
 def items(raw: bytes | msgspec.Raw) -> list[msgspec.Raw]:
-    """The items of a JSON array, each as its exact bytes. Raises Unreadable."""
+    """Return the items of a JSON array, each as its exact bytes. Raises Unreadable."""
     try:
         return _ARRAY.decode(raw)
     except RecursionError:
@@ -199,7 +200,7 @@ def items(raw: bytes | msgspec.Raw) -> list[msgspec.Raw]:
 
 
 def splice(raw: bytes, edits: Sequence[tuple[Span, bytes]]) -> bytes:
-    """`raw` with each span replaced; spans are in order and do not overlap."""
+    """Replace each span in `raw`. The spans are in order and do not overlap."""
     pieces: list[bytes] = []
     at = 0
     for (start, end), new in edits:
@@ -209,7 +210,7 @@ def splice(raw: bytes, edits: Sequence[tuple[Span, bytes]]) -> bytes:
 
 
 def insertion(raw: bytes, spans: dict[str, Span], name: str, value: bytes) -> tuple[Span, bytes]:
-    """The edit that sets a member of the object whose members stand at `spans`: in place, or new as the last."""
+    """Return the edit that sets a member of the object with these `spans`: in place, or as a new last member."""
     if name in spans:
         return spans[name], value
     member = encode(name) + b":" + value
@@ -221,12 +222,12 @@ def insertion(raw: bytes, spans: dict[str, Span], name: str, value: bytes) -> tu
 
 
 def with_member(raw: bytes, name: str, value: bytes) -> bytes:
-    """The object with this member set, all else as it was. Raises Unreadable, TwinKeys."""
+    """Set a member of an object; everything else stays as it was. Raises Unreadable, DuplicateKeys."""
     return splice(raw, [insertion(raw, members(raw), name, value)])
 
 
 def removal(raw: bytes, spans: dict[str, Span], name: str) -> tuple[Span, bytes]:
-    """The edit that removes a member that is there, with its comma."""
+    """Return the edit that removes an existing member with its comma."""
     names = list(spans)
     at = names.index(name)
     end = spans[name][1]
@@ -238,15 +239,15 @@ def removal(raw: bytes, spans: dict[str, Span], name: str) -> tuple[Span, bytes]
 
 
 def without_member(raw: bytes, name: str) -> bytes:
-    """The object without this member; the same bytes if it has none. Raises Unreadable, TwinKeys."""
+    """Remove a member from an object; return the same bytes if there is none. Raises Unreadable, DuplicateKeys."""
     spans = members(raw)
     return splice(raw, [removal(raw, spans, name)]) if name in spans else raw
 
 
 def one_line(line: bytes) -> bytes:
-    """The same message without any byte that some reader takes for a line end (a trailing `\\r\\n` is fine).
+    """Replace the bytes in a message that some readers take for a line end (a trailing `\\r\\n` is fine).
 
-    `line` must be JSON: only then do these bytes stand where the replacement means the same.
+    `line` must be JSON: only then the replacement means the same.
     """
     if line.isascii() and b"\r" not in line:  # nearly every line
         return line

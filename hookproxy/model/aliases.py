@@ -31,7 +31,7 @@ class Alias(Struct, frozen=True):
     def for_call(self, arguments: bytes) -> Alias:
         """The names that hold for a call with these arguments, a JSON object as the agent sent it.
 
-        Raises Unreadable, TwinKeys for arguments that the server may take otherwise than hooks would see them.
+        Raises Unreadable, DuplicateKeys for arguments that the server may take otherwise than hooks would see them.
         """
         keys = raw_json.fields(arguments).keys()
         self._check_spelling(keys)
@@ -48,7 +48,7 @@ class Alias(Struct, frozen=True):
     def for_server(self, arguments: bytes) -> bytes:
         """A hook's arguments under the server's names; `arguments` itself where no name differs.
 
-        Raises Unreadable, TwinKeys for names that the server may take for one that hooks know by another.
+        Raises Unreadable, DuplicateKeys for names that the server may take for one that hooks know by another.
         """
         keys = raw_json.fields(arguments).keys()
         self._check_spelling(keys)
@@ -77,7 +77,7 @@ def for_server(alias: Alias | None, arguments: bytes) -> bytes:
 
 
 def _renamed(arguments: bytes, names: Mapping[str, str]) -> bytes:
-    """The object with its members under other names. Raises Unreadable, TwinKeys."""
+    """The object with its members under other names. Raises Unreadable, DuplicateKeys."""
     members = raw_json.fields(arguments)
     if members.keys().isdisjoint(names):
         return arguments

@@ -1,4 +1,4 @@
-"""What is decided about a call and about its result, as frozen values."""
+"""The decision about a call and about its result, as frozen values."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ from .hooks import Event, HookRun
 
 
 class RefusalCause(Enum):
-    """Why a call is refused; `feedback` has a sentence for each."""
+    """Why a call is refused. `feedback` has a sentence for each cause."""
 
-    DENIED = "denied"  # a hook said so
-    FAILURE = "trouble"  # a hook failed, and the configuration denies then
-    FAILED_CLOSED = "failed closed"  # a hook failed, and its own field or its dialect's document denies then
-    ASK_DENIED = "ask denied"  # a person must confirm, and the configuration denies then
-    ASK_UNAVAILABLE = "ask unavailable"  # a person must confirm, and cannot be asked
-    DECLINED = "declined"  # a person was asked, and did not say yes
-    RULE = "rule"  # a permission rule says so
-    LIMIT = "limit"  # there were as many such calls as are allowed
+    DENIED = "denied"  # a hook denied it
+    FAILURE = "trouble"  # a hook failed, and the configuration says to deny then
+    FAILED_CLOSED = "failed closed"  # a hook failed, and its own field or its dialect's document says to deny then
+    ASK_DENIED = "ask denied"  # it needs approval, and the configuration says to deny then
+    ASK_UNAVAILABLE = "ask unavailable"  # it needs approval, and the person cannot be asked
+    DECLINED = "declined"  # a person was asked and did not approve
+    RULE = "rule"  # a permission rule denies it
+    LIMIT = "limit"  # a rate limit is reached
 
 
 class ApprovalRequest(Struct, frozen=True):
-    """Somebody wants a person to be asked about a call."""
+    """A person must approve a call."""
 
     by: str
-    """Who, in words: `the PreToolUse hook guard.sh`."""
+    """Who requires it, in words: `the PreToolUse hook guard.sh`."""
     reason: str
+    """Why, in the words of the hook; may be empty."""
     managed: bool = False
-    """A managed hook or rule wants it: no hook, rule or setting of the user's answers for the person."""
+    """A managed hook or rule requires it: no hook, rule or setting of the user may answer for the person."""
 
 
 class Proceed(Struct, frozen=True):
@@ -38,32 +39,34 @@ class Proceed(Struct, frozen=True):
     arguments: bytes | None = None
     """The rewritten arguments; None: as the agent sent them."""
     feedback: tuple[str, ...] = ()
-    """Texts for the model, to go with the result."""
+    """Texts for the model, delivered with the result."""
     approval_request: ApprovalRequest | None = None
-    """It may be forwarded only if this is answered with yes."""
+    """The approval without which it must not be forwarded; None: it needs none."""
     asked: bool = False
-    """A hook wanted a person to be asked, and a hook, a rule or the configuration said yes in the person's place."""
+    """It needed approval, and a person, a hook, a rule or the configuration has given it."""
 
 
 class Refuse(Struct, frozen=True):
     """The decision to block a call."""
 
     by: str
-    """The hook's label; the permission rule as written; the limit's key; for questions, who asks, in words."""
+    """The hook's label, the permission rule as written, the limit's key, or who requires approval, in words."""
     reason: str
-    """What the hook gave as its reason; for the grounds of trouble, what went wrong with it."""
+    """The reason that the hook gave; if the cause is a failure, how the hook failed."""
     asked: bool = False
-    """It was refused because a person could not be asked."""
+    """It needed approval and did not get it."""
     stop: bool = False
+    """A hook stops the agent: the session's other held calls are denied as well."""
     cause: RefusalCause = RefusalCause.DENIED
+    """Why it is refused."""
     feedback: tuple[str, ...] = ()
-    """Texts for the model from all hooks that spoke, to go with the refusal."""
+    """Texts for the model from all hooks, delivered with the refusal."""
     event: Event = Event.PRE_TOOL_USE
-    """The occasion at which the hook refused."""
+    """The event at which the hook refused."""
     retry_after: int = 0
-    """With the ground LIMIT: seconds after which it may be tried again; 0: not in this session."""
+    """Cause LIMIT: seconds after which it may be tried again; 0: not in this session."""
     where: str = "hookproxy.toml"
-    """With the grounds RULE and LIMIT: what has it, for people."""
+    """Causes RULE and LIMIT: the file with the rule or limit, for people."""
 
 
 Decision = Proceed | Refuse
@@ -74,12 +77,12 @@ class Comments(Struct, frozen=True):
 
     feedback: tuple[str, ...] = ()
     replacement: bytes | None = None
-    """JSON in place of the tool's output: an array of content blocks, a string, or a result object."""
+    """JSON that replaces the tool's output: an array of content blocks, a string, or a result object."""
     withheld: tuple[HookRun, ...] = ()
-    """Hooks whose trouble keeps the tool's output from the agent: sentences about it stand in its place."""
+    """Failed hooks because of which the output is withheld: sentences about them replace it."""
     noted: tuple[HookRun, ...] = ()
-    """Hooks of whose trouble the model is told beside the unchanged output."""
+    """Failed hooks that are reported to the model beside the unchanged output."""
     failed: bool = False
     """The result is marked as an error."""
     hidden_by: str = ""
-    """The label of a hook that keeps the tool's output from the model: a sentence about it stands in its place."""
+    """The label of a hook that hides the output from the model: a sentence about it replaces the output."""

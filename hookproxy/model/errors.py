@@ -1,4 +1,4 @@
-"""What the user may see when something cannot be done: one line that names what and where, and a hint (law 3)."""
+"""Errors that the user sees: one line that names what went wrong and where, and a hint (law 3). Exit statuses."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ TYPE_CHECKING = False  # importing typing would delay the server's start by 10 m
 if TYPE_CHECKING:
     from typing import Final
 
-EXIT_FINDINGS: Final = 1  # exit status: it ran, and found something
-EXIT_USER_ERROR: Final = 2  # exit status: it could not be done, and the reason is the user's to mend
-EXIT_DEFECT: Final = 3  # exit status: a defect of hookproxy
-EXIT_NOT_EXECUTABLE: Final = 126  # exit status of shells for a command that is there but cannot be executed
-EXIT_NOT_FOUND: Final = 127  # exit status of shells for a command that is not there
-RESOURCE_HINT: Final = "ulimit -a shows how much there may be"  # the hint where there is scarcity
+EXIT_FINDINGS: Final = 1  # it ran and reports findings
+EXIT_USER_ERROR: Final = 2  # it failed for a reason that the user can fix
+EXIT_DEFECT: Final = 3  # a defect of hookproxy
+EXIT_NOT_EXECUTABLE: Final = 126  # as shells: the command exists but cannot be executed
+EXIT_NOT_FOUND: Final = 127  # as shells: the command does not exist
+RESOURCE_HINT: Final = "ulimit -a shows the limits"  # the hint for a shortage of resources
 
 
 class UserError(Exception):
-    """Something the user can mend. `cli` prints it as `error: …` and `hint: …` and exits with `status`.
+    """A problem that the user can fix. `cli` prints it as `error: …` and `hint: …` and exits with `status`.
 
-    The hint is what to do next, and works as it stands; there always is one.
+    The hint says what to do next; a command in it works as it is written. There is always a hint.
     """
 
     def __init__(self, message: str, hint: str, status: int = EXIT_USER_ERROR) -> None:
@@ -38,24 +38,24 @@ class ConfigError(UserError):
 
 
 def printable(text: str) -> str:
-    """The text on one line, with an escape for each sign that a terminal would obey or not show."""
+    """Return the text on one line, with an escape for each character that a terminal would interpret or not show."""
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def file_hint(path: str, why: OSError) -> str:
-    """The hint about a file that cannot be read or written: how to see what is wrong with it."""
+    """Return the hint about a file that cannot be read or written: how to find out why."""
     from errno import EDQUOT, ENOENT, ENOSPC
     from shlex import quote
 
     if why.errno in (ENOSPC, EDQUOT):
-        return f"make room: df {quote(path)} shows how much there is"
+        return f"free some disk space: df {quote(path)} shows how much is left"
     if why.errno == ENOENT:
-        return "name a file that is there; a relative path starts from the working directory"
-    return f"ls -ld {quote(path)} shows what it is, and whose"
+        return "name a file that exists; a relative path starts from the working directory"
+    return f"ls -ld {quote(path)} shows its type, owner and permissions"
 
 
 def resource_shortage(error: BaseException) -> str:
-    """Of what the system gives us too little (descriptors, processes, memory), as it says itself; empty: of nothing."""
+    """Return the system's message if descriptors, processes or memory are short; empty: it is another error."""
     from errno import EAGAIN, EMFILE, ENFILE, ENOMEM
 
     if isinstance(error, OSError) and error.errno in (EAGAIN, EMFILE, ENFILE, ENOMEM):
@@ -64,6 +64,6 @@ def resource_shortage(error: BaseException) -> str:
 
 
 def describe_error(error: BaseException) -> str:
-    """Why a call, or all of us, has ended by nobody's decision."""
-    scarce = resource_shortage(error)
-    return f"the system gives hookproxy too little: {scarce}" if scarce else f"a defect of hookproxy: {error!r}"
+    """Return why a call, or hookproxy itself, has ended unexpectedly."""
+    shortage = resource_shortage(error)
+    return f"the system is short of resources: {shortage}" if shortage else f"a defect of hookproxy: {error!r}"

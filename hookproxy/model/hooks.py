@@ -1,4 +1,4 @@
-"""The nouns of the design as frozen values: hooks, what they are told, what they say. No behaviour, no I/O."""
+"""Hooks, the events they run for, their input and their verdicts, as frozen values. No behaviour, no I/O."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from .settings import OnFailure
 
 
 class Event(StrEnum):
-    """An occasion's name, as Claude Code or who else has it spells it; dialects have spellings of their own."""
+    """The name of an event, as Claude Code (or the system that has the event) spells it. Dialects may spell it else."""
 
     PRE_TOOL_USE = "PreToolUse"
     POST_TOOL_USE = "PostToolUse"
     POST_TOOL_USE_FAILURE = "PostToolUseFailure"
     SESSION_START = "SessionStart"
     SESSION_END = "SessionEnd"
-    PERMISSION_REQUEST = "PermissionRequest"  # somebody wants a person to be asked about a call
-    PERMISSION_DENIED = "PermissionDenied"  # a call was refused, whoever refused it
+    PERMISSION_REQUEST = "PermissionRequest"  # a call needs a person's approval
+    PERMISSION_DENIED = "PermissionDenied"  # a call was refused, for whatever cause
     STOP = "Stop"  # the agent cancelled a call
     ERROR_OCCURRED = "ErrorOccurred"  # a call came back as a JSON-RPC error, or not at all
-    ELICITATION = "Elicitation"  # the server asks the person
-    ELICITATION_RESULT = "ElicitationResult"  # the person, or the agent for it, has answered the server
-    NOTIFICATION = "Notification"  # the person is shown a question
-    USER_INPUT = "OnUserInput"  # somebody begins to wait for the person
+    ELICITATION = "Elicitation"  # the server requests input from the person
+    ELICITATION_RESULT = "ElicitationResult"  # the person, or the agent, has answered the server
+    NOTIFICATION = "Notification"  # a question is shown to the person
+    USER_INPUT = "OnUserInput"  # the wait for the person begins
 
 
 class Permission(IntEnum):
-    """What a hook wants for a call. The highest of many wins: deny beats ask beats allow."""
+    """What a hook decides about a call. The highest of many wins: deny beats ask beats allow."""
 
     ALLOW = 1
     ASK = 2
@@ -41,127 +41,133 @@ class Permission(IntEnum):
 class Order(Enum):
     """How the matching hooks of one group run."""
 
-    PARALLEL = "parallel"  # all at once, all to the end; the last to finish counts as the last
-    TOGETHER = "together"  # all at once, all to the end; the last in the file counts as the last
+    PARALLEL = "parallel"  # all at once, all to the end; the last rewrite is that of the hook that ends last
+    TOGETHER = "together"  # all at once, all to the end; the last rewrite is that of the last hook in the file
     SERIAL = "serial"  # one after another, in the order of the file
-    UNTIL_DENIED = "until denied"  # the same, but after a denial the rest is skipped
-    PIPELINE = "pipeline"  # one after another, and each sees the arguments as rewritten so far
+    UNTIL_DENIED = "until denied"  # as SERIAL, but a denial skips the rest
+    PIPELINE = "pipeline"  # one after another, and each gets the arguments as rewritten so far
 
 
 class Ended(Enum):
-    """How a hook's run came to its end."""
+    """How a hook's run ended."""
 
     EXITED = "exited"
-    SIGNALLED = "signalled"  # by a signal that was not ours
+    SIGNALLED = "signalled"  # by a signal that hookproxy did not send
     TIMED_OUT = "timed out"
     NOT_STARTED = "not started"
     CANCELLED = "cancelled"  # its call ended before it did
-    FAILED = "failed"  # it gave no answer, as `detail` says: an exception, a refusal, the death of what was asked
+    FAILED = "failed"  # it gave no result, as `detail` says: an exception, an error response, the end of its process
 
 
 _NOT_IDENTITY = frozenset({"dialect", "source", "label", "matcher", "matches"})
-"""What a hook is called, where it stands and whom it is for: no part of its identity."""
+"""Fields that say how a hook is named, where it is configured and which tools it matches: not part of its identity."""
 
 
 class HookSpec(Struct, frozen=True):
-    """One configured hook, as its dialect read it. Of `argv`, `shell`, `call`, `url` and `tool` one is set."""
+    """One configured hook, as its dialect has read it. Exactly one of `argv`, `shell`, `call`, `url`, `tool` is set."""
 
     dialect: str
+    """The name of its dialect."""
     source: str
-    """Where it is written, for people: `FILE: KEY`."""
+    """Where it is configured, for people: `FILE: KEY`."""
     event: Event
-    """The occasion at which it runs. An entry that is for two occasions is two hooks."""
+    """The event at which it runs. An entry for two events becomes two hooks."""
     label: str
-    """What people and the model know it by: its name, or the base name of its command."""
+    """The name that people and the model see: its configured name, or the base name of its command."""
     matcher: str = ""
-    """The matcher as written, for people; `matches` is what counts."""
+    """The matcher as written, for people; `matches` decides."""
     matches: Callable[[str], bool] = field(default=lambda _name: True)
+    """Whether the hook runs for a tool (or, for events without a tool, for a `trigger`)."""
     argv: tuple[str, ...] = ()
+    """Type `command`: the program and its arguments."""
     shell: str = ""
+    """Type `command`: a command line for the shell."""
     cwd: str = ""
-    """The folder it runs in; empty: ours."""
+    """The working directory; empty: hookproxy's own."""
     env: tuple[tuple[str, str], ...] = ()
-    """Variables of its own, over the dialect's."""
+    """The hook's own environment variables. They override the dialect's."""
     timeout: float = 600.0
-    """Seconds; a hook that runs longer is ended with its whole process group."""
+    """Seconds after which the hook is ended with its whole process group."""
     background: bool = False
-    """Not awaited; what it says decides nothing."""
+    """It is not awaited, and its output decides nothing."""
     fails_closed: bool = False
-    """With `OnTrouble.DIALECT`, trouble with this hook blocks (its document, or the hook's own field, says so)."""
+    """With `OnFailure.DIALECT`, a failure of this hook blocks, because its document or its own field says so."""
     withholds: bool = False
-    """With `OnTrouble.DIALECT`, trouble with this post hook withholds the result; else the model is only told."""
+    """With `OnFailure.DIALECT`, a failure of this post hook withholds the result; else the model is only informed."""
     on_failure: OnFailure | None = None
-    """The hook's own choice, over its group's and the configuration's."""
+    """The hook's own setting. It overrides its group's and the configuration's."""
     only_if: str = ""
-    """A permission rule as in Claude Code's `if`, tried on the tool's name and its first argument."""
+    """A permission rule as in Claude Code's `if`, applied to the tool's name and arguments."""
     type: str = "command"
-    """Key of the registry in `runners`."""
+    """The hook type: a key of the registry in `runners`."""
     call: str = ""
-    """Of type `python`: `package.module:function`, looked for in `cwd` and among installed packages."""
+    """Type `python`: `package.module:function`, searched in `cwd` and among installed packages."""
     url: str = ""
-    """Of type `http`: where the document is posted."""
+    """Type `http`: the address to which the document is posted."""
     headers: tuple[tuple[str, str], ...] = ()
-    """Of type `http`: sent with it; `$NAME` and `${NAME}` stand for variables that `allowed_env_vars` names."""
+    """Type `http`: headers. `$NAME` and `${NAME}` stand for variables that `allowed_env_vars` names."""
     allowed_env_vars: tuple[str, ...] = ()
+    """Type `http`: the environment variables that `headers` may use."""
     server: str = ""
-    """Of type `mcp_tool`: whose tool is called, by the name that the agent's configuration gives it."""
+    """Type `mcp_tool`: the server whose tool is called, by its name in the agent's configuration."""
     tool: str = ""
+    """Type `mcp_tool`: the tool that is called."""
     input: bytes = b"{}"
-    """Of type `mcp_tool`: the tool's arguments; `${a.b}` in a text stands for a member of the document."""
+    """Type `mcp_tool`: the tool's arguments. `${a.b}` in a text stands for a member of the document."""
     concurrent: bool = False
-    """Of type `worker`: it is given further documents before it has answered, and tells them apart by `id`."""
+    """Type `worker`: it gets further documents before it has answered, and distinguishes them by `id`."""
     warm_max_age: float = 600.0
-    """Of type `warm`: seconds after which a process that was started before it is needed is ended unused."""
+    """Type `warm`: seconds after which a process that was started in advance is ended unused."""
     warm_spares: int = 1
-    """Of type `warm`: how many such processes wait at most."""
+    """Type `warm`: how many such processes wait at most."""
     event_name: str = ""
-    """The event as its file spells it, where that decides what it is told."""
+    """The event as the hook file spells it, if its input depends on the spelling."""
     traits: frozenset[str] = frozenset()
-    """Marks that its dialect's `read_hooks` leaves for its own `write` and `read`; nobody else reads them."""
+    """Marks that its dialect's `read_hooks` sets for its own `write` and `read`; nothing else reads them."""
     every_call: bool = False
-    """PermissionRequest: it is asked about each call, also where nobody wants a person to be asked."""
+    """PermissionRequest: it runs for each call, even if no approval is needed."""
     max_retries: int = 0
-    """How often one call may be repeated because it says so."""
+    """How often one call may be repeated because this hook requests it."""
 
     @property
     def target(self) -> str:
-        """What runs, for people; an address without its query, which may hold a secret."""
+        """What runs, for people. The query of an address is left out, because it may hold a secret."""
         tool = self.tool and f"{self.server}/{self.tool}"
         return self.shell or " ".join(self.argv) or self.call or tool or self.url.partition("?")[0]
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What makes two entries the same hook, which runs once per occasion: all that its run or failure hangs on."""
+        """Everything that its run or its failure depends on. Entries with the same identity run once per event."""
         return tuple(getattr(self, name) for name in self.__struct_fields__ if name not in _NOT_IDENTITY)
 
 
 class HookResult(Struct, frozen=True):
-    """How one run of a hook ended and what it printed, whatever kind of hook it was."""
+    """How one run of a hook ended and what it printed, whatever its type."""
 
     ended: Ended
     code: int = 0
-    """The exit code of EXITED, the signal's number of SIGNALLED; else 0."""
+    """EXITED: the exit code. SIGNALLED: the signal's number. Else 0."""
     stdout: bytes = b""
     stderr: bytes = b""
     ms: float = 0.0
     """Milliseconds from the decision to run it until it had ended."""
     cut: bool = False
-    """It printed more than the limit; the rest is lost."""
+    """It printed more than the limit, and the rest is lost."""
     detail: str = ""
-    """For NOT_STARTED: the reason in a few words. For FAILED: what it did, to stand as `Verdict.trouble`."""
+    """NOT_STARTED: the reason in a few words. FAILED: what happened, for use as `Verdict.failure`."""
 
 
 class Verdict(Struct, frozen=True):
-    """What one hook said, in no dialect's words."""
+    """What one hook decided, independent of its dialect."""
 
     permission: Permission | None = None
-    """What it wants for the call; None: nothing said. After a call, DENY marks the result as an error."""
+    """Its decision about the call; None: no decision. After a call, DENY marks the result as an error."""
     reason: str = ""
     """Why, for the model (deny) or the person (ask)."""
     arguments: bytes | None = None
     """PreToolUse: the rewritten arguments, a JSON object exactly as the hook spelled it."""
     merges: bool = False
-    """`arguments` has only the members that change; the others stay."""
+    """`arguments` holds only the members that change; the others stay."""
     feedback: tuple[str, ...] = ()
     """Texts for the model, delivered with the tool's result."""
     replacement: bytes | None = None
@@ -169,129 +175,144 @@ class Verdict(Struct, frozen=True):
     messages: tuple[str, ...] = ()
     """Texts for the person, never for the model."""
     stop: bool = False
-    """It wants the whole turn to end: this call and the session's other held calls are denied."""
+    """It stops the agent: this call and the session's other held calls are denied."""
     hides: bool = False
-    """PostToolUse: the tool's output is not for the model."""
+    """PostToolUse: the tool's output must not reach the model."""
     retry: bool = False
-    """After a call: it is to be repeated, and its hooks asked again about the new answer."""
+    """After a call: the call is to be repeated, and its hooks run again for the new response."""
     allows: tuple[str, ...] = ()
-    """Permission rules: calls that one of them covers need no person's consent for the rest of the session."""
+    """Permission rules: calls that one of them covers need no approval for the rest of the session."""
     action: str = ""
-    """Elicitation, ElicitationResult: `accept`, `decline` or `cancel` in the person's place; empty: nothing said."""
+    """Elicitation, ElicitationResult: `accept`, `decline` or `cancel` for the person; empty: no decision."""
     content: bytes | None = None
     """With `accept`: the values of the form, a JSON object exactly as the hook spelled it."""
     fails_closed: bool = False
-    """With `OnTrouble.DIALECT`, this trouble blocks, whatever the hook's own field says."""
+    """With `OnFailure.DIALECT`, this failure blocks, whatever the hook's own field says."""
     failure: str = ""
-    """What went wrong with the hook itself, in one sentence without a full stop; empty: nothing did."""
-    untrusted: bool = False  # the trouble is that its script is not what was trusted: it blocks, whatever is configured
+    """How the hook itself failed, in one sentence without a full stop; empty: it did not fail."""
+    untrusted: bool = False
+    """It failed because its script differs from the trusted one. This blocks, whatever is configured."""
 
 
 NO_VERDICT: Final = Verdict()
-"""Nothing was said, as most hooks say of most calls."""
+"""The verdict of most hooks on most calls: none."""
 
 
 class HookRun(Struct, frozen=True):
-    """One hook's part in one occasion: who, how it ran, what it said."""
+    """One run of one hook for one event: which hook, how it ran, what it decided."""
 
     spec: HookSpec
     result: HookResult
     verdict: Verdict
     consequence: str = ""
-    """What follows from trouble with it, for people."""
+    """What follows from its failure, for people."""
 
 
 class Session(Struct, frozen=True):
-    """What is the same for all occasions of one run of the proxy."""
+    """What is the same for all events of one run of the proxy."""
 
     id: str
+    """The session's id, as hooks see it."""
     server: str
     """The server's name as hooks see it."""
     cwd: str
     project_dir: str
-    """`CLAUDE_PROJECT_DIR` as inherited, else our working directory."""
+    """The inherited `CLAUDE_PROJECT_DIR`, else hookproxy's working directory."""
 
 
 class Outcome(Struct, frozen=True):
-    """What a call came to, as PostToolUse and PostToolUseFailure hooks are told."""
+    """How a call ended, as PostToolUse and PostToolUseFailure hooks get it."""
 
     content: bytes = b"[]"
     """The result's content blocks, a JSON array as hooks may read it."""
     has_result: bool = False
-    """False: there was a JSON-RPC error, or no answer."""
+    """False: there was a JSON-RPC error, or no response."""
     error: str = ""
-    """The failure in words; empty: the call succeeded."""
+    """The error message; empty: the call succeeded."""
     interrupted: bool = False
     """The agent cancelled the call after it was forwarded."""
     structured: bytes = b""
-    """The result's structuredContent as the server spelled it; empty: there is none. `plain` makes it legible."""
+    """The result's structuredContent as the server spelled it; empty: there is none. Dialects normalise it."""
     duration_ms: int = 0
-    """Milliseconds between forwarding the call and its answer: the tool's time, not the hooks'."""
+    """Milliseconds between forwarding the call and its response: the tool's time, without the hooks'."""
 
 
 class Elicitation(Struct, frozen=True):
-    """What the server asks the person, and the answer once there is one; JSON as hooks may read it."""
+    """A request of the server for the person's input, and the response once there is one. JSON is normalised."""
 
     message: str
+    """The question to the person."""
     mode: str = "form"
-    """`form`: values are asked for; `url`: the person is to visit a page."""
+    """`form`: the person fills in a form; `url`: the person visits a page."""
     schema: bytes = b""
-    """Of a form: the `requestedSchema`; empty: there is none."""
+    """Mode `form`: the `requestedSchema`; empty: there is none."""
     url: str = ""
+    """Mode `url`: the page."""
     elicitation_id: str = ""
+    """The server's `elicitationId`; empty: there is none."""
     action: str = ""
-    """The answer: `accept`, `decline`, `cancel` or `error`; empty: there is none yet."""
+    """The response: `accept`, `decline`, `cancel` or `error`; empty: there is none yet."""
     content: bytes | None = None
-    """The values that the person gave."""
+    """The form's values that the person gave; None: there are none."""
 
 
 class EventContext(Struct, frozen=True):
-    """A moment at which hooks may speak, with everything they may be told."""
+    """One event at which hooks run, with everything that they may get as input."""
 
     event: Event
+    """Which event it is."""
     session: Session
+    """The session to which it belongs."""
     tool: str = ""
     """The tool's name as the server knows it; empty for session events."""
     tool_name: str = ""
-    """The tool's name as the asked group sees it."""
+    """The tool's name as this group of hooks sees it."""
     tool_use_id: str = ""
+    """An id that is the same for all events of one call."""
     arguments: bytes = b"{}"
-    """A JSON object as hooks may read it: normalised (design section 5), under the names that hooks know."""
+    """The arguments as a normalised JSON object (design section 5), under the names that hooks know."""
     alias: Alias | None = None
-    """Where hooks know the tool or its arguments by other names: which ones; `arguments` are under these."""
+    """The other names by which hooks know the tool or its arguments, if there are any; `arguments` uses them."""
     annotations: bytes = b""
-    """The tool's `annotations` from a tools/list that passed; empty: not known."""
+    """The tool's `annotations` from a tools/list result that has passed; empty: not known."""
     outcome: Outcome | None = None
+    """How the call ended; None before that."""
     trigger: str = ""
     """SessionStart: its source. SessionEnd: its reason. Notification: its type. ErrorOccurred: `tool_execution` or
-    `system`. Matchers of these events are tried on it. ElicitationResult: the answer's action."""
+    `system`. ElicitationResult: the response's action. Matchers of these events apply to it."""
     message: str = ""
-    """What the person is asked or told, why a call was refused or a person is to be asked, what an error says."""
+    """The text for the person, the reason why a call was refused or needs approval, or an error message."""
     elicitation: Elicitation | None = None
-    """Elicitation, ElicitationResult: the question in full, where it is known."""
+    """Elicitation, ElicitationResult: the whole elicitation, if it is known."""
     request_id: str = ""
     """The JSON-RPC id of the call, as text."""
     at: float = 0.0
-    """Seconds since 1970 when it came about."""
+    """When the event happened, in seconds since 1970."""
     trace: tuple[tuple[str, str], ...] = ()
-    """Variables by which hooks go on with the call's trace; none: it has none."""
+    """Environment variables with which hooks continue the call's trace; empty: it has none."""
 
 
 class Document(Struct, frozen=True):
-    """What one hook gets: standard input, and variables over those it inherits."""
+    """The input of one hook."""
 
     stdin: bytes | bytearray
+    """The document on standard input."""
     env: Mapping[str, str]
+    """Environment variables in addition to the inherited ones."""
 
 
 class Tool(Struct, frozen=True):
-    """What a tools/list result that passed told of one tool; each member as raw JSON, empty where absent."""
+    """One tool in a tools/list result that has passed."""
 
     name: str
+    """The tool's name, decoded."""
     input_schema: bytes = b""
+    """`inputSchema` as raw JSON; empty: there is none."""
     output_schema: bytes = b""
+    """`outputSchema` as raw JSON; empty: there is none."""
     annotations: bytes = b""
+    """`annotations` as normalised JSON; empty: there are none."""
     properties: frozenset[str] = frozenset()
     """The names of its arguments."""
     folded: Mapping[str, str] = field(default_factory=dict)
-    """The same names by their case-folded spelling, which some servers accept for them."""
+    """The same names by their case-folded spelling, which some servers accept."""

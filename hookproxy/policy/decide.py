@@ -1,6 +1,6 @@
-"""What many hooks said, as one decision: refusal, question and trouble rules.
+"""Turn the verdicts of many hooks into one decision: proceed, refuse, or request approval.
 
-Law 3: trouble with a hook has the consequence that the configuration names, and is never taken for consent.
+Law 3: a hook's failure has the consequence that the configuration names, and never counts as approval.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _POST_EVENTS: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 
 
 def no_verdicts(hook_runs: Sequence[HookRun]) -> bool:
-    """No hook said anything, and none had trouble: there is nothing to decide."""
-    for one in hook_runs:  # noqa: SIM110 - each call asks: a generator would cost more than the answer
+    """True if no hook gave a verdict and none failed, so there is nothing to decide."""
+    for one in hook_runs:  # noqa: SIM110 - this runs for each call, and a generator would cost more than the loop
         if one.verdict is not NO_VERDICT and one.verdict != NO_VERDICT:
             return False
     return True
 
 
 def decide(hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None) -> Decision:
-    """One group's decision on a call; `statements` stand in the order in which the last one wins.
+    """Return one group's decision on a call. In `hook_runs`, the last rewrite wins.
 
-    A judgement is told before trouble, for the model can act on it: a reason helps more than a crash does.
+    A denial is reported rather than a failure, because the model can act on a reason but not on a crash.
     """
     judges = _deciding(hook_runs)
     refuse = _denial(judges) or _failure_refusal(judges, settings, group_on_failure)
@@ -43,12 +43,12 @@ def decide(hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: O
 
 
 def blocks(one: HookRun, settings: Settings, group_on_failure: OnFailure | None) -> bool:
-    """What this hook said, or its trouble, is enough to refuse the call."""
+    """True if this hook's verdict or failure alone refuses the call."""
     return isinstance(decide([one], settings, group_on_failure), Refuse)
 
 
 def consequence(one: HookRun, settings: Settings, group_on_failure: OnFailure | None) -> str:
-    """What follows from trouble with a hook of a call, in a few words for people; empty: nothing was to follow."""
+    """Return what follows from a hook's failure, in a few words for people; empty: it has no consequence."""
     if not one.verdict.failure or one.spec.background:
         return ""
     if one.spec.event in _PRE_EVENTS:
@@ -64,9 +64,9 @@ def consequence(one: HookRun, settings: Settings, group_on_failure: OnFailure | 
 def permission_decision(
     hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None, later_overrides: bool
 ) -> Refuse | bool:
-    """What one group's PermissionRequest hooks answer: a refusal, True for yes, False where none of them says.
+    """Return what one group's PermissionRequest hooks decide: a refusal, True to allow, False for no decision.
 
-    A denial wins, or, where `later_overrides`, what is said last.
+    A denial wins. With `later_overrides`, the last decision wins.
     """
     judges = _deciding(hook_runs)
     said = [one for one in judges if one.verdict.permission in (Permission.ALLOW, Permission.DENY)]
@@ -79,7 +79,7 @@ def permission_decision(
 
 
 def allowed_arguments(hook_runs: Sequence[HookRun]) -> bytes | None:
-    """The arguments that PermissionRequest hooks allow in place of those they were asked about."""
+    """Return the arguments that PermissionRequest hooks allow instead of the original ones; None: the original ones."""
     allowing = [
         one for one in _deciding(hook_runs) if one.verdict.permission is Permission.ALLOW and not one.verdict.failure
     ]
@@ -87,18 +87,18 @@ def allowed_arguments(hook_runs: Sequence[HookRun]) -> bytes | None:
 
 
 def _with_last_reason(one: HookRun, judges: Sequence[HookRun]) -> HookRun:
-    """A reason that is said later is the reason, too."""
+    """Return the hook run with the reason that was given last."""
     reason = next((other.verdict.reason for other in reversed(judges) if other.verdict.reason), "")
     return replace(one, verdict=replace(one.verdict, reason=reason))
 
 
 def settings_for(settings: Settings, question: ApprovalRequest | None) -> Settings:
-    """The settings that hold for a question: for one that is managed, those that nobody weakens."""
+    """Return the settings for an approval request: the managed settings if the request is managed."""
     return settings.managed if question is not None and question.managed and settings.managed else settings
 
 
 def without_person(proceed: Proceed, settings: Settings, can_ask: bool) -> Decision:
-    """What follows where no hook and no rule answers the question of a call: the call as it is if it can be asked."""
+    """Decide a call whose approval request no hook and no rule has answered; unchanged if a person can be asked."""
     question = proceed.approval_request
     settings = settings_for(settings, question)
     if question is None or (settings.on_ask is OnAsk.ELICIT and can_ask):
@@ -113,7 +113,7 @@ def without_person(proceed: Proceed, settings: Settings, can_ask: bool) -> Decis
 
 
 def declined(proceed: Proceed, cause: RefusalCause = RefusalCause.DECLINED) -> Refuse:
-    """The question of a call has been answered with no, or not at all."""
+    """Refuse a call because its approval request was denied or not answered."""
     by, reason = (
         (proceed.approval_request.by, proceed.approval_request.reason) if proceed.approval_request else ("", "")
     )
@@ -123,12 +123,12 @@ def declined(proceed: Proceed, cause: RefusalCause = RefusalCause.DECLINED) -> R
 def failure_refusal(
     hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None
 ) -> Refuse | None:
-    """What follows trouble with one group's hooks by itself: a refusal, or None."""
+    """Return the refusal that follows from failures of one group's hooks alone; None: none follows."""
     return _failure_refusal(_deciding(hook_runs), settings, group_on_failure)
 
 
 def comments(hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None) -> Comments:
-    """What one group of post hooks does to a result."""
+    """Return what one group of post hooks does to a result."""
     judges = _deciding(hook_runs)
     withheld: list[HookRun] = []
     noted: list[HookRun] = []
@@ -139,7 +139,7 @@ def comments(hook_runs: Sequence[HookRun], settings: Settings, group_on_failure:
         if rule is OnFailure.DENY or (rule is OnFailure.DIALECT and one.spec.withholds):
             withheld.append(one)
         elif rule is OnFailure.DIALECT and _fails_closed(one):
-            noted.append(one)  # the tool has run: to a hook that cannot withhold, blocking means telling
+            noted.append(one)  # the tool has run: a hook that cannot withhold the output can only inform the model
     return Comments(
         feedback=_feedback(hook_runs),
         replacement=_last([one.verdict.replacement for one in judges if not one.verdict.failure]),
@@ -151,7 +151,7 @@ def comments(hook_runs: Sequence[HookRun], settings: Settings, group_on_failure:
 
 
 def merge_comments(first: Comments, second: Comments) -> Comments:
-    """The comments of two groups that were asked in this order: all of both; the later replacement wins."""
+    """Merge the comments of two groups that ran in this order. The later replacement wins."""
     return Comments(
         feedback=first.feedback + second.feedback,
         replacement=_last([first.replacement, second.replacement]),
@@ -163,12 +163,12 @@ def merge_comments(first: Comments, second: Comments) -> Comments:
 
 
 def _deciding(hook_runs: Sequence[HookRun]) -> list[HookRun]:
-    """Those who may decide: what a background hook says comes too late to count."""
+    """Return the runs that may decide: a background hook's verdict comes too late."""
     return [one for one in hook_runs if not one.spec.background]
 
 
 def _denial(judges: Sequence[HookRun]) -> Refuse | None:
-    """The refusal if a hook denies, or wants the turn to end, which denies as well."""
+    """Return the refusal if a hook denies the call or stops the agent."""
     denying = [one for one in judges if one.verdict.permission is Permission.DENY or one.verdict.stop]
     if not denying:
         return None
@@ -178,7 +178,7 @@ def _denial(judges: Sequence[HookRun]) -> Refuse | None:
 def _failure_refusal(
     judges: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None
 ) -> Refuse | None:
-    """The refusal if trouble with a hook denies; it tells of the first such hook."""
+    """Return the refusal if a hook's failure denies the call; it names the first such hook."""
     for one in judges:
         if not one.verdict.failure:
             continue
@@ -191,7 +191,7 @@ def _failure_refusal(
 
 
 def _approval_request(judges: Sequence[HookRun]) -> ApprovalRequest | None:
-    """The question if a hook wants a person to confirm."""
+    """Return the approval request if a hook wants one."""
     asking = [one for one in judges if one.verdict.permission is Permission.ASK]
     if not asking:
         return None
@@ -200,12 +200,12 @@ def _approval_request(judges: Sequence[HookRun]) -> ApprovalRequest | None:
 
 
 def _fails_closed(one: HookRun) -> bool:
-    """Its own field says that its trouble blocks, or its dialect's document says so of this trouble."""
+    """True if the hook's own field or its dialect's document says that this failure blocks."""
     return one.spec.fails_closed or one.verdict.fails_closed
 
 
 def _on_failure(one: HookRun, settings: Settings, group_on_failure: OnFailure | None) -> OnFailure:
-    """What follows trouble with this hook: its own choice over its group's over the configuration's."""
+    """Return the failure rule for this hook: its own, else its group's, else the configuration's."""
     if one.verdict.untrusted:
         return OnFailure.DENY
     return one.spec.on_failure or group_on_failure or settings.on_failure
@@ -225,5 +225,5 @@ def _feedback(hook_runs: Sequence[HookRun]) -> tuple[str, ...]:
 
 
 def _last(offers: Sequence[bytes | None]) -> bytes | None:
-    """The last thing offered, if anything is."""
+    """Return the last value that is not None, if there is one."""
     return next((offer for offer in reversed(offers) if offer is not None), None)

@@ -1,4 +1,4 @@
-"""Whom a hook is for: matchers over tool names, and permission rules over whole calls."""
+"""Which calls a hook runs for: matchers over tool names, and permission rules over whole calls."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _JAVASCRIPT: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""What JavaScript spells otherwise than Python does, and what must be stepped over to find it."""
+"""What JavaScript spells differently than Python, and what must be skipped to find it."""
 
 _IN_PYTHON: Final = {"any": r"[\s\S]", "none": r"(?!)", "group": "(?P<", "end": r"\Z", "brace": r"\{"}
 
@@ -79,7 +79,7 @@ _SERVER: Final = re.compile(r"\Amcp__(?:(?!__).)*", re.DOTALL)
 _REPLACED: Final = re.compile(r"[^A-Za-z0-9_*?\[\]!-]|(?<!\[)!")
 """In a server's name: what Claude Code replaces when it composes a tool's, but for the signs of globs."""
 _SEVERAL_RULES: Final = re.compile(r"\)\s*(?:&&|\|\||,)\s*[^()\s]+\(")
-"""`Tool(a) && Tool(b)`, which reads as one rule about nonsense."""
+"""`Tool(a) && Tool(b)`: several rules that would be read as one meaningless rule."""
 
 JUDGED_ARGUMENT: Final = {
     "Bash": "command",
@@ -110,13 +110,13 @@ _ASSIGNMENTS: Final = re.compile(r"\s*(?:\w+=\S*\s+)*")
 
 
 class Rule(Struct, frozen=True):
-    """A permission rule in its parts: `Tool` or `Tool(what)`."""
+    """A permission rule in its parts: `Tool` or `Tool(specifier)`."""
 
     text: str
     name: re.Pattern[str]
     """The tools that it names."""
     specifier: str
-    """What it says about arguments, as written; empty: it is about all calls."""
+    """The part in parentheses, as written; empty: the rule is about all calls."""
 
     folded: re.Pattern[str]
     """The same, of case-folded names."""
@@ -132,11 +132,11 @@ class Rule(Struct, frozen=True):
 
 
 class BudgetExceeded(Exception):
-    """To judge this call would take too long."""
+    """Judging this call would take too long."""
 
 
 class WorkBudget:
-    """What judging one call may still take, some ten nanoseconds each: the agent chooses what there is to judge."""
+    """The steps that judging one call may still take, about ten nanoseconds each: the agent chooses the arguments."""
 
     __slots__ = ("_left",)
 
@@ -144,7 +144,7 @@ class WorkBudget:
         self._left = 2_000_000  # 20 ms
 
     def spend(self, steps: int) -> None:
-        """Raises TooMuch."""
+        """Spend some steps. Raises BudgetExceeded."""
         self._left -= steps
         if self._left < 0:
             raise BudgetExceeded
@@ -154,9 +154,9 @@ def rule(text: str) -> Rule:
     """The rule in its parts. Raises ValueError for what is none."""
     parts = _RULE.fullmatch(text.strip())
     if parts is None:
-        raise ValueError(f"{text!r} is no permission rule: write Tool or Tool(what)")
+        raise ValueError(f"{text!r} is not a permission rule: write Tool or Tool(what)")
     if parts["wanted"] and _SEVERAL_RULES.search(parts["wanted"]):
-        raise ValueError(f"{text!r} is no permission rule but several: write each by itself")
+        raise ValueError(f"{text!r} is not a permission rule but several: write each by itself")
     wanted = "" if parts["wanted"] in (None, "*") else parts["wanted"]
     name = _SERVER.sub(lambda found: _REPLACED.sub("_", found[0]), parts["name"], count=1)
     return Rule(text.strip(), _name_pattern(name), wanted, _name_pattern(name.casefold()))

@@ -1,4 +1,4 @@
-"""How many calls are allowed in a time: a sliding window for each limit, with the clock passed in.
+"""Rate limits: a sliding window for each limit, with the clock passed in.
 
 No window of a limit's length, wherever it begins, has more forwarded calls than the limit allows.
 """
@@ -36,19 +36,19 @@ class LimitReached(Struct, frozen=True):
 
 
 class RateLimits:
-    """All limits of one run, and the calls that they have counted."""
+    """All rate limits of one run, and the calls that they have counted."""
 
     def __init__(self, limits: Sequence[Limit], clock: Callable[[], float] = monotonic) -> None:
-        """`clock` gives seconds, and never goes back. Raises ValueError for what names no tool."""
+        """`clock` returns seconds and never goes back. Raises ValueError for a limit that names no tool."""
         self._windows = [_Window(limit) for limit in limits]
         self._clock = clock
 
     def concerns(self, names: Sequence[str]) -> bool:
-        """True if some limit is about a tool with these names."""
+        """True if some limit applies to a tool with these names."""
         return any(True for _ in self._windows_for(names))
 
     def reached(self, names: Sequence[str]) -> LimitReached | None:
-        """The limit that a call of a tool with these names would break, the one that lasts longest; None: none."""
+        """Return the limit that a call of a tool with these names would exceed, with the longest wait; None: none."""
         now = self._clock()
         waits = [(window.wait(now), window.limit) for window in self._windows_for(names)]
         longest, limit = max(waits, key=lambda one: one[0], default=(0.0, None))
@@ -57,7 +57,7 @@ class RateLimits:
         return LimitReached(limit, 0 if math.isinf(longest) else math.ceil(longest))
 
     def count(self, names: Sequence[str]) -> LimitReached | None:
-        """Count a call that is about to be forwarded; what a limit has no room for counts nowhere."""
+        """Count a call that is about to be forwarded. A call that exceeds a limit is not counted."""
         reached = self.reached(names)
         if reached is None:
             now = self._clock()
@@ -70,7 +70,7 @@ class RateLimits:
 
 
 class _Window:
-    """The calls that one limit has counted: as many as it allows, and the oldest goes for each new one."""
+    """The last calls that one limit has counted, as many as it allows."""
 
     def __init__(self, limit: Limit) -> None:
         self.limit = limit
@@ -78,18 +78,18 @@ class _Window:
         self.times: deque[float] = deque(maxlen=limit.calls)
 
     def wait(self, now: float) -> float:
-        """Seconds until there is room for a call; 0 or less: there is."""
+        """Return the seconds until a call is allowed; 0 or less: it is allowed now."""
         if len(self.times) < self.limit.calls:
             return 0.0
         return self.times[0] - now + _SECONDS[self.limit.per]
 
 
 def tool_rule(text: str) -> Rule:
-    """The tools that a limit is about. Raises ValueError for what is no glob over names."""
+    """Return the rule for the tools that a limit applies to. Raises ValueError for a text that names no tools."""
     try:
         rule = parsed(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no glob over the names of tools") from None
+        raise ValueError(f"{text!r} is not a glob over the names of tools") from None
     if "(" in rule.text:
         raise ValueError(f"{text!r} is about arguments: a limit counts calls of tools, whatever their arguments")
     return rule

@@ -1,9 +1,9 @@
-"""The permission rules of hookproxy.toml: which calls are denied, need a person's consent, or have it.
+"""The permission rules of hookproxy.toml: which calls are denied, need approval, or are allowed.
 
-A rule is a glob over a tool's names, with what it says about arguments in parentheses. Deny beats ask beats allow.
-Where a call cannot be judged, a deny or ask rule counts as meant, and an allow rule does not (law 3). Of command lines
-`commandline` says what is seen through: a rule about them is no sandbox. Nor is one about paths: links lead anywhere.
-A server may take names and paths in another case for the same: so do deny and ask rules, and allow rules do not.
+A rule is a glob over a tool's names, with a specifier for the arguments in parentheses. Deny beats ask beats allow.
+If a call cannot be judged, deny and ask rules apply to it, and allow rules do not (law 3). `shell_commands` says what
+is recognised in command lines: a rule about them is no sandbox. Nor is a rule about paths, because of links.
+A server may ignore the case of names and paths: so do deny and ask rules, but allow rules do not.
 """
 
 from __future__ import annotations
@@ -24,51 +24,52 @@ from .matchers import JUDGED_ARGUMENT, BudgetExceeded, WorkBudget
 
 HINT: Final = "write Tool or Tool(what), as in delete_* or Bash(git push:*)"
 _EXPRESSION: Final = re.compile(r"[|,^$\\+]")
-"""In a tool's name: of a regular expression or a list."""
+"""In a tool's name: a character of a regular expression or a list."""
 
 _LINES: Final = re.compile(r"command|cmd|(?<![a-z])(?:script|shell)", re.IGNORECASE)
-"""In an argument's name: it is a command line."""
+"""In an argument's name: its value is a command line."""
 
 _LIKE_A_PLACE: Final = re.compile(r"[/.:\\\s]")
-"""In an argument's name: the name says what the call is about."""
+"""In an argument's name: the name itself may be a path or an address."""
 
 _HALF_PAIR: Final = re.compile(r"[\ud800-\udfff]")
-_NO_PATH: Final = 4096  # characters: what is longer is no path, and no address, unless it is spelled to be
-_MOST_TEXTS: Final = 1024  # in a call, and as many pairs: all are looked at
+_NO_PATH: Final = 4096  # characters: a longer text is no path or address, unless it is spelled like one
+_MOST_TEXTS: Final = 1024  # in one call, and as many pairs of texts
 _MOST_MEMBERS: Final = 16_384  # of all objects of a call
-_MOST_BYTES: Final = 65_536  # of all texts that are looked at as a whole
+_MOST_BYTES: Final = 65_536  # of all texts that are searched as a whole
 _LONGEST: Final = 4_194_304  # bytes of all arguments
-_MOST_NESTED: Final = 262_144  # of all lists and objects, with what is in them
+_MOST_NESTED: Final = 262_144  # of all lists and objects with their contents
 
 _LONG_PATH: Final = re.compile(r"\s*(?:/+[^/*\s]|[.~\\]|file:)", re.IGNORECASE)
-"""How a long text begins that may be the spelling of a path: comments begin otherwise."""
+"""The beginning of a long text that may spell a path; comments begin differently."""
 
 
 class RuleDecision(Struct, frozen=True):
-    """What the rules say about a call."""
+    """What the rules decide about a call."""
 
     permission: Permission
     rule: str
-    """The rule that says so, as written."""
+    """The deciding rule, as written."""
 
     @property
     def by(self) -> str:
-        """Who says so, in words: for questions to a person."""
+        """The rule in words, for approval requests."""
         return f"the permission rule {self.rule} of hookproxy.toml"
 
 
 class _DenyOrAskRule(Struct, frozen=True):
-    """A deny or ask rule: what cannot be judged is meant."""
+    """A deny or ask rule: it applies to everything that cannot be judged."""
 
     rule: matchers.Rule
     may_run: Callable[[str, WorkBudget], bool]
-    """Of a command line."""
+    """Whether a command line may run what the rule names."""
     matches_text: Callable[[str], bool]
-    """Of any other text."""
+    """Whether any other text matches the rule."""
     is_path: bool
+    """The rule is about a path."""
 
     def covers(self, names: Sequence[str], call: _Call) -> bool:
-        """Whether a call of a tool with these names may be meant."""
+        """Whether the rule may apply to a call of a tool with these names."""
         meant = [name for name in names if self.rule.may_name_tool(name)]
         if not self.rule.specifier:
             return bool(meant)
@@ -79,7 +80,7 @@ class _DenyOrAskRule(Struct, frozen=True):
 
 
 class _Call:
-    """The arguments of a call, and what judging it may still take."""
+    """The arguments of a call, and the work that judging it may still take."""
 
     def __init__(self, arguments: bytes) -> None:
         self._arguments = arguments
@@ -87,25 +88,25 @@ class _Call:
         self.effort: Final = WorkBudget()
 
     def members(self, judged: str) -> dict[str, bytes]:
-        """The arguments that count. Raises ValueError, TooMuch."""
+        """Return the arguments that the rule is about. Raises ValueError, BudgetExceeded."""
         if self._members is None:
             if len(self._arguments) > _LONGEST or _too_many(self._arguments):
                 raise BudgetExceeded
             self._members = {key: bytes(raw) for key, raw in raw_json.fields(self._arguments).items()}
         if judged not in self._members:
             return self._members
-        # one of Claude Code's own tools: no other argument is meant
+        # one of Claude Code's own tools: the rule is about no other argument
         return {key: raw for key, raw in self._members.items() if key.casefold() == judged}
 
 
 def _too_many(raw: bytes) -> bool:
-    """There are more members than can be read in no time: never too few, for quotes within texts are escaped."""
+    """True if there are too many members to read. It never counts too few, because quotes in texts are escaped."""
     most = raw.count(b'":')
     return most > _MOST_MEMBERS and most - raw.count(b'\\":') + raw.count(b'\\\\":') > _MOST_MEMBERS
 
 
 def _any_may_match(members: dict[str, bytes], guard: _DenyOrAskRule, effort: WorkBudget) -> bool:
-    """Every argument is looked at: which one the tool takes for its command or its first is the server's affair."""
+    """Check every argument, because only the server knows which one the tool takes for its command."""
     lines = {key for key, raw in members.items() if raw != b"null" and _LINES.search(key)}
     long: set[str] = set()
     if guard.is_path:
@@ -135,7 +136,7 @@ def _any_may_match(members: dict[str, bytes], guard: _DenyOrAskRule, effort: Wor
 
 
 def _values(members: dict[str, bytes], effort: WorkBudget) -> dict[str, object]:
-    """The arguments, read. Raises ValueError, TooMuch."""
+    """Return the decoded arguments. Raises ValueError, BudgetExceeded."""
     nested = sum(len(raw) for raw in members.values() if raw[:1] in (b"[", b"{"))
     whole = sum(map(len, members.values())) - nested
     if nested > _MOST_NESTED or whole > _MOST_BYTES or len(members) > _MOST_TEXTS:
@@ -145,7 +146,7 @@ def _values(members: dict[str, bytes], effort: WorkBudget) -> dict[str, object]:
 
 
 def _composed(texts: list[str], joined: list[str], effort: WorkBudget) -> list[str]:
-    """What a text and a list may be together, such as a program and its arguments. Raises TooMuch."""
+    """Return what a text and a list may form together, such as a program and its arguments. Raises BudgetExceeded."""
     short = [text for text in texts if len(text) <= _NO_PATH]
     if len(texts) * len(joined) > _MOST_TEXTS:
         raise BudgetExceeded
@@ -167,7 +168,7 @@ def _path_may_match(text: str, guard: _DenyOrAskRule, effort: WorkBudget) -> boo
 
 
 def _long_text_may_match(raw: bytes, guard: _DenyOrAskRule) -> bool:
-    """A text that is too long to be looked at as a whole may spell a path that a rule is about."""
+    """True if a text that is too long to be searched as a whole may spell a path that the rule is about."""
     if b"/.." in raw or b"\\.." in raw:
         return True
     text = raw_json.text(raw)
@@ -177,13 +178,13 @@ def _long_text_may_match(raw: bytes, guard: _DenyOrAskRule) -> bool:
 
 
 def _read(raw: bytes) -> object:
-    """A JSON value; a number or a truth as a text of how it is spelled."""
+    """Decode a JSON value, with numbers and booleans as texts of their spelling."""
     value: object = json.loads(raw, parse_int=str, parse_float=str, parse_constant=raw_json.reject_constant)
     return json.dumps(value) if isinstance(value, bool) else value
 
 
 def _texts(value: object) -> tuple[list[str], list[str]]:
-    """All texts in a list or an object, in order, and all keys."""
+    """Return all texts in a list or an object, in order, and all keys."""
     found: list[str] = []
     keys: list[str] = []
     todo = [value]
@@ -200,7 +201,7 @@ def _texts(value: object) -> tuple[list[str], list[str]]:
 
 
 def _text_matcher(wanted: str) -> Callable[[str], bool]:
-    """Tells of a text that is no command line whether a rule says something about it."""
+    """Return a function that tells whether a text that is no command line matches the specifier."""
     if wanted.startswith("domain:"):
         return lambda text: matchers.has_domain(wanted[7:].casefold(), text)
     place = matchers.is_path_or_address(wanted)
@@ -225,13 +226,13 @@ def _matches_text(text: str, anywhere: re.Pattern[str], exact: re.Pattern[str], 
     if len(text) > _NO_PATH:
         return any(exact.fullmatch(path) for path in paths)
     if place and any(path == ".." or path.startswith("../") for path in paths):
-        return True  # whither that leads, only the server knows
+        return True  # only the server knows where that leads
     pattern = exact if "\n" in text else anywhere
     return any(pattern.fullmatch(path) for path in paths)
 
 
 def _paths(text: str) -> list[str]:
-    """The text as the path that it may be a spelling of."""
+    """Return the paths that the text may spell."""
     text = text.strip()
     if text[:5].casefold() == "file:":
         text = re.sub("^/+", "/", matchers.unquoted(text[5:]))
@@ -258,20 +259,23 @@ class Rules(Struct, frozen=True):
         )
 
     def __bool__(self) -> bool:
-        """Some rule is configured."""
+        """True if some rule is configured."""
         return bool(self.deny or self.ask or self.allow)
 
     def concerns(self, names: Sequence[str]) -> bool:
-        """True if some deny or ask rule could be about a tool with these names."""
+        """True if some deny or ask rule may apply to a tool with these names."""
         return any(guard.rule.may_name_tool(name) for guard in (*self.deny, *self.ask) for name in names)
 
     def hides(self, names: Sequence[str]) -> bool:
-        """True if a tool with these names is not to be listed, for every call of it would be denied."""
+        """True if a tool with these names must not be listed, because every call of it would be denied."""
         whole = (guard for guard in self.deny if not guard.rule.specifier)
         return self.hide_denied and any(guard.rule.may_name_tool(name) for guard in whole for name in names)
 
     def judge(self, names: Sequence[str], arguments: bytes) -> RuleDecision | None:
-        """What is ruled on a call: `names` are all names of its tool, `arguments` normalised JSON. None: nothing."""
+        """Return the decision about a call; None: no rule applies.
+
+        `names` are all names of its tool, `arguments` is normalised JSON.
+        """
         call = _Call(arguments)
         for permission, guards in ((Permission.DENY, self.deny), (Permission.ASK, self.ask)):
             for guard in guards:
@@ -284,12 +288,12 @@ class Rules(Struct, frozen=True):
 
 
 def parsed(text: str) -> matchers.Rule:
-    """A rule of hookproxy.toml. Raises ValueError for what is none, or is meant as a regular expression."""
+    """Parse a rule of hookproxy.toml. Raises ValueError for a text that is no rule, or is a regular expression."""
     one = matchers.rule(text)
     sign = _EXPRESSION.search(one.text.partition("(")[0])
     if sign:
         raise ValueError(
-            f"{text!r} is no permission rule: {sign[0]!r} stands for nothing in a tool's name, but *, ? do"
+            f"{text!r} is not a permission rule: {sign[0]!r} has no meaning in a tool's name; the wildcards are * and ?"
         )
     return one
 

@@ -1,4 +1,4 @@
-"""What the switchboard can decide about a frame: a closed sum for each direction, performed by `proxy`."""
+"""The actions that the router chooses for a line: one closed union for each direction. `session` performs them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .responses import Response
 
 
 class Pass(Enum):
-    """The effect of most frames."""
+    """The action for most lines."""
 
     PASS = auto()  # to the other side, as it came
 
@@ -24,26 +24,26 @@ PASS: Final = Pass.PASS
 
 
 class Send(Struct, frozen=True):
-    """To the other side, in this spelling."""
+    """Send this line to the other side instead of the one that came."""
 
     line: bytes
 
 
 class StartCall(Struct, frozen=True):
-    """A call to be judged, or a message about the task of one; nothing is forwarded yet."""
+    """A call that hooks must judge, or a message about such a call's task. Nothing is forwarded yet."""
 
     call: Call
 
 
 class CancelCall(Struct, frozen=True):
-    """The agent cancelled a judged call. `forward`: the server has it, and must hear of it."""
+    """The agent cancelled a judged call. `forward`: the server has the call, so it gets the cancellation."""
 
     call: Call
     forward: bool
 
 
 class Refused(Struct, frozen=True):
-    """Not forwarded. `unreadable` and `id` choose the JSON-RPC error; `why` is a sentence for people and the model."""
+    """Do not forward. `unreadable` and `id` select the JSON-RPC error; `why` is a sentence for people and the model."""
 
     why: str
     id: bytes = b"null"
@@ -51,61 +51,61 @@ class Refused(Struct, frozen=True):
 
 
 class SessionOpened(Struct, frozen=True):
-    """The session has begun. Comes beside the effect of the frame that began it."""
+    """The session has begun. It comes in addition to the action for the line that began it."""
 
 
 class CallAnswered(Struct, frozen=True):
-    """The answer to a judged call; nothing is forwarded yet."""
+    """The response to a judged call. Nothing is forwarded yet."""
 
     call: Call
 
 
 class ElicitationSeen(Struct, frozen=True):
-    """The server asks the person, or the agent has the person's answer, in the stateless era."""
+    """An elicitation in a result, or the response to one in a call (stateless era)."""
 
     message: str
-    """What is asked."""
+    """The question to the person."""
     action: str = ""
-    """The answer: `accept`, `decline`, `cancel` or `error`; empty: this is the question."""
+    """The response: `accept`, `decline`, `cancel` or `error`; empty: this is the elicitation."""
     elicitation: Elicitation | None = None
 
 
 class ElicitationRequested(Struct, frozen=True):
-    """The server asks the person; nothing is forwarded yet."""
+    """The server sends an elicitation. Nothing is forwarded yet."""
 
     pending: PendingElicitation
 
 
 class ElicitationAnswered(Struct, frozen=True):
-    """The agent answers a question of the server; nothing is forwarded yet."""
+    """The agent answers an elicitation. Nothing is forwarded yet."""
 
     pending: PendingElicitation
     elicitation: Elicitation
-    """The question with the answer."""
+    """The elicitation with the response."""
 
 
 class ElicitationWithdrawn(Struct, frozen=True):
-    """The server cancels a question that the agent does not know yet; it need not hear of either."""
+    """The server cancels an elicitation that the agent does not know yet. The agent gets neither."""
 
     pending: PendingElicitation
 
 
 class ApprovalAnswered(Struct, frozen=True):
-    """The answer to a question of ours; it is not forwarded."""
+    """The response to an approval request of hookproxy. It is not forwarded."""
 
     key: bytes
-    """Of our question's id."""
+    """The key of the request's id."""
     result: bytes
     """As spelled; empty: there is none."""
 
 
 class HookToolCallAnswered(Struct, frozen=True):
-    """The answer to a tool call of ours; it is not forwarded."""
+    """The response to a hook's tool call. It is not forwarded."""
 
     key: bytes
-    """Of our call's id."""
+    """The key of the call's id."""
     response: Response | None
-    """What it says; None: it can be read in two ways."""
+    """The response's content; None: it is ambiguous."""
 
 
 class InitializeAnswered(Struct, frozen=True):
@@ -113,17 +113,18 @@ class InitializeAnswered(Struct, frozen=True):
 
 
 class ToolsListed(Struct, frozen=True):
-    """A tools/list result; the table of tools has learned from it."""
+    """A tools/list result. The router has noted its tools."""
 
 
 class NotJson(Struct, frozen=True):
-    """Output of the server that is no JSON."""
+    """Output of the server that is not JSON."""
 
 
 class Dropped(Struct, frozen=True):
-    """Not forwarded: an answer that nobody waits for."""
+    """Do not forward, and report it."""
 
     why: str
+    """What the message is, in words for people."""
 
 
 AgentAction = Pass | Send | StartCall | CancelCall | Refused | SessionOpened | ElicitationAnswered | ApprovalAnswered
@@ -142,6 +143,6 @@ ServerAction = (
 
 
 def as_one_line(line: bytes) -> Pass | Send:
-    """PASS, or the same message without what some readers take for a line end."""
+    """Return PASS, or the message without the bytes that some readers take for a line end."""
     clean = raw_json.one_line(line)
     return PASS if clean == line else Send(clean)

@@ -1,4 +1,4 @@
-"""A tool call, read so that no server can take it otherwise than its hooks did (law 1)."""
+"""Read a tool call so that no server can read it differently than its hooks do (law 1)."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ METHOD: Final = b'"tools/call"'
 INITIALIZED: Final = b'"notifications/initialized"'
 CANCELLED: Final = b'"notifications/cancelled"'
 TASKS_PREFIX: Final = b'"tasks/'
-"""What the methods of requests about tasks begin with."""
+"""The beginning of the methods of requests about tasks."""
 
 PROTOCOL_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 """The member of `params._meta` that makes a request one of the stateless era (2026-07-28 and later)."""
 
 _RUN_ID: Final = os.urandom(4).hex()
-"""Tells what is ours from what is another hookproxy's: a server behind us may be one."""
+"""It distinguishes this process from another hookproxy, which may be the server behind this one."""
 
 OWN_STATE_PREFIX: Final = f"hookproxy1.{_RUN_ID}."
-"""What every requestState of ours begins with, and its format's number."""
+"""The beginning of every requestState of this process, with the number of its format."""
 
 CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
-"""The member of `params._meta` in which an agent of the stateless era says what it can."""
+"""The member of `params._meta` in which an agent of the stateless era declares its capabilities."""
 
 OWN_ID_PREFIX: Final = b"hookproxy:%b:" % _RUN_ID.encode()
-"""What every id of ours begins with."""
+"""The beginning of every request id of this process."""
 
 CLIENT_INFO_KEY: Final = "io.modelcontextprotocol/clientInfo"
 """The member of `params._meta` in which an agent of the stateless era names itself."""
@@ -48,17 +48,17 @@ _FOLDED: Final = frozenset(key.casefold() for key in _ENVELOPE | _PARAMS)
 
 
 class Phase(Enum):
-    """How far a judged call has come."""
+    """The state of a judged call."""
 
-    HELD = auto()  # before its hooks, unknown to the server
+    HELD = auto()  # its hooks are running; the server does not have it
     FORWARDED = auto()  # the server has it
-    ANSWERED = auto()  # the server's answer is with the hooks
-    CANCELLED = auto()  # by the agent: nothing about it reaches the agent any more
-    STOPPED = auto()  # by us before it was forwarded: no server gets it, and its answer is on its way
+    ANSWERED = auto()  # hooks are judging the server's response
+    CANCELLED = auto()  # by the agent, which gets nothing about it any more
+    STOPPED = auto()  # by hookproxy before it was forwarded: the server never gets it, and its response is on its way
 
 
 class Call(Struct, eq=False):
-    """One judged tool call, from the agent's frame to its answer."""
+    """One judged tool call, from the agent's request to the response."""
 
     key: bytes
     id: bytes
@@ -66,47 +66,48 @@ class Call(Struct, eq=False):
     line: bytes
     tool: str
     arguments: bytes
-    """As hooks may read them: normalised; `{}` where there are none."""
+    """Normalised, as hooks get them; `{}` if there are none."""
     meta: Members
     """Members of `params._meta`."""
     stateless: bool
     task: bool
     """The agent asked for a task handle instead of a result (2025-11-25)."""
     sent_id: bytes = b""
-    """The id under which the server knows it, as spelled; empty: the agent's. Set where a hook has it repeated."""
+    """The id under which the server knows a repeated call, as spelled; empty: the agent's id."""
     sent_key: bytes = b""
-    """The key under which the server's answer is awaited."""
+    """The key under which the server's response is awaited."""
     stopped_by: str = ""
-    """Which hook ended it with all others, and why; empty: none did."""
+    """Which hook stopped the agent and thereby ended this call, and why; empty: none did."""
     phase: Phase = Phase.HELD
     answer: bytes = b""
     response: Response | None = None
-    """What the answer says; None: it can be read in two ways."""
+    """The content of the response; None: it is ambiguous."""
     inputs: bytes = b""
-    """`params.inputResponses`, as spelled, where the call goes on after somebody asked for input."""
+    """`params.inputResponses`, as spelled, if the call continues after an `input_required` result."""
     state: str = ""
     """`params.requestState` of such a call."""
     trace: tuple[tuple[str, str], ...] = ()
-    """Variables by which hooks go on with its trace; none: it has none."""
+    """Environment variables with which hooks continue its trace; empty: it has none."""
 
     def stop(self) -> None:
-        """No server gets the call any more, if none has it; its answer is still to leave."""
+        """Keep the call from the server, if the server does not have it yet. Its response is still to be sent."""
         if self.phase is Phase.HELD:
             self.phase = Phase.STOPPED
 
 
 class Request(Struct, frozen=True):
-    """The parts of a `tools/call` that tell which call it is."""
+    """The parts of a `tools/call` that identify it."""
 
     id: bytes
     key: bytes
-    """What tells it from other requests in flight."""
+    """The key of the id, the same for all spellings of one id."""
     tool: str
     arguments: bytes
-    """As spelled; empty: there are none. So with `meta`, its `_meta`."""
+    """As spelled; empty: there are none."""
     meta: bytes
+    """`_meta` as spelled; empty: there is none."""
     params: Members = {}
-    """All members of its params; none where there are no others than these three."""
+    """All members of its params; empty if there are none besides these three."""
 
     @property
     def state(self) -> str:
@@ -115,12 +116,12 @@ class Request(Struct, frozen=True):
 
     @property
     def has_own_state(self) -> bool:
-        """It brings back what we sealed, or what looks so: no server is to see that."""
+        """True if it has a request state that looks like hookproxy's own: no server may see it."""
         return self.state.startswith(OWN_STATE_PREFIX)
 
 
 def id_key(raw: bytes) -> bytes:
-    """What all spellings of one id have in common: `7` and `"7"`, and numbers that are one in JavaScript."""
+    """Return a key that is the same for all spellings of one id: `7` and `"7"`, and numbers equal in JavaScript."""
     if fast_scan.is_plain_integer(raw):
         return raw
     if raw[:1] == b'"':
@@ -135,12 +136,12 @@ def id_key(raw: bytes) -> bytes:
 
 
 def new_id() -> bytes:
-    """An id of ours that no agent and no server can have chosen: no SDK takes it for a number."""
+    """Return a new id of our own that no agent and no server can have chosen, and that no SDK takes for a number."""
     return b'"%b%b"' % (OWN_ID_PREFIX, os.urandom(8).hex().encode())
 
 
 def cancellation(line: bytes, call: Call) -> bytes:
-    """The agent's cancellation of a call, naming it as the server knows it."""
+    """Return the agent's cancellation of a call, with the id under which the server knows the call."""
     if not call.sent_id:
         return line
     start, end = raw_json.members(line)["params"]
@@ -148,13 +149,13 @@ def cancellation(line: bytes, call: Call) -> bytes:
 
 
 def response_id(members: Members) -> bytes:
-    """The id as spelled if it is a string or an integer, else `null`."""
+    """Return the id as spelled if it is a string or an integer, else `null`."""
     raw = bytes(members.get("id", b"null"))
     return raw if raw[:1] == b'"' or raw_json.is_integer(raw) else b"null"
 
 
 def method(members: Members) -> bytes:
-    """The method as compact JSON without needless escapes; empty where there is none."""
+    """Return the method as compact JSON without needless escapes; empty if there is none."""
     raw = bytes(members.get("method", b""))
     if b"\\" in raw:
         decoded = raw_json.text(raw)
@@ -168,14 +169,14 @@ def check_spelling(members: Members) -> None:
     Go's encoding/json ignores case in keys, and to a reader in C a text ends at NUL.
     """
     if b"\\u0000" in method(members):
-        raise raw_json.Unreadable("the method holds a NUL, where some readers stop")
+        raise raw_json.Unreadable("the method contains a NUL, where some readers stop")
     if not members.keys() <= _ENVELOPE:
         _check_keys(members)
 
 
 def _check_keys(members: Members) -> None:
     for key in members:
-        meant = raw_json.folded_key(key)  # some fold down, some up
+        meant = raw_json.folded_key(key)  # some readers fold to lower case, some to upper case
         if meant in _FOLDED and key not in _ENVELOPE and key not in _PARAMS:
             raise raw_json.Unreadable(
                 f"the member {key!r} is taken for {meant!r} by readers that ignore case or stop at NUL"
@@ -183,9 +184,9 @@ def _check_keys(members: Members) -> None:
 
 
 def read_batch(line: bytes) -> list[tuple[Members, bytes]]:
-    """The messages of a batch, each with its method.
+    """Return the messages of a batch, each with its method.
 
-    Raises Unreadable, TwinKeys if it cannot be read, or holds what must come as a message of its own.
+    Raises Unreadable, DuplicateKeys if it cannot be read, or if it holds a message that must come on its own.
     """
     raw_json.check_utf8(line)
     batch = [raw_json.fields(item) for item in raw_json.items(line)]
@@ -202,13 +203,13 @@ def read_batch(line: bytes) -> list[tuple[Members, bytes]]:
 
 
 def read(members: Members) -> Request:
-    """A frame whose method is `tools/call`. Raises Unreadable, TwinKeys: then no server may see it."""
+    """Read a message whose method is `tools/call`. Raises Unreadable, DuplicateKeys: then no server may see it."""
     raw_id = response_id(members)
     if raw_id == b"null":
         raise raw_json.Unreadable("its id is neither a string nor an integer")
     raw = bytes(members.get("params", b""))
     if raw[:1] != b"{":
-        raise raw_json.Unreadable("its params are no object")
+        raise raw_json.Unreadable("its params are not an object")
     params = raw_json.fields(raw)
     if not params.keys() <= _PARAMS:
         _check_keys(params)
@@ -216,18 +217,18 @@ def read(members: Members) -> Request:
     if tool is None:
         raise raw_json.Unreadable("it names no tool")
     if "\0" in tool:
-        raise raw_json.Unreadable("its tool's name holds a NUL, where some readers stop")
+        raise raw_json.Unreadable("its tool's name contains a NUL, where some readers stop")
     arguments, said = bytes(params.get("arguments", b"")), bytes(params.get("_meta", b""))
     return Request(raw_id, id_key(raw_id), tool, arguments, said, params)
 
 
 def tool_name(params: bytes) -> str:
-    """The tool that these params of a call name; empty where they name none. Raises Unreadable, TwinKeys."""
+    """Return the tool that these params of a call name; empty if they name none. Raises Unreadable, DuplicateKeys."""
     return raw_json.text(bytes(raw_json.fields(params).get("name", b""))) or ""
 
 
 def from_compact(call: fast_scan.CompactCall) -> Request | None:
-    """The same of a call that a glance has read; None: the line is to be read member by member."""
+    """Return the request of a call that the fast path has read; None: the line must be read member by member."""
     raw_id, tool = bytes(call.id), call.params.name
     if not tool or "\0" in tool or not (raw_id.isdigit() or raw_id[:1] == b'"'):
         return None
@@ -235,18 +236,18 @@ def from_compact(call: fast_scan.CompactCall) -> Request | None:
 
 
 def meta(raw: bytes) -> Members:
-    """The members of a `_meta`; none where it is empty or null. Raises Unreadable, TwinKeys."""
+    """Return the members of a `_meta`; none if it is empty or null. Raises Unreadable, DuplicateKeys."""
     return {} if raw in (b"", b"null") else raw_json.fields(raw)
 
 
 def judged_call(request: Request, line: bytes, listed: Tool | None, alias: Alias | None = None) -> Call:
-    """The call as its hooks see it. Raises Unreadable, TwinKeys if its arguments can be read in two ways.
+    """Return the call as its hooks see it. Raises Unreadable, DuplicateKeys if its arguments are ambiguous.
 
-    `alias` has the names by which hooks know it, where those are others: under them, too, no two may be one.
+    `alias` has the other names by which hooks know it, if there are any: they must not be ambiguous either.
     """
     raw = b"{}" if request.arguments in (b"", b"null") else request.arguments
     if raw[:1] != b"{":
-        raise raw_json.Unreadable("its arguments are no object")
+        raise raw_json.Unreadable("its arguments are not an object")
     arguments, names = normalize.normalize_object(raw)
     _check_argument_names(names, listed)
     if alias is not None:
@@ -255,7 +256,7 @@ def judged_call(request: Request, line: bytes, listed: Tool | None, alias: Alias
     stateless = PROTOCOL_VERSION_KEY in members
     inputs = bytes(request.params.get("inputResponses", b"")) if stateless else b""
     if inputs and inputs[:1] != b"{":
-        raise raw_json.Unreadable("its inputResponses are no object")
+        raise raw_json.Unreadable("its inputResponses are not an object")
     if inputs:
         raw_json.fields(inputs)
     return Call(
@@ -274,9 +275,9 @@ def judged_call(request: Request, line: bytes, listed: Tool | None, alias: Alias
 
 
 def _check_argument_names(names: Members, listed: Tool | None) -> None:
-    """A server that ignores case takes `Path` for `path`, or one of both: a hook that looks at `path` would not."""
+    """Raise Unreadable for names that differ only in case: to some servers `Path` is `path`, but not to a hook."""
     if len(names) > 1 and len({name.casefold() for name in names}) != len(names):
-        raise raw_json.Unreadable("two of its arguments have names that differ in case only")
+        raise raw_json.Unreadable("two of its arguments have names that differ only in case")
     if listed is None:
         return
     for name in names.keys() - listed.properties:
@@ -285,7 +286,7 @@ def _check_argument_names(names: Members, listed: Tool | None) -> None:
 
 
 def client_name(info: msgspec.Raw | None) -> str:
-    """Name and version of an agent, as its `clientInfo` gives them; empty where it does not."""
+    """Return the name and version in an agent's `clientInfo`; empty if it has none."""
     with contextlib.suppress(ValueError):
         members = raw_json.fields(bytes(info or b"{}"))
         said = (raw_json.text(bytes(members.get(key, b""))) for key in ("name", "version"))

@@ -1,6 +1,6 @@
-"""A question of the server to the person: what it asks, what hooks answer in the person's place, and the lines of both.
+"""The server's elicitations: read them, decide the response that hooks give for the person, and write the lines.
 
-Pure; a line that is changed differs in the answer alone (law 2), and trouble with a hook is no answer (law 3).
+A changed line differs only in the response (law 2). A hook's failure is never a response (law 3).
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _FORM_VALUES: Final = msgspec.json.Decoder(dict[str, str | int | float | bool | 
 
 
 class ElicitationStage(Enum):
-    """How far a question has come."""
+    """How far an elicitation has come."""
 
     ASKED = auto()  # the agent has it
     HELD = auto()  # with the hooks: the agent does not know it
     ANSWERED = auto()  # the agent's answer is with the hooks
-    WITHDRAWN = auto()  # the agent has it, and the server wants no answer any more
-    REFUSED = auto()  # too many wait
+    WITHDRAWN = auto()  # the agent has it, and the server has cancelled it
+    REFUSED = auto()  # too many elicitations are pending
 
 
 class PendingElicitation(Struct, eq=False):
-    """One question of the handshake era: a request of the server."""
+    """One elicitation of the handshake era: a request of the server."""
 
     key: bytes
     id: bytes
@@ -50,17 +50,17 @@ class PendingElicitation(Struct, eq=False):
 
 
 class ElicitationResponse(Struct, frozen=True):
-    """What hooks say in the person's place."""
+    """The response that hooks give for the person."""
 
     action: str
     content: bytes | None = None
     """With `accept`: the form's values; None: there are none, or they stay as the person gave them."""
     by: str = "hookproxy"
-    """Which hook said it, for people."""
+    """Which hook gave it, for people."""
 
 
 def read(params: Members) -> Elicitation:
-    """What an `elicitation/create` asks. Raises Unreadable, TwinKeys: hooks could read it otherwise than the agent."""
+    """Read an `elicitation/create`. Raises Unreadable, DuplicateKeys: the agent may read it differently than hooks."""
     schema = bytes(params.get("requestedSchema", b""))
     return Elicitation(
         message=_text(params, "message"),
@@ -72,7 +72,7 @@ def read(params: Members) -> Elicitation:
 
 
 def with_agent_response(elicitation: Elicitation, response: Members) -> Elicitation:
-    """The question with the agent's answer. Raises Unreadable, TwinKeys if that can be read in two ways."""
+    """Return the elicitation with the agent's response. Raises Unreadable, DuplicateKeys if that is ambiguous."""
     if "result" not in response:
         return replace(elicitation, action="error")
     result = raw_json.fields(response["result"])
@@ -89,11 +89,11 @@ def _text(members: Members, name: str) -> str:
 
 
 def checked_verdict(verdict: Verdict, elicitation: Elicitation, task: bool) -> Verdict:
-    """The verdict with the content that would be sent; that it cannot be sent is trouble."""
+    """Return the verdict with the content that would be sent. Content that cannot be sent is a failure of the hook."""
     if verdict.action != "accept":
         return replace(verdict, content=None)
     if task:
-        return replace(verdict, failure=verdict.failure or "accepted a question that wants a task for an answer")
+        return replace(verdict, failure=verdict.failure or "accepted an elicitation that must be answered with a task")
     if elicitation.mode != "form":
         return replace(verdict, content=None)  # the person is to visit a page: there are no values
     if verdict.content is None:
@@ -110,9 +110,9 @@ def checked_verdict(verdict: Verdict, elicitation: Elicitation, task: bool) -> V
 def decide(
     hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None
 ) -> ElicitationResponse | None:
-    """One group's answer, or None where it has none; `statements` stand in the order in which the last one wins.
+    """Return one group's response, or None. In `hook_runs`, the last response of the same kind wins.
 
-    `decline` beats `cancel` beats `accept`. A refusal stands whatever else is wrong; beside trouble no consent does.
+    `decline` beats `cancel` beats `accept`. A failed hook can decline or cancel, but never accept.
     """
     judges = [one for one in hook_runs if not one.spec.background]
     offers = [_response_of(one) for one in judges if one.verdict.stop or one.verdict.action]
@@ -133,14 +133,14 @@ def _response_of(one: HookRun) -> ElicitationResponse | None:
 
 
 def stricter(first: ElicitationResponse | None, second: ElicitationResponse | None) -> ElicitationResponse | None:
-    """Of the answers of two groups that were asked in this order, the one that counts."""
+    """Return the stricter response of two groups that ran in this order; of equally strict ones, the later."""
     if first is None or second is None:
         return first or second
     return first if _STRICTNESS[first.action] > _STRICTNESS[second.action] else second
 
 
 def with_response(elicitation: Elicitation, answer: ElicitationResponse) -> Elicitation:
-    """The question with this answer to it, as the next hooks are told."""
+    """Return the elicitation with this response, as the next hooks get it."""
     content = answer.content
     if answer.action == "accept":
         content = elicitation.content if content is None else normalize.normalize(content)
@@ -148,12 +148,12 @@ def with_response(elicitation: Elicitation, answer: ElicitationResponse) -> Elic
 
 
 def response_line(raw_id: bytes, answer: ElicitationResponse) -> bytes:
-    """The line that answers the server's request."""
+    """Return the line with the response to the server's request."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (raw_json.one_line(raw_id), _result(answer))
 
 
 def changed_response(line: bytes, answer: ElicitationResponse) -> bytes:
-    """The agent's answer with this action and content; all else stays as it was."""
+    """Put this action and content into the agent's response; everything else stays as it was."""
     spans = raw_json.members(line)
     if "result" not in spans:
         return line
@@ -169,9 +169,9 @@ def changed_response(line: bytes, answer: ElicitationResponse) -> bytes:
 
 
 def next_round(line: bytes, result: Members, answers: Mapping[str, ElicitationResponse]) -> bytes:
-    """The line of a call that goes on after an `input_required` result: with these answers, and the server's state.
+    """Return the line that continues a call after an `input_required` result, with these responses and the state.
 
-    `answers` has one for each of the result's `inputRequests`. Raises Unreadable, TwinKeys.
+    `answers` has a response for each of the result's `inputRequests`. Raises Unreadable, DuplicateKeys.
     """
     start, end = raw_json.members(line)["params"]
     responses = {name: msgspec.Raw(_result(answer)) for name, answer in answers.items()}
@@ -189,12 +189,12 @@ def _result(answer: ElicitationResponse) -> bytes:
 
 
 def _on_one_line(content: bytes) -> bytes:
-    """Between tokens, where alone a line end can stand, a blank does as well."""
+    """Replace line ends by blanks: in JSON they only stand between tokens."""
     return raw_json.one_line(content.replace(b"\n", b" "))
 
 
 def report(elicitation: Elicitation, answer: ElicitationResponse) -> str:
-    """The sentence for people about an answered question, or about an answer that was changed; never the values."""
+    """Return the sentence for people about a hook's response, or about a changed one. It never contains the values."""
     message = elicitation.message[:_MAX_SHOWN]
     if elicitation.action:
         changed = f"{elicitation.action}, {answer.action}"

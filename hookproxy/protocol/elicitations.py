@@ -1,6 +1,7 @@
-"""Questions of the server to the person, and their answers, seen as they pass; the unclear is not seen (law 2).
+"""The table of pending elicitations, and how they and their responses are recognised as they pass.
 
-Where hooks may answer, they are guarded: the unclear does not pass, so that no question and no answer slips by.
+An ambiguous message passes unnoticed (law 2). If hooks may answer elicitations, the table is guarded: an ambiguous
+message does not pass, so that no elicitation and no response bypasses the hooks.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
     import msgspec
 
 METHOD: Final = b'"elicitation/create"'
-MAX_PENDING: Final = 256  # questions in flight: the server asks them, and a table must not grow for ever
+MAX_PENDING: Final = 256  # pending elicitations: the server creates them, so the size of the table is limited
 _AMBIGUOUS: Final = (raw_json.Unreadable, raw_json.DuplicateKeys)
 _MAY_BE_ELICITATION: Final = re.compile(rb"(?i:elicitation)|\\")
-"""Found in every line that some reader may take for a question."""
+"""It is found in every line that some reader may take for an elicitation."""
 
 
 class Elicitations:
-    """The questions of the handshake era in flight, by the server's ids: these are requests of their own."""
+    """The pending elicitations of the handshake era, where each is a request of its own, by the server's ids."""
 
     def __init__(self, guarded: bool = False) -> None:
         self._guarded = guarded
@@ -39,7 +40,7 @@ class Elicitations:
     def read_from_server(
         self, line: bytes | msgspec.Raw
     ) -> ElicitationRequested | ElicitationWithdrawn | Dropped | None:
-        """The question in a line from the server, if it is one, or the end of one."""
+        """Read a line from the server: an elicitation, or the cancellation of one; None: it is neither."""
         try:
             members = raw_json.fields(line)
             if self._guarded:
@@ -49,14 +50,14 @@ class Elicitations:
             elicitation = _elicitation(members) if "id" in members else None
         except _AMBIGUOUS:
             unclear = self._guarded and _MAY_BE_ELICITATION.search(bytes(line))
-            return Dropped("a message that may be a question to the person or not") if unclear else None
+            return Dropped("a message that some readers take for an elicitation") if unclear else None
         return None if elicitation is None else self._note(members, elicitation)
 
     def _note(self, members: Members, elicitation: Elicitation) -> ElicitationRequested | Dropped:
         raw_id = bytes(members["id"])
         question = PendingElicitation(id_key(raw_id), raw_id, elicitation, task=b"task" in _names(members))
         if self._guarded and question.key in self._pending:
-            return Dropped("a question to the person with the id of one that waits for its answer")
+            return Dropped("an elicitation with the id of one that is still pending")
         if len(self._pending) >= MAX_PENDING and not self._forget_one():
             question.stage = ElicitationStage.REFUSED
             return ElicitationRequested(question)
@@ -64,7 +65,7 @@ class Elicitations:
         return ElicitationRequested(question)
 
     def _forget_one(self) -> bool:
-        """Make room; where they are guarded, only one that the server has cancelled may be forgotten."""
+        """Forget the oldest elicitation. If guarded, forget only one that the server has cancelled."""
         for key, question in self._pending.items():
             if not self._guarded or question.stage is ElicitationStage.WITHDRAWN:
                 del self._pending[key]
@@ -83,7 +84,7 @@ class Elicitations:
         return None
 
     def may_be_in_batch(self, batch: bytes) -> bool:
-        """A batch from the server holds a question that hooks are to judge."""
+        """True if a batch from the server may hold an elicitation that hooks judge."""
         try:
             return self._guarded and any(method(raw_json.fields(item)) == METHOD for item in raw_json.items(batch))
         except _AMBIGUOUS:
@@ -92,18 +93,18 @@ class Elicitations:
     # --- lines of the agent ---
 
     def read_response(self, members: Members) -> ElicitationAnswered | Refused | None:
-        """The answer in a response of the agent, if it is one to a question."""
+        """Read a response of the agent; None: it answers no pending elicitation."""
         key = id_key(bytes(members.get("id", b"")))
         question = self._pending.get(key)
         if question is None:
             return None
         if question.stage in (ElicitationStage.HELD, ElicitationStage.ANSWERED):
-            return Refused("It answers a question of the server that hooks have not let go on, or have an answer to.")
+            return Refused("It answers an elicitation that hooks still hold, or that has an answer already.")
         try:
             elicitation = elicitation_messages.with_agent_response(question.elicitation, members)
         except _AMBIGUOUS as problem:
             if self._guarded:
-                return Refused(f"The answer to the server's question cannot be judged: {problem}.")
+                return Refused(f"The response to the server's elicitation cannot be judged: {problem}.")
             elicitation = question.elicitation
         question.stage = ElicitationStage.ANSWERED
         if not self._guarded:
@@ -111,16 +112,16 @@ class Elicitations:
         return ElicitationAnswered(question, elicitation)
 
     def is_awaited(self, members: Members) -> bool:
-        """This would be an answer that hooks are to judge."""
+        """True if this is a response that hooks judge."""
         return self._guarded and id_key(bytes(members.get("id", b""))) in self._pending
 
     def close(self, question: PendingElicitation) -> None:
-        """It has been answered."""
+        """Remove an elicitation that is answered."""
         self._pending.pop(question.key, None)
 
 
 def in_result(members: Members) -> list[ElicitationSeen]:
-    """The questions in an `input_required` result of the stateless era."""
+    """Return the elicitations in an `input_required` result of the stateless era."""
     found = [_requested(request) for _, request in _members(members.get("inputRequests"))]
     return [
         ElicitationSeen(elicitation.message, elicitation=elicitation)
@@ -130,14 +131,14 @@ def in_result(members: Members) -> list[ElicitationSeen]:
 
 
 def all_in_result(members: Members) -> dict[str, Elicitation] | None:
-    """The questions by their names, if they are all that an `input_required` result wants; else None."""
+    """Return the elicitations by name if an `input_required` result requests nothing else; else None."""
     found = {name: _requested(request) for name, request in _members(members.get("inputRequests"))}
     questions = {name: elicitation for name, elicitation in found.items() if elicitation is not None}
     return questions if questions and len(questions) == len(found) else None
 
 
 def in_responses(raw: bytes) -> list[ElicitationSeen]:
-    """The answers in `inputResponses` of a call that goes on after such a result; what was asked the server knows."""
+    """Return the responses in `inputResponses` of a call that continues; they do not repeat the questions."""
     found = [_responded(answer) for _, answer in _members(raw)]
     return [ElicitationSeen("", elicitation.action, elicitation) for elicitation in found if elicitation.action]
 
@@ -164,7 +165,7 @@ def _responded(answer: msgspec.Raw) -> Elicitation:
 
 
 def _elicitation(request: Members) -> Elicitation | None:
-    """What an `elicitation/create` asks; None: the request is another. Raises Unreadable, TwinKeys."""
+    """Read an `elicitation/create`; None: it is another request. Raises Unreadable, DuplicateKeys."""
     if method(request) != METHOD:
         return None
     return elicitation_messages.read(raw_json.fields(request.get("params", b"{}")))

@@ -1,8 +1,8 @@
-"""Many lines in one look: finds blocks of lines that are certainly no concern of hooks, and says nothing of others.
+"""The fast path: recognises blocks of lines that certainly do not concern hooks, and decides nothing about others.
 
-A glance never decides against a frame. What it passes, the full reading in `switchboard` passes as well: a test holds
-that. Its proof is in lengths: when a message written anew with the least punctuation is as long as its line, there was
-no room for a twin, an unknown member or another spelling.
+The fast path never refuses a line. Whatever it passes, the full reading in `router` passes as well: a test holds that.
+The proof is by length: if a message that is written again in the most compact form is as long as its line, the line had
+no room for a duplicate key, an unknown member or another spelling.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 Raw = msgspec.Raw
 SAFE_DIGITS: Final = 15
-"""Digits of an integer that all JSON readers tell from any other: some keep numbers as doubles."""
+"""Integers with up to so many digits are exact in every JSON reader: some readers keep numbers as doubles."""
 
 _MAX_NAMES: Final = 4096  # names of tools that are remembered: more than any server has
 _ABSENT: Final = Raw(b"")
@@ -23,7 +23,7 @@ _Message = TypeVar("_Message")
 
 
 class CompactParams(msgspec.Struct, gc=False, omit_defaults=True):
-    """Its params; absent members are empty."""
+    """The params of a `CompactCall`; absent members are empty."""
 
     name: str
     arguments: Raw = _ABSENT
@@ -31,7 +31,7 @@ class CompactParams(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class CompactCall(msgspec.Struct, gc=False):
-    """A `tools/call` as nearly every agent writes it; all other frames are errors to its decoder."""
+    """A `tools/call` as nearly every agent writes it. The decoder rejects every other message."""
 
     jsonrpc: Literal["2.0"]
     id: Raw
@@ -40,7 +40,7 @@ class CompactCall(msgspec.Struct, gc=False):
 
 
 class Head(msgspec.Struct, gc=False):
-    """What tells an answer from other frames; absent members are empty."""
+    """The members that tell a response from other messages; absent members are empty."""
 
     id: Raw = _ABSENT
     method: Raw = _ABSENT
@@ -52,19 +52,19 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 class JudgedTools(dict[str, bool]):
-    """Whether a tool is judged, by its name."""
+    """Whether each tool is judged, by its name."""
 
     def note(self, name: str, judged: bool) -> None:
-        """Remember it; the agent chooses names, so the table must not grow for ever."""
+        """Remember one tool. The agent chooses names, so the size of the table is limited."""
         if len(self) >= _MAX_NAMES:
             self.clear()
         self[name] = judged
 
 
 def unjudged_calls(block: bytes, judged: Mapping[str, bool]) -> list[bytes] | None:
-    """The ids of a block of calls of which none is to be judged; None: that cannot be told at a glance.
+    """Return the ids in a block of calls if none of them is judged; None: the lines must be read one by one.
 
-    Each id is a number that has one spelling. `judged` knows tools by their names.
+    Each id is a number with only one spelling. `judged` tells by name whether a tool is judged.
     """
     if b"\r" in block or not block.isascii():
         return None
@@ -79,7 +79,7 @@ def unjudged_calls(block: bytes, judged: Mapping[str, bool]) -> list[bytes] | No
 
 
 def _decode_lines(decoder: msgspec.json.Decoder[_Message], block: bytes) -> list[_Message] | None:
-    """What is on each line of a block, which is whole lines; None: something else is on one."""
+    """Decode each line of a block of whole lines; None: some line holds something else."""
     lines = block.split(b"\n")
     if lines.pop():
         return None
@@ -90,19 +90,19 @@ def _decode_lines(decoder: msgspec.json.Decoder[_Message], block: bytes) -> list
 
 
 def is_plain_integer(raw_id: bytes) -> bool:
-    """The id is an integer that all JSON readers take for the same number, and spell so."""
+    """True for an integer that all JSON readers take for the same number and spell like this."""
     return raw_id.isdigit() and len(raw_id) <= SAFE_DIGITS
 
 
 def are_plain_integers(ids: Sequence[bytes]) -> bool:
-    """The same of each of them."""
+    """True if all of them are plain integers."""
     return b"".join(ids).isdigit() and len(max(ids, key=len)) <= SAFE_DIGITS
 
 
 def compact_call(line: bytes) -> CompactCall | None:
-    """The `tools/call` in a line that holds nothing else, and nothing that some readers take for a line end; or None.
+    """Return the `tools/call` in a line that holds nothing else and no byte that some readers take for a line end.
 
-    No member stands in it twice, or in another spelling; what is inside of `arguments` and `_meta` is not looked at.
+    The line has no duplicate key and no other spelling of a key. The inside of `arguments` and `_meta` is not checked.
     """
     try:
         call = _CALLS.decode(line)
@@ -113,16 +113,16 @@ def compact_call(line: bytes) -> CompactCall | None:
 
 
 def heads(block: bytes) -> list[Head] | None:
-    """The heads of a block of JSON objects, one for each line; None: it is something else."""
+    """Return the head of each line in a block of JSON objects; None: the block holds something else."""
     if block.find(b"\n") < len(block) - 1:
         return _decode_lines(_HEADS, block)
     try:
-        return [_HEADS.decode(block)]  # one line is by far the most frequent, and so it is read in half the time
+        return [_HEADS.decode(block)]  # one line is by far the most frequent case, and this takes half the time
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
 
-END_BYTES: Final = 512  # bytes of a long line's ends that are looked at: the members beside its result are short
+END_BYTES: Final = 512  # bytes that are read at either end of a long line: the members beside its result are short
 
 _ID: Final = rb'"id"\s*:\s*(-?[0-9]+|"[^"\\]*")\s*'
 _VERSION: Final = rb'(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?'
@@ -133,18 +133,18 @@ _START_WITH_METHOD: Final = re.compile(rb"\s*\{\s*" + _VERSION + rb'"method"\s*:
 
 
 def response_id(head: bytes, tail: bytes) -> bytes | None:
-    """The id of an answer of which only both ends are at hand, where real servers write it; None: it cannot be told."""
+    """Return the id of a response from its first and last bytes, where real servers write it; None: it is unclear."""
     found = _START_WITH_ID.match(head) or (_START_OF_RESPONSE.match(head) and _END_WITH_ID.search(tail))
     return found[1] if found else None
 
 
 def possible_ids(tail: bytes) -> list[bytes]:
-    """Whatever may be an id in the end of a message: its own, or one that is data."""
+    """Return everything that may be an id in the last bytes of a message: its own id, or one in its data."""
     return re.findall(_ID, tail)
 
 
 def is_no_response(head: bytes) -> bool:
-    """True if the message that begins so is a request or a notification."""
+    """True if the message that begins with `head` is a request or a notification."""
     return _START_WITH_METHOD.match(head) is not None
 
 
@@ -152,6 +152,6 @@ _START_OF_REQUEST: Final = re.compile(rb"\s*\{\s*" + _VERSION + _ID + rb",\s*" +
 
 
 def request_id(head: bytes, tail: bytes) -> bytes | None:
-    """The same of a request."""
+    """Return the id of a request from its first and last bytes; None: it is unclear."""
     found = _START_OF_REQUEST.match(head) or (_START_WITH_METHOD.match(head) and _END_WITH_ID.search(tail))
     return found[1] if found else None

@@ -1,7 +1,7 @@
-"""Every sentence that the model may read about hooks, and the lines that carry them.
+"""Every sentence that the model may read about hooks, and the lines that carry these sentences.
 
-A sentence names the hook and says what the model can act on. With nothing to say, a line is the same object
-(law 2); how bytes are edited is the matter of `answers`.
+A sentence names the hook and one thing that the model can do. Without feedback a line stays the same object (law 2).
+`response_edits` edits the bytes.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from . import approval_messages, response_edits
 from .response_edits import DeliveredResponse
 
 REFUSED: Final = -31403
-"""Error code of a refusal that cannot be a result: HTTP's 403, outside the range that JSON-RPC reserves."""
+"""The error code of a refusal that cannot be a result: HTTP's 403, outside the range that JSON-RPC reserves."""
 
 UNREADABLE: Final = -32700  # JSON-RPC's code for text that is no JSON
 MALFORMED: Final = -32600  # JSON-RPC's code for JSON that is no valid request
 
 TASK_REQUEST_FAILED: Final = (
-    "The server did not answer this request about a task. What it says of that is withheld: no hook hears it."
+    "The server answered this request about a task with an error. Its message is withheld because no hook judges it."
 )
-"""In place of the words of an error that is not the task's own."""
+"""It replaces the message of an error that is not the task's own."""
 
 _MAX_CHARACTERS: Final = 1_000_000
-"""Characters of text in our own answers: at six bytes each in JSON, a line stays below `answers.LIMIT`."""
+"""Characters of text in our own responses: with six bytes each in JSON, a line stays below `MAX_LINE_BYTES`."""
 
 
 def refusal(id_lexeme: bytes, refuse: Refuse, *, stateless: bool = False, task: bool = False) -> bytes:
-    """The answer to a refused call: a failed result, or an error where only a task is a valid result."""
+    """The response to a refused call: a failed result, or an error if only a task is a valid result."""
     text = _paragraphs((_refusal_sentence(refuse), *refuse.feedback))[:_MAX_CHARACTERS]
     return _failure(id_lexeme, text, stateless, task)
 
@@ -40,9 +40,9 @@ def refusal(id_lexeme: bytes, refuse: Refuse, *, stateless: bool = False, task: 
 def deliver(
     line: bytes, comments: Comments, pre_feedback: Sequence[str], delivery: Delivery, tool: Tool | None
 ) -> DeliveredResponse:
-    """The answer `line`, which holds a result, with the comments in it; the same object if there are none.
+    """Put the comments into the response `line`, which holds a result; without comments, return the same object.
 
-    Raises Unreadable or TwinKeys if output must not pass and the answer's envelope cannot be read.
+    Raises Unreadable or DuplicateKeys if output must not pass and the envelope cannot be read.
     """
     if comments.withheld:
         return DeliveredResponse(
@@ -58,7 +58,7 @@ def deliver(
 
 
 def deliver_error(line: bytes, comments: Comments, pre_feedback: Sequence[str]) -> DeliveredResponse:
-    """The answer `line`, which holds a JSON-RPC error, with the comments in it. Else as `deliver`."""
+    """Put the comments into the response `line`, which holds a JSON-RPC error. Otherwise as `deliver`."""
     if comments.withheld:
         return DeliveredResponse(
             response_edits.with_error_withheld(line, _withheld_sentence(comments.withheld, pre_feedback))
@@ -74,7 +74,7 @@ def deliver_error(line: bytes, comments: Comments, pre_feedback: Sequence[str]) 
 
 
 def with_instructions(line: bytes, texts: Sequence[str]) -> bytes:
-    """An initialize answer with the texts at the end of its instructions; `line` itself if that cannot be."""
+    """Append the texts to the instructions of an initialize response; return `line` itself if that is impossible."""
     text = _paragraphs(texts)
 
     def instructed(result: bytes) -> bytes:
@@ -89,7 +89,7 @@ def with_instructions(line: bytes, texts: Sequence[str]) -> bytes:
 
 
 def without_output_schemas(line: bytes, hooked: Callable[[str], bool]) -> bytes:
-    """A tools/list answer without the outputSchema of hooked tools, and no more to be cached for everyone."""
+    """Remove the outputSchema of hooked tools from a tools/list response, which then must not be cached for others."""
 
     def stripped(result: bytes) -> bytes:
         tools = response_edits.member_or_empty(result, "tools")
@@ -104,21 +104,21 @@ def without_output_schemas(line: bytes, hooked: Callable[[str], bool]) -> bytes:
 
 
 def without_tools(line: bytes, hidden: Callable[[str], bool]) -> bytes:
-    """A tools/list answer without the hidden tools, and no more to be cached for everyone.
+    """Remove the hidden tools from a tools/list response, which then must not be cached for others.
 
-    An answer that cannot be read stays as it is: to hide is a courtesy, for a call of a hidden tool is refused anyway.
+    A response that cannot be read stays as it is: hiding is a courtesy, because calls of hidden tools are refused.
     """
 
     def shown(result: bytes) -> bytes:
         tools = response_edits.member_or_empty(result, "tools")
         edits: list[response_edits.Edit] = []
-        before: raw_json.Span | None = None  # the last tool that stays, or went with all before it
-        gone = True  # all tools so far
+        before: raw_json.Span | None = None  # the last tool that stays, or that was removed with all tools before it
+        gone = True  # True while all tools so far are removed
         for span, name in _listed(tools):
             if name is not None and hidden(name):
                 edits.append(((before[1] if before else span[0], span[1]), b""))
             elif gone and before:
-                edits.append(((before[1], span[0]), b""))  # what stood between is no more between two
+                edits.append(((before[1], span[0]), b""))  # the comma before it separates nothing any more
                 gone = False
             else:
                 gone = False
@@ -129,7 +129,7 @@ def without_tools(line: bytes, hidden: Callable[[str], bool]) -> bytes:
 
 
 def _listed(tools: bytes) -> Iterator[tuple[raw_json.Span, str | None]]:
-    """Where each tool of a list stands, and its name; None: it has none that can be read. Raises Unreadable."""
+    """Yield the span and the name of each tool in a list; the name is None if it cannot be read. Raises Unreadable."""
     at = 0
     for item in map(bytes, raw_json.items(tools)):
         start = tools.index(item, at)
@@ -138,7 +138,7 @@ def _listed(tools: bytes) -> Iterator[tuple[raw_json.Span, str | None]]:
 
 
 def _with_tools(result: bytes, tools: bytes, edited: bytes) -> bytes:
-    """The tools/list result with its list edited."""
+    """Put the edited list into a tools/list result."""
     if edited == tools:
         return result
     result = raw_json.with_member(result, "tools", edited)
@@ -147,65 +147,67 @@ def _with_tools(result: bytes, tools: bytes, edited: bytes) -> bytes:
 
 
 def unaudited(id_lexeme: bytes, *, stateless: bool, task: bool, ran: bool) -> bytes:
-    """The answer to a call where an audit is required and cannot be written."""
-    done = "The tool was run, but its output is withheld" if ran else "Blocked, and the tool was not run"
-    text = f"{done}: the configuration requires an audit of each call, and it cannot be written. Tell the user."
+    """The response to a call whose audit line is required and cannot be written."""
+    done = "The tool was run, but its output is withheld" if ran else "Blocked: the tool was not run"
+    text = f"{done}, because the configuration requires an audit log and it cannot be written. Tell the user."
     return _failure(id_lexeme, text, stateless, task)
 
 
 def ambiguous(id_lexeme: bytes, why: str) -> bytes:
-    """The answer to a call whose own answer two readers could take differently."""
-    return _failed_call(id_lexeme, f"The tool was run, but its answer is withheld, for it cannot be judged: {why}.")
+    """The response to a call if two readers could take the server's response differently."""
+    return _failed_call(
+        id_lexeme, f"The tool was run, but its response is withheld because hooks cannot judge it: {why}."
+    )
 
 
 def response_too_long(id_lexeme: bytes, size: int, limit: int) -> bytes:
-    """The answer to a call whose own answer is too long to be judged."""
+    """The response to a call if the server's response is too long to be judged."""
     why = f"its {size} bytes are more than {limit} (max_message_bytes)"
-    return _failed_call(id_lexeme, f"The tool was run, but its answer is withheld: {why}. Ask for less at once.")
+    return _failed_call(id_lexeme, f"The tool was run, but its response is withheld: {why}. Request less data at once.")
 
 
 def server_lost(id_lexeme: bytes, status: str) -> bytes:
-    """The answer to a call whose server is gone; `status` says how it ended, as `exit status 1`."""
+    """The response to a call whose server has ended; `status` says how, as `exit status 1`."""
     ended = f"The MCP server ended before it answered this call ({status})"
-    return _failed_call(id_lexeme, f"{ended}. The call may have had its effect.")
+    return _failed_call(id_lexeme, f"{ended}. The call may have had an effect.")
 
 
 def ended_early(id_lexeme: bytes) -> bytes:
-    """The answer to a call that was not judged when everything ended."""
+    """The response to a call whose hooks were still running when hookproxy ended."""
     return _failed_call(id_lexeme, "hookproxy ended before its hooks had judged this call. The tool was not run.")
 
 
 def defect(id_lexeme: bytes, what: str, *, seen: bool) -> bytes:
-    """The answer to a call that nobody's decision has ended, but `what` says; the server has `seen` it, or not."""
-    effect = "It may have had its effect." if seen else "The tool was not run."
-    return _failed_call(id_lexeme, f"hookproxy could not see this call through ({what}). {effect}")
+    """The response to a call that `what`, an error, has ended; `seen`: the server has the call."""
+    effect = "It may have had an effect." if seen else "The tool was not run."
+    return _failed_call(id_lexeme, f"hookproxy could not complete this call ({what}). {effect}")
 
 
 def refused_message(id_lexeme: bytes, why: str, *, unreadable: bool) -> bytes:
-    """The answer to a message that was not forwarded; `why` is a sentence."""
+    """The response to a message that is not forwarded; `why` is a sentence."""
     code = UNREADABLE if unreadable else MALFORMED
     return response_edits.error_response(id_lexeme, code, f"hookproxy refused this message. {why}")
 
 
 def message_too_long(size: int, limit: int) -> str:
     """Why a message of this size is refused."""
-    return f"It has {size} bytes; more than {limit} (max_message_bytes) cannot be judged."
+    return f"It has {size} bytes, which is more than hooks can judge: {limit} (max_message_bytes)."
 
 
 def approval_elicitation(id_lexeme: bytes, message: str) -> bytes:
-    """Our question to the person, as a request to the agent."""
+    """The request to the agent that asks the person for approval."""
     params = approval_messages.elicitation_params(message)
     return b'{"jsonrpc":"2.0","id":%b,"method":"elicitation/create","params":%b}\n' % (id_lexeme, params)
 
 
 def approval_cancelled(id_lexeme: bytes) -> bytes:
-    """Our question to the person is taken back: the call that it is about is gone."""
-    params = b'{"requestId":%b,"reason":"The call that this is about is gone."}' % id_lexeme
+    """Cancel an approval request, because its call has ended."""
+    params = b'{"requestId":%b,"reason":"The call that this request is about has ended."}' % id_lexeme
     return b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":%b}\n' % params
 
 
 def input_required(id_lexeme: bytes, message: str, seal: str) -> bytes:
-    """The answer to a call that goes on when the person has answered (2026-07-28)."""
+    """The response to a call that continues when the person has answered (2026-07-28)."""
     request = b'{"method":"elicitation/create","params":%b}' % approval_messages.elicitation_params(message)
     requests = b"{%b:%b}" % (response_edits.json_string(approval_messages.MEMBER), request)
     result = b'{"resultType":"input_required","inputRequests":%b,"requestState":%b}' % (
@@ -216,13 +218,13 @@ def input_required(id_lexeme: bytes, message: str, seal: str) -> bytes:
 
 
 def log_entry(text: str) -> bytes:
-    """A log message for the person; the server must have declared logging."""
+    """A log message for the person. The server must have declared logging."""
     params = b'{"level":"info","logger":"hookproxy","data":%b}' % response_edits.json_string(text[:_MAX_CHARACTERS])
     return b'{"jsonrpc":"2.0","method":"notifications/message","params":%b}\n' % params
 
 
 def _with_result(line: bytes, edit: Callable[[bytes], bytes]) -> bytes:
-    """The line with its result edited; `line` itself if nothing changes, or it is unclear what would."""
+    """Edit the line's result; return `line` itself if nothing changes or the line is ambiguous."""
     try:
         span = raw_json.members(line).get("result", (0, 0))
         result = line[slice(*span)]
@@ -242,12 +244,12 @@ def _failed_call(id_lexeme: bytes, text: str) -> bytes:
     return response_edits.error_response(id_lexeme, response_edits.INTERNAL_ERROR, text)
 
 
-def _refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each ground
+def _refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each cause
     hook, reason = f"the {refuse.event} hook {refuse.by}", refuse.reason
     match refuse.cause:
         case RefusalCause.DENIED:
             said = f": {reason}" if reason else ", which gave no reason. The tool was not run."
-            wish = "\nThe hook wants you to stop here: make no further calls, and report to the user."
+            wish = "\nThe hook wants you to stop here. Make no further calls and report to the user."
             return f"Blocked by {hook}{said}{wish if refuse.stop else ''}"
         case RefusalCause.FAILURE:
             rule = 'blocking because the configuration says on_failure = "deny"'
@@ -260,7 +262,7 @@ def _refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each
         case RefusalCause.ASK_UNAVAILABLE:
             rule = "This agent cannot ask the user, so the call is denied."
         case RefusalCause.DECLINED:
-            rule = "The user was asked and did not allow it. Do not try it again, unless the user says so."
+            rule = "The user was asked and did not allow it. Do not try it again unless the user says so."
         case RefusalCause.RULE:
             rule = f"the permission rule {refuse.by} of {refuse.where}"
             return f"Blocked by {rule}{_because(reason)} The tool was not run."
@@ -270,7 +272,7 @@ def _refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each
             return f"Blocked by {refuse.by} of {refuse.where}: {reason}. The tool was not run. {wait}"
         case _:
             assert_never(refuse.cause)
-    return f"Blocked: {refuse.by} requires confirmation by the user{_because(reason)} {rule}"
+    return f"Blocked: {refuse.by} requires the user's approval{_because(reason)} {rule}"
 
 
 def _because(reason: str) -> str:
@@ -278,7 +280,7 @@ def _because(reason: str) -> str:
 
 
 def _withheld_sentence(failed: Iterable[HookRun], pre_feedback: Sequence[str]) -> str:
-    """What stands in the output's place. What post hooks said is left out: it may quote the output."""
+    """The text in place of the output. It leaves out the post hooks' feedback, which may quote the output."""
     sentences = (
         f"The tool was run, but its output is withheld, because {_hook_failure(one)}. "
         "Calling the tool again would run it again."
@@ -288,13 +290,13 @@ def _withheld_sentence(failed: Iterable[HookRun], pre_feedback: Sequence[str]) -
 
 
 def _hidden_sentence(comments: Comments) -> str:
-    return f"The tool was run. Its output is hidden by the hook {comments.hidden_by}: calling again will not show it."
+    return f"The tool was run, but the hook {comments.hidden_by} hides its output. Calling it again will not show it."
 
 
 def _feedback_text(comments: Comments, pre_feedback: Sequence[str]) -> str:
     noted = (
-        f"Note: {_hook_failure(one)}. It is set to block when it fails, but the tool had run already: "
-        "the output stands as it is, not judged by this hook."
+        f"Note: {_hook_failure(one)}. This hook is set to block when it fails, but the tool had already run. "
+        "The output is unchanged, and this hook has not judged it."
         for one in comments.noted
     )
     return _paragraphs((*pre_feedback, *comments.feedback, *noted))

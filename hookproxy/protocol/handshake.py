@@ -1,4 +1,4 @@
-"""How a session begins: with `initialize`, or with the first request of the stateless era; and whose it is."""
+"""How a session begins: with `initialize`, or with the first request of the stateless era; and which agent it is."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _FIRST_WITH_ELICITATION: Final = "2025-06-18"  # versions are dates, which sort 
 
 
 class Handshake:
-    """What the agent told of itself. A session that has begun stays so."""
+    """What the agent has said about itself. A session that has begun does not begin again."""
 
     def __init__(self) -> None:
         self.opened = False
-        """The session has begun: `initialize`, or the first request of the stateless era but `server/discover`."""
+        """The session has begun, with `initialize` or a stateless request other than `server/discover`."""
         self.uses_initialize = False
-        """It began with `initialize`."""
+        """The session began with `initialize`."""
         self.agent_name = ""
-        """Name and version as the agent gave them."""
+        """The agent's name and version, as it gave them."""
         self._supports_forms = False
         self._initialized = False
         self._version = ""
@@ -32,29 +32,29 @@ class Handshake:
 
     @property
     def supports_elicitation(self) -> bool:
-        """The agent takes questions to the person as requests: it said so, and the handshake is over."""
+        """The agent accepts `elicitation/create` requests: it declared this, and the handshake is complete."""
         return self._supports_forms and self._initialized and self._version >= _FIRST_WITH_ELICITATION
 
     def note_initialize(self, params: Members) -> None:
-        """The params of an `initialize` request."""
+        """Note the params of an `initialize` request."""
         self.opened = self.uses_initialize = True
         self.agent_name = calls.client_name(params.get("clientInfo"))
         self._supports_forms = supports_forms(params.get("capabilities"))
 
     def note_result(self, result: Members) -> None:
-        """The result of `initialize`, which says what version is spoken."""
+        """Note the result of `initialize`, which has the protocol version."""
         self._version = raw_json.text(bytes(result.get("protocolVersion", b""))) or ""
 
     def note_initialized(self) -> None:
-        """The agent has ended the handshake."""
+        """Note that the agent has completed the handshake."""
         self._initialized = True
 
     def meta_for_own_request(self, at_hand: Members | None) -> Members | None:
-        """What `params._meta` of a request of ours to the server has to hold; None: none can be made yet.
+        """Return the `params._meta` for a request of hookproxy's own to the server; None: no request is possible yet.
 
-        In the stateless era: what the call `at_hand` says of protocol and agent; where there is none, what the agent's
-        last judged call said. We can do nothing for the server, whatever the agent can. An agent that calls before its
-        handshake is over shall not be rid of its guard: a server that takes its call takes ours.
+        In the stateless era, it has the protocol version and the agent's name from the call `at_hand`, else from the
+        agent's last judged call, and declares no capabilities. An agent that sends calls before the handshake is
+        complete must not escape its hooks: a server that accepts its call accepts ours.
         """
         meta = self._meta if at_hand is None else _protocol_members(at_hand)
         if meta:
@@ -62,23 +62,23 @@ class Handshake:
         return {} if self._has_judged_call or (self._initialized and self._version) else None
 
     def note_meta(self, meta: Members) -> None:
-        """`params._meta` of a request that counts: in which era, and as whom, the agent speaks now."""
+        """Note the `params._meta` of a request: it shows the era and the agent."""
         self._meta = _protocol_members(meta)
 
     def note_judged_call(self, meta: Members) -> None:
-        """`params._meta` of a tool call that is judged."""
+        """Note the `params._meta` of a judged tool call."""
         self._has_judged_call = True
         self._meta = _protocol_members(meta)
 
     def note_stateless_request(self, meta: Members) -> None:
-        """`params._meta` of any other request."""
+        """Note the `params._meta` of a request. In the stateless era, the first one begins the session."""
         if not self.opened and calls.PROTOCOL_VERSION_KEY in meta:
             self.opened = True
             self.agent_name = calls.client_name(meta.get(calls.CLIENT_INFO_KEY))
             self.note_meta(meta)
 
     def note_request(self, members: Members, method: bytes, initializes: bool) -> None:
-        """Any request but a tool call; one without readable params belongs to neither era."""
+        """Note any request other than a tool call. One without readable params belongs to neither era."""
         if method == b'"server/discover"' or "params" not in members:
             return
         with contextlib.suppress(ValueError):
@@ -89,13 +89,13 @@ class Handshake:
                 self.note_stateless_request(calls.meta(bytes(params.get("_meta", b""))))
 
     def note_call(self, meta: Members) -> None:
-        """`params._meta` of a tool call: it opens a session of an agent that greets nobody, too."""
+        """Note the `params._meta` of a tool call. It begins the session even without a handshake."""
         self.note_stateless_request(meta)
         self.opened = True
 
 
 def _protocol_members(meta: Members) -> Members:
-    """What a request of ours says of protocol and agent, as one with this `_meta` does; nothing in the older era."""
+    """Return the members of this `_meta` that name the protocol version and the agent; none in the handshake era."""
     if calls.PROTOCOL_VERSION_KEY not in meta:
         return {}
     return {key: meta[key] for key in (calls.PROTOCOL_VERSION_KEY, calls.CLIENT_INFO_KEY) if key in meta}

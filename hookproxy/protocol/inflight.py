@@ -1,4 +1,4 @@
-"""The agent's requests in flight whose answers no hook judges: which answers are welcome, and which are not."""
+"""The agent's requests in flight that no hook judges, and which responses to them may pass."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Final
 
 from . import fast_scan
 
-_MAX_CANCELLED: Final = 1024  # cancelled requests that are remembered; agents cancel a few at a time
+_MAX_CANCELLED: Final = 1024  # cancelled requests that are remembered: agents cancel a few at a time
 
 
 class RequestKind(Enum):
-    """Requests by what their answers are good for."""
+    """What the proxy needs the response to a request for."""
 
     OTHER = auto()
     INITIALIZE = auto()
     TOOLS_LIST = auto()
-    SUBSCRIPTION = auto()  # answered only when the server ends it
+    SUBSCRIPTION = auto()  # answered only when the server ends the subscription
 
 
 REQUEST_KINDS: Final = {
@@ -29,62 +29,62 @@ REQUEST_KINDS: Final = {
 
 
 class InFlight(dict[bytes, RequestKind]):
-    """By the key of its id, a request stays until it is answered or cancelled; then its late answer is thought of."""
+    """Requests by the key of their id, until they are answered or cancelled. Late responses are remembered as well."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._duplicates: dict[bytes, int] = {}  # `7` and `"7"` have one key; more than one of them is counted here
-        self._cancelled: dict[bytes, None] = {}  # cancelled, not answered yet; the oldest first
-        self._blocked: set[bytes] = set()  # those of them whose late answer does not pass
+        self._duplicates: dict[bytes, int] = {}  # `7` and `"7"` have one key: how many more requests have it
+        self._cancelled: dict[bytes, None] = {}  # cancelled and not answered yet, the oldest first
+        self._blocked: set[bytes] = set()  # those of them whose late response must not pass
         self.released: dict[bytes, bytes] = {}
-        """Judged calls among them, whose answers nobody has to see: the id of each as the agent spelled it."""
+        """The judged calls among them, whose responses pass without being read: each id as the agent spelled it."""
         self.hook_tool_calls: set[bytes] = set()
-        """Tool calls of our own that are not answered."""
+        """Tool calls of hooks that are not answered yet."""
 
     @property
     def is_simple(self) -> bool:
-        """No two requests have the same key, and no answer is to stay away: each ends a request of the agent."""
+        """No two requests have the same key and no response is blocked: each response ends one request of the agent."""
         return not (self._duplicates or self.blocks_any)
 
     @property
     def blocks_any(self) -> bool:
-        """Some answer that may come is not for the agent."""
+        """Some response that may come must not reach the agent."""
         return bool(self._blocked or self.hook_tool_calls)
 
     @property
     def awaits_session_data(self) -> bool:
-        """An answer may come that tells of the session or of its tools."""
+        """The response to `initialize` or `tools/list` may come."""
         return any(kind is RequestKind.INITIALIZE or kind is RequestKind.TOOLS_LIST for kind in self.values())
 
     @property
     def awaits_response(self) -> bool:
-        """An answer to the agent is still to come."""
+        """A response to the agent is still to come."""
         return any(kind is not RequestKind.SUBSCRIPTION for kind in self.values())
 
     def settle_hook_tool_call(self, key: bytes) -> bool:
-        """A tool call of our own is answered; False: there is none."""
+        """Note that a hook's tool call is answered. False: no such call is in flight."""
         found = key in self.hook_tool_calls
         self.hook_tool_calls.discard(key)
         return found
 
     def abandon_hook_tool_call(self, key: bytes) -> None:
-        """Nobody waits for this errand any more; its late answer is nobody's."""
+        """Give up waiting for a hook's tool call: its late response goes nowhere."""
         self.hook_tool_calls.discard(key)
-        self.cancel(key, late_answer_passes=False)
+        self.cancel(key, late_response_passes=False)
 
     def note(self, key: bytes, kind: RequestKind) -> None:
-        """A request goes to the server."""
+        """Note a request that goes to the server."""
         if key in self:
             self._duplicates[key] = self._duplicates.get(key, 0) + 1
         self[key] = kind
 
     def note_released(self, key: bytes, spelled: bytes) -> None:
-        """A judged call goes to the server, and is a request like any other from now on."""
+        """Note a judged call that goes to the server and is a request like any other from now on."""
         self.note(key, RequestKind.OTHER)
         self.released[key] = spelled
 
     def settle(self, key: bytes) -> RequestKind | None:
-        """An answer is there, or none will be; None: nothing in flight has this key."""
+        """End a request that is answered or cancelled. None: no request in flight has this key."""
         self.released.pop(key, None)
         kind = self.get(key)
         more = self._duplicates.pop(key, 0)
@@ -95,7 +95,7 @@ class InFlight(dict[bytes, RequestKind]):
         return kind
 
     def note_all(self, keys: list[bytes]) -> bool:
-        """Note many that are worth no look, if none is there already; else note nothing, and give False."""
+        """Note many requests of kind OTHER if none of the keys is known yet. False: nothing was noted."""
         if len(keys) == 1:  # by far the most frequent, and twice as fast
             fits = keys[0] not in self and keys[0] not in self._cancelled
             if fits:
@@ -110,7 +110,7 @@ class InFlight(dict[bytes, RequestKind]):
         return True
 
     def settle_all(self, found: list[fast_scan.Head], key_of: Callable[[bytes], bytes]) -> bool:
-        """Settle all answers among these, if each is worth no look; else settle nothing, and give False."""
+        """Settle all responses among these if each ends a request of kind OTHER. False: nothing was settled."""
         if len(found) == 1:  # by far the most frequent, and twice as fast
             return not found[0].id or self._settle_one(found[0], key_of)
         keys: list[bytes] = []
@@ -140,9 +140,9 @@ class InFlight(dict[bytes, RequestKind]):
                 self.released.pop(key, None)
         return True
 
-    def cancel(self, key: bytes, *, late_answer_passes: bool) -> None:
-        """A request with this key was cancelled; that of a judged call must not pass, whatever else has the key."""
-        if not late_answer_passes:
+    def cancel(self, key: bytes, *, late_response_passes: bool) -> None:
+        """Note that a request with this key was cancelled. The response to a judged call must never pass."""
+        if not late_response_passes:
             self._blocked.add(key)
         self._cancelled[key] = None
         if len(self._cancelled) > _MAX_CANCELLED:
@@ -150,22 +150,25 @@ class InFlight(dict[bytes, RequestKind]):
             self.take_late_response(next(iter(self._cancelled)) if passing is None else passing)
 
     def take_late_response(self, key: bytes) -> bool:
-        """True if this is the late answer to a cancelled request, and passes."""
+        """Note the late response to a cancelled request. True if there is such a request, and the response passes."""
         passes = key in self._cancelled and key not in self._blocked
         self._cancelled.pop(key, None)
         self._blocked.discard(key)
         return passes
 
     def was_cancelled(self, key: bytes) -> bool:
-        """A cancelled request may still be answered with this key."""
+        """A cancelled request with this key may still be answered."""
         return key in self._cancelled
 
     def is_blocked(self, key: bytes) -> bool:
-        """The answer to an errand or a cancelled judged call may come with this key, and must not pass as another's."""
+        """The response to a hook's tool call or a cancelled judged call may come with this key, and must not pass."""
         return key in self._blocked or key in self.hook_tool_calls
 
     def passes_unread(self, key: bytes | None) -> bool:
-        """An answer with this key passes unseen; None: whichever it has, for JavaScript servers write the id last."""
+        """True if a response with this key passes without being read.
+
+        With None, the key is not known yet, because some servers write the id last: True if any response passes.
+        """
         if key is None:
             return bool(self) and not (self.blocks_any or self.released)
         return key in self and key not in self.released and not self.is_blocked(key)

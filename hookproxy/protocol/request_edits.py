@@ -1,4 +1,4 @@
-"""A judged call's lines: as the server gets it, and its unfinished answer as the agent gets that (law 2)."""
+"""The lines of a judged call: as the server gets it, and its `input_required` response as the agent gets it (law 2)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .response_edits import json_string
 
 
 def line_for_server(call: Call, arguments: bytes | None, waiting: CallRound | None = None) -> bytes:
-    """The agent's own bytes, or the same with other arguments, and without what is between the agent and us.
+    """Return the agent's own bytes, or the same with other arguments and without hookproxy's request state.
 
-    `arguments` None: the agent's. `waiting` is the round that its seal has brought back; None: there is none. What only
-    looks like a seal of this run goes to no server: its inner state does, if it has one.
+    `arguments` None: the agent's. `waiting` is the round that the request state has brought back; None: there is none.
+    A request state that only looks like hookproxy's never reaches a server; the server's own state in it does.
     """
     sealed = call.state.startswith(OWN_STATE_PREFIX)
     if arguments is None and not sealed:
@@ -30,13 +30,13 @@ def line_for_server(call: Call, arguments: bytes | None, waiting: CallRound | No
             params = raw_json.with_member(params, "requestState", raw_json.one_line(state))
         else:
             params = raw_json.without_member(params, "requestState")
-        if waiting is None or waiting.approval_request:  # else the answer is to a hookproxy behind us
+        if waiting is None or waiting.approval_request:  # else the response is for another hookproxy behind this one
             params = _without_approval_response(params, call.inputs)
     return raw_json.splice(call.line, [((start, end), params)])
 
 
 def _without_approval_response(params: bytes, inputs: bytes) -> bytes:
-    """The params without the answer to our question, and without `inputResponses` where it was the only one."""
+    """Remove the response to hookproxy's approval request, and `inputResponses` if it was the only one."""
     if not inputs.startswith(b"{"):
         return params
     theirs = raw_json.without_member(inputs, approval_messages.MEMBER)
@@ -48,14 +48,14 @@ def _without_approval_response(params: bytes, inputs: bytes) -> bytes:
 
 
 def with_own_state(line: bytes, seal: str) -> bytes:
-    """The server's `input_required` answer, with our seal around its requestState."""
+    """Return the server's `input_required` response with hookproxy's requestState, which contains the server's."""
     start, end = raw_json.members(line)["result"]
     result = raw_json.with_member(line[start:end], "requestState", json_string(seal))
     return raw_json.splice(line, [((start, end), result)])
 
 
 def with_agent_id(call: Call) -> bytes:
-    """The answer to a repeated call, under the agent's id; as it is where readers could take that differently."""
+    """Return the response to a repeated call under the agent's id; unchanged if it is ambiguous."""
     with contextlib.suppress(ValueError):
         return raw_json.with_member(call.answer, "id", call.id)
     call.response = None  # so that it is withheld
@@ -63,5 +63,8 @@ def with_agent_id(call: Call) -> bytes:
 
 
 def server_state_of(line: bytes) -> bytes:
-    """The requestState of such an answer as spelled; empty: it has none. Raises Unreadable, TwinKeys."""
+    """Return the requestState of an `input_required` response as spelled; empty: none.
+
+    Raises Unreadable, DuplicateKeys.
+    """
     return bytes(raw_json.fields(raw_json.fields(line)["result"]).get("requestState", b""))

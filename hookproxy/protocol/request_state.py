@@ -1,6 +1,7 @@
-"""What goes with a call from round to round, sealed: what comes back is ours, unchanged, fresh and used once.
+"""The request state that a call carries from one round to the next (2026-07-28).
 
-Law 1: a round without a valid seal is a new call, and its hooks are asked.
+The state is signed: what comes back was made by this process, is unchanged and fresh, and is used once.
+Law 1: a call without a valid request state is a new call, and its hooks run.
 """
 
 from __future__ import annotations
@@ -18,39 +19,39 @@ from ..model.decision import ApprovalRequest
 from .calls import OWN_STATE_PREFIX
 
 LIFETIME: Final = 3600.0
-"""Seconds in which a round must follow. Longer than people think about a form; a token found later opens nothing."""
+"""Seconds within which the next round must come: longer than people think about a form. A state is worthless later."""
 
-_MAX_ROUNDS: Final = 1024  # calls that wait for their next round: agents need not come back, and memory must not fill
-_MAX_BYTES: Final = 64 * 1024 * 1024  # that they keep: as much as one line may have
+_MAX_ROUNDS: Final = 1024  # calls that wait for their next round: agents may never come back, and memory is limited
+_MAX_BYTES: Final = 64 * 1024 * 1024  # of memory for them: as much as one line may have
 _KEY_BYTES: Final = 32  # of HMAC-SHA256's own size
-_NONCE_BYTES: Final = 16  # nobody guesses or meets it twice
+_NONCE_BYTES: Final = 16  # enough that no nonce is guessed or occurs twice
 
 
 class CallRound(Struct, frozen=True):
-    """A call between two rounds: what was decided so far, and what it waits for."""
+    """A call between two rounds: what has been decided, and what it waits for."""
 
     tool: str
     arguments: bytes
     """As the agent sent them, normalised: the next round must bring the same."""
     rewritten: bytes | None = None
-    """The arguments that run instead; None: the agent's."""
+    """The arguments that run instead; None: the agent's arguments."""
     feedback: tuple[str, ...] = ()
     """Texts for the model, to go with the result."""
     approval_request: ApprovalRequest | None = None
-    """What the person is asked by us; None: the server asks."""
+    """The approval that hookproxy requests; None: the server requests input."""
     asked: bool = False
-    """A person was asked in an earlier round, or a hook or rule answered in the person's place."""
+    """A person was asked in an earlier round, or a hook or a rule answered for the person."""
     state: bytes = b""
-    """The server's own requestState as spelled; empty: it gave none."""
+    """The server's own requestState as spelled; empty: the server gave none."""
 
     @property
     def size(self) -> int:
-        """Bytes, or characters, that it keeps."""
+        """How many bytes or characters it keeps."""
         return len(self.arguments) + len(self.rewritten or b"") + len(self.state) + sum(map(len, self.feedback))
 
 
 class StateSealer:
-    """The calls that wait for their next round, each by a seal that only this process can make."""
+    """The calls that wait for their next round. Only this process can make the request states that bring them back."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
@@ -59,8 +60,8 @@ class StateSealer:
         self._bytes = 0
 
     def to_request_state(self, waiting: CallRound) -> str:
-        """The requestState that brings this round back, once, within LIFETIME."""
-        kept = replace(waiting, arguments=b"")  # the seal holds the next round to them
+        """Return the requestState that brings this round back, once, within LIFETIME."""
+        kept = replace(waiting, arguments=b"")  # the signature covers them
         self._bytes += kept.size
         while len(self._rounds) >= _MAX_ROUNDS or (self._bytes > _MAX_BYTES and self._rounds):
             self._take(next(iter(self._rounds)))
@@ -71,7 +72,7 @@ class StateSealer:
         return f"{OWN_STATE_PREFIX}{payload}.{self._mac(payload, waiting.tool, waiting.arguments)}"
 
     def from_request_state(self, text: str, tool: str, arguments: bytes) -> CallRound | None:
-        """The round that a call of this tool with these arguments goes on with; None: there is none."""
+        """Return the round that a call of this tool with these arguments continues; None: there is none."""
         if not text.startswith(OWN_STATE_PREFIX):
             return None
         payload, mac = _parts(text)
@@ -97,9 +98,9 @@ class StateSealer:
 
 
 def embedded_server_state(text: str) -> bytes:
-    """The server's own requestState in what may be a seal of ours, valid or not; empty: there is none.
+    """Return the server's own requestState that a request state of ours contains, valid or not; empty: there is none.
 
-    For a new call that brings one: after a restart the server may still know its state.
+    It serves a new call that brings such a state: after a restart of hookproxy, the server may still know its own.
     """
     payload, _ = _parts(text)
     raw = _member(payload, "s").encode(errors="replace")
@@ -107,7 +108,7 @@ def embedded_server_state(text: str) -> bytes:
 
 
 def _member(payload: str, name: str) -> str:
-    """A text in a payload; empty where there is none: who sends it may have made it up."""
+    """Return a text in a payload; empty if there is none, because the agent may have invented the payload."""
     try:
         return raw_json.text(bytes(raw_json.fields(_decoded(payload))[name])) or ""
     except (ValueError, KeyError):

@@ -1,7 +1,7 @@
-"""Byte-preserving edits of answers on their way to the agent, and the answers that hookproxy gives itself.
+"""Byte-preserving edits of responses on their way to the agent, and responses of hookproxy's own.
 
-Law 2: an edited answer differs only in the members named here. Output that a hook replaced or withheld is not
-left in another member of the same answer. What the texts say is the matter of `feedback`.
+Law 2: an edited response differs only in the members named here. Output that a hook has replaced or withheld does not
+remain in another member of the same response. `feedback` has the texts.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ MAX_LINE_BYTES: Final = 10 * 1024 * 1024
 """Bytes of a line at which the TypeScript SDK's reader closes the connection."""
 
 FEEDBACK_MEMBER: Final = "hook_feedback"
-"""Where feedback stands in structuredContent, and in the `data` of an error."""
+"""The member for feedback in structuredContent, and in the `data` of an error."""
 
-INTERNAL_ERROR: Final = -32603  # JSON-RPC's code for an error inside the answering side
+INTERNAL_ERROR: Final = -32603  # JSON-RPC's code for an internal error
 
 _REQUIRED_MEMBERS: Final = {
     "text": ("text",),
@@ -32,7 +32,7 @@ _REQUIRED_MEMBERS: Final = {
     "resource": ("resource",),
     "resource_link": ("uri", "name"),
 }
-"""Members of each kind of content block: agents reject a whole result for one block that lacks them."""
+"""Members of each type of content block: agents reject a whole result if one block lacks them."""
 
 _RESTRICTING_KEYWORDS: Final = re.compile(
     r"(?:all|any|one)Of|not|if|const|enum|\$ref|\$dynamicRef|\$recursiveRef|dependentSchemas|dependencies|"
@@ -48,37 +48,37 @@ _EMPTY: Final = re.compile(rb"\[[ \t\r\n]*\]")
 AMBIGUOUS: Final = (raw_json.Unreadable, raw_json.DuplicateKeys)
 
 Edit = tuple[raw_json.Span, bytes]
-"""A part of a message, and what takes its place."""
+"""A span of a message, and the bytes that replace it."""
 
 
 class DeliveryNote(Enum):
-    """What people should know of a delivery."""
+    """What people should know about the delivery of feedback."""
 
-    TOO_LONG = "feedback left out: with it the message would reach 10 MiB, where some agents hang up"
-    NO_PLACE = "feedback left out: the answer has no place for it"
-    AMBIGUOUS = "feedback left out: the answer can be read in more than one way"
-    MAY_BE_INVISIBLE = "feedback may not be seen: some agents show only structuredContent, which is closed to it"
+    TOO_LONG = "feedback left out: with it the message would reach 10 MiB, where some agents close the connection"
+    NO_PLACE = "feedback left out: the response has no place for it"
+    AMBIGUOUS = "feedback left out: the response can be read in more than one way"
+    MAY_BE_INVISIBLE = "feedback may be invisible: some agents show only structuredContent, whose schema forbids it"
 
 
 class DeliveredResponse(Struct, frozen=True):
-    """An answer as it goes to the agent."""
+    """A response as it goes to the agent."""
 
     line: bytes
     note: DeliveryNote | None = None
 
 
 def json_string(text: str) -> bytes:
-    """The text as a JSON string on one line; half surrogate pairs, which no agent can read, become `?`."""
+    """Return the text as a JSON string on one line; half surrogate pairs, which no agent can read, become `?`."""
     return raw_json.one_line(raw_json.encode(text.encode(errors="replace").decode()))
 
 
 def string_with_more(raw: bytes, text: str) -> bytes:
-    """A JSON string with more text at its end; what was there keeps its spelling."""
+    """Append text to a JSON string, whose own text keeps its spelling."""
     return raw[:-1] + json_string(text)[1:]
 
 
 def member_or_empty(raw: bytes, name: str) -> bytes:
-    """A member of an object; empty if there is none, or `raw` is no clear object."""
+    """Return a member of an object; empty if there is none, or if `raw` is ambiguous or not an object."""
     try:
         spans = raw_json.members(raw)
     except AMBIGUOUS:
@@ -87,36 +87,36 @@ def member_or_empty(raw: bytes, name: str) -> bytes:
 
 
 def error_response(id_lexeme: bytes, code: int, text: str) -> bytes:
-    """The line of a JSON-RPC error."""
+    """Return the line of a JSON-RPC error."""
     return b'{"jsonrpc":"2.0","id":%b,"error":{"code":%d,"message":%b}}\n' % (id_lexeme, code, json_string(text))
 
 
 def failed_result(id_lexeme: bytes, text: str, stateless: bool) -> bytes:
-    """The line of a result that says the call failed; agents of the stateless era insist on a resultType."""
+    """Return the line of a result with `isError`. Agents of the stateless era require a resultType."""
     kind = b'"resultType":"complete",' if stateless else b""
     result = b'{%b"content":[%b],"isError":true}' % (kind, _block(text))
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (id_lexeme, result)
 
 
 def with_result_withheld(line: bytes, text: str) -> bytes:
-    """The text instead of a whole result, unknown members included. Raises Unreadable, TwinKeys."""
+    """Replace a whole result, with its unknown members, by the text. Raises Unreadable, DuplicateKeys."""
     spans = raw_json.members(line)
     result = line[slice(*spans["result"])]
     return failed_result(line[slice(*spans["id"])], text, stateless=b'"resultType"' in result)
 
 
 def with_error_withheld(line: bytes, text: str) -> bytes:
-    """The text instead of an error, of which only the code stays. Raises Unreadable, TwinKeys."""
+    """Replace an error by the text; only its code remains. Raises Unreadable, DuplicateKeys."""
     spans = raw_json.members(line)
     code = member_or_empty(line[slice(*spans["error"])], "code")
     return error_response(line[slice(*spans["id"])], int(code) if _CODE.fullmatch(code) else INTERNAL_ERROR, text)
 
 
 def with_replacement(line: bytes, replacement: bytes, delivery: Delivery, tool: Tool | None) -> bytes:
-    """The answer with a hook's output in the place of the tool's whole result: any member of it may hold some.
+    """Replace the tool's whole result by a hook's output, because any member of the result may hold tool output.
 
-    An agent that knows an outputSchema rejects a success without structuredContent: such a result says
-    that the call failed, unless the replacement brings its own. Raises Unreadable, TwinKeys.
+    An agent that knows an outputSchema rejects a success without structuredContent. Such a result is therefore
+    marked as failed, unless the replacement has structuredContent. Raises Unreadable, DuplicateKeys.
     """
     span = raw_json.members(line)["result"]
     old = _members(line[slice(*span)])
@@ -133,7 +133,7 @@ def with_replacement(line: bytes, replacement: bytes, delivery: Delivery, tool: 
 
 
 def _members(result: bytes) -> dict[str, bytes]:
-    """The members of a result; none of what is no clear object."""
+    """Return the members of a result; none if it is ambiguous or not an object."""
     try:
         return {name: bytes(value) for name, value in raw_json.fields(result).items()}
     except AMBIGUOUS:
@@ -141,7 +141,7 @@ def _members(result: bytes) -> dict[str, bytes]:
 
 
 def marked_as_failed(line: bytes) -> bytes:
-    """The answer marked as that of a failed call. Raises Unreadable, TwinKeys."""
+    """Mark the response as that of a failed call. Raises Unreadable, DuplicateKeys."""
     span = raw_json.members(line)["result"]
     result = line[slice(*span)]
     if not result.startswith(b"{"):
@@ -150,7 +150,7 @@ def marked_as_failed(line: bytes) -> bytes:
 
 
 def _replacement_members(replacement: bytes) -> dict[str, bytes]:
-    """The members of a result that a hook's replacement brings: `content` always."""
+    """Return the result members in a hook's replacement; `content` is always there."""
     try:
         raw = raw_json.one_line(normalize.normalize(replacement, lenient=True))  # hooks may print it over many lines
     except AMBIGUOUS:
@@ -175,17 +175,17 @@ def _is_block(raw: bytes) -> bool:
 
 
 def with_feedback(line: bytes, text: str, delivery: Delivery, tool: Tool | None) -> DeliveredResponse:
-    """The result with the text at its end, and wherever else the model may look (design section 6)."""
+    """Append the text to the result, and put it wherever else the model may look (design section 6)."""
     return _if_possible(line, lambda: _with_feedback(line, text, delivery, tool))
 
 
 def with_feedback_on_error(line: bytes, text: str) -> DeliveredResponse:
-    """The error with the text as another sentence of its message, and in its data."""
+    """Append the text to the error's message, and put it into its data."""
     return _if_possible(line, lambda: _with_feedback_on_error(line, text))
 
 
 def _if_possible(line: bytes, edit: Callable[[], DeliveredResponse]) -> DeliveredResponse:
-    """The edited line, or `line` itself where the edit would be too long or a guess."""
+    """Return the edited line, or `line` itself if the edit would be too long or the line is ambiguous."""
     try:
         edited = edit() if len(line) < MAX_LINE_BYTES else None
     except AMBIGUOUS:
@@ -194,7 +194,7 @@ def _if_possible(line: bytes, edit: Callable[[], DeliveredResponse]) -> Delivere
 
 
 def _with_feedback(line: bytes, text: str, delivery: Delivery, tool: Tool | None) -> DeliveredResponse:
-    """One pass for each level and one join: a result may be large, so nothing in it becomes an object."""
+    """Read each level once and join once: a result may be large, so nothing in it is decoded."""
     start, end = raw_json.members(line)["result"]
     result = line[start:end]
     spans = raw_json.members(result) if result.startswith(b"{") else {}
@@ -210,7 +210,7 @@ def _with_feedback(line: bytes, text: str, delivery: Delivery, tool: Tool | None
 def _structured_edits(
     result: bytes, spans: dict[str, raw_json.Span], text: str, delivery: Delivery, tool: Tool | None
 ) -> tuple[list[Edit], list[bytes], DeliveryNote | None]:
-    """What feedback does to structuredContent: edits, blocks that say what they drop, and a note."""
+    """Return what feedback does to structuredContent: edits, blocks with the content that they drop, and a note."""
     if "structuredContent" not in spans or delivery is Delivery.TEXT:
         return [], [], None
     start, end = spans["structuredContent"]
@@ -226,7 +226,7 @@ def _structured_edits(
 
 
 def _repeats_structured(content: bytes, structured: bytes) -> bool:
-    """True if a text block carries structuredContent, as servers should, or its only member, as some do."""
+    """True if a text block repeats structuredContent, as servers should, or its only member, as some servers do."""
     try:
         texts = [raw_json.text(member_or_empty(bytes(block), "text")) or "" for block in raw_json.items(content)]
         spans = raw_json.members(structured) if structured.startswith(b"{") else {}
@@ -238,7 +238,7 @@ def _repeats_structured(content: bytes, structured: bytes) -> bool:
 
 
 def open_schema(output_schema: bytes) -> bool:
-    """True if this schema lets structuredContent have the member `hook_feedback` too; in doubt, False."""
+    """True if this schema certainly allows the member `hook_feedback` in structuredContent."""
     try:
         schema = raw_json.fields(output_schema)
         named = raw_json.fields(bytes(schema.get("properties", b"{}")))
@@ -274,7 +274,7 @@ def _with_feedback_on_error(line: bytes, text: str) -> DeliveredResponse:
 
 
 def _feedback_member(raw: bytes, text: str) -> Edit | None:
-    """The edit that puts the text into an object; None if `raw` is none, is unclear, or has that member."""
+    """Return the edit that puts the text into an object; None: `raw` is no object, is ambiguous, or has the member."""
     try:
         spans = raw_json.members(raw)
     except AMBIGUOUS:

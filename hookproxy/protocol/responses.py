@@ -1,4 +1,4 @@
-"""What a line from the server answers, if anything: read so that no agent can take it otherwise (law 1)."""
+"""Read the responses in lines from the server so that no agent can read them differently (law 1)."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ _UNSET: Final = msgspec.Raw(b"")
 
 
 class Response(Struct, frozen=True):
-    """What an answer says: one of both."""
+    """The content of a response: a result or an error."""
 
     result: Members | None = None
-    """Its members; none where the result is no object."""
+    """The result's members; empty if the result is not an object."""
     error: msgspec.Raw | None = None
-    """Empty where the answer says nothing at all."""
+    """The error as spelled; empty if the response has neither."""
 
 
 class ResponseFrame(Struct, frozen=True):
-    """An answer in a line."""
+    """A line that is a response."""
 
     id: bytes
-    """As spelled."""
+    """The id as spelled."""
     response: Response | None = None
-    """None: it was not read closely, or it can be read in two ways."""
+    """The content; None: it was not read closely, or it is ambiguous."""
     certain: bool = True
-    """False: some readers may take it for an answer, and others not."""
+    """False: some readers may take the line for a response, and others not."""
     nothing_else: bool = field(default=False)
-    """It was read closely, and is nothing but an answer."""
+    """It was read closely, and it is a response and nothing else."""
 
 
 class _CompactResponse(msgspec.Struct, gc=False):
-    """An answer with a result as nearly every server writes it, read in one pass: the result may be large."""
+    """A response with a result as nearly every server writes it, read in one pass, because the result may be large."""
 
     result: dict[str, msgspec.Raw]
     id: msgspec.Raw
@@ -53,7 +53,7 @@ _COMPACT_BYTES: Final = len(b'{"jsonrpc":,"id":,"result":}\n')
 
 
 class _Head(msgspec.Struct, gc=False):
-    """What tells an answer from other frames, of a line whose other members do not matter; absent ones are empty."""
+    """The members that tell a response from other messages; absent ones are empty."""
 
     id: msgspec.Raw = _UNSET
     method: msgspec.Raw = _UNSET
@@ -66,10 +66,10 @@ _DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionErro
 
 
 def read(line: bytes, closely: bool) -> ResponseFrame | None:
-    """The answer that an object in a line is; None: it is none.
+    """Return the response in a line that holds an object; None: it is not a response.
 
-    Read `closely`, twins and readers that ignore case count, and what it says comes with it. Raises Unreadable for
-    what is no JSON.
+    With `closely`, duplicate keys and readers that ignore case are considered, and the content is read.
+    Raises Unreadable for a line that is not JSON.
     """
     return _read_closely(line) if closely else _read_head(line)
 
@@ -141,10 +141,10 @@ def _response_of(members: Members) -> Response | None:
 
 
 def _scan(line: bytes) -> ResponseFrame | None:
-    """A line that the fast reader cannot take is JSON all the same to others, or none."""
+    """Read a line that the fast reader rejects: to other readers it may be JSON."""
     try:
         members = {key: msgspec.Raw(line[slice(*span)]) for key, span in raw_json.members(line).items()}
-    except raw_json.TooDeep:  # what it says cannot be read here, but whom it answers can be seen
+    except raw_json.TooDeep:  # its content cannot be read here, but its id can
         raw_id = fast_scan.response_id(line[: fast_scan.END_BYTES], line[-fast_scan.END_BYTES :])
         return None if raw_id is None else ResponseFrame(raw_id)
     except raw_json.DuplicateKeys:

@@ -1,8 +1,8 @@
-"""The tasks of judged calls: which messages speak of one, and where its output stands in them (law 1).
+"""The tasks of judged calls: their table, the messages about them, and where a task's output stands in a message.
 
-Rule: once a judged call has a task, whatever an agent could take for the task's output is held until hooks have
-spoken about it. Two eras differ: in 2025-11-25 the answer to `tasks/result` is the output, whole; the tasks extension
-has it as a member of what `tasks/get` answers and `notifications/tasks` tells.
+Rule (law 1): once a judged call has a task, everything that an agent could take for the task's output is held until
+hooks have judged it. The two eras differ. In 2025-11-25, the whole response to `tasks/result` is the output. In the
+tasks extension, the output is a member of the `tasks/get` response and of `notifications/tasks`.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ _KNOWN_MEMBERS: Final = {
 
 
 class TaskStatus(Struct, frozen=True):
-    """What a message says of a task."""
+    """What a message says about a task."""
 
     ids: frozenset[str] = frozenset()
-    """One or none."""
+    """The task's id; at most one."""
     status: str = ""
     response: Response | None = None
-    """Its output; None: the message has none."""
+    """The task's output; None: the message has none."""
     path: tuple[str, ...] = ()
-    """The members in which the output stands, from the outside in; none: the whole message is an answer with it."""
+    """The path of members to the output, from the outermost; empty: the whole message is a response with the output."""
     request_failed: bool = False
-    """The server did not answer the poll but with an error, which is not the task's."""
+    """The server answered the request with an error that is not the task's own."""
 
     @property
     def ends(self) -> bool:
-        """It says that there will be no output."""
+        """The message says that the task has ended without output."""
         return self.response is None and self.status in ("cancelled", "failed")
 
 
 def unambiguous_id(raw: msgspec.Raw) -> str:
-    """The id of a task. Raises Unreadable for one that readers could take for another."""
+    """Return the id of a task. Raises Unreadable for an id that readers could take for another."""
     task_id = raw_json.text(bytes(raw))
     if not task_id or "\0" in task_id:
         raise raw_json.Unreadable("the id of its task is no clear text")
@@ -63,7 +63,7 @@ def unambiguous_id(raw: msgspec.Raw) -> str:
 
 
 def task_ids(result: Members) -> Iterator[str]:
-    """The ids of the tasks that a call's result hands over. Raises Unreadable, TwinKeys."""
+    """Yield the ids of the tasks that a call's result creates. Raises Unreadable, DuplicateKeys."""
     for name, raw in result.items():
         if raw_json.folded_key(name) == "task" and bytes(memoryview(raw)[:1]) == b"{":
             task = raw_json.fields(raw)
@@ -83,9 +83,9 @@ def _handle(members: Members) -> str:
 
 
 def status_of(members: Members, holder: str, *, whole: bool) -> TaskStatus:
-    """What an answer's result, or a notification's params, says of a task; `whole`: it is the output itself.
+    """Return what a response's result or a notification's params say about a task; `whole`: they are the output itself.
 
-    Raises Unreadable, TwinKeys.
+    Raises Unreadable, DuplicateKeys.
     """
     ids = frozenset(_ids(members))
     if len(ids) > 1:
@@ -121,19 +121,19 @@ def _ids(members: Members) -> Iterator[str]:
 
 
 def _check_member_names(members: Members) -> None:
-    """Raise Unreadable for a member that some readers take for one that counts."""
+    """Raise Unreadable for a member that some readers take for one with a meaning."""
     for key in members:
         if _KNOWN_MEMBERS.get(raw_json.folded_key(key), key) != key:
             raise raw_json.Unreadable(f"its member {key!r} is taken for another by readers that ignore case")
 
 
 def _output_members(members: Members) -> list[str]:
-    """The members that hold output."""
+    """Return the names of the members that hold output."""
     return [name for name in ("result", "error") if name in members and bytes(members[name]) != b"null"]
 
 
 def outcome_digest(reading: ParsedResponse) -> bytes:
-    """What hooks are told of an output, in short: another output has another digest."""
+    """Return a digest of the output that hooks get: a different output has a different digest."""
     told = reading.outcome
     parts = (
         told.content,
@@ -151,14 +151,14 @@ def outcome_digest(reading: ParsedResponse) -> bytes:
 
 
 def output_as_response(line: bytes, place: tuple[str, ...]) -> bytes:
-    """The output of a message as an answer of its own."""
+    """Return a message's output as a response of its own."""
     if not place:
         return line
     return b'{"jsonrpc":"2.0","id":0,"%b":%b}\n' % (place[-1].encode(), line[slice(*_span(line, place))])
 
 
 def with_output(line: bytes, place: tuple[str, ...], answer: bytes) -> bytes:
-    """The message with the output that this answer has in the place of its own."""
+    """Return the message with its output replaced by the one in this response."""
     if not place:
         return answer
     return raw_json.splice(line, [(_span(line, place), answer[slice(*raw_json.members(answer)[place[-1]])])])
@@ -173,7 +173,7 @@ def _span(line: bytes, place: tuple[str, ...]) -> raw_json.Span:
 
 
 def without_immediate_response(line: bytes) -> bytes:
-    """A handle without what agents may show the model as the result before there is one."""
+    """Remove from a task handle what agents may show the model before there is a result."""
     place = ("result", "_meta")
     try:
         start, end = _span(line, place)
@@ -187,19 +187,19 @@ RESULT_METHOD: Final = b'"tasks/result"'
 _LIST_METHOD: Final = b'"tasks/list"'
 _NOTIFICATION_PREFIX: Final = b'"notifications/tasks'
 
-_MAX_TASKS: Final = 1024  # tasks that are known; what hooks said of each takes memory
-_MAX_FORGOTTEN: Final = 65536  # tasks of which nothing is known but that they were judged calls'
-_MAX_HELD_NOTIFICATIONS: Final = 64  # notifications that are held: a server that floods must not fill memory with them
+_MAX_TASKS: Final = 1024  # tasks that are remembered: the hooks' comments on each take memory
+_MAX_FORGOTTEN: Final = 65536  # tasks of which only a hash is remembered
+_MAX_HELD_NOTIFICATIONS: Final = 64  # notifications held at once: a server that sends many must not fill memory
 _RESULT_MEMBERS: Final = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
 
 
 class TaskStage(Enum):
-    """How far hooks are with a task."""
+    """How far the hooks of a task are."""
 
-    AWAITED = auto()  # its handle has come, and is on its way through the call's own task
+    AWAITED = auto()  # the handle has come; the call's coroutine has not forwarded it yet
     OPEN = auto()  # the agent has the handle
-    JUDGING = auto()  # its hooks are being asked
-    JUDGED = auto()  # they have spoken, once and for all
+    JUDGING = auto()  # its hooks are running
+    JUDGED = auto()  # its hooks have run; the decision is final
 
 
 class Task(Struct, eq=False):
@@ -209,42 +209,42 @@ class Task(Struct, eq=False):
     call: Call
     stage: TaskStage = TaskStage.AWAITED
     guarded: bool = True
-    """Hooks hear of its output: none passes but the one that they heard of."""
+    """Hooks judge its output: only the output that they have judged passes."""
     event_context: EventContext | None = None
-    """The call as its hooks were told of it last, with the arguments that ran."""
+    """What the call's hooks got last, with the arguments that ran."""
     texts: tuple[str, ...] = ()
-    """What hooks said for the model before the call ran."""
+    """Texts for the model from the hooks that ran before the call."""
     comments: Comments = field(default_factory=Comments)
     outcome_digest: bytes = b""
-    """A digest of what its hooks were told."""
+    """The digest of the output that its hooks judged."""
     withheld_because: str = ""
-    """Why no output of it passes."""
+    """Why no output of the task passes; empty: nothing is withheld."""
 
 
 class TaskRequest(Call, eq=False):
-    """A request of the agent about tasks, or a message of the server about one, held as a call is."""
+    """A request of the agent about tasks, or a notification of the server about one; it is held like a call."""
 
     method: bytes = b""
-    """As compact JSON; empty: the server is gone, and the task with it."""
+    """As compact JSON; empty: the server has ended, and the task with it."""
     task_id: str = ""
-    """The task that it is about, as the agent said."""
+    """The task that the message is about."""
 
 
 class Tasks(dict[str, Task]):
-    """The tasks of judged calls, by their ids. Empty: no message about tasks is looked at."""
+    """The tasks of judged calls, by their ids. While it is empty, no message about tasks is read."""
 
     def __init__(self) -> None:
         super().__init__()
         self._awaited: dict[Call, list[Task]] = {}
-        self._held_notifications: set[str] = set()  # tasks of which a message of the server is held
-        self._forgotten_hashes: set[int] = set()  # hashes: what collides is withheld for nothing, and that is all
+        self._held_notifications: set[str] = set()  # tasks with a held notification
+        self._forgotten_hashes: set[int] = set()  # a collision only withholds an output needlessly
 
     # --- handles ---
 
     def note_handles(self, call: Call) -> None:
-        """A judged call is answered: if with a task, it is known from now on, for the next line may be its result.
+        """Note the tasks that the response to a judged call creates: the next line may already be a task's result.
 
-        Where it cannot be told which task that is, the answer is one that readers take differently.
+        If the task is unclear, the response counts as one that readers take differently.
         """
         result = call.response.result if call.response else None
         if not result or result.keys() <= _RESULT_MEMBERS or isinstance(call, TaskRequest):
@@ -264,11 +264,11 @@ class Tasks(dict[str, Task]):
                 self._awaited.setdefault(call, []).append(self[task_id])
 
     def take_new(self, call: Call) -> list[Task]:
-        """The tasks of a call whose handles nobody has dealt with yet."""
+        """Return the call's new tasks, and mark them as handled."""
         return self._awaited.pop(call, [])
 
     def drop_surplus(self) -> list[Task]:
-        """Forget tasks that are too many, judged ones first; no output of them passes any more. Gives them."""
+        """Forget and return the tasks above the limit, judged ones first. None of their output passes any more."""
         gone: list[Task] = []
         for stage in (TaskStage.JUDGED, TaskStage.OPEN):
             surplus = max(len(self) - _MAX_TASKS, 0)
@@ -280,18 +280,18 @@ class Tasks(dict[str, Task]):
         return gone
 
     def _is_forgotten(self, task_id: str) -> bool:
-        """A task that we do not know any more; after very many of them, every one that we do not know."""
+        """True for a task that was forgotten; after very many forgotten tasks, for every unknown task."""
         unknown = bool(task_id) and task_id not in self
         return unknown and (hash(task_id) in self._forgotten_hashes or len(self._forgotten_hashes) > _MAX_FORGOTTEN)
 
     def find(self, *ids: str) -> Task | None:
-        """The first of these that a judged call has."""
+        """Return the first of these tasks that belongs to a judged call."""
         return next((self[one] for one in ids if one in self), None)
 
-    # --- what the agent asks ---
+    # --- requests of the agent ---
 
     def request(self, line: bytes, members: Members, in_flight: dict[bytes, Call], others: InFlight) -> AgentAction:
-        """A request about tasks: its answer is held. `others` are requests that nobody judges."""
+        """Handle a request about tasks; its response is held. `others` are the requests that no hook judges."""
         raw_id = calls.response_id(members)
         try:
             task_request = self._read_request(line, members, raw_id)
@@ -310,17 +310,17 @@ class Tasks(dict[str, Task]):
             raise raw_json.Unreadable("some readers take one of its members for taskId")
         task_id = unambiguous_id(params["taskId"]) if "taskId" in params else ""
         if self._is_forgotten(task_id):
-            raise raw_json.Unreadable("the task ended so long ago that what its hooks said is not known any more")
+            raise raw_json.Unreadable("the task ended so long ago that its hooks' decision is forgotten")
         return _task_request(raw_json.one_line(line), calls.method(members), task_id, raw_id)
 
-    # --- what the server tells ---
+    # --- notifications of the server ---
 
     def notification(
         self, line: bytes, in_flight: Mapping[bytes, Call], reply: ResponseFrame | None
     ) -> StartCall | Dropped | None:
-        """What becomes of a line of the server that tells of the end of a judged call's task; None: it does not.
+        """Handle a notification that a judged call's task has ended; None: the line is no such notification.
 
-        `reply`: what it answers.
+        `reply`: the line as a response, if it is one.
         """
         if not (self or in_flight) or (reply and reply.nothing_else) or not _may_be_notification(line):
             return None
@@ -328,38 +328,38 @@ class Tasks(dict[str, Task]):
             task_status = _read_notification(line, answers=reply is not None)
             task_id = self._ended_task(task_status) if task_status else ""
         except ValueError as problem:
-            return Dropped(f"what the server told of a task: {problem}")
+            return Dropped(f"a notification about a task that cannot be judged: {problem}")
         if not task_id or not (task_id in self or any(map(may_become_a_task, in_flight.values()))):
             return None
         if task_id in self._held_notifications or len(self._held_notifications) >= _MAX_HELD_NOTIFICATIONS:
-            return Dropped("what the server told of a task once more, while hooks judge it")
+            return Dropped("another notification about a task that hooks are judging")
         self._held_notifications.add(task_id)
         return StartCall(_task_request(raw_json.one_line(line), _NOTIFICATION_PREFIX, task_id, b""))
 
     def _ended_task(self, task_status: TaskStatus) -> str:
-        """The task that is said to have ended; none if it goes on. Raises Unreadable."""
+        """Return the id of the task that has ended; empty if it continues. Raises Unreadable."""
         if not (task_status.ends or task_status.response):
             return ""
         if not task_status.ids:
-            raise raw_json.Unreadable("it names none")
+            raise raw_json.Unreadable("it names no task")
         (task_id,) = task_status.ids
         if self._is_forgotten(task_id):
-            raise raw_json.Unreadable("it ended long ago")
+            raise raw_json.Unreadable("the task ended long ago")
         return task_id
 
     def notification_in_batch(self, line: bytes, in_flight: Mapping[bytes, Call]) -> bool:
-        """True if a batch tells anything of a judged call's task."""
+        """True if a batch has a notification about a judged call's task."""
         if not (self or in_flight):
             return False
         return any(self.notification(bytes(item), in_flight, None) is not None for item in raw_json.items(line))
 
     def notification_done(self, task_request: TaskRequest) -> None:
-        """A message of the server is dealt with."""
+        """Note that a held notification has been handled."""
         self._held_notifications.discard(task_request.task_id)
 
 
 def read(task_request: TaskRequest) -> TaskStatus:
-    """What an answered poll, or a message of the server, says of its task. Raises Unreadable, TwinKeys."""
+    """Return what a response or a notification says about its task. Raises Unreadable, DuplicateKeys."""
     if not task_request.id:
         task_status = _read_notification(task_request.line)
         assert task_status is not None, "else it would not be held"
@@ -374,12 +374,12 @@ def read(task_request: TaskRequest) -> TaskStatus:
         _check_list(result)
         return TaskStatus()
     if not result and task_request.method != RESULT_METHOD:
-        raw_json.fields(raw_json.fields(task_request.answer)["result"])  # what is no object may be output all the same
+        raw_json.fields(raw_json.fields(task_request.answer)["result"])  # it may be output without being an object
     return status_of(result, "result", whole=task_request.method == RESULT_METHOD)
 
 
 def server_lost(task: Task) -> TaskRequest:
-    """What stands for the end of the server in a task's life."""
+    """Return the task request that stands for the end of the server."""
     return _task_request(b"", b"", task.id, b"")
 
 
@@ -402,16 +402,19 @@ def _task_request(line: bytes, method: bytes, task_id: str, raw_id: bytes) -> Ta
 
 
 def _may_be_notification(line: bytes) -> bool:
-    """False if the line is certainly no notification of a task, as nearly all are not."""
+    """False if the line is certainly no notification about a task, as nearly all lines are not."""
     return (b'"method"' in line or b"\\u" in line) and (b"tasks" in line or b"\\" in line)
 
 
 def _read_notification(line: bytes, answers: bool = False) -> TaskStatus | None:
-    """What a line tells of a task; None: it is no such notification. Raises Unreadable, TwinKeys."""
+    """Return what a notification says about a task; None: the line is no such notification.
+
+    Raises Unreadable, DuplicateKeys.
+    """
     try:
         members = raw_json.fields(line)
     except (raw_json.DuplicateKeys, raw_json.Unreadable):
-        if answers:  # that is withheld, or dropped, as such
+        if answers:  # it is withheld or dropped as an ambiguous response
             return None
         raise
     if any(raw_json.folded_key(key) in ("method", "params") and key not in ("method", "params") for key in members):
@@ -425,13 +428,13 @@ def _read_notification(line: bytes, answers: bool = False) -> TaskStatus | None:
 
 
 def may_become_a_task(call: Call) -> bool:
-    """The server has the call, and may answer it with a task."""
+    """True if the server has the call and may answer it with a task."""
     answered = call.phase in (Phase.FORWARDED, Phase.ANSWERED)
     return answered and (call.stateless or call.task) and not isinstance(call, TaskRequest)
 
 
 def _check_list(result: Members) -> None:
-    """Raise Unreadable, TwinKeys if a list of tasks carries output, which no list does."""
+    """Raise Unreadable or DuplicateKeys if a list of tasks contains output."""
     for item in _listed_tasks(result):
         if status_of(item, "result", whole=False).response is not None:
             raise raw_json.Unreadable("a list of tasks holds the output of one")

@@ -1,4 +1,4 @@
-"""What the answer to a call says, as PostToolUse and PostToolUseFailure hooks are told."""
+"""Read the response to a call: whether it is final, and what PostToolUse and PostToolUseFailure hooks get of it."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ _READ: Final = frozenset({"resultType", "content", "structuredContent", "isError
 _FOLDED: Final = frozenset(map(str.casefold, _READ))
 
 NO_OUTCOME: Final = Outcome()
-"""Of a call that has none yet."""
+"""The outcome of a call that has none yet."""
 
 
 class ParsedResponse(Struct, frozen=True):
-    """What an answer says, in brief."""
+    """What the response to a call says."""
 
     final: bool
-    """False: the call goes on in further requests, and no hook is asked yet."""
+    """False: the call continues in further requests, and no hook runs yet."""
     failed: bool = False
     outcome: Outcome = NO_OUTCOME
     needs_input: bool = False
-    """It is not final because the server asks for input, and a round follows."""
+    """It is not final because the server requests input, and another round follows."""
     questions: tuple[ElicitationSeen, ...] = ()
-    """What an answer that is not final asks the person."""
+    """The elicitations in a response that is not final."""
 
 
 def read(call: Call) -> ParsedResponse:
-    """What the answer says. Raises Unreadable, TwinKeys: the agent could read it otherwise than hooks would."""
+    """Read a call's response. Raises Unreadable, DuplicateKeys: the agent might read it differently than hooks do."""
     if call.response is None:
-        raise raw_json.Unreadable("readers would take it differently")
+        raise raw_json.Unreadable("two readers could take it differently")
     if call.response.error is not None:
         return ParsedResponse(True, True, Outcome(error=error_text(call.response.error)))
     members = call.response.result or {}
     if any(key not in _READ and raw_json.folded_key(key) in _FOLDED for key in members):
-        raise raw_json.Unreadable("a member of its result differs in case only from one that counts")
+        raise raw_json.Unreadable("a member of its result differs only in case from a member with a meaning")
     kind = raw_json.text(bytes(members["resultType"])) if "resultType" in members else "complete"
     waits = kind == "input_required" or (kind == "task" and "taskId" in members)
     handle = (call.stateless and waits) or (call.task and "task" in members)
@@ -53,13 +53,13 @@ def read(call: Call) -> ParsedResponse:
         return ParsedResponse(False, needs_input=needs_input, questions=tuple(elicitations.in_result(members)))
     content = normalize.normalize_output(bytes(members["content"])) if "content" in members else b"[]"
     failed = "isError" in members and bytes(members["isError"]) == b"true"
-    error = (joined_text(content) or "The tool reported an error without a text.") if failed else ""
+    error = (joined_text(content) or "The tool reported an error without a message.") if failed else ""
     structured = bytes(members["structuredContent"]) if "structuredContent" in members else b""
     return ParsedResponse(True, failed, Outcome(content=content, structured=structured, has_result=True, error=error))
 
 
 def error_text(error: msgspec.Raw) -> str:
-    """A JSON-RPC error as Claude Code words it for hooks."""
+    """Return a JSON-RPC error in the words that Claude Code gives to hooks."""
     try:
         members = raw_json.fields(error)
     except raw_json.Unreadable:
@@ -69,7 +69,7 @@ def error_text(error: msgspec.Raw) -> str:
 
 
 def joined_text(content: bytes) -> str:
-    """All text of content blocks, a line end between each two."""
+    """Return the texts of all content blocks, joined by line ends."""
     try:
         texts = [
             raw_json.text(bytes(raw_json.fields(bytes(block)).get("text", b""))) for block in raw_json.items(content)

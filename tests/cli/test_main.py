@@ -199,8 +199,7 @@ def test_a_resource_shortage_is_not_reported_as_a_defect(verb: Path, capsys: pyt
     )
     assert main.main(["run"]) == 2
     assert capsys.readouterr().err == (
-        "error: the system gives hookproxy too little: Too many open files\n"
-        "hint: ulimit -a shows how much there may be\n"
+        "error: the system is short of resources: Too many open files\nhint: ulimit -a shows the limits\n"
     )
 
 

@@ -425,9 +425,12 @@ def test_an_invalid_own_hook_is_reported_with_its_place(cwd: Path, table: str, m
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        ("Bash(", "'Bash(' is no permission rule: write Tool or Tool(what)"),
-        ("Bash(a) && Edit(b)", "'Bash(a) && Edit(b)' is no permission rule but several: write each by itself"),
-        ("edit|write", "'edit|write' is no permission rule: '|' stands for nothing in a tool's name, but *, ? do"),
+        ("Bash(", "'Bash(' is not a permission rule: write Tool or Tool(what)"),
+        ("Bash(a) && Edit(b)", "'Bash(a) && Edit(b)' is not a permission rule but several: write each by itself"),
+        (
+            "edit|write",
+            "'edit|write' is not a permission rule: '|' has no meaning in a tool's name; the wildcards are * and ?",
+        ),
     ],
 )
 def test_an_invalid_permission_rule_is_reported_with_its_place(cwd: Path, kind: str, rule: str, message: str) -> None:

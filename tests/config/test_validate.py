@@ -18,9 +18,9 @@ from hookproxy.model.settings import Limit, Per
     ("text", "where", "why"),
     [
         ('[permissions]\ndeny = ["a", "b("]', "permissions.deny[1]", ""),
-        ('[audit]\nredact = ["fine", "(half"]', "audit.redact[1]", "no regular expression"),
+        ('[audit]\nredact = ["fine", "(half"]', "audit.redact[1]", "not a regular expression"),
         ('[audit]\nredact = ["x*"]', "audit.redact[0]", "empty text"),
-        (f'[audit]\nredact = ["a{{{10**12}}}"]', "audit.redact[0]", "no regular expression"),
+        (f'[audit]\nredact = ["a{{{10**12}}}"]', "audit.redact[0]", "not a regular expression"),
     ],
 )
 def test_an_invalid_pattern_is_an_error_with_its_key(tmp_path: Path, text: str, where: str, why: str) -> None:

@@ -185,7 +185,7 @@ def test_audit_refuses_calls_that_it_cannot_record(project: Path, home: Path) ->
     (home / ".local").write_text("in the way of the folder")
     answer, heard = ask_aloud(project, OWN, "any")
     assert answer.failed
-    assert "requires an audit of each call, and it cannot be written" in answer.texts[0]
+    assert "requires an audit log and it cannot be written" in answer.texts[0]
     assert "is refused because its audit line cannot be written" in heard
 
 

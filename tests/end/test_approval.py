@@ -168,8 +168,8 @@ async def test_all_but_a_yes_is_a_refusal_and_reaches_no_server(scene: Scene, er
             result = await client.call_tool("write", {"path": "a"})
             assert result.is_error
             assert said(result) == (
-                "Blocked: the PreToolUse hook cat requires confirmation by the user: sure? "
-                "The user was asked and did not allow it. Do not try it again, unless the user says so."
+                "Blocked: the PreToolUse hook cat requires the user's approval: sure? "
+                "The user was asked and did not allow it. Do not try it again unless the user says so."
             )
         assert said(await client.call_tool("look", {"path": "c"})) == "saw c"
     assert ran(scene) == [("look", {"path": "c"})]
@@ -860,7 +860,7 @@ async def test_a_question_whose_required_record_cannot_be_written_is_a_refusal(s
     result = (await agent.ask(stateless(1)))["result"]
     assert result["isError"] is True
     assert "requestState" not in result
-    assert "Blocked, and the tool was not run" in text_of({"result": result})
+    assert "Blocked: the tool was not run" in text_of({"result": result})
     assert scene.calls_received() == []
 
 

@@ -364,14 +364,14 @@ async def test_feedback_stays_out_of_structured_content_that_is_closed_or_unknow
     delivered, agent = await commented(scene, tool, STRUCTURED, listed=listed)
     assert delivered["structuredContent"] == {"n": 1}
     assert delivered["content"][-1]["text"] == "round up"
-    assert "feedback may not be seen" in agent.said_aside()
+    assert "feedback may be invisible" in agent.said_aside()
 
 
 async def test_people_are_told_once_for_each_tool_whose_feedback_may_not_be_seen(scene: Scene) -> None:
     _, agent = await commented(scene, "closed", STRUCTURED)
     for number in (2, 3):
         await agent.ask(call(number, "closed", result=STRUCTURED))
-    assert agent.said_aside().count("feedback may not be seen") == 1
+    assert agent.said_aside().count("feedback may be invisible") == 1
 
 
 async def test_a_failed_result_loses_structured_content_to_feedback(scene: Scene) -> None:
@@ -1095,7 +1095,7 @@ async def test_of_two_answers_to_a_judged_call_the_first_one_counts(scene: Scene
 
 @pytest.mark.parametrize(
     ("event", "effect", "received"),
-    [("PreToolUse", "The tool was not run.", 0), ("PostToolUse", "It may have had its effect.", 1)],
+    [("PreToolUse", "The tool was not run.", 0), ("PostToolUse", "It may have had an effect.", 1)],
 )
 async def test_too_few_descriptors_for_a_hook_end_its_call_with_words_that_say_so(
     scene: Scene, event: str, effect: str, received: int
@@ -1104,11 +1104,11 @@ async def test_too_few_descriptors_for_a_hook_end_its_call_with_words_that_say_s
     soft, hard = resource.prlimit(agent.pid, resource.RLIMIT_NOFILE)
     resource.prlimit(agent.pid, resource.RLIMIT_NOFILE, (4, hard))
     error = (await agent.ask(call(1, "echo")))["error"]["message"]
-    assert "the system gives hookproxy too little: Too many open files" in error
+    assert "the system is short of resources: Too many open files" in error
     assert error.endswith(effect)
     assert len(scene.calls_received()) == received
     (line,) = [one for one in agent.said_aside().splitlines() if "cannot be handled" in one]
-    assert line.endswith("Too many open files; ulimit -a shows how much there may be")
+    assert line.endswith("Too many open files; ulimit -a shows the limits")
     assert "Traceback" not in agent.said_aside()
     resource.prlimit(agent.pid, resource.RLIMIT_NOFILE, (soft, hard))
     assert text_of(await agent.ask(call(2, "echo", n=2)))

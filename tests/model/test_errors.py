@@ -35,9 +35,9 @@ def test_an_error_in_a_file_begins_with_its_place() -> None:
 
 
 def test_a_file_that_cannot_be_used_comes_with_a_command_that_shows_why() -> None:
-    assert file_hint("/a b", PermissionError(errno.EACCES, "")) == "ls -ld '/a b' shows what it is, and whose"
-    assert file_hint("/x", OSError(errno.ENOSPC, "")) == "make room: df /x shows how much there is"
-    assert file_hint("/x", FileNotFoundError(errno.ENOENT, "")).startswith("name a file that is there")
+    assert file_hint("/a b", PermissionError(errno.EACCES, "")) == "ls -ld '/a b' shows its type, owner and permissions"
+    assert file_hint("/x", OSError(errno.ENOSPC, "")) == "free some disk space: df /x shows how much is left"
+    assert file_hint("/x", FileNotFoundError(errno.ENOENT, "")).startswith("name a file that exists")
 
 
 def test_no_error_is_raised_without_a_hint() -> None:
@@ -65,5 +65,5 @@ def test_what_the_system_lacks_is_told_from_what_is_wrong_with_us() -> None:
         "",
         "",
     )
-    assert describe_error(lacking) == "the system gives hookproxy too little: Too many open files"
+    assert describe_error(lacking) == "the system is short of resources: Too many open files"
     assert describe_error(KeyError("id")) == "a defect of hookproxy: KeyError('id')"

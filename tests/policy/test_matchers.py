@@ -168,7 +168,7 @@ def test_a_call_of_another_tool_is_never_meant() -> None:
 
 @pytest.mark.parametrize("rule", ["", "Bash(", "Bash)", "Bash(a", "(a)", "Bash Edit", "Bash(a) && Edit(b)"])
 def test_what_is_no_single_rule_is_an_error(rule: str) -> None:
-    with pytest.raises(ValueError, match="is no permission rule"):
+    with pytest.raises(ValueError, match="is not a permission rule"):
         permission_rule(rule)
 
 
@@ -228,5 +228,5 @@ def test_an_allow_rule_covers_nothing_that_it_cannot_judge(rule: str, tool: str,
 
 @pytest.mark.parametrize("rule", ["", "a b", "Bash(a", "Bash(a) && Bash(b)"])
 def test_what_is_no_rule_allows_nothing(rule: str) -> None:
-    with pytest.raises(ValueError, match="is no permission rule"):
+    with pytest.raises(ValueError, match="is not a permission rule"):
         allow_rule(rule)

@@ -348,13 +348,13 @@ def test_a_long_text_beside_a_path_is_not_what_a_rule_about_paths_means() -> Non
 
 @pytest.mark.parametrize("rule", ["", "Bash(", "Bash Edit", "(a)", "Bash(a) && Edit(b)", "Bash(a), Edit(b)"])
 def test_what_is_no_rule_is_an_error(rule: str) -> None:
-    with pytest.raises(ValueError, match="is no permission rule"):
+    with pytest.raises(ValueError, match="is not a permission rule"):
         Rules.of(Settings(ask=(rule,)))
 
 
 @pytest.mark.parametrize("rule", ["a|b", "^a", "a$", "a,b", r"\w", "a+"])
 def test_a_name_that_is_meant_as_a_regular_expression_is_an_error(rule: str) -> None:
-    with pytest.raises(ValueError, match="stands for nothing in a tool's name"):
+    with pytest.raises(ValueError, match="has no meaning in a tool's name"):
         rules.parsed(rule)
     assert rules.parsed(f"x({rule})").specifier == rule
 

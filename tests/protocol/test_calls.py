@@ -37,7 +37,7 @@ def test_no_arguments_are_an_empty_object_to_hooks(arguments: bytes) -> None:
 
 @pytest.mark.parametrize("arguments", [b'"x"', b"[1]", b"7", b"true"])
 def test_arguments_that_are_no_object_cannot_be_judged(arguments: bytes) -> None:
-    with pytest.raises(Unreadable, match="arguments are no object"):
+    with pytest.raises(Unreadable, match="arguments are not an object"):
         judged(LINE.replace(b'{"a":1}', arguments))
 
 

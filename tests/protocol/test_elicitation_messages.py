@@ -86,7 +86,7 @@ def test_of_two_groups_the_stricter_and_else_the_later_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "elicitation", "content", "trouble"),
+    ("verdict", "elicitation", "content", "failure"),
     [
         (Verdict(action="accept", content=b'{"a":[ "x"]}'), FORM, b'{"a":[ "x"]}', ""),
         (Verdict(action="accept"), FORM, b"{}", ""),

@@ -49,7 +49,7 @@ REFUSALS = [
     (
         Refuse("guard.sh", "enough", stop=True),
         "Blocked by the PreToolUse hook guard.sh: enough\n"
-        "The hook wants you to stop here: make no further calls, and report to the user.",
+        "The hook wants you to stop here. Make no further calls and report to the user.",
     ),
     (
         Refuse("guard.sh", "it exited with status 3", cause=RefusalCause.FAILURE),
@@ -63,18 +63,18 @@ REFUSALS = [
     ),
     (
         Refuse("the PreToolUse hook guard.sh", "writes to /etc", asked=True, cause=RefusalCause.ASK_DENIED),
-        "Blocked: the PreToolUse hook guard.sh requires confirmation by the user: writes to /etc. "
+        "Blocked: the PreToolUse hook guard.sh requires the user's approval: writes to /etc. "
         'The configuration says on_ask = "deny", so the call is denied.',
     ),
     (
         Refuse("the PreToolUse hook guard.sh", "", asked=True, cause=RefusalCause.ASK_UNAVAILABLE),
-        "Blocked: the PreToolUse hook guard.sh requires confirmation by the user. "
+        "Blocked: the PreToolUse hook guard.sh requires the user's approval. "
         "This agent cannot ask the user, so the call is denied.",
     ),
     (
         Refuse("the permission rule write_*", "", asked=True, cause=RefusalCause.DECLINED),
-        "Blocked: the permission rule write_* requires confirmation by the user. "
-        "The user was asked and did not allow it. Do not try it again, unless the user says so.",
+        "Blocked: the permission rule write_* requires the user's approval. "
+        "The user was asked and did not allow it. Do not try it again unless the user says so.",
     ),
     (
         Refuse("approve.sh", "never", event=Event.PERMISSION_REQUEST),
@@ -165,8 +165,8 @@ def test_feedback_stands_after_the_output_first_of_pre_hooks_then_of_post_hooks_
     *texts, failure = said["text"].split("\n\n")
     assert texts == ["pre 1", "pre 2", "post 1", "post 2"]
     assert failure == (
-        "Note: the PostToolUse hook redact.sh failed: it ran longer than 5 s. It is set to block when it "
-        "fails, but the tool had run already: the output stands as it is, not judged by this hook."
+        "Note: the PostToolUse hook redact.sh failed: it ran longer than 5 s. This hook is set to block when it fails, "
+        "but the tool had already run. The output is unchanged, and this hook has not judged it."
     )
 
 
@@ -204,7 +204,7 @@ def test_hidden_output_is_gone_whatever_replaces_it_and_the_model_is_told_who_hi
     comments = Comments(("post",), b'"SECRET"', hidden_by="hide.sh")
     for line in (deliver(structured, comments, ["pre"], AUTO, None).line, deliver_error(ERROR, comments, ["pre"]).line):
         assert b"SECRET" not in line
-        assert b"Its output is hidden by the hook hide.sh" in line
+        assert b"the hook hide.sh hides its output" in line
         assert b"pre" in line
         assert b"post" in line
 
@@ -411,7 +411,7 @@ def test_an_answer_without_texts_or_without_a_result_is_the_same_object() -> Non
 @pytest.mark.parametrize(
     ("line", "id_value", "code", "words"),
     [
-        (feedback.ambiguous(b"7", "it is not UTF-8"), 7, -32603, "cannot be judged: it is not UTF-8."),
+        (feedback.ambiguous(b"7", "it is not UTF-8"), 7, -32603, "hooks cannot judge it: it is not UTF-8."),
         (feedback.response_too_long(b"7", 99, 9), 7, -32603, "99 bytes are more than 9 (max_message_bytes)"),
         (
             feedback.server_lost(b"7", "exit status 1"),
@@ -424,9 +424,9 @@ def test_an_answer_without_texts_or_without_a_result_is_the_same_object() -> Non
             feedback.defect(b"7", "a defect of hookproxy: KeyError('id')", seen=True),
             7,
             -32603,
-            "this call through (a defect of hookproxy: KeyError('id')). It may have had its effect.",
+            "this call (a defect of hookproxy: KeyError('id')). It may have had an effect.",
         ),
-        (feedback.defect(b"7", "x", seen=False), 7, -32603, "through (x). The tool was not run."),
+        (feedback.defect(b"7", "x", seen=False), 7, -32603, "complete this call (x). The tool was not run."),
         (
             feedback.refused_message(b"null", "It is no JSON.", unreadable=True),
             None,
@@ -459,7 +459,8 @@ def test_a_call_that_cannot_be_audited_fails_and_says_whether_the_tool_was_run(r
 
 
 def test_a_message_that_is_too_long_is_told_its_size_and_the_limit() -> None:
-    assert feedback.message_too_long(99, 9) == "It has 99 bytes; more than 9 (max_message_bytes) cannot be judged."
+    expected = "It has 99 bytes, which is more than hooks can judge: 9 (max_message_bytes)."
+    assert feedback.message_too_long(99, 9) == expected
 
 
 def test_a_log_entry_is_a_valid_notification_of_ours() -> None:

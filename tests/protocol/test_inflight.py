@@ -46,7 +46,7 @@ def test_many_are_noted_together_or_none() -> None:
     assert requests == {b"1": RequestKind.OTHER, b"2": RequestKind.OTHER}
     assert not requests.note_all([b"3", b"2"]), "one is there already"
     assert not requests.note_all([b"3", b"3"]), "twice among them"
-    requests.cancel(b"4", late_answer_passes=True)
+    requests.cancel(b"4", late_response_passes=True)
     assert not requests.note_all([b"3", b"4"]), "a late answer may come"
     assert requests == {b"1": RequestKind.OTHER, b"2": RequestKind.OTHER}
 
@@ -69,11 +69,11 @@ def test_answers_are_settled_together_or_none() -> None:
     assert requests == {b"3": RequestKind.INITIALIZE}
 
 
-def test_a_late_answer_passes_once_where_nobody_judged_the_request() -> None:
+def test_a_late_response_passes_once_where_nobody_judged_the_request() -> None:
     requests = InFlight()
     requests.note(b"9", RequestKind.OTHER)
     assert not requests.take_late_response(b"1")
-    requests.cancel(b"1", late_answer_passes=True)
+    requests.cancel(b"1", late_response_passes=True)
     assert requests.was_cancelled(b"1")
     assert not requests.is_blocked(b"1")
     assert requests.passes_unread(None)
@@ -87,7 +87,7 @@ def test_what_a_judged_call_bars_stays_barred_whatever_else_has_the_key(order: t
     requests = InFlight()
     requests.note(b"9", RequestKind.OTHER)
     for passes in order:
-        requests.cancel(b"1", late_answer_passes=passes)
+        requests.cancel(b"1", late_response_passes=passes)
     assert requests.is_blocked(b"1")
     assert not requests.passes_unread(None)
     assert not requests.take_late_response(b"1")
@@ -97,13 +97,13 @@ def test_what_a_judged_call_bars_stays_barred_whatever_else_has_the_key(order: t
 
 def test_what_is_remembered_of_cancelled_requests_is_bounded_and_barred_keys_go_last() -> None:
     requests = InFlight()
-    requests.cancel(b"judged", late_answer_passes=False)
+    requests.cancel(b"judged", late_response_passes=False)
     for number in range(5000):
-        requests.cancel(b"%d" % number, late_answer_passes=True)
+        requests.cancel(b"%d" % number, late_response_passes=True)
     kept = [number for number in range(5000) if requests.was_cancelled(b"%d" % number)]
     assert kept == list(range(5000 - 1023, 5000)), "the oldest are forgotten"
     assert requests.is_blocked(b"judged")
     for number in range(5000, 10_000):
-        requests.cancel(b"%d" % number, late_answer_passes=False)
+        requests.cancel(b"%d" % number, late_response_passes=False)
     assert sum(requests.was_cancelled(b"%d" % number) for number in range(10_000)) == 1024
     assert not requests.was_cancelled(b"judged")

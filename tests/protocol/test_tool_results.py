@@ -31,7 +31,7 @@ def test_a_failure_has_its_text_as_error() -> None:
     reading = answered(b'{"content":[{"type":"text","text":"no"},{"type":"text","text":"disk"}],"isError":true}')
     assert reading.failed
     assert reading.outcome.error == "no\ndisk"
-    assert answered(b'{"content":[],"isError":true}').outcome.error == "The tool reported an error without a text."
+    assert answered(b'{"content":[],"isError":true}').outcome.error == "The tool reported an error without a message."
 
 
 def test_an_error_is_a_failure_without_a_result() -> None:

@@ -166,7 +166,7 @@ async def test_the_agent_cannot_answer_what_it_has_not_been_asked(gate: Gate) ->
         await gate.reached()
         await one.agent.send(ANSWER)
         assert (await one.agent.message())["error"]["message"].endswith(
-            "It answers a question of the server that hooks have not let go on, or have an answer to."
+            "It answers an elicitation that hooks still hold, or that has an answer already."
         )
         gate.open()
         assert (await one.server.message())["result"] == {"action": "decline"}
@@ -276,7 +276,7 @@ async def test_hooks_run_twice_on_an_elicitation_sent_twice_and_once_under_one_i
         gate.open()
         assert {(await one.server.message())["id"], (await one.server.message())["id"]} == {5, 6}
         await until(one, lambda: not one.proxy.has_undecided)
-    assert "dropped a question to the person with the id of one that waits for its answer" in one.reports
+    assert "dropped an elicitation with the id of one that is still pending" in one.reports
 
 
 async def test_elicitations_beyond_a_limit_are_refused(gate: Gate) -> None:

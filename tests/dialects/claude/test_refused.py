@@ -191,7 +191,7 @@ def test_a_group_that_cannot_be_used_is_refused_by_key(group: object, message: s
         ({"timeout": 30000}, "timeout looks like milliseconds: 30000", "write seconds: 30 for 30000"),
         ({"onFailure": "blok"}, "onFailure must be one of block, continue, not 'blok'", "'block'"),
         ({"shell": "zsh"}, "shell must be one of bash, powershell, not 'zsh'", ""),
-        ({"if": "Bash(a"}, "if 'Bash(a' cannot be used: 'Bash(a' is no permission rule", ""),
+        ({"if": "Bash(a"}, "if 'Bash(a' cannot be used: 'Bash(a' is not a permission rule", ""),
         ({"async": "yes"}, "async must be true or false, not a string", ""),
         ({"statusMessage": 5}, "statusMessage must be a string, not a number", ""),
         ({"type": "mcp_tool", "tool": "b"}, "server is missing", '"server": "NAME"'),

@@ -82,7 +82,7 @@ def test_argv_starts_its_program_from_the_files_folder() -> None:
         ("command = 1", "command must be a string, not a number", ""),
         ('argv = ["a", 1]', "argv[1] must be a string, not a number", ""),
         ('command = "x"\nmatcher = "a("', "matcher 'a(' cannot be used: missing ), unterminated", ""),
-        ('command = "x"\nif = "a b"', "if 'a b' cannot be used: 'a b' is no permission rule", ""),
+        ('command = "x"\nif = "a b"', "if 'a b' cannot be used: 'a b' is not a permission rule", ""),
         ('command = "x"\ntimeout = 5000.0\nasync = 1', "async must be true or false, not a number", ""),
         ('command = "x"\ntimeout = 30000', "timeout looks like milliseconds: 30000", "30 for 30000"),
         ('command = "x"\ntimeout = nan', "timeout must be more than 0 seconds, not nan", ""),
