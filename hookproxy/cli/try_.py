@@ -28,7 +28,7 @@ from ..model.decision import Proceed
 from ..model.errors import CANNOT, FINDINGS, UserError, look
 from ..model.hooks import Ended, Event, HookResult, HookSpec, Session, Verdict
 from ..model.settings import OnAsk, OnFailure, Settings
-from ..trial.observe import Run
+from ..trial.observe import ObservedRun
 from ..trial.run import SESSION_EVENTS, SIDE_EVENTS, TrialCall, TrialResult, TrialRunner, plan
 from ..trial.why_not import SkippedHook, skipped_hooks
 from .common import add_sources, here, parser, show
@@ -136,7 +136,7 @@ def _head(page: Console, told: Told, spec: HookSpec, files: KeyLines, cwd: str) 
     row(page, label("runs"), spec.runs or spec.label)
 
 
-def _run(page: Console, run: Run) -> None:
+def _run(page: Console, run: ObservedRun) -> None:
     row(page, label("stdin"), _shortened(run.stdin))
     if run.variables:
         row(page, label("set"), "\n".join(f"{name}={_line(value)}" for name, value in run.variables.items()))
@@ -312,7 +312,7 @@ def _spec(spec: HookSpec) -> dict[str, object]:
     }
 
 
-def _ran(run: Run) -> dict[str, object]:
+def _ran(run: ObservedRun) -> dict[str, object]:
     members = _spec(run.spec) | {"absent": None} | dict.fromkeys(_RUN)
     members |= {"stdin": _decoded(run.stdin), "variables": dict(run.variables), "hidden": list(run.removed_variables)}
     if run.result is not None:

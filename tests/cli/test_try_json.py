@@ -9,14 +9,14 @@ from hookproxy.hooks.evaluate import Evaluation
 from hookproxy.model.decision import Proceed
 from hookproxy.model.hooks import Ended, HookResult, HookRun, Verdict
 from hookproxy.model.settings import Settings
-from hookproxy.trial.observe import Observation, Run
+from hookproxy.trial.observe import Observation, ObservedRun
 from hookproxy.trial.run import TrialCall, TrialResult
 from tests.rig import hook
 
 
 def test_numbers_and_bytes_stay_as_they_were() -> None:
     result = HookResult(Ended.EXITED, 0, b"\xff\x1b", b"", 1.23456)
-    run = Run(hook("x"), b"{}", {"A": "\udcff"}, ("B",), result, HookRun(hook("x"), result, Verdict()))
+    run = ObservedRun(hook("x"), b"{}", {"A": "\udcff"}, ("B",), result, HookRun(hook("x"), result, Verdict()))
     seen = Observation(runs=[run], evaluation=Evaluation(Proceed(b'{"a":1.50}'), b"{}"))
     attempt = TrialCall("write", b'{"big":123456789012345678901234567890.0}')
     text = for_programs(
@@ -40,7 +40,7 @@ def test_numbers_and_bytes_stay_as_they_were() -> None:
 
 
 def test_a_run_that_was_ended_before_it_answered_has_what_it_got() -> None:
-    seen = Observation(runs=[Run(hook("x"), b"{}", {}, ())])
+    seen = Observation(runs=[ObservedRun(hook("x"), b"{}", {}, ())])
     read = json.loads(
         for_programs(Told(TrialCall("write"), None, "files", Settings(), (), TrialResult("allow", seen), ()))
     )
