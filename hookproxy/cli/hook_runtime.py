@@ -25,7 +25,7 @@ _ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
 
 def run(action: Callable[[], Awaitable[_Result]]) -> _Result:
     """Run the action in an event loop and return its result. Whatever ends us, except KILL, ends its hooks first."""
-    process.prepare_for_children()  # otherwise a file that the action opens could get the number of a closed standard stream
+    process.prepare_for_children()  # otherwise a file of the action could get the number of a closed standard stream
     return anyio.run(_run_until_signal, action, backend_options={"loop_factory": new_loop})
 
 

@@ -29,7 +29,7 @@ from ..model.decision import Proceed
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError, file_hint
 from ..model.hooks import Ended, Event, HookResult, HookSpec, Session, Verdict
 from ..model.settings import OnAsk, OnFailure, Settings
-from ..trial.observe import Run
+from ..trial.observe import ObservedRun
 from ..trial.run import SESSION_EVENTS, SIDE_EVENTS, TrialCall, TrialResult, TrialRunner, plan
 from ..trial.why_not import SkippedHook, skipped_hooks
 from .common import add_hook_options, new_parser, show, working_directory
@@ -321,7 +321,7 @@ def _heading(console: Console, report: TrialReport, spec: HookSpec, files: KeyLi
     row(console, label("command"), spec.target or spec.label)
 
 
-def _run(console: Console, hook_run: Run) -> None:
+def _run(console: Console, hook_run: ObservedRun) -> None:
     row(console, label("stdin"), _decoded_start(hook_run.stdin))
     if hook_run.variables:
         row(console, label("set"), "\n".join(f"{name}={_start(value)}" for name, value in hook_run.variables.items()))
@@ -512,7 +512,7 @@ def _not_run_members(hook: SkippedHook) -> dict[str, object]:
     return _spec_members(hook.spec) | {"absent": hook.why} | dict.fromkeys(_RUN_KEYS)
 
 
-def _run_members(hook_run: Run) -> dict[str, object]:
+def _run_members(hook_run: ObservedRun) -> dict[str, object]:
     members = _spec_members(hook_run.spec) | {"absent": None} | dict.fromkeys(_RUN_KEYS)
     members |= {
         "stdin": _decoded(hook_run.stdin),

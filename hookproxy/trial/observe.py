@@ -25,7 +25,7 @@ class GroupRun(Struct, frozen=True):
     """Its hooks that match and apply to the event. A denial may have ended the run before all of them had started."""
 
 
-class Run(Struct):
+class ObservedRun(Struct):
     """One run of a hook."""
 
     spec: HookSpec
@@ -44,7 +44,7 @@ class Observation(Struct):
     """What was observed in one call, or in one other event."""
 
     group_runs: list[GroupRun] = field(default_factory=list)
-    runs: list[Run] = field(default_factory=list)
+    runs: list[ObservedRun] = field(default_factory=list)
     """In the order in which they started."""
     evaluation: Evaluation | None = None
     after: list[EventContext] = field(default_factory=list)
@@ -113,7 +113,7 @@ class ObservedHooks(Hooks):
     def _observed_runner(self, runner: Runner) -> Runner:
         async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
             removed_variables = tuple(sorted(self.environ.keys() - env.keys()))
-            one = Run(spec, bytes(document.stdin), _variables(spec, document, env), removed_variables)
+            one = ObservedRun(spec, bytes(document.stdin), _variables(spec, document, env), removed_variables)
             self.observation.runs.append(one)
             one.result = await runner(spec, document, env)
             return one.result

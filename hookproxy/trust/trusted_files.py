@@ -126,9 +126,9 @@ def read_for_hashing(path: str) -> FileSnapshot | None:
         return FileSnapshot(raw, stat_signature(before))
 
 
-def digest(seen: FileSnapshot) -> str:
+def digest(snapshot: FileSnapshot) -> str:
     """The hash of the file's content."""
-    return sha256(seen.data).hexdigest()
+    return sha256(snapshot.data).hexdigest()
 
 
 def _current_signature(path: str) -> StatSignature | None:
@@ -154,9 +154,9 @@ def verify(groups: Sequence[Group], user: Layer, file_context: FileContext) -> T
     known: dict[str, StatSignature | None] = {}
     problems: list[tuple[str, str]] = []
     for path, name in found.files.items():
-        seen = file_context.files_read.get(path) or read_for_hashing(path)  # checks the content that was parsed
-        known[path] = seen.signature if seen else None
-        if problem := _problem(path, seen, entries):
+        snapshot = file_context.files_read.get(path) or read_for_hashing(path)  # checks the content that was parsed
+        known[path] = snapshot.signature if snapshot else None
+        if problem := _problem(path, snapshot, entries):
             problems.append((problem, name))
     known = {path: _current_signature(path) for path in found.missing_programs} | known
     for folder, imported in found.imports.items():
@@ -180,14 +180,14 @@ def _missing(found: Dependencies, entries: Mapping[str, TrustEntry]) -> Iterator
             )
 
 
-def _problem(path: str, seen: FileSnapshot | None, entries: Mapping[str, TrustEntry]) -> str:
+def _problem(path: str, snapshot: FileSnapshot | None, entries: Mapping[str, TrustEntry]) -> str:
     """Why the file must not be used; empty if it is as it was trusted, or never existed."""
     entry = entries.get(path)
-    if seen is None:
+    if snapshot is None:
         return f"{path}: is gone" if entry else ""
     if entry is None:
         return f"{path}: is not trusted yet"
-    return "" if entry.sha256 == digest(seen) else f"{path}: has changed since it was trusted"
+    return "" if entry.sha256 == digest(snapshot) else f"{path}: has changed since it was trusted"
 
 
 # --- while hooks run ---
@@ -247,17 +247,19 @@ class Trust:
         hint = f"hookproxy trust {self._found.files.get(path, 'FILE')} shows what changed"
         modules = module_files(path, self._found.imports[path]) if path in self._found.imports else None
         try:
-            entries, seen = read_store(self._store), None
+            entries, snapshot = read_store(self._store), None
             if modules is None:
-                seen = read_for_hashing(path)
-                problem = _problem(path, seen, entries)
+                snapshot = read_for_hashing(path)
+                problem = _problem(path, snapshot, entries)
             else:
                 problem = next(filter(None, (_problem(one, read_for_hashing(one), entries) for one in modules)), "")
         except ConfigError as error:
             return f"is not run, because {error.message}"
         if problem:
             return f"is not run, because {problem.replace(': ', ' ', 1)}: {hint}"
-        self._known[path] = _listing_signature(modules) if modules is not None else seen.signature if seen else None
+        self._known[path] = (
+            _listing_signature(modules) if modules is not None else snapshot.signature if snapshot else None
+        )
         return ""
 
     def _current_signature(self, path: str) -> StatSignature | None:

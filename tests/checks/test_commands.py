@@ -1,4 +1,4 @@
-"""Commands that cannot start are told, and those that may are left alone: the folder and PATH are real."""
+"""Commands that cannot start are findings, and those that may start are not. The folder and PATH are real."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def told(project: Path, shell: str = "", argv: tuple[str, ...] = (), **variables: str) -> list[str]:
-    """What is said about a command, with paths as seen from the project."""
+def found_problems(project: Path, shell: str = "", argv: tuple[str, ...] = (), **variables: str) -> list[str]:
+    """The problems of a command, with paths relative to the project."""
     spec = HookSpec(
         dialect="claude",
         source="hooks.json: x",
@@ -87,7 +87,7 @@ def told(project: Path, shell: str = "", argv: tuple[str, ...] = (), **variables
     ],
 )
 def test_a_command_that_cannot_work_is_a_finding(project: Path, command: str, text: str) -> None:
-    assert told(project, command) == [text]
+    assert found_problems(project, command) == [text]
 
 
 @pytest.mark.parametrize(
@@ -103,16 +103,16 @@ def test_a_command_that_cannot_work_is_a_finding(project: Path, command: str, te
 )
 def test_each_interpreter_needs_its_script(project: Path, program: str, argument: str) -> None:
     (project / "bin" / program).touch(0o755)
-    assert told(project, f"{program} {argument}") == [f"there is no file {argument.split()[-1]}"]
+    assert found_problems(project, f"{program} {argument}") == [f"there is no file {argument.split()[-1]}"]
 
 
 @pytest.mark.parametrize(
     "argv", [("gone.sh",), ("env", "A=1", "gone.sh"), ("gone.sh", "$CLAUDE_PROJECT_DIR")], ids=" ".join
 )
 def test_a_missing_program_without_a_shell_is_a_finding(project: Path, argv: tuple[str, ...]) -> None:
-    assert told(project, argv=argv) == ["there is no program 'gone.sh' in PATH"]
-    assert told(project, argv=("cd", "/")) == ["there is no program 'cd' in PATH"]
-    assert told(project, argv=("",)) == ["there is no program '' in PATH"]
+    assert found_problems(project, argv=argv) == ["there is no program 'gone.sh' in PATH"]
+    assert found_problems(project, argv=("cd", "/")) == ["there is no program 'cd' in PATH"]
+    assert found_problems(project, argv=("",)) == ["there is no program '' in PATH"]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_missing_program_without_a_shell_is_a_finding(project: Path, argv: tup
     ],
 )
 def test_without_a_shell_all_characters_are_literal(project: Path, argv: tuple[str, ...], texts: list[str]) -> None:
-    assert told(project, argv=argv) == texts
+    assert found_problems(project, argv=argv) == texts
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_without_a_shell_all_characters_are_literal(project: Path, argv: tuple[s
     ],
 )  # fmt: skip
 def test_a_command_that_is_uncertain_without_a_shell_has_no_finding(project: Path, command: str) -> None:
-    assert told(project, command) == []
+    assert found_problems(project, command) == []
 
 
 @pytest.mark.parametrize(
@@ -183,9 +183,9 @@ def test_a_command_that_is_uncertain_without_a_shell_has_no_finding(project: Pat
 def test_uncertain_arguments_of_node_have_no_finding(project: Path, argument: str) -> None:
     for program in ("node", "deno", "uv"):
         (project / "bin" / program).touch(0o755)
-    assert told(project, f"node {argument}") == []
-    assert told(project, "deno run https://x.org/y.js") == []
-    assert told(project, "uv run python3.12") == []
+    assert found_problems(project, f"node {argument}") == []
+    assert found_problems(project, "deno run https://x.org/y.js") == []
+    assert found_problems(project, "uv run python3.12") == []
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_uncertain_arguments_of_node_have_no_finding(project: Path, argument: st
 def test_packages_tasks_and_modules_are_not_checked_as_files(project: Path, command: str) -> None:
     for program in ("deno", "bun", "bunx", "npx", "uv", "uvx", "python"):
         (project / "bin" / program).touch(0o755)
-    assert told(project, command) == []
+    assert found_problems(project, command) == []
 
 
 @pytest.mark.parametrize(
@@ -232,37 +232,37 @@ def test_a_login_shell_is_a_finding_and_its_commands_are_not_checked(project: Pa
     (project / "shell").mkdir()
     for program in ("shell/ksh", "bin/sh", "bin/zsh"):
         (project / program).touch(0o755)
-    assert told(project, command) == [f"it starts {LOGIN}"]
+    assert found_problems(project, command) == [f"it starts {LOGIN}"]
 
 
 def test_a_script_that_starts_a_login_shell_is_a_finding(project: Path) -> None:
-    assert told(project, "./login.sh") == [f"login.sh starts {LOGIN}"]
+    assert found_problems(project, "./login.sh") == [f"login.sh starts {LOGIN}"]
 
 
 @pytest.mark.parametrize(
     "command", ["bash good.sh -l", "bash -c 'x=-l'", "tool -l", "echo bash -lc", "python3 plain.py -l"]
 )
 def test_the_same_letters_elsewhere_do_not_mean_a_login_shell(project: Path, command: str) -> None:
-    assert told(project, command) == []
+    assert found_problems(project, command) == []
 
 
 def test_a_missing_working_folder_is_the_only_finding(project: Path) -> None:
     gone = project / "gone"
-    assert told(gone, "./x.sh") == [f"the folder that it starts in does not exist: {gone}"]
+    assert found_problems(gone, "./x.sh") == [f"the folder that it starts in does not exist: {gone}"]
 
 
 def test_the_path_variable_of_a_hook_takes_precedence(project: Path) -> None:
-    assert told(project, "tool", PATH="/nowhere") == ["there is no program 'tool' in PATH"]
+    assert found_problems(project, "tool", PATH="/nowhere") == ["there is no program 'tool' in PATH"]
 
 
 def test_a_pipe_is_not_opened_as_a_script(project: Path) -> None:
     os.mkfifo(project / "pipe", 0o755)
-    assert told(project, "./pipe") == []
+    assert found_problems(project, "./pipe") == []
 
 
 def test_a_script_behind_endless_links_is_missing(project: Path) -> None:
     (project / "loop").symlink_to("loop")
-    assert told(project, "./loop") == ["there is no file loop"]
+    assert found_problems(project, "./loop") == ["there is no file loop"]
 
 
 # --- the words of a command line ---

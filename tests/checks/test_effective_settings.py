@@ -1,4 +1,4 @@
-"""What follows a hook's failure, and which matchers, rules and timeouts cannot be meant."""
+"""The effect of a hook's failure, and findings about matchers, rules, timeouts and aliases."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def hook(spec: HookSpec = SPEC, group: Group = CLAUDE, rule: OnFailure = DIALECT
 
 
 def matched(matcher: str, group: Group = CLAUDE, event: Event = Event.PRE_TOOL_USE) -> list[str]:
-    """What is said about a matcher of Claude Code's kind."""
+    """The findings about a matcher with the rules of Claude Code."""
     spec = replace(SPEC, matcher=matcher, matches=matchers.claude_matcher(matcher), event=event)
     return list(never_matching(hook(spec, group)))
 
@@ -121,10 +121,10 @@ def test_the_reported_effect_is_what_the_policy_does(
     decided = decide.decide(failed(spec), Settings(rule), group_rule)
     assert isinstance(decided, Refuse) == (failure_effect(hook(spec, group, rule)) is FailureEffect.BLOCK)
     comments = decide.comments(failed(after), Settings(rule), group_rule)
-    told = failure_effect(hook(after, group, rule))
+    effect = failure_effect(hook(after, group, rule))
     assert (bool(comments.withheld), bool(comments.noted)) == (
-        told is FailureEffect.WITHHOLD,
-        told is FailureEffect.INFORM_MODEL,
+        effect is FailureEffect.WITHHOLD,
+        effect is FailureEffect.INFORM_MODEL,
     )
 
 
@@ -231,19 +231,19 @@ def test_a_matcher_and_an_if_that_name_an_alias_have_no_finding() -> None:
 # --- aliases ---
 
 
-def said(*aliases: Alias) -> list[str]:
+def alias_texts(*aliases: Alias) -> list[str]:
     return [one.text for one in alias_remarks(Settings(aliases=aliases))]
 
 
 def test_an_alias_that_is_the_name_of_another_tool_is_remarked() -> None:
-    assert said(Alias("run", "Bash"), Alias("do", "Bash")) == []
-    (text,) = said(Alias("run", "write"), Alias("write", "Write"))
+    assert alias_texts(Alias("run", "Bash"), Alias("do", "Bash")) == []
+    (text,) = alias_texts(Alias("run", "write"), Alias("write", "Write"))
     assert text == "hooks know run as write, also the name of another tool: hooks for one run for both"
-    assert said(Alias("write", "write")) == []
+    assert alias_texts(Alias("write", "write")) == []
 
 
 def test_a_preset_lists_the_tools_that_it_does_not_rename() -> None:
-    texts = said(*(replace(one, preset="filesystem") for one in PRESETS["filesystem"].tools))
+    texts = alias_texts(*(replace(one, preset="filesystem") for one in PRESETS["filesystem"].tools))
     assert texts[0].startswith(
         "preset filesystem: hooks see these tools of @modelcontextprotocol/server-filesystem under"
     )

@@ -254,7 +254,7 @@ def test_yaml_hooks_have_lines_and_the_spelling_of_events_in_their_file(project:
 
 
 def test_a_configuration_that_was_a_pipe_is_not_read_again(project: Path) -> None:
-    """Opening it again would wait for ever: its hooks are told without lines."""
+    """Opening it again would wait for ever, so its hooks have no lines."""
     os.mkfifo(project / "own.toml")
     writer = threading.Thread(
         target=(project / "own.toml").write_text, args=("[[hooks.PreToolUse]]\ncommand = './gone.sh'",)

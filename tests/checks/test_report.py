@@ -1,4 +1,4 @@
-"""The document of `check --json`, where something is managed; the rest of it is in the tests of the verb."""
+"""The document of `check --json` when something is managed; the tests of the verb cover the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Start-up's notes get their line, and are told about the hook that they mean."""
+"""Notes of start-up get a line, and are assigned to the hook that they are about."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from hookproxy.model.decision import ApprovalRequest, Comments, Proceed, Refusal
 from hookproxy.model.errors import UserError
 from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, Permission, Verdict
 from hookproxy.model.settings import Settings
-from hookproxy.trial.observe import Observation, Run
+from hookproxy.trial.observe import Observation, ObservedRun
 from hookproxy.trial.run import TrialCall, TrialResult
 from tests.support import terminal
 from tests.support.hook_files import COMMENTS, DENIALS, HOOK_FILES, config, hooks_file
@@ -460,7 +460,7 @@ def test_the_place_of_a_hook_is_its_file_and_key() -> None:
 
 def test_the_document_keeps_numbers_as_they_are_spelled_and_escapes_bytes() -> None:
     result = HookResult(Ended.EXITED, 0, b"\xff\x1b", b"", 1.23456)
-    run = Run(hook("x"), b"{}", {"A": "\udcff"}, ("B",), result, HookRun(hook("x"), result, Verdict()))
+    run = ObservedRun(hook("x"), b"{}", {"A": "\udcff"}, ("B",), result, HookRun(hook("x"), result, Verdict()))
     seen = Observation(runs=[run], evaluation=Evaluation(Proceed(b'{"a":1.50}'), b"{}"))
     attempt = TrialCall("write", b'{"big":123456789012345678901234567890.0}')
     text = json_output(
@@ -484,7 +484,7 @@ def test_the_document_keeps_numbers_as_they_are_spelled_and_escapes_bytes() -> N
 
 
 def test_a_hook_that_was_ended_early_has_its_input_in_the_document() -> None:
-    seen = Observation(runs=[Run(hook("x"), b"{}", {}, ())])
+    seen = Observation(runs=[ObservedRun(hook("x"), b"{}", {}, ())])
     read = json.loads(
         json_output(TrialReport(TrialCall("write"), None, "files", Settings(), (), TrialResult("allow", seen), ()))
     )

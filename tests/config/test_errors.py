@@ -1,4 +1,4 @@
-"""The sentences about a hookproxy.toml that cannot be used; test_config has a table of them."""
+"""Errors about an invalid hookproxy.toml name line and key; test_load has a table of them."""
 
 from __future__ import annotations
 

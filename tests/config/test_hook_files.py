@@ -1,4 +1,4 @@
-"""Which hook files are meant, and by whom; the rest of it is in the tests of the configuration."""
+"""Which hook files are named, and for which dialect; test_load has further tests."""
 
 from __future__ import annotations
 

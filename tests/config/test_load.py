@@ -1,4 +1,4 @@
-"""What is loaded, from where and in which order; and what a person is told about an unusable file."""
+"""Which files are loaded, from where and in which order, and the errors about unusable files."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def commands(groups: Sequence[Group]) -> list[str]:
 
 
 def project_dir(group: Group) -> str:
-    """The one that the dialect was told, as its hooks' environment has it."""
+    """The project folder in the environment of the group's hooks."""
     return dict(group.hooks[0].env)["CLAUDE_PROJECT_DIR"]
 
 

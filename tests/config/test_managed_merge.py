@@ -1,4 +1,4 @@
-"""What the administrator sets holds, whatever else says; each attempt to weaken it is told."""
+"""The administrator's settings take precedence, and each attempt to weaken one is noted."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ D, A = OnFailure.DENY, OnFailure.ALLOW
 
 
 def layer(source: str, **settings: object) -> Layer:
-    given = {name: f"{source}: {KEYS_OF_SETTINGS[name]}" for name in settings}
-    return Layer(source, Settings(**settings), given)  # type: ignore[arg-type]  # settings by name
+    set_by = {name: f"{source}: {KEYS_OF_SETTINGS[name]}" for name in settings}
+    return Layer(source, Settings(**settings), set_by)  # type: ignore[arg-type]  # settings by name
 
 
-def held(wanted: Mapping[str, object], managed: Mapping[str, object]) -> tuple[Settings, tuple[str, ...]]:
+def merge_settings(wanted: Mapping[str, object], managed: Mapping[str, object]) -> tuple[Settings, tuple[str, ...]]:
     settings, _, notes, _ = merge(layer("user", **wanted), [layer("etc", **managed)])
     return settings, notes
 
@@ -56,7 +56,7 @@ def test_every_setting_has_a_key_that_can_be_managed() -> None:
 def test_a_managed_setting_cannot_be_weakened_and_the_attempt_is_noted(
     name: str, managed: object, wanted: object
 ) -> None:
-    settings, notes = held({name: wanted}, {name: managed})
+    settings, notes = merge_settings({name: wanted}, {name: managed})
     assert getattr(settings, name) == managed
     key = KEYS_OF_SETTINGS[name]
     assert notes == (f"user: {key} is not used: etc: {key} takes precedence, because it is managed",)
@@ -76,33 +76,35 @@ def test_a_managed_setting_cannot_be_weakened_and_the_attempt_is_noted(
     ],
 )
 def test_a_stricter_value_of_the_user_counts(name: str, managed: object, wanted: object) -> None:
-    settings, notes = held({name: wanted}, {name: managed})
+    settings, notes = merge_settings({name: wanted}, {name: managed})
     assert (getattr(settings, name), notes) == (wanted, ())
 
 
 def test_a_managed_setting_that_the_user_does_not_set_applies_without_a_note() -> None:
-    settings, notes = held({}, {"on_ask": OnAsk.ALLOW, "feedback": Delivery.TEXT})
+    settings, notes = merge_settings({}, {"on_ask": OnAsk.ALLOW, "feedback": Delivery.TEXT})
     assert (settings.on_ask, settings.feedback, notes) == (OnAsk.ALLOW, Delivery.TEXT, ())
 
 
 def test_the_user_decides_settings_that_are_not_managed() -> None:
-    settings, notes = held({"feedback": Delivery.TEXT, "audit_file": "/a"}, {"on_ask": OnAsk.DENY})
+    settings, notes = merge_settings({"feedback": Delivery.TEXT, "audit_file": "/a"}, {"on_ask": OnAsk.DENY})
     assert (settings.feedback, settings.audit_file, notes) == (Delivery.TEXT, "/a", ())
 
 
 def test_a_managed_fallback_replaces_the_users_prompter() -> None:
     prompter = {"on_ask_fallback": D, "prompter": ("yes",)}
-    settings, notes = held(prompter, {"on_ask_fallback": D, "prompter": ()})
+    settings, notes = merge_settings(prompter, {"on_ask_fallback": D, "prompter": ()})
     assert settings.prompter == ()
     assert len(notes) == 1
-    settings, notes = held(prompter, {"on_ask_fallback": D, "prompter": ("theirs",)})
+    settings, notes = merge_settings(prompter, {"on_ask_fallback": D, "prompter": ("theirs",)})
     assert settings.prompter == ("theirs",)
-    settings, notes = held({"on_ask_fallback": D, "prompter": ()}, {"on_ask_fallback": D, "prompter": ("theirs",)})
+    settings, notes = merge_settings(
+        {"on_ask_fallback": D, "prompter": ()}, {"on_ask_fallback": D, "prompter": ("theirs",)}
+    )
     assert (settings.prompter, notes) == ((), ())
 
 
 def test_rules_add_up_and_an_allow_rule_that_a_managed_rule_contradicts_is_noted() -> None:
-    settings, notes = held({"allow": ("a", "b", "c"), "deny": ("d",)}, {"deny": ("a",), "ask": ("b",)})
+    settings, notes = merge_settings({"allow": ("a", "b", "c"), "deny": ("d",)}, {"deny": ("a",), "ask": ("b",)})
     assert (settings.allow, settings.deny) == (("a", "b", "c"), ("d",))
     assert settings.managed
     assert (settings.managed.deny, settings.managed.ask, settings.managed.allow) == (("a",), ("b",), ())
@@ -116,14 +118,14 @@ def test_rules_add_up_and_an_allow_rule_that_a_managed_rule_contradicts_is_noted
 def test_managed_rules_ask_the_person_even_if_the_user_answers_by_configuration(
     wanted: dict[str, object],
 ) -> None:
-    settings, notes = held(wanted, {"ask": ("x",)})
+    settings, notes = merge_settings(wanted, {"ask": ("x",)})
     assert settings.managed
     assert (settings.managed.on_ask, settings.managed.on_ask_fallback) == (OnAsk.ELICIT, D)
     assert (settings.managed.prompter, notes) == ((), ())
 
 
 def test_a_user_can_have_the_questions_of_managed_rules_denied() -> None:
-    settings, _ = held({"on_ask": OnAsk.DENY}, {"ask": ("x",)})
+    settings, _ = merge_settings({"on_ask": OnAsk.DENY}, {"ask": ("x",)})
     assert settings.managed
     assert settings.managed.on_ask is OnAsk.DENY
 
@@ -180,7 +182,7 @@ def test_a_hook_with_a_stricter_on_failure_stays_unchanged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "as_managed"),
+    ("wanted", "expected"),
     [
         ({"audit_redact": (".*",)}, {"audit_redact": ("sk-.*",)}),
         ({"audit_redact_keys": ("command",)}, {"audit_redact_keys": ()}),
@@ -189,19 +191,19 @@ def test_a_hook_with_a_stricter_on_failure_stays_unchanged() -> None:
     ],
 )
 def test_the_administrator_who_sets_the_audit_file_sets_all_audit_settings(
-    wanted: dict[str, object], as_managed: dict[str, object]
+    wanted: dict[str, object], expected: dict[str, object]
 ) -> None:
-    settings, notes = held(wanted, {"audit_file": "/var/log/a.jsonl", "audit_redact": ("sk-.*",)})
-    assert {name: getattr(settings, name) for name in as_managed} == as_managed
+    settings, notes = merge_settings(wanted, {"audit_file": "/var/log/a.jsonl", "audit_redact": ("sk-.*",)})
+    assert {name: getattr(settings, name) for name in expected} == expected
     (name,) = wanted
     assert [note.partition(" is not used")[0] for note in notes] == [f"user: {KEYS_OF_SETTINGS[name]}"]
 
 
 def test_redactions_add_up_in_the_users_own_audit_file() -> None:
-    settings, notes = held({"audit_file": "a.jsonl", "audit_redact": ("a",)}, {"audit_redact": ("b",)})
+    settings, notes = merge_settings({"audit_file": "a.jsonl", "audit_redact": ("a",)}, {"audit_redact": ("b",)})
     assert (settings.audit_redact, notes) == (("a", "b"), ())
 
 
 def test_a_managed_collector_gets_its_spans_whatever_endpoint_the_user_sets() -> None:
-    settings, notes = held({"otel_endpoint": "http://127.0.0.1:1"}, {"otel": True})
+    settings, notes = merge_settings({"otel_endpoint": "http://127.0.0.1:1"}, {"otel": True})
     assert (settings.otel, settings.otel_endpoint, len(notes)) == (True, "", 1)

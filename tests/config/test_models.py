@@ -1,4 +1,4 @@
-"""The models of hookproxy.toml: every key is described, and none is missing."""
+"""Every key of hookproxy.toml has a description, and none is missing."""
 
 from __future__ import annotations
 

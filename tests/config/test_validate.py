@@ -1,4 +1,4 @@
-"""What should find calls or secrets and cannot stops start-up: nothing is allowed, or written, in its place."""
+"""Aliases and rate limits are read; a rule or pattern that cannot be used stops start-up."""
 
 from __future__ import annotations
 

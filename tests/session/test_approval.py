@@ -179,7 +179,9 @@ async def test_an_agent_with_forms_is_asked_and_its_answer_is_never_forwarded() 
         await one.agent.send(call(1))
         question = await one.agent.message()
         await one.agent.send(
-            answer_to(question, "deny"), answer_to(question, ALLOW), answer_to({"id": OWN_ID_PREFIX.decode() + "0"}, ALLOW)
+            answer_to(question, "deny"),
+            answer_to(question, ALLOW),
+            answer_to({"id": OWN_ID_PREFIX.decode() + "0"}, ALLOW),
         )
         await one.agent.message()
         assert await one.finish() == (b"", b"")

@@ -1,6 +1,6 @@
-"""A private /etc with the administrator's files in it, for tests that run as root; and a user who is not.
+"""A private /etc with the administrator's files, for tests that run as root, and a user without rights.
 
-The real /etc is never touched: whoever is to see the private one runs in a mount namespace of its own.
+The real /etc is never changed: a process that should see the private one runs in its own mount namespace.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from hookproxy.config import load
 from hookproxy.model.errors import ConfigError
 from hookproxy.trust import managed_files
 
-ROOT_ONLY: Final = pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: managed files must belong to root")
+ROOT_ONLY: Final = pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: managed files need root")
 NOBODY: Final = 65534
-_LIKELY: Final = ("/srv", "/opt", "/var/lib", "/root")  # folders that only root can write, all the way from /
+_CANDIDATES: Final = ("/srv", "/opt", "/var/lib", "/root")  # folders that only root can write, all the way from /
 
 
 def root_only_folder() -> Path:
-    """A new folder that is root's all the way from /. The caller removes it."""
-    for place in _LIKELY:
+    """A new folder that only root can change, on the whole path from /. The caller removes it."""
+    for parent in _CANDIDATES:
         try:
-            managed_files.resolve(place).close()
+            managed_files.resolve(parent).close()
         except (OSError, ConfigError):
             continue
-        folder = Path(tempfile.mkdtemp(prefix="hookproxy-test-", dir=place))
+        folder = Path(tempfile.mkdtemp(prefix="hookproxy-test-", dir=parent))
         folder.chmod(0o755)
         return folder
-    pytest.skip("NOT TESTED: no folder here is root's alone")
+    pytest.skip("NOT TESTED: no folder here belongs to root alone")
 
 
 @pytest.fixture
 def etc(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The administrator's folder of this test, for what runs in its own process."""
+    """The administrator's folder of this test, for code that runs in the test's process."""
     folder = root_only_folder()
     monkeypatch.setattr(load, "MANAGED_FOLDER", str(folder))
     yield folder
@@ -69,28 +69,28 @@ def private_etc(tmp_path: Path) -> Path:
 def in_private_etc(private: Path, *command: str, user: int = 0) -> list[str]:
     """The command as this user, with the private folder as its /etc."""
     mount = 'mount --bind "$1" /etc && shift && exec "$@"'
-    words = ["unshare", "-m", "--propagation", "private", "sh", "-c", mount, "sh", str(private)]
-    return [*words, *as_user(user), *command]
+    unshare = ["unshare", "-m", "--propagation", "private", "sh", "-c", mount, "sh", str(private)]
+    return [*unshare, *as_user(user), *command]
 
 
 def as_user(user: int) -> Sequence[str]:
-    """Words before a command that make it run as this user."""
+    """The words before a command that make it run as this user."""
     return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--no-new-privs"] if user else []
 
 
 def python_for_user(user: int) -> str:
-    """A Python that this user can start, for a server: ours may lie in root's own folder."""
+    """A Python that this user can start, for a server: this one may be in a folder of root."""
     for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
         command = [*as_user(user), "sh", "-c", 'exec "$0" -c 1', python]
         if subprocess.run(command, cwd="/", capture_output=True, timeout=30).returncode == 0:
             return python
-    pytest.skip("NOT TESTED: there is no Python that somebody else can start")
+    pytest.skip("NOT TESTED: there is no Python that another user can start")
 
 
 @pytest.fixture(scope="session")
 def nobody() -> int:
-    """A user without any rights, who can run hookproxy."""
+    """The id of a user without any rights who can run hookproxy."""
     command = [*as_user(NOBODY), sys.executable, "-c", "import hookproxy.config.models"]
     if subprocess.run(command, cwd="/", capture_output=True, timeout=60).returncode:
-        pytest.skip("NOT TESTED: this Python lies where nobody else can start it")
+        pytest.skip("NOT TESTED: another user cannot start this Python")
     return NOBODY

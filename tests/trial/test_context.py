@@ -1,4 +1,4 @@
-"""The desk of a trial: it answers with what was given, writes nothing, and keeps what a proxy would pass on."""
+"""The services of a trial return the given result, write nothing, and record what a proxy would send."""
 
 from __future__ import annotations
 

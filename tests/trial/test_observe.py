@@ -1,4 +1,4 @@
-"""Hooks that are observed say and decide what they would unobserved, and every run and every asking is seen."""
+"""Observed hooks decide the same as others, and every run of a hook and of a group is recorded."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ async def test_each_group_run_is_recorded_with_the_hooks_that_apply() -> None:
     here, there = hook("exit 0"), replace(hook("exit 1"), only_if="other")
     observed = ObservedHooks((group(here, there),), Settings(), "files", os.environ)
     await observed.run_pre_hooks(PRE, None, [])
-    (asked,) = observed.observation.group_runs
-    assert asked.hooks == (here,)
-    assert asked.event_context.arguments == b'{"a":1}'
+    (group_run,) = observed.observation.group_runs
+    assert group_run.hooks == (here,)
+    assert group_run.event_context.arguments == b'{"a":1}'
 
 
 async def test_runs_are_recorded_in_the_order_of_their_start_with_their_own_output() -> None:
@@ -48,8 +48,8 @@ async def test_runs_are_recorded_in_the_order_of_their_start_with_their_own_outp
     async with anyio.create_task_group() as tasks:
         observed.open(tasks, observed.note, lambda: None)
         await observed.run_pre_hooks(PRE, None, [])
-    said = [run.hook_run.verdict.reason if run.hook_run else "" for run in observed.observation.runs]
-    assert said == ["slow", "quick"]
+    reasons = [run.hook_run.verdict.reason if run.hook_run else "" for run in observed.observation.runs]
+    assert reasons == ["slow", "quick"]
 
 
 async def test_a_worker_run_is_recorded_and_a_message_about_it_is_a_remark() -> None:

@@ -1,4 +1,4 @@
-"""Recorded calls on changed hooks: what counts as another decision, and what cannot be replayed."""
+"""Recorded calls on changed hooks: which decisions differ, and which lines cannot be replayed."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ def anyio_backend() -> object:
     return DIRECT_LOOP
 
 
-def entry(number: int, said: dict[str, Any] | bytes) -> records.Entry:
-    raw = said if isinstance(said, bytes) else json.dumps(said).encode()
+def entry(number: int, lines: dict[str, Any] | bytes) -> records.Entry:
+    raw = lines if isinstance(lines, bytes) else json.dumps(lines).encode()
     return records.entry(records.Line(number, raw))
 
 
 async def replayed(
-    *said: dict[str, Any] | bytes, groups: tuple[Group, ...] = (), settings: Settings | None = None
+    *lines: dict[str, Any] | bytes, groups: tuple[Group, ...] = (), settings: Settings | None = None
 ) -> tuple[list[Difference | UnreadableLine], Replay]:
     loaded = Loaded(settings or Settings(), groups, ())
     async with Replay(loaded, os.environ, "/") as replay:
-        found = [one async for one in replay.over(entry(number, one) for number, one in enumerate(said, 1))]
+        found = [one async for one in replay.over(entry(number, one) for number, one in enumerate(lines, 1))]
     return found, replay
 
 
 async def after(recorded: str, *groups: Group, settings: Settings | None = None, **members: object) -> str:
-    """What a call that was recorded so would be now; empty: no other."""
+    """The decision that a call with this recorded decision gets now; empty: the same."""
     found, _ = await replayed(CALL | {"decision": recorded} | members, groups=groups, settings=settings)
     return found[0].after.decision if found and isinstance(found[0], Difference) else ""
 
@@ -85,19 +85,19 @@ async def test_a_call_that_was_refused_names_the_refusing_hook() -> None:
 
 
 async def test_asking_a_person_is_one_decision_whatever_the_answer() -> None:
-    asking = stub_group(ASKS)
+    asks = stub_group(ASKS)
     for recorded in ("asked", "asked-allow", "asked-deny"):
-        assert await after(recorded, asking) == ""
+        assert await after(recorded, asks) == ""
         assert await after(recorded) == "allow"
         assert await after(recorded, stub_group(DENIES)) == "deny"
-    assert await after("allow", asking) == "asked"
-    assert await after("deny", asking) == "asked"
+    assert await after("allow", asks) == "asked"
+    assert await after("deny", asks) == "asked"
 
 
 async def test_an_answer_by_the_configuration_or_a_hook_is_a_separate_decision() -> None:
-    asking, denying = stub_group(ASKS), Settings(on_ask=OnAsk.DENY)
-    assert await after("asked-allow", asking, settings=denying) == "asked-deny"
-    assert await after("asked-deny", asking, settings=denying) == ""
+    asks, denies = stub_group(ASKS), Settings(on_ask=OnAsk.DENY)
+    assert await after("asked-allow", asks, settings=denies) == "asked-deny"
+    assert await after("asked-deny", asks, settings=denies) == ""
     assert await after("asked-deny", stub_group(ASKS, stub(REQUEST, permission="allow"))) == "asked-allow"
 
 
@@ -153,9 +153,9 @@ async def test_lines_that_cannot_be_replayed_are_counted_and_reported() -> None:
     tally = replay.tally
     assert (tally.replayed, tally.digests, tally.undecided, tally.unread) == (0, 1, 2, 8)
     assert [one.line for one in found if isinstance(one, UnreadableLine)] == [4, 5, 6, 7, 8, 9, 10, 11]
-    told = {one.line: one.why for one in found if isinstance(one, UnreadableLine)}
-    assert told[8] == "it has format 2, and this hookproxy reads 1"
-    assert "'a' stands twice" in told[10]
+    reported = {one.line: one.why for one in found if isinstance(one, UnreadableLine)}
+    assert reported[8] == "it has format 2, and this hookproxy reads 1"
+    assert "'a' stands twice" in reported[10]
 
 
 @pytest.mark.parametrize("odd", [None, {"a": 1}, 1.5, True, "text", 10**30])
@@ -177,12 +177,12 @@ async def test_a_hook_that_fails_is_counted() -> None:
 
 
 async def test_hooks_see_the_recorded_server_and_a_session_of_their_own(tmp_path: Path) -> None:
-    note = f"cat >> {shlex.quote(str(tmp_path / 'told'))}"
+    note = f"cat >> {shlex.quote(str(tmp_path / 'documents'))}"
     calls = [CALL | {"session": "one"}, CALL | {"session": "two"}, CALL | {"session": "one"}, CALL | {"server": "git"}]
     await replayed(*calls, groups=(group(hook(note)),))
-    told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
-    assert [one["mcp_server"]["name"] for one in told] == ["files", "files", "files", "git"]
-    first, second, third, fourth = (one["session_id"] for one in told)
+    documents = [json.loads(line) for line in (tmp_path / "documents").read_text().splitlines()]
+    assert [one["mcp_server"]["name"] for one in documents] == ["files", "files", "files", "git"]
+    first, second, third, fourth = (one["session_id"] for one in documents)
     assert first == third
     assert len({first, second, fourth, "one", "two"}) == 5
 

@@ -1,4 +1,4 @@
-"""One call on real hooks without a server: what a run would decide, and nothing that a run would do beside that."""
+"""One call on real hooks without a server: the decision of a session, without its other effects."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def test_the_exact_input_of_a_hook_is_recorded(tmp_path: Path) -> None:
 
 async def test_removed_variables_of_other_systems_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COPILOT_CLI", "1")
-    monkeypatch.setenv("HOOK_TOOL_NAME", "of another occasion")
+    monkeypatch.setenv("HOOK_TOOL_NAME", "of another event")
     trial = await tried(group(hook("exit 0")))
     assert trial.observation.runs[0].removed_variables == ("COPILOT_CLI", "HOOK_TOOL_NAME")
 
@@ -143,10 +143,10 @@ async def test_permission_rules_decide_as_in_a_session() -> None:
 
 
 async def test_a_permission_request_hook_answers_instead_of_the_person() -> None:
-    asking = stub(PRE, permission="ask")
-    yes = await tried(stub_group(asking, stub(REQUEST, permission="allow")))
+    asks = stub(PRE, permission="ask")
+    yes = await tried(stub_group(asks, stub(REQUEST, permission="allow")))
     assert (yes.decision, yes.allowed, events(yes)) == ("asked-allow", True, ["PreToolUse", "PermissionRequest"])
-    no = await tried(stub_group(asking, stub(REQUEST, permission="deny", reason="never")))
+    no = await tried(stub_group(asks, stub(REQUEST, permission="deny", reason="never")))
     assert (no.decision, no.allowed) == ("asked-deny", False)
     assert no.decided_by == ("the PermissionRequest hook stub", "never")
 
@@ -183,8 +183,8 @@ async def test_aliases_are_mapped_back_in_the_arguments_that_would_run() -> None
     settings = Settings(aliases=(Alias("write", "Write", {"file_path": "path"}),))
     rewriting = stub_group(stub(PRE, arguments={"file_path": "b"}, permission="ask"))
     trial = await tried(rewriting, settings=settings, arguments=b'{"path":"a"}')
-    told = json.loads(trial.observation.runs[0].stdin)
-    assert (told["tool"], told["arguments"]) == ("Write", {"file_path": "a"})
+    document = json.loads(trial.observation.runs[0].stdin)
+    assert (document["tool"], document["arguments"]) == ("Write", {"file_path": "a"})
     assert (trial.decision, json.loads(trial.proposed)) == ("asked", {"path": "b"})
     only = await tried(group(hook("exit 2", matcher="Write")), settings=settings)
     assert only.decision == "deny"
@@ -254,11 +254,11 @@ async def test_a_result_that_needs_input_or_creates_a_task_ends_the_trial_withou
         assert (trial.decision, events(trial)) == ("allow", [])
 
 
-# --- one occasion alone ---
+# --- one event alone ---
 
 
 async def test_one_event_is_tried_without_the_events_before_it() -> None:
-    denying = group(hook("exit 2"), hook("echo late >&2; exit 2", POST), hook("echo asked >&2; exit 2", REQUEST))
+    denying = group(hook("exit 2"), hook("echo late >&2; exit 2", POST), hook("echo request >&2; exit 2", REQUEST))
     settings = Settings(deny=("*",))
     alone = await tried(denying, alone=POST, settings=settings, result=RESULT)
     assert (alone.decision, events(alone)) == ("allow", ["PostToolUse"])
@@ -272,12 +272,12 @@ async def test_one_event_is_tried_without_the_events_before_it() -> None:
 
 @pytest.mark.parametrize("event", SIDE_EVENTS)
 async def test_a_side_event_is_tried(event: Event) -> None:
-    hooks = stub_group(stub(event, feedback=["heard"]), stub(PRE, permission="deny"))
+    hooks = stub_group(stub(event, feedback=["noted"]), stub(PRE, permission="deny"))
     async with TrialRunner((hooks,), plan(event, False, Settings()), SESSION, os.environ) as trials:
         trial = await trials.run_event(event, TrialCall("write"))
     assert (trial.decision, trial.allowed, events(trial)) == ("", True, [event.value])
-    told = json.loads(trial.observation.runs[0].stdin)
-    assert (told["event"], told["by"]) == (event.value, SIDE_EVENTS[event][0])
+    document = json.loads(trial.observation.runs[0].stdin)
+    assert (document["event"], document["by"]) == (event.value, SIDE_EVENTS[event][0])
 
 
 async def test_an_approval_for_a_session_applies_to_all_trials_of_the_session(tmp_path: Path) -> None:

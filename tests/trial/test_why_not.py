@@ -1,4 +1,4 @@
-"""Why hooks were not run: each reason as a person reads it, for the hook that it is true of."""
+"""Why hooks did not run: each reason as a person reads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The administrator's files: what is in them counts only if nobody but root had a say, all the way from /."""
+"""The administrator's files are used only if nobody but root can change them, on the whole path from /."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ def test_managed_hooks_inherit_no_variables_that_affect_programs(etc: Path) -> N
     assert set(clean) == {"PATH", "HOME", "USER", "LOGNAME", "LANG", "TOKEN"}
     assert clean["TOKEN"] == "secret"
     assert "evil" not in clean.values()
-    assert not os.path.lexists(clean["HOME"])  # whatever lies at home is the user's, too
+    assert not os.path.lexists(clean["HOME"])  # files in the home folder belong to the user, too
     assert managed_files.environment({}, real_home=True)["HOME"] == os.path.expanduser(f"~{clean['USER']}")
 
 
@@ -294,7 +294,7 @@ def test_managed_only_runs_no_other_hooks_and_only_the_administrator_may_set_it(
 
 
 def as_nobody(user: int, folder: Path) -> str:
-    """What this user is told who loads, in a process of its own."""
+    """What this user gets when it loads the configuration, in a separate process."""
     script = (
         "import sys\nfrom hookproxy.config import load as config\nconfig.MANAGED_FOLDER = sys.argv[1]\n"
         "try:\n    print(config.load(None, (), None, {'HOME': '/'}, '/').settings.on_ask)\n"

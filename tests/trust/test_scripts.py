@@ -1,4 +1,4 @@
-"""Which files the words of a command name, and what nobody can tell from them."""
+"""Which files a command names and imports, and what cannot be determined."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def cwd(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def of(cwd: Path, shell: str) -> scripts.CommandFiles:
+def files_of(cwd: Path, shell: str) -> scripts.CommandFiles:
     return scripts.files_of_hook(replace(hook(shell), cwd=str(cwd)), ENVIRON)
 
 
-def here(cwd: Path, paths: list[str] | tuple[str, ...]) -> list[str]:
-    """The paths in the folder, as they are called there."""
+def relative(cwd: Path, paths: list[str] | tuple[str, ...]) -> list[str]:
+    """The paths inside the folder, relative to it."""
     return [path.removeprefix(f"{cwd}/") for path in paths if path.startswith(str(cwd))]
 
 
@@ -72,13 +72,13 @@ def here(cwd: Path, paths: list[str] | tuple[str, ...]) -> list[str]:
     ],
 )
 def test_the_files_of_a_command_line(cwd: Path, line: str, programs: list[str], named: list[str]) -> None:
-    files = of(cwd, line)
-    assert here(cwd, files.programs) == programs
-    assert here(cwd, files.named) == named
+    files = files_of(cwd, line)
+    assert relative(cwd, files.programs) == programs
+    assert relative(cwd, files.named) == named
 
 
 def test_programs_are_found_in_path_and_shell_builtins_are_left_out(cwd: Path) -> None:
-    files = of(cwd, "cd /tmp; cat rules.json")
+    files = files_of(cwd, "cd /tmp; cat rules.json")
     assert len(files.programs) == 1
     assert files.programs[0].endswith("/cat")
 
@@ -94,12 +94,12 @@ def test_programs_are_found_in_path_and_shell_builtins_are_left_out(cwd: Path) -
     ],
 )
 def test_what_cannot_be_determined_is_described(cwd: Path, line: str, not_covered: str) -> None:
-    assert of(cwd, line).not_covered == [not_covered]
+    assert files_of(cwd, line).not_covered == [not_covered]
 
 
 def test_the_files_of_a_program_without_a_shell(cwd: Path) -> None:
     files = scripts.files_of_command(["python3", "guard.py", "$FOLDER"], str(cwd), ENVIRON)
-    assert here(cwd, files.all) == ["guard.py"]
+    assert relative(cwd, files.all) == ["guard.py"]
 
 
 def test_the_interpreter_in_a_scripts_first_line_is_one_of_its_programs(cwd: Path) -> None:
@@ -108,17 +108,17 @@ def test_the_interpreter_in_a_scripts_first_line_is_one_of_its_programs(cwd: Pat
     own.write_text("#!/bin/sh\n")
     own.chmod(0o755)
     (cwd / "guard.sh").write_text(f"#!{own} -x\n")
-    assert here(cwd, of(cwd, "./guard.sh").programs) == ["guard.sh", "bin/mine"]
+    assert relative(cwd, files_of(cwd, "./guard.sh").programs) == ["guard.sh", "bin/mine"]
     (cwd / "guard.sh").write_text("#!/usr/bin/env -S mine -x\n")
     files = scripts.files_of_hook(replace(hook("./guard.sh"), cwd=str(cwd)), {"PATH": f"{cwd}/other:bin:/bin"})
-    assert here(cwd, files.programs) == ["guard.sh", "bin/mine"]
-    assert here(cwd, files.missing_programs) == ["other/mine"]
+    assert relative(cwd, files.programs) == ["guard.sh", "bin/mine"]
+    assert relative(cwd, files.missing_programs) == ["other/mine"]
 
 
 def test_earlier_places_in_path_are_recorded_as_missing_programs(cwd: Path) -> None:
     path = {"PATH": f"{cwd}/first:{cwd}/hooks:/usr/bin:/bin:{cwd}/late"}
     files = scripts.files_of_hook(replace(hook("sh guard.sh"), cwd=str(cwd)), path)
-    assert here(cwd, files.missing_programs) == ["first/sh", "hooks/sh"]
+    assert relative(cwd, files.missing_programs) == ["first/sh", "hooks/sh"]
 
 
 def test_the_files_of_a_function_are_its_module_and_its_packages(cwd: Path) -> None:
@@ -127,7 +127,7 @@ def test_the_files_of_a_function_are_its_module_and_its_packages(cwd: Path) -> N
         (cwd / name).write_text("")
     spec: HookSpec = replace(hook(""), type="python", call="pack.inner:check", cwd=str(cwd))
     files = scripts.files_of_hook(spec, ENVIRON)
-    assert here(cwd, files.programs) == ["pack/__init__.py", "pack/inner.py"]
+    assert relative(cwd, files.programs) == ["pack/__init__.py", "pack/inner.py"]
     assert files.not_covered == ["what pack.inner imports"]
 
 
@@ -136,11 +136,11 @@ def test_imported_modules_beside_a_script_or_function_are_its_files(cwd: Path) -
     (cwd / "rules.py").write_text("from more import x\n")
     for name in ("more.py", "json.py", "nothing.py"):
         (cwd / name).write_text("")
-    for files in (of(cwd, "python3 -B guard.py"), of(cwd, "cd hooks; python3 ../guard.py")):
-        assert here(cwd, files.named) == ["json.py", "more.py", "rules.py"]
-    assert here(cwd, of(cwd, "python3 -I guard.py").named) == []
+    for files in (files_of(cwd, "python3 -B guard.py"), files_of(cwd, "cd hooks; python3 ../guard.py")):
+        assert relative(cwd, files.named) == ["json.py", "more.py", "rules.py"]
+    assert relative(cwd, files_of(cwd, "python3 -I guard.py").named) == []
     function = scripts.files_of_hook(replace(hook(""), type="python", call="guard:check", cwd=str(cwd)), ENVIRON)
-    assert here(cwd, function.named) == ["json.py", "more.py", "rules.py"]
+    assert relative(cwd, function.named) == ["json.py", "more.py", "rules.py"]
 
 
 @pytest.mark.parametrize("name", ["inner.cpython-311.so", "inner.pyc", "inner/__init__.py"])
@@ -149,7 +149,7 @@ def test_files_that_python_would_import_instead_are_included(cwd: Path, name: st
         path.parent.mkdir(exist_ok=True)
         path.write_text("")
     files = scripts.files_of_hook(replace(hook(""), type="python", call="inner:check", cwd=str(cwd)), ENVIRON)
-    assert sorted(here(cwd, files.programs)) == sorted(["inner.py", name])
+    assert sorted(relative(cwd, files.programs)) == sorted(["inner.py", name])
 
 
 def test_a_web_service_has_no_files(cwd: Path) -> None:

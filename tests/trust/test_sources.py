@@ -1,4 +1,4 @@
-"""Files are read once, with what tells them from others in their place."""
+"""Files are read once, with a signature that shows changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store of what is trusted: whole or not at all, and nobody else's."""
+"""The trust store is replaced atomically, and belongs to one user only."""
 
 from __future__ import annotations
 

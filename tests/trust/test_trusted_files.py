@@ -1,4 +1,4 @@
-"""What is trusted is used, and nothing else: at start-up, and at each run until the end."""
+"""Only trusted files are used, at start-up and at each run of a hook."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ def test_removing_require_trust_from_a_trusted_file_does_not_turn_it_off(project
     assert "has changed since it was trusted" in project.refusal().message
     own.unlink()
     project.trust()
-    assert project.load().trust is None  # a person has seen that
+    assert project.load().trust is None  # a person has trusted that
 
 
 def test_a_program_that_appears_earlier_in_path_is_a_failure(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
