@@ -1,4 +1,4 @@
-"""What every verb needs: output for people, and the command line. Imports `os` and `sys` alone."""
+"""What every verb needs: output for people, and the command line. Imports only `os` and `sys`."""
 
 import os
 import sys

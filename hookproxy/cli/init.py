@@ -90,7 +90,9 @@ def build_parser() -> argparse.ArgumentParser:
         "Write a small working configuration, with its hook. Existing files are not overwritten. "
         + " ".join(f"{name}: {starter.description}." for name, starter in STARTERS.items()),
     )
-    parser.add_argument("starter", nargs="?", choices=STARTERS, default=next(iter(STARTERS)), help="default: guard")
+    parser.add_argument(
+        "starter", nargs="?", choices=STARTERS, default=next(iter(STARTERS)), help="what to write (default: guard)"
+    )
     location = parser.add_mutually_exclusive_group()
     location.add_argument(
         "--folder", metavar="FOLDER", default=".", help="the folder to write into (default: the working directory)"

@@ -55,8 +55,8 @@ def diff(console: Console, name: str, before: bytes, after: bytes) -> None:
     """Print the differences between two JSON values, line by line."""
     lines = _diff_lines(before, after)
     print_line(console, Text.assemble((name, "bold"), "" if lines else ": unchanged"))
-    for one in lines:
-        row(console, Text("  "), one, {"-": "red", "+": "green"}.get(one[0], ""))
+    for line in lines:
+        row(console, Text("  "), line, {"-": "red", "+": "green"}.get(line[0], ""))
     print_line(console, Text())
 
 

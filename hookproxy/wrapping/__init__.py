@@ -1,4 +1,5 @@
-"""Editing agents' own configuration files, byte for byte: `wrap` and `unwrap`.
+"""Edits agents' own configuration files, byte for byte, for `wrap` and `unwrap`.
 
-What is written is read again first, and holds everything else as it was. Never writes a file that it could not read.
+New text is parsed again before it is written, and everything else must be unchanged. A file that cannot be parsed is
+never written.
 """

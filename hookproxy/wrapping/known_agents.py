@@ -46,7 +46,7 @@ class ConfigFile(Struct, frozen=True):
     path: str
 
 
-_HOME: Final = (
+_IN_HOME: Final = (
     ConfigFile("Claude Code", "~/.claude.json"),
     ConfigFile("Cursor", "~/.cursor/mcp.json"),
     ConfigFile("Windsurf", "~/.codeium/windsurf/mcp_config.json"),
@@ -73,7 +73,7 @@ _BY_VARIABLE: Final = (
 )
 """Files whose folder a variable names."""
 
-_APPLICATIONS: Final = (
+_BY_APPLICATION: Final = (
     ConfigFile("Claude Desktop", "Claude/claude_desktop_config.json"),
     *(
         ConfigFile(f"VS Code ({code})" if code != "Code" else "VS Code", f"{code}/User/mcp.json")
@@ -87,7 +87,7 @@ _APPLICATIONS: Final = (
 )
 """Files of desktop applications: in ~/.config, or on macOS in ~/Library/Application Support."""
 
-_PROJECT: Final = (
+_IN_PROJECT: Final = (
     ConfigFile("Claude Code", ".mcp.json"),
     ConfigFile("VS Code", ".vscode/mcp.json"),
     ConfigFile("Cursor", ".cursor/mcp.json"),
@@ -107,13 +107,16 @@ def config_files(environ: Mapping[str, str], home: str, cwd: str, platform: str 
     if platform != "darwin" and os.path.isabs(environ.get("XDG_CONFIG_HOME", "")):
         settings = environ["XDG_CONFIG_HOME"]
     files = [
-        ConfigFile(config_file.agent, os.path.join(home, config_file.path.removeprefix("~/"))) for config_file in _HOME
+        ConfigFile(config_file.agent, os.path.join(home, config_file.path.removeprefix("~/")))
+        for config_file in _IN_HOME
     ]
     for config_file in _BY_VARIABLE:
         variable, slash, rest = config_file.path.removeprefix("$").partition("/")
         if os.path.isabs(environ.get(variable, "")):
             files.append(ConfigFile(config_file.agent, environ[variable] + slash + rest))
-    files += [ConfigFile(config_file.agent, os.path.join(settings, config_file.path)) for config_file in _APPLICATIONS]
-    files += [ConfigFile(config_file.agent, os.path.join(cwd, config_file.path)) for config_file in _PROJECT]
+    files += [
+        ConfigFile(config_file.agent, os.path.join(settings, config_file.path)) for config_file in _BY_APPLICATION
+    ]
+    files += [ConfigFile(config_file.agent, os.path.join(cwd, config_file.path)) for config_file in _IN_PROJECT]
     by_path = {os.path.normpath(config_file.path): config_file for config_file in files}
     return [ConfigFile(config_file.agent, path) for path, config_file in by_path.items()]

@@ -1,4 +1,4 @@
-"""`hookproxy completion` as a shell's start-up file gets it."""
+"""`hookproxy completion` as a shell's start-up file runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A person at a terminal with a real shell: types, presses Tab, and looks at what the line has become."""
+"""A person at a terminal with a real shell: types a line, presses Tab, and looks at the completed line."""
 
 from __future__ import annotations
 
@@ -20,50 +20,50 @@ PATIENCE: Final = 60.0  # seconds until a test gives up on a shell, which a busy
 
 
 class Terminal:
-    """A shell that waits for keys; what it shows is read, so that it can go on, and thrown away."""
+    """A shell that waits for keys. Its screen output is read and discarded, so that it does not block."""
 
-    def __init__(self, keys: int, told: Path) -> None:
-        self._keys = keys
-        self._answers = os.open(told, os.O_RDWR)  # also writable: so it never comes to an end
+    def __init__(self, keys: int, pipe: Path) -> None:
+        self._keyboard = keys
+        self._replies = os.open(pipe, os.O_RDWR)  # also opened for writing, so that it never ends
 
     def close(self) -> None:
-        os.close(self._answers)
+        os.close(self._replies)
 
     def enter(self, line: str) -> str:
-        """Have the shell perform a line, and give what it prints into the pipe `told`."""
-        os.write(self._keys, f"{{ {line}; }} >$told\n".encode())
-        return self._answer()
+        """Let the shell run a line. Returns the output."""
+        os.write(self._keyboard, f"{{ {line}; }} >$pipe\n".encode())
+        return self._read_reply()
 
     def completed(self, typed: str) -> str:
-        """What a line is after Tab. In this shell Control-T must tell the line, and Control-U remove it."""
-        os.write(self._keys, typed.encode() + b"\t\x14\x15")
-        return self._answer()
+        """The line after Tab. In this shell, Control-T must report the line, and Control-U must clear it."""
+        os.write(self._keyboard, typed.encode() + b"\t\x14\x15")
+        return self._read_reply()
 
-    def _answer(self) -> str:
+    def _read_reply(self) -> str:
         text = b""
         while not text.endswith(b"\n"):
-            ready, _, _ = select.select([self._answers], [], [], PATIENCE)
-            assert ready, f"nothing but {text!r}"
-            text += os.read(self._answers, 65536)
+            ready, _, _ = select.select([self._replies], [], [], PATIENCE)
+            assert ready, f"only {text!r} arrived"
+            text += os.read(self._replies, 65536)
         return text.decode().removesuffix("\n")
 
 
 @contextmanager
 def terminal(shell: list[str], folder: Path) -> Iterator[Terminal]:
-    """A shell in the folder, with the command `hookproxy` of the interpreter that runs the tests, and `$told`."""
-    told = folder.parent / f"{folder.name}-told"
-    os.mkfifo(told)
-    ours, theirs = pty.openpty()
-    tty.setraw(theirs)  # else the system itself obeys keys, such as Control-U, that come before the shell looks at them
+    """A shell in the folder, with the `hookproxy` of the interpreter that runs the tests, and with a pipe `$pipe`."""
+    pipe = folder.parent / f"{folder.name}-pipe"
+    os.mkfifo(pipe)
+    master, slave = pty.openpty()
+    tty.setraw(slave)  # otherwise the system handles keys such as Control-U that arrive before the shell reads them
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
-    env = {"HOME": str(folder), "PATH": path, "TERM": "dumb", "LC_ALL": "C.UTF-8", "told": str(told)}
+    env = {"HOME": str(folder), "PATH": path, "TERM": "dumb", "LC_ALL": "C.UTF-8", "pipe": str(pipe)}
     with subprocess.Popen(
-        shell, cwd=folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+        shell, cwd=folder, env=env, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
     ) as running:
-        os.close(theirs)
-        reader = Thread(target=everything, args=(ours,))
+        os.close(slave)
+        reader = Thread(target=everything, args=(master,))
         reader.start()
-        person = Terminal(ours, told)
+        person = Terminal(master, pipe)
         try:
             yield person
         finally:
@@ -71,4 +71,4 @@ def terminal(shell: list[str], folder: Path) -> Iterator[Terminal]:
             running.wait()
             reader.join(PATIENCE)
             person.close()
-            os.close(ours)
+            os.close(master)

@@ -11,7 +11,7 @@ from tests.cli.completions.terminal import Terminal, terminal
 
 pytestmark = pytest.mark.slow
 
-TELL: Final = """bind -x '"\\C-t": printf "%s\\n" "$READLINE_LINE" >$told'; bind '"\\C-u": kill-whole-line'"""
+KEY_BINDINGS: Final = """bind -x '"\\C-t": printf "%s\\n" "$READLINE_LINE" >$pipe'; bind '"\\C-u": kill-whole-line'"""
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def bash(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).touch()
     with terminal(["bash", "--norc", "--noprofile", "-i"], folder) as person:
-        person.enter(f"source <(hookproxy completion bash); {TELL}; echo ready")
+        person.enter(f"source <(hookproxy completion bash); {KEY_BINDINGS}; echo ready")
         yield person
 
 
@@ -58,10 +58,10 @@ def bash(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
         ("hookproxy words hookp", "hookproxy words hookp"),
     ],
 )
-def test_tab_completes_what_there_is_and_nothing_else(bash: Terminal, typed: str, completed: str) -> None:
+def test_tab_completes_known_words_and_nothing_else(bash: Terminal, typed: str, completed: str) -> None:
     assert bash.completed(typed) == completed
 
 
-def test_nothing_that_was_typed_is_run(bash: Terminal) -> None:
+def test_a_typed_command_substitution_is_not_run(bash: Terminal) -> None:
     assert bash.completed("hookproxy run --hooks $(touch x)").endswith("--hooks $(touch x)")
-    assert bash.enter("echo [x]") == "[x]"  # as it is: no file has this name
+    assert bash.enter("echo [x]") == "[x]"  # unchanged: no file matches this pattern

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 
 def offered(folder: Path, typed: str) -> set[str]:
-    """What fish offers for the last word of a line."""
+    """The words that fish offers for the last word of a line."""
     if shutil.which("fish") is None:
         pytest.skip("there is no fish here: its completion is NOT tested")
     for name in ("hookproxy.toml", ".claude/settings.json"):
@@ -49,7 +49,7 @@ def offered(folder: Path, typed: str) -> set[str]:
         ("hookproxy completion f", {"fish"}),
     ],
 )
-def test_it_offers_what_there_is(tmp_path: Path, typed: str, some: set[str]) -> None:
+def test_it_offers_known_words(tmp_path: Path, typed: str, some: set[str]) -> None:
     assert offered(tmp_path, typed) == some
 
 

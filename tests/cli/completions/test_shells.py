@@ -1,4 +1,4 @@
-"""What shells are told of our command lines is what our parsers read."""
+"""The completion scripts agree with the parsers of the command lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("name", VERBS)
-def test_each_verb_says_what_its_command_line_takes(name: str) -> None:
+def test_each_verb_has_a_parser_with_a_description(name: str) -> None:
     build_parser: Callable[[], argparse.ArgumentParser] = import_module(VERBS[name]).build_parser
     parser = build_parser()
     assert parser.prog == f"hookproxy {name}"
@@ -27,8 +27,8 @@ def test_each_verb_says_what_its_command_line_takes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", VERBS)
-def test_each_value_of_an_option_is_of_a_known_kind(name: str) -> None:
-    """A FILE that is called otherwise would not be completed: name it FILE, FOLDER or [DIALECT=]FILE."""
+def test_each_file_argument_has_a_known_type(name: str) -> None:
+    """A file with another metavar would not be completed: name it FILE, FOLDER or [DIALECT=]FILE."""
     (whole,) = [entry for entry in verbs() if entry.name == name]
     for verb in (whole, *whole.subverbs):
         for value in [*(option.value for option in verb.options), *verb.positionals]:
@@ -55,7 +55,7 @@ def strange() -> argparse.ArgumentParser:
     return parser
 
 
-def test_a_parser_is_read_whole() -> None:
+def test_a_parser_is_described_completely() -> None:
     verb = describe_verb("odd", strange())
     assert verb.description == "It's 100%: [done] \\ `id` $(id)"
     assert [option.flags for option in verb.options] == [("-h", "--help"), ("-o", "--odd"), ("--of",)]
@@ -65,8 +65,8 @@ def test_a_parser_is_read_whole() -> None:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_no_text_of_a_help_is_read_as_more_than_text(shell: str) -> None:
-    """Where there is such a shell, it can read the script."""
+def test_help_texts_are_quoted_for_the_shell(shell: str) -> None:
+    """If the shell is installed, it can parse the script."""
     script = SHELLS[shell]([describe_verb("odd", strange())], ["x"])
     try:
         ended = subprocess.run([shell, "-n"], input=script, capture_output=True, text=True, timeout=60)

@@ -13,9 +13,9 @@ from tests.cli.completions.terminal import Terminal, terminal
 pytestmark = pytest.mark.slow
 
 START: Final = (
-    "autoload -Uz compinit; compinit -D -u; bindkey -e; tell() { print -r -- $BUFFER >$told }; zle -N tell; "
-    "bindkey '^T' tell; bindkey '^U' kill-whole-line; source <(hookproxy completion zsh); "
-    "zle-line-init() { print ready >$told }; zle -N zle-line-init"  # keys that come before would be lost
+    "autoload -Uz compinit; compinit -D -u; bindkey -e; report() { print -r -- $BUFFER >$pipe }; zle -N report; "
+    "bindkey '^T' report; bindkey '^U' kill-whole-line; source <(hookproxy completion zsh); "
+    "zle-line-init() { print ready >$pipe }; zle -N zle-line-init"  # keys that arrive earlier would be lost
 )
 
 
@@ -55,5 +55,5 @@ def zsh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
         ("hookproxy completion f", "hookproxy completion fish "),
     ],
 )
-def test_tab_completes_what_there_is_and_nothing_else(zsh: Terminal, typed: str, completed: str) -> None:
+def test_tab_completes_known_words_and_nothing_else(zsh: Terminal, typed: str, completed: str) -> None:
     assert zsh.completed(typed) == completed
