@@ -102,7 +102,7 @@ def _cancellation(raw_id: bytes) -> bytes:
 
 
 def _text(said: Response | None) -> bytes:
-    """The text of a tool's answer. Raises NoAnswer where it has none that counts."""
+    """The text of a tool's answer. Raises HookFailed where it has none that counts."""
     if said is None:
         raise HookFailed("answered in a way that readers take differently")
     if said.error is not None:
