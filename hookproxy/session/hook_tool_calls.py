@@ -103,7 +103,7 @@ def _cancellation(raw_id: bytes) -> bytes:
 
 
 def _text(response: Response | None) -> bytes:
-    """The text of a tool's result. Raises NoAnswer if the response is not a usable result."""
+    """The text of a tool's result. Raises HookFailed if the response is not a usable result."""
     if response is None:
         raise HookFailed("gave a response that can be read in different ways")
     if response.error is not None:
