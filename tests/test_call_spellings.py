@@ -82,4 +82,4 @@ def test_the_readers_find_what_they_should() -> None:
             assert calls_seen(carrier.text), carrier.title
     assert calls_seen(CALL.encode())
     assert calls_seen(CALL.replace("danger", "safe").encode()) == []
-    assert [one.title for one in SPELLINGS if "twin" in one.title and not calls_seen(one.text)] == []
+    assert [one.title for one in SPELLINGS if "duplicate" in one.title and not calls_seen(one.text)] == []

@@ -1,4 +1,4 @@
-// Words that no tool is to be given.
+// Refuses words that no tool may get.
 import { createInterface } from "node:readline";
 
 const forbidden = /\b(hunter2|swordfish)\b/;

@@ -36,19 +36,19 @@ from report import (
 )
 
 NOTES = """\
-pinned: everything on one CPU, the sharp instrument for path length. spread: the proxy and its hooks on one
-CPU, agent and server on another; there a call waits for four wake-ups across CPUs whatever the relay does, so
-what the floor reaches against fastmcp is the most that anyone can. Each ratio is taken within one block,
-where contestants follow each other in shuffled order; shown are the median over all blocks and the quartiles.
-unmatched: hooks are configured, and none matches; budgets without a hook at work judge this one. /bin/true:
+pinned: everything runs on one CPU; this measures the path length best. spread: the proxy and its hooks run on
+one CPU, agent and server on another. There a call waits for four wake-ups across CPUs whatever the relay does,
+so no proxy can beat fastmcp by more than the floor does. Each ratio is taken within one block, in which the
+contestants run in shuffled order; the tables show the median over all blocks and the quartiles.
+unmatched: hooks are configured, and none matches; budgets without a running hook apply to this one. /bin/true:
 that program runs before each call. reader: a program that reads its input to the end runs after each call.
 spawn + wait: a small Python process calls os.posix_spawn and waits, for the same program, one after another.
-For the 10 MB result it also feeds the reader as many bytes as hookproxy had given it: exactly this time is
-taken off, and the result's own way through the pipes is not."""
+For the 10 MB result it also sends the reader as many bytes as hookproxy sent it: only this time is
+subtracted, and the time of the result itself in the pipes is not."""
 
 
 def placements() -> list[Placement]:
-    """Pinned and spread where there are two CPUs and a way to choose; else what there is."""
+    """Pinned and spread if there are two CPUs and the system lets us choose; otherwise unplaced."""
     if not hasattr(os, "sched_setaffinity"):
         return [Placement("free", None, None)]
     cpus = sorted(os.sched_getaffinity(0))
@@ -57,7 +57,7 @@ def placements() -> list[Placement]:
 
 
 def version_of(package: str, python: Path) -> str:
-    """The package's version in another environment, or a dash."""
+    """The version of a package in another environment, or a dash."""
     code = f"import importlib.metadata as m; print(m.version({package!r}))"
     try:
         done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)

@@ -80,7 +80,7 @@ async def test_a_guard_for_bash_holds_for_execute_command_unmodified(scene: Scen
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_hooks_of_each_system_are_told_the_familiar_names(scene: Scene, dialect: str) -> None:
+async def test_hooks_of_each_system_see_the_familiar_names(scene: Scene, dialect: str) -> None:
     said = "; echo '{}'" if dialect == "code-assist" else ""
     told = scene.folder / "told"
     agent = await begun(scene, scene.config(BASH), hook_file(scene, dialect, f"cat > '{told}'{said}"))
@@ -171,7 +171,7 @@ async def test_no_argument_hides_behind_the_familiar_name_of_another(scene: Scen
 
 @pytest.mark.parametrize("arguments", [{"cmd": "rm"}, {"command": "ls", "cmd": "rm"}, {"COMMAND": "ls"}])
 @pytest.mark.parametrize(("on_failure", "runs"), [("deny", False), ("allow", True)])
-async def test_a_rewrite_that_cannot_be_mapped_is_trouble_and_never_forwarded(
+async def test_a_rewrite_that_cannot_be_mapped_is_a_failure_and_never_forwarded(
     scene: Scene, arguments: Json, on_failure: str, runs: bool
 ) -> None:
     hook = scene.prints(specific("PreToolUse", updatedInput=arguments))
@@ -186,7 +186,7 @@ async def test_a_rewrite_that_cannot_be_mapped_is_trouble_and_never_forwarded(
     assert "rewrote the arguments" in agent.said_aside()
 
 
-async def test_a_merged_rewrite_under_the_servers_name_is_trouble_too(scene: Scene) -> None:
+async def test_a_merged_rewrite_under_the_servers_name_is_also_a_failure(scene: Scene) -> None:
     hook = scene.prints({"hook_specific_output": {"hook_event_name": "pre_tool_use", "updated_input": {"cmd": "rm"}}})
     agent = await begun(
         scene, scene.config(f'on_failure = "deny"\n{BASH}'), hook_file_of(scene, "docker-agent@current", hook)
@@ -203,7 +203,7 @@ async def test_an_empty_merge_changes_no_name(scene: Scene) -> None:
     assert [one["params"]["arguments"] for one in scene.calls_received()] == [{"cmd": "ls"}]
 
 
-async def test_a_rewrite_that_does_not_fit_the_tool_is_told_by_the_name_that_the_hook_knows(scene: Scene) -> None:
+async def test_a_rewrite_that_does_not_fit_the_tool_is_reported_with_the_name_that_the_hook_knows(scene: Scene) -> None:
     hook = scene.prints(specific("PreToolUse", updatedInput={"file_path": 7}))
     more = 'on_failure = "deny"\n[tools.typed]\nas = "Read"\narguments = { file_path = "path" }\n'
     agent = await begun(scene, using(scene, before(group(hook)), more))
@@ -216,7 +216,7 @@ async def test_a_rewrite_that_does_not_fit_the_tool_is_told_by_the_name_that_the
 # --- other occasions ---
 
 
-async def test_post_hooks_are_told_what_ran_under_the_familiar_names(scene: Scene) -> None:
+async def test_post_hooks_see_what_ran_under_the_familiar_names(scene: Scene) -> None:
     told = scene.folder / "told"
     rewrite = scene.prints(specific("PreToolUse", updatedInput={"command": "ls -l"}))
     hooks = {"hooks": {"PreToolUse": [group(rewrite)], "PostToolUse": [group(f"cat > '{told}'", matcher="Bash")]}}
@@ -227,7 +227,7 @@ async def test_post_hooks_are_told_what_ran_under_the_familiar_names(scene: Scen
     assert json.loads(document["tool_response"][0]["text"]) == {"cmd": "ls -l"}
 
 
-async def test_a_denial_is_told_under_the_familiar_names(scene: Scene) -> None:
+async def test_a_denial_is_reported_under_the_familiar_names(scene: Scene) -> None:
     gate = scene.gate("told")
     heard = scene.folder / "heard"
     lime = {"hooks": {"PermissionDenied": [f"cat > '{heard}'; {gate.report}"]}}
@@ -291,7 +291,7 @@ async def test_a_preset_makes_path_guards_hold(scene: Scene) -> None:
     assert scene.calls_received() == []
 
 
-async def test_a_tool_that_nobody_asks_about_passes_as_it_came_whatever_it_is_called(scene: Scene) -> None:
+async def test_a_tool_without_hooks_passes_unchanged_whatever_its_name(scene: Scene) -> None:
     agent = await begun(scene, using(scene, before(group("exit 2", matcher="Read"))))
     odd = b'{"jsonrpc":"2.0", "id":1,"method":"tools/call","params":{"name":"echo","arguments":{"cmd":1,"command":2}}}'
     await agent.send(odd + b"\n")

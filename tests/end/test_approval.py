@@ -121,7 +121,7 @@ def ran(scene: Scene) -> list[tuple[str, Json]]:
 
 
 @BOTH
-async def test_allowed_once_the_call_runs_and_the_next_one_is_asked_about_again(scene: Scene, era: str) -> None:
+async def test_an_approval_for_one_call_does_not_cover_the_next_call(scene: Scene, era: str) -> None:
     person = Person(says(ONCE), says(NO))
     async with connected(scene, era, person, asking(scene)) as client:
         assert said(await client.call_tool("write", {"path": "a"})) == "wrote a"
@@ -142,7 +142,7 @@ async def test_allowed_once_the_call_runs_and_the_next_one_is_asked_about_again(
 
 @BOTH
 @pytest.mark.parametrize("by", ["a hook", "a rule"])
-async def test_allowed_for_this_session_the_tool_is_not_asked_about_again(scene: Scene, era: str, by: str) -> None:
+async def test_an_approval_for_the_session_covers_the_next_calls(scene: Scene, era: str, by: str) -> None:
     person = Person(says(SESSION))
     option = asking(scene) if by == "a hook" else scene.config(RULE)
     async with connected(scene, era, person, option) as client:
@@ -177,7 +177,7 @@ async def test_all_but_a_yes_is_a_refusal_and_reaches_no_server(scene: Scene, er
 
 
 @BOTH
-async def test_a_form_that_fails_is_no_consent(scene: Scene, era: str) -> None:
+async def test_a_failed_form_is_not_an_approval(scene: Scene, era: str) -> None:
     person = Person(ValueError("no screen"))
     async with connected(scene, era, person, asking(scene)) as client:
         if era == "legacy":
@@ -214,7 +214,7 @@ async def test_while_the_person_thinks_all_else_flows(scene: Scene, era: str) ->
 
 
 @BOTH
-async def test_a_client_without_forms_is_told_that_it_cannot_ask(scene: Scene, era: str) -> None:
+async def test_a_client_without_forms_gets_a_refusal_that_says_it_cannot_ask(scene: Scene, era: str) -> None:
     async with connected(scene, era, None, asking(scene)) as client:
         result = await client.call_tool("write", {"path": "a"})
         assert result.is_error
@@ -330,7 +330,7 @@ async def test_a_permission_request_hook_answers_first(scene: Scene, era: str, d
 
 
 @BOTH
-async def test_a_persons_no_is_told_to_permission_denied_hooks(scene: Scene, era: str) -> None:
+async def test_permission_denied_hooks_run_after_a_persons_no(scene: Scene, era: str) -> None:
     gate, told = scene.gate("told"), scene.folder / "told.json"
     settings = json.dumps({"hooks": {"PermissionDenied": [f"cat >'{told}'; {gate.report}"]}})
     option = f"--hooks=lime={scene.file('settings.json', settings)}"
@@ -386,7 +386,7 @@ async def test_a_prompter_reads_the_question_and_answers(scene: Scene, era: str)
 
 
 @BOTH
-async def test_who_can_ask_is_asked_and_no_prompter(scene: Scene, era: str) -> None:
+async def test_the_prompter_does_not_run_when_the_agent_can_ask(scene: Scene, era: str) -> None:
     config = scene.config(f'on_ask_fallback = {{ command = ["/nowhere/prompter"] }}\n{RULE}')
     async with connected(scene, era, Person(says(ONCE)), config) as client:
         assert said(await client.call_tool("write", {"path": "a"})) == "wrote a"
@@ -453,7 +453,7 @@ def without_meta(params: Json) -> Json:
 
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25"])
-async def test_what_the_proxy_says_in_the_handshake_era_is_of_the_protocol(scene: Scene, version: str) -> None:
+async def test_the_proxys_messages_in_the_handshake_era_follow_the_protocol(scene: Scene, version: str) -> None:
     config = scene.config('[permissions]\nask = ["write"]\ndeny = ["echo"]\n')
     agent = await lean(scene, config, version=version)
     listed = await agent.ask(request(0, "tools/list"))
@@ -478,7 +478,7 @@ async def test_what_the_proxy_says_in_the_handshake_era_is_of_the_protocol(scene
     assert scene.calls_received() == []
 
 
-async def test_what_the_proxy_says_in_the_stateless_era_is_of_the_protocol(scene: Scene) -> None:
+async def test_the_proxys_messages_in_the_stateless_era_follow_the_protocol(scene: Scene) -> None:
     agent = scene.run(scene.config('[permissions]\nask = ["write"]\ndeny = ["echo"]\n'))
     asked = await agent.ask(stateless(1))
     methods.validate_server_result("tools/call", "2026-07-28", asked["result"])
@@ -516,7 +516,7 @@ async def asked_again(agent: Agent, *calls: Json) -> None:
         assert answer["result"]["resultType"] == "input_required", answer
 
 
-async def test_a_seal_with_any_character_changed_opens_nothing(scene: Scene) -> None:
+async def test_a_request_state_with_any_changed_character_is_rejected(scene: Scene) -> None:
     agent = scene.run(scene.config(RULE))
     seal = await sealed(agent)
     forged = [
@@ -532,14 +532,16 @@ async def test_a_seal_with_any_character_changed_opens_nothing(scene: Scene) -> 
     assert ran(scene) == [("write", {"path": "a"})]
 
 
-async def test_a_seal_without_its_beginning_is_none_and_nothing_of_ours_reaches_the_server(scene: Scene) -> None:
+async def test_a_request_state_without_its_beginning_is_rejected_and_never_reaches_the_server(
+    scene: Scene,
+) -> None:
     agent = scene.run(scene.config(RULE))
     seal = await sealed(agent)
     await agent.ask(stateless(1, requestState=seal.partition(".")[2], inputResponses=ACCEPTED))
     assert scene.calls_received() == []
 
 
-async def test_a_seal_is_for_its_call_once(scene: Scene) -> None:
+async def test_a_request_state_is_valid_once_for_its_call(scene: Scene) -> None:
     agent = scene.run(scene.config('[permissions]\nask = ["*"]\n'))
     seal = await sealed(agent)
     more: Json = {"requestState": seal, "inputResponses": ACCEPTED}
@@ -559,7 +561,7 @@ async def test_a_seal_is_for_its_call_once(scene: Scene) -> None:
     assert len(scene.calls_received()) == 1
 
 
-async def test_of_two_rounds_with_one_seal_one_passes(scene: Scene) -> None:
+async def test_only_one_of_two_rounds_with_the_same_request_state_passes(scene: Scene) -> None:
     agent = scene.run(scene.config(RULE))
     more: Json = {"requestState": await sealed(agent), "inputResponses": ACCEPTED}
     await agent.send(*[stateless(number, **more) for number in range(20)])
@@ -568,7 +570,7 @@ async def test_of_two_rounds_with_one_seal_one_passes(scene: Scene) -> None:
     assert len(scene.calls_received()) == 1
 
 
-async def test_a_no_is_not_taken_back_by_a_yes_with_the_same_seal(scene: Scene) -> None:
+async def test_a_no_is_not_taken_back_by_a_yes_with_the_same_request_state(scene: Scene) -> None:
     agent = scene.run(scene.config(RULE))
     seal = await sealed(agent)
     no = {"hookproxy.ask": {"action": "accept", "content": {"decision": NO}}}
@@ -578,7 +580,7 @@ async def test_a_no_is_not_taken_back_by_a_yes_with_the_same_seal(scene: Scene) 
     assert scene.calls_received() == []
 
 
-async def test_a_seal_brought_by_a_call_of_the_other_era_is_no_consent(scene: Scene) -> None:
+async def test_a_request_state_in_a_call_of_the_other_era_is_not_an_approval(scene: Scene) -> None:
     agent = scene.run(scene.config(RULE))
     more: Json = {"requestState": await sealed(agent), "inputResponses": ACCEPTED}
     answer = await agent.ask(request(1, "tools/call", name="write", arguments={"path": "a"}, **more))
@@ -587,7 +589,7 @@ async def test_a_seal_brought_by_a_call_of_the_other_era_is_no_consent(scene: Sc
     assert scene.calls_received() == []
 
 
-async def test_a_seal_of_another_run_opens_nothing(scene: Scene) -> None:
+async def test_a_request_state_of_another_run_is_rejected(scene: Scene) -> None:
     config = scene.config(RULE)
     first, second = scene.run(config), scene.run(config)
     seal = await sealed(first)
@@ -595,7 +597,7 @@ async def test_a_seal_of_another_run_opens_nothing(scene: Scene) -> None:
     assert scene.calls_received() == []
 
 
-async def test_an_hour_later_a_seal_opens_nothing(scene: Scene) -> None:
+async def test_a_request_state_expires_after_an_hour(scene: Scene) -> None:
     later = scene.folder / "later"
     later.write_text("0")
     shifted = (
@@ -622,7 +624,7 @@ async def test_an_hour_later_a_seal_opens_nothing(scene: Scene) -> None:
         b'{"other":{"action":"accept","content":{"decision":"allow once"}}}',
     ],
 )
-async def test_an_answer_that_readers_could_take_differently_is_no_consent(scene: Scene, reply: bytes) -> None:
+async def test_an_answer_that_readers_could_take_differently_is_not_an_approval(scene: Scene, reply: bytes) -> None:
     agent = scene.run(scene.config(RULE))
     line = json.dumps(stateless(1, requestState=await sealed(agent), inputResponses="HERE")).encode()
     await agent.send(line.replace(b'"HERE"', reply) + b"\n")
@@ -663,7 +665,7 @@ async def test_an_answer_under_an_id_in_another_spelling_is_the_answer(scene: Sc
     ]
 
 
-async def test_an_answer_before_the_question_or_to_another_is_nobodys(scene: Scene) -> None:
+async def test_an_answer_before_the_question_or_to_another_question_is_ignored(scene: Scene) -> None:
     agent = await lean(scene, scene.config(RULE))
     early = [answers({"id": one}) for one in ("hookproxy:", "hookproxy:0", "hookproxy:" + "0" * 16)]
     await agent.send(*early, call(1, "write"), *early)
@@ -833,7 +835,7 @@ def records(path: Path) -> list[Json]:
 
 
 @BOTH
-async def test_the_record_says_who_was_asked_and_what_came_of_it(scene: Scene, era: str) -> None:
+async def test_the_audit_record_names_who_was_asked_and_the_outcome(scene: Scene, era: str) -> None:
     audit = scene.folder / "audit.jsonl"
     config = scene.config(f'{RULE}[audit]\nfile = "{audit}"\nrequired = true\n')
     async with connected(scene, era, Person(says(ONCE), says(NO)), config) as client:
@@ -889,7 +891,7 @@ async def test_a_required_record_that_fails_while_the_person_thinks_withholds_th
         "auto",
     ],
 )
-async def test_hooks_about_the_servers_questions_hear_nothing_of_ours(scene: Scene, era: str) -> None:
+async def test_elicitation_hooks_do_not_run_for_our_own_approval_requests(scene: Scene, era: str) -> None:
     log = scene.folder / "heard"
     hooks = {event: [{"command": f"cat >>'{log}'"}] for event in ("Elicitation", "ElicitationResult")}
     option = f"--hooks=code-assist={scene.file('settings.json', json.dumps({'hooks': hooks}))}"

@@ -130,7 +130,7 @@ async def test_a_long_line_that_the_server_began_before_a_judged_call_is_judged_
     ],
     ids=["id in the middle", "id near the end", "no line end", "cut"],
 )
-async def test_a_long_answer_that_no_hook_has_to_see_is_told_once(scene: Scene, text: str, status: int | None) -> None:
+async def test_a_long_response_that_no_hook_sees_is_reported_once(scene: Scene, text: str, status: int | None) -> None:
     agent = await begun(scene, scene.hooks(PreToolUse="true"))
     await agent.send(call(7, "raw", text=text, **({} if status is None else {"status": status})))
     answer = await agent.answer(7)
@@ -171,7 +171,7 @@ async def test_a_judged_call_is_forwarded_only_after_a_long_line_on_its_way_has_
 
 
 @pytest.mark.parametrize("beginning", [UNCLEAR, ANSWER], ids=["id last", "id twice"])
-async def test_a_long_line_on_its_way_that_ends_with_the_guessed_id_of_a_held_call_is_not_its_answer(
+async def test_a_long_line_on_its_way_that_ends_with_the_guessed_id_of_a_pending_call_is_not_its_response(
     scene: Scene, beginning: str
 ) -> None:
     gate = scene.gate("asked")
@@ -225,7 +225,7 @@ async def test_a_server_that_spells_7_as_7_0_answers_all_the_same(scene: Scene) 
 FOLDED = json.dumps({"jsonrpc": "2.0", "ID": 1, "Result": SECRET})
 
 
-async def test_what_only_readers_that_ignore_case_take_for_an_answer_is_withheld_while_it_is_awaited(
+async def test_what_only_readers_that_ignore_case_take_for_a_response_is_withheld_while_the_response_is_pending(
     scene: Scene,
 ) -> None:
     agent = await begun(scene, redacting(scene))
@@ -307,7 +307,7 @@ async def test_a_number_that_python_cannot_read_is_refused_in_arguments(scene: S
     assert scene.calls_received() == []
 
 
-async def test_a_twin_behind_100_000_keys_is_found_and_refused_soon(scene: Scene) -> None:
+async def test_a_duplicate_key_behind_100_000_keys_is_found_and_refused_soon(scene: Scene) -> None:
     agent = await begun(scene, scene.hooks(PreToolUse="true"))
     keys = ",".join(f'"k{n}":1' for n in [*range(100_000), 99_999])
     line = '{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo","arguments":{' + keys + "}}}\n"
@@ -358,7 +358,7 @@ async def test_a_signal_right_after_the_start_leaves_no_server_behind(
     await scene.empty()
 
 
-async def test_a_background_hook_that_fails_is_told(scene: Scene) -> None:
+async def test_a_failed_background_hook_is_reported(scene: Scene) -> None:
     config = scene.config('[[hooks.PreToolUse]]\nname = "aside"\nasync = true\ncommand = "exit 3"\n')
     agent = await begun(scene, config)
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"

@@ -79,7 +79,7 @@ async def test_the_example_of_the_page_sees_through_spellings_of_a_command(scene
     assert scene.calls_received() == []
 
 
-async def test_the_example_may_be_lime_s_as_well_so_that_the_person_must_say(scene: Scene) -> None:
+async def test_the_example_may_be_lime_s_as_well_so_that_the_person_must_choose(scene: Scene) -> None:
     ended = scene.complete([HOOKPROXY, "run", f"--hooks={settings(scene, PAGE)}", "--", "true"])
     assert ended.returncode == 2
     assert b"could be a hook file of claw or lime" in ended.stderr
@@ -146,7 +146,7 @@ async def test_any_other_end_is_a_warning_and_the_call_goes_on(scene: Scene, com
     assert agent.said_aside().count(failure) == 2
 
 
-async def test_on_trouble_makes_a_warning_a_denial(scene: Scene) -> None:
+async def test_on_failure_makes_a_warning_a_denial(scene: Scene) -> None:
     agent = await begun(scene, scene.config('on_failure = "deny"\n'), hooks(scene, PreToolUse=["exit 1"]))
     assert "exited with status 1" in text_of(await agent.ask(call(1, "bash")))
     assert scene.calls_received() == []
@@ -182,7 +182,7 @@ printf '%s|' "$HOOK_EVENT" "$HOOK_TOOL_NAME" "$HOOK_TOOL_INPUT" "$HOOK_TOOL_IS_E
 """
 
 
-async def test_hooks_are_told_everything_that_the_page_lists(scene: Scene) -> None:
+async def test_hooks_get_everything_that_the_page_lists(scene: Scene) -> None:
     record = scene.file("record.sh", RECORD)
     agent = await begun(
         scene,
@@ -286,7 +286,7 @@ async def test_in_the_variant_any_failure_denies_a_call(scene: Scene, command: s
     assert scene.calls_received() == []
 
 
-async def test_in_the_variant_on_trouble_can_let_a_call_pass(scene: Scene) -> None:
+async def test_in_the_variant_on_failure_can_let_a_call_pass(scene: Scene) -> None:
     agent = await begun(scene, scene.config('on_failure = "allow"\n'), current(scene, PreToolUse=["exit 1"]))
     assert (await agent.ask(call(1, "bash")))["result"] == said("ran bash")
 
@@ -313,7 +313,7 @@ async def test_in_the_variant_a_post_hook_that_fails_marks_the_result(scene: Sce
     assert "exited with status 1: lint" in result["content"][1]["text"]
 
 
-async def test_in_the_variant_continue_false_denies_the_other_held_calls_too(scene: Scene) -> None:
+async def test_in_the_variant_continue_false_also_denies_the_other_pending_calls(scene: Scene) -> None:
     gate = scene.gate("held")
     stop = scene.prints({"continue": False, "reason": "enough"})
     groups = [

@@ -233,7 +233,7 @@ async def test_exit_2_denies_with_standard_error_as_the_reason(project: Project)
 
 
 @pytest.mark.parametrize("command", ["echo oops >&2; exit 1", "./hooks/missing.py", "echo plain text"])
-async def test_any_other_failure_is_told_to_the_person_and_the_call_goes_on(project: Project, command: str) -> None:
+async def test_any_other_failure_is_reported_to_the_person_and_the_call_goes_on(project: Project, command: str) -> None:
     agent = await project.begun({"PreToolUse": [{"command": command, "name": "flaky"}]})
     assert texts(await agent.ask(call(1, "BashTool"))) == ["ran BashTool"]
     assert "flaky" in agent.said_aside()
@@ -246,7 +246,7 @@ async def test_a_timeout_counts_milliseconds_and_the_call_goes_on(project: Proje
     assert "timed out after 0.25 s" in agent.said_aside()
 
 
-async def test_the_configuration_can_make_trouble_deny(project: Project) -> None:
+async def test_the_configuration_can_make_a_failure_deny(project: Project) -> None:
     config = project.scene.config('on_failure = "deny"\n')
     agent = await project.begun({"PreToolUse": [{"command": "exit 1"}]}, config)
     assert (await agent.ask(call(1, "BashTool")))["result"]["isError"] is True
@@ -301,7 +301,7 @@ async def test_additional_context_at_the_start_of_a_session_is_among_the_instruc
     assert document["session_id"]
 
 
-async def test_what_cannot_fire_is_told_at_start_up(project: Project) -> None:
+async def test_what_cannot_fire_is_reported_at_start_up(project: Project) -> None:
     agent = await project.begun({"Stop": [{"command": "x"}], "PreToolUse": [{"command": "true"}]})
     reason = "an MCP server is not told when the agent's loop completes"
     assert f"hooks.Stop cannot fire behind MCP: {reason}" in agent.said_aside()
@@ -355,7 +355,7 @@ async def test_the_four_outcomes_stand_in_the_audit(scene: Scene, command: str, 
     assert [hook["outcome"] for hook in json.loads(audit.read_text())["hooks"]] == [outcome]
 
 
-async def test_a_question_of_the_server_and_its_answer_are_told(scene: Scene) -> None:
+async def test_hooks_run_for_a_question_of_the_server_and_its_answer(scene: Scene) -> None:
     """Elicitation: "When the model asks the user a question"; ElicitationResult: "When the user answers"."""
     asked, answered = scene.gate("asked"), scene.gate("answered")
     heard = scene.folder / "heard"

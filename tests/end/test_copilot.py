@@ -195,7 +195,7 @@ async def test_the_example_of_command_hooks_guards_as_it_stands(repository: Repo
 
 
 @BOTH
-async def test_the_example_of_prompt_hooks_is_told_to_be_impossible(repository: Repository, dialect: str) -> None:
+async def test_the_example_of_prompt_hooks_is_reported_as_impossible(repository: Repository, dialect: str) -> None:
     agent = await repository.with_hooks(dialect, PROMPT_HOOKS)
     assert text_of(await agent.ask(call(1, "bash"))) == "ran bash"
     assert "hooks.sessionStart[0] does not run: type 'prompt' is impossible here" in agent.said_aside()
@@ -306,7 +306,7 @@ async def test_in_the_current_edition_failures_before_a_call_deny(
     assert repository.scene.calls_received() == []
 
 
-async def test_on_trouble_overrides_the_current_edition(repository: Repository) -> None:
+async def test_on_failure_overrides_the_current_edition(repository: Repository) -> None:
     file = repository.file({"preToolUse": ["exit 1"]})
     text = f'[[use]]\nfile = "{file}"\ndialect = "copilot@current"\non_trouble = "allow"\n'
     agent = await repository.run(repository.scene.config(text))
@@ -379,7 +379,7 @@ async def test_in_the_current_edition_a_result_may_be_made_a_failure(repository:
     assert refused(await agent.ask(call(1, "bash"))) == "The build is broken."
 
 
-async def test_sessions_are_told_of_in_both_spellings(repository: Repository) -> None:
+async def test_session_hooks_run_in_both_spellings(repository: Repository) -> None:
     told = repository.root / "told"
     names = ("sessionStart", "SessionStart", "sessionEnd", "SessionEnd")
     agent = await repository.with_hooks("copilot", {name: [f"cat >>'{told}'"] for name in names})
@@ -470,7 +470,7 @@ async def test_exit_2_of_an_approver_denies_and_interrupt_stops_the_others(repos
     assert repository.scene.calls_received() == []
 
 
-async def test_an_error_is_told_of(repository: Repository) -> None:
+async def test_hooks_run_for_an_error(repository: Repository) -> None:
     gate, told = repository.scene.gate("error"), repository.root / "told"
     agent = await repository.with_hooks("copilot", {"errorOccurred": [f"cat >'{told}'; {gate.report}"]})
     await agent.ask(call(1, "error", error={"code": -32602, "message": "Unknown tool"}))

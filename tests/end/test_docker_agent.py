@@ -139,7 +139,7 @@ async def test_the_pages_audit_script_logs_every_call_that_succeeded(scene: Scen
     assert len({one and one[1] for one in matched}) == 1
 
 
-async def test_the_pages_session_hooks_are_told_that_it_begins_and_ends(scene: Scene) -> None:
+async def test_the_pages_session_hooks_run_at_the_start_and_the_end(scene: Scene) -> None:
     path = project(scene)
     agent = await begun(scene, f"--hooks=docker-agent={path}")
     await agent.ask(call(1, "read_file"))
@@ -157,7 +157,7 @@ async def test_the_pages_session_hooks_are_told_that_it_begins_and_ends(scene: S
     assert ended == {**told, "hook_event_name": "session_end", "reason": "other"}
 
 
-async def test_the_pages_on_user_input_hook_hears_that_the_server_waits_for_a_person(scene: Scene) -> None:
+async def test_the_pages_on_user_input_hook_runs_when_the_server_waits_for_a_person(scene: Scene) -> None:
     gate = scene.gate("notified")
     path = project(scene)
     file(scene, "scripts/notify.sh", f"#!/bin/sh\ncat >./notify.json\n{gate.report}\n")
@@ -229,7 +229,7 @@ async def test_hooks_run_at_once_and_the_last_of_the_file_wins(scene: Scene) -> 
     assert text_of(await agent.answer(1)) == '{"by": "second"}'
 
 
-async def test_continue_false_denies_and_stops_what_else_is_held(scene: Scene) -> None:
+async def test_continue_false_denies_and_stops_the_other_pending_calls(scene: Scene) -> None:
     gate = scene.gate("held")
     stop = scene.prints({"continue": False, "stop_reason": "enough"})
     text = json.dumps({"hooks": {"pre_tool_use": [
@@ -245,7 +245,7 @@ async def test_continue_false_denies_and_stops_what_else_is_held(scene: Scene) -
     assert scene.calls_received() == []
 
 
-async def test_a_hook_is_told_the_output_as_text(scene: Scene) -> None:
+async def test_a_hook_gets_the_output_as_text(scene: Scene) -> None:
     told = scene.folder / "told"
     agent = await begun(scene, hooks(scene, post_tool_use=[{"command": f"cat >'{told}'"}]))
     blocks = [{"type": "text", "text": "a\nb"}, {"type": "text", "text": "é"}]
@@ -336,7 +336,7 @@ async def test_today_a_guard_judges_what_other_hooks_have_made_of_the_input(scen
     assert scene.calls_received() == []
 
 
-async def test_today_a_failed_call_is_told_with_its_error(scene: Scene) -> None:
+async def test_today_hooks_get_a_failed_call_with_its_error(scene: Scene) -> None:
     told = scene.folder / "told"
     agent = await begun(scene, hooks(scene, "docker-agent@current", post_tool_use=[{"command": f"cat >'{told}'"}]))
     failed = {"content": [{"type": "text", "text": "rate limited"}], "isError": True}

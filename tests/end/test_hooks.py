@@ -75,7 +75,7 @@ async def test_a_hook_that_blocks_keeps_the_call_from_the_server_and_its_reason_
     assert scene.calls_received() == []
 
 
-async def test_a_json_denial_wins_over_exit_codes_and_its_reason_is_told(scene: Scene) -> None:
+async def test_a_json_denial_wins_over_exit_codes_and_its_reason_is_reported(scene: Scene) -> None:
     denial = scene.prints(pre(permissionDecision="deny", permissionDecisionReason='é "quoted"\nsecond line'))
     agent = await begun(scene, scene.hooks(PreToolUse=f"{denial}; exit 1"))
     assert 'é "quoted"\nsecond line' in refused(await agent.ask(call(1, "echo")))
@@ -97,7 +97,7 @@ async def test_a_refused_task_is_an_error_because_a_result_would_be_no_task(scen
     assert scene.calls_received() == []
 
 
-async def test_a_hook_that_stops_everything_denies_the_other_held_calls_too(scene: Scene) -> None:
+async def test_a_hook_that_stops_everything_also_denies_the_other_pending_calls(scene: Scene) -> None:
     gate = scene.gate("held")
     stop = scene.prints({"continue": False, "stopReason": "enough"})
     groups = [group(gate.script, matcher="mcp__lean__echo"), group(stop, matcher="mcp__lean__other")]
@@ -152,7 +152,7 @@ async def test_a_rewrite_printed_over_many_lines_arrives_on_one(scene: Scene) ->
     assert b"\r" not in scene.received()[-1]
 
 
-async def test_the_result_hook_is_told_the_arguments_that_ran(scene: Scene) -> None:
+async def test_the_result_hook_gets_the_arguments_that_ran(scene: Scene) -> None:
     told = scene.folder / "told"
     rewrite = scene.prints(pre(updatedInput={"a": 2}))
     agent = await begun(scene, scene.hooks(PreToolUse=rewrite, PostToolUse=f"cat >'{told}'"))
@@ -169,7 +169,7 @@ async def test_the_result_hook_is_told_the_arguments_that_ran(scene: Scene) -> N
         ({"path": "x", "n": "one"}, "n", "dialect"),
     ],
 )
-async def test_a_rewrite_that_does_not_fit_the_listed_schema_is_trouble_that_names_the_field(
+async def test_a_rewrite_that_does_not_fit_the_listed_schema_is_a_failure_that_names_the_field(
     scene: Scene, rewritten: Json, field: str, rule: str
 ) -> None:
     hooks = scene.hooks(PreToolUse=scene.prints(pre(updatedInput=rewritten)))
@@ -358,7 +358,7 @@ async def test_feedback_joins_structured_content_where_the_schema_is_open_or_abs
 
 
 @pytest.mark.parametrize(("tool", "listed"), [("closed", True), ("open", False)])
-async def test_feedback_stays_out_of_structured_content_that_is_closed_or_unknown_and_people_are_told(
+async def test_feedback_stays_out_of_structured_content_that_is_closed_or_unknown_and_this_is_reported(
     scene: Scene, tool: str, listed: bool
 ) -> None:
     delivered, agent = await commented(scene, tool, STRUCTURED, listed=listed)
@@ -367,7 +367,7 @@ async def test_feedback_stays_out_of_structured_content_that_is_closed_or_unknow
     assert "feedback may be invisible" in agent.said_aside()
 
 
-async def test_people_are_told_once_for_each_tool_whose_feedback_may_not_be_seen(scene: Scene) -> None:
+async def test_feedback_that_may_not_be_seen_is_reported_once_for_each_tool(scene: Scene) -> None:
     _, agent = await commented(scene, "closed", STRUCTURED)
     for number in (2, 3):
         await agent.ask(call(number, "closed", result=STRUCTURED))
@@ -420,7 +420,7 @@ async def test_strip_output_schema_takes_it_from_listings_and_structured_content
     ],
     ids=["input_required", "task", "task of 2025"],
 )
-async def test_a_result_that_is_not_the_end_of_the_call_passes_and_no_result_hook_hears_of_it(
+async def test_a_result_that_is_not_the_end_of_the_call_passes_and_no_result_hook_runs_for_it(
     scene: Scene, asked: Json, result: Json
 ) -> None:
     before, after = scene.gate("before"), scene.gate("after")
@@ -451,12 +451,12 @@ TROUBLES: dict[str, tuple[str, Json, str]] = {
     "bad JSON": ("echo '{nonsense}'", {}, "printed JSON that cannot be read"),
     "wrong event": ('echo \'{"hookSpecificOutput":{"hookEventName":"Stop"}}\'', {}, "an answer to 'Stop'"),
     "wrong type": ('echo \'{"continue":"yes"}\'', {}, "printed JSON that cannot be read"),
-    "twin keys": ('echo \'{"decision":"approve","decision":"block"}\'', {}, "printed JSON that cannot be read"),
+    "duplicate keys": ('echo \'{"decision":"approve","decision":"block"}\'', {}, "printed JSON that cannot be read"),
 }
 
 
 @pytest.mark.parametrize("failure", TROUBLES)
-async def test_trouble_with_a_hook_lets_the_call_go_as_the_document_says_and_people_are_told(
+async def test_a_failed_hook_lets_the_call_pass_as_the_document_says_and_is_reported(
     scene: Scene, failure: str
 ) -> None:
     command, more, said = TROUBLES[failure]
@@ -466,7 +466,7 @@ async def test_trouble_with_a_hook_lets_the_call_go_as_the_document_says_and_peo
 
 
 @pytest.mark.parametrize("failure", ["exit code", "signal", "timeout", "missing", "bad JSON"])
-async def test_trouble_with_a_hook_that_blocks_on_failure_blocks(scene: Scene, failure: str) -> None:
+async def test_a_failed_hook_that_blocks_on_failure_blocks(scene: Scene, failure: str) -> None:
     command, more, said = TROUBLES[failure]
     agent = await begun(scene, scene.hooks(PreToolUse=[group(command, onFailure="block", **more)]))
     told = refused(await agent.ask(call(1, "echo")))
@@ -475,12 +475,12 @@ async def test_trouble_with_a_hook_that_blocks_on_failure_blocks(scene: Scene, f
     assert scene.calls_received() == []
 
 
-async def test_on_trouble_deny_blocks_and_names_the_configuration(scene: Scene) -> None:
+async def test_on_failure_deny_blocks_and_names_the_configuration(scene: Scene) -> None:
     agent = await begun(scene, scene.config('on_failure = "deny"\n'), scene.hooks(PreToolUse="exit 1"))
     assert 'on_failure = "deny"' in refused(await agent.ask(call(1, "echo")))
 
 
-async def test_on_trouble_deny_withholds_a_result_whose_hook_failed(scene: Scene) -> None:
+async def test_on_failure_deny_withholds_a_result_whose_hook_failed(scene: Scene) -> None:
     agent = await begun(scene, scene.config('on_failure = "deny"\n'), scene.hooks(PostToolUse="exit 1"))
     answer = await agent.ask(call(1, "echo", secret="s3cret"))
     assert "s3cret" not in json.dumps(answer)
@@ -488,7 +488,7 @@ async def test_on_trouble_deny_withholds_a_result_whose_hook_failed(scene: Scene
     assert len(scene.calls_received()) == 1
 
 
-async def test_on_trouble_of_a_file_goes_over_that_of_the_configuration(scene: Scene) -> None:
+async def test_on_failure_of_a_file_overrides_that_of_the_configuration(scene: Scene) -> None:
     file = scene.hooks(PreToolUse="exit 1").removeprefix("--hooks=claude=")
     config = scene.config(f'on_failure = "deny"\n[[use]]\nfile = "{file}"\ndialect = "claude"\non_trouble = "allow"\n')
     agent = await begun(scene, config)
@@ -533,14 +533,14 @@ async def test_arguments_of_300_kilobytes_reach_the_hook_whole(scene: Scene) -> 
     assert json.loads(told.read_text())["tool_input"] == {"text": text}
 
 
-async def test_a_hook_that_never_reads_300_kilobytes_is_no_trouble(scene: Scene) -> None:
+async def test_a_hook_that_never_reads_300_kilobytes_does_not_fail(scene: Scene) -> None:
     agent = await begun(scene, scene.hooks(PreToolUse="exec <&-; exit 0"))
     text = "x" * 300_000
     assert json.loads(text_of(await agent.ask(call(1, "echo", text=text)))) == {"text": text}
     assert agent.said_aside() == ""
 
 
-async def test_a_hook_that_prints_two_megabytes_is_heard(scene: Scene) -> None:
+async def test_a_hook_that_prints_two_megabytes_is_read_in_full(scene: Scene) -> None:
     padding = "head -c 2000000 /dev/zero | tr '\\0' ' '"
     denial = scene.prints(pre(permissionDecision="deny", permissionDecisionReason="heard"))
     agent = await begun(scene, scene.hooks(PreToolUse=f"{padding}; {padding} >&2; {denial}"))
@@ -612,7 +612,7 @@ async def test_a_python_hook_reads_the_document_and_its_variables(scene: Scene) 
     assert text_of(await agent.ask(call(2, "echo", path="/home"))) == '{"path": "/home"}'
 
 
-async def test_the_result_hook_is_told_the_content_and_how_long_the_tool_took(scene: Scene) -> None:
+async def test_the_result_hook_gets_the_content_and_how_long_the_tool_took(scene: Scene) -> None:
     told = scene.folder / "told"
     agent = await begun(scene, scene.hooks(PreToolUse="sleep 0.3", PostToolUse=f"cat >'{told}'"))
     await agent.ask(call(1, "echo", a=1))
@@ -736,7 +736,7 @@ async def test_of_parallel_rewrites_the_last_to_finish_wins_and_all_comments_are
     assert "from the last" in said
 
 
-async def test_a_background_hook_holds_nothing_up_and_decides_nothing(scene: Scene) -> None:
+async def test_a_background_hook_delays_nothing_and_decides_nothing(scene: Scene) -> None:
     gate = scene.gate("background")
     hook = group(f"{gate.script}; echo no >&2; exit 2", in_background=True)
     agent = await begun(scene, scene.hooks(PreToolUse=[hook]))
@@ -757,7 +757,7 @@ async def test_a_background_hook_ends_with_the_run(scene: Scene) -> None:
     await scene.empty()
 
 
-async def test_disabled_hooks_do_not_run_and_it_is_said(scene: Scene) -> None:
+async def test_disabled_hooks_do_not_run_and_this_is_reported(scene: Scene) -> None:
     text = json.dumps({"disableAllHooks": True, "hooks": {"PreToolUse": [group("exit 2")]}})
     agent = await begun(scene, "--hooks=claude=" + scene.file("settings.json", text))
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"
@@ -818,7 +818,7 @@ async def test_in_the_stateless_era_session_start_speaks_with_the_first_calls_fe
 
 
 @pytest.mark.parametrize("refuses", ["refuses", "fails"])
-async def test_what_session_start_said_reaches_the_model_although_the_first_call_fails(
+async def test_feedback_of_session_start_reaches_the_model_although_the_first_call_fails(
     scene: Scene, refuses: str
 ) -> None:
     guard = "echo no >&2; exit 2" if refuses == "refuses" else "true"
@@ -916,13 +916,13 @@ async def test_own_hooks_match_bare_and_composed_names_and_start_in_their_files_
 
 
 @pytest.mark.parametrize("command", ["exit 1", "exec sleep 600", "echo '{nonsense}'", "/no/such/file"])
-async def test_trouble_with_an_own_hook_denies(scene: Scene, command: str) -> None:
+async def test_a_failed_own_hook_denies(scene: Scene, command: str) -> None:
     agent = await begun(scene, scene.config(f'[[hooks.PreToolUse]]\ncommand = "{command}"\ntimeout = 0.2\n'))
     assert "failed" in refused(await agent.ask(call(1, "echo")))
     assert scene.calls_received() == []
 
 
-async def test_trouble_with_an_own_result_hook_withholds_the_result(scene: Scene) -> None:
+async def test_a_failed_own_result_hook_withholds_the_result(scene: Scene) -> None:
     agent = await begun(scene, scene.config('[[hooks.PostToolUse]]\ncommand = "exit 1"\n'))
     answer = await agent.ask(call(1, "echo", secret="s3cret"))
     assert "s3cret" not in json.dumps(answer)
@@ -1057,7 +1057,7 @@ async def test_a_required_audit_on_a_full_disk_refuses_calls(scene: Scene) -> No
     assert len(scene.calls_received()) <= 1
 
 
-async def test_an_audit_that_is_not_required_and_cannot_be_written_is_only_told(scene: Scene) -> None:
+async def test_an_audit_that_is_not_required_and_cannot_be_written_is_only_reported(scene: Scene) -> None:
     agent = await begun(scene, scene.hooks(PreToolUse="true"), "--audit=/dev/full")
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"
     assert "No space left on device" in agent.said_aside()
@@ -1097,7 +1097,7 @@ async def test_of_two_answers_to_a_judged_call_the_first_one_counts(scene: Scene
     ("event", "effect", "received"),
     [("PreToolUse", "The tool was not run.", 0), ("PostToolUse", "It may have had an effect.", 1)],
 )
-async def test_too_few_descriptors_for_a_hook_end_its_call_with_words_that_say_so(
+async def test_too_few_descriptors_for_a_hook_end_its_call_with_a_message_that_says_so(
     scene: Scene, event: str, effect: str, received: int
 ) -> None:
     agent = await begun(scene, scene.hooks(**{event: "true"}))

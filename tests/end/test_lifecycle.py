@@ -107,7 +107,7 @@ async def test_without_any_input_the_server_ends_at_once_and_so_do_we(scene: Sce
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-", "<&- >&- 2>&-"])
-async def test_a_wire_that_is_closed_from_the_start_is_told_and_nothing_is_started(scene: Scene, closed: str) -> None:
+async def test_closed_standard_streams_are_reported_and_nothing_is_started(scene: Scene, closed: str) -> None:
     command = shlex.join([HOOKPROXY, "run", "--", "touch", str(scene.folder / "started")])
     ended = scene.complete(["sh", "-c", f"{command} {closed}"])
     assert ended.returncode == 2
@@ -175,7 +175,7 @@ async def test_a_server_that_a_signal_ends_makes_ours_128_and_its_number(scene: 
         ("/tmp", 126, "/tmp"),
     ],
 )
-async def test_a_server_that_cannot_be_started_is_told_with_a_shells_status(
+async def test_a_server_that_cannot_be_started_is_reported_with_a_shells_status(
     scene: Scene, command: str, status: int, message: str
 ) -> None:
     agent = scene.run(server=[command])
@@ -187,7 +187,7 @@ async def test_a_server_that_cannot_be_started_is_told_with_a_shells_status(
 
 
 @pytest.mark.parametrize("broken", ["--hooks=claude=/no/such/file", "--no-such-option", "--config=/no/such/file"])
-async def test_what_cannot_be_configured_ends_the_server_before_it_hears_anything(scene: Scene, broken: str) -> None:
+async def test_what_cannot_be_configured_ends_the_server_before_it_receives_anything(scene: Scene, broken: str) -> None:
     agent = scene.run(broken)
     await agent.send(INITIALIZE)
     assert await gone(scene, agent) == 2
@@ -213,7 +213,7 @@ async def test_a_server_that_dies_with_calls_that_no_hook_concerns_just_ends_the
         ("killed", {"signal": 9}, "was ended by signal 9", 137),
     ],
 )
-async def test_a_judged_call_whose_server_dies_is_an_error_that_says_so_and_failure_hooks_hear_of_it(
+async def test_a_judged_call_whose_server_dies_is_an_error_that_says_so_and_failure_hooks_run(
     scene: Scene, tool: str, arguments: Json, how: str, status: int
 ) -> None:
     told = scene.folder / "told"
@@ -688,7 +688,7 @@ async def test_judged_results_that_nobody_reads_are_bounded_too(scene: Scene) ->
         assert len(text_of(await agent.answer(number))) == MEGABYTE
 
 
-async def test_a_server_that_stops_reading_costs_no_memory_and_is_still_heard(scene: Scene) -> None:
+async def test_a_server_that_stops_reading_costs_no_memory_and_its_output_is_still_read(scene: Scene) -> None:
     say, listen = scene.gate("say"), scene.gate("listen")
     agent = scene.run(scene.hooks(PreToolUse=[group("true", matcher="other")]), env={"COVERAGE_PROCESS_CONFIG": ""})
     await agent.greet()
@@ -733,7 +733,7 @@ async def test_an_agent_that_stopped_reading_does_not_keep_a_signalled_proxy(sce
     await scene.empty()
 
 
-async def test_held_calls_beyond_the_limit_stop_the_agent_and_not_us(scene: Scene) -> None:
+async def test_pending_calls_beyond_the_limit_stop_the_agent_and_not_us(scene: Scene) -> None:
     gate = scene.gate("judging")
     config = scene.config("max_message_bytes = 100000\n")
     agent = scene.run(config, scene.hooks(PreToolUse=gate.script))

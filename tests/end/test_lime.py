@@ -164,7 +164,7 @@ async def test_the_settings_of_the_page_run_as_they_stand(scene: Scene) -> None:
     assert len(agent.said_aside().splitlines()) == 1
 
 
-async def test_the_answer_of_the_page_denies_the_call_and_the_others_that_are_held(scene: Scene) -> None:
+async def test_the_answer_of_the_page_denies_the_call_and_the_other_pending_calls(scene: Scene) -> None:
     gate, stops = scene.gate("held"), scene.prints(PROTOCOL)
     select = f'if [ "$HOOK_TOOL_NAME" = echo ]; then {gate.script}; else {stops}; fi'
     agent = await begun(scene, hooks(scene, PreToolUse=[select]))
@@ -214,14 +214,14 @@ async def test_a_denial_keeps_the_call_from_the_server(scene: Scene, command: st
         ('echo \'{"decision":"block"}\'; exit 3', "exited with status 3"),
     ],
 )
-async def test_a_hook_that_says_nothing_or_fails_lets_the_call_go(scene: Scene, command: str, told: str) -> None:
+async def test_a_hook_without_output_or_that_fails_lets_the_call_pass(scene: Scene, command: str, told: str) -> None:
     agent = await begun(scene, hooks(scene, PreToolUse=[command]))
     assert (await agent.ask(call(1, "echo", a=1)))["result"] == {"content": [{"type": "text", "text": '{"a": 1}'}]}
     assert told in agent.said_aside()
     assert bool(told) is bool(agent.said_aside())
 
 
-async def test_on_trouble_deny_blocks_what_the_page_lets_go(scene: Scene) -> None:
+async def test_on_failure_deny_blocks_what_the_page_lets_go(scene: Scene) -> None:
     agent = await begun(scene, scene.config('on_failure = "deny"\n'), hooks(scene, PreToolUse=["echo '{'"]))
     assert 'on_failure = "deny"' in refused(await agent.ask(call(1, "bash")))
 
@@ -264,7 +264,7 @@ async def test_a_hook_after_a_call_that_is_waited_for_adds_its_context(
     assert [block["text"] for block in result["content"]][1:] == ["Note: this repo uses pnpm, not npm."]
 
 
-async def test_variables_and_standard_input_tell_the_same_and_no_other_system_shows(scene: Scene) -> None:
+async def test_variables_and_standard_input_agree_and_name_no_other_system(scene: Scene) -> None:
     told, env = scene.folder / "told", scene.folder / "env"
     agent = scene.run(
         awaiting(scene, PostToolUseFailure=[f"cat >'{told}'; env >'{env}'"]),
@@ -304,7 +304,7 @@ async def test_a_hook_file_in_toml_runs(scene: Scene) -> None:
 # --- events of permissions, turns and questions ---
 
 
-async def test_a_denied_call_is_told_whoever_denied_it(scene: Scene) -> None:
+async def test_hooks_run_for_a_denied_call_whoever_denied_it(scene: Scene) -> None:
     log = audit_log(scene)
     audit, gate = script(scene, "audit.sh", AUDIT), scene.gate("told")
     told = hooks(scene, PermissionDenied=[f"{audit}; {gate.report}"])
@@ -314,7 +314,7 @@ async def test_a_denied_call_is_told_whoever_denied_it(scene: Scene) -> None:
     assert logged(log) == [{"event": "PermissionDenied", "tool": "bash", "ok": True}]
 
 
-async def test_a_cancelled_call_is_told(scene: Scene) -> None:
+async def test_hooks_run_for_a_cancelled_call(scene: Scene) -> None:
     told, gate = scene.folder / "told", scene.gate("stopped")
     agent = await begun(scene, hooks(scene, PreToolUse=["true"], Stop=[f"cat >'{told}'; {gate.report}"]))
     await agent.send(call(1, "hold"))

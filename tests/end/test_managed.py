@@ -131,7 +131,7 @@ async def test_no_environment_and_no_option_switches_it_off(box: Box, environ: d
     assert "error" not in await agent.ask(call(2, "echo", text="harmless"))
 
 
-async def test_whose_rule_it_is_the_refusal_says(box: Box) -> None:
+async def test_the_refusal_names_the_owner_of_the_rule(box: Box) -> None:
     agent = box.run()
     await agent.greet()
     said = text_of(await agent.ask(call(1, "die")))

@@ -44,7 +44,7 @@ async def test_the_servers_own_tool_denies_a_call(scene: Scene, calls: Callable[
     assert (hook["command"], hook["verdict"], record["tool"]) == ("lean/reply", "deny", "echo")
 
 
-async def test_start_up_and_check_say_whom_it_cannot_ask(scene: Scene) -> None:
+async def test_start_up_and_check_report_which_server_it_cannot_call(scene: Scene) -> None:
     hooks = asks(scene, "PreToolUse", denial("no"), server="policy")
     agent = scene.run(NAME, hooks)
     await agent.greet()

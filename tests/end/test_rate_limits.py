@@ -27,7 +27,7 @@ def audited(scene: Scene, folder: str = "file1") -> list[Json]:
     return [json.loads(line) for line in (scene.folder / folder / "audit.jsonl").read_text().splitlines()]
 
 
-async def test_calls_pass_up_to_the_limit_and_the_next_is_told_when_to_retry(scene: Scene) -> None:
+async def test_calls_pass_up_to_the_limit_and_the_next_refusal_says_when_to_retry(scene: Scene) -> None:
     agent = await begun(scene, limits(("ec*", 2, "hour")))
     for number in (1, 2):
         assert not (await agent.ask(call(number, "echo", n=number)))["result"].get("isError")
@@ -47,7 +47,7 @@ async def test_calls_pass_up_to_the_limit_and_the_next_is_told_when_to_retry(sce
     assert line["reason"] == "no more than 2 calls of ec* per hour"
 
 
-async def test_calls_at_once_are_no_way_around_a_limit(scene: Scene) -> None:
+async def test_concurrent_calls_do_not_get_around_a_limit(scene: Scene) -> None:
     agent = await begun(scene, limits(("echo", 5, "session")))
     await agent.send(*(call(number, "echo") for number in range(40)))
     answers = [await agent.answer(number) for number in range(40)]

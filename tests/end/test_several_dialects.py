@@ -73,7 +73,7 @@ async def test_each_hook_sees_its_own_systems_spelling(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("denying", DIALECTS)
-async def test_one_denial_wins_whoever_says_it(scene: Scene, denying: str) -> None:
+async def test_one_denial_wins_whichever_hook_gives_it(scene: Scene, denying: str) -> None:
     allow = {"code-assist": """printf '{"decision": "approve"}'"""}
     files = [
         hook_file(scene, dialect, DENIALS[dialect] if dialect == denying else allow.get(dialect, "true"))
@@ -98,7 +98,7 @@ async def test_a_rewrite_of_one_system_is_what_the_next_one_judges(scene: Scene)
     assert scene.calls_received() == []
 
 
-async def test_a_denial_is_told_to_the_hooks_of_the_system_that_has_an_event_for_it(scene: Scene) -> None:
+async def test_a_denial_runs_the_hooks_of_the_system_that_has_an_event_for_it(scene: Scene) -> None:
     gate = scene.gate("told")
     heard = scene.folder / "heard"
     lime = {"hooks": {"PermissionDenied": [f"cat > '{heard}'; {gate.report}"]}}

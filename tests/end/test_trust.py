@@ -55,7 +55,7 @@ async def test_a_guard_swapped_between_trust_and_call_denies_until_it_is_trusted
     )  # as the person has seen and trusted it
 
 
-async def test_check_says_that_trust_is_required_and_of_what(scene: Scene) -> None:
+async def test_check_reports_that_trust_is_required_and_for_which_files(scene: Scene) -> None:
     config, guard = guarded(scene)
     trust(scene, config)
     said = json.loads(scene.complete([HOOKPROXY, "check", config, "--json"]).stdout)

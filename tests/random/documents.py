@@ -21,7 +21,7 @@ class Number:
 
 
 class Pairs(list[tuple[str, Any]]):
-    """An object with all its members in order, twins too."""
+    """An object with all its members in order, duplicates too."""
 
 
 def read(raw: bytes) -> Any:  # noqa: ANN401  # any JSON
@@ -71,10 +71,10 @@ def _array(items: list[bytes], inner: bytes, outer: bytes) -> bytes:
 
 
 @st.composite
-def _objects(draw: st.DrawFn, values: st.SearchStrategy[bytes], twins: bool = False) -> bytes:
+def _objects(draw: st.DrawFn, values: st.SearchStrategy[bytes], duplicates: bool = False) -> bytes:
     """An object as Python, JavaScript or nobody spells it."""
     keys = draw(st.lists(texts(), max_size=4, unique=True))
-    if twins:
+    if duplicates:
         keys = keys or [draw(texts())]
         keys.insert(draw(st.integers(0, len(keys))), draw(st.sampled_from(keys)))
     style = draw(st.sampled_from(("dense", "python", "loose")))
@@ -93,16 +93,16 @@ def _values(splitting: bool = False) -> st.SearchStrategy[bytes]:
     return st.recursive(leaves, lambda inner: st.one_of(_arrays(inner), _objects(inner)), max_leaves=6)
 
 
-def objects(twins: bool = False, splitting: bool = False) -> st.SearchStrategy[bytes]:
-    """JSON objects; with `twins`, each has one key twice."""
-    return _objects(_values(splitting), twins)
+def objects(duplicates: bool = False, splitting: bool = False) -> st.SearchStrategy[bytes]:
+    """JSON objects; with `duplicates`, each has one key twice."""
+    return _objects(_values(splitting), duplicates)
 
 
 @st.composite
-def documents(draw: st.DrawFn, twins: bool = False) -> bytes:
-    """JSON values of any kind, perhaps between blanks; with `twins`, an object somewhere has one key twice."""
-    inner = draw(objects(twins=True)) if twins else draw(_values())
-    for _ in range(draw(st.integers(0, 3)) if twins else 0):
+def documents(draw: st.DrawFn, duplicates: bool = False) -> bytes:
+    """JSON values of any kind, perhaps between blanks; with `duplicates`, an object somewhere has one key twice."""
+    inner = draw(objects(duplicates=True)) if duplicates else draw(_values())
+    for _ in range(draw(st.integers(0, 3)) if duplicates else 0):
         wrap = draw(st.sampled_from((b"[1,%b]", b'{"x":%b}', b'{ "x" : [ %b ] }', b"[[],%b , null]")))
         inner = wrap % inner
     return draw(blanks()) + inner + draw(blanks())

@@ -41,7 +41,7 @@ def test_every_byte_comes_out_in_order_and_only_whole_lines_do(
     st.lists(st.integers(0, 2200), min_size=1, max_size=6),
     st.lists(st.integers(0, 8000), max_size=40),
 )
-def test_lines_beyond_the_limit_are_told_and_the_others_come_whole(sizes: list[int], cuts: list[int]) -> None:
+def test_lines_beyond_the_limit_are_reported_and_the_others_arrive_whole(sizes: list[int], cuts: list[int]) -> None:
     stream = b"".join(b"x" * size + b"\n" for size in sizes)
     lines = Lines(LIMIT, response_id)
     pieces = [part for piece in cut(stream, cuts) for part in cut(piece, list(range(0, len(piece), 500)))]

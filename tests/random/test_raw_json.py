@@ -1,4 +1,4 @@
-"""Random JSON in random spelling against Python's own reader: edits touch one span, twins are always found."""
+"""Random JSON in random spelling against Python's own reader: edits touch one span, duplicates are always found."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def test_members_are_what_a_plain_reader_finds_at_the_bytes_that_spans_name(raw:
     }
 
 
-@given(objects(twins=True))
-def test_twins_are_found_in_whatever_spelling(raw: bytes) -> None:
+@given(objects(duplicates=True))
+def test_duplicate_keys_are_found_in_whatever_spelling(raw: bytes) -> None:
     pairs = members_of(raw)
     assert len({key for key, _ in pairs}) < len(pairs)
     for look in (raw_json.members, raw_json.fields, normalize.normalize):
@@ -34,8 +34,8 @@ def test_twins_are_found_in_whatever_spelling(raw: bytes) -> None:
             look(raw)
 
 
-@given(documents(twins=True))
-def test_twins_at_any_depth_are_never_shown_to_hooks(raw: bytes) -> None:
+@given(documents(duplicates=True))
+def test_duplicate_keys_at_any_depth_are_never_shown_to_hooks(raw: bytes) -> None:
     with pytest.raises(DuplicateKeys):
         normalize.normalize(raw, lenient=True)
     with pytest.raises(DuplicateKeys):
@@ -44,7 +44,7 @@ def test_twins_at_any_depth_are_never_shown_to_hooks(raw: bytes) -> None:
 
 @given(st.data())
 def test_a_key_twice_is_found_where_measuring_alone_would_not_find_it(data: st.DataObject) -> None:
-    """The last value of the twin is as long as it takes for the whole to look like another object."""
+    """The last value of the duplicate is as long as it takes for the whole to look like another object."""
     keys = [f"k{number}" for number in range(data.draw(st.integers(3, 7)))]
     small = [str(data.draw(st.integers(0, 99))) for _ in keys]
     inside = ", ".join(f'"{key}": {value}' for key, value in zip(keys, small, strict=True))

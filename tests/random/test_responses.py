@@ -35,18 +35,18 @@ MEMBERS: Final = (
 
 @settings(max_examples=500)
 @given(envelopes(MEMBERS))
-def test_an_answer_that_is_read_has_nothing_twice_and_says_one_thing(line: bytes) -> None:
+def test_a_response_that_is_read_has_no_duplicate_keys_and_one_meaning(line: bytes) -> None:
     found = responses.read(line, closely=True)  # what it is given is JSON
     keys = [key for key, _ in members_of(line)]
-    twins = len(set(keys)) < len(keys)
+    duplicates = len(set(keys)) < len(keys)
     if found is None:
         assert "id" not in keys
         return
     if not found.certain:
         assert found.response is None
-        assert twins or "ID" in keys
+        assert duplicates or "ID" in keys
         return
-    assert not twins
+    assert not duplicates
     assert read(found.id) == dict(members_of(line))["id"]
     said = found.response
     result = dict(members_of(line)).get("result")

@@ -25,7 +25,7 @@ Json = dict[str, Any]
 
 ERAS: Final = ("old", "new")
 POLLS: Final = ("tasks/result", "tasks/get", "tasks/cancel", "tasks/update")
-FORMS: Final = ("working", "done", "other", "bad", "failed", "cancelled", "error", "raw", "twins")
+FORMS: Final = ("working", "done", "other", "bad", "failed", "cancelled", "error", "raw", "duplicates")
 TOLD: Final = ("notifications/tasks", "notifications/tasks/status")
 META: Final = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
 
@@ -108,7 +108,7 @@ class Life:
         """The answer to one of the last polls, perhaps not the first one."""
         for task_request in list(self.polls)[-1 - which :][:1]:
             method, number = self.polls[task_request]
-            if form == "twins":
+            if form == "duplicates":
                 line = f'{{"id":{task_request},"result":{{"result":{{}},"result":{json.dumps(output(form))}}}}}\n'
                 await self.one.server.deliver(line.encode())
             elif form == "error":
@@ -122,7 +122,7 @@ class Life:
         state: Json = {"taskId": f"T{number}", "status": form if form in ("working", "cancelled") else "completed"}
         if form in ("done", "other", "bad", "raw"):
             state["result"] = output(form)
-        if form in ("failed", "error", "twins"):
+        if form in ("failed", "error", "duplicates"):
             state |= {"status": "failed", "error": {"code": 1, "message": f"SECRET {form}"}}
         return state
 

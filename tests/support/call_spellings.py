@@ -39,8 +39,8 @@ def _rows() -> Iterator[tuple[str, str | bytes]]:
     yield from _escapes()
     yield from _blanks()
     yield from _orders()
-    yield from _twins()
-    yield from _room_for_twins()
+    yield from _duplicates()
+    yield from _padded_duplicates()
     yield from _ids()
     yield from _parameters()
     yield from _batches()
@@ -99,7 +99,7 @@ def _orders() -> Iterator[tuple[str, str]]:
     yield "arguments before name", CALL.replace(_PARAMS, '{"arguments":{"m":"MARK-7f3a"},"name":"danger"}')
 
 
-def _twins() -> Iterator[tuple[str, str]]:
+def _duplicates() -> Iterator[tuple[str, str]]:
     benign = {
         "jsonrpc": '"2.0"',
         "id": "8",
@@ -108,13 +108,13 @@ def _twins() -> Iterator[tuple[str, str]]:
     }
     for key, value in benign.items():
         escaped = f"\\u{ord(key[0]):04x}{key[1:]}"
-        for title, twin in {"": key, ", escaped": escaped}.items():
-            yield f"twin {key} first{title}", f'{{"{twin}":{value},{CALL[1:]}'
-            yield f"twin {key} last{title}", f'{CALL[:-1]},"{twin}":{value}}}'
-            yield f"twin {key} first, loose{title}", f'{{ "{twin}": {value}, {CALL[1:]}'
+        for title, duplicate in {"": key, ", escaped": escaped}.items():
+            yield f"duplicate {key} first{title}", f'{{"{duplicate}":{value},{CALL[1:]}'
+            yield f"duplicate {key} last{title}", f'{CALL[:-1]},"{duplicate}":{value}}}'
+            yield f"duplicate {key} first, loose{title}", f'{{ "{duplicate}": {value}, {CALL[1:]}'
             yield (
-                f"twin {key} last, blanks{title}",
-                json.dumps(json.loads(CALL))[:-1] + f', "{twin}": {value}}}',
+                f"duplicate {key} last, blanks{title}",
+                json.dumps(json.loads(CALL))[:-1] + f', "{duplicate}": {value}}}',
             )
     yield "the same twice", CALL[:-1] + "," + CALL[1:]
     for key, value in {
@@ -126,19 +126,19 @@ def _twins() -> Iterator[tuple[str, str]]:
         "inputResponses": "{}",
     }.items():
         params = _PARAMS[:-1] + (f',"{key}":{value}' if f'"{key}"' not in _PARAMS else "") + "}"
-        yield f"twin {key} in params first", CALL.replace(_PARAMS, f'{{"{key}":{value},{params[1:]}')
-        yield f"twin {key} in params last", CALL.replace(_PARAMS, f'{params[:-1]},"{key}":{value}}}')
-    yield "twin arguments, escaped", CALL.replace('"arguments"', '"\\u0061rguments":{},"arguments"')
-    yield "twin name, escaped", CALL.replace('"name"', '"n\\u0061me":"safe","name"')
-    yield "twin in arguments", CALL.replace('"m":', '"m":"harmless","m":')
-    yield "twin in arguments, escaped", CALL.replace('"m":', '"\\u006d":"harmless","m":')
-    yield "twin deep in arguments", CALL.replace('"m":', '"deep":[[{"q":{"a":1,"a":2}}]],"m":')
-    yield "twin deep in arguments, loose", CALL.replace('"m":', '"deep":[[{"q":{ "a":1 ,"a" :2}}]],"m":')
-    yield "twin in _meta", CALL.replace('"name"', '"_meta":{"progressToken":1,"progressToken":2},"name"')
-    yield "twin methods of which neither is last", CALL[:-1] + ',"method":"ping","x":1}'
+        yield f"duplicate {key} in params first", CALL.replace(_PARAMS, f'{{"{key}":{value},{params[1:]}')
+        yield f"duplicate {key} in params last", CALL.replace(_PARAMS, f'{params[:-1]},"{key}":{value}}}')
+    yield "duplicate arguments, escaped", CALL.replace('"arguments"', '"\\u0061rguments":{},"arguments"')
+    yield "duplicate name, escaped", CALL.replace('"name"', '"n\\u0061me":"safe","name"')
+    yield "duplicate in arguments", CALL.replace('"m":', '"m":"harmless","m":')
+    yield "duplicate in arguments, escaped", CALL.replace('"m":', '"\\u006d":"harmless","m":')
+    yield "duplicate deep in arguments", CALL.replace('"m":', '"deep":[[{"q":{"a":1,"a":2}}]],"m":')
+    yield "duplicate deep in arguments, loose", CALL.replace('"m":', '"deep":[[{"q":{ "a":1 ,"a" :2}}]],"m":')
+    yield "duplicate in _meta", CALL.replace('"name"', '"_meta":{"progressToken":1,"progressToken":2},"name"')
+    yield "duplicate methods of which neither is last", CALL[:-1] + ',"method":"ping","x":1}'
 
 
-def _room_for_twins() -> Iterator[tuple[str, str]]:
+def _padded_duplicates() -> Iterator[tuple[str, str]]:
     """A key twice, and both values so long that who only measures finds a harmless message in their place."""
     tools_list = '"id": 1, "method": "tools/list", "params": {"pad":"%s"}' % ("x" * (len(_PARAMS) - 11))
     for number in range(6):
@@ -146,12 +146,12 @@ def _room_for_twins() -> Iterator[tuple[str, str]]:
         dense = loose.replace(" ", "")
         harmless = f'{{"z": 0, {loose}{tools_list}}}'
         call = '"id":1,"method":"tools/call","params":{}{}'.format(_PARAMS, "  " * number)
-        yield f"a harmless message inside a twin, {number}", f'{{"x": 1,{dense}{call},"x":{harmless}}}'
+        yield f"a harmless message inside a duplicate, {number}", f'{{"x": 1,{dense}{call},"x":{harmless}}}'
     for number in range(3):
         loose = "".join(f'"k{each}": 0, ' for each in range(number)) + '"a": 1, "b": 1'
         dense = loose.replace(" ", "") + "1" + "  " * number
         params = f'{{"x": 1,"name":"danger",{dense},"x":{{"z": 0, "name": "nobody", {loose}}}}}'
-        yield f"a harmless name inside a twin, {number}", CALL.replace(_PARAMS, params)
+        yield f"a harmless name inside a duplicate, {number}", CALL.replace(_PARAMS, params)
 
 
 def _ids() -> Iterator[tuple[str, str]]:
@@ -208,13 +208,13 @@ def _batches() -> Iterator[tuple[str, str]]:
     yield "batch with nonsense", f'[7,"x",null,{CALL}]'
     for title, call in {
         "escaped": CALL.replace("tools/call", "tools\\u002fcall"),
-        "twin method": CALL[:-1] + ',"method":"ping"}',
+        "duplicate method": CALL[:-1] + ',"method":"ping"}',
         "method in capitals": CALL.replace("method", "Method"),
         "notification form": CALL.replace('"id":7,', ""),
         "null id": CALL.replace('"id":7', '"id":null'),
         "positional params": CALL.replace(_PARAMS, '["danger",{"m":"MARK-7f3a"}]'),
         "NUL after the method": CALL.replace("tools/call", "tools/call\\u0000"),
-        "a harmless message inside a twin": next(text for _, text in _room_for_twins()),
+        "a harmless message inside a duplicate": next(text for _, text in _padded_duplicates()),
     }.items():
         yield f"batch, {title}", f"[{call}]"
     yield "batch with carriage returns", f"[\r{CALL}\r,\r{ping}]"
@@ -432,7 +432,7 @@ def calls_seen(received: bytes) -> list[str]:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """An object with all its members, twins too."""
+    """An object with all its members, duplicates too."""
 
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_Pairs, strict=False, parse_int=str, parse_float=str)

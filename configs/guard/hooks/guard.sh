@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# PreToolUse: refuses commands that destroy, and paths of secrets and of the system. Needs jq.
-# Exit 2 blocks the call, and the model reads what stands on standard error.
-# A list like this stops accidents. It does not stop who means harm: there are too many spellings of everything.
+# PreToolUse: refuses destructive commands, and paths of secrets and of the system. Needs jq.
+# Exit 2 blocks the call, and the model reads its standard error.
+# A list like this stops accidents. It does not stop attackers: everything can be spelled in too many ways.
 set -euo pipefail
 
 reason=$(jq -r '

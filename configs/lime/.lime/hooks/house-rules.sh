@@ -1,6 +1,6 @@
 #!/bin/sh
-# PreToolUse: what holds in this project, whichever tool it is done with. Lime gives the tool's input as a variable.
-# Exit 2 denies the call, and the model reads what stands on standard error; JSON can add to the tool's result.
+# PreToolUse: the rules of this project, for every tool. Lime gives the tool's input as a variable.
+# Exit 2 denies the call, and the model reads its standard error; JSON can add to the tool's result.
 
 case $HOOK_TOOL_INPUT in
     *"git push"*main*)
