@@ -113,8 +113,8 @@ def frank(event: Event, shell: str = "", **verdict: object) -> HookSpec:
     return replace(spec, dialect="frank", source=f"frank.json: {event}", label="frank")
 
 
-def frank_group(*hooks: HookSpec, order: Order = Order.SERIAL, later_overrides: bool = False) -> Group:
-    dialect = replace(FRANK, order=order, later_overrides=later_overrides)
+def frank_group(*hooks: HookSpec, order: Order = Order.SERIAL, last_answer_counts: bool = False) -> Group:
+    dialect = replace(FRANK, order=order, last_answer_counts=last_answer_counts)
     return Group(dialect, "frank.json", hooks, ToolNames.BARE)
 
 

@@ -62,15 +62,15 @@ def consequence(one: HookRun, settings: Settings, group_on_failure: OnFailure | 
 
 
 def permitted(
-    hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None, later_overrides: bool
+    hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None, last_answer_counts: bool
 ) -> Refuse | bool:
     """What one group's PermissionRequest hooks answer: a refusal, True for yes, False where none of them says.
 
-    A denial wins, or, where `later_overrides`, what is said last.
+    A denial wins, or, where `last_answer_counts`, what is said last.
     """
     judges = _judges(hook_runs)
     said = [one for one in judges if one.verdict.permission in (Permission.ALLOW, Permission.DENY)]
-    if later_overrides and said and not any(one.verdict.stop for one in judges):
+    if last_answer_counts and said and not any(one.verdict.stop for one in judges):
         said = judges = [_with_last_reason(said[-1], judges)]
     refuse = _denied(judges) or _failed(_judges(hook_runs), settings, group_on_failure)
     if refuse:

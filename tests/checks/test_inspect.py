@@ -112,7 +112,7 @@ def test_an_event_that_cannot_fire_is_an_entry_with_the_reason(project: Path) ->
     assert (unknown.file, unknown.key, unknown.event_name) == (str(path), "hooks.Stop", "Stop")
     assert (unknown.fires, unknown.line) == (False, 3)
     assert [one.text for one in report.findings if one.file == str(path)] == [
-        "hooks.Stop cannot fire behind MCP: an MCP server is not told of turns, tasks and subagents",
+        "hooks.Stop cannot fire behind MCP: an MCP server does not see turns, tasks and subagents",
         "no hook in it can fire here",
     ]
 
@@ -147,7 +147,7 @@ def test_what_start_up_says_already_is_not_said_twice(project: Path) -> None:
     [
         ('{"hooks": {}}', "no hook in it can fire here"),
         ("{}", "there are no hooks in it"),
-        ('{"hooks": {}, "disableAllHooks": true}', "disableAllHooks is true, so none of its hooks runs"),
+        ('{"hooks": {}, "disableAllHooks": true}', "disableAllHooks is true, so none of its hooks run"),
     ],
 )
 def test_a_file_without_any_hook_is_a_finding(project: Path, text: str, finding: str) -> None:

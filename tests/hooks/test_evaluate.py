@@ -345,7 +345,7 @@ async def test_of_several_answers_the_last_counts_where_the_dialect_says_so() ->
     assert await ask(hooks(frank_group(frank(PRE, **ASKS), *answers)), context()) == Refuse(
         "frank", "no", asked=True, event=REQUEST
     )
-    later = frank_group(frank(PRE, **ASKS), *answers, later_overrides=True)
+    later = frank_group(frank(PRE, **ASKS), *answers, last_answer_counts=True)
     assert await ask(hooks(later), context()) == Proceed(asked=True)
 
 

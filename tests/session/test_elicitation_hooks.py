@@ -299,7 +299,7 @@ async def test_questions_that_hold_too_many_bytes_are_refused(gate: Gate) -> Non
 
 async def test_a_slow_observer_holds_no_question(gate: Gate) -> None:
     group = frank_group(waiting(gate))
-    observers = replace(group, dialect=replace(group.dialect, fields={}))
+    observers = replace(group, dialect=replace(group.dialect, output_fields={}))
     async with rig(observers, frank_group(frank(ASKED, action="decline"))) as one:
         await one.server.send(ASK)
         await gate.reached()

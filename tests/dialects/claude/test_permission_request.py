@@ -5,28 +5,28 @@ import json
 import msgspec
 import pytest
 
-from hookproxy.dialects.claude.output import Decision, verdict
+from hookproxy.dialects.claude.output import RequestDecision, request_verdict
 from hookproxy.model.hooks import Permission
 
 
-def allowing(**change: object) -> Decision:
+def allowing(**change: object) -> RequestDecision:
     text = json.dumps({"behavior": "allow", "updatedPermissions": [change]})
-    return msgspec.json.decode(text, type=Decision)
+    return msgspec.json.decode(text, type=RequestDecision)
 
 
-def test_a_flood_of_rules_is_trouble() -> None:
-    said = verdict(allowing(type="addRules", behavior="allow", rules=[{"toolName": "a"}] * 1001))
-    assert (said.allows, said.failure) == ((), "gave 1001 permission rules, more than 1000")
+def test_too_many_rules_are_a_failure() -> None:
+    verdict = request_verdict(allowing(type="addRules", behavior="allow", rules=[{"toolName": "a"}] * 1001))
+    assert (verdict.allows, verdict.failure) == ((), "gave 1001 permission rules, more than 1000")
 
 
 @pytest.mark.parametrize("change_type", ["setMode", "addDirectories", "removeDirectories"])
-def test_what_is_the_agents_own_matter_is_told(change_type: str) -> None:
-    said = verdict(allowing(type=change_type, mode="plan"))
-    assert (said.permission, said.failure) == (Permission.ALLOW, "")
-    assert said.messages == (f"without effect behind MCP: {change_type}",)
+def test_a_change_that_only_concerns_the_agent_gets_a_message(change_type: str) -> None:
+    verdict = request_verdict(allowing(type=change_type, mode="plan"))
+    assert (verdict.permission, verdict.failure) == (Permission.ALLOW, "")
+    assert verdict.messages == (f"without effect behind MCP: {change_type}",)
 
 
 @pytest.mark.parametrize("change_type", ["replaceRules", "removeRules", "whatever"])
-def test_what_cannot_be_followed_is_trouble(change_type: str) -> None:
-    said = verdict(allowing(type=change_type, behavior="allow"))
-    assert said.failure == f"gave an updatedPermissions entry that cannot be followed here: {change_type} allow"
+def test_a_change_that_cannot_be_followed_is_a_failure(change_type: str) -> None:
+    verdict = request_verdict(allowing(type=change_type, behavior="allow"))
+    assert verdict.failure == f"gave an updatedPermissions entry that cannot be followed here: {change_type} allow"

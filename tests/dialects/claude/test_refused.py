@@ -36,7 +36,7 @@ def test_disabled_hooks_do_not_run_and_people_are_told() -> None:
         "hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "x"}]}]},
     }
     assert load(settings) == HookList(
-        (), ("/repo/.claude/settings.json: disableAllHooks is true, so none of its hooks runs",)
+        (), ("/repo/.claude/settings.json: disableAllHooks is true, so none of its hooks run",)
     )
 
 
@@ -71,7 +71,7 @@ def test_an_event_that_cannot_occur_is_told_of(event: str) -> None:
         ({"type": "prompt", "prompt": "?"}, 0, "type 'prompt' is impossible here: there is no model to ask"),
         ({"type": "agent", "prompt": "?"}, 0, "type 'agent' is impossible here: there is no agent to start"),
         ({"shell": "powershell"}, 0, "PowerShell is not supported"),
-        ({"once": True}, 1, "`once` counts in skills only"),
+        ({"once": True}, 1, "`once` only has an effect in skills"),
         ({"asyncRewake": True}, 1, "`asyncRewake` cannot wake the agent"),
         ({"timeout": 7200}, 1, "a timeout of 7200 seconds is longer than agents wait"),
         ({"timout": 3}, 1, ".timout is not known and ignored: did you mean 'timeout'?"),
@@ -115,7 +115,7 @@ def test_a_session_start_matcher_that_leaves_out_startup_is_told_of() -> None:
 def test_a_notification_matcher_that_leaves_out_ours_is_told_of() -> None:
     _, note = note_on({"type": "command", "command": "x"}, "Notification", matcher="idle_prompt")
     assert note.endswith(
-        "'idle_prompt' never matches: behind MCP there are only permission_prompt and elicitation_dialog"
+        "'idle_prompt' never matches: behind MCP, the only types are permission_prompt and elicitation_dialog"
     )
 
 

@@ -29,7 +29,7 @@ def entries(*given: object, event: str = "preToolUse") -> dict[str, object]:
 @BOTH
 def test_disabled_hooks_do_not_run_and_people_are_told(dialect: Dialect) -> None:
     document = {**entries({"type": "command", "bash": "x"}), "disableAllHooks": True}
-    assert load(document, dialect) == HookList((), ("/h.json: disableAllHooks is true, so none of its hooks runs",))
+    assert load(document, dialect) == HookList((), ("/h.json: disableAllHooks is true, so none of its hooks run",))
     assert len(load({**document, "disableAllHooks": False}, dialect).hooks) == 1
 
 
@@ -59,7 +59,7 @@ def test_prompt_hooks_are_impossible(dialect: Dialect, event: str) -> None:
 
 def test_a_prompt_hook_elsewhere_is_told_to_be_for_session_start() -> None:
     (note,) = load(entries({"type": "prompt", "prompt": "/plan"})).notes
-    assert note.endswith("known to sessionStart only")
+    assert note.endswith("it is only for sessionStart")
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_a_prompt_hook_elsewhere_is_told_to_be_for_session_start() -> None:
             1,
             "timeoutSecs is not known and ignored: did you mean 'timeoutSec'?",
         ),
-        (COPILOT, {"bash": "x", "timeout": 3}, 1, "timeout is ignored: it is known to copilot@current only"),
-        (COPILOT, {"bash": "x", "command": "y"}, 1, "command is ignored: it is known to copilot@current only"),
-        (COPILOT, {"bash": "x", "env": {"A": "$B ${C} $B"}}, 1, "env: $B is not set, and counts as empty"),
+        (COPILOT, {"bash": "x", "timeout": 3}, 1, "timeout is ignored: only copilot@current has it"),
+        (COPILOT, {"bash": "x", "command": "y"}, 1, "command is ignored: only copilot@current has it"),
+        (COPILOT, {"bash": "x", "env": {"A": "$B ${C} $B"}}, 1, "env: $B is not set, so its value is empty"),
     ],
     ids=lambda one: one if isinstance(one, str) else None,
 )
@@ -105,7 +105,7 @@ def test_a_matcher_where_there_is_none_is_ignored_and_told_of(dialect: Dialect, 
 
 def test_a_notification_matcher_for_what_a_proxy_cannot_see_is_told_of() -> None:
     found = load(entries({"type": "command", "bash": "x", "matcher": "agent_.*"}, event="notification"))
-    assert "'agent_.*' never matches: behind MCP, notifications are permission_prompt and" in found.notes[0]
+    assert "'agent_.*' never matches: behind MCP, the only types are permission_prompt and" in found.notes[0]
 
 
 def test_misspelt_keys_of_the_file_are_told_of() -> None:
@@ -163,7 +163,7 @@ def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(
 @pytest.mark.parametrize(
     ("entry", "message", "hint"),
     [
-        ({"bash": ...}, " needs one of bash and powershell", 'write "bash"'),
+        ({"bash": ...}, " needs bash or powershell", 'write "bash"'),
         ({"type": "comand"}, ".type must be one of command, prompt", "did you mean 'command'?"),
         ({"type": "prompt"}, ".prompt is missing", ""),
         ({"type": "prompt", "prompt": 1}, ".prompt must be a string, not a number", ""),
@@ -177,9 +177,9 @@ def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(
         ({"cwd": "a\0"}, ".cwd holds a NUL", ""),
         ({"env": ["A=1"]}, ".env must be an object, not a list", ""),
         ({"env": {"A": 1}}, ".env.A must be a string, not a number", ""),
-        ({"env": {"A=B": "1"}}, ".env.'A=B' is no name that a variable can have", ""),
-        ({"env": {"": "1"}}, ".env.'' is no name that a variable can have", ""),
-        ({"env": {"A\0": "1"}}, ".env.'A\\x00' is no name that a variable can have", ""),
+        ({"env": {"A=B": "1"}}, ".env.'A=B' cannot be the name of a variable", ""),
+        ({"env": {"": "1"}}, ".env.'' cannot be the name of a variable", ""),
+        ({"env": {"A\0": "1"}}, ".env.'A\\x00' cannot be the name of a variable", ""),
         ({"env": {"A": "\0"}}, ".env.A holds a NUL", ""),
         ({"timeoutSec": "30"}, ".timeoutSec must be a number of seconds, not a string", ""),
         ({"timeoutSec": True}, ".timeoutSec must be a number of seconds, not true or false", ""),
@@ -190,7 +190,7 @@ def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(
         ({"matcher": 1}, ".matcher must be a string, not a number", ""),
         ({"matcher": "bash("}, ".matcher 'bash(' cannot be used: missing ), unterminated", ""),
         ({"matcher": "a)|(b"}, ".matcher 'a)|(b' cannot be used: unbalanced parenthesis", ""),
-        ({"matcher": "*"}, ".matcher '*' cannot be used: it is no regular expression: leave the matcher out", ""),
+        ({"matcher": "*"}, ".matcher '*' cannot be used: it is not a regular expression: to match all", ""),
     ],
 )
 def test_a_hook_that_cannot_be_used_is_refused_by_key(
@@ -208,17 +208,17 @@ def test_a_hook_that_cannot_be_used_is_refused_by_key(
     [
         (COPILOT, {"bash": "x"}, ".type is missing", 'write "type": "command"'),
         (COPILOT, {"type": "http", "url": "https://x"}, ".type must be one of command, prompt, not 'http'", ""),
-        (COPILOT, {"type": "command", "command": "x"}, " needs one of bash and powershell", '"copilot@current"'),
-        (COPILOT, {"type": "command", "exec": "x"}, " needs one of bash and powershell", '"copilot@current"'),
-        (COPILOT_CURRENT, {"exec": "x", "bash": "y"}, ".exec stands beside bash", "either exec and args or"),
-        (COPILOT_CURRENT, {"exec": "x", "command": "y"}, ".exec stands beside command", ""),
+        (COPILOT, {"type": "command", "command": "x"}, " needs bash or powershell", '"copilot@current"'),
+        (COPILOT, {"type": "command", "exec": "x"}, " needs bash or powershell", '"copilot@current"'),
+        (COPILOT_CURRENT, {"exec": "x", "bash": "y"}, ".exec cannot be combined with bash", "either exec and args or"),
+        (COPILOT_CURRENT, {"exec": "x", "command": "y"}, ".exec cannot be combined with command", ""),
         (COPILOT_CURRENT, {"exec": " "}, ".exec is empty", ""),
         (COPILOT_CURRENT, {"exec": "x", "args": "y"}, ".args must be a list, not a string", ""),
         (COPILOT_CURRENT, {"exec": "x", "args": ["y", 2]}, ".args[1] must be a string, not a number", ""),
         (COPILOT_CURRENT, {"bash": "x", "args": ["y"]}, ".args is for exec, which is missing", ""),
         (COPILOT_CURRENT, {"command": ""}, ".command is empty", ""),
         (COPILOT_CURRENT, {"type": "http"}, ".url is missing", ""),
-        (COPILOT_CURRENT, {"type": "http", "url": "http://x"}, ".url would show the document to the network", ""),
+        (COPILOT_CURRENT, {"type": "http", "url": "http://x"}, ".url would send the document unencrypted", ""),
         (COPILOT_CURRENT, {"type": "http", "url": "http://localhost/"}, ".url must begin with https://", "grant"),
         (COPILOT_CURRENT, {"type": "http", "url": "https://x", "headers": {"A": "$B"}}, ".headers.A holds $B", ""),
         (COPILOT_CURRENT, {"bash": "x", "timeout": 5000000}, ".timeout looks like milliseconds", ""),

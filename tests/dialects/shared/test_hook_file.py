@@ -90,7 +90,7 @@ def test_a_key_that_is_missing_may_be_misspelled() -> None:
     assert refusal(problem) == ("/f: hooks[0].command is missing", "write command for comand")
     with pytest.raises(ConfigError) as problem:
         table(type="command").require("command")
-    assert refusal(problem) == ("/f: hooks[0].command is missing", "add it: command")
+    assert refusal(problem) == ("/f: hooks[0].command is missing", "add command")
 
 
 def test_unknown_keys_come_with_suggestions() -> None:
@@ -113,14 +113,14 @@ def test_what_cannot_be_compiled_is_named() -> None:
         compile_member(table(matcher="x"), "matcher", never)
     assert refusal(problem) == (
         "/f: hooks[0].matcher 'x' cannot be used: no good",
-        "write a tool's name, names with | between them, or a regular expression",
+        "write a tool's name, several names separated by |, or a regular expression",
     )
 
 
 def test_a_twin_key_is_named_wherever_it_stands() -> None:
     with pytest.raises(ConfigError) as problem:
         read_json("/f", '{"a": [{"c": 2, "b": 1, "b": 3}]}')
-    assert refusal(problem) == ("/f: the key 'b' stands twice in one object", "one of the two is lost")
+    assert refusal(problem) == ("/f: the key 'b' stands twice in one object", "one of the two values would be lost")
 
 
 def test_a_file_is_known_by_the_line_that_is_wrong() -> None:
@@ -183,7 +183,7 @@ def test_a_file_is_read_in_the_language_that_its_name_says(path: str, text: str)
     ("path", "text", "message"),
     [
         ("/a.yaml", "a: 1\nb:\n  c: 1\n  c: 2\n", "/a.yaml:4: the key 'c' stands twice in one mapping"),
-        ("/a.yaml", "on: 1\n", "/a.yaml:1: the key True is no text"),
+        ("/a.yaml", "on: 1\n", "/a.yaml:1: the key True is not a string"),
         ("/a.yaml", "a: [1\n", "/a.yaml:2: not YAML"),
         ("/a.yaml", "a: \0", "/a.yaml: cannot be read as YAML"),
         ("/a.yaml", "- 1\n", "/a.yaml: must hold one YAML mapping"),
@@ -234,7 +234,7 @@ def notes_of_events(events: dict[str, object]) -> tuple[str, ...]:
 def test_events_are_read_in_the_files_order_and_those_that_cannot_occur_get_a_note() -> None:
     assert notes_of_events({"SessionEnd": [{}], "Stop": [{}, {}], "PreToolUse": [{}, {}]}) == (
         "SessionEnd hooks.SessionEnd[0]",
-        "/f: hooks.Stop cannot fire behind MCP: an MCP server is not told of turns, tasks and subagents",
+        "/f: hooks.Stop cannot fire behind MCP: an MCP server does not see turns, tasks and subagents",
         "PreToolUse hooks.PreToolUse[0]",
         "PreToolUse hooks.PreToolUse[1]",
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hookproxy.dialects.shared.yaml_file import MOST_MERGED, load
+from hookproxy.dialects.shared.yaml_file import MAX_MERGED_MEMBERS, load
 from hookproxy.model.errors import ConfigError
 
 
@@ -16,14 +16,14 @@ def nested(width: int, depth: int) -> str:
 def test_merge_keys_in_merge_keys_are_refused_before_they_fill_the_memory() -> None:
     with pytest.raises(ConfigError) as caught:
         load("/a.yaml", nested(10, 12))
-    assert caught.value.message == f"/a.yaml: `<<` brings more than {MOST_MERGED} members into its mappings"
-    assert caught.value.hint == "write the members where they are needed instead of nesting `<<`"
+    assert caught.value.message == f"/a.yaml: `<<` merges more than {MAX_MERGED_MEMBERS} members"
+    assert caught.value.hint == "write the members where they are needed, and do not nest `<<`"
 
 
 @pytest.mark.timeout(60)  # seconds: what is not refused takes minutes
 def test_one_large_mapping_merged_often_is_refused_before_it_is_put_together() -> None:
-    members = ", ".join(f"k{at}: 1" for at in range(MOST_MERGED // 2))
-    with pytest.raises(ConfigError, match="`<<` brings more than"):
+    members = ", ".join(f"k{at}: 1" for at in range(MAX_MERGED_MEMBERS // 2))
+    with pytest.raises(ConfigError, match="`<<` merges more than"):
         load("/a.yaml", f"a: &a {{{members}}}\nb:\n  <<: [{', '.join(['*a'] * 20_000)}]\n")
 
 
