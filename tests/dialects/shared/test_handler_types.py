@@ -1,4 +1,4 @@
-"""The ways in which a hook can run, as they are configured: combinations that work, and those that do not."""
+"""Handler types in configurations: combinations that work, and combinations that are errors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_each_type_is_read_with_what_it_needs() -> None:
 
 
 @pytest.mark.parametrize("url", ["http://localhost:80/x", "http://127.0.0.1", "http://[::1]:8/x", "HTTPS://a.b"])
-def test_plain_http_is_for_this_machine(url: str) -> None:
+def test_plain_http_is_only_for_this_machine(url: str) -> None:
     assert hook(f'type = "http"\nurl = "{url}"').url == url
 
 
@@ -87,7 +87,7 @@ def claude(**entry: object) -> HookSpec:
     return hook
 
 
-def test_a_settings_files_http_hook_is_one_of_ours() -> None:
+def test_an_http_hook_of_a_settings_file_runs_as_our_own_do() -> None:
     hook = claude(type="http", url="http://localhost:8080/h", headers={"X": "$TOK"}, allowedEnvVars=["TOK"], timeout=5)
     assert (hook.type, hook.url, hook.headers, hook.allowed_env_vars, hook.timeout, hook.label) == (
         "http", "http://localhost:8080/h", (("X", "$TOK"),), ("TOK",), 5.0, "localhost",
@@ -109,7 +109,7 @@ def test_a_settings_files_http_hook_that_cannot_work_is_refused(entry: dict[str,
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-def test_only_dialects_whose_variables_never_change_can_be_warm(name: str) -> None:
+def test_only_dialects_with_a_constant_environment_can_be_warm(name: str) -> None:
     dialect, command = DIALECTS[name], claude(type="command", command="x")
     http = claude(type="http", url="https://a/")
     options = {"warm": True, "warm_spares": 2}

@@ -1,4 +1,4 @@
-"""YAML that is made to last for ever; what else is read and refused stands in test_hookfile."""
+"""YAML with very many merges. Other YAML is tested in test_hook_file."""
 
 import pytest
 
@@ -33,12 +33,12 @@ def test_merge_keys_as_people_write_them_are_filled_in() -> None:
     assert load("/a.yaml", nested(2, 5))["a4"] == {"k": 1}
 
 
-def test_a_mapping_that_merges_itself_is_no_accident() -> None:
+def test_a_mapping_that_merges_itself_is_a_config_error() -> None:
     with pytest.raises(ConfigError, match="recursion"):
         load("/a.yaml", "a: &a {<<: *a, k: 1}\n")
 
 
 @pytest.mark.parametrize("text", ["a: {<<: 1}", "a: {<<: [1]}", "a: {<<: [[{b: 1}]]}"])
-def test_what_is_no_mapping_cannot_be_merged(text: str) -> None:
+def test_only_a_mapping_can_be_merged(text: str) -> None:
     with pytest.raises(ConfigError, match="not YAML: expected a mapping"):
         load("/a.yaml", text)

@@ -1,4 +1,4 @@
-"""What in Copilot CLI's hook files cannot work behind MCP, which is told, or cannot be used, which is refused."""
+"""Copilot CLI's hook files that cannot work behind MCP, which get notes, or cannot be used, which are errors."""
 
 import json
 from contextlib import suppress
@@ -27,13 +27,13 @@ def entries(*given: object, event: str = "preToolUse") -> dict[str, object]:
 
 
 @BOTH
-def test_disabled_hooks_do_not_run_and_people_are_told(dialect: Dialect) -> None:
+def test_disabled_hooks_do_not_run_and_get_a_note(dialect: Dialect) -> None:
     document = {**entries({"type": "command", "bash": "x"}), "disableAllHooks": True}
     assert load(document, dialect) == HookList((), ("/h.json: disableAllHooks is true, so none of its hooks run",))
     assert len(load({**document, "disableAllHooks": False}, dialect).hooks) == 1
 
 
-def test_a_file_without_hooks_is_told_of() -> None:
+def test_a_file_without_hooks_gets_a_note() -> None:
     assert load({"version": 1}) == HookList((), ("/h.json: there are no hooks in it",))
 
 
@@ -42,7 +42,7 @@ def test_a_file_without_hooks_is_told_of() -> None:
     [(dialect, event) for dialect in (COPILOT, COPILOT_CURRENT) for event in dialect.unavailable],
     ids=lambda one: one if isinstance(one, str) else one.name,
 )
-def test_an_event_that_cannot_occur_is_told_of(dialect: Dialect, event: str) -> None:
+def test_an_event_that_cannot_occur_gets_a_note(dialect: Dialect, event: str) -> None:
     note = f"/h.json: hooks.{event} cannot fire behind MCP: {dialect.unavailable[event]}"
     assert load(entries({"type": "command", "bash": "x"}, event=event), dialect) == HookList((), (note,))
     assert load(entries(event=event), dialect) == HookList(())
@@ -57,7 +57,7 @@ def test_prompt_hooks_are_impossible(dialect: Dialect, event: str) -> None:
     assert note.startswith(f"/h.json: hooks.{event}[0] does not run: type 'prompt' is impossible here")
 
 
-def test_a_prompt_hook_elsewhere_is_told_to_be_for_session_start() -> None:
+def test_the_note_on_another_prompt_hook_names_session_start() -> None:
     (note,) = load(entries({"type": "prompt", "prompt": "/plan"})).notes
     assert note.endswith("it is only for sessionStart")
 
@@ -80,7 +80,7 @@ def test_a_prompt_hook_elsewhere_is_told_to_be_for_session_start() -> None:
     ],
     ids=lambda one: one if isinstance(one, str) else None,
 )
-def test_a_field_that_works_otherwise_here_is_told_of(
+def test_a_key_that_works_differently_here_gets_a_note(
     dialect: Dialect, entry: dict[str, object], runs: int, note: str
 ) -> None:
     found = load(entries({"type": "command", **entry}), dialect)
@@ -89,7 +89,7 @@ def test_a_field_that_works_otherwise_here_is_told_of(
     assert found.notes[0].startswith("/h.json: hooks.preToolUse[0]")
 
 
-def test_each_variable_without_a_value_is_told_once() -> None:
+def test_each_variable_without_a_value_gets_one_note() -> None:
     found = load(entries({"type": "command", "bash": "x", "env": {"A": "$C ${B} $B"}}))
     assert [note.partition("$")[2][0] for note in found.notes] == ["B", "C"]
     assert found.hooks[0].env[1] == ("A", "  ")
@@ -97,23 +97,23 @@ def test_each_variable_without_a_value_is_told_once() -> None:
 
 @BOTH
 @pytest.mark.parametrize("event", ["sessionStart", "sessionEnd", "errorOccurred"])
-def test_a_matcher_where_there_is_none_is_ignored_and_told_of(dialect: Dialect, event: str) -> None:
+def test_a_matcher_of_an_event_without_matchers_is_ignored_with_a_note(dialect: Dialect, event: str) -> None:
     found = load(entries({"type": "command", "bash": "x", "matcher": "resume"}, event=event), dialect)
     assert found.hooks[0].matches("startup")
     assert found.notes == (f"/h.json: hooks.{event}[0]: the matcher is ignored: {event} has none",)
 
 
-def test_a_notification_matcher_for_what_a_proxy_cannot_see_is_told_of() -> None:
+def test_a_notification_matcher_for_other_types_gets_a_note() -> None:
     found = load(entries({"type": "command", "bash": "x", "matcher": "agent_.*"}, event="notification"))
     assert "'agent_.*' never matches: behind MCP, the only types are permission_prompt and" in found.notes[0]
 
 
-def test_misspelt_keys_of_the_file_are_told_of() -> None:
+def test_misspelt_keys_of_the_file_get_a_note() -> None:
     found = load({"version": 1, "hooks": {}, "disableAllHook": True, "$schema": "…"})
     assert found.notes == ("/h.json: disableAllHook is not known and ignored: did you mean 'disableAllHooks'?",)
 
 
-def test_fields_nobody_knows_are_left_alone() -> None:
+def test_unknown_keys_get_no_note() -> None:
     assert load(entries({"type": "command", "bash": "x", "comment": 1})).notes == ()
 
 
@@ -154,9 +154,9 @@ def refusal(document: object, dialect: Dialect = COPILOT) -> tuple[str, str]:
 def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(
     dialect: Dialect, document: object, message: str, hint: str
 ) -> None:
-    told, hinted = refusal(document, dialect)
-    assert told.startswith(f"/h.json{message}")
-    assert hint in hinted
+    actual_message, actual_hint = refusal(document, dialect)
+    assert actual_message.startswith(f"/h.json{message}")
+    assert hint in actual_hint
 
 
 @BOTH
@@ -198,9 +198,9 @@ def test_a_hook_that_cannot_be_used_is_refused_by_key(
 ) -> None:
     whole = {"type": "command", "bash": "x", **entry}
     bad = {key: value for key, value in whole.items() if value is not ...}
-    told, hinted = refusal(entries({"type": "command", "bash": "x"}, bad), dialect)
-    assert told.startswith(f"/h.json: hooks.preToolUse[1]{message}")
-    assert hint in hinted
+    actual_message, actual_hint = refusal(entries({"type": "command", "bash": "x"}, bad), dialect)
+    assert actual_message.startswith(f"/h.json: hooks.preToolUse[1]{message}")
+    assert hint in actual_hint
 
 
 @pytest.mark.parametrize(
@@ -225,12 +225,12 @@ def test_a_hook_that_cannot_be_used_is_refused_by_key(
     ],
 )
 def test_what_only_one_edition_refuses(dialect: Dialect, entry: object, message: str, hint: str) -> None:
-    told, hinted = refusal(entries(entry), dialect)
-    assert told.startswith(f"/h.json: hooks.preToolUse[0]{message}")
-    assert hint in hinted
+    actual_message, actual_hint = refusal(entries(entry), dialect)
+    assert actual_message.startswith(f"/h.json: hooks.preToolUse[0]{message}")
+    assert hint in actual_hint
 
 
-def test_infinity_is_no_timeout() -> None:
+def test_infinity_is_not_a_timeout() -> None:
     with pytest.raises(ConfigError, match="must be more than 0 seconds"):
         load('{"version":1,"hooks":{"preToolUse":[{"type":"command","bash":"x","timeoutSec":1e999}]}}')
 
@@ -244,7 +244,7 @@ LEAVES = st.none() | st.booleans() | st.floats() | st.sampled_from([1, "command"
     st.text()
     | st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS | st.text(), inner), max_leaves=20)
 )
-def test_any_other_file_is_read_or_refused_and_never_an_accident(dialect: Dialect, document: object) -> None:
+def test_any_other_file_is_read_or_a_config_error(dialect: Dialect, document: object) -> None:
     with suppress(ConfigError):
         assert all(hook.argv for hook in load(document, dialect).hooks)
     if isinstance(document, dict):

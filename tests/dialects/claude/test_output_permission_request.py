@@ -1,4 +1,4 @@
-"""What a PermissionRequest hook of Claude Code decides; the table of cases/claude.toml has the rest."""
+"""The decisions of Claude Code's PermissionRequest hooks that are not in cases/claude.toml."""
 
 import json
 
