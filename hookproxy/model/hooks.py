@@ -117,7 +117,7 @@ class HookSpec(Struct, frozen=True):
     event_name: str = ""
     """The event as its file spells it, where that decides what it is told."""
     traits: frozenset[str] = frozenset()
-    """Marks that its dialect's `read_hooks` leaves for its own `write` and `read`; nobody else reads them."""
+    """Marks from `read_hook_file` of its dialect for `write_input` and `read_output`; nobody else reads them."""
     every_call: bool = False
     """PermissionRequest: it is asked about each call, also where nobody wants a person to be asked."""
     max_retries: int = 0
