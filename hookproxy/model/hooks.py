@@ -123,7 +123,7 @@ class HookSpec(Struct, frozen=True):
     event_name: str = ""
     """The event as the hook file spells it, if its input depends on the spelling."""
     traits: frozenset[str] = frozenset()
-    """Marks that its dialect's `read_hooks` sets for its own `write` and `read`; nothing else reads them."""
+    """Marks from `read_hook_file` of its dialect for `write_input` and `read_output`; nobody else reads them."""
     every_call: bool = False
     """PermissionRequest: it runs for each call, even if no approval is needed."""
     max_retries: int = 0

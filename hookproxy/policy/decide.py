@@ -62,15 +62,15 @@ def consequence(one: HookRun, settings: Settings, group_on_failure: OnFailure | 
 
 
 def permission_decision(
-    hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None, later_overrides: bool
+    hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None, last_answer_counts: bool
 ) -> Refuse | bool:
     """Return what one group's PermissionRequest hooks decide: a refusal, True to allow, False for no decision.
 
-    A denial wins. With `later_overrides`, the last decision wins.
+    A denial wins. With `last_answer_counts`, the last decision wins.
     """
     judges = _deciding(hook_runs)
     said = [one for one in judges if one.verdict.permission in (Permission.ALLOW, Permission.DENY)]
-    if later_overrides and said and not any(one.verdict.stop for one in judges):
+    if last_answer_counts and said and not any(one.verdict.stop for one in judges):
         said = judges = [_with_last_reason(said[-1], judges)]
     refuse = _denial(judges) or _failure_refusal(_deciding(hook_runs), settings, group_on_failure)
     if refuse:

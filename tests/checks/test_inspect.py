@@ -112,7 +112,7 @@ def test_a_hook_for_an_event_that_cannot_fire_is_an_entry_with_the_reason(projec
     assert (unknown.file, unknown.key, unknown.event_name) == (str(path), "hooks.Stop", "Stop")
     assert (unknown.fires, unknown.line) == (False, 3)
     assert [one.text for one in report.findings if one.file == str(path)] == [
-        "hooks.Stop cannot fire behind MCP: an MCP server is not told of turns, tasks and subagents",
+        "hooks.Stop cannot fire behind MCP: an MCP server does not see turns, tasks and subagents",
         "none of its hooks can run here",
     ]
 
@@ -147,7 +147,7 @@ def test_a_finding_that_a_start_up_note_reports_is_not_repeated(project: Path) -
     [
         ('{"hooks": {}}', "none of its hooks can run here"),
         ("{}", "there are no hooks in it"),
-        ('{"hooks": {}, "disableAllHooks": true}', "disableAllHooks is true, so none of its hooks runs"),
+        ('{"hooks": {}, "disableAllHooks": true}', "disableAllHooks is true, so none of its hooks run"),
     ],
 )
 def test_a_file_without_any_hook_is_a_finding(project: Path, text: str, finding: str) -> None:

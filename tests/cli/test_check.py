@@ -125,7 +125,7 @@ SHOWN: Final = """\
 .claude/settings.json:56  hooks.Stop
   dialect  claude
   event    Stop, cannot fire behind MCP
-  warning: cannot fire behind MCP: an MCP server is not told of turns, tasks and subagents
+  warning: cannot fire behind MCP: an MCP server does not see turns, tasks and subagents
 
 hookproxy.toml:3  hooks.PostToolUse[0]
   dialect  hookproxy
@@ -305,7 +305,7 @@ def test_programs_get_one_document_whose_keys_stay(project: Path) -> None:
     ]  # fmt: skip
     assert read["hooks"][1]["command"] == "true\nfalse \x1b[31m\u202e"
     assert read["hooks"][1]["awaited"] is False
-    reason = "hooks.Stop cannot fire behind MCP: an MCP server is not told of turns, tasks and subagents"
+    reason = "hooks.Stop cannot fire behind MCP: an MCP server does not see turns, tasks and subagents"
     assert read["hooks"][5] == dict.fromkeys(read["hooks"][0]) | {
         "file": path,
         "line": 56,

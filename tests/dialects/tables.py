@@ -1,4 +1,4 @@
-"""The tables of cases/: what hooks are told and how their results are read, each row with its source."""
+"""The tables of cases/: the input of hooks and how their output is read. Each row names its source."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from hookproxy.model.hooks import Ended, HookResult, Permission, Verdict
 
 
 def table(name: str) -> dict[str, Any]:
-    """The lists of rows `occasion` and `result` of one dialect's table."""
+    """One dialect's table: its lists of rows, `occasion` (input) and `result` (output)."""
     return tomllib.loads(sample(f"{name}.toml"))
 
 
 def sample(name: str) -> str:
-    """A file of cases/, as `lime.json`, the hook file that Lime's page shows."""
+    """The text of a file of cases/, for example `lime.json`, the hook file on Lime's page."""
     return (Path(__file__).parent / "cases" / name).read_text("utf-8")
 
 
 def result(case: dict[str, Any]) -> HookResult:
-    """How the hook of a row ended, and what it said."""
+    """How the hook of a row ended, and its output."""
     return HookResult(
         Ended[case.get("ended", "EXITED")],
         code=case.get("code", 0),
@@ -32,12 +32,12 @@ def result(case: dict[str, Any]) -> HookResult:
 
 
 def verdict(case: dict[str, Any]) -> Verdict:
-    """What a row says that it means; a member of any other name is an error."""
-    wanted = dict(case.get("verdict", {}))
-    for name in wanted.keys() & {"arguments", "replacement", "content"}:
-        wanted[name] = wanted[name].encode()
-    for name in wanted.keys() & {"feedback", "messages", "allows"}:
-        wanted[name] = tuple(wanted[name])
-    if "permission" in wanted:
-        wanted["permission"] = Permission[wanted["permission"]]
-    return Verdict(**wanted)
+    """The expected verdict of a row. A member that Verdict does not have is an error."""
+    members = dict(case.get("verdict", {}))
+    for name in members.keys() & {"arguments", "replacement", "content"}:
+        members[name] = members[name].encode()
+    for name in members.keys() & {"feedback", "messages", "allows"}:
+        members[name] = tuple(members[name])
+    if "permission" in members:
+        members["permission"] = Permission[members["permission"]]
+    return Verdict(**members)

@@ -1,4 +1,4 @@
-"""The registry of dialects, and what their hooks must not inherit."""
+"""The registry of dialects, and the variables that hooks do not inherit."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def test_a_dialect_keeps_its_own_variables_and_loses_all_others(dialect: Dialect
     foreign = foreign_variables(dialect.variables)
     own = {name for name in dialect.variables if not name.startswith("HOOK_")}
     assert foreign.isdisjoint(own)
-    assert "HOOK_TOOL_NAME" in foreign, "inherited, it tells of another occasion"
+    assert "HOOK_TOOL_NAME" in foreign, "an inherited value is about another event"
     for other in DIALECTS.values():
         assert set(other.variables) <= foreign | set(dialect.variables)
     assert {"CURSOR_VERSION", "GEMINI_PROJECT_DIR", "COPILOT_CLI", "HOOK_TOOL_NAME"} <= foreign | set(dialect.variables)
@@ -31,12 +31,12 @@ def test_keys_and_ordinary_variables_are_never_taken_away(dialect: Dialect) -> N
     assert foreign_variables(dialect.variables).isdisjoint({"PATH", "HOME", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"})
 
 
-def test_the_table_of_identities_is_that_of_the_dialects() -> None:
+def test_the_table_of_identity_variables_is_that_of_the_dialects() -> None:
     own = {name: dialect.variables for name, dialect in DIALECTS.items() if dialect.variables and "@" not in name}
     assert own == IDENTITY_VARIABLES
 
 
-def test_a_dialect_that_is_not_there_is_a_key_error() -> None:
+def test_an_unknown_dialect_is_a_key_error() -> None:
     assert "nobody" not in DIALECTS
     with pytest.raises(KeyError):
         DIALECTS["nobody"]

@@ -350,7 +350,7 @@ async def test_of_several_answers_the_last_counts_if_the_dialect_says_so() -> No
     assert await decision_of(hooks(stub_group(stub(PRE, **ASKS), *answers)), context()) == Refuse(
         "stub", "no", asked=True, event=REQUEST
     )
-    later = stub_group(stub(PRE, **ASKS), *answers, later_overrides=True)
+    later = stub_group(stub(PRE, **ASKS), *answers, last_answer_counts=True)
     assert await decision_of(hooks(later), context()) == Proceed(asked=True)
 
 

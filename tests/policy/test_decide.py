@@ -89,7 +89,7 @@ YES, NO, NOTHING = (Verdict(permission=ALLOW), Verdict(permission=DENY, reason="
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "later_overrides", "answer"),
+    ("verdicts", "last_answer_counts", "answer"),
     [
         ([], False, False),
         ([NOTHING, Verdict(permission=ASK)], False, False),
@@ -109,14 +109,14 @@ YES, NO, NOTHING = (Verdict(permission=ALLOW), Verdict(permission=DENY, reason="
     ],
 )
 def test_permission_request_hooks_answer_in_the_persons_place(
-    verdicts: list[Verdict], later_overrides: bool, answer: Refuse | bool | str
+    verdicts: list[Verdict], last_answer_counts: bool, answer: Refuse | bool | str
 ) -> None:
     if answer == "failed":
         answer = Refuse(
             "guard.sh", CRASH.failure, asked=True, cause=RefusalCause.FAILED_CLOSED, event=Event.PERMISSION_REQUEST
         )
     hook_runs = [said(verdict, REQUEST) for verdict in verdicts]
-    assert permission_decision(hook_runs, Settings(), None, later_overrides) == answer
+    assert permission_decision(hook_runs, Settings(), None, last_answer_counts) == answer
 
 
 def test_a_denying_post_hook_marks_the_result_and_a_hiding_one_is_named() -> None:

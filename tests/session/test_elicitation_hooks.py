@@ -299,7 +299,7 @@ async def test_elicitations_with_too_many_bytes_are_refused(gate: Gate) -> None:
 
 async def test_a_slow_observer_delays_no_elicitation(gate: Gate) -> None:
     group = stub_group(waiting(gate))
-    observers = replace(group, dialect=replace(group.dialect, fields={}))
+    observers = replace(group, dialect=replace(group.dialect, output_fields={}))
     async with rig(observers, stub_group(stub(ASKED, action="decline"))) as one:
         await one.server.send(ASK)
         await gate.reached()

@@ -113,8 +113,8 @@ def stub(event: Event, shell: str = "", **verdict: object) -> HookSpec:
     return replace(spec, dialect="stub", source=f"stub.json: {event}", label="stub")
 
 
-def stub_group(*hooks: HookSpec, order: Order = Order.SERIAL, later_overrides: bool = False) -> Group:
-    dialect = replace(STUB, order=order, last_answer_counts=later_overrides)
+def stub_group(*hooks: HookSpec, order: Order = Order.SERIAL, last_answer_counts: bool = False) -> Group:
+    dialect = replace(STUB, order=order, last_answer_counts=last_answer_counts)
     return Group(dialect, "stub.json", hooks, ToolNames.BARE)
 
 

@@ -1,4 +1,4 @@
-"""Claude Code's hooks: its settings files; `claude_told` has what hooks are told, `claude_answer` what they say."""
+"""Reads Claude Code's settings files, and the hooks.json of a plugin, into hook specs."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ from .input import TOOL_EVENTS
 NAME: Final = "claude"
 
 TIMEOUT: Final = 600.0
-"""Seconds that a command hook has where its entry does not say, as documented."""
+"""The documented default timeout of a hook in seconds."""
 
-_NO_PROMPT: Final = "prompts never pass through MCP"
-_NO_TURN: Final = "an MCP server is not told of turns, tasks and subagents"
-_NO_AGENT: Final = "it happens inside the agent, which an MCP server is not told of"
+_PROMPTS_UNSEEN: Final = "prompts never pass through MCP"
+_TURNS_UNSEEN: Final = "an MCP server does not see turns, tasks and subagents"
+_INSIDE_AGENT: Final = "it happens inside the agent, and an MCP server does not see it"
 
 UNAVAILABLE_EVENTS: Final = {
-    "UserPromptSubmit": _NO_PROMPT,
-    "UserPromptExpansion": _NO_PROMPT,
-    "Stop": _NO_TURN,
-    "StopFailure": _NO_TURN,
-    "SubagentStart": _NO_TURN,
-    "SubagentStop": _NO_TURN,
-    "TaskCreated": _NO_TURN,
-    "TaskCompleted": _NO_TURN,
-    "TeammateIdle": _NO_TURN,
-    "PostToolBatch": "an MCP server is not told which calls were made together",
-    "PermissionDenied": "the agent's permission classifier is its own",
-    "ConfigChange": _NO_AGENT,
-    "CwdChanged": _NO_AGENT,
-    "DirectoryAdded": _NO_AGENT,
-    "FileChanged": _NO_AGENT,
-    "InstructionsLoaded": _NO_AGENT,
-    "MessageDisplay": _NO_AGENT,
-    "PostCompact": _NO_AGENT,
-    "PostModelSwitch": _NO_AGENT,
-    "PreCompact": _NO_AGENT,
-    "PreModelSwitch": _NO_AGENT,
-    "Setup": _NO_AGENT,
-    "WorktreeCreate": _NO_AGENT,
-    "WorktreeRemove": _NO_AGENT,
+    "UserPromptSubmit": _PROMPTS_UNSEEN,
+    "UserPromptExpansion": _PROMPTS_UNSEEN,
+    "Stop": _TURNS_UNSEEN,
+    "StopFailure": _TURNS_UNSEEN,
+    "SubagentStart": _TURNS_UNSEEN,
+    "SubagentStop": _TURNS_UNSEEN,
+    "TaskCreated": _TURNS_UNSEEN,
+    "TaskCompleted": _TURNS_UNSEEN,
+    "TeammateIdle": _TURNS_UNSEEN,
+    "PostToolBatch": "an MCP server does not see which calls were made together",
+    "PermissionDenied": "the permission classifier is inside the agent",
+    "ConfigChange": _INSIDE_AGENT,
+    "CwdChanged": _INSIDE_AGENT,
+    "DirectoryAdded": _INSIDE_AGENT,
+    "FileChanged": _INSIDE_AGENT,
+    "InstructionsLoaded": _INSIDE_AGENT,
+    "MessageDisplay": _INSIDE_AGENT,
+    "PostCompact": _INSIDE_AGENT,
+    "PostModelSwitch": _INSIDE_AGENT,
+    "PreCompact": _INSIDE_AGENT,
+    "PreModelSwitch": _INSIDE_AGENT,
+    "Setup": _INSIDE_AGENT,
+    "WorktreeCreate": _INSIDE_AGENT,
+    "WorktreeRemove": _INSIDE_AGENT,
 }
-"""Claude Code's other events, to 2.1.285, and why they cannot occur behind MCP."""
+"""Claude Code's other events, up to 2.1.285, and why they cannot occur behind MCP."""
 
-_OTHER_TYPES: Final = {
+_IMPOSSIBLE_TYPES: Final = {
     "prompt": "is impossible here: there is no model to ask",
     "agent": "is impossible here: there is no agent to start",
 }
@@ -62,8 +62,8 @@ _HOOK_KEYS: Final = (
     "type", "command", "args", "timeout", "if", "async", "asyncRewake", "once", "shell", "statusMessage",
     "onFailure", "url", "headers", "allowedEnvVars", "server", "tool", "input",
 )  # fmt: skip
-_OF_PLUGINS: Final = re.compile(r"\$\{?(CLAUDE_PLUGIN_\w+|user_config\.\w+)")
-"""What Claude Code fills in for the hooks of an installed plugin."""
+_PLUGIN_PLACEHOLDER: Final = re.compile(r"\$\{?(CLAUDE_PLUGIN_\w+|user_config\.\w+)")
+"""Placeholders that Claude Code replaces in the hooks of an installed plugin."""
 EVENTS: Final = {
     event.value: event
     for event in (
@@ -78,14 +78,14 @@ EVENTS: Final = {
 """The events that can occur behind MCP, by their names in a settings file."""
 
 _NOTIFICATIONS: Final = ("permission_prompt", "elicitation_dialog")
-"""The types of notifications that hookproxy itself occasions."""
+"""The notification types that can occur behind MCP: hookproxy's own requests to the person cause them."""
 
 
 def read_hook_file(file: HookFile) -> HookList:
-    """The hooks of a settings file, or of a plugin's hooks.json. Raises ConfigError."""
+    """The hooks of a settings file or of a plugin's hooks.json. Raises ConfigError."""
     settings = shared_hook_file.read_json(file.path, file.text)
     if settings.flag("disableAllHooks"):
-        return HookList((), (f"{file.path}: disableAllHooks is true, so none of its hooks runs",))
+        return HookList((), (f"{file.path}: disableAllHooks is true, so none of its hooks run",))
     if "hooks" not in settings.members:
         return HookList((), (f"{file.path}: there are no hooks in it",))
     table = settings.table("hooks")
@@ -95,7 +95,7 @@ def read_hook_file(file: HookFile) -> HookList:
 
 
 def recognises(members: Mapping[str, object]) -> bool:
-    """Matcher groups under Claude Code's names of events; a settings file that has none yet fits as well."""
+    """Whether there are matcher groups under Claude Code's event names, or no events yet."""
     events = members.get("hooks")
     if not isinstance(events, dict) or "version" in members:
         return False
@@ -106,29 +106,29 @@ def recognises(members: Mapping[str, object]) -> bool:
 
 
 def _group(file: HookFile, event: Event, group: Table) -> HookList:
-    """One matcher group: the hooks that run, and a note for all else."""
+    """One matcher group: the hooks that can run, and notes on everything else."""
     group.require("hooks", '{"matcher": "…", "hooks": [{"type": "command", "command": "…"}]} is the shape')
     matches = shared_hook_file.compile_member(group, "matcher", matchers.claude_matcher)
-    notes = _misspelt(group, _GROUP_KEYS) + _never_matching(event, group, matches)
+    notes = _misspelt_keys(group, _GROUP_KEYS) + _matcher_notes(event, group, matches)
     hooks: list[HookSpec] = []
     for entry in group.tables("hooks"):
         entry.require("type", 'write "type": "command"')
-        entry.choice("type", ("command", "http", "mcp_tool", *_OTHER_TYPES), "")
-        impossible = _impossible(event, entry)
-        if impossible:
-            notes.append(f"{file.path}: {entry.path} does not run: {impossible}")
+        entry.choice("type", ("command", "http", "mcp_tool", *_IMPOSSIBLE_TYPES), "")
+        reason = _why_impossible(event, entry)
+        if reason:
+            notes.append(f"{file.path}: {entry.path} does not run: {reason}")
         else:
             hooks.append(_hook(file, event, group, entry, matches))
-            notes += _misspelt(entry, _HOOK_KEYS) + _remarks(file, entry, hooks[-1])
+            notes += _misspelt_keys(entry, _HOOK_KEYS) + _hook_notes(file, entry, hooks[-1])
     return HookList(tuple(hooks), tuple(notes))
 
 
 def _hook(file: HookFile, event: Event, group: Table, entry: Table, matches: Callable[[str], bool]) -> HookSpec:
     entry.text("statusMessage")
     handler = handler_types.http_or_mcp_tool(entry, "allowedEnvVars")
-    command, words = ("", ()) if handler else _command(file, entry)
+    command, argv = ("", ()) if handler else _command(file, entry)
     handler = handler or Handler(
-        "command", shared_hook_file.argv_label(list(words)) if words else shared_hook_file.command_label(command)
+        "command", shared_hook_file.argv_label(list(argv)) if argv else shared_hook_file.command_label(command)
     )
     on_failure = entry.choice("onFailure", ("block", "continue"), "continue")
     if "if" in entry.members:
@@ -140,10 +140,10 @@ def _hook(file: HookFile, event: Event, group: Table, entry: Table, matches: Cal
         label=handler.label,
         matcher=group.text("matcher"),
         matches=matches,
-        argv=shared_hook_file.resolve_program(words, file.project_dir),
-        shell="" if words else command,
+        argv=shared_hook_file.resolve_program(argv, file.project_dir),
+        shell="" if argv else command,
         cwd=file.project_dir,
-        env=tuple(_places(file).items()) if command else (),
+        env=tuple(_folder_variables(file).items()) if command else (),
         timeout=shared_hook_file.read_timeout(entry, event, TIMEOUT),
         background=entry.flag("async") or entry.flag("asyncRewake"),
         fails_closed=on_failure == "block",
@@ -159,68 +159,70 @@ def _hook(file: HookFile, event: Event, group: Table, entry: Table, matches: Cal
 
 
 def _command(file: HookFile, entry: Table) -> tuple[str, tuple[str, ...]]:
-    """The command as written, and its words where it has `args`."""
+    """The command as written, and its argv if the entry has `args`."""
     entry.require("command")
-    command, args, places = entry.text("command"), entry.texts("args"), _places(file)
+    command, args, folders = entry.text("command"), entry.texts("args"), _folder_variables(file)
     if not command.strip():
-        raise entry.error("command", "is empty", "name a command, or leave the entry out")
-    return command, () if args is None else tuple(_substituted(word, places) for word in (command, *args))
+        raise entry.error("command", "is empty", "name a command, or remove the entry")
+    return command, () if args is None else tuple(_expand(word, folders) for word in (command, *args))
 
 
-def _places(file: HookFile) -> dict[str, str]:
-    """What a hook finds its own files by, as variables and as placeholders."""
-    places = {"CLAUDE_PROJECT_DIR": file.project_dir}
+def _folder_variables(file: HookFile) -> dict[str, str]:
+    """The folders by which a hook finds its own files, by the names of their variables and placeholders."""
+    folders = {"CLAUDE_PROJECT_DIR": file.project_dir}
     folder, name = os.path.split(file.path)
-    if name == "hooks.json" and os.path.basename(folder) == "hooks":  # a plugin's, by its documented place
-        places["CLAUDE_PLUGIN_ROOT"] = os.path.dirname(folder)
-    return places
+    if name == "hooks.json" and os.path.basename(folder) == "hooks":  # the documented place of a plugin's file
+        folders["CLAUDE_PLUGIN_ROOT"] = os.path.dirname(folder)
+    return folders
 
 
-def _substituted(word: str, places: Mapping[str, str]) -> str:
-    for name, value in places.items():
+def _expand(word: str, folders: Mapping[str, str]) -> str:
+    for name, value in folders.items():
         word = word.replace("${" + name + "}", value)
     return word
 
 
-def _impossible(event: Event, entry: Table) -> str:
-    """Why an entry cannot run here; empty: it can."""
+def _why_impossible(event: Event, entry: Table) -> str:
+    """The reason why an entry cannot run here. Empty if it can."""
     handler = entry.text("type")
-    if handler in _OTHER_TYPES:
-        return f"type {handler!r} {_OTHER_TYPES[handler]}"
+    if handler in _IMPOSSIBLE_TYPES:
+        return f"type {handler!r} {_IMPOSSIBLE_TYPES[handler]}"
     if event not in TOOL_EVENTS and "if" in entry.members:
-        return "`if` is for tool events, and a hook of another event that has it never runs, as documented"
+        return "`if` is only for tool events: with it, a hook of another event never runs, as documented"
     if entry.choice("shell", ("bash", "powershell"), "bash") == "powershell" and "args" not in entry.members:
         return "PowerShell is not supported"
     return ""
 
 
-def _remarks(file: HookFile, entry: Table, hook: HookSpec) -> list[str]:
-    """What about a hook that runs is not as its author may think."""
-    remarks = []
+def _hook_notes(file: HookFile, entry: Table, hook: HookSpec) -> list[str]:
+    """Notes on a hook that runs, but does not work as its author may expect."""
+    notes = []
     if entry.flag("once"):
-        remarks.append("`once` counts in skills only, as documented: the hook runs every time")
+        notes.append("`once` only has an effect in skills, as documented: the hook runs every time")
     if entry.flag("asyncRewake"):
-        remarks.append("`asyncRewake` cannot wake the agent from here: the hook only runs in the background")
+        notes.append("`asyncRewake` cannot wake the agent behind MCP: the hook only runs in the background")
     if hook.timeout > shared_hook_file.LONG_TIMEOUT:
-        remarks.append(f"a timeout of {hook.timeout:g} seconds is longer than agents wait for a call")
-    unknown = set(_OF_PLUGINS.findall(hook.shell or " ".join(hook.argv))) - set(_places(file))
-    remarks += [f"{name} has no value here: no plugin is installed" for name in sorted(unknown)]
-    return [f"{hook.source}: {remark}" for remark in remarks]
+        notes.append(f"a timeout of {hook.timeout:g} seconds is longer than agents wait for a call")
+    unknown = set(_PLUGIN_PLACEHOLDER.findall(hook.shell or " ".join(hook.argv))) - set(_folder_variables(file))
+    notes += [
+        f"{name} has no value here, because the file does not belong to an installed plugin" for name in sorted(unknown)
+    ]
+    return [f"{hook.source}: {note}" for note in notes]
 
 
-def _misspelt(table: Table, known: Sequence[str]) -> list[str]:
-    """Unknown keys that look like known ones. Others are left alone: Claude Code adds fields often."""
-    near = {key: hint for key, hint in table.unknown(known).items() if hint}
-    return [f"{table.where}: {table.place(key)} is not known and ignored: {near[key]}" for key in near]
+def _misspelt_keys(table: Table, known: Sequence[str]) -> list[str]:
+    """Notes on unknown keys that look like known ones. Other keys get no note: Claude Code adds keys often."""
+    similar = {key: hint for key, hint in table.unknown(known).items() if hint}
+    return [f"{table.where}: {table.place(key)} is not known and ignored: {hint}" for key, hint in similar.items()]
 
 
-def _never_matching(event: Event, group: Table, matches: Callable[[str], bool]) -> list[str]:
-    """Matchers that select nothing, told because nothing else would show it."""
+def _matcher_notes(event: Event, group: Table, matches: Callable[[str], bool]) -> list[str]:
+    """Notes on a matcher that never matches, because nothing else would show it."""
     matcher = group.text("matcher")
     place = f"{group.where}: {group.place('matcher')} {matcher!r} never matches"
     if event is Event.SESSION_START and not matches("startup"):
-        return [f"{place}: behind MCP, sessions only start up"]
+        return [f"{place}: behind MCP, the only source is startup"]
     if event is Event.NOTIFICATION and not any(map(matches, _NOTIFICATIONS)):
-        return [f"{place}: behind MCP there are only {' and '.join(_NOTIFICATIONS)}"]
+        return [f"{place}: behind MCP, the only types are {' and '.join(_NOTIFICATIONS)}"]
     servers = [name for name in matchers.plain_names(matcher) if matchers.is_server(name)]
     return [f"{place} {name}'s tools: write {name}__.*" for name in servers if event in TOOL_EVENTS]

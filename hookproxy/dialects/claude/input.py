@@ -1,4 +1,4 @@
-"""What Claude Code's hooks are told: the document on standard input, and the variables."""
+"""Writes the input of Claude Code's hooks: the document on standard input, and the variables."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ TOOL_EVENTS: Final = (
     Event.POST_TOOL_USE_FAILURE,
     Event.PERMISSION_REQUEST,
 )
-"""The events about a call, for which alone `if` is."""
+"""The events about a call. `if` is only for these."""
 
 _ELICITATION_EVENTS: Final = (Event.ELICITATION, Event.ELICITATION_RESULT)
-_KEPT: Final = 256  # tools of which what is the same for each call is kept: more than a server has
+_CACHE_SIZE: Final = 256  # tools whose constant parts are cached: more than a server has
 
 
 def write_input(spec: HookSpec, context: EventContext) -> Document:
-    """The document on standard input, in the order of Claude Code's own, and the variables."""
+    """The document on standard input, with its members in Claude Code's order, and the variables."""
     session = context.session
     env = _variables(session)
     if context.event is Event.PRE_TOOL_USE:
-        head, tail = _around(session, context.tool_name, context.annotations)
+        head, tail = _constant_parts(session, context.tool_name, context.annotations)
         use_id = msgspec.json.encode(context.tool_use_id)
         return Document(b"".join((head, context.arguments, b',"tool_use_id":', use_id, b",", tail)), env)
     if context.event in TOOL_EVENTS:
-        said = _call(context)
+        members = _call(context)
     elif context.event in _ELICITATION_EVENTS:
-        said = _elicitation(context)
+        members = _elicitation(context)
     else:
-        said = {"hook_event_name": context.event} | _moment(context)
-    return Document(shared_input.json_line(_session(session) | said), env)
+        members = {"hook_event_name": context.event} | _session_event(context)
+    return Document(shared_input.json_line(_session(session) | members), env)
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _variables(session: Session) -> Mapping[str, str]:
     return {
         "CLAUDE_PROJECT_DIR": session.project_dir,
@@ -53,33 +53,33 @@ def _variables(session: Session) -> Mapping[str, str]:
 def _session(session: Session) -> dict[str, object]:
     return {
         "session_id": shared_input.utf8(session.id),
-        "transcript_path": "",  # required, and there is none to show
+        "transcript_path": "",  # required, and an MCP server has none
         "cwd": shared_input.utf8(session.cwd),
     }
 
 
-@lru_cache(maxsize=_KEPT)
-def _around(session: Session, tool_name: str, annotations: bytes) -> tuple[bytes, bytes]:
-    """What stands before a call's arguments and after its id: the same for each call of a tool, and made once."""
-    before = _session(session) | _named(Event.PRE_TOOL_USE, tool_name)
+@lru_cache(maxsize=_CACHE_SIZE)
+def _constant_parts(session: Session, tool_name: str, annotations: bytes) -> tuple[bytes, bytes]:
+    """The document before a call's arguments and after its id: the same for each call of a tool, so it is cached."""
+    before = _session(session) | _call_head(Event.PRE_TOOL_USE, tool_name)
     after = {"mcp_server": {"name": shared_input.utf8(session.server)}}
     head, tail = (
         shared_input.json_line(before | {"tool_input": 0}),
-        shared_input.json_line(after | _annotated(annotations)),
+        shared_input.json_line(after | _annotations(annotations)),
     )
     return bytes(head[: -len(b"0}\n")]), bytes(tail[1:])
 
 
-def _named(event: Event, tool_name: str) -> dict[str, object]:
+def _call_head(event: Event, tool_name: str) -> dict[str, object]:
     return {"permission_mode": "default", "hook_event_name": event, "tool_name": tool_name}
 
 
-def _annotated(annotations: bytes) -> dict[str, object]:
+def _annotations(annotations: bytes) -> dict[str, object]:
     return {"annotations": msgspec.Raw(annotations)} if annotations else {}
 
 
 def _call(context: EventContext) -> dict[str, object]:
-    call = _named(context.event, context.tool_name)
+    call = _call_head(context.event, context.tool_name)
     call["tool_input"] = msgspec.Raw(context.arguments)
     outcome = context.outcome or Outcome()
     if context.event is Event.POST_TOOL_USE:
@@ -91,11 +91,11 @@ def _call(context: EventContext) -> dict[str, object]:
     if context.event in (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE):
         call["duration_ms"] = outcome.duration_ms
     call["mcp_server"] = {"name": shared_input.utf8(context.session.server)}
-    return call | _annotated(context.annotations)
+    return call | _annotations(context.annotations)
 
 
 def _elicitation(context: EventContext) -> dict[str, object]:
-    """The server's question, or the answer to it. That the agent could not ask counts as nobody's choice: `cancel`."""
+    """The server's elicitation, or the result. If the agent could not ask the person, the action is `cancel`."""
     elicitation = context.elicitation or Elicitation(context.message)
     members: dict[str, object] = {
         "permission_mode": "default",
@@ -118,7 +118,7 @@ def _elicitation(context: EventContext) -> dict[str, object]:
     return members
 
 
-def _moment(context: EventContext) -> dict[str, object]:
+def _session_event(context: EventContext) -> dict[str, object]:
     if context.event is Event.NOTIFICATION:
         return {"message": shared_input.utf8(context.message), "notification_type": context.trigger}
     return {"source" if context.event is Event.SESSION_START else "reason": context.trigger}

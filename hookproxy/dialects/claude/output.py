@@ -1,6 +1,6 @@
-"""What a Claude Code hook says by its exit code, standard output and standard error, as a verdict.
+"""Reads the exit code, standard output and standard error of a Claude Code hook into a verdict.
 
-Total: whatever a hook prints, nonsense is named as trouble, and never taken for consent (law 3).
+It never raises: invalid output is a failure that names what is wrong, and never counts as an approval (law 3).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ...policy import matchers
 from ..dialect import Effect
 from ..shared import output as shared_output
 
-_NO_DECISION: Final = msgspec.Raw(b"")
-_MOST_RULES: Final = 1000  # each is compiled: a hook that prints nothing but rules must not hold up all calls
-_OF_THE_AGENT: Final = ("setMode", "addDirectories", "removeDirectories")
-"""The changes of permissions that are about the agent's own matters."""
+_NO_JSON: Final = msgspec.Raw(b"")
+_MAX_RULES: Final = 1000  # each is compiled: a hook that prints very many rules must not delay all calls
+_AGENT_CHANGES: Final = ("setMode", "addDirectories", "removeDirectories")
+"""The permission changes that only concern the agent."""
 
 
 class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,11 +30,11 @@ class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def text(self) -> str:
-        """The rule as settings files have it, `Tool` or `Tool(what)`."""
+        """The rule as in settings files: `Tool` or `Tool(content)`."""
         return f"{self.toolName}({self.ruleContent})" if self.ruleContent else self.toolName
 
 
-class _Change(msgspec.Struct, frozen=True):
+class _PermissionChange(msgspec.Struct, frozen=True):
     """An entry of `updatedPermissions`."""
 
     type: str
@@ -42,116 +42,115 @@ class _Change(msgspec.Struct, frozen=True):
     rules: tuple[_Rule, ...] = ()
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """What a PermissionRequest hook answers."""
+class RequestDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """The `decision` of a PermissionRequest hook."""
 
     behavior: Literal["allow", "deny"]
-    updatedInput: msgspec.Raw = _NO_DECISION
-    updatedPermissions: tuple[_Change, ...] = ()
+    updatedInput: msgspec.Raw = _NO_JSON
+    updatedPermissions: tuple[_PermissionChange, ...] = ()
     message: str = ""
     interrupt: bool = False
 
 
-def verdict(decision: Decision) -> Verdict:
-    """What the decision says. An answer that cannot be followed whole is trouble, and allows nothing."""
+def request_verdict(decision: RequestDecision) -> Verdict:
+    """The verdict of a decision. A decision that cannot be followed completely is a failure, and allows nothing."""
     if decision.behavior == "deny":
         return Verdict(
             permission=Permission.DENY, reason=shared_output.truncate(decision.message), stop=decision.interrupt
         )
-    rules, failure, idle = _permissions(decision.updatedPermissions)
-    failure = failure or _unusable(rules)
+    rules, failure, messages = _permission_rules(decision.updatedPermissions)
+    failure = failure or _rules_error(rules)
     arguments = shared_output.one_line(decision.updatedInput)
-    if arguments[:1] not in (b"", b"{"):  # to run the call as it was would be another thing than what it allowed
-        failure = "gave an updatedInput that is no object"
+    if arguments[:1] not in (b"", b"{"):  # running the call unchanged would not be what the hook allowed
+        failure = "gave an updatedInput that is not an object"
     return Verdict(
         permission=Permission.ALLOW,
         arguments=arguments if arguments and not failure else None,
         allows=() if failure else rules,
-        messages=idle,
+        messages=messages,
         failure=failure,
     )
 
 
-def _permissions(changes: tuple[_Change, ...]) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
-    """The rules that calls may pass by from now on, what is wrong with the rest, and what is without effect.
+def _permission_rules(changes: tuple[_PermissionChange, ...]) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
+    """The rules that allow calls from now on, what is wrong with a change, and messages on changes without effect.
 
-    Wherever a change would be kept, here it holds for the session. One that restricts is never passed over.
+    Wherever Claude Code would save a change, here it is valid for the session. No change that restricts is ignored.
     """
     rules: list[str] = []
-    idle: list[str] = []
+    messages: list[str] = []
     for change in changes:
-        if change.type in _OF_THE_AGENT:
-            idle.append(f"without effect behind MCP: {change.type}")
+        if change.type in _AGENT_CHANGES:
+            messages.append(f"without effect behind MCP: {change.type}")
         elif (change.type, change.behavior) == ("addRules", "allow"):
             rules += [rule.text for rule in change.rules]
         else:
-            what = shared_output.truncate(f"{change.type} {change.behavior}".strip(), shared_output.MAX_EXPLANATION)
-            return (), f"gave an updatedPermissions entry that cannot be followed here: {what}", tuple(idle)
-    return tuple(rules), "", tuple(idle)
+            quoted = shared_output.truncate(f"{change.type} {change.behavior}".strip(), shared_output.MAX_EXPLANATION)
+            return (), f"gave an updatedPermissions entry that cannot be followed here: {quoted}", tuple(messages)
+    return tuple(rules), "", tuple(messages)
 
 
-def _unusable(rules: tuple[str, ...]) -> str:
-    """What is wrong with the rules; empty: nothing."""
-    if len(rules) > _MOST_RULES:
-        return f"gave {len(rules)} permission rules, more than {_MOST_RULES}"
+def _rules_error(rules: tuple[str, ...]) -> str:
+    """What is wrong with the rules. Empty if nothing is."""
+    if len(rules) > _MAX_RULES:
+        return f"gave {len(rules)} permission rules, more than {_MAX_RULES}"
     for rule in rules:
         try:
             matchers.allow_rule(rule)
         except (re.error, ValueError, OverflowError, RecursionError):
             quoted = shared_output.truncate(repr(rule), shared_output.MAX_EXPLANATION)
-            return f"gave a permission rule that is none: {quoted}"
+            return f"gave an invalid permission rule: {quoted}"
     return ""
 
 
 BLOCKS: Final = 2
 """The exit code that blocks, whatever is printed."""
 
-_CALLED: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+_AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 _ELICITATION_EVENTS: Final = (Event.ELICITATION, Event.ELICITATION_RESULT)
-_BLOCKABLE: Final = (Event.PRE_TOOL_USE, *_CALLED, *_ELICITATION_EVENTS)
-"""The events at which exit code 2 says something; at others it is one more failure."""
+_BLOCKABLE: Final = (Event.PRE_TOOL_USE, *_AFTER_CALL, *_ELICITATION_EVENTS)
+"""The events at which exit code 2 blocks. At other events it is a failure."""
 
-_NOTHING: Final = msgspec.Raw(b"")
 _PERMISSIONS: Final = {
     "allow": Permission.ALLOW,
     "approve": Permission.ALLOW,
     "ask": Permission.ASK,
-    "defer": Permission.ASK,  # leaves the decision to a person who returns later: there is only now
+    "defer": Permission.ASK,  # a person decides when the session is resumed: impossible behind MCP
     "deny": Permission.DENY,
     "block": Permission.DENY,
 }
 
 
 class _Specific(msgspec.Struct, frozen=True, kw_only=True):
-    """`hookSpecificOutput`. Types are strict; unknown members are ignored."""
+    """`hookSpecificOutput`. Types are strict. Unknown members are ignored."""
 
     hookEventName: str
     permissionDecision: Literal["allow", "deny", "ask", "defer"] | msgspec.UnsetType = msgspec.UNSET
     permissionDecisionReason: str = ""
-    updatedInput: msgspec.Raw = _NOTHING
+    updatedInput: msgspec.Raw = _NO_JSON
     additionalContext: str = ""
-    updatedToolOutput: msgspec.Raw = _NOTHING
-    updatedMCPToolOutput: msgspec.Raw = _NOTHING
-    decision: Decision | msgspec.UnsetType = msgspec.UNSET
+    updatedToolOutput: msgspec.Raw = _NO_JSON
+    updatedMCPToolOutput: msgspec.Raw = _NO_JSON
+    decision: RequestDecision | msgspec.UnsetType = msgspec.UNSET
     action: Literal["accept", "decline", "cancel"] | msgspec.UnsetType = msgspec.UNSET
-    content: msgspec.Raw = _NOTHING
+    content: msgspec.Raw = _NO_JSON
 
 
-_NOT_SPECIFIC: Final = _Specific(hookEventName="")
-"""Stands for an answer without `hookSpecificOutput`, where the event's name may be absent too."""
+_NO_SPECIFIC: Final = _Specific(hookEventName="")
+"""For output without `hookSpecificOutput`. Only there may the event's name be absent."""
 
 
-class _Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a hook prints as JSON."""
+class _Output(msgspec.Struct, frozen=True, kw_only=True):
+    """The JSON that a hook prints."""
 
-    goes_on: bool = msgspec.field(default=True, name="continue")
+    continues: bool = msgspec.field(default=True, name="continue")
     stopReason: str = ""
-    suppressOutput: bool = False  # accepted, and without effect, as documented
+    suppressOutput: bool = False  # accepted, without effect, as documented
     systemMessage: str = ""
-    terminalSequence: str = ""  # for the agent's terminal, which is out of reach
+    terminalSequence: str = ""  # for the agent's terminal, which an MCP server cannot write to
     decision: Literal["approve", "block"] | msgspec.UnsetType = msgspec.UNSET
     reason: str = ""
-    hookSpecificOutput: _Specific = _NOT_SPECIFIC
+    hookSpecificOutput: _Specific = _NO_SPECIFIC
 
 
 FIELDS: Final = {
@@ -175,14 +174,14 @@ FIELDS: Final = {
     "suppressOutput": Effect.NONE,
     "terminalSequence": Effect.NONE,
 }
-"""What each member of an answer does here."""
+"""What each member of the output does here."""
 
-_DECODER: Final = msgspec.json.Decoder(_Answer)
-_MEMBERS: Final = frozenset(_Answer.__struct_encode_fields__)
+_DECODER: Final = msgspec.json.Decoder(_Output)
+_MEMBERS: Final = frozenset(_Output.__struct_encode_fields__)
 
 
 def read_output(spec: HookSpec, result: HookResult) -> Verdict:
-    """What the hook said."""
+    """The verdict of a hook's run."""
     if not (result.stdout or result.stderr or result.code) and result.ended is Ended.EXITED:
         return NO_VERDICT
     return shared_output.background_verdict(spec, _verdict(spec, result))
@@ -191,48 +190,48 @@ def read_output(spec: HookSpec, result: HookResult) -> Verdict:
 def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
     if result.ended is not Ended.EXITED:
         return Verdict(failure=shared_output.describe_end(spec, result))
-    said, complaint = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
-    answer, nonsense = _answer(spec.event, said, result.cut)
+    stdout, stderr = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
+    output, error = _parse(spec.event, stdout, result.cut)
     blocks = result.code == BLOCKS and spec.event in _BLOCKABLE
-    if answer is None and not blocks:
-        return _unanswered(spec.event, result.code, said, complaint, nonsense)
-    answer = answer or _Answer()
+    if output is None and not blocks:
+        return _without_json(spec.event, result.code, stdout, stderr, error)
+    output = output or _Output()
     if spec.event is Event.PRE_TOOL_USE:
-        verdict = _on_call(answer, complaint if blocks else "", blocks)
-    elif spec.event in _CALLED:
-        verdict = _on_result(spec.event, answer, complaint if blocks else "")
+        verdict = _on_call(output, stderr if blocks else "", blocks)
+    elif spec.event in _AFTER_CALL:
+        verdict = _on_result(spec.event, output, stderr if blocks else "")
     elif spec.event is Event.PERMISSION_REQUEST:
-        verdict = _on_request(answer)
+        verdict = _on_request(output)
     elif spec.event in _ELICITATION_EVENTS:
-        verdict = _on_elicitation(answer, complaint if blocks else "", blocks)
+        verdict = _on_elicitation(output, stderr if blocks else "", blocks)
     else:
-        verdict = _on_session(spec.event, answer, complaint if result.code == BLOCKS else "")
+        verdict = _on_session(spec.event, output, stderr if result.code == BLOCKS else "")
     return replace(
         verdict,
-        messages=shared_output.nonempty(*verdict.messages, answer.systemMessage, nonsense),
-        stop=verdict.stop or not answer.goes_on,
+        messages=shared_output.nonempty(*verdict.messages, output.systemMessage, error),
+        stop=verdict.stop or not output.continues,
     )
 
 
-def _answer(event: Event, said: str, cut: bool) -> tuple[_Answer | None, str]:
-    """The JSON that was printed, or None and what is wrong with it; without any JSON, None and nothing."""
-    if not (said.startswith("{") and said.endswith("}")):
-        return None, "printed more than is kept, so its JSON is lost" if cut and said.startswith("{") else ""
+def _parse(event: Event, stdout: str, cut: bool) -> tuple[_Output | None, str]:
+    """The printed JSON, or None and what is wrong with it. For plain text, None and an empty string."""
+    if not (stdout.startswith("{") and stdout.endswith("}")):
+        return None, "printed more than is kept, so its JSON is lost" if cut and stdout.startswith("{") else ""
     try:
-        answer = _DECODER.decode(shared_output.normalise(said.encode()))
+        output = _DECODER.decode(shared_output.normalise(stdout.encode()))
     except (ValueError, msgspec.MsgspecError, RecursionError) as problem:
-        nonsense = "printed JSON that cannot be read" + shared_output.explanation(str(problem))
-        return None, "" if _are_json_lines(said) else nonsense
-    specific = answer.hookSpecificOutput
-    if specific is not _NOT_SPECIFIC and specific.hookEventName != event:
-        other = shared_output.truncate(repr(specific.hookEventName), shared_output.MAX_EXPLANATION)
-        return None, f"printed an answer to {other}, but was asked on {event}"
-    return answer, ""
+        error = "printed JSON that cannot be read" + shared_output.explanation(str(problem))
+        return None, "" if _are_json_lines(stdout) else error
+    specific = output.hookSpecificOutput
+    if specific is not _NO_SPECIFIC and specific.hookEventName != event:
+        printed = shared_output.truncate(repr(specific.hookEventName), shared_output.MAX_EXPLANATION)
+        return None, f"printed output for {printed}, but ran on {event}"
+    return output, ""
 
 
-def _are_json_lines(said: str) -> bool:
-    """Several lines that are each JSON, and none an answer: plain text, as documented."""
-    lines = [line for line in said.split("\n") if line.strip()]
+def _are_json_lines(stdout: str) -> bool:
+    """Whether each of several lines is JSON, and none is hook output. That is plain text, as documented."""
+    lines = [line for line in stdout.split("\n") if line.strip()]
     try:
         values: list[object] = [msgspec.json.decode(line) for line in lines]
     except (ValueError, msgspec.MsgspecError, RecursionError):
@@ -240,95 +239,95 @@ def _are_json_lines(said: str) -> bool:
     return len(lines) > 1 and not any(isinstance(value, dict) and _MEMBERS & value.keys() for value in values)
 
 
-def _unanswered(event: Event, code: int, said: str, complaint: str, nonsense: str) -> Verdict:
-    """Plain text or none, or JSON that cannot be read."""
+def _without_json(event: Event, code: int, stdout: str, stderr: str, error: str) -> Verdict:
+    """The verdict on plain text, on no output, or on JSON that cannot be read."""
     if code:
-        return Verdict(failure=f"exited with status {code}" + shared_output.explanation(complaint))
-    if nonsense:
-        return Verdict(failure=nonsense)
+        return Verdict(failure=f"exited with status {code}" + shared_output.explanation(stderr))
+    if error:
+        return Verdict(failure=error)
     if event is Event.SESSION_START:
-        return Verdict(feedback=shared_output.nonempty(said))
-    if '"hookSpecificOutput"' in said:
+        return Verdict(feedback=shared_output.nonempty(stdout))
+    if '"hookSpecificOutput"' in stdout:
         return Verdict(messages=("printed JSON among other text, which makes it plain text, as documented",))
     return Verdict()
 
 
-def _on_call(answer: _Answer, complaint: str, blocks: bool) -> Verdict:
-    specific = answer.hookSpecificOutput
-    judgements = [
+def _on_call(output: _Output, stderr: str, blocks: bool) -> Verdict:
+    specific = output.hookSpecificOutput
+    decisions = [
         (_PERMISSIONS[word], reason)
         for word, reason in (
-            (specific.permissionDecision, specific.permissionDecisionReason or answer.reason),
-            (answer.decision, answer.reason),  # deprecated, and still honoured
+            (specific.permissionDecision, specific.permissionDecisionReason or output.reason),
+            (output.decision, output.reason),  # deprecated, but still supported
         )
         if word is not msgspec.UNSET
     ]
-    permission, reason = max(judgements, key=lambda one: one[0], default=(None, ""))
-    if blocks or not answer.goes_on:
-        stopped = "" if answer.goes_on else answer.stopReason
-        own = reason if permission is Permission.DENY else ""
-        permission, reason = Permission.DENY, stopped or own or complaint
+    permission, reason = max(decisions, key=lambda decision: decision[0], default=(None, ""))
+    if blocks or not output.continues:
+        stop_reason = "" if output.continues else output.stopReason
+        denial_reason = reason if permission is Permission.DENY else ""
+        permission, reason = Permission.DENY, stop_reason or denial_reason or stderr
     arguments = shared_output.one_line(specific.updatedInput)
     if permission is Permission.DENY or specific.permissionDecision == "defer":
         arguments = b""
-    fits = arguments[:1] in (b"", b"{")
+    is_object = arguments[:1] in (b"", b"{")
     return Verdict(
         permission=permission,
         reason=shared_output.truncate(reason),
-        arguments=arguments if fits and arguments else None,
+        arguments=arguments if is_object and arguments else None,
         feedback=shared_output.nonempty(specific.additionalContext),
-        failure="" if fits else "gave an updatedInput that is no object",
+        failure="" if is_object else "gave an updatedInput that is not an object",
     )
 
 
-def _on_result(event: Event, answer: _Answer, complaint: str) -> Verdict:
-    specific = answer.hookSpecificOutput
-    reason = answer.reason if answer.decision == "block" else ""
-    stopped = "" if answer.goes_on else answer.stopReason
+def _on_result(event: Event, output: _Output, stderr: str) -> Verdict:
+    specific = output.hookSpecificOutput
+    reason = output.reason if output.decision == "block" else ""
+    stop_reason = "" if output.continues else output.stopReason
     replacement = shared_output.one_line(specific.updatedToolOutput) or shared_output.one_line(
         specific.updatedMCPToolOutput
     )
     if event is not Event.POST_TOOL_USE:
         replacement = b""
-    fits = replacement[:1] in (b"", b"[", b"{", b'"')
+    is_output = replacement[:1] in (b"", b"[", b"{", b'"')
     return Verdict(
-        feedback=shared_output.nonempty(reason or complaint, specific.additionalContext, stopped),
-        replacement=replacement if fits and replacement else None,
-        failure="" if fits else "gave a tool output that is neither content blocks nor a text nor an object",
+        feedback=shared_output.nonempty(reason or stderr, specific.additionalContext, stop_reason),
+        replacement=replacement if is_output and replacement else None,
+        failure="" if is_output else "gave a tool output that is neither content blocks nor a text nor an object",
     )
 
 
-def _on_request(answer: _Answer) -> Verdict:
-    """Who is asked about a call in the person's place. Exit code 2 says nothing here, as documented."""
-    decision = answer.hookSpecificOutput.decision
-    if not answer.goes_on:
-        said = decision.message if decision and decision.behavior == "deny" else ""
-        return Verdict(permission=Permission.DENY, reason=shared_output.truncate(answer.stopReason or said))
+def _on_request(output: _Output) -> Verdict:
+    """The hook decides about a call in place of the person. Exit code 2 has no effect here, as documented."""
+    decision = output.hookSpecificOutput.decision
+    if not output.continues:
+        message = decision.message if decision and decision.behavior == "deny" else ""
+        return Verdict(permission=Permission.DENY, reason=shared_output.truncate(output.stopReason or message))
     if not decision:
         return Verdict()
-    return verdict(decision)
+    return request_verdict(decision)
 
 
-def _on_elicitation(answer: _Answer, complaint: str, blocks: bool) -> Verdict:
-    """The answer to the server's question. Whoever blocks, or ends all, declines."""
-    specific = answer.hookSpecificOutput
+def _on_elicitation(output: _Output, stderr: str, blocks: bool) -> Verdict:
+    """The hook answers the server's elicitation. A hook that blocks, or stops everything, declines."""
+    specific = output.hookSpecificOutput
     action = "" if specific.action is msgspec.UNSET else specific.action
-    if blocks or not answer.goes_on or answer.decision == "block":
-        said = "" if answer.goes_on else answer.stopReason
-        reason = said or (answer.reason if answer.decision == "block" else "") or complaint
+    if blocks or not output.continues or output.decision == "block":
+        stop_reason = "" if output.continues else output.stopReason
+        reason = stop_reason or (output.reason if output.decision == "block" else "") or stderr
         return Verdict(action="decline", reason=shared_output.truncate(reason), messages=(reason,))
     content = shared_output.one_line(specific.content) if action == "accept" else b""
-    fits = content[:1] in (b"", b"{")
+    is_object = content[:1] in (b"", b"{")
     return Verdict(
         action=action,
-        content=content if fits and content else None,
-        failure="" if fits else "gave a content that is no object",
+        content=content if is_object and content else None,
+        failure="" if is_object else "gave a content that is not an object",
     )
 
 
-def _on_session(event: Event, answer: _Answer, complaint: str) -> Verdict:
+def _on_session(event: Event, output: _Output, stderr: str) -> Verdict:
     starting = event is Event.SESSION_START
     return Verdict(
-        feedback=shared_output.nonempty(answer.hookSpecificOutput.additionalContext) if starting else (),
-        messages=("" if answer.goes_on else answer.stopReason, complaint),
+        feedback=shared_output.nonempty(output.hookSpecificOutput.additionalContext) if starting else (),
+        messages=("" if output.continues else output.stopReason, stderr),
     )

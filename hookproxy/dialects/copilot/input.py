@@ -1,4 +1,4 @@
-"""What a Copilot CLI hook is told: one occasion in one of two spellings, as the name of its event is spelled."""
+"""Writes the input of Copilot CLI's hooks, in one of two formats: the spelling of the event's name selects it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from typing import Final
 import msgspec
 
 from ...model.hooks import Document, Event, EventContext, HookSpec, Outcome
-from ..shared import input
 from ..shared import input as shared_input
 
 OBJECT: Final = "toolArgs is an object"
-"""The trait of hooks whose file says `tool_args = "object"`."""
+"""The trait of hooks whose `[[use]]` has `tool_args = "object"`."""
 
 
 def write_input(spec: HookSpec, context: EventContext) -> Document:
     """The document on standard input and the variables.
 
-    A name in PascalCase means the format of VS Code: snake_case, times as text, arguments as JSON.
+    A name in PascalCase selects VS Code's format: members in snake_case, times as text, arguments as JSON.
     """
     members = _snake_case(spec, context) if spec.event_name[:1].isupper() else _camel_case(spec, context)
     session_id = shared_input.utf8(context.session.id)
@@ -46,13 +45,13 @@ def _camel_case(spec: HookSpec, context: EventContext) -> dict[str, object]:
             return (
                 members
                 | call
-                | {"toolResult": {"resultType": "success", "textResultForLlm": input.result_text(outcome)}}
+                | {"toolResult": {"resultType": "success", "textResultForLlm": shared_input.result_text(outcome)}}
             )
         case Event.POST_TOOL_USE_FAILURE:
             return members | call | {"error": _failure(outcome)}
-        case Event.PERMISSION_REQUEST:  # its input is not documented: as for preToolUse, and as Copilot CLI sends it
-            asked = {"toolInput": msgspec.Raw(context.arguments), "permissionSuggestions": []}
-            return {"hookName": "permissionRequest"} | members | call | asked
+        case Event.PERMISSION_REQUEST:  # not documented: as for preToolUse, and as Copilot CLI sends it
+            request = {"toolInput": msgspec.Raw(context.arguments), "permissionSuggestions": []}
+            return {"hookName": "permissionRequest"} | members | call | request
         case Event.ERROR_OCCURRED:
             return members | {"error": _error(context), "errorContext": context.trigger} | _recoverable(context)
         case Event.NOTIFICATION:
@@ -75,7 +74,7 @@ def _snake_case(spec: HookSpec, context: EventContext) -> dict[str, object]:
         case Event.PRE_TOOL_USE:
             return members | call
         case Event.POST_TOOL_USE:
-            result = {"result_type": "success", "text_result_for_llm": input.result_text(outcome)}
+            result = {"result_type": "success", "text_result_for_llm": shared_input.result_text(outcome)}
             return members | call | {"tool_result": result}
         case Event.POST_TOOL_USE_FAILURE:
             return members | call | {"error": _failure(outcome)}
@@ -93,7 +92,7 @@ def _snake_case(spec: HookSpec, context: EventContext) -> dict[str, object]:
 def _session_event(context: EventContext) -> dict[str, object]:
     if context.event is Event.SESSION_START:
         return {"source": context.trigger}
-    reason = context.trigger  # the agent has gone, whatever for: to the reference that is "complete"
+    reason = context.trigger  # the reference has "complete" for an agent that has disconnected
     return {"reason": "complete" if reason == "other" else reason}
 
 
@@ -110,12 +109,12 @@ def _error(context: EventContext) -> dict[str, object]:
 
 
 def _recoverable(context: EventContext) -> dict[str, object]:
-    """A failed call is one of many; a server that is gone stays gone."""
+    """Only a failed call is recoverable: other calls may succeed, but a server that has ended does not come back."""
     return {"recoverable": context.trigger == "tool_execution"}
 
 
 def _failure(outcome: Outcome) -> str:
-    return input.result_text(outcome) or outcome.error
+    return shared_input.result_text(outcome) or outcome.error
 
 
 def _milliseconds(context: EventContext) -> int:

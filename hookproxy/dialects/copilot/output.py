@@ -1,6 +1,6 @@
-"""What a Copilot CLI hook says by its exit code and its output, in two editions of the reference, as a verdict.
+"""Reads the exit code and output of a Copilot CLI hook into a verdict, by two editions of the reference.
 
-Total: whatever a hook prints, nonsense is named as trouble, and never taken for consent (law 3).
+It never raises: invalid output is a failure that names what is wrong, and never counts as an approval (law 3).
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from ..dialect import Effect
 from ..shared import output as shared_output
 from ..shared.output import InvalidOutput
 
-SPEAKS: Final = 2
-"""The exit code that says something at some events; every other but 0 is a failure."""
+DECIDES: Final = 2
+"""The exit code that has a meaning at some events. Every other code but 0 is a failure."""
 
-ERRORED: Final = "Denied by preToolUse hook (hook errored)"
-"""Copilot CLI's own words."""
+DENIED_BY_FAILURE: Final = "Denied by preToolUse hook (hook errored)"
+"""The reason that Copilot CLI itself gives."""
 
-_DECIDING: Final = (b'"permissionDecision"', b'"behavior"')
-_COMMENTING: Final = (b'"modifiedResult"', b'"additionalContext"')
-_NOTHING: Final = msgspec.Raw(b"")
+_DECISION_KEYS: Final = (b'"permissionDecision"', b'"behavior"')
+_FEEDBACK_KEYS: Final = (b'"modifiedResult"', b'"additionalContext"')
+_NO_JSON: Final = msgspec.Raw(b"")
 _NULL: Final = b"null"
 
 T = TypeVar("T")
 
 
-class _OnCall(msgspec.Struct, frozen=True, kw_only=True):
-    """`preToolUse decision control`. Types are strict, null counts as absent, unknown members are ignored."""
+class _CallDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """`preToolUse decision control`. Types are strict. null counts as absent. Unknown members are ignored."""
 
     permissionDecision: Literal["allow", "deny", "ask"] | None = None
     permissionDecisionReason: str | None = None
-    modifiedArgs: msgspec.Raw = _NOTHING
+    modifiedArgs: msgspec.Raw = _NO_JSON
 
 
-class _OnRequest(msgspec.Struct, frozen=True, kw_only=True):
+class _RequestDecision(msgspec.Struct, frozen=True, kw_only=True):
     """`permissionRequest decision control`."""
 
     behavior: Literal["allow", "deny"] | None = None
@@ -47,39 +47,39 @@ class _OnRequest(msgspec.Struct, frozen=True, kw_only=True):
     interrupt: bool | None = None
 
 
-class _Context(msgspec.Struct, frozen=True, kw_only=True):
-    """What a notification hook and a postToolUseFailure hook have to say."""
+class _AdditionalContext(msgspec.Struct, frozen=True, kw_only=True):
+    """The output of a notification hook and of a postToolUseFailure hook."""
 
     additionalContext: str | None = None
 
 
-class _Modified(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool's result in Copilot CLI's words."""
+class _ModifiedResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool's result in Copilot CLI's format."""
 
     textResultForLlm: str
     resultType: Literal["success", "failure", "denied", "error"] | None = None
 
 
-class _OnResult(msgspec.Struct, frozen=True, kw_only=True):
-    """`postToolUse output`, of the current edition."""
+class _ResultOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """`postToolUse output` of the current edition."""
 
-    modifiedResult: _Modified | None = None
+    modifiedResult: _ModifiedResult | None = None
     additionalContext: str | None = None
 
 
 class _Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """A line for people that watch the hook at work."""
+    """A line that shows people the progress of the hook."""
 
     type: Literal["progress"]
 
 
-_ON_CALL: Final = msgspec.json.Decoder(_OnCall)
-_ON_REQUEST: Final = msgspec.json.Decoder(_OnRequest)
-_CONTEXT: Final = msgspec.json.Decoder(_Context)
-_ON_RESULT: Final = msgspec.json.Decoder(_OnResult)
-_PROGRESS: Final = msgspec.json.Decoder(_Progress)
+_CALL_DECODER: Final = msgspec.json.Decoder(_CallDecision)
+_REQUEST_DECODER: Final = msgspec.json.Decoder(_RequestDecision)
+_CONTEXT_DECODER: Final = msgspec.json.Decoder(_AdditionalContext)
+_RESULT_DECODER: Final = msgspec.json.Decoder(_ResultOutput)
+_PROGRESS_DECODER: Final = msgspec.json.Decoder(_Progress)
 
-_PARTS: Final[shared_output.DecidingMembers] = {
+_DECIDING_MEMBERS: Final[shared_output.DecidingMembers] = {
     "permissionDecision": ("allow", "deny", "ask"),
     "permissionDecisionReason": shared_output.ANY_TEXT,
     "behavior": ("allow", "deny"),
@@ -95,10 +95,10 @@ FIELDS: Final = {
     "modifiedArgs": Effect.REWRITES,
     "additionalContext": Effect.TELLS_MODEL,
     "interrupt": Effect.DENIES_AND_STOPS,
-    "decision": Effect.NONE,  # of agentStop and subagentStop, which cannot occur
+    "decision": Effect.NONE,  # for agentStop and subagentStop, which cannot occur behind MCP
     "reason": Effect.NONE,
 }
-"""What each member of an answer does here."""
+"""What each member of the output does here."""
 
 CURRENT_FIELDS: Final = FIELDS | {
     "modifiedResult.textResultForLlm": Effect.REPLACES,
@@ -110,97 +110,97 @@ CURRENT_FIELDS: Final = FIELDS | {
 
 
 def read_output(spec: HookSpec, result: HookResult) -> Verdict:
-    """What the hook said: "Hook failures (non-zero exit codes or timeouts) are logged and skipped"."""
-    verdict = _verdict(spec, result, _ANSWERS)
-    unheard = spec.event in _CURRENT_ANSWERS and spec.event not in _ANSWERS
-    if unheard and not verdict.failure and any(name in result.stdout for name in _COMMENTING):
+    """The verdict of a run: "Hook failures (non-zero exit codes or timeouts) are logged and skipped"."""
+    verdict = _verdict(spec, result, _READERS)
+    only_current = spec.event in _CURRENT_READERS and spec.event not in _READERS
+    if only_current and not verdict.failure and any(name in result.stdout for name in _FEEDBACK_KEYS):
         verdict = replace(
-            verdict, messages=(f"printed an answer that {spec.event} hooks have in copilot@current only",)
+            verdict, messages=(f"printed output that only copilot@current reads from {spec.event} hooks",)
         )
     return shared_output.background_verdict(spec, verdict)
 
 
 def read_output_current(spec: HookSpec, result: HookResult) -> Verdict:
-    """The same in the current edition, where failures of preToolUse commands deny.
+    """The verdict by the current edition, in which failures of preToolUse commands deny.
 
-    "Timeouts are always fail-open", and HTTP hooks are so too: their failure "falls through".
+    "Timeouts are always fail-open", and so are HTTP hooks: their failure "falls through".
     """
     result = replace(result, stdout=_without_progress(result.stdout))
     exited = result.ended is Ended.EXITED
-    if exited and result.code == SPEAKS and spec.event is Event.PRE_TOOL_USE:
+    if exited and result.code == DECIDES and spec.event is Event.PRE_TOOL_USE:
         return shared_output.background_verdict(spec, _refused_call(result))
-    if exited and result.code == SPEAKS and spec.event is Event.POST_TOOL_USE_FAILURE:
+    if exited and result.code == DECIDES and spec.event is Event.POST_TOOL_USE_FAILURE:
         return shared_output.background_verdict(spec, _recovery(result))
-    verdict = _verdict(spec, result, _CURRENT_ANSWERS)
-    errored = result.ended in (Ended.SIGNALLED, Ended.NOT_STARTED, Ended.FAILED) or (exited and result.code)
-    if errored and spec.event is Event.PRE_TOOL_USE and spec.type != "http":
-        verdict = replace(verdict, failure=f"{ERRORED}: {verdict.failure}", fails_closed=True)
+    verdict = _verdict(spec, result, _CURRENT_READERS)
+    failed = result.ended in (Ended.SIGNALLED, Ended.NOT_STARTED, Ended.FAILED) or (exited and result.code)
+    if failed and spec.event is Event.PRE_TOOL_USE and spec.type != "http":
+        verdict = replace(verdict, failure=f"{DENIED_BY_FAILURE}: {verdict.failure}", fails_closed=True)
     return shared_output.background_verdict(spec, verdict)
 
 
-_Answers = Mapping[Event, Callable[[HookResult], Verdict]]
+_Readers = Mapping[Event, Callable[[HookResult], Verdict]]
 
 
-def _verdict(spec: HookSpec, result: HookResult, answers: _Answers) -> Verdict:
+def _verdict(spec: HookSpec, result: HookResult, readers: _Readers) -> Verdict:
     if result.ended is not Ended.EXITED:
         return Verdict(failure=shared_output.describe_end(spec, result))
-    if result.code == SPEAKS and spec.event is Event.PERMISSION_REQUEST:
+    if result.code == DECIDES and spec.event is Event.PERMISSION_REQUEST:
         return _refused_request(result)
-    complaint = shared_output.decode(result.stderr)
-    if result.code == SPEAKS and spec.event is Event.POST_TOOL_USE_FAILURE:
-        return Verdict(feedback=shared_output.nonempty(complaint))
+    stderr = shared_output.decode(result.stderr)
+    if result.code == DECIDES and spec.event is Event.POST_TOOL_USE_FAILURE:
+        return Verdict(feedback=shared_output.nonempty(stderr))
     if result.code:
-        return Verdict(failure=f"exited with status {result.code}" + shared_output.explanation(complaint))
-    if spec.event not in answers:
+        return Verdict(failure=f"exited with status {result.code}" + shared_output.explanation(stderr))
+    if spec.event not in readers:
         return Verdict()
-    heard = answers[spec.event]
+    reader = readers[spec.event]
     try:
-        return heard(result)
-    except InvalidOutput as nonsense:
+        return reader(result)
+    except InvalidOutput as error:
         return shared_output.invalid_output_verdict(
-            heard(shared_output.keep_deciding_members(result, _PARTS)), str(nonsense)
+            reader(shared_output.keep_deciding_members(result, _DECIDING_MEMBERS)), str(error)
         )
 
 
-def _answer(result: HookResult, decoder: msgspec.json.Decoder[T]) -> T | None:
-    """The JSON that was printed; None: nothing, or plain text. Raises InvalidOutput."""
-    answer = shared_output.parse_json_object(result.stdout, decoder)
-    said = shared_output.decode(result.stdout)
-    if answer is None and said.startswith("{"):
+def _parse(result: HookResult, decoder: msgspec.json.Decoder[T]) -> T | None:
+    """The printed JSON. None for plain text or no output. Raises InvalidOutput."""
+    output = shared_output.parse_json_object(result.stdout, decoder)
+    text = shared_output.decode(result.stdout)
+    if output is None and text.startswith("{"):
         raise InvalidOutput(
             f"printed {'more than is kept, so its JSON is lost' if result.cut else 'JSON without its end'}"
         )
-    if answer is None and any(name in result.stdout for name in (*_DECIDING, *_COMMENTING)):
-        raise InvalidOutput("printed JSON among other text, which makes it no answer")
-    return answer
+    if output is None and any(name in result.stdout for name in (*_DECISION_KEYS, *_FEEDBACK_KEYS)):
+        raise InvalidOutput("printed JSON among other text, so it is not read as JSON")
+    return output
 
 
-def _heard(result: HookResult, decoder: msgspec.json.Decoder[T], nothing: T) -> tuple[T, tuple[str, ...]]:
-    """The same where the exit code has decided already: nonsense is for people to know."""
+def _parse_leniently(result: HookResult, decoder: msgspec.json.Decoder[T], default: T) -> tuple[T, tuple[str, ...]]:
+    """The printed JSON if the exit code has already decided: invalid output only becomes a message to people."""
     try:
-        return _answer(result, decoder) or nothing, ()
-    except InvalidOutput as nonsense:
-        return _answer(shared_output.keep_deciding_members(result, _PARTS), decoder) or nothing, (str(nonsense),)
+        return _parse(result, decoder) or default, ()
+    except InvalidOutput as error:
+        return _parse(shared_output.keep_deciding_members(result, _DECIDING_MEMBERS), decoder) or default, (str(error),)
 
 
 def _on_call(result: HookResult) -> Verdict:
-    answer = _answer(result, _ON_CALL) or _OnCall()
-    permission = Permission[answer.permissionDecision.upper()] if answer.permissionDecision else None
-    arguments = shared_output.one_line(answer.modifiedArgs)
+    output = _parse(result, _CALL_DECODER) or _CallDecision()
+    permission = Permission[output.permissionDecision.upper()] if output.permissionDecision else None
+    arguments = shared_output.one_line(output.modifiedArgs)
     if permission is Permission.DENY or arguments == _NULL:
         arguments = b""
-    failure = _problem_with(arguments) if arguments else ""
+    failure = _arguments_error(arguments) if arguments else ""
     return Verdict(
         permission=permission,
-        reason=shared_output.truncate(answer.permissionDecisionReason or ""),
+        reason=shared_output.truncate(output.permissionDecisionReason or ""),
         arguments=arguments if arguments and not failure else None,
         failure=failure,
     )
 
 
-def _problem_with(arguments: bytes) -> str:
+def _arguments_error(arguments: bytes) -> str:
     if arguments[:1] != b"{":
-        return "gave modifiedArgs that are no object"
+        return "gave modifiedArgs that are not an object"
     try:
         normalize.normalize(arguments)  # later hooks must be able to read them
     except ValueError as problem:
@@ -209,52 +209,54 @@ def _problem_with(arguments: bytes) -> str:
 
 
 def _refused_call(result: HookResult) -> Verdict:
-    """A denial, with which "any stdout JSON is merged", and what that allows does not count."""
-    answer, nonsense = _heard(result, _ON_CALL, _OnCall())
-    own = answer.permissionDecisionReason if answer.permissionDecision != "allow" else ""
-    reason = own or shared_output.decode(result.stderr)
-    return Verdict(permission=Permission.DENY, reason=shared_output.truncate(reason), messages=nonsense)
+    """A denial with which "any stdout JSON is merged". An approval in that JSON does not count."""
+    output, messages = _parse_leniently(result, _CALL_DECODER, _CallDecision())
+    json_reason = output.permissionDecisionReason if output.permissionDecision != "allow" else ""
+    reason = json_reason or shared_output.decode(result.stderr)
+    return Verdict(permission=Permission.DENY, reason=shared_output.truncate(reason), messages=messages)
 
 
 def _on_request(result: HookResult) -> Verdict:
-    answer = _answer(result, _ON_REQUEST) or _OnRequest()
-    permission = Permission[answer.behavior.upper()] if answer.behavior else None
-    stop = bool(answer.interrupt) and permission is not Permission.ALLOW  # `interrupt` alone denies (design section 11)
+    output = _parse(result, _REQUEST_DECODER) or _RequestDecision()
+    permission = Permission[output.behavior.upper()] if output.behavior else None
+    stop = (
+        bool(output.interrupt) and permission is not Permission.ALLOW
+    )  # `interrupt` alone denies (design, section 11)
     return Verdict(
         permission=Permission.DENY if stop else permission,
-        reason=shared_output.truncate(answer.message or ""),
+        reason=shared_output.truncate(output.message or ""),
         stop=stop,
     )
 
 
 def _refused_request(result: HookResult) -> Verdict:
     """A denial: "stdout JSON (if any) is merged with {"behavior":"deny"}, and stderr is ignored"."""
-    answer, nonsense = _heard(result, _ON_REQUEST, _OnRequest())
-    reason = shared_output.truncate(answer.message or "")
-    return Verdict(permission=Permission.DENY, reason=reason, stop=bool(answer.interrupt), messages=nonsense)
+    output, messages = _parse_leniently(result, _REQUEST_DECODER, _RequestDecision())
+    reason = shared_output.truncate(output.message or "")
+    return Verdict(permission=Permission.DENY, reason=reason, stop=bool(output.interrupt), messages=messages)
 
 
 def _context(result: HookResult) -> Verdict:
-    answer = _answer(result, _CONTEXT) or _Context()
-    return Verdict(feedback=shared_output.nonempty(answer.additionalContext or ""))
+    output = _parse(result, _CONTEXT_DECODER) or _AdditionalContext()
+    return Verdict(feedback=shared_output.nonempty(output.additionalContext or ""))
 
 
 def _recovery(result: HookResult) -> Verdict:
-    """Both outputs: the current edition names standard output, where the older one named standard error."""
-    answer, nonsense = _heard(result, _CONTEXT, _Context())
-    said = shared_output.decode(result.stdout)
-    context = answer.additionalContext or ("" if said.startswith("{") else said)
-    return Verdict(feedback=shared_output.nonempty(shared_output.decode(result.stderr), context), messages=nonsense)
+    """Feedback from both outputs: the current edition names standard output, the older one named standard error."""
+    output, messages = _parse_leniently(result, _CONTEXT_DECODER, _AdditionalContext())
+    stdout = shared_output.decode(result.stdout)
+    context = output.additionalContext or ("" if stdout.startswith("{") else stdout)
+    return Verdict(feedback=shared_output.nonempty(shared_output.decode(result.stderr), context), messages=messages)
 
 
 def _on_result(result: HookResult) -> Verdict:
-    answer = _answer(result, _ON_RESULT) or _OnResult()
-    modified = answer.modifiedResult
+    output = _parse(result, _RESULT_DECODER) or _ResultOutput()
+    modified = output.modifiedResult
     failed = modified is not None and modified.resultType not in (None, "success")
     return Verdict(
         permission=Permission.DENY if failed else None,
         replacement=msgspec.json.encode(modified.textResultForLlm) if modified else None,
-        feedback=shared_output.nonempty(answer.additionalContext or ""),
+        feedback=shared_output.nonempty(output.additionalContext or ""),
     )
 
 
@@ -267,17 +269,17 @@ def _without_progress(output: bytes) -> bytes:
 
 def _is_progress(line: bytes) -> bool:
     try:
-        return line[:1] == b"{" and bool(_PROGRESS.decode(line))
+        return line[:1] == b"{" and bool(_PROGRESS_DECODER.decode(line))
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return False
 
 
-_ANSWERS: Final[_Answers] = {
+_READERS: Final[_Readers] = {
     Event.PRE_TOOL_USE: _on_call,
     Event.PERMISSION_REQUEST: _on_request,
     Event.POST_TOOL_USE_FAILURE: _context,
     Event.NOTIFICATION: _context,
 }
-"""The events whose hooks are heard: of the others "Output processed" is "No", or "SDK programmatic hooks only"."""
+"""The events whose output is read. For the others, "Output processed" is "No" or "SDK programmatic hooks only"."""
 
-_CURRENT_ANSWERS: Final[_Answers] = {**_ANSWERS, Event.POST_TOOL_USE: _on_result, Event.SESSION_START: _context}
+_CURRENT_READERS: Final[_Readers] = {**_READERS, Event.POST_TOOL_USE: _on_result, Event.SESSION_START: _context}

@@ -1,4 +1,4 @@
-"""Our own hooks, flat tables of `hookproxy.toml`: the claude dialect with bare tool names, failing closed."""
+"""Reads hookproxy's own hooks, flat tables of `hookproxy.toml`, into hook specs."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ..shared.hook_file import Table
 NAME: Final = "hookproxy"
 
 TIMEOUT: Final = 60.0
-"""Seconds. MCP agents commonly give up on a call after a minute: a slower hook would judge a dead one."""
+"""Seconds. MCP agents commonly give up on a call after a minute, so a slower hook would be of no use."""
 
 KEYS: Final = ("matcher", *handler_types.KEYS, "timeout", "on_failure", "name", "env", "async", "if")
 """Every key of a `[[hooks.EVENT]]` table."""
 
 
 def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str) -> HookSpec:
-    """The hook in one `[[hooks.EVENT]]` table. `where` names file and table; commands start from `folder`.
+    """The hook of one `[[hooks.EVENT]]` table. `where` names file and table. Commands start in `folder`.
 
-    Trouble with it denies a call and withholds a result: who writes for hookproxy means to guard.
+    If it fails, the call is denied or the result withheld, because such a hook is meant to guard.
     Raises ConfigError.
     """
     entry = Table(where, "", table)
@@ -35,12 +35,12 @@ def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str)
     handler = handler_types.read_handler(entry, folder)
     if "env" in entry.members and handler.type in ("python", "http"):
         raise entry.error(
-            "env", f"is not for a hook of type {handler.type!r}", "only a program has variables of its own"
+            "env", f"is not for a hook of type {handler.type!r}", "only programs have environment variables"
         )
     if "if" in entry.members:
         shared_hook_file.compile_member(entry, "if", matchers.permission_rule)
         if event not in TOOL_EVENTS:
-            raise entry.error("if", f"is for tool events: with it, a {event} hook would never run", "leave if out")
+            raise entry.error("if", f"is for tool events: with it, a {event} hook would never run", "remove if")
     matches = shared_hook_file.compile_member(entry, "matcher", matchers.claude_matcher)
     on_failure = entry.choice("on_failure", tuple(OnFailure), OnFailure.DIALECT)
     return HookSpec(

@@ -1,1 +1,1 @@
-"""What several dialects have in common: strict reading of files, handler types, JSON in and out."""
+"""What several dialects share: strict reading of files, handler types, and JSON input and output."""

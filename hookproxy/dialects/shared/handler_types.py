@@ -1,4 +1,4 @@
-"""The ways in which a hook can run, as tables of hookproxy.toml and entries of hook files spell them."""
+"""Handler types, the ways in which a hook can run: how hookproxy.toml and hook files spell them."""
 
 from __future__ import annotations
 
@@ -23,18 +23,20 @@ KEYS: Final = (
 """The keys of `[[hooks.EVENT]]` that say how a hook runs."""
 
 _TYPES: Final = ("command", "worker", "python", "http")
-_OF_TYPE: Final = {
+_KEYS_OF_TYPE: Final = {
     "command": ("command", "argv", "warm", "warm_max_age", "warm_spares"),
     "worker": ("command", "argv", "concurrent"),
     "python": ("call",),
     "http": ("url", "headers", "allowed_env_vars"),
 }
-_MOST_SPARES: Final = 16
-_CALL: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
+_MAX_SPARES: Final = 16
+_PYTHON_FUNCTION: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 _LOOPBACK: Final = re.compile(r"localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1")
-_URL: Final = re.compile(r"[!-\[\]-~]+")  # printable ASCII without blanks and backslashes, which readers differ about
-_HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_FRAMING: Final = frozenset(
+_URL: Final = re.compile(
+    r"[!-\[\]-~]+"
+)  # printable ASCII without blanks and backslashes, because URL parsers differ about them
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_FORBIDDEN_HEADERS: Final = frozenset(
     {
         "host",
         "content-length",
@@ -48,11 +50,11 @@ _FRAMING: Final = frozenset(
     }
 )
 HEADER_VARIABLE: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
-"""A variable in the value of a header."""
+"""A variable in the value of a header: `$NAME` or `${NAME}`."""
 
 
 class HttpTarget(Struct, frozen=True):
-    """Where an HTTP hook's document goes."""
+    """Where the document of an HTTP hook goes."""
 
     url: str
     headers: tuple[tuple[str, str], ...]
@@ -60,18 +62,18 @@ class HttpTarget(Struct, frozen=True):
 
     @property
     def host(self) -> str:
-        """Whom people know it by."""
-        from urllib.parse import urlsplit  # 3 ms, where there is such a hook
+        """The host name, which is the hook's label."""
+        from urllib.parse import urlsplit  # 3 ms, only if there is such a hook
 
         return (urlsplit(self.url).hostname or "") if self.url else ""
 
 
 NO_HTTP_TARGET: Final = HttpTarget("", (), ())
-"""Of a hook of another type."""
+"""The target of hooks of other types."""
 
 
 class Handler(Struct, frozen=True):
-    """How a hook runs: what `HookSpec` calls so."""
+    """How a hook runs. The fields have the same meaning as in `HookSpec`."""
 
     type: str
     label: str
@@ -88,17 +90,17 @@ class Handler(Struct, frozen=True):
 
 
 def read_handler(entry: Table, folder: str) -> Handler:
-    """How the hook of a `[[hooks.EVENT]]` table runs. Raises ConfigError."""
+    """The handler of a `[[hooks.EVENT]]` table. Raises ConfigError."""
     handler = entry.choice("type", _TYPES, "command")
-    foreign = [key for key in KEYS[1:] if key in entry.members and key not in _OF_TYPE[handler]]
-    if foreign:
-        takers = " or ".join(f'type = "{one}"' for one, keys in _OF_TYPE.items() if foreign[0] in keys)
-        raise entry.error(foreign[0], f"is not for a hook of type {handler!r}", f"it is for {takers}")
+    misplaced = [key for key in KEYS[1:] if key in entry.members and key not in _KEYS_OF_TYPE[handler]]
+    if misplaced:
+        types = " or ".join(f'type = "{name}"' for name, keys in _KEYS_OF_TYPE.items() if misplaced[0] in keys)
+        raise entry.error(misplaced[0], f"is not for a hook of type {handler!r}", f"it is for {types}")
     if handler == "python":
         return _python(entry)
     if handler == "http":
-        address = read_http_target(entry, "allowed_env_vars")
-        return Handler("http", address.host, http_target=address)
+        target = read_http_target(entry, "allowed_env_vars")
+        return Handler("http", target.host, http_target=target)
     command, argv = entry.text("command"), entry.texts("argv") or ()
     if bool(command.strip()) == bool(argv):
         raise ConfigError(entry.where, "needs exactly one of command and argv", 'write command = "./guard.sh"')
@@ -118,11 +120,11 @@ def read_handler(entry: Table, folder: str) -> Handler:
 
 
 def http_or_mcp_tool(entry: Table, allowed_key: str) -> Handler | None:
-    """How the hook of an entry runs that is a web service or a tool of a server; None: it is another. As `post`."""
+    """The handler of an entry whose type is http or mcp_tool. None for other types. See `read_http_target`."""
     match entry.text("type"):
         case "http":
-            address = read_http_target(entry, allowed_key)
-            return Handler("http", address.host, http_target=address)
+            target = read_http_target(entry, allowed_key)
+            return Handler("http", target.host, http_target=target)
         case "mcp_tool":
             return _mcp_tool(entry)
         case _:
@@ -133,30 +135,32 @@ def _mcp_tool(entry: Table) -> Handler:
     for key in ("server", "tool"):
         entry.require(key, 'write "server": "NAME" and "tool": "NAME"')
         if not entry.text(key):
-            raise entry.error(key, "is empty", f"write what {key} is, or leave the entry out")
+            raise entry.error(key, "is empty", f"name the {key}, or remove the entry")
     try:
-        given = json.dumps(entry.table("input").members).encode()
-    except (RecursionError, ValueError) as problem:
+        arguments = json.dumps(entry.table("input").members).encode()
+    except (RecursionError, ValueError) as error:
         raise entry.error(
-            "input", f"cannot be written as JSON: {problem}", "write texts, numbers, lists, objects"
+            "input", f"cannot be written as JSON: {error}", "use strings, numbers, lists and objects"
         ) from None
     tool = entry.text("tool")
-    return Handler("mcp_tool", tool, server=entry.text("server"), tool=tool, input=given)
+    return Handler("mcp_tool", tool, server=entry.text("server"), tool=tool, input=arguments)
 
 
 def make_warm(
-    dialect: Dialect, hooks: tuple[HookSpec, ...], place: str, warmth: Mapping[str, object]
+    dialect: Dialect, hooks: tuple[HookSpec, ...], place: str, options: Mapping[str, object]
 ) -> tuple[HookSpec, ...]:
-    """The hooks as `warm` of a `[[use]]` wants them: its commands wait before they are needed. Raises ConfigError."""
-    entry = Table(place, "", warmth)
+    """The hooks of a `[[use]]`, with its `warm` options: commands start before they are needed. Raises ConfigError."""
+    entry = Table(place, "", options)
     if not entry.flag("warm"):
-        for key in warmth:
+        for key in options:
             if key != "warm":
                 raise ConfigError(f"{place}.{key}", "is for warm hooks", "write warm = true")
         return hooks
     if not dialect.constant_environment:
-        why = f"cannot be had: the variables of {dialect.name} hooks tell of their call, before which they cannot start"
-        raise ConfigError(f"{place}.warm", why, "leave it out")
+        message = (
+            f"is not possible: the variables of {dialect.name} hooks depend on the call, so they cannot start before it"
+        )
+        raise ConfigError(f"{place}.warm", message, "remove it")
     age, spares = entry.seconds("warm_max_age", 600.0), _spares(entry)
     return tuple(
         replace(hook, type="warm", warm_max_age=age, warm_spares=spares) if hook.type == "command" else hook
@@ -167,24 +171,24 @@ def make_warm(
 def _python(entry: Table) -> Handler:
     entry.require("call", 'write call = "guards.paths:check"')
     call = entry.text("call")
-    if not _CALL.fullmatch(call):
-        raise entry.error("call", f"{call!r} names no function", 'write it as "package.module:function"')
+    if not _PYTHON_FUNCTION.fullmatch(call):
+        raise entry.error("call", f"{call!r} does not name a function", 'write it as "package.module:function"')
     return Handler("python", call, call=call)
 
 
 def _spares(entry: Table) -> int:
     spares = entry.members.get("warm_spares", 1)
-    if isinstance(spares, bool) or not isinstance(spares, int) or not 1 <= spares <= _MOST_SPARES:
+    if isinstance(spares, bool) or not isinstance(spares, int) or not 1 <= spares <= _MAX_SPARES:
         raise entry.error(
-            "warm_spares", f"must be a number from 1 to {_MOST_SPARES}, not {spares!r}", "write warm_spares = 1"
+            "warm_spares", f"must be a number from 1 to {_MAX_SPARES}, not {spares!r}", "write warm_spares = 1"
         )
     return spares
 
 
 def read_http_target(entry: Table, allowed_key: str) -> HttpTarget:
-    """The address and the headers of an HTTP hook; `allowed_key` names the variables that headers may hold.
+    """The address and the headers of an HTTP hook. `allowed_key` lists the variables that headers may use.
 
-    Raises ConfigError for an address that would show the document on the way, and for a header that cannot be sent.
+    Raises ConfigError for an address that would send the document unencrypted, and for a header that cannot be sent.
     """
     entry.require("url")
     url, allowed = entry.text("url"), entry.texts(allowed_key) or ()
@@ -199,29 +203,29 @@ def _url(entry: Table, url: str) -> str:
 
     try:
         parts = urlsplit(url)
-        port_is_one = parts.port is None or parts.port > 0
+        port_is_valid = parts.port is None or parts.port > 0
     except ValueError:
-        parts, port_is_one = urlsplit(""), False
-    if not _URL.fullmatch(url) or parts.scheme not in ("http", "https") or not parts.hostname or not port_is_one:
-        raise entry.error("url", f"{url!r} is no address of a hook", 'write "https://host/path"')
+        parts, port_is_valid = urlsplit(""), False
+    if not _URL.fullmatch(url) or parts.scheme not in ("http", "https") or not parts.hostname or not port_is_valid:
+        raise entry.error("url", f"{url!r} is not a hook's address", 'write "https://host/path"')
     if "@" in parts.netloc:
-        raise entry.error("url", "holds a name or a password", "send an Authorization header")
+        raise entry.error("url", "contains a user name or a password", "send an Authorization header")
     if parts.scheme == "http" and not _LOOPBACK.fullmatch(parts.hostname):
-        raise entry.error("url", "would show the document to the network", "write https://; http:// is for localhost")
+        raise entry.error("url", "would send the document unencrypted", "write https://; http:// is only for localhost")
     return url.partition("#")[0]
 
 
 def _header(headers: Table, name: str, allowed: tuple[str, ...], allowed_key: str) -> tuple[str, str]:
     value = headers.text(name)
-    if not _HEADER.fullmatch(name) or name.lower() in _FRAMING:
-        raise headers.error(repr(name), "is no header that a hook can send", "write letters, digits and - only")
+    if not _HEADER_NAME.fullmatch(name) or name.lower() in _FORBIDDEN_HEADERS:
+        raise headers.error(repr(name), "is not a header that a hook can send", "write letters, digits and - only")
     if not value.isascii() or not value.isprintable():
         raise headers.error(
-            name, "holds what no header can: line ends, or other than ASCII", "encode it, in base64 say"
+            name, "contains line ends or characters other than ASCII", "encode it, for example in base64"
         )
     for found in HEADER_VARIABLE.finditer(value):
         variable = found[1] or found[2]
         if variable not in allowed:
-            hint = f"name it: {allowed_key} has {variable!r} then"
+            hint = f"add {variable!r} to {allowed_key}"
             raise headers.error(name, f"holds ${variable}, which {allowed_key} does not allow", hint)
     return name, value

@@ -1,6 +1,6 @@
-"""Strict reading of hook files for all dialects: typed members, errors that name the key, hooks' labels.
+"""Strict reading of hook files for all dialects: typed members, errors that name the key, and labels of hooks.
 
-A member of the wrong type is an error, never a guess (law 3).
+A member of the wrong type is an error. Its value is never guessed (law 3).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from ...model.hooks import Event
 from ..dialect import HookList
 
 SESSION_END_TIMEOUT: Final = 1.5
-"""Seconds, as in Claude Code: the agent has gone by then, and waits for nobody."""
+"""Seconds, as in Claude Code. The agent has disconnected by then and does not wait."""
 
 SESSION_END_TIMEOUT_LIMIT: Final = 60.0
-"""Seconds that Claude Code grants a SessionEnd hook with a `timeout` of its own."""
+"""The longest `timeout` of a SessionEnd hook in seconds, as in Claude Code."""
 
 MILLISECONDS_THRESHOLD: Final = 10_000.0
-"""A timeout from here on is taken for milliseconds: few people mean three hours, many mean ten seconds."""
+"""Longer timeouts are taken for milliseconds: few people mean three hours, many mean ten seconds."""
 
 LONG_TIMEOUT: Final = 3600.0
-"""Seconds from which a timeout deserves a remark: the agent will have given up on the call."""
+"""Seconds. A longer timeout gets a note, because the agent gives up on the call before."""
 
 _TYPE_NAMES: Final[Mapping[type, str]] = {
     str: "a string", bool: "true or false", int: "a number", float: "a number",
@@ -38,7 +38,7 @@ _TYPE_NAMES: Final[Mapping[type, str]] = {
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """`did you mean 'timeout'?`, or nothing where nothing known comes near."""
+    """For example `did you mean 'timeout'?`. Empty if no known name is similar."""
     import difflib  # 2 ms, for errors only
 
     spelled = {name.lower(): name for name in known}
@@ -47,31 +47,33 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
 
 class Table(Struct, frozen=True):
-    """One object or table of a configuration, which knows its place and gives its members typed."""
+    """One object or table of a configuration file, with its place. Its methods return members of the right type."""
 
     where: str
     """The file."""
     path: str
-    """The key in the file, `hooks.PreToolUse[0]`; empty for the whole file."""
+    """The key path in the file, for example `hooks.PreToolUse[0]`. Empty for the whole file."""
     members: Mapping[str, object]
 
     def place(self, key: str = "") -> str:
-        """`hooks.PreToolUse[0].timeout`, for people."""
+        """The key path of a member, for example `hooks.PreToolUse[0].timeout`."""
         return ".".join(part for part in (self.path, key) if part)
 
     def error(self, key: str, message: str, hint: str) -> ConfigError:
-        """The error to raise about one member."""
+        """The error about a member, for the caller to raise."""
         return ConfigError(self.where, f"{self.place(key)} {message}".strip(), hint)
 
     def unknown(self, known: Sequence[str]) -> dict[str, str]:
-        """The keys that are not among `known`, each with a suggestion or an empty string."""
+        """The keys that are not in `known`, each with a suggestion or an empty string."""
         return {key: suggestion(key, known) for key in self.members if key not in known}
 
     def require(self, key: str, hint: str = "") -> None:
         """Raise ConfigError if the member is absent."""
         if key not in self.members:
-            near = next((f"write {key} for {other}" for other, it in self.unknown((key,)).items() if it), "")
-            raise self.error(key, "is missing", hint or near or f"add it: {key}")
+            misspelt = next(
+                (f"write {key} for {other}" for other, similar in self.unknown((key,)).items() if similar), ""
+            )
+            raise self.error(key, "is missing", hint or misspelt or f"add {key}")
 
     def text(self, key: str, default: str = "") -> str:
         """A string."""
@@ -88,28 +90,28 @@ class Table(Struct, frozen=True):
         return value
 
     def flag(self, key: str) -> bool:
-        """True or false; false where it is absent."""
+        """True or false. False if the member is absent."""
         value = self.members.get(key, False)
         if not isinstance(value, bool):
             raise self._mistyped(key, "true or false", value)
         return value
 
     def texts(self, key: str) -> tuple[str, ...] | None:
-        """A list of strings; None where it is absent."""
+        """A list of strings. None if the member is absent."""
         if key not in self.members:
             return None
         return tuple(self._text(f"{key}[{at}]", item) for at, item in enumerate(self._list(key)))
 
     def tables(self, key: str) -> list[Table]:
-        """A list of objects, each with its own place."""
+        """A list of objects, each with its own key path. Empty if the member is absent."""
         return [self._table(f"{key}[{at}]", item) for at, item in enumerate(self._list(key))]
 
     def table(self, key: str) -> Table:
-        """An object; empty where it is absent."""
+        """An object. Empty if the member is absent."""
         return self._table(key, self.members.get(key, {}))
 
     def seconds(self, key: str, default: float) -> float:
-        """A timeout: more than no time, and not milliseconds by mistake."""
+        """A timeout. Raises ConfigError unless it is more than 0 and cannot be meant as milliseconds."""
         value = self.members.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._mistyped(key, "a number of seconds", value)
@@ -135,7 +137,7 @@ class Table(Struct, frozen=True):
             raise self._mistyped(key, "a string", value)
         if "\0" in value:
             raise self.error(
-                key, "holds a NUL character, which no command line and no variable can carry", "take it out"
+                key, "holds a NUL character, which command lines and variables cannot contain", "remove it"
             )
         return value
 
@@ -146,14 +148,16 @@ class Table(Struct, frozen=True):
 
 
 def read_json(path: str, text: str) -> Table:
-    """The object in a JSON file, no key twice in any object. Raises ConfigError that names line or key."""
+    """The object in a JSON file, without duplicate keys. Raises ConfigError, which names the line or the key."""
 
     def object_of(pairs: list[tuple[str, object]]) -> dict[str, object]:
         members = dict(pairs)
         if len(members) != len(pairs):
             names = [key for key, _ in pairs]
-            twin = next(key for key in names if names.count(key) > 1)
-            raise ConfigError(path, f"the key {twin!r} stands twice in one object", "one of the two is lost")
+            duplicate = next(key for key in names if names.count(key) > 1)
+            raise ConfigError(
+                path, f"the key {duplicate!r} stands twice in one object", "one of the two values would be lost"
+            )
         return members
 
     def no_constant(name: str) -> NoReturn:
@@ -163,37 +167,43 @@ def read_json(path: str, text: str) -> Table:
     try:
         value = json.loads(text, object_pairs_hook=object_of, parse_constant=no_constant)
     except json.JSONDecodeError as problem:
-        hint = f"mend it at column {problem.colno}" if text.strip() else 'it is empty: {"hooks": {}} is the least'
+        hint = (
+            f"correct it at column {problem.colno}"
+            if text.strip()
+            else 'the file is empty: write at least {"hooks": {}}'
+        )
         raise ConfigError(f"{path}:{problem.lineno}", f"not JSON: {problem.msg}", hint) from None
-    except (RecursionError, ValueError) as problem:  # nested too deep; a number with thousands of digits
-        raise ConfigError(path, f"cannot be read as JSON: {problem}", "write less into one file") from None
+    except (RecursionError, ValueError) as problem:  # nested too deeply, or a number with thousands of digits
+        raise ConfigError(
+            path, f"cannot be read as JSON: {problem}", "nest it less deeply, and shorten long numbers"
+        ) from None
     if not isinstance(value, dict):
         raise ConfigError(path, "must hold one JSON object", 'write {"hooks": {…}}')
     return Table(path, "", value)
 
 
 def read_document(path: str, text: str) -> Table:
-    """The object in a hook file, by its name's ending YAML, TOML or else JSON. Raises ConfigError."""
+    """The object in a hook file: YAML or TOML by the suffix of its name, otherwise JSON. Raises ConfigError."""
     if path.endswith((".yaml", ".yml")):
         return read_yaml(path, text)
     return read_toml(path, text) if path.endswith(".toml") else read_json(path, text)
 
 
 def read_toml(path: str, text: str) -> Table:
-    """The table in a TOML file. Raises ConfigError that names the line."""
-    import tomllib  # for the few who have such a file
+    """The table in a TOML file. Raises ConfigError, which names the line."""
+    import tomllib  # only few configurations have such a file
 
     try:
         return Table(path, "", tomllib.loads(text))
     except (tomllib.TOMLDecodeError, RecursionError) as problem:
         raise ConfigError(
-            path, f"not TOML: {problem}", "mend it there: strings stand in quotes, and no key twice"
+            path, f"not TOML: {problem}", "correct it there: quote strings, and write each key once"
         ) from None
 
 
 def read_yaml(path: str, text: str) -> Table:
-    """The mapping in a YAML file, no key twice in any mapping. Raises ConfigError that names the line."""
-    from .yaml_file import load  # 20 ms, for those who have such a file
+    """The mapping in a YAML file, without duplicate keys. Raises ConfigError, which names the line."""
+    from .yaml_file import load  # 20 ms, only if there is such a file
 
     return Table(path, "", load(path, text))
 
@@ -202,10 +212,11 @@ T = TypeVar("T")
 
 
 def merge(lists: Iterable[HookList]) -> HookList:
-    """The hooks of all of them, and the notes of all, in their order."""
-    found = list(lists)
+    """All hooks and all notes of these lists, in order."""
+    all_lists = list(lists)
     return HookList(
-        tuple(hook for one in found for hook in one.hooks), tuple(note for one in found for note in one.notes)
+        tuple(hook for each in all_lists for hook in each.hooks),
+        tuple(note for each in all_lists for note in each.notes),
     )
 
 
@@ -235,27 +246,27 @@ def read_events(
 
 
 def compile_member(table: Table, key: str, compile_text: Callable[[str], T]) -> T:
-    """What a matcher or rule compiles to. Raises ConfigError that names the key and the text."""
-    written = table.text(key)
+    """A compiled matcher or rule. Raises ConfigError, which names the key and the text."""
+    text = table.text(key)
     try:
-        return compile_text(written)
+        return compile_text(text)
     except (re.error, ValueError, OverflowError, RecursionError) as problem:
         raise table.error(
             key,
-            f"{written!r} cannot be used: {problem}",
-            "write a tool's name, names with | between them, or a regular expression",
+            f"{text!r} cannot be used: {problem}",
+            "write a tool's name, several names separated by |, or a regular expression",
         ) from None
 
 
-def read_timeout(table: Table, event: Event, usual: float) -> float:
-    """The hook's timeout in seconds; for SessionEnd the short one, since the agent has gone."""
+def read_timeout(table: Table, event: Event, default: float) -> float:
+    """The hook's timeout in seconds. SessionEnd hooks have a shorter one, because the agent has disconnected."""
     if event is not Event.SESSION_END:
-        return table.seconds("timeout", usual)
+        return table.seconds("timeout", default)
     return min(table.seconds("timeout", SESSION_END_TIMEOUT), SESSION_END_TIMEOUT_LIMIT)
 
 
 def resolve_program(words: tuple[str, ...], folder: str) -> tuple[str, ...]:
-    """A command whose program, if it is a relative path, is in `folder`; a bare name is looked up in PATH."""
+    """The command, its program joined to `folder` if it is a relative path. A bare name is looked up in PATH."""
     if not words or "/" not in words[0]:
         return words
     return (join(folder, words[0].removeprefix("./")), *words[1:])
@@ -265,21 +276,21 @@ _ASSIGNMENT: Final = re.compile(r"\w+=")
 _INTERPRETER: Final = re.compile(
     r"(?:[a-z]*sh|python[\d.]*|pypy[\d.]*|node|deno|bun|ruby|perl|php|env|exec|sudo|nice|timeout|npx|uvx?|pwsh)(?:\.exe)?"
 )
-"""Programs that run another: the label is that one's name, if it can be told."""
-_SCRIPT: Final = re.compile(r".*[/.]\w.*", re.DOTALL)
+"""Programs that run another program. The label is the other's name, if it can be found."""
+_SCRIPT_NAME: Final = re.compile(r".*[/.]\w.*", re.DOTALL)
 
 
 def command_label(command: str) -> str:
-    """What people and the model know a shell command by: `python3 guards/paths.py --x` is `paths.py`."""
+    """The short name of a shell command for people and the model: `python3 guards/paths.py --x` is `paths.py`."""
     try:
         words = shlex.split(command)
-    except ValueError:  # an open quotation mark, say in a comment
+    except ValueError:  # an open quotation mark, for example in a comment
         words = command.split()
     return argv_label(words) or command.strip()
 
 
 def argv_label(words: list[str]) -> str:
-    """The same for a command that is split into words already."""
+    """The same for a command that is already split into words."""
     while words and _ASSIGNMENT.match(words[0]):
         words = words[1:]
     if not words:
@@ -289,7 +300,7 @@ def argv_label(words: list[str]) -> str:
         for word in words[1:]:
             if word in ("-c", "-e", "-m"):  # code or a module follows, not a script
                 break
-            if not word.startswith("-") and not _ASSIGNMENT.match(word) and _SCRIPT.fullmatch(word):
+            if not word.startswith("-") and not _ASSIGNMENT.match(word) and _SCRIPT_NAME.fullmatch(word):
                 return _last_part(word)
     return program
 

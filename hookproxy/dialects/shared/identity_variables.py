@@ -1,4 +1,4 @@
-"""The variables by which hooks know the system that runs them: each dialect sets its own, and hides all others."""
+"""The variables by which hooks recognise the system that runs them. Each dialect sets its own and hides all others."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ IDENTITY_VARIABLES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "lime": ("HOOK_EVENT", "HOOK_TOOL_INPUT", "HOOK_TOOL_IS_ERROR", "HOOK_TOOL_NAME", "HOOK_TOOL_OUTPUT"),
 }
-"""By dialect: those that have any."""
+"""By dialect, for the dialects that have any."""
 
 _OTHER_SYSTEMS: Final = (
     # Cursor
@@ -52,9 +52,9 @@ _OTHER_SYSTEMS: Final = (
     "FACTORY_PROJECT_DIR",
     "GROK_SESSION_ID",
 )
-"""Variables by which hooks know the systems that have no dialect here: identities, never keys or settings."""
+"""The identity variables of systems that have no dialect here. Keys and settings are never among them."""
 
-_OF_ONE_OCCASION: Final = (
+_OF_ONE_EVENT: Final = (
     "HOOK_EVENT",
     "HOOK_TOOL_INPUT",
     "HOOK_TOOL_IS_ERROR",
@@ -62,13 +62,13 @@ _OF_ONE_OCCASION: Final = (
     "HOOK_TOOL_OUTPUT",
     "HOOK_TRUNCATED",
 )
-"""Variables that tell a hook of its own occasion: what we inherit of them, being run by a hook, is of another."""
+"""Variables about one event. If hookproxy itself is run by a hook, the values that it inherits are of another event."""
 
 
 def foreign_variables(own: tuple[str, ...]) -> frozenset[str]:
-    """The variables that hooks must not inherit whose dialect has these: by them it would take us for another system.
+    """The variables that hooks of the dialect with these `own` variables must not inherit.
 
-    Hooks that serve several systems choose their answer's format by what they find in the environment.
+    Hooks that serve several systems choose the format of their output by the variables that they find.
     """
     others = {name for names in IDENTITY_VARIABLES.values() for name in names}
-    return frozenset(others.union(_OTHER_SYSTEMS).difference(own).union(_OF_ONE_OCCASION))
+    return frozenset(others.union(_OTHER_SYSTEMS).difference(own).union(_OF_ONE_EVENT))

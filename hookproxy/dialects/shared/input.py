@@ -1,4 +1,4 @@
-"""What all dialects' documents have in common: text that is UTF-8, and one line of JSON. On the path of each hook."""
+"""Helpers for the input documents of all dialects: UTF-8 text, and one line of JSON. They run for each hook."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 def utf8(text: str) -> str:
-    """Text that came from the operating system or out of JSON, with `?` for what UTF-8 cannot spell."""
+    """Text of the operating system or of JSON, with `?` for each character that UTF-8 cannot encode."""
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def json_line(document: Mapping[str, object]) -> bytearray:
-    """The document as one line with its end; `msgspec.Raw` in it goes in as it is. All text in it must be UTF-8."""
+    """The document as one line, line end included. `msgspec.Raw` is copied as it is. All text must be valid UTF-8."""
     written = bytearray()
-    _ENCODER.encode_into(document, written)  # not through bytes: a result may be large, and is copied once
+    _ENCODER.encode_into(document, written)  # not as bytes first: a result may be large, and is copied only once
     written += b"\n"
     return written
 
 
 def result_text(outcome: Outcome) -> str:
-    """All that the model could read in a result, as text; the failure in words where there was no result.
+    """All that the model could read in a result, as text. If there was no result, the error message.
 
-    Text blocks as they are, other blocks as their own text or as JSON, a line end between each two; structuredContent
-    as JSON after them, unless a text block says the same.
+    Text blocks are copied as they are, other blocks as their own text or as JSON, separated by line ends.
+    structuredContent follows as JSON, unless a text block contains the same.
     """
     if not outcome.has_result:
         return outcome.error
     parts = block_texts(outcome.content)
     if outcome.structured:
-        structured = _legible(outcome.structured)
-        if not _says(parts, structured):
+        structured = _normalised(outcome.structured)
+        if not _contains(parts, structured):
             parts.append(structured.decode(errors="replace"))
     return "\n".join(parts)
 
@@ -52,19 +52,19 @@ def block_texts(content: bytes) -> list[str]:
 
 def _block(raw: bytes) -> str:
     try:
-        said = raw_json.text(bytes(raw_json.fields(raw).get("text", b"")))
+        text = raw_json.text(bytes(raw_json.fields(raw).get("text", b"")))
     except (raw_json.Unreadable, raw_json.DuplicateKeys):
-        said = None
-    return raw.decode(errors="replace") if said is None else said
+        text = None
+    return raw.decode(errors="replace") if text is None else text
 
 
-def _legible(raw: bytes) -> bytes:
+def _normalised(raw: bytes) -> bytes:
     try:
         return normalize.normalize_output(raw)
     except (raw_json.Unreadable, raw_json.DuplicateKeys):
         return raw
 
 
-def _says(parts: list[str], structured: bytes) -> bool:
-    wanted = b"".join(structured.split())
-    return any(b"".join(part.encode(errors="replace").split()) == wanted for part in parts)
+def _contains(parts: list[str], structured: bytes) -> bool:
+    compact = b"".join(structured.split())
+    return any(b"".join(part.encode(errors="replace").split()) == compact for part in parts)

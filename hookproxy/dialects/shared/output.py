@@ -1,4 +1,4 @@
-"""What a run of a hook printed and how it ended, read as all dialects read it: texts, JSON without ambiguity."""
+"""How all dialects read a hook's run: how it ended, its output as text, and its output as unambiguous JSON."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from ...jsonrpc import normalize, raw_json
 from ...model.hooks import Ended, HookResult, HookSpec, Permission, Verdict
 
 MAX_TEXT: Final = 10_000
-"""Characters of each text of a hook that go on: what Claude Code grants them; the other documents set no limit."""
+"""Characters of each text of a hook that are passed on: Claude Code's limit. The other documents set no limit."""
 
 MAX_EXPLANATION: Final = 300
-"""Characters of an explanation in a sentence about trouble: enough for a path and an error message."""
+"""Characters of an explanation in the sentence about a failure: enough for a path and an error message."""
 
 
 ANY_TEXT: Final[tuple[str | bool, ...]] = ()
-"""In `DecidingMembers`: any text, as reasons are."""
+"""In `DecidingMembers`: the member may be any text, for example a reason."""
 
 DecidingMembers = Mapping[str, tuple[str | bool, ...]]
-"""The members that decide, with the values that a document knows for them, and their reasons, with ANY_TEXT; `a.b` is a
-member of a member. An answer of these alone can be read."""
+"""The output members that decide, each with the values that the document defines, and their reasons (ANY_TEXT). `a.b`
+is member `b` of member `a`. `keep_deciding_members` reduces an output to these."""
 
 T = TypeVar("T")
 
 
 class InvalidOutput(ValueError):
-    """A hook's output that is no answer; the message says why in a few words, to stand as `Verdict.trouble`."""
+    """A hook's output cannot be read. The message says why in a few words, and becomes `Verdict.failure`."""
 
 
 def normalise(raw: bytes) -> bytes:
-    """The same JSON, legible and with no key twice. Raises ValueError that says where it cannot be read."""
+    """The same JSON without needless escapes. Raises ValueError, with the place, for JSON with a duplicate key."""
     try:
         return normalize.normalize_output(raw)
     except raw_json.Unreadable:
@@ -44,7 +44,7 @@ def normalise(raw: bytes) -> bytes:
 
 
 def describe_end(spec: HookSpec, result: HookResult) -> str:
-    """How a run ended that did not end by itself."""
+    """Says how a run ended that did not exit by itself."""
     if result.ended is Ended.TIMED_OUT:
         return f"timed out after {spec.timeout:g} s"
     if result.ended is Ended.NOT_STARTED:
@@ -61,93 +61,93 @@ def describe_end(spec: HookSpec, result: HookResult) -> str:
 
 
 def decode(output: bytes) -> str:
-    """Output as text: a byte order mark and line ends of Windows are no part of it."""
+    """Output as text, without a byte order mark, Windows line ends and surrounding white space."""
     return output.decode(errors="replace").removeprefix("\ufeff").replace("\r\n", "\n").strip()
 
 
 def one_line(raw: msgspec.Raw) -> bytes:
-    """JSON that fits into a line; between tokens, where alone these bytes can stand, a blank does as well."""
+    """The same JSON on one line. Line ends can only be between tokens, where a blank does as well."""
     return bytes(raw).replace(b"\n", b" ").replace(b"\r", b" ")
 
 
-def nonempty(*said: str) -> tuple[str, ...]:
-    """Those that say anything, none of them longer than MAX_TEXT."""
-    return tuple(truncate(one) for one in said if one)
+def nonempty(*texts: str) -> tuple[str, ...]:
+    """The texts that are not empty, each cut to MAX_TEXT."""
+    return tuple(truncate(text) for text in texts if text)
 
 
-def truncate(said: str, longest: int = MAX_TEXT) -> str:
-    """The text, and how much of it is missing where it is too long."""
-    rest = len(said) - longest
-    return said if rest <= 0 else f"{said[:longest]} … [{rest} more characters cut by hookproxy]"
+def truncate(text: str, longest: int = MAX_TEXT) -> str:
+    """The text, cut to `longest` characters and a note on how many are missing."""
+    rest = len(text) - longest
+    return text if rest <= 0 else f"{text[:longest]} … [{rest} more characters cut by hookproxy]"
 
 
-def explanation(said: str) -> str:
-    """The first line of what explains the sentence before it, if anything does."""
-    first_line = said.partition("\n")[0].rstrip()
+def explanation(text: str) -> str:
+    """A colon and the first line of the text, to append to a sentence. Empty if that line is empty."""
+    first_line = text.partition("\n")[0].rstrip()
     return f": {truncate(first_line, MAX_EXPLANATION)}" if first_line else ""
 
 
 def parse_json_object(output: bytes, decoder: msgspec.json.Decoder[T]) -> T | None:
-    """The answer in an output that is one JSON object; None: the output is empty or plain text.
+    """An output that is one JSON object, decoded. None if the output is empty or plain text.
 
-    Raises InvalidOutput, with what is wrong in a few words, for what begins and ends as an object and cannot be read,
-    or does not have the decoder's shape: a member of another type is never guessed at.
+    Raises InvalidOutput, which says what is wrong, for an output that begins and ends as an object but cannot be read,
+    or does not have the decoder's shape: the type of a member is never guessed.
     """
-    said = decode(output)
-    if not (said.startswith("{") and said.endswith("}")):
+    text = decode(output)
+    if not (text.startswith("{") and text.endswith("}")):
         return None
     try:
-        return decoder.decode(normalise(said.encode()))
-    except (ValueError, msgspec.MsgspecError, RecursionError) as problem:
-        raise InvalidOutput("printed JSON that cannot be read" + explanation(str(problem))) from None
+        return decoder.decode(normalise(text.encode()))
+    except (ValueError, msgspec.MsgspecError, RecursionError) as error:
+        raise InvalidOutput("printed JSON that cannot be read" + explanation(str(error))) from None
 
 
-def keep_deciding_members(result: HookResult, parts: DecidingMembers) -> HookResult:
-    """The same run, as if its answer held these parts alone, and of them those whose values the document knows.
+def keep_deciding_members(result: HookResult, members: DecidingMembers) -> HookResult:
+    """The same run, as if its output had only these members, and only those whose values the document defines.
 
-    For answers that cannot be read whole: with `invalid_output_verdict` it tells whether such a one denies.
+    For output that cannot be read as a whole: `invalid_output_verdict` then finds whether it denies.
     """
-    found: dict[str, object] = {}
+    kept: dict[str, object] = {}
     try:
-        answer = _LENIENT.decode(decode(result.stdout))
+        output = _LENIENT.decode(decode(result.stdout))
     except (ValueError, RecursionError):
-        answer = None
-    for path, values in parts.items():
+        output = None
+    for path, values in members.items():
         outer, _, name = path.rpartition(".")
-        holder = _member(answer, outer) if outer else answer
+        holder = _member(output, outer) if outer else output
         value = _member(holder, name)
         if isinstance(value, str) if values is ANY_TEXT else isinstance(value, str | bool) and value in values:
-            target = found.setdefault(outer, {}) if outer else found
+            target = kept.setdefault(outer, {}) if outer else kept
             if isinstance(target, dict):
                 target[name] = value
-    return replace(result, stdout=json.dumps(found).encode())
+    return replace(result, stdout=json.dumps(kept).encode())
 
 
 def background_verdict(spec: HookSpec, verdict: Verdict) -> Verdict:
-    """Of a background hook only what people may read: it comes too late to decide."""
+    """A background hook's verdict keeps only what people may read: it comes too late to decide."""
     return Verdict(messages=verdict.messages, failure=verdict.failure) if spec.background else verdict
 
 
-def invalid_output_verdict(verdict: Verdict, nonsense: str) -> Verdict:
-    """What holds of an answer that cannot be read whole, by the verdict on what was `keep_deciding_members`.
+def invalid_output_verdict(verdict: Verdict, error: str) -> Verdict:
+    """The verdict on output that cannot be read as a whole. `verdict` is about its deciding members alone.
 
-    A denial stands, and people are told what is wrong with it. Consent never does: it is trouble as anything else.
+    A denial counts, and people are told what is wrong with the output. An approval never counts: it is a failure.
     """
-    denies = verdict.permission is Permission.DENY or verdict.stop or verdict.feedback  # after a call: why it was wrong
-    if denies or verdict.failure:  # trouble: with exit code 2, where there is nothing to block
-        return replace(verdict, messages=(*verdict.messages, nonsense))
-    return Verdict(failure=nonsense)
+    denies = verdict.permission is Permission.DENY or verdict.stop or verdict.feedback  # feedback: after a call
+    if denies or verdict.failure:  # a failure: for example exit code 2 where there is nothing to block
+        return replace(verdict, messages=(*verdict.messages, error))
+    return Verdict(failure=error)
 
 
 def _member(value: object, name: str) -> object:
     return value.get(name) if isinstance(value, dict) else None
 
 
-def _singles(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """The members of an object without twins: of these nobody can tell which one counts."""
-    times = Counter(key for key, _ in pairs)
-    return {key: value for key, value in pairs if times[key] == 1}
+def _unique_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """The members of an object whose key occurs once. Nobody can tell which one of duplicates counts."""
+    counts = Counter(key for key, _ in pairs)
+    return {key: value for key, value in pairs if counts[key] == 1}
 
 
-_LENIENT: Final = json.JSONDecoder(object_pairs_hook=_singles, parse_int=float, strict=False)
-"""Takes what careless hooks print: NaN, numbers of any length, line ends inside texts."""
+_LENIENT: Final = json.JSONDecoder(object_pairs_hook=_unique_members, parse_int=float, strict=False)
+"""Accepts what careless hooks print: NaN, numbers of any length, line ends inside strings."""

@@ -1,4 +1,4 @@
-"""A hook file in YAML, read as strictly as JSON: plain values, keys that are texts and stand once, an end to `<<`."""
+"""Reads a YAML file as strictly as JSON: plain values, unique keys that are strings, and a limit for `<<`."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ import yaml
 
 from ...model.errors import ConfigError
 
-MOST_MERGED: Final = 10_000
-"""Members that `<<` may bring into the mappings of a file: nested in each other, a few lines of it make billions."""
+MAX_MERGED_MEMBERS: Final = 10_000
+"""Members that `<<` may merge into the mappings of a file. A few lines of nested merges would make billions."""
 
 _MERGE: Final = "tag:yaml.org,2002:merge"
 
 
 def load(path: str, text: str) -> dict[str, object]:
-    """The members of the mapping that the file holds. Raises ConfigError that names the line."""
+    """The members of the mapping in the file. Raises ConfigError that names the line."""
     try:
         value = _Loader(path, text).get_single_data()
     except yaml.MarkedYAMLError as problem:
         line = problem.problem_mark.line + 1 if problem.problem_mark else 1
-        hint = f"mend what stands before or in line {line}"
+        hint = f"correct line {line} or the lines before it"
         raise ConfigError(f"{path}:{line}", f"not YAML: {problem.problem}", hint) from None
     except (yaml.YAMLError, LookupError, AttributeError, RecursionError, ValueError) as problem:
-        # the middle two: of PyYAML's own constructors, for dates and numbers that only look like some
-        raise ConfigError(path, f"cannot be read as YAML: {problem}", "write plain texts, in quotes") from None
+        # LookupError, AttributeError: from PyYAML's constructors, for invalid dates and numbers
+        raise ConfigError(path, f"cannot be read as YAML: {problem}", "write plain strings, in quotes") from None
     if not isinstance(value, dict):
-        raise ConfigError(path, "must hold one YAML mapping", "write `hooks:`, and the events below it")
+        raise ConfigError(path, "must hold one YAML mapping", "write `hooks:`, and the events under it")
     return value
 
 
@@ -39,14 +39,14 @@ class _Loader(yaml.SafeLoader):
         self._merged = 0
 
     def compose_mapping_node(self, anchor: dict[object, yaml.Node]) -> yaml.MappingNode:
-        """As PyYAML does, which lets the last of twin keys win in silence; `<<` is not filled in yet."""
+        """Like PyYAML's, but refuses duplicate keys, of which PyYAML silently uses the last. `<<` is not merged yet."""
         node = super().compose_mapping_node(anchor)
-        keys = [key for key, _ in node.value if key.tag != _MERGE]  # `<<` may stand often
+        keys = [key for key, _ in node.value if key.tag != _MERGE]  # `<<` may occur several times
         _check_keys(self._path, [(self.construct_object(key, deep=True), key.start_mark.line + 1) for key in keys])
         return node
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """As PyYAML does, which fills in `<<` however much that is."""
+        """Like PyYAML's, but limits how many members `<<` merges."""
         for key, value in node.value:
             if key.tag == _MERGE:
                 for source in value.value if isinstance(value, yaml.SequenceNode) else [value]:
@@ -54,23 +54,21 @@ class _Loader(yaml.SafeLoader):
         super().flatten_mapping(node)
 
     def _count(self, source: yaml.Node) -> None:
-        """Fill in one that is to be merged, and see how much it is, before all of them are put together."""
-        if isinstance(source, yaml.MappingNode):  # else PyYAML has an error for it
+        """Flatten a mapping that is to be merged, and count its members before they are merged."""
+        if isinstance(source, yaml.MappingNode):  # otherwise PyYAML raises an error
             self.flatten_mapping(source)
             self._merged += len(source.value)
-        if self._merged > MOST_MERGED:
-            hint = "write the members where they are needed instead of nesting `<<`"
-            raise ConfigError(self._path, f"`<<` brings more than {MOST_MERGED} members into its mappings", hint)
+        if self._merged > MAX_MERGED_MEMBERS:
+            hint = "write the members where they are needed, and do not nest `<<`"
+            raise ConfigError(self._path, f"`<<` merges more than {MAX_MERGED_MEMBERS} members", hint)
 
 
 def _check_keys(path: str, keys: list[tuple[object, int]]) -> None:
-    """Raise ConfigError for a key that is no text, or stands twice; each comes with its line."""
+    """Raise ConfigError for a key that is not a string or occurs twice. Each key comes with its line."""
     seen: set[str] = set()
     for key, line in keys:
         if not isinstance(key, str):
-            raise ConfigError(f"{path}:{line}", f"the key {key!r} is no text", "put it in quotation marks")
+            raise ConfigError(f"{path}:{line}", f"the key {key!r} is not a string", "put it in quotation marks")
         if key in seen:
-            raise ConfigError(
-                f"{path}:{line}", f"the key {key!r} stands twice in one mapping", "take one of the two out"
-            )
+            raise ConfigError(f"{path}:{line}", f"the key {key!r} stands twice in one mapping", "remove one of them")
         seen.add(key)

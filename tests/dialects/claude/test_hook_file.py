@@ -31,7 +31,7 @@ def one(entry: dict[str, object], event: str = "PreToolUse", **group: object) ->
     return hook
 
 
-def test_a_hook_is_read_with_everything_its_entry_says() -> None:
+def test_all_keys_of_an_entry_are_read() -> None:
     hook = one(
         {
             "command": '"$CLAUDE_PROJECT_DIR"/.claude/hooks/guard.sh --strict',
@@ -76,7 +76,7 @@ def test_a_hook_has_the_documented_defaults() -> None:
     assert hook.matches("anything")
 
 
-def test_a_session_end_hook_has_little_time() -> None:
+def test_a_session_end_hook_has_a_short_timeout() -> None:
     assert one({"command": "true"}, "SessionEnd").timeout == 1.5
     assert one({"command": "true", "timeout": 5}, "SessionEnd").timeout == 5
     assert one({"command": "true", "timeout": 600}, "SessionEnd").timeout == 60
@@ -112,11 +112,11 @@ def test_a_plugins_hooks_find_their_plugin() -> None:
     assert found.notes == ()
 
 
-def test_the_session_start_matcher_is_tried_on_the_source() -> None:
+def test_the_session_start_matcher_is_tested_on_the_source() -> None:
     assert one({"command": "true"}, "SessionStart", matcher="startup|resume").matches("startup")
 
 
-def test_hooks_stand_in_the_order_of_the_file() -> None:
+def test_hooks_have_the_order_of_the_file() -> None:
     entry = {"type": "command"}
     groups = [
         {"hooks": [{**entry, "command": "a"}, {**entry, "command": "b"}]},
@@ -131,12 +131,12 @@ def test_the_same_entry_in_two_files_is_the_same_hook() -> None:
     assert first.identity == second.identity
 
 
-def test_other_settings_are_not_ours_to_judge() -> None:
+def test_other_settings_are_ignored() -> None:
     found = load({"model": 7, "permissions": {"deny": ["x"]}, "hooks": {}, "$schema": "…"})
     assert found == HookList(())
 
 
-def test_a_byte_order_mark_is_no_part_of_the_file() -> None:
+def test_a_byte_order_mark_is_ignored() -> None:
     assert load("\ufeff{}").hooks == ()
 
 

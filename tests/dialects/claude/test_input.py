@@ -1,4 +1,4 @@
-"""What Claude Code's hooks are told: the table of cases/claude.toml, and what is written how."""
+"""The input of Claude Code's hooks: the table of cases/claude.toml, and how the document is written."""
 
 import json
 import tracemalloc
@@ -37,7 +37,7 @@ def elicitation(case: dict[str, Any]) -> Elicitation:
 
 
 @pytest.mark.parametrize("case", CASES["occasion"], ids=lambda case: case["says"])
-def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
+def test_a_hook_gets_the_input_in_the_table(case: dict[str, Any]) -> None:
     event = Event(case["event"])
     context = replace(
         CALL,
@@ -62,10 +62,10 @@ def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
 # --- the document ---
 
 
-def test_a_folder_that_is_no_utf8_can_be_told() -> None:
+def test_a_folder_that_is_not_utf8_can_be_written() -> None:
     session = replace(SESSION, cwd="/r\udcffepo", server="s\udcff")
-    told = json.loads(CLAUDE.write_input(spec(CALL.event), replace(CALL, session=session)).stdin)
-    assert (told["cwd"], told["mcp_server"]) == ("/r?epo", {"name": "s?"})
+    document = json.loads(CLAUDE.write_input(spec(CALL.event), replace(CALL, session=session)).stdin)
+    assert (document["cwd"], document["mcp_server"]) == ("/r?epo", {"name": "s?"})
 
 
 def test_the_tools_output_goes_in_byte_for_byte() -> None:
@@ -86,5 +86,5 @@ def test_the_document_of_a_large_result_is_written_without_building_its_objects(
     assert peak < 3 * len(content)  # the growing buffer and the finished document; objects would take 12 times as much
 
 
-def test_the_dialects_variables_hold_all_that_it_sets() -> None:
+def test_the_dialects_variables_include_all_that_it_sets() -> None:
     assert set(CLAUDE.write_input(spec(CALL.event), CALL).env) <= set(CLAUDE.variables)

@@ -1,4 +1,4 @@
-"""What a Claude Code hook says: the table of cases/claude.toml, and that reading is total."""
+"""The output of Claude Code's hooks: the table of cases/claude.toml, and that any output can be read."""
 
 import json
 from typing import Any
@@ -19,9 +19,9 @@ def spec(event: Event, background: bool = False) -> HookSpec:
 
 
 @pytest.mark.parametrize("case", CASES["result"], ids=lambda case: f"{case['event']}: {case['says']}")
-def test_a_result_is_read_as_the_table_says(case: dict[str, Any]) -> None:
-    heard = read_output(spec(Event(case["event"]), case.get("background", False)), result(case))
-    assert heard == verdict(case)
+def test_output_is_read_as_in_the_table(case: dict[str, Any]) -> None:
+    actual = read_output(spec(Event(case["event"]), case.get("background", False)), result(case))
+    assert actual == verdict(case)
 
 
 def test_every_row_of_the_table_names_its_source() -> None:
@@ -37,16 +37,16 @@ def test_every_row_of_the_table_names_its_source() -> None:
     stderr=st.binary(),
     cut=st.booleans(),
 )
-def test_reading_is_total_for_any_bytes(code: int, ended: Ended, stdout: bytes, stderr: bytes, cut: bool) -> None:
+def test_any_bytes_can_be_read(code: int, ended: Ended, stdout: bytes, stderr: bytes, cut: bool) -> None:
     for event in Event:
         note(event)
-        heard = read_output(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
-        assert heard.failure == heard.failure.strip()
+        actual = read_output(spec(event), HookResult(ended, code, stdout, stderr, cut=cut))
+        assert actual.failure == actual.failure.strip()
         if ended is Ended.EXITED and code == 2 and event is Event.PRE_TOOL_USE:
-            assert heard.permission is Permission.DENY
+            assert actual.permission is Permission.DENY
         if ended is not Ended.EXITED:
-            assert heard.failure
-            assert heard.permission is None
+            assert actual.failure
+            assert actual.permission is None
 
 
 KEYS = st.sampled_from([
@@ -61,19 +61,19 @@ VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KE
 LONG = st.just("x" * 10_001)
 
 
-@given(answer=st.dictionaries(KEYS, VALUES | LONG), code=st.sampled_from([0, 1, 2]))
-def test_reading_is_total_for_answers_of_any_shape(answer: dict[str, Any], code: int) -> None:
+@given(output=st.dictionaries(KEYS, VALUES | LONG), code=st.sampled_from([0, 1, 2]))
+def test_output_of_any_shape_can_be_read(output: dict[str, Any], code: int) -> None:
     for event in Event:
         note(event)
-        heard = read_output(spec(event), HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
-        if heard.content is not None:
-            assert isinstance(json.loads(heard.content), dict)
-            assert heard.action == "accept"
-        if heard.arguments is not None:
-            assert isinstance(json.loads(heard.arguments), dict)
-            assert heard.permission is not Permission.DENY
-        assert all(len(text) < 10_100 for text in (heard.reason, *heard.feedback, *heard.messages))
-        assert len(heard.failure) < 500
+        actual = read_output(spec(event), HookResult(Ended.EXITED, code, json.dumps(output).encode()))
+        if actual.content is not None:
+            assert isinstance(json.loads(actual.content), dict)
+            assert actual.action == "accept"
+        if actual.arguments is not None:
+            assert isinstance(json.loads(actual.arguments), dict)
+            assert actual.permission is not Permission.DENY
+        assert all(len(text) < 10_100 for text in (actual.reason, *actual.feedback, *actual.messages))
+        assert len(actual.failure) < 500
 
 
 @pytest.mark.parametrize(
@@ -88,18 +88,18 @@ def test_reading_is_total_for_answers_of_any_shape(answer: dict[str, Any], code:
     ],
     ids=["lists in lists", "objects in objects", "a huge number", "half a key", "no UTF-8", "many lines"],
 )
-def test_output_made_to_hurt_is_survived_and_never_consent(stdout: bytes) -> None:
-    heard = read_output(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
-    assert heard == Verdict(failure=heard.failure)
+def test_malicious_output_is_a_failure_and_never_an_approval(stdout: bytes) -> None:
+    actual = read_output(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
+    assert actual == Verdict(failure=actual.failure)
 
 
 def test_a_long_text_is_cut_and_says_so() -> None:
-    answer = {"decision": "block", "reason": "r" * 10_007, "systemMessage": "m" * 10_000}
-    heard = read_output(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, json.dumps(answer).encode()))
-    assert heard.reason == "r" * 10_000 + " … [7 more characters cut by hookproxy]"
-    assert heard.messages == ("m" * 10_000,)
+    output = {"decision": "block", "reason": "r" * 10_007, "systemMessage": "m" * 10_000}
+    actual = read_output(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, json.dumps(output).encode()))
+    assert actual.reason == "r" * 10_000 + " … [7 more characters cut by hookproxy]"
+    assert actual.messages == ("m" * 10_000,)
 
 
-def test_standard_error_that_is_no_text_is_a_reason_all_the_same() -> None:
-    heard = read_output(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, stderr=b"no \xff\r\nway\r\n"))
-    assert heard.reason == "no \ufffd\nway"
+def test_standard_error_that_is_not_utf8_is_a_reason_too() -> None:
+    actual = read_output(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, stderr=b"no \xff\r\nway\r\n"))
+    assert actual.reason == "no \ufffd\nway"

@@ -1,4 +1,4 @@
-"""Copilot CLI's hook files in both editions: what is read, and the dialects as data."""
+"""Copilot CLI's hook files in both editions: how they are read, and the dialects as data."""
 
 import json
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ def one(
 # --- what is read ---
 
 
-def test_a_hook_is_read_with_everything_its_entry_says() -> None:
+def test_all_keys_of_an_entry_are_read() -> None:
     hook = one(
         {
             "bash": "./scripts/guard.sh --strict",
@@ -112,7 +112,7 @@ def test_both_spellings_of_an_event_are_two_hooks() -> None:
     assert first.identity != second.identity
 
 
-def test_hooks_stand_in_the_order_of_the_file() -> None:
+def test_hooks_have_the_order_of_the_file() -> None:
     hooks: dict[str, object] = {
         "postToolUse": [{"type": "command", "bash": "a"}],
         "preToolUse": [{"type": "command", "bash": "b"}, {"type": "command", "bash": "c"}],
@@ -188,7 +188,7 @@ def test_the_current_edition_takes_claudes_asterisks_in_pascal_case(event: str, 
 
 @BOTH
 @pytest.mark.parametrize(("option", "traits"), [("object", {OBJECT}), ("string", set())])
-def test_tool_args_decides_how_arguments_are_told(dialect: Dialect, option: str, traits: set[str]) -> None:
+def test_tool_args_selects_the_format_of_arguments(dialect: Dialect, option: str, traits: set[str]) -> None:
     assert one({"bash": "true"}, dialect=dialect, options={"tool_args": option}).traits == traits
 
 
@@ -253,7 +253,7 @@ ENTRY: dict[str, object] = {"type": "command", "bash": "x"}
         ({"version": 1, "hooks": []}, False),
     ],
 )
-def test_only_files_of_this_shape_fit(members: dict[str, object], fitting: bool) -> None:
+def test_only_files_of_this_shape_are_recognised(members: dict[str, object], fitting: bool) -> None:
     assert COPILOT.recognises(members) is fitting
     assert [name for name, dialect in DIALECTS.items() if dialect.recognises(members)] == ["copilot"] * fitting
 
@@ -267,7 +267,7 @@ LEAVES = st.none() | st.booleans() | st.integers(0, 2) | st.floats() | st.sample
         KEYS, st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=20)
     )
 )
-def test_recognising_is_total(members: dict[str, object]) -> None:
+def test_recognising_never_raises(members: dict[str, object]) -> None:
     assert COPILOT.recognises(members) in (True, False)
     assert COPILOT.recognises({**members, "version": 1}) in (True, False)
 
@@ -296,7 +296,7 @@ def test_the_current_edition_differs_in_a_few_fields() -> None:
     assert not COPILOT_CURRENT.recognises({"version": 1, "hooks": {"preToolUse": [ENTRY]}})
 
 
-def test_every_event_of_the_document_is_either_run_or_told_of() -> None:
+def test_every_event_of_the_document_is_available_or_has_a_reason() -> None:
     documented = {
         "sessionStart", "SessionStart", "sessionEnd", "SessionEnd", "userPromptSubmitted", "UserPromptSubmit",
         "preToolUse", "PreToolUse", "postToolUse", "PostToolUse", "postToolUseFailure", "PostToolUseFailure",

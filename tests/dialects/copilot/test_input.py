@@ -1,4 +1,4 @@
-"""What Copilot CLI's hooks are told: the occasions of cases/copilot.toml, in both spellings."""
+"""The input of Copilot CLI's hooks: the events of cases/copilot.toml, in both formats."""
 
 import json
 import tracemalloc
@@ -39,7 +39,7 @@ def spec(event_name: str, *traits: str) -> HookSpec:
 
 
 @pytest.mark.parametrize("case", CASES["occasion"], ids=lambda case: case["says"])
-def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
+def test_a_hook_gets_the_input_in_the_table(case: dict[str, Any]) -> None:
     event = EVENTS[case["event_name"]]
     context = replace(
         CALL,
@@ -53,19 +53,19 @@ def test_a_hook_is_told_what_the_table_says(case: dict[str, Any]) -> None:
     assert document.env == {"COPILOT_CLI": "1", "COPILOT_AGENT_SESSION_ID": "s1"}
 
 
-def test_every_event_stands_in_the_table_in_both_spellings() -> None:
+def test_the_table_has_every_event_in_both_spellings() -> None:
     assert {case["event_name"] for case in CASES["occasion"]} == set(EVENTS)
 
 
-def test_the_variables_hold_all_that_is_set() -> None:
+def test_the_dialects_variables_include_all_that_it_sets() -> None:
     assert write_input(spec("preToolUse"), CALL).env.keys() <= set(COPILOT.variables)
 
 
-def test_a_folder_that_is_no_utf8_can_be_told() -> None:
+def test_a_folder_that_is_not_utf8_can_be_written() -> None:
     session = replace(SESSION, cwd="/r\udcffepo", id="s\udcff")
     for name in ("preToolUse", "PreToolUse"):
-        told = json.loads(write_input(spec(name), replace(CALL, session=session)).stdin)
-        assert told["cwd"] == "/r?epo"
+        document = json.loads(write_input(spec(name), replace(CALL, session=session)).stdin)
+        assert document["cwd"] == "/r?epo"
 
 
 def test_numbers_keep_their_spelling() -> None:
@@ -76,7 +76,7 @@ def test_numbers_keep_their_spelling() -> None:
         assert numbers.encode() in document.stdin
 
 
-def test_a_failed_result_is_told_whole() -> None:
+def test_the_error_of_a_failed_result_is_complete() -> None:
     outcome = Outcome(content=b'[{"type":"text","text":"a"}]', has_result=True, error="a", structured=b'{"code":7}')
     context = replace(CALL, event=Event.POST_TOOL_USE_FAILURE, outcome=outcome)
     assert json.loads(write_input(spec("postToolUseFailure"), context).stdin)["error"] == 'a\n{"code":7}'
@@ -103,7 +103,7 @@ def test_the_document_of_a_large_result_is_written_without_building_its_objects(
         (1704614600.0076, 1704614600008, "2024-01-07T08:03:20.008Z"),
     ],
 )
-def test_both_spellings_tell_the_same_time(at: float, milliseconds: int, text: str) -> None:
+def test_both_formats_have_the_same_time(at: float, milliseconds: int, text: str) -> None:
     context = replace(CALL, at=at)
     assert json.loads(write_input(spec("preToolUse"), context).stdin)["timestamp"] == milliseconds
     assert json.loads(write_input(spec("PreToolUse"), context).stdin)["timestamp"] == text

@@ -1,4 +1,4 @@
-"""What a Copilot CLI hook says, in both editions: the results of cases/copilot.toml, and that reading is total."""
+"""The output of Copilot CLI's hooks, in both editions: the table of cases/copilot.toml, and output of any shape."""
 
 import json
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def spec(event: Event, background: bool = False) -> HookSpec:
 
 
 @pytest.mark.parametrize(("name", "case"), ROWS, ids=lambda one: one if isinstance(one, str) else one["says"])
-def test_a_result_is_read_as_the_table_says(name: str, case: dict[str, Any]) -> None:
+def test_output_is_read_as_in_the_table(name: str, case: dict[str, Any]) -> None:
     assert READERS[name](spec(Event(case["event"])), result(case)) == verdict(case)
 
 
@@ -45,8 +45,8 @@ def test_every_row_of_the_table_names_its_source() -> None:
 def test_a_background_hook_decides_nothing(reader: Read) -> None:
     for printed in (b'{"permissionDecision":"deny","modifiedArgs":{}}', b'{"behavior":"deny"}'):
         for event in HEARD:
-            heard = reader(spec(event, background=True), HookResult(Ended.EXITED, 2, printed))
-            assert heard == Verdict(messages=heard.messages, failure=heard.failure)
+            actual = reader(spec(event, background=True), HookResult(Ended.EXITED, 2, printed))
+            assert actual == Verdict(messages=actual.messages, failure=actual.failure)
 
 
 RESULTS = st.builds(
@@ -61,21 +61,21 @@ RESULTS = st.builds(
 
 @either
 @given(result=RESULTS)
-def test_reading_is_total_for_any_bytes(reader: Read, result: HookResult) -> None:
+def test_any_bytes_can_be_read(reader: Read, result: HookResult) -> None:
     for event in HEARD:
         note(event)
-        heard = reader(spec(event), result)
+        actual = reader(spec(event), result)
         exited = result.ended is Ended.EXITED
-        assert heard.failure == heard.failure.strip()
+        assert actual.failure == actual.failure.strip()
         if not exited:
-            assert heard.failure
-            assert heard.permission is None
+            assert actual.failure
+            assert actual.permission is None
         if exited and result.code == 2 and event is Event.PERMISSION_REQUEST:
-            assert heard.permission is Permission.DENY
+            assert actual.permission is Permission.DENY
         if reader is read_output:
-            assert not heard.fails_closed
+            assert not actual.fails_closed
         elif event is Event.PRE_TOOL_USE and (result.ended in CRASHED or (exited and result.code)):
-            assert heard.fails_closed or heard.permission is Permission.DENY
+            assert actual.fails_closed or actual.permission is Permission.DENY
 
 
 KEYS = st.sampled_from([
@@ -89,17 +89,17 @@ LONG = st.just("x" * 10_001)
 
 
 @either
-@given(answer=st.dictionaries(KEYS, VALUES | LONG), code=st.sampled_from([0, 1, 2]))
-def test_reading_is_total_for_answers_of_any_shape(reader: Read, answer: dict[str, Any], code: int) -> None:
+@given(output=st.dictionaries(KEYS, VALUES | LONG), code=st.sampled_from([0, 1, 2]))
+def test_output_of_any_shape_can_be_read(reader: Read, output: dict[str, Any], code: int) -> None:
     for event in HEARD:
         note(event)
-        heard = reader(spec(event), HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
-        if heard.arguments is not None:
-            assert isinstance(json.loads(heard.arguments), dict)
-            assert heard.permission is not Permission.DENY
-        assert heard.replacement is None or isinstance(json.loads(heard.replacement), str)
-        assert all(len(text) < 10_100 for text in (heard.reason, *heard.feedback, *heard.messages))
-        assert len(heard.failure) < 500
+        actual = reader(spec(event), HookResult(Ended.EXITED, code, json.dumps(output).encode()))
+        if actual.arguments is not None:
+            assert isinstance(json.loads(actual.arguments), dict)
+            assert actual.permission is not Permission.DENY
+        assert actual.replacement is None or isinstance(json.loads(actual.replacement), str)
+        assert all(len(text) < 10_100 for text in (actual.reason, *actual.feedback, *actual.messages))
+        assert len(actual.failure) < 500
 
 
 HURTING = {
@@ -112,26 +112,26 @@ HURTING = {
     "many lines": b"{\n}\n" * 10_000 + b"}",
     "twin keys inside": b'{"permissionDecision":"allow","modifiedArgs":{"p":"a","\\u0070":"b"}}',
     "a progress line with twins": b'{"type":"progress","type":"x"}\n{"permissionDecision":"allow"}',
-    "much progress, no answer": b'{"type":"progress"}\n' * 10_000 + b'{"permissionDecision":"allow"',
+    "much progress, no output": b'{"type":"progress"}\n' * 10_000 + b'{"permissionDecision":"allow"',
 }
 
 
 @either
 @pytest.mark.parametrize("stdout", HURTING.values(), ids=HURTING)
-def test_output_made_to_hurt_is_survived_and_never_consent(reader: Read, stdout: bytes) -> None:
-    heard = reader(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
-    assert heard == Verdict(failure=heard.failure)
-    assert heard.failure
+def test_malicious_output_is_a_failure_and_never_an_approval(reader: Read, stdout: bytes) -> None:
+    actual = reader(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, stdout))
+    assert actual == Verdict(failure=actual.failure)
+    assert actual.failure
 
 
 @either
 def test_a_long_text_is_cut_and_says_so(reader: Read) -> None:
-    answer = {"permissionDecision": "deny", "permissionDecisionReason": "r" * 10_007}
-    heard = reader(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, json.dumps(answer).encode()))
-    assert heard.reason == "r" * 10_000 + " … [7 more characters cut by hookproxy]"
+    output = {"permissionDecision": "deny", "permissionDecisionReason": "r" * 10_007}
+    actual = reader(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, json.dumps(output).encode()))
+    assert actual.reason == "r" * 10_000 + " … [7 more characters cut by hookproxy]"
 
 
 @either
-def test_standard_error_that_is_no_text_is_guidance_all_the_same(reader: Read) -> None:
-    heard = reader(spec(Event.POST_TOOL_USE_FAILURE), HookResult(Ended.EXITED, 2, stderr=b"no \xff\r\nway\r\n"))
-    assert heard.feedback == ("no \ufffd\nway",)
+def test_standard_error_that_is_not_utf8_is_guidance_too(reader: Read) -> None:
+    actual = reader(spec(Event.POST_TOOL_USE_FAILURE), HookResult(Ended.EXITED, 2, stderr=b"no \xff\r\nway\r\n"))
+    assert actual.feedback == ("no \ufffd\nway",)

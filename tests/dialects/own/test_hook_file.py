@@ -1,4 +1,4 @@
-"""Our own hooks: flat tables of hookproxy.toml, strict, failing closed."""
+"""hookproxy's own hooks: flat tables of hookproxy.toml, read strictly. They deny if they fail."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def hook(toml: str, event: Event = Event.PRE_TOOL_USE) -> HookSpec:
     return own_hook(tomllib.loads(toml), event, WHERE, "/etc")
 
 
-def test_a_table_is_read_with_everything_it_says() -> None:
+def test_all_keys_of_a_table_are_read() -> None:
     spec = hook("""
         matcher = "write_file|edit_.*"
         command = "./guards/paths.py --strict"
@@ -111,7 +111,7 @@ def test_the_keys_are_those_of_the_reference() -> None:
     }  # fmt: skip
 
 
-def test_our_hooks_speak_claudes_dialect_with_bare_names() -> None:
+def test_our_hooks_have_the_claude_dialect_with_bare_names() -> None:
     assert (OWN.name, OWN.tool_names, OWN.default_timeout) == ("hookproxy", ToolNames.BARE, 60.0)
     assert (OWN.write_input, OWN.events, OWN.order) == (CLAUDE.write_input, CLAUDE.events, CLAUDE.order)
     verdict = OWN.read_output(hook('command = "x"'), HookResult(Ended.EXITED, 2, stderr=b"no"))

@@ -1,4 +1,4 @@
-"""The ways in which a hook can run, as they are configured: combinations that work, and those that do not."""
+"""Handler types in configurations: combinations that work, and combinations that are errors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_each_type_is_read_with_what_it_needs() -> None:
 
 
 @pytest.mark.parametrize("url", ["http://localhost:80/x", "http://127.0.0.1", "http://[::1]:8/x", "HTTPS://a.b"])
-def test_plain_http_is_for_this_machine(url: str) -> None:
+def test_plain_http_is_only_for_this_machine(url: str) -> None:
     assert hook(f'type = "http"\nurl = "{url}"').url == url
 
 
@@ -54,21 +54,21 @@ def test_plain_http_is_for_this_machine(url: str) -> None:
         ('type = "worker"\ncommand = "x"\nwarm = true', "warm is not for a hook of type 'worker'", 'type = "command"'),
         ('type = "worker"', "needs exactly one of command and argv", ""),
         ('type = "python"', "call is missing", "write call"),
-        ('type = "python"\ncall = "guards"', "call 'guards' names no function", "package.module:function"),
-        ('type = "python"\ncall = "../x:f"', "names no function", ""),
+        ('type = "python"\ncall = "guards"', "call 'guards' does not name a function", "package.module:function"),
+        ('type = "python"\ncall = "../x:f"', "does not name a function", ""),
         ('type = "python"\ncall = "a:b"\nenv = { A = "1" }', "env is not for a hook of type 'python'", ""),
         ('type = "http"', "url is missing", ""),
-        ('type = "http"\nurl = "http://example.com/"', "url would show the document to the network", "https://"),
-        ('type = "http"\nurl = "http://localhost.evil.com/"', "url would show the document to the network", ""),
-        ('type = "http"\nurl = "http://localhost@evil.com/"', "url holds a name or a password", ""),
-        ('type = "http"\nurl = "file:///etc/passwd"', "is no address of a hook", ""),
-        ('type = "http"\nurl = "https://a b/"', "is no address of a hook", ""),
-        ("type = \"http\"\nurl = 'http://localhost\\@evil.com/'", "is no address of a hook", ""),
-        ('type = "http"\nurl = "https://a:99999/"', "is no address of a hook", ""),
+        ('type = "http"\nurl = "http://example.com/"', "url would send the document unencrypted", "https://"),
+        ('type = "http"\nurl = "http://localhost.evil.com/"', "url would send the document unencrypted", ""),
+        ('type = "http"\nurl = "http://localhost@evil.com/"', "url contains a user name or a password", ""),
+        ('type = "http"\nurl = "file:///etc/passwd"', "is not a hook's address", ""),
+        ('type = "http"\nurl = "https://a b/"', "is not a hook's address", ""),
+        ("type = \"http\"\nurl = 'http://localhost\\@evil.com/'", "is not a hook's address", ""),
+        ('type = "http"\nurl = "https://a:99999/"', "is not a hook's address", ""),
         ('type = "http"\nurl = "https://a/"\nheaders = { X = "$T" }', "headers.X holds $T, which", "allowed_env_vars"),
-        ('type = "http"\nurl = "https://a/"\nheaders = { X = "a\\r\\nB: c" }', "headers.X holds what no header", ""),
-        ('type = "http"\nurl = "https://a/"\nheaders = { Host = "b" }', "is no header that a hook can send", ""),
-        ('type = "http"\nurl = "https://a/"\nheaders = { "X: y" = "b" }', "is no header that a hook can send", ""),
+        ('type = "http"\nurl = "https://a/"\nheaders = { X = "a\\r\\nB: c" }', "headers.X contains line ends", ""),
+        ('type = "http"\nurl = "https://a/"\nheaders = { Host = "b" }', "is not a header that a hook can send", ""),
+        ('type = "http"\nurl = "https://a/"\nheaders = { "X: y" = "b" }', "is not a header that a hook can send", ""),
         ('command = "x"\nwarm_spares = 2', "warm_spares is for warm hooks", "warm = true"),
         ('command = "x"\nwarm = true\nwarm_spares = 0', "warm_spares must be a number from 1 to 16", ""),
         ('command = "x"\nwarm = true\nwarm_max_age = 0', "warm_max_age must be more than 0 seconds", ""),
@@ -87,7 +87,7 @@ def claude(**entry: object) -> HookSpec:
     return hook
 
 
-def test_a_settings_files_http_hook_is_one_of_ours() -> None:
+def test_an_http_hook_of_a_settings_file_runs_as_our_own_do() -> None:
     hook = claude(type="http", url="http://localhost:8080/h", headers={"X": "$TOK"}, allowedEnvVars=["TOK"], timeout=5)
     assert (hook.type, hook.url, hook.headers, hook.allowed_env_vars, hook.timeout, hook.label) == (
         "http", "http://localhost:8080/h", (("X", "$TOK"),), ("TOK",), 5.0, "localhost",
@@ -98,7 +98,7 @@ def test_a_settings_files_http_hook_is_one_of_ours() -> None:
     ("entry", "message"),
     [
         ({}, "hooks.PreToolUse[0].hooks[0].url is missing"),
-        ({"url": "http://example.com"}, "would show the document to the network"),
+        ({"url": "http://example.com"}, "would send the document unencrypted"),
         ({"url": "https://a/", "headers": {"X": "$T"}}, "holds $T, which allowedEnvVars does not allow"),
     ],
 )
@@ -109,15 +109,15 @@ def test_a_settings_files_http_hook_that_cannot_work_is_refused(entry: dict[str,
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-def test_only_dialects_whose_variables_never_change_can_be_warm(name: str) -> None:
+def test_only_dialects_with_a_constant_environment_can_be_warm(name: str) -> None:
     dialect, command = DIALECTS[name], claude(type="command", command="x")
     http = claude(type="http", url="https://a/")
-    warmth = {"warm": True, "warm_spares": 2}
+    options = {"warm": True, "warm_spares": 2}
     if name.startswith(("lime", "claw")):
-        with pytest.raises(ConfigError, match=r"use\[0\]\.warm cannot be had|use\[0\]\.warm: cannot be had"):
-            make_warm(dialect, (command,), "/f: use[0]", warmth)
+        with pytest.raises(ConfigError, match=r"use\[0\]\.warm: is not possible"):
+            make_warm(dialect, (command,), "/f: use[0]", options)
     else:
-        hooks = make_warm(dialect, (command, http), "/f: use[0]", warmth)
+        hooks = make_warm(dialect, (command, http), "/f: use[0]", options)
         assert [(hook.type, hook.warm_spares) for hook in hooks] == [("warm", 2), ("http", 1)]
     assert make_warm(dialect, (command,), "/f: use[0]", {"warm": False}) == (command,)
     with pytest.raises(ConfigError, match="is for warm hooks"):
@@ -125,7 +125,7 @@ def test_only_dialects_whose_variables_never_change_can_be_warm(name: str) -> No
 
 
 @pytest.mark.parametrize("name", [name for name in DIALECTS if DIALECTS[name].constant_environment])
-def test_the_variables_of_a_steady_dialect_are_the_same_at_each_occasion(name: str) -> None:
+def test_a_constant_environment_is_the_same_at_each_event(name: str) -> None:
     dialect, session = DIALECTS[name], Session("s", "files", "/", "/")
     for spelled, event in dialect.events.items():
         spec = HookSpec(name, "f: k", event, "x", event_name=spelled)

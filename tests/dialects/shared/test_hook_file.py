@@ -1,4 +1,4 @@
-"""Hook files are read strictly, and hooks are known by names that people recognise."""
+"""Strict reading of hook files, and the labels of hooks."""
 
 import contextlib
 import datetime
@@ -33,7 +33,7 @@ def refusal(problem: pytest.ExceptionInfo[ConfigError]) -> tuple[str, str]:
     return problem.value.message, problem.value.hint
 
 
-def test_members_come_typed() -> None:
+def test_members_have_their_types() -> None:
     entry = table(text="a", flag=True, texts=["a", "b"], tables=[{"x": 1}], table={"y": "b"}, seconds=1)
     assert (entry.text("text"), entry.flag("flag"), entry.texts("texts")) == ("a", True, ("a", "b"))
     assert entry.tables("tables") == [Table("/f", "hooks[0].tables[0]", {"x": 1})]
@@ -63,7 +63,7 @@ def test_an_absent_member_that_is_required_is_named() -> None:
     assert refusal(problem) == ("/f: hooks[0].command is missing", "write one")
 
 
-def test_a_value_of_another_kind_is_named_in_words() -> None:
+def test_the_error_names_the_type_of_a_wrong_value() -> None:
     with pytest.raises(ConfigError) as problem:
         table(name=datetime.date(2026, 1, 1)).text("name")
     assert refusal(problem) == ("/f: hooks[0].name must be a string, not date", "write a string")
@@ -90,7 +90,7 @@ def test_a_key_that_is_missing_may_be_misspelled() -> None:
     assert refusal(problem) == ("/f: hooks[0].command is missing", "write command for comand")
     with pytest.raises(ConfigError) as problem:
         table(type="command").require("command")
-    assert refusal(problem) == ("/f: hooks[0].command is missing", "add it: command")
+    assert refusal(problem) == ("/f: hooks[0].command is missing", "add command")
 
 
 def test_unknown_keys_come_with_suggestions() -> None:
@@ -100,12 +100,12 @@ def test_unknown_keys_come_with_suggestions() -> None:
     }
 
 
-def test_a_suggestion_does_not_mind_capitals() -> None:
+def test_a_suggestion_ignores_case() -> None:
     assert suggestion("pretooluse", ["PreToolUse", "PostToolUse"]) == "did you mean 'PreToolUse'?"
     assert suggestion("xyz", ["PreToolUse"]) == ""
 
 
-def test_what_cannot_be_compiled_is_named() -> None:
+def test_an_error_names_the_text_that_cannot_be_compiled() -> None:
     def never(_text: str) -> None:
         raise ValueError("no good")
 
@@ -113,17 +113,17 @@ def test_what_cannot_be_compiled_is_named() -> None:
         compile_member(table(matcher="x"), "matcher", never)
     assert refusal(problem) == (
         "/f: hooks[0].matcher 'x' cannot be used: no good",
-        "write a tool's name, names with | between them, or a regular expression",
+        "write a tool's name, several names separated by |, or a regular expression",
     )
 
 
-def test_a_twin_key_is_named_wherever_it_stands() -> None:
+def test_an_error_names_a_duplicate_key_at_any_depth() -> None:
     with pytest.raises(ConfigError) as problem:
         read_json("/f", '{"a": [{"c": 2, "b": 1, "b": 3}]}')
-    assert refusal(problem) == ("/f: the key 'b' stands twice in one object", "one of the two is lost")
+    assert refusal(problem) == ("/f: the key 'b' stands twice in one object", "one of the two values would be lost")
 
 
-def test_a_file_is_known_by_the_line_that_is_wrong() -> None:
+def test_an_error_names_the_line_of_the_file() -> None:
     with pytest.raises(ConfigError) as problem:
         read_json("/f", '{\n"a": 1,\n}')
     assert problem.value.message.startswith("/f:3: not JSON: ")
@@ -153,11 +153,11 @@ def test_a_program_given_as_a_relative_path_is_in_the_folder() -> None:
         ("/opt/Guards/check", "check"),
     ],
 )  # fmt: skip
-def test_a_hook_is_known_by_its_script(command: str, known_by: str) -> None:
+def test_the_label_of_a_hook_is_its_script(command: str, known_by: str) -> None:
     assert command_label(command) == known_by
 
 
-def test_a_command_of_nothing_but_variables_is_known_as_it_stands() -> None:
+def test_the_label_of_a_command_of_only_variables_is_the_command() -> None:
     assert command_label("A=1") == "A=1"
     assert argv_label([]) == ""
 
@@ -175,7 +175,7 @@ def test_a_command_of_nothing_but_variables_is_known_as_it_stands() -> None:
         ("/a.toml", "[hooks]\na = [1]\n"),
     ],
 )
-def test_a_file_is_read_in_the_language_that_its_name_says(path: str, text: str) -> None:
+def test_a_file_is_read_in_the_format_of_its_suffix(path: str, text: str) -> None:
     assert read_document(path, text).table("hooks").members == {"a": [1]}
 
 
@@ -183,7 +183,7 @@ def test_a_file_is_read_in_the_language_that_its_name_says(path: str, text: str)
     ("path", "text", "message"),
     [
         ("/a.yaml", "a: 1\nb:\n  c: 1\n  c: 2\n", "/a.yaml:4: the key 'c' stands twice in one mapping"),
-        ("/a.yaml", "on: 1\n", "/a.yaml:1: the key True is no text"),
+        ("/a.yaml", "on: 1\n", "/a.yaml:1: the key True is not a string"),
         ("/a.yaml", "a: [1\n", "/a.yaml:2: not YAML"),
         ("/a.yaml", "a: \0", "/a.yaml: cannot be read as YAML"),
         ("/a.yaml", "- 1\n", "/a.yaml: must hold one YAML mapping"),
@@ -198,21 +198,21 @@ def test_a_file_is_read_in_the_language_that_its_name_says(path: str, text: str)
         ("/a.toml", "a = ", "/a.toml: not TOML"),
     ],
 )
-def test_what_cannot_be_read_is_an_error_with_its_line(path: str, text: str, message: str) -> None:
+def test_an_unreadable_file_is_an_error_with_its_line(path: str, text: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read_document(path, text)
     assert caught.value.message.startswith(message)
 
 
 @given(st.text(max_size=80))
-def test_any_text_is_read_or_refused_and_never_an_accident(text: str) -> None:
+def test_any_text_is_read_or_a_config_error(text: str) -> None:
     for path in ("/a.json", "/a.yaml", "/a.toml"):
         with contextlib.suppress(ConfigError):
             read_document(path, text)
 
 
 @pytest.mark.parametrize("timeout", [0, -1, 1e400, float("nan"), 10**400, 10_000, True, "5"])
-def test_a_timeout_of_no_sense_is_an_error_and_no_accident(timeout: object) -> None:
+def test_any_invalid_timeout_is_a_config_error(timeout: object) -> None:
     with pytest.raises(ConfigError):
         Table("/a.json", "", {"timeout": timeout}).seconds("timeout", 5)
 
@@ -234,24 +234,24 @@ def notes_of_events(events: dict[str, object]) -> tuple[str, ...]:
 def test_events_are_read_in_the_files_order_and_those_that_cannot_occur_get_a_note() -> None:
     assert notes_of_events({"SessionEnd": [{}], "Stop": [{}, {}], "PreToolUse": [{}, {}]}) == (
         "SessionEnd hooks.SessionEnd[0]",
-        "/f: hooks.Stop cannot fire behind MCP: an MCP server is not told of turns, tasks and subagents",
+        "/f: hooks.Stop cannot fire behind MCP: an MCP server does not see turns, tasks and subagents",
         "PreToolUse hooks.PreToolUse[0]",
         "PreToolUse hooks.PreToolUse[1]",
     )
 
 
-def test_an_event_without_entries_is_no_matter() -> None:
+def test_an_event_without_entries_is_ignored() -> None:
     assert notes_of_events({"Stop": [], "PreToolUse": []}) == ()
 
 
 @pytest.mark.parametrize("value", [[], "x"])
-def test_a_key_that_is_no_event_is_an_error_whatever_is_under_it(value: object) -> None:
+def test_a_key_that_is_not_an_event_is_an_error_whatever_its_value(value: object) -> None:
     with pytest.raises(ConfigError) as problem:
         notes_of_events({"PreToolUze": value})
     assert refusal(problem) == ("/f: hooks.PreToolUze is no event", "did you mean 'PreToolUse'?")
 
 
-def test_what_is_under_an_event_that_cannot_occur_is_a_list_all_the_same() -> None:
+def test_an_event_that_cannot_occur_must_have_a_list_too() -> None:
     with pytest.raises(ConfigError) as problem:
         notes_of_events({"Stop": "x"})
     assert problem.value.message == "/f: hooks.Stop must be a list, not a string"

@@ -1,4 +1,4 @@
-"""What all dialects' documents have in common: any text becomes UTF-8, any document one line."""
+"""Helpers for input documents: any text becomes UTF-8, and any document one line."""
 
 import json
 
@@ -16,7 +16,7 @@ def test_utf8_stays_as_it_is(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["/h\udce9me", "\ud83d", "é\udcff"])
-def test_what_is_no_utf8_becomes_a_question_mark(text: str) -> None:
+def test_characters_that_utf8_cannot_encode_become_question_marks(text: str) -> None:
     assert shared_input.utf8(text) == text.encode(errors="replace").decode()
     assert "?" in shared_input.utf8(text)
 
@@ -30,7 +30,7 @@ def test_raw_json_goes_in_as_it_is() -> None:
 
 
 @given(st.dictionaries(st.text(), st.text(st.characters()) | st.none() | st.booleans()))
-def test_any_text_can_be_told(members: dict[str, str | bool | None]) -> None:
+def test_any_text_can_be_written(members: dict[str, str | bool | None]) -> None:
     document = {key: shared_input.utf8(value) if isinstance(value, str) else value for key, value in members.items()}
     line = shared_input.json_line(document)
     assert line.endswith(b"\n")

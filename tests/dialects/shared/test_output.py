@@ -1,4 +1,4 @@
-"""What every dialect reads of a run: its output as text, its JSON without ambiguity, its end in words."""
+"""How all dialects read a run: its output as text, its output as JSON, and how it ended."""
 
 import json
 from typing import Any
@@ -15,15 +15,15 @@ from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission
 SPEC = HookSpec("any", "s.json: 0", Event.PRE_TOOL_USE, "guard.sh", timeout=2.5)
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Output(msgspec.Struct, frozen=True):
     n: int = 0
 
 
-DECODER = msgspec.json.Decoder(Answer)
+DECODER = msgspec.json.Decoder(Output)
 
 
 @pytest.mark.parametrize(
-    ("result", "said"),
+    ("result", "description"),
     [
         (HookResult(Ended.TIMED_OUT), "timed out after 2.5 s"),
         (HookResult(Ended.NOT_STARTED, detail="no such file\nmore"), "could not be started: no such file"),
@@ -32,28 +32,28 @@ DECODER = msgspec.json.Decoder(Answer)
         (HookResult(Ended.SIGNALLED, 40), "was ended by signal 40"),
     ],
 )
-def test_an_end_is_told_in_words(result: HookResult, said: str) -> None:
-    assert shared_output.describe_end(SPEC, result) == said
+def test_the_end_of_a_run_is_described(result: HookResult, description: str) -> None:
+    assert shared_output.describe_end(SPEC, result) == description
 
 
 def test_output_is_text_without_byte_order_mark_windows_line_ends_and_broken_bytes() -> None:
     assert shared_output.decode(b"\xef\xbb\xbf a\r\nb\xff \n") == "a\nb\ufffd"
 
 
-@pytest.mark.parametrize(("output", "answer"), [(b"", None), (b"plain", None), (b'["n"]', None), (b'{"n":1', None)])
-def test_plain_text_is_no_answer(output: bytes, answer: Answer | None) -> None:
-    assert shared_output.parse_json_object(output, DECODER) is answer
+@pytest.mark.parametrize(("stdout", "output"), [(b"", None), (b"plain", None), (b'["n"]', None), (b'{"n":1', None)])
+def test_plain_text_is_not_json_output(stdout: bytes, output: Output | None) -> None:
+    assert shared_output.parse_json_object(stdout, DECODER) is output
 
 
-def test_an_answer_is_read_strictly() -> None:
-    assert shared_output.parse_json_object(b'\n {"n":5,"other":[1e400]} \n', DECODER) == Answer(5)
+def test_json_output_is_read_strictly() -> None:
+    assert shared_output.parse_json_object(b'\n {"n":5,"other":[1e400]} \n', DECODER) == Output(5)
 
 
 @pytest.mark.parametrize(
     "output",
     [b'{"n":"5"}', b'{"n":1,"n":2}', b'{"n":1,\\u006e:2}', b"{nonsense}", b'{"a":' * 9999 + b"1" + b"}" * 9999],
 )
-def test_what_looks_like_an_answer_and_cannot_be_read_is_nonsense(output: bytes) -> None:
+def test_output_that_looks_like_json_and_cannot_be_read_is_invalid(output: bytes) -> None:
     with pytest.raises(shared_output.InvalidOutput, match="printed JSON that cannot be read"):
         shared_output.parse_json_object(output, DECODER)
 
@@ -70,7 +70,7 @@ def test_json_over_many_lines_fits_into_one() -> None:
 
 # --- answers that cannot be read whole ---
 
-PARTS: shared_output.DecidingMembers = {
+MEMBERS: shared_output.DecidingMembers = {
     "decision": ("allow", "deny"),
     "stop": (True, False),
     "in.word": ("deny",),
@@ -80,14 +80,14 @@ PARTS: shared_output.DecidingMembers = {
 
 def kept(output: bytes) -> dict[str, object]:
     result = HookResult(Ended.EXITED, 2, output, b"noise", cut=True)
-    salvaged = shared_output.keep_deciding_members(result, PARTS)
-    assert replace(salvaged, stdout=output) == result
-    parts: dict[str, object] = json.loads(salvaged.stdout)
-    return parts
+    reduced = shared_output.keep_deciding_members(result, MEMBERS)
+    assert replace(reduced, stdout=output) == result
+    members: dict[str, object] = json.loads(reduced.stdout)
+    return members
 
 
 @pytest.mark.parametrize(
-    ("output", "parts"),
+    ("output", "members"),
     [
         (b'{"decision":"deny","why":"W","other":5,"in":{"word":"deny","more":[]}}',
          {"decision": "deny", "why": "W", "in": {"word": "deny"}}),
@@ -109,8 +109,8 @@ def kept(output: bytes) -> dict[str, object]:
     ],
     ids=lambda one: str(one)[:40],
 )  # fmt: skip
-def test_of_an_answer_the_members_that_decide_are_kept_if_they_are_known(output: bytes, parts: object) -> None:
-    assert kept(output) == parts
+def test_only_deciding_members_with_known_values_are_kept(output: bytes, members: object) -> None:
+    assert kept(output) == members
 
 
 VALUES = st.recursive(
@@ -120,17 +120,17 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["decision", "stop", "in", "why", "x"]), VALUES))
-def test_whatever_was_printed_what_is_kept_can_be_read(answer: dict[str, Any]) -> None:
-    parts = kept(json.dumps(answer).encode())
-    assert parts.keys() <= {"decision", "stop", "in", "why"}
-    assert parts.get("decision", "deny") in ("allow", "deny")
-    assert parts.get("stop", True) in (True, False)
-    assert parts.get("in", {"word": "deny"}) == {"word": "deny"}
-    assert isinstance(parts.get("why", ""), str)
-    assert shared_output.parse_json_object(json.dumps(parts).encode(), DECODER) == Answer()
+def test_the_kept_members_of_any_output_can_be_read(output: dict[str, Any]) -> None:
+    members = kept(json.dumps(output).encode())
+    assert members.keys() <= {"decision", "stop", "in", "why"}
+    assert members.get("decision", "deny") in ("allow", "deny")
+    assert members.get("stop", True) in (True, False)
+    assert members.get("in", {"word": "deny"}) == {"word": "deny"}
+    assert isinstance(members.get("why", ""), str)
+    assert shared_output.parse_json_object(json.dumps(members).encode(), DECODER) == Output()
 
 
-def test_a_denial_stands_and_consent_does_not() -> None:
+def test_a_denial_in_invalid_output_counts_and_an_approval_does_not() -> None:
     for verdict in (
         Verdict(Permission.DENY, "R", messages=("M",)),
         Verdict(stop=True),
@@ -142,9 +142,9 @@ def test_a_denial_stands_and_consent_does_not() -> None:
         assert shared_output.invalid_output_verdict(verdict, "N") == Verdict(failure="N")
 
 
-def test_of_a_background_hook_only_people_hear() -> None:
-    said = Verdict(Permission.DENY, "R", feedback=("F",), messages=("M",), stop=True, fails_closed=True, failure="T")
-    assert shared_output.background_verdict(SPEC, said) == said
-    assert shared_output.background_verdict(replace(SPEC, background=True), said) == Verdict(
+def test_the_verdict_of_a_background_hook_only_has_messages_and_failures() -> None:
+    verdict = Verdict(Permission.DENY, "R", feedback=("F",), messages=("M",), stop=True, fails_closed=True, failure="T")
+    assert shared_output.background_verdict(SPEC, verdict) == verdict
+    assert shared_output.background_verdict(replace(SPEC, background=True), verdict) == Verdict(
         messages=("M",), failure="T"
     )

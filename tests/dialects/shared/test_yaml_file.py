@@ -1,8 +1,8 @@
-"""YAML that is made to last for ever; what else is read and refused stands in test_hookfile."""
+"""YAML with very many merges. Other YAML is tested in test_hook_file."""
 
 import pytest
 
-from hookproxy.dialects.shared.yaml_file import MOST_MERGED, load
+from hookproxy.dialects.shared.yaml_file import MAX_MERGED_MEMBERS, load
 from hookproxy.model.errors import ConfigError
 
 
@@ -16,15 +16,15 @@ def nested(width: int, depth: int) -> str:
 def test_merge_keys_in_merge_keys_are_refused_before_they_fill_the_memory() -> None:
     with pytest.raises(ConfigError) as caught:
         load("/a.yaml", nested(10, 12))
-    assert caught.value.message == f"/a.yaml: `<<` brings more than {MOST_MERGED} members into its mappings"
-    assert caught.value.hint == "write the members where they are needed instead of nesting `<<`"
+    assert caught.value.message == f"/a.yaml: `<<` merges more than {MAX_MERGED_MEMBERS} members"
+    assert caught.value.hint == "write the members where they are needed, and do not nest `<<`"
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(60)  # seconds: what is not refused takes minutes
 def test_one_large_mapping_merged_often_is_refused_before_it_is_put_together() -> None:
-    members = ", ".join(f"k{at}: 1" for at in range(MOST_MERGED // 2))
-    with pytest.raises(ConfigError, match="`<<` brings more than"):
+    members = ", ".join(f"k{at}: 1" for at in range(MAX_MERGED_MEMBERS // 2))
+    with pytest.raises(ConfigError, match="`<<` merges more than"):
         load("/a.yaml", f"a: &a {{{members}}}\nb:\n  <<: [{', '.join(['*a'] * 20_000)}]\n")
 
 
@@ -34,12 +34,12 @@ def test_merge_keys_as_people_write_them_are_filled_in() -> None:
     assert load("/a.yaml", nested(2, 5))["a4"] == {"k": 1}
 
 
-def test_a_mapping_that_merges_itself_is_no_accident() -> None:
+def test_a_mapping_that_merges_itself_is_a_config_error() -> None:
     with pytest.raises(ConfigError, match="recursion"):
         load("/a.yaml", "a: &a {<<: *a, k: 1}\n")
 
 
 @pytest.mark.parametrize("text", ["a: {<<: 1}", "a: {<<: [1]}", "a: {<<: [[{b: 1}]]}"])
-def test_what_is_no_mapping_cannot_be_merged(text: str) -> None:
+def test_only_a_mapping_can_be_merged(text: str) -> None:
     with pytest.raises(ConfigError, match="not YAML: expected a mapping"):
         load("/a.yaml", text)

@@ -1,4 +1,4 @@
-"""What in Copilot CLI's hook files cannot work behind MCP, which is told, or cannot be used, which is refused."""
+"""Copilot CLI's hook files that cannot work behind MCP, which get notes, or cannot be used, which are errors."""
 
 import json
 from contextlib import suppress
@@ -27,13 +27,13 @@ def entries(*given: object, event: str = "preToolUse") -> dict[str, object]:
 
 
 @BOTH
-def test_disabled_hooks_do_not_run_and_people_are_told(dialect: Dialect) -> None:
+def test_disabled_hooks_do_not_run_and_get_a_note(dialect: Dialect) -> None:
     document = {**entries({"type": "command", "bash": "x"}), "disableAllHooks": True}
-    assert load(document, dialect) == HookList((), ("/h.json: disableAllHooks is true, so none of its hooks runs",))
+    assert load(document, dialect) == HookList((), ("/h.json: disableAllHooks is true, so none of its hooks run",))
     assert len(load({**document, "disableAllHooks": False}, dialect).hooks) == 1
 
 
-def test_a_file_without_hooks_is_told_of() -> None:
+def test_a_file_without_hooks_gets_a_note() -> None:
     assert load({"version": 1}) == HookList((), ("/h.json: there are no hooks in it",))
 
 
@@ -42,7 +42,7 @@ def test_a_file_without_hooks_is_told_of() -> None:
     [(dialect, event) for dialect in (COPILOT, COPILOT_CURRENT) for event in dialect.unavailable],
     ids=lambda one: one if isinstance(one, str) else one.name,
 )
-def test_an_event_that_cannot_occur_is_told_of(dialect: Dialect, event: str) -> None:
+def test_an_event_that_cannot_occur_gets_a_note(dialect: Dialect, event: str) -> None:
     note = f"/h.json: hooks.{event} cannot fire behind MCP: {dialect.unavailable[event]}"
     assert load(entries({"type": "command", "bash": "x"}, event=event), dialect) == HookList((), (note,))
     assert load(entries(event=event), dialect) == HookList(())
@@ -57,9 +57,9 @@ def test_prompt_hooks_are_impossible(dialect: Dialect, event: str) -> None:
     assert note.startswith(f"/h.json: hooks.{event}[0] does not run: type 'prompt' is impossible here")
 
 
-def test_a_prompt_hook_elsewhere_is_told_to_be_for_session_start() -> None:
+def test_the_note_on_another_prompt_hook_names_session_start() -> None:
     (note,) = load(entries({"type": "prompt", "prompt": "/plan"})).notes
-    assert note.endswith("known to sessionStart only")
+    assert note.endswith("it is only for sessionStart")
 
 
 @pytest.mark.parametrize(
@@ -74,13 +74,13 @@ def test_a_prompt_hook_elsewhere_is_told_to_be_for_session_start() -> None:
             1,
             "timeoutSecs is not known and ignored: did you mean 'timeoutSec'?",
         ),
-        (COPILOT, {"bash": "x", "timeout": 3}, 1, "timeout is ignored: it is known to copilot@current only"),
-        (COPILOT, {"bash": "x", "command": "y"}, 1, "command is ignored: it is known to copilot@current only"),
-        (COPILOT, {"bash": "x", "env": {"A": "$B ${C} $B"}}, 1, "env: $B is not set, and counts as empty"),
+        (COPILOT, {"bash": "x", "timeout": 3}, 1, "timeout is ignored: only copilot@current has it"),
+        (COPILOT, {"bash": "x", "command": "y"}, 1, "command is ignored: only copilot@current has it"),
+        (COPILOT, {"bash": "x", "env": {"A": "$B ${C} $B"}}, 1, "env: $B is not set, so its value is empty"),
     ],
     ids=lambda one: one if isinstance(one, str) else None,
 )
-def test_a_field_that_works_otherwise_here_is_told_of(
+def test_a_key_that_works_differently_here_gets_a_note(
     dialect: Dialect, entry: dict[str, object], runs: int, note: str
 ) -> None:
     found = load(entries({"type": "command", **entry}), dialect)
@@ -89,7 +89,7 @@ def test_a_field_that_works_otherwise_here_is_told_of(
     assert found.notes[0].startswith("/h.json: hooks.preToolUse[0]")
 
 
-def test_each_variable_without_a_value_is_told_once() -> None:
+def test_each_variable_without_a_value_gets_one_note() -> None:
     found = load(entries({"type": "command", "bash": "x", "env": {"A": "$C ${B} $B"}}))
     assert [note.partition("$")[2][0] for note in found.notes] == ["B", "C"]
     assert found.hooks[0].env[1] == ("A", "  ")
@@ -97,23 +97,23 @@ def test_each_variable_without_a_value_is_told_once() -> None:
 
 @BOTH
 @pytest.mark.parametrize("event", ["sessionStart", "sessionEnd", "errorOccurred"])
-def test_a_matcher_where_there_is_none_is_ignored_and_told_of(dialect: Dialect, event: str) -> None:
+def test_a_matcher_of_an_event_without_matchers_is_ignored_with_a_note(dialect: Dialect, event: str) -> None:
     found = load(entries({"type": "command", "bash": "x", "matcher": "resume"}, event=event), dialect)
     assert found.hooks[0].matches("startup")
     assert found.notes == (f"/h.json: hooks.{event}[0]: the matcher is ignored: {event} has none",)
 
 
-def test_a_notification_matcher_for_what_a_proxy_cannot_see_is_told_of() -> None:
+def test_a_notification_matcher_for_other_types_gets_a_note() -> None:
     found = load(entries({"type": "command", "bash": "x", "matcher": "agent_.*"}, event="notification"))
-    assert "'agent_.*' never matches: behind MCP, notifications are permission_prompt and" in found.notes[0]
+    assert "'agent_.*' never matches: behind MCP, the only types are permission_prompt and" in found.notes[0]
 
 
-def test_misspelt_keys_of_the_file_are_told_of() -> None:
+def test_misspelt_keys_of_the_file_get_a_note() -> None:
     found = load({"version": 1, "hooks": {}, "disableAllHook": True, "$schema": "…"})
     assert found.notes == ("/h.json: disableAllHook is not known and ignored: did you mean 'disableAllHooks'?",)
 
 
-def test_fields_nobody_knows_are_left_alone() -> None:
+def test_unknown_keys_get_no_note() -> None:
     assert load(entries({"type": "command", "bash": "x", "comment": 1})).notes == ()
 
 
@@ -154,16 +154,16 @@ def refusal(document: object, dialect: Dialect = COPILOT) -> tuple[str, str]:
 def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(
     dialect: Dialect, document: object, message: str, hint: str
 ) -> None:
-    told, hinted = refusal(document, dialect)
-    assert told.startswith(f"/h.json{message}")
-    assert hint in hinted
+    actual_message, actual_hint = refusal(document, dialect)
+    assert actual_message.startswith(f"/h.json{message}")
+    assert hint in actual_hint
 
 
 @BOTH
 @pytest.mark.parametrize(
     ("entry", "message", "hint"),
     [
-        ({"bash": ...}, " needs one of bash and powershell", 'write "bash"'),
+        ({"bash": ...}, " needs bash or powershell", 'write "bash"'),
         ({"type": "comand"}, ".type must be one of command, prompt", "did you mean 'command'?"),
         ({"type": "prompt"}, ".prompt is missing", ""),
         ({"type": "prompt", "prompt": 1}, ".prompt must be a string, not a number", ""),
@@ -177,9 +177,9 @@ def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(
         ({"cwd": "a\0"}, ".cwd holds a NUL", ""),
         ({"env": ["A=1"]}, ".env must be an object, not a list", ""),
         ({"env": {"A": 1}}, ".env.A must be a string, not a number", ""),
-        ({"env": {"A=B": "1"}}, ".env.'A=B' is no name that a variable can have", ""),
-        ({"env": {"": "1"}}, ".env.'' is no name that a variable can have", ""),
-        ({"env": {"A\0": "1"}}, ".env.'A\\x00' is no name that a variable can have", ""),
+        ({"env": {"A=B": "1"}}, ".env.'A=B' cannot be the name of a variable", ""),
+        ({"env": {"": "1"}}, ".env.'' cannot be the name of a variable", ""),
+        ({"env": {"A\0": "1"}}, ".env.'A\\x00' cannot be the name of a variable", ""),
         ({"env": {"A": "\0"}}, ".env.A holds a NUL", ""),
         ({"timeoutSec": "30"}, ".timeoutSec must be a number of seconds, not a string", ""),
         ({"timeoutSec": True}, ".timeoutSec must be a number of seconds, not true or false", ""),
@@ -190,7 +190,7 @@ def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(
         ({"matcher": 1}, ".matcher must be a string, not a number", ""),
         ({"matcher": "bash("}, ".matcher 'bash(' cannot be used: missing ), unterminated", ""),
         ({"matcher": "a)|(b"}, ".matcher 'a)|(b' cannot be used: unbalanced parenthesis", ""),
-        ({"matcher": "*"}, ".matcher '*' cannot be used: it is no regular expression: leave the matcher out", ""),
+        ({"matcher": "*"}, ".matcher '*' cannot be used: it is not a regular expression: to match all", ""),
     ],
 )
 def test_a_hook_that_cannot_be_used_is_refused_by_key(
@@ -198,9 +198,9 @@ def test_a_hook_that_cannot_be_used_is_refused_by_key(
 ) -> None:
     whole = {"type": "command", "bash": "x", **entry}
     bad = {key: value for key, value in whole.items() if value is not ...}
-    told, hinted = refusal(entries({"type": "command", "bash": "x"}, bad), dialect)
-    assert told.startswith(f"/h.json: hooks.preToolUse[1]{message}")
-    assert hint in hinted
+    actual_message, actual_hint = refusal(entries({"type": "command", "bash": "x"}, bad), dialect)
+    assert actual_message.startswith(f"/h.json: hooks.preToolUse[1]{message}")
+    assert hint in actual_hint
 
 
 @pytest.mark.parametrize(
@@ -208,29 +208,29 @@ def test_a_hook_that_cannot_be_used_is_refused_by_key(
     [
         (COPILOT, {"bash": "x"}, ".type is missing", 'write "type": "command"'),
         (COPILOT, {"type": "http", "url": "https://x"}, ".type must be one of command, prompt, not 'http'", ""),
-        (COPILOT, {"type": "command", "command": "x"}, " needs one of bash and powershell", '"copilot@current"'),
-        (COPILOT, {"type": "command", "exec": "x"}, " needs one of bash and powershell", '"copilot@current"'),
-        (COPILOT_CURRENT, {"exec": "x", "bash": "y"}, ".exec stands beside bash", "either exec and args or"),
-        (COPILOT_CURRENT, {"exec": "x", "command": "y"}, ".exec stands beside command", ""),
+        (COPILOT, {"type": "command", "command": "x"}, " needs bash or powershell", '"copilot@current"'),
+        (COPILOT, {"type": "command", "exec": "x"}, " needs bash or powershell", '"copilot@current"'),
+        (COPILOT_CURRENT, {"exec": "x", "bash": "y"}, ".exec cannot be combined with bash", "either exec and args or"),
+        (COPILOT_CURRENT, {"exec": "x", "command": "y"}, ".exec cannot be combined with command", ""),
         (COPILOT_CURRENT, {"exec": " "}, ".exec is empty", ""),
         (COPILOT_CURRENT, {"exec": "x", "args": "y"}, ".args must be a list, not a string", ""),
         (COPILOT_CURRENT, {"exec": "x", "args": ["y", 2]}, ".args[1] must be a string, not a number", ""),
         (COPILOT_CURRENT, {"bash": "x", "args": ["y"]}, ".args is for exec, which is missing", ""),
         (COPILOT_CURRENT, {"command": ""}, ".command is empty", ""),
         (COPILOT_CURRENT, {"type": "http"}, ".url is missing", ""),
-        (COPILOT_CURRENT, {"type": "http", "url": "http://x"}, ".url would show the document to the network", ""),
+        (COPILOT_CURRENT, {"type": "http", "url": "http://x"}, ".url would send the document unencrypted", ""),
         (COPILOT_CURRENT, {"type": "http", "url": "http://localhost/"}, ".url must begin with https://", "grant"),
         (COPILOT_CURRENT, {"type": "http", "url": "https://x", "headers": {"A": "$B"}}, ".headers.A holds $B", ""),
         (COPILOT_CURRENT, {"bash": "x", "timeout": 5000000}, ".timeout looks like milliseconds", ""),
     ],
 )
 def test_what_only_one_edition_refuses(dialect: Dialect, entry: object, message: str, hint: str) -> None:
-    told, hinted = refusal(entries(entry), dialect)
-    assert told.startswith(f"/h.json: hooks.preToolUse[0]{message}")
-    assert hint in hinted
+    actual_message, actual_hint = refusal(entries(entry), dialect)
+    assert actual_message.startswith(f"/h.json: hooks.preToolUse[0]{message}")
+    assert hint in actual_hint
 
 
-def test_infinity_is_no_timeout() -> None:
+def test_infinity_is_not_a_timeout() -> None:
     with pytest.raises(ConfigError, match="must be more than 0 seconds"):
         load('{"version":1,"hooks":{"preToolUse":[{"type":"command","bash":"x","timeoutSec":1e999}]}}')
 
@@ -244,7 +244,7 @@ LEAVES = st.none() | st.booleans() | st.floats() | st.sampled_from([1, "command"
     st.text()
     | st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS | st.text(), inner), max_leaves=20)
 )
-def test_any_other_file_is_read_or_refused_and_never_an_accident(dialect: Dialect, document: object) -> None:
+def test_any_other_file_is_read_or_a_config_error(dialect: Dialect, document: object) -> None:
     with suppress(ConfigError):
         assert all(hook.argv for hook in load(document, dialect).hooks)
     if isinstance(document, dict):

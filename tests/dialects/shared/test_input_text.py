@@ -1,4 +1,4 @@
-"""A tool's output as plain text: nothing that the model could read is kept from a hook that knows no blocks."""
+"""A tool's result as plain text: it has everything that the model could read."""
 
 import pytest
 from hypothesis import given
@@ -11,7 +11,7 @@ ECHO = b'{"type":"text","text":"ECHO"}'
 
 
 @pytest.mark.parametrize(
-    ("content", "structured", "said"),
+    ("content", "structured", "expected"),
     [
         (b"[]", b"", ""),
         (b"[%b]" % ECHO, b"", "ECHO"),
@@ -27,12 +27,12 @@ ECHO = b'{"type":"text","text":"ECHO"}'
     ],
 )  # fmt: skip
 def test_an_output_is_all_its_blocks_and_structured_content_that_no_block_repeats(
-    content: bytes, structured: bytes, said: str
+    content: bytes, structured: bytes, expected: str
 ) -> None:
-    assert result_text(Outcome(content=content, structured=structured, has_result=True)) == said
+    assert result_text(Outcome(content=content, structured=structured, has_result=True)) == expected
 
 
-def test_without_a_result_it_is_the_failure_in_words() -> None:
+def test_without_a_result_the_text_is_the_error_message() -> None:
     assert result_text(Outcome(error="MCP error -32603: no")) == "MCP error -32603: no"
 
 

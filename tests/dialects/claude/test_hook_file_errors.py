@@ -1,4 +1,4 @@
-"""What in settings files cannot work behind MCP, which is told, or cannot be used, which is refused."""
+"""Settings files that cannot work behind MCP, which get notes, or cannot be used, which are errors."""
 
 import json
 from contextlib import suppress
@@ -30,21 +30,21 @@ def note_on(entry: dict[str, object], event: str = "PreToolUse", **group: object
     return len(found.hooks), note
 
 
-def test_disabled_hooks_do_not_run_and_people_are_told() -> None:
+def test_disabled_hooks_do_not_run_and_get_a_note() -> None:
     settings = {
         "disableAllHooks": True,
         "hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "x"}]}]},
     }
     assert load(settings) == HookList(
-        (), ("/repo/.claude/settings.json: disableAllHooks is true, so none of its hooks runs",)
+        (), ("/repo/.claude/settings.json: disableAllHooks is true, so none of its hooks run",)
     )
 
 
-def test_a_file_without_hooks_is_told_of() -> None:
+def test_a_file_without_hooks_gets_a_note() -> None:
     assert notes({"model": "x"}) == ("/repo/.claude/settings.json: there are no hooks in it",)
 
 
-def test_every_event_of_claude_code_is_either_run_or_told_of() -> None:
+def test_every_event_of_claude_code_is_available_or_has_a_reason() -> None:
     documented = {  # AHK, docs-2026-09-30-r1: the folders of events/
         "ConfigChange", "CwdChanged", "DirectoryAdded", "Elicitation", "ElicitationResult", "FileChanged",
         "InstructionsLoaded", "MessageDisplay", "Notification", "PermissionDenied", "PermissionRequest",
@@ -57,7 +57,7 @@ def test_every_event_of_claude_code_is_either_run_or_told_of() -> None:
 
 
 @pytest.mark.parametrize("event", CLAUDE.unavailable)
-def test_an_event_that_cannot_occur_is_told_of(event: str) -> None:
+def test_an_event_that_cannot_occur_gets_a_note(event: str) -> None:
     hooks, note = note_on({"type": "command", "command": "x"}, event)
     assert (hooks, note) == (
         0,
@@ -71,7 +71,7 @@ def test_an_event_that_cannot_occur_is_told_of(event: str) -> None:
         ({"type": "prompt", "prompt": "?"}, 0, "type 'prompt' is impossible here: there is no model to ask"),
         ({"type": "agent", "prompt": "?"}, 0, "type 'agent' is impossible here: there is no agent to start"),
         ({"shell": "powershell"}, 0, "PowerShell is not supported"),
-        ({"once": True}, 1, "`once` counts in skills only"),
+        ({"once": True}, 1, "`once` only has an effect in skills"),
         ({"asyncRewake": True}, 1, "`asyncRewake` cannot wake the agent"),
         ({"timeout": 7200}, 1, "a timeout of 7200 seconds is longer than agents wait"),
         ({"timout": 3}, 1, ".timout is not known and ignored: did you mean 'timeout'?"),
@@ -80,42 +80,42 @@ def test_an_event_that_cannot_occur_is_told_of(event: str) -> None:
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
 )
-def test_a_field_that_works_otherwise_here_is_told_of(entry: dict[str, object], runs: int, note: str) -> None:
-    hooks, told = note_on({"type": "command", "command": "x", **entry})
+def test_a_key_that_works_differently_here_gets_a_note(entry: dict[str, object], runs: int, note: str) -> None:
+    hooks, actual_note = note_on({"type": "command", "command": "x", **entry})
     assert hooks == runs
-    assert told.startswith("/repo/.claude/settings.json: hooks.PreToolUse[0].hooks[0]")
-    assert note in told
+    assert actual_note.startswith("/repo/.claude/settings.json: hooks.PreToolUse[0].hooks[0]")
+    assert note in actual_note
 
 
-def test_everything_about_a_hook_and_its_group_is_told() -> None:
+def test_a_hook_and_its_group_get_all_their_notes() -> None:
     entry = {"type": "command", "command": "x", "once": True, "timout": 3}
     found = load({"hooks": {"PreToolUse": [{"matchr": "x", "matcher": "mcp__memory", "hooks": [entry]}]}})
     assert len(found.notes) == 4
 
 
-def test_fields_nobody_knows_are_left_alone() -> None:
+def test_unknown_keys_get_no_note() -> None:
     assert notes({"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "x", "note": 1}]}]}}) == ()
 
 
-def test_a_misspelt_matcher_is_told_of() -> None:
+def test_a_misspelt_matcher_gets_a_note() -> None:
     hooks, note = note_on({"type": "command", "command": "x"}, matchers="Bash")
     assert (hooks, "hooks.PreToolUse[0].matchers is not known" in note) == (1, True)
 
 
-def test_a_matcher_that_names_a_server_and_no_tool_is_told_of() -> None:
+def test_a_matcher_that_names_a_server_and_no_tool_gets_a_note() -> None:
     _, note = note_on({"type": "command", "command": "x"}, matcher="Bash|mcp__memory")
     assert note.endswith("'Bash|mcp__memory' never matches mcp__memory's tools: write mcp__memory__.*")
 
 
-def test_a_session_start_matcher_that_leaves_out_startup_is_told_of() -> None:
+def test_a_session_start_matcher_without_startup_gets_a_note() -> None:
     _, note = note_on({"type": "command", "command": "x"}, "SessionStart", matcher="resume")
     assert "never matches" in note
 
 
-def test_a_notification_matcher_that_leaves_out_ours_is_told_of() -> None:
+def test_a_notification_matcher_without_our_types_gets_a_note() -> None:
     _, note = note_on({"type": "command", "command": "x"}, "Notification", matcher="idle_prompt")
     assert note.endswith(
-        "'idle_prompt' never matches: behind MCP there are only permission_prompt and elicitation_dialog"
+        "'idle_prompt' never matches: behind MCP, the only types are permission_prompt and elicitation_dialog"
     )
 
 
@@ -152,9 +152,9 @@ def refusal(settings: object) -> tuple[str, str]:
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(settings: object, message: str, hint: str) -> None:
-    told, hinted = refusal(settings)
-    assert told.startswith(f"/s.json{message}")
-    assert hint in hinted
+    actual_message, actual_hint = refusal(settings)
+    assert actual_message.startswith(f"/s.json{message}")
+    assert hint in actual_hint
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(settings: object, 
     ],
 )
 def test_a_group_that_cannot_be_used_is_refused_by_key(group: object, message: str, hint: str) -> None:
-    told, hinted = refusal({"hooks": {"PreToolUse": [group]}})
-    assert told.startswith(f"/s.json: hooks.PreToolUse[0]{message}")
-    assert hint in hinted
+    actual_message, actual_hint = refusal({"hooks": {"PreToolUse": [group]}})
+    assert actual_message.startswith(f"/s.json: hooks.PreToolUse[0]{message}")
+    assert hint in actual_hint
 
 
 @pytest.mark.parametrize(
@@ -204,12 +204,12 @@ def test_a_hook_that_cannot_be_used_is_refused_by_key(entry: dict[str, object], 
     whole = {"type": "command", "command": "x", **entry}
     bad = {key: value for key, value in whole.items() if value is not ...}
     good = {"type": "command", "command": "x"}
-    told, hinted = refusal({"hooks": {"PreToolUse": [{"hooks": [good, bad]}]}})
-    assert told.startswith(f"/s.json: hooks.PreToolUse[0].hooks[1].{message}")
-    assert hint in hinted
+    actual_message, actual_hint = refusal({"hooks": {"PreToolUse": [{"hooks": [good, bad]}]}})
+    assert actual_message.startswith(f"/s.json: hooks.PreToolUse[0].hooks[1].{message}")
+    assert hint in actual_hint
 
 
-def test_infinity_is_no_timeout() -> None:
+def test_infinity_is_not_a_timeout() -> None:
     with pytest.raises(ConfigError, match="must be more than 0 seconds"):
         load('{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"x","timeout":1e999}]}]}}')
 
@@ -219,6 +219,6 @@ LEAVES = st.none() | st.booleans() | st.floats() | st.sampled_from(["command", "
 
 
 @given(st.text() | st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=20))
-def test_any_other_file_is_read_or_refused_and_never_an_accident(settings: object) -> None:
+def test_any_other_file_is_read_or_a_config_error(settings: object) -> None:
     with suppress(ConfigError):
         assert all(hook.shell or hook.argv for hook in load(settings).hooks)

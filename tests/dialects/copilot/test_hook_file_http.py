@@ -1,4 +1,4 @@
-"""Copilot CLI's hooks that are no commands: where their documents go, and what the reference forbids."""
+"""Copilot CLI's HTTP hooks: where their documents go, and what the reference forbids."""
 
 import json
 
@@ -26,12 +26,14 @@ def test_an_http_entry_is_a_web_service() -> None:
 
 
 @pytest.mark.parametrize("url", ["http://localhost:8/x", "http://127.0.0.2/", "http://[::1]:80/"])
-def test_plain_http_is_for_this_machine_where_the_environment_says_so_and_nothing_is_granted(url: str) -> None:
+def test_plain_http_is_only_for_this_machine_if_the_environment_allows_it_and_the_event_grants_nothing(
+    url: str,
+) -> None:
     assert posts(url).url == url
-    with pytest.raises(ConfigError, match="is no https:// address") as problem:
+    with pytest.raises(ConfigError, match="is not an https:// address") as problem:
         posts(url, environ={})
     assert "COPILOT_HOOK_ALLOW_LOCALHOST=1" in problem.value.hint
-    with pytest.raises(ConfigError, match="where allowedEnvVars is set"):
+    with pytest.raises(ConfigError, match="because allowedEnvVars is set"):
         posts(url, allowedEnvVars=["T"])
     for event in ("preToolUse", "PermissionRequest"):
         with pytest.raises(ConfigError, match="must begin with https://"):
