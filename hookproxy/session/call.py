@@ -95,11 +95,11 @@ def _refuse_without_audit(call: Call, services: CallServices, record: Record, pr
 
 def _start_elicitation_result_hooks(context: CallContext) -> None:
     """Start the hooks that observe the person's answers to the server, which the call brings in a further round."""
-    if not (
-        context.earlier_round and context.earlier_round.approval_request
-    ):  # otherwise the answer is to our own request
-        for answer in elicitations.in_responses(context.call.inputs):
-            context.services.start_elicitation_hooks(answer)
+    earlier = context.earlier_round
+    if earlier is not None and earlier.approval_request:
+        return  # the answer is to our own request
+    for answer in elicitations.in_responses(context.call.inputs):
+        context.services.start_elicitation_hooks(answer)
 
 
 def _with_server_names(decision: Decision, alias: Alias) -> Decision:
