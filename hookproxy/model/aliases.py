@@ -1,7 +1,7 @@
-"""What hooks call a tool and its arguments where the configuration gives them familiar names: there and back.
+"""Aliases: the other names by which hooks know a tool and its arguments, and the translation in both directions.
 
-Law 1: hooks see one argument for each that the server gets, and under its one name; what could be two things is an
-error here, never a choice. Law 2: values stay byte for byte, in their order.
+Law 1: hooks see exactly one argument for each that the server gets; what is ambiguous is an error, never a choice.
+Law 2: values stay byte for byte, in their order.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ class Alias(Struct, frozen=True):
     tool: str
     """As the server spells it, exactly."""
     name: str = ""
-    """What hooks call it; empty: what they call it anyway."""
+    """The name for hooks; empty: the usual one."""
     arguments: Mapping[str, str] = field(default_factory=dict)
-    """The server's name of an argument by the hooks'; no two are one. Arguments that are not here have one name."""
+    """The server's name of each argument by the hooks' name, without duplicates. Other arguments have only one name."""
     preset: str = ""
-    """The preset that says so; empty: the configuration says it of this tool."""
+    """The preset with this alias; empty: it is configured for this tool."""
     used_by_agent: frozenset[str] = frozenset()
-    """Arguments that the agent gave by the hooks' name itself, in the call at hand: they go by it on both sides."""
+    """Arguments that the agent itself has named as hooks do, in this call: they keep that name on both sides."""
 
     def for_call(self, arguments: bytes) -> Alias:
-        """The names that hold for a call with these arguments, a JSON object as the agent sent it.
+        """Return the alias for a call with these arguments, a JSON object as the agent sent it.
 
-        Raises Unreadable, DuplicateKeys for arguments that the server may take otherwise than hooks would see them.
+        Raises Unreadable, DuplicateKeys for arguments that the server may read differently than hooks.
         """
         keys = raw_json.fields(arguments).keys()
         self._check_spelling(keys)
@@ -42,13 +42,13 @@ class Alias(Struct, frozen=True):
         return replace(self, used_by_agent=given) if given else self
 
     def for_hooks(self, arguments: bytes) -> bytes:
-        """The server's arguments under the names that hooks know; `arguments` itself where no name differs."""
+        """Return the server's arguments under the names that hooks know; `arguments` itself if no name differs."""
         return _renamed(arguments, {self.arguments[name]: name for name in self.arguments.keys() - self.used_by_agent})
 
     def for_server(self, arguments: bytes) -> bytes:
-        """A hook's arguments under the server's names; `arguments` itself where no name differs.
+        """Return a hook's arguments under the server's names; `arguments` itself if no name differs.
 
-        Raises Unreadable, DuplicateKeys for names that the server may take for one that hooks know by another.
+        Raises Unreadable, DuplicateKeys for names that are ambiguous to the server.
         """
         keys = raw_json.fields(arguments).keys()
         self._check_spelling(keys)
@@ -58,7 +58,7 @@ class Alias(Struct, frozen=True):
         return _renamed(arguments, {name: self.arguments[name] for name in self.arguments.keys() - self.used_by_agent})
 
     def _check_spelling(self, keys: Iterable[str]) -> None:
-        """Raise Unreadable for a name that some readers take for one of ours: in another case, or up to a NUL."""
+        """Raise Unreadable for a name that readers who ignore case or stop at NUL take for a known one."""
         known = {*self.arguments, *self.arguments.values()}
         taken = {raw_json.folded_key(name): name for name in known}
         for key in keys:
@@ -77,7 +77,7 @@ def for_server(alias: Alias | None, arguments: bytes) -> bytes:
 
 
 def _renamed(arguments: bytes, names: Mapping[str, str]) -> bytes:
-    """The object with its members under other names. Raises Unreadable, DuplicateKeys."""
+    """Rename the members of an object. Raises Unreadable, DuplicateKeys."""
     members = raw_json.fields(arguments)
     if members.keys().isdisjoint(names):
         return arguments

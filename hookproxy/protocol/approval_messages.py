@@ -1,6 +1,6 @@
-"""Our question to a person about one call: what is shown, how it is asked, and what counts as a yes.
+"""Approval requests: what is shown to the person about a call, how it is asked, and which response approves the call.
 
-Law 1: shown are the arguments that will run. Nothing but an explicit yes is consent.
+Law 1: the person sees the arguments that will run. Only an explicit yes approves a call.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..jsonrpc import raw_json
 from ..model.decision import ApprovalRequest
 
 MEMBER: Final = "hookproxy.ask"
-"""The key of our question among `inputRequests`, and of the answer among `inputResponses` (2026-07-28)."""
+"""The key of the approval request in `inputRequests`, and of the response in `inputResponses` (2026-07-28)."""
 
 _HEAD: Final = 300  # characters of a value: enough to know a command by; who wants all of it has the audit
 _TAIL: Final = 80
@@ -32,7 +32,7 @@ _SHOWN_FIRST: Final[tuple[str, ...]] = (
     *("command", "cmd", "commands", "script", "shell", "code", "sql", "query", "args", "argv", "arguments"),
     *("path", "file_path", "filePath", "file", "filename", "paths", "files", "url", "uri"),
 )
-"""Arguments that say most about what a call does, the most telling first."""
+"""Arguments that say most about what a call does, the most important first."""
 
 _PLAIN: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
 _EMPTY: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")  # seen as nothing, though no blanks
@@ -69,7 +69,7 @@ All is linear: a repeat gives nothing back, and what begins one stands nowhere i
 
 
 class Approval(Enum):
-    """What a person says. The values are what the form shows."""
+    """A person's decision. The values are what the form shows."""
 
     ONCE = "allow once"
     SESSION = "allow for this session"
@@ -77,7 +77,7 @@ class Approval(Enum):
 
 
 def message(server: str, tool: str, arguments: bytes, question: ApprovalRequest) -> str:
-    """What the person reads. `arguments` are the normalised ones that will run."""
+    """Return the text for the person. `arguments` are the normalised ones that will run."""
     reason = _shortened(question.reason.strip(), _LONGEST_REASON)
     by, tool, server = (_shortened(name, _LONGEST_NAME) for name in (question.by, tool, server))
     shown, missing = _shown(arguments)
@@ -87,7 +87,7 @@ def message(server: str, tool: str, arguments: bytes, question: ApprovalRequest)
 
 
 def prompter_document(server: str, tool: str, arguments: bytes, question: ApprovalRequest) -> dict[str, object]:
-    """What an operator's own prompter reads, as JSON."""
+    """Return the JSON document for an operator's own prompter."""
     return {
         "server": server.encode(errors="replace").decode(),
         "tool": tool,
@@ -98,7 +98,7 @@ def prompter_document(server: str, tool: str, arguments: bytes, question: Approv
 
 
 def elicitation_params(message: str) -> bytes:
-    """The params of `elicitation/create`; valid in each version that has it."""
+    """Return the params of `elicitation/create`, valid in each protocol version that has it."""
     choices = [approval.value for approval in Approval]
     decision = {"type": "string", "title": "Decision", "enum": choices}
     schema = {"type": "object", "properties": {"decision": decision}, "required": ["decision"]}
@@ -108,7 +108,7 @@ def elicitation_params(message: str) -> bytes:
 
 
 def read_approval(result: bytes | msgspec.Raw | None) -> Approval:
-    """What an elicitation's result says: all but an accepted form with an explicit yes is no."""
+    """Read an elicitation's result: everything except an accepted form with an explicit yes is a no."""
     try:
         members = raw_json.fields(result or b"{}")
         if raw_json.text(bytes(members.get("action", b""))) != "accept":

@@ -104,7 +104,7 @@ def test_other_keys_are_nobodys_business() -> None:
 
 
 def test_names_that_differ_in_case_only_cannot_be_judged() -> None:
-    with pytest.raises(Unreadable, match="differ in case"):
+    with pytest.raises(Unreadable, match="differ only in case"):
         judged(LINE.replace(b'"a":1', b'"path":1,"Path":2'))
 
 
