@@ -1,6 +1,6 @@
-"""A private /etc with the administrator's files in it, for tests that run as root; and a user who is not.
+"""A private /etc with the administrator's files, for tests that run as root, and a user without rights.
 
-The real /etc is never touched: whoever is to see the private one runs in a mount namespace of its own.
+The real /etc is never touched: a process that uses the private one runs in its own mount namespace.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LIKELY: Final = ("/srv", "/opt", "/var/lib", "/root")  # folders that only root
 
 
 def root_only_folder() -> Path:
-    """A new folder that is root's all the way from /. The caller removes it."""
+    """A new folder to which only root can write, as to all folders above it. The caller removes it."""
     for place in _LIKELY:
         try:
             managed_files.walk(place).close()
@@ -35,12 +35,12 @@ def root_only_folder() -> Path:
         folder = Path(tempfile.mkdtemp(prefix="hookproxy-test-", dir=place))
         folder.chmod(0o755)
         return folder
-    pytest.skip("NOT TESTED: no folder here is root's alone")
+    pytest.skip("NOT TESTED: every folder here is writable by others than root")
 
 
 @pytest.fixture
 def etc(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The administrator's folder of this test, for what runs in its own process."""
+    """The administrator's folder of this test, for code in the process of the test."""
     folder = root_only_folder()
     monkeypatch.setattr(load, "MANAGED", str(folder))
     yield folder
@@ -79,12 +79,12 @@ def as_user(user: int) -> Sequence[str]:
 
 
 def python_for_user(user: int) -> str:
-    """A Python that this user can start, for a server: ours may lie in root's own folder."""
+    """A Python that this user can start, for a server: ours may be in a folder of root's."""
     for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
         command = [*as_user(user), "sh", "-c", 'exec "$0" -c 1', python]
         if subprocess.run(command, cwd="/", capture_output=True, timeout=30).returncode == 0:
             return python
-    pytest.skip("NOT TESTED: there is no Python that somebody else can start")
+    pytest.skip("NOT TESTED: no Python here can be started by another user")
 
 
 @pytest.fixture(scope="session")
@@ -92,5 +92,5 @@ def nobody() -> int:
     """A user without any rights, who can run hookproxy."""
     command = [*as_user(NOBODY), sys.executable, "-c", "import hookproxy.config.models"]
     if subprocess.run(command, cwd="/", capture_output=True, timeout=60).returncode:
-        pytest.skip("NOT TESTED: this Python lies where nobody else can start it")
+        pytest.skip("NOT TESTED: other users cannot start this Python")
     return NOBODY
