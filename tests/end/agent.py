@@ -77,7 +77,7 @@ class Agent:
         for ours in (self.to, self.source):
             os.set_blocking(ours, False)
         self.pid = self.process.pid
-        self.passed_by: list[Json] = []
+        self.earlier_messages: list[Json] = []
         """Messages that came while another one was waited for."""
         self._partial = bytearray()
         self._at_end = False
@@ -160,12 +160,12 @@ class Agent:
     async def message(self) -> Json:
         """The next message."""
         line = await self.line()
-        assert line, f"the output has ended; standard error: {self.said_aside()}"
+        assert line, f"the output has ended; standard error: {self.standard_error()}"
         message: Json = json.loads(line)
         return message
 
     async def answer(self, number: int | str) -> Json:
-        """The answer to this request; what comes before it is kept in `passed_by`."""
+        """The answer to this request; what comes before it is kept in `earlier_messages`."""
         return await self._first(lambda one: one.get("id") == number and "method" not in one)
 
     async def notified(self, method: str) -> Json:
@@ -173,14 +173,14 @@ class Agent:
         return await self._first(lambda one: one.get("method") == method)
 
     async def _first(self, wanted: Any) -> Json:  # noqa: ANN401  # a lambda over messages
-        for position, message in enumerate(self.passed_by):
+        for position, message in enumerate(self.earlier_messages):
             if wanted(message):
-                return self.passed_by.pop(position)
+                return self.earlier_messages.pop(position)
         while True:
             message = await self.message()
             if wanted(message):
                 return message
-            self.passed_by.append(message)
+            self.earlier_messages.append(message)
 
     async def rest(self) -> bytes:
         """All output that is still to come, to its end."""
@@ -191,7 +191,7 @@ class Agent:
         self._partial.clear()
         return rest
 
-    def said_aside(self) -> str:
+    def standard_error(self) -> str:
         """Standard error so far."""
         return self.errors.read_text(errors="replace")
 

@@ -183,7 +183,7 @@ async def test_a_rewrite_that_cannot_be_mapped_is_a_failure_and_never_forwarded(
     else:
         assert "rewrote the arguments so that they cannot be read: " in refused(answer)
     assert [one["params"]["arguments"] for one in scene.calls_received()] == [{"cmd": "ls"}] * runs
-    assert "rewrote the arguments" in agent.said_aside()
+    assert "rewrote the arguments" in agent.standard_error()
 
 
 async def test_a_merged_rewrite_under_the_servers_name_is_also_a_failure(scene: Scene) -> None:

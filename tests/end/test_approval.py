@@ -474,7 +474,7 @@ async def test_the_proxys_messages_in_the_handshake_era_follow_the_protocol(scen
     assert taken_back["params"]["requestId"] == second["id"]
     await agent.send(answers(second))
     await agent.ask(request("sync", "ping"))
-    assert agent.passed_by == []
+    assert agent.earlier_messages == []
     assert scene.calls_received() == []
 
 

@@ -67,7 +67,7 @@ async def lines_until(agent: Agent, number: str) -> list[bytes]:
     await agent.send(request(number, "ping"))
     lines: list[bytes] = []
     while f'"id": "{number}"'.encode() not in (line := await agent.line()):
-        assert line, agent.said_aside()
+        assert line, agent.standard_error()
         lines.append(line)
     return lines
 
@@ -233,14 +233,14 @@ async def test_what_only_readers_that_ignore_case_take_for_a_response_is_withhel
     line = await agent.line()
     assert b"SECRET" not in line
     assert "withheld" in json.loads(line)["error"]["message"]
-    assert "withheld" in agent.said_aside()
+    assert "withheld" in agent.standard_error()
     assert await lines_until(agent, "sync") == []
 
 
 async def test_such_an_answer_in_a_batch_is_dropped_and_the_call_goes_on(scene: Scene) -> None:
     agent = await begun(scene, redacting(scene))
     await agent.send(call(1, "raw", text=f"[{FOLDED}]\n"))
-    await until(lambda: "dropped" in agent.said_aside())
+    await until(lambda: "dropped" in agent.standard_error())
     assert await lines_until(agent, "sync") == []
     await agent.send(notification("release", requestId=1))
     assert text_of(await agent.answer(1)) == "REDACTED"
@@ -338,7 +338,7 @@ async def test_a_property_that_is_named_pattern_is_checked_as_any_other(scene: S
     agent = await begun(scene, rewriting(scene, pattern=7), server=listing(scene, tools))
     await agent.ask(request(1, "tools/list"))
     assert json.loads(text_of(await agent.ask(call(2, "echo", pattern="x")))) == {"pattern": "x"}
-    assert "pattern: 7 is not of type 'string'" in agent.said_aside()
+    assert "pattern: 7 is not of type 'string'" in agent.standard_error()
 
 
 # --- beginnings and ends ---
@@ -354,7 +354,7 @@ async def test_a_signal_right_after_the_start_leaves_no_server_behind(
     await gate.reached()
     await anyio.sleep(delay)
     agent.signal(number)
-    assert await agent.ended(5) == 128 + number, agent.said_aside()
+    assert await agent.ended(5) == 128 + number, agent.standard_error()
     await scene.empty()
 
 
@@ -362,8 +362,8 @@ async def test_a_failed_background_hook_is_reported(scene: Scene) -> None:
     config = scene.config('[[hooks.PreToolUse]]\nname = "aside"\nasync = true\ncommand = "exit 3"\n')
     agent = await begun(scene, config)
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"
-    await until(lambda: "aside" in agent.said_aside())
-    assert "3" in agent.said_aside().partition("aside")[2]
+    await until(lambda: "aside" in agent.standard_error())
+    assert "3" in agent.standard_error().partition("aside")[2]
 
 
 @pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse"])
@@ -409,7 +409,7 @@ async def test_status_255_of_the_server_is_ours(scene: Scene) -> None:
     agent = await begun(scene, server=[*SERVER, "--status", "255"])
     agent.end_input()
     assert await agent.ended() == 255
-    assert "signal" not in agent.said_aside()
+    assert "signal" not in agent.standard_error()
 
 
 async def test_a_call_without_initialize_is_answered_although_session_start_has_a_hook(scene: Scene) -> None:
@@ -478,7 +478,7 @@ async def test_a_required_audit_on_a_full_disk_refuses_all_but_the_first_and_kee
             before = agent.peak_memory
     assert len(scene.calls_received()) <= 1
     assert agent.peak_memory - before < 8 * MEGABYTE
-    assert "No space left" in agent.said_aside()
+    assert "No space left" in agent.standard_error()
 
 
 async def test_a_name_that_is_no_utf_8_can_be_audited(scene: Scene) -> None:
@@ -493,7 +493,7 @@ async def test_a_name_that_is_no_utf_8_can_be_audited(scene: Scene) -> None:
     record = json.loads(audit.read_text())
     assert record["server"].startswith("caf")
     assert record["result"] == "ok"
-    assert "Traceback" not in agent.said_aside()
+    assert "Traceback" not in agent.standard_error()
 
 
 async def test_an_audit_file_that_is_removed_meanwhile_is_made_anew(scene: Scene) -> None:

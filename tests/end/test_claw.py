@@ -67,7 +67,7 @@ async def test_the_example_of_the_page_blocks_a_destructive_command_and_no_other
     assert blocked["result"]["isError"] is True
     assert text_of(blocked).endswith(": Blocked: destructive command")
     assert [one["params"]["arguments"] for one in scene.calls_received()] == [{"command": "ls"}]
-    assert agent.said_aside() == ""
+    assert agent.standard_error() == ""
 
 
 async def test_the_example_of_the_page_sees_through_spellings_of_a_command(scene: Scene) -> None:
@@ -126,7 +126,7 @@ async def test_json_on_standard_output_is_plain_feedback(scene: Scene) -> None:
     answer = '{"decision":"block","reason":"R"}'
     agent = await begun(scene, hooks(scene, PreToolUse=[scene.prints(answer)]))
     assert text_of(await agent.ask(call(1, "bash"))) == f"ran bash\nHook feedback:\n{answer}"
-    assert "claw@current reads it" in agent.said_aside()
+    assert "claw@current reads it" in agent.standard_error()
 
 
 # --- exit codes ---
@@ -143,7 +143,7 @@ async def test_json_on_standard_output_is_plain_feedback(scene: Scene) -> None:
 async def test_any_other_end_is_a_warning_and_the_call_goes_on(scene: Scene, command: str, failure: str) -> None:
     agent = await begun(scene, hooks(scene, PreToolUse=[command], PostToolUse=[command]))
     assert (await agent.ask(call(1, "bash")))["result"] == said("ran bash")
-    assert agent.said_aside().count(failure) == 2
+    assert agent.standard_error().count(failure) == 2
 
 
 async def test_on_failure_makes_a_warning_a_denial(scene: Scene) -> None:
@@ -270,7 +270,7 @@ async def test_the_variant_reads_json(scene: Scene) -> None:
     agent = await begun(scene, current(scene, PreToolUse=groups))
     assert "not that one" in text_of(await agent.ask(call(1, "bash")))
     assert text_of(await agent.ask(call(2, "echo", path="/etc"))) == '{"path": "/safe"}'
-    assert "for people" in agent.said_aside()
+    assert "for people" in agent.standard_error()
 
 
 async def test_the_variant_pushes_an_answer_without_a_text_as_it_is(scene: Scene) -> None:

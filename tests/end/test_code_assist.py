@@ -151,7 +151,7 @@ async def test_the_danger_guard_lets_other_calls_pass_as_they_are(project: Proje
     await agent.send(line)
     assert texts(await agent.answer(1)) == [f"ran {tool}"]
     assert project.scene.received()[-1] + b"\n" == line
-    assert agent.said_aside() == ""
+    assert agent.standard_error() == ""
 
 
 async def test_auto_lint_tells_the_model_what_is_wrong_with_the_file(project: Project) -> None:
@@ -168,7 +168,7 @@ async def test_auto_lint_tells_the_model_what_is_wrong_with_the_file(project: Pr
 async def test_auto_lint_says_nothing_about_other_files_and_other_tools(project: Project, tool: str, name: str) -> None:
     agent = await project.begun(AUTO_LINT)
     assert texts(await agent.ask(call(1, tool, file_path=str(project.folder / name)))) == [f"ran {tool}"]
-    assert agent.said_aside() == ""  # {} for a text that is not there is no trouble
+    assert agent.standard_error() == ""  # {} for a text that is not there is not a failure
 
 
 async def test_the_logger_logs_calls_that_succeeded(project: Project) -> None:
@@ -185,7 +185,7 @@ async def test_the_logger_logs_calls_that_succeeded(project: Project) -> None:
     ]
     assert len({entry["session"] for entry in entries}) == 1
     assert all(entry["timestamp"].endswith("+00:00") and entry["session"] for entry in entries)
-    assert agent.said_aside() == ""
+    assert agent.standard_error() == ""
 
 
 # --- in order, all of them ---
@@ -219,7 +219,7 @@ async def test_each_hook_sees_the_original_and_the_last_rewrite_wins(project: Pr
     assert project.told("seen")["tool_input"] == {"a": 1}
     assert b'"arguments": {"a": 3, "b": 1.5}' in project.scene.received()[-1]
     assert project.told("told")["tool_input"] == {"a": 3, "b": 1.5}
-    assert "done" in agent.said_aside()
+    assert "done" in agent.standard_error()
 
 
 # --- exit codes and timeouts ---
@@ -236,14 +236,14 @@ async def test_exit_2_denies_with_standard_error_as_the_reason(project: Project)
 async def test_any_other_failure_is_reported_to_the_person_and_the_call_goes_on(project: Project, command: str) -> None:
     agent = await project.begun({"PreToolUse": [{"command": command, "name": "flaky"}]})
     assert texts(await agent.ask(call(1, "BashTool"))) == ["ran BashTool"]
-    assert "flaky" in agent.said_aside()
+    assert "flaky" in agent.standard_error()
 
 
 async def test_a_timeout_counts_milliseconds_and_the_call_goes_on(project: Project) -> None:
     gate = project.scene.gate("hang")
     agent = await project.begun({"PreToolUse": [{"command": gate.script, "timeout": 250, "name": "slow"}]})
     assert texts(await agent.ask(call(1, "BashTool"))) == ["ran BashTool"]
-    assert "timed out after 0.25 s" in agent.said_aside()
+    assert "timed out after 0.25 s" in agent.standard_error()
 
 
 async def test_the_configuration_can_make_a_failure_deny(project: Project) -> None:
@@ -304,7 +304,7 @@ async def test_additional_context_at_the_start_of_a_session_is_among_the_instruc
 async def test_what_cannot_fire_is_reported_at_start_up(project: Project) -> None:
     agent = await project.begun({"Stop": [{"command": "x"}], "PreToolUse": [{"command": "true"}]})
     reason = "an MCP server is not told when the agent's loop completes"
-    assert f"hooks.Stop cannot fire behind MCP: {reason}" in agent.said_aside()
+    assert f"hooks.Stop cannot fire behind MCP: {reason}" in agent.standard_error()
 
 
 async def test_hooks_see_no_identity_of_another_system(project: Project) -> None:

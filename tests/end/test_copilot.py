@@ -198,7 +198,7 @@ async def test_the_example_of_command_hooks_guards_as_it_stands(repository: Repo
 async def test_the_example_of_prompt_hooks_is_reported_as_impossible(repository: Repository, dialect: str) -> None:
     agent = await repository.with_hooks(dialect, PROMPT_HOOKS)
     assert text_of(await agent.ask(call(1, "bash"))) == "ran bash"
-    assert "hooks.sessionStart[0] does not run: type 'prompt' is impossible here" in agent.said_aside()
+    assert "hooks.sessionStart[0] does not run: type 'prompt' is impossible here" in agent.standard_error()
 
 
 # --- scripts as people publish them ---
@@ -286,7 +286,7 @@ async def test_hooks_run_in_order_and_any_denial_blocks(repository: Repository, 
 async def test_failures_never_block(repository: Repository, command: str) -> None:
     agent = await repository.with_hooks("copilot", {"preToolUse": [command], "postToolUse": [command]})
     assert text_of(await agent.ask(call(1, "bash"))) == "ran bash"
-    assert "exited with status" in agent.said_aside() or "was ended by signal SIGKILL" in agent.said_aside()
+    assert "exited with status" in agent.standard_error() or "was ended by signal SIGKILL" in agent.standard_error()
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ async def test_timeouts_are_let_go(repository: Repository, dialect: str) -> None
     gate = repository.scene.gate("hook")
     agent = await repository.with_hooks(dialect, {"preToolUse": [{"bash": gate.script, "timeoutSec": 0.2}]})
     assert text_of(await agent.ask(call(1, "bash"))) == "ran bash"
-    assert "timed out after 0.2 s" in agent.said_aside()
+    assert "timed out after 0.2 s" in agent.standard_error()
 
 
 @BOTH

@@ -108,7 +108,7 @@ async def test_the_pages_validation_script_blocks_what_it_says_and_its_reason_re
     allowed = await agent.ask(call(7, "shell", cmd="ls -la", cwd="."))
     assert allowed["result"] == {"content": [{"type": "text", "text": "ran shell"}]}
     assert [one["params"]["arguments"]["cmd"] for one in scene.calls_received()] == ["ls -la"]
-    assert agent.said_aside() == ""
+    assert agent.standard_error() == ""
 
 
 async def test_the_pages_matcher_asks_about_the_named_tools_only(scene: Scene) -> None:
@@ -197,7 +197,7 @@ async def test_the_pages_example_of_an_answer_rewrites_the_input_and_warns_the_p
     agent = await begun(scene, hooks(scene, pre_tool_use=[{"command": scene.prints(page)}]))
     result = (await agent.ask(call(1, "echo", cmd="x", cwd=".")))["result"]
     assert result == {"content": [{"type": "text", "text": '{"cmd": "modified command"}'}]}
-    assert "Warning message to show user" in agent.said_aside()
+    assert "Warning message to show user" in agent.standard_error()
 
 
 # --- what the page says elsewhere ---
@@ -214,7 +214,7 @@ async def test_the_matcher_for_all_mcp_tools_asks_about_every_tool(scene: Scene)
 async def test_other_failures_are_logged_and_execution_continues(scene: Scene, command: str) -> None:
     agent = await begun(scene, hooks(scene, pre_tool_use=[{"command": command}]))
     assert text_of(await agent.ask(call(1, "echo", a=1))) == '{"a": 1}'
-    assert "hooks.yaml" in agent.said_aside()
+    assert "hooks.yaml" in agent.standard_error()
 
 
 async def test_hooks_run_at_once_and_the_last_of_the_file_wins(scene: Scene) -> None:
@@ -362,4 +362,4 @@ async def test_today_what_a_session_start_hook_prints_stands_in_the_instructions
     text = "session_start: {type: command, command: echo On branch main.}\nstop: {type: command, command: x}\n"
     agent = scene.run("--name=lean", f"--hooks=docker-agent@current={file(scene, '50-mine.yaml', text)}")
     assert (await agent.greet())["result"]["instructions"] == "On branch main."
-    assert "stop cannot fire behind MCP" in agent.said_aside()
+    assert "stop cannot fire behind MCP" in agent.standard_error()

@@ -38,11 +38,11 @@ async def test_a_hook_answers_and_the_agent_is_not_asked(scene: Scene) -> None:
     agent.end_input()
     assert await agent.ended() == 0
     assert await agent.rest() == b""
-    assert agent.passed_by == []
+    assert agent.earlier_messages == []
     assert [one["result"] for one in answers_received(scene)] == [{"action": "accept", "content": {"name": "Ada"}}]
     (note,) = [json.loads(line)["note"] for line in audit.read_text().splitlines()]
     assert note.endswith("answered the server's question '' in the person's place: accept")
-    assert note in agent.said_aside()
+    assert note in agent.standard_error()
 
 
 async def test_a_blocked_hook_blocks_nothing_else_and_ends_with_the_servers_cancellation(scene: Scene) -> None:
@@ -55,7 +55,7 @@ async def test_a_blocked_hook_blocks_nothing_else_and_ends_with_the_servers_canc
     await agent.send(notification("raw", text=cancelled))
     await scene.empty(word=str(scene.folder / "asked"))
     await agent.ask(request(11, "ping"))
-    assert agent.passed_by == []
+    assert agent.earlier_messages == []
     assert answers_received(scene) == []
 
 

@@ -181,7 +181,7 @@ async def test_a_rewrite_that_does_not_fit_the_listed_schema_is_a_failure_that_n
         assert scene.calls_received() == []
     else:
         assert scene.calls_received()[0]["params"]["arguments"] == {"path": "as it was"}
-    assert field in agent.said_aside()
+    assert field in agent.standard_error()
 
 
 async def test_a_rewrite_that_fits_the_listed_schema_is_applied(scene: Scene) -> None:
@@ -260,7 +260,7 @@ async def test_a_hook_that_says_nothing_to_the_model_leaves_the_result_as_it_cam
     await agent.send(text)
     assert await agent.line() == b'{"jsonrpc": "2.0", "id": 1, "result": {}}'
     assert scene.received()[-1] + b"\n" == text
-    assert agent.said_aside() == ""
+    assert agent.standard_error() == ""
 
 
 @pytest.mark.parametrize("key", ["updatedMCPToolOutput", "updatedToolOutput"])
@@ -364,14 +364,14 @@ async def test_feedback_stays_out_of_structured_content_that_is_closed_or_unknow
     delivered, agent = await commented(scene, tool, STRUCTURED, listed=listed)
     assert delivered["structuredContent"] == {"n": 1}
     assert delivered["content"][-1]["text"] == "round up"
-    assert "feedback may be invisible" in agent.said_aside()
+    assert "feedback may be invisible" in agent.standard_error()
 
 
 async def test_feedback_that_may_not_be_seen_is_reported_once_for_each_tool(scene: Scene) -> None:
     _, agent = await commented(scene, "closed", STRUCTURED)
     for number in (2, 3):
         await agent.ask(call(number, "closed", result=STRUCTURED))
-    assert agent.said_aside().count("feedback may be invisible") == 1
+    assert agent.standard_error().count("feedback may be invisible") == 1
 
 
 async def test_a_failed_result_loses_structured_content_to_feedback(scene: Scene) -> None:
@@ -439,10 +439,10 @@ async def test_a_result_that_is_not_the_end_of_the_call_passes_and_no_result_hoo
     assert not after.visited
 
 
-# --- trouble ---
+# --- failures ---
 
 
-TROUBLES: dict[str, tuple[str, Json, str]] = {
+FAILURES: dict[str, tuple[str, Json, str]] = {
     "exit code": ("echo what is wrong >&2; exit 1", {}, "exited with status 1: what is wrong"),
     "signal": ("kill -KILL $$", {}, "was ended by signal SIGKILL"),
     "timeout": ("exec sleep 600", {"timeout": 0.2}, "timed out after 0.2 s"),
@@ -455,19 +455,19 @@ TROUBLES: dict[str, tuple[str, Json, str]] = {
 }
 
 
-@pytest.mark.parametrize("failure", TROUBLES)
+@pytest.mark.parametrize("failure", FAILURES)
 async def test_a_failed_hook_lets_the_call_pass_as_the_document_says_and_is_reported(
     scene: Scene, failure: str
 ) -> None:
-    command, more, said = TROUBLES[failure]
+    command, more, said = FAILURES[failure]
     agent = await begun(scene, scene.hooks(PreToolUse=[group(command, **more)]))
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"
-    assert said in agent.said_aside()
+    assert said in agent.standard_error()
 
 
 @pytest.mark.parametrize("failure", ["exit code", "signal", "timeout", "missing", "bad JSON"])
 async def test_a_failed_hook_that_blocks_on_failure_blocks(scene: Scene, failure: str) -> None:
-    command, more, said = TROUBLES[failure]
+    command, more, said = FAILURES[failure]
     agent = await begun(scene, scene.hooks(PreToolUse=[group(command, onFailure="block", **more)]))
     told = refused(await agent.ask(call(1, "echo")))
     assert said in told
@@ -519,7 +519,7 @@ async def test_calls_without_slow_hooks_overtake_those_with_them(scene: Scene) -
     await agent.ask(call(3, "other"))
     gate.open()
     await agent.answer(1)
-    assert agent.passed_by == []
+    assert agent.earlier_messages == []
 
 
 # --- what a hook does with its input and output ---
@@ -537,7 +537,7 @@ async def test_a_hook_that_never_reads_300_kilobytes_does_not_fail(scene: Scene)
     agent = await begun(scene, scene.hooks(PreToolUse="exec <&-; exit 0"))
     text = "x" * 300_000
     assert json.loads(text_of(await agent.ask(call(1, "echo", text=text)))) == {"text": text}
-    assert agent.said_aside() == ""
+    assert agent.standard_error() == ""
 
 
 async def test_a_hook_that_prints_two_megabytes_is_read_in_full(scene: Scene) -> None:
@@ -572,7 +572,7 @@ async def test_what_a_hook_prints_never_reaches_the_wire_or_the_terminal(scene: 
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"
     agent.end_input()
     assert await agent.rest() == b""
-    assert agent.said_aside() == ""
+    assert agent.standard_error() == ""
 
 
 async def test_a_python_hook_reads_the_document_and_its_variables(scene: Scene) -> None:
@@ -761,12 +761,12 @@ async def test_disabled_hooks_do_not_run_and_this_is_reported(scene: Scene) -> N
     text = json.dumps({"disableAllHooks": True, "hooks": {"PreToolUse": [group("exit 2")]}})
     agent = await begun(scene, "--hooks=claude=" + scene.file("settings.json", text))
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"
-    assert "disableAllHooks" in agent.said_aside()
+    assert "disableAllHooks" in agent.standard_error()
 
 
 async def test_events_that_cannot_happen_here_are_named_at_the_start(scene: Scene) -> None:
     agent = await begun(scene, scene.hooks(PreToolUse="true", Stop="true"))
-    assert "hooks.Stop cannot fire behind MCP" in agent.said_aside()
+    assert "hooks.Stop cannot fire behind MCP" in agent.standard_error()
 
 
 # --- sessions ---
@@ -786,7 +786,7 @@ async def test_session_start_adds_to_the_instructions_of_the_handshake_and_fires
 async def test_plain_text_of_session_start_becomes_instructions_where_there_were_none(scene: Scene) -> None:
     agent = scene.run(scene.hooks(SessionStart=[group("echo be careful", matcher="startup"), group("exit 1")]))
     assert (await agent.greet())["result"]["instructions"] == "be careful"
-    assert "exited with status 1" in agent.said_aside()
+    assert "exited with status 1" in agent.standard_error()
 
 
 async def test_a_slow_session_start_holds_up_the_handshake_and_judged_calls_only(scene: Scene) -> None:
@@ -799,7 +799,7 @@ async def test_a_slow_session_start_holds_up_the_handshake_and_judged_calls_only
     await agent.ask(request(2, "ping"))
     await agent.send(call(3, "echo"))
     await agent.ask(request(4, "ping"))
-    assert agent.passed_by == []
+    assert agent.earlier_messages == []
     gate.open()
     assert (await agent.answer(1))["result"]["instructions"] == "hello"
     assert text_of(await agent.answer(3)) == "{}"
@@ -879,8 +879,8 @@ async def test_a_system_message_is_a_log_message_where_the_server_declared_loggi
     agent = await begun(scene, scene.hooks(PreToolUse=message), server=server)
     answer = await agent.ask(call(1, "echo"))
     assert text_of(answer) == "{}"
-    assert "for people é" in agent.said_aside()
-    logged = [one for one in agent.passed_by if one.get("method") == "notifications/message"]
+    assert "for people é" in agent.standard_error()
+    logged = [one for one in agent.earlier_messages if one.get("method") == "notifications/message"]
     assert [one["params"]["data"] for one in logged] == (["for people é"] if logging else [])
     assert all(one["params"].keys() >= {"level", "data"} for one in logged)
 
@@ -892,8 +892,8 @@ async def test_a_system_message_is_no_log_message_in_the_stateless_era_without_t
         scene.hooks(PreToolUse=scene.prints({"systemMessage": "for people"})), server=[*SERVER, "--logging"]
     )
     await agent.ask(stateless_call(1, "echo"))
-    assert agent.passed_by == []
-    assert "for people" in agent.said_aside()
+    assert agent.earlier_messages == []
+    assert "for people" in agent.standard_error()
 
 
 # --- our own hooks and keys ---
@@ -1045,7 +1045,7 @@ async def test_a_required_audit_that_cannot_be_written_refuses_calls_before_any_
     assert "audit" in said
     assert scene.calls_received() == []
     assert not gate.visited
-    assert str(blocker) in agent.said_aside()
+    assert str(blocker) in agent.standard_error()
 
 
 async def test_a_required_audit_on_a_full_disk_refuses_calls(scene: Scene) -> None:
@@ -1060,7 +1060,7 @@ async def test_a_required_audit_on_a_full_disk_refuses_calls(scene: Scene) -> No
 async def test_an_audit_that_is_not_required_and_cannot_be_written_is_only_reported(scene: Scene) -> None:
     agent = await begun(scene, scene.hooks(PreToolUse="true"), "--audit=/dev/full")
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"
-    assert "No space left on device" in agent.said_aside()
+    assert "No space left on device" in agent.standard_error()
 
 
 # --- many at once ---
@@ -1089,8 +1089,8 @@ async def test_of_two_answers_to_a_judged_call_the_first_one_counts(scene: Scene
     await agent.ask(request(2, "ping"))
     agent.end_input()
     assert await agent.rest() == b""
-    assert agent.passed_by == []
-    assert "dropped" in agent.said_aside()
+    assert agent.earlier_messages == []
+    assert "dropped" in agent.standard_error()
 
 
 @pytest.mark.parametrize(
@@ -1107,8 +1107,8 @@ async def test_too_few_descriptors_for_a_hook_end_its_call_with_a_message_that_s
     assert "the system is short of resources: Too many open files" in error
     assert error.endswith(effect)
     assert len(scene.calls_received()) == received
-    (line,) = [one for one in agent.said_aside().splitlines() if "cannot be handled" in one]
+    (line,) = [one for one in agent.standard_error().splitlines() if "cannot be handled" in one]
     assert line.endswith("Too many open files; ulimit -a shows the limits")
-    assert "Traceback" not in agent.said_aside()
+    assert "Traceback" not in agent.standard_error()
     resource.prlimit(agent.pid, resource.RLIMIT_NOFILE, (soft, hard))
     assert text_of(await agent.ask(call(2, "echo", n=2)))

@@ -134,7 +134,7 @@ async def test_environment_folder_arguments_and_standard_error_are_the_servers_o
     script = f"echo to standard error >&2; exec {shlex.join(SERVER)}"
     speaking = scene.run(server=["sh", "-c", script])
     await speaking.greet()
-    assert speaking.said_aside() == "to standard error\n"
+    assert speaking.standard_error() == "to standard error\n"
 
 
 async def test_standard_input_of_the_server_is_not_ours_and_no_stray_descriptor_reaches_it(scene: Scene) -> None:
@@ -143,7 +143,7 @@ async def test_standard_input_of_the_server_is_not_ours_and_no_stray_descriptor_
     behind = scene.run(server=[sys.executable, "-S", "-E", "-c", f"import sys; sys.stdout = sys.stderr; {script}"])
     expected = (await alone.line()).decode()
     assert await behind.ended() == 0
-    assert behind.said_aside().strip() == expected
+    assert behind.standard_error().strip() == expected
 
 
 # --- how the server ends ---
@@ -180,7 +180,7 @@ async def test_a_server_that_cannot_be_started_is_reported_with_a_shells_status(
 ) -> None:
     agent = scene.run(server=[command])
     assert await gone(scene, agent) == status
-    first, *rest = agent.said_aside().splitlines()
+    first, *rest = agent.standard_error().splitlines()
     assert first.startswith("error: ")
     assert message in first
     assert all(line.startswith("hint: ") for line in rest)
@@ -191,7 +191,7 @@ async def test_what_cannot_be_configured_ends_the_server_before_it_receives_anyt
     agent = scene.run(broken)
     await agent.send(INITIALIZE)
     assert await gone(scene, agent) == 2
-    assert "error: " in agent.said_aside()
+    assert "error: " in agent.standard_error()
     assert scene.received() == []
 
 
@@ -580,7 +580,7 @@ async def test_cancelling_while_a_hook_runs_kills_its_tree_and_is_silent(scene: 
     await scene.empty(word="sleep 600")
     agent.end_input()
     assert await gone(scene, agent) == 0
-    assert agent.passed_by == []
+    assert agent.earlier_messages == []
     assert not failed.visited
     assert not [line for line in scene.received() if b'"echo"' in line or b"cancelled" in line]
 
@@ -612,7 +612,7 @@ async def test_cancelling_a_forwarded_call_reaches_the_server_and_failure_hooks_
     await agent.ask(request(2, "ping"))
     agent.end_input()
     assert await agent.rest() == b""
-    assert agent.passed_by == []
+    assert agent.earlier_messages == []
     assert await gone(scene, agent) == 0
     assert any(b"notifications/cancelled" in line for line in scene.received())
 
@@ -781,7 +781,7 @@ async def test_a_judged_line_of_forty_megabytes_is_judged_and_commented_whole(sc
     echoed = answer["result"]["content"][0]["text"]
     assert len(echoed) > 40 * MEGABYTE  # feedback would make it longer than some agents read: it stays away
     assert scene.received()[-1] == line.rstrip(b"\n")
-    assert "feedback left out" in agent.said_aside()
+    assert "feedback left out" in agent.standard_error()
 
 
 @pytest.mark.parametrize("limit", [5000, 100_000])

@@ -102,14 +102,14 @@ async def test_the_audit_script_logs_each_event_and_never_blocks(scene: Scene) -
         {"event": "PreToolUse", "tool": "reply", "ok": True},
         {"event": "PostToolUseFailure", "tool": "reply", "ok": False},
     ]
-    assert agent.said_aside() == ""
+    assert agent.standard_error() == ""
 
 
 async def test_the_audit_script_blocks_nothing_even_where_it_cannot_write(scene: Scene) -> None:
     agent = await begun(scene, hooks(scene, PreToolUse=[script(scene, "audit.sh", AUDIT)]))
     assert text_of(await agent.ask(call(1, "bash"))) == "ran bash"
-    assert "PreToolUse hook audit.sh" in agent.said_aside()
-    assert "exited with status 1" in agent.said_aside()
+    assert "PreToolUse hook audit.sh" in agent.standard_error()
+    assert "exited with status 1" in agent.standard_error()
 
 
 async def test_the_script_against_destructive_shell_blocks_that_and_nothing_else(scene: Scene) -> None:
@@ -160,8 +160,8 @@ async def test_the_settings_of_the_page_run_as_they_stand(scene: Scene) -> None:
     assert await agent.ended() == 0
     await gates["cleanup"].reached()
     assert not gates["notify"].visited
-    assert "hooks.PostCompact cannot fire behind MCP" in agent.said_aside()
-    assert len(agent.said_aside().splitlines()) == 1
+    assert "hooks.PostCompact cannot fire behind MCP" in agent.standard_error()
+    assert len(agent.standard_error().splitlines()) == 1
 
 
 async def test_the_answer_of_the_page_denies_the_call_and_the_other_pending_calls(scene: Scene) -> None:
@@ -176,8 +176,8 @@ async def test_the_answer_of_the_page_denies_the_call_and_the_other_pending_call
     assert said.endswith("see runbook RB-42")
     assert "git push to main is restricted" in refused(await agent.answer(1))
     assert scene.calls_received() == []
-    assert ": Suppressed by audit hook.\n" in agent.said_aside()
-    assert ": Hook policy\n" in agent.said_aside()
+    assert ": Suppressed by audit hook.\n" in agent.standard_error()
+    assert ": Hook policy\n" in agent.standard_error()
 
 
 # --- what else the page says ---
@@ -217,8 +217,8 @@ async def test_a_denial_keeps_the_call_from_the_server(scene: Scene, command: st
 async def test_a_hook_without_output_or_that_fails_lets_the_call_pass(scene: Scene, command: str, told: str) -> None:
     agent = await begun(scene, hooks(scene, PreToolUse=[command]))
     assert (await agent.ask(call(1, "echo", a=1)))["result"] == {"content": [{"type": "text", "text": '{"a": 1}'}]}
-    assert told in agent.said_aside()
-    assert bool(told) is bool(agent.said_aside())
+    assert told in agent.standard_error()
+    assert bool(told) is bool(agent.standard_error())
 
 
 async def test_on_failure_deny_blocks_what_the_page_lets_go(scene: Scene) -> None:

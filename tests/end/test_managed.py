@@ -103,7 +103,7 @@ async def test_a_managed_rule_holds_whatever_the_user_allows(box: Box) -> None:
     answer = await agent.ask(call(1, "die"))
     assert answer["result"]["isError"]
     assert box.scene.calls_received() == []
-    said = agent.said_aside()
+    said = agent.standard_error()
     assert "users.toml: on_failure is not used: /etc/hookproxy/managed.toml: on_failure takes precedence" in said
     assert "users.toml: on_ask is not used: /etc/hookproxy/managed.toml: on_ask takes precedence" in said
 

@@ -38,7 +38,7 @@ async def test_the_servers_own_tool_denies_a_call(scene: Scene, calls: Callable[
     answer = await agent.ask(calls(1, "echo", path="/etc"))
     assert text_of(answer) == "Blocked by the PreToolUse hook reply: not /etc"
     assert [one["params"]["name"] for one in scene.calls_received()] == ["reply"]
-    assert agent.passed_by == []
+    assert agent.earlier_messages == []
     (record,) = [json.loads(line) for line in lines_of(audit)]
     (hook,) = record["hooks"]
     assert (hook["command"], hook["verdict"], record["tool"]) == ("lean/reply", "deny", "echo")
@@ -51,7 +51,7 @@ async def test_start_up_and_check_report_which_server_it_cannot_call(scene: Scen
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"
     assert (
         "calls a tool of the server 'policy', which cannot be reached: the only server in reach is 'lean' (--name)"
-        in (agent.said_aside())
+        in (agent.standard_error())
     )
     checked = scene.complete([*agent.process.args[:1], "check", hooks])  # type: ignore[index]  # a list, as started
     assert checked.returncode == 0
@@ -73,7 +73,7 @@ async def test_a_server_that_never_answers_holds_up_nothing_for_long(scene: Scen
     agent = scene.run(NAME, hooks, server=SERVER)
     await agent.greet()
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"
-    assert "timed out" in agent.said_aside()
+    assert "timed out" in agent.standard_error()
     agent.end_input()
     assert await agent.ended() == 0
     assert b'"notifications/cancelled"' in b"".join(scene.received())

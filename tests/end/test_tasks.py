@@ -102,7 +102,7 @@ async def test_blocked_output_of_a_task_is_nowhere(scene: Scene, stateless: bool
     assert "clean" in json.dumps(await stage.output(task_id))
     stage.agent.end_input()
     rest = await stage.agent.rest()
-    assert b"SECRET" not in rest + json.dumps(stage.agent.passed_by).encode()
+    assert b"SECRET" not in rest + json.dumps(stage.agent.earlier_messages).encode()
     assert stage.events == ["PreToolUse", "PostToolUse"]
 
 

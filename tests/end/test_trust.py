@@ -33,7 +33,7 @@ async def test_what_is_not_trusted_does_not_start(scene: Scene) -> None:
     config, _ = guarded(scene)
     agent = scene.run(config)
     assert await agent.ended() == 2
-    assert "hookproxy.toml: is not trusted yet (and 1 more)" in agent.said_aside()
+    assert "hookproxy.toml: is not trusted yet (and 1 more)" in agent.standard_error()
 
 
 async def test_a_guard_swapped_between_trust_and_call_denies_until_it_is_trusted_again(scene: Scene) -> None:
@@ -71,4 +71,4 @@ async def test_no_other_configuration_lifts_what_the_users_own_requires(scene: S
     own.write_text("require_trust = true\n")
     agent = scene.run(scene.config("require_trust = false\n"))
     assert await agent.ended() == 2
-    assert "is not trusted yet" in agent.said_aside()
+    assert "is not trusted yet" in agent.standard_error()

@@ -333,7 +333,7 @@ def _depths() -> Iterator[tuple[str, str]]:
 
 
 def _zero_bytes() -> Iterator[tuple[str, str]]:
-    """Readers whose strings end at a NUL: what C does with a decoded string unless told otherwise."""
+    """Readers whose strings end at a NUL: as C reads a decoded string."""
     yield "NUL after the method", CALL.replace("tools/call", "tools/call\\u0000")
     yield "NUL and more after the method", CALL.replace("tools/call", "tools/call\\u0000ping")
     yield "NUL after the key method", CALL.replace('"method"', '"method\\u0000"')
@@ -432,7 +432,7 @@ def calls_seen(received: bytes) -> list[str]:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """An object with all its members, duplicates too."""
+    """An object with all its members, including duplicate keys."""
 
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_Pairs, strict=False, parse_int=str, parse_float=str)

@@ -41,7 +41,7 @@ from hookproxy.transports.epoll_loop import new_loop
 from hookproxy.transports.pipe import open_channel
 
 DIRECT_LOOP: Final = ("asyncio", {"loop_factory": new_loop})
-TIMEOUT: Final = 30.0  # seconds until a test gives up on what should come at once: other tests run beside it
+TIMEOUT: Final = 30.0  # seconds until a test gives up waiting; generous, because other tests run at the same time
 SESSION: Final = Session(id="session", server="files", cwd="/", project_dir="/")
 
 Json = dict[str, Any]
@@ -65,30 +65,30 @@ def group(*hooks: HookSpec) -> Group:
     return Group(DIALECTS["claude"], "hooks.json", hooks, ToolNames.BARE)
 
 
-def _heard(spec: HookSpec, result: HookResult) -> Verdict:
-    said = json.loads(result.stdout or b"{}")
-    for name in said.keys() & {"arguments", "replacement", "content"}:
-        said[name] = json.dumps(said[name]).encode()
-    for name in said.keys() & {"feedback", "messages", "allows"}:
-        said[name] = tuple(said[name])
-    if "permission" in said:
-        said["permission"] = Permission[said["permission"].upper()]
+def _read(spec: HookSpec, result: HookResult) -> Verdict:
+    output = json.loads(result.stdout or b"{}")
+    for name in output.keys() & {"arguments", "replacement", "content"}:
+        output[name] = json.dumps(output[name]).encode()
+    for name in output.keys() & {"feedback", "messages", "allows"}:
+        output[name] = tuple(output[name])
+    if "permission" in output:
+        output["permission"] = Permission[output["permission"].upper()]
     failure = f"exited with status {result.code}" if result.code else ""
-    return replace(Verdict(**said), failure=failure) if failure else Verdict(**said)
+    return replace(Verdict(**output), failure=failure) if failure else Verdict(**output)
 
 
-def _told(spec: HookSpec, occasion: EventContext) -> Document:
-    told = {
-        "event": occasion.event,
-        "tool": occasion.tool_name,
-        "arguments": json.loads(occasion.arguments),
-        "by": occasion.trigger,
-        "message": occasion.message,
-        "content": json.loads((occasion.elicitation and occasion.elicitation.content) or b"null"),
-        "id": occasion.request_id,
-        "text": input.result_text(occasion.outcome) if occasion.outcome else "",
+def _write(spec: HookSpec, context: EventContext) -> Document:
+    hook_input = {
+        "event": context.event,
+        "tool": context.tool_name,
+        "arguments": json.loads(context.arguments),
+        "by": context.trigger,
+        "message": context.message,
+        "content": json.loads((context.elicitation and context.elicitation.content) or b"null"),
+        "id": context.request_id,
+        "text": input.result_text(context.outcome) if context.outcome else "",
     }
-    return Document(json.dumps(told).encode() + b"\n", {})
+    return Document(json.dumps(hook_input).encode() + b"\n", {})
 
 
 STUB: Final = Dialect(
@@ -101,14 +101,14 @@ STUB: Final = Dialect(
     default_timeout=TIMEOUT,
     tool_names=ToolNames.BARE,
     read_hook_file=lambda _file: HookList(()),
-    write_input=_told,
-    read_output=_heard,
+    write_input=_write,
+    read_output=_read,
 )
-"""A dialect in which hooks can say whatever a verdict can hold."""
+"""A dialect whose hooks can print every member of a verdict."""
 
 
 def stub(event: Event, shell: str = "", **verdict: object) -> HookSpec:
-    """A hook of the dialect STUB: it runs `shell`, or says the verdict."""
+    """A hook of the dialect STUB: it runs `shell`, or prints the verdict."""
     spec = hook(shell or f"printf %s {shlex.quote(json.dumps(verdict))}", event)
     return replace(spec, dialect="stub", source=f"stub.json: {event}", label="stub")
 
@@ -139,7 +139,7 @@ class Peer:
                         await anyio.wait_writable(self.to)
 
     async def deliver(self, piece: bytes) -> None:
-        """Send it, and wait until the proxy has taken all of it out of the pipe, and dealt with it."""
+        """Send it, and wait until the proxy has read and handled all of it."""
         with anyio.fail_after(TIMEOUT):
             await self.send(piece)
             while fcntl.ioctl(self.to, termios.FIONREAD, bytes(4)) != bytes(4):
@@ -181,13 +181,13 @@ class Peer:
         return rest
 
     def stop_writing(self) -> None:
-        """Nothing more is said; what comes is still read."""
+        """Send nothing more; what comes is still read."""
         if self.to >= 0:
             os.close(self.to)
             self.to = -1
 
     def stop_reading(self) -> None:
-        """Nothing more is read."""
+        """Read nothing more."""
         if self.source >= 0:
             os.close(self.source)
             self.source = -1
@@ -198,7 +198,7 @@ class Peer:
 
 
 class Rig:
-    """A proxy at work between `agent` and `server`, the test's ends; `said` is what people were told."""
+    """A proxy at work between `agent` and `server`, the test's ends; `reports` is what was reported to people."""
 
     def __init__(self, groups: Sequence[Group], settings: Settings) -> None:
         self.agent = Peer()
@@ -233,7 +233,7 @@ class Rig:
 
 @asynccontextmanager
 async def rig(*groups: Group, settings: Settings | None = None) -> AsyncIterator[Rig]:
-    """A Rig, of which nothing is left afterwards."""
+    """A Rig that is closed completely afterwards."""
     one = Rig(groups, settings or Settings())
     failure: BaseException | None = None
     try:
