@@ -81,7 +81,9 @@ class _Window:
         """Return the seconds until a call is allowed; 0 or less: it is allowed now."""
         if len(self.times) < self.limit.calls:
             return 0.0
-        return self.times[0] - now + _SECONDS[self.limit.per]
+        # In floating point, the sum less `now` may be a trace more than the period.
+        period = _SECONDS[self.limit.per]
+        return min(self.times[0] + period - now, period)
 
 
 def tool_rule(text: str) -> Rule:

@@ -56,7 +56,7 @@ async def test_start_up_and_check_report_which_server_it_cannot_call(scene: Scen
     checked = scene.complete([*agent.process.args[:1], "check", hooks])  # type: ignore[index]  # a list, as started
     assert checked.returncode == 0
     assert b"policy/reply" in checked.stdout
-    assert b"the tool is called where its server 'policy' is the one behind hookproxy" in checked.stdout
+    assert b"the tool is called only if its server 'policy'" in checked.stdout
 
 
 async def test_at_the_end_of_the_session_the_server_still_listens(scene: Scene) -> None:
