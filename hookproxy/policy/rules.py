@@ -74,7 +74,7 @@ class _DenyOrAskRule(Struct, frozen=True):
         if not self.rule.specifier:
             return bool(meant)
         try:
-            return any(_any_may_match(call.members(JUDGED_ARGUMENT.get(name, "")), self, call.effort) for name in meant)
+            return any(_any_may_match(call.members(JUDGED_ARGUMENT.get(name, "")), self, call.budget) for name in meant)
         except (ValueError, RecursionError, BudgetExceeded):
             return True
 
@@ -85,7 +85,7 @@ class _Call:
     def __init__(self, arguments: bytes) -> None:
         self._arguments = arguments
         self._members: dict[str, bytes] | None = None
-        self.effort: Final = WorkBudget()
+        self.budget: Final = WorkBudget()
 
     def members(self, judged: str) -> dict[str, bytes]:
         """Return the arguments that the rule is about. Raises ValueError, BudgetExceeded."""
@@ -105,7 +105,7 @@ def _too_many(raw: bytes) -> bool:
     return most > _MOST_MEMBERS and most - raw.count(b'\\":') + raw.count(b'\\\\":') > _MOST_MEMBERS
 
 
-def _any_may_match(members: dict[str, bytes], guard: _DenyOrAskRule, effort: WorkBudget) -> bool:
+def _any_may_match(members: dict[str, bytes], guard: _DenyOrAskRule, budget: WorkBudget) -> bool:
     """Check every argument, because only the server knows which one the tool takes for its command."""
     lines = {key for key, raw in members.items() if raw != b"null" and _LINES.search(key)}
     long: set[str] = set()
@@ -113,7 +113,7 @@ def _any_may_match(members: dict[str, bytes], guard: _DenyOrAskRule, effort: Wor
         long = {key for key, raw in members.items() if raw[:1] == b'"' and len(raw) > _MOST_BYTES} - lines
         if any(_long_text_may_match(members[key], guard) for key in long):
             return True
-    values = _values({key: raw for key, raw in members.items() if key not in long}, effort)
+    values = _values({key: raw for key, raw in members.items() if key not in long}, budget)
     if any(isinstance(values.get(key), list | dict) for key in lines):
         return True
     lists = [_texts(value) for value in values.values() if isinstance(value, list | dict)]
@@ -124,46 +124,46 @@ def _any_may_match(members: dict[str, bytes], guard: _DenyOrAskRule, effort: Wor
     known += [key for key in members if _LIKE_A_PLACE.search(key)] + [key for _, each in lists for key in each]
     if len(known) > _MOST_TEXTS or any(map(_HALF_PAIR.search, known)):
         return True
-    if any(guard.may_run(value, effort) for key in lines if isinstance(value := values.get(key), str)):
+    if any(guard.may_run(value, budget) for key in lines if isinstance(value := values.get(key), str)):
         return True
     if guard.is_path:  # none is put together of several
-        return any(_path_may_match(text, guard, effort) for text in known)
-    whole = [*known, *_composed(texts, [" ".join(each) for each, _ in lists], effort)]
-    effort.spend(1000 * len(whole) + 8 * sum(map(len, whole)))
+        return any(_path_may_match(text, guard, budget) for text in known)
+    whole = [*known, *_composed(texts, [" ".join(each) for each, _ in lists], budget)]
+    budget.spend(1000 * len(whole) + 8 * sum(map(len, whole)))
     return any(map(guard.matches_text, whole)) or (
-        not lines and not matchers.is_path_or_address(guard.rule.specifier) and _matches_in_parts(known, guard, effort)
+        not lines and not matchers.is_path_or_address(guard.rule.specifier) and _matches_in_parts(known, guard, budget)
     )
 
 
-def _values(members: dict[str, bytes], effort: WorkBudget) -> dict[str, object]:
+def _values(members: dict[str, bytes], budget: WorkBudget) -> dict[str, object]:
     """Return the decoded arguments. Raises ValueError, BudgetExceeded."""
     nested = sum(len(raw) for raw in members.values() if raw[:1] in (b"[", b"{"))
     whole = sum(map(len, members.values())) - nested
     if nested > _MOST_NESTED or whole > _MOST_BYTES or len(members) > _MOST_TEXTS:
         raise BudgetExceeded
-    effort.spend(4 * nested + whole)
+    budget.spend(4 * nested + whole)
     return {key: _read(raw) for key, raw in members.items()}
 
 
-def _composed(texts: list[str], joined: list[str], effort: WorkBudget) -> list[str]:
+def _composed(texts: list[str], joined: list[str], budget: WorkBudget) -> list[str]:
     """Return what a text and a list may form together, such as a program and its arguments. Raises BudgetExceeded."""
     short = [text for text in texts if len(text) <= _NO_PATH]
     if len(texts) * len(joined) > _MOST_TEXTS:
         raise BudgetExceeded
-    effort.spend(4 * (len(joined) * sum(map(len, short)) + len(short) * sum(map(len, joined))))
+    budget.spend(4 * (len(joined) * sum(map(len, short)) + len(short) * sum(map(len, joined))))
     return [*joined, *(f"{text} {rest}" for text in short for rest in joined)]
 
 
-def _matches_in_parts(known: list[str], guard: _DenyOrAskRule, effort: WorkBudget) -> bool:
+def _matches_in_parts(known: list[str], guard: _DenyOrAskRule, budget: WorkBudget) -> bool:
     parts = {part.strip() for text in known for part in matchers.COMMAND_SEPARATORS.split(text)}
-    effort.spend(900 * len(parts))  # two thousand of them are too many
+    budget.spend(900 * len(parts))  # two thousand of them are too many
     return any(map(guard.matches_text, parts))
 
 
-def _path_may_match(text: str, guard: _DenyOrAskRule, effort: WorkBudget) -> bool:
+def _path_may_match(text: str, guard: _DenyOrAskRule, budget: WorkBudget) -> bool:
     if len(text) > _MOST_BYTES:
         return _long_text_may_match(raw_json.encode(text), guard)
-    effort.spend(1000 + 4 * len(text))
+    budget.spend(1000 + 4 * len(text))
     return guard.matches_text(text)
 
 

@@ -85,9 +85,9 @@ def command_matcher(wanted: str) -> Callable[[str, WorkBudget], bool]:
     by_name = _FOLDER.sub("", wanted, count=1) if _FOLDER.match(wanted) else wanted
     named = _NamedCommands(pattern, command_pattern(by_name), _words(by_name))
 
-    def may_run(line: str, effort: WorkBudget) -> bool:
+    def may_run(line: str, budget: WorkBudget) -> bool:
         try:
-            return _may_run(line, named, effort)
+            return _may_run(line, named, budget)
         except BudgetExceeded:
             return True
 
@@ -111,19 +111,19 @@ class _NamedCommands:
         """The command is one of them exactly as it is written."""
         return self._pattern.fullmatch(command) is not None
 
-    def named(self, words: Sequence[str], effort: WorkBudget) -> bool:
+    def named(self, words: Sequence[str], budget: WorkBudget) -> bool:
         """The words are one of them, or may become it."""
-        effort.spend(200)
+        budget.spend(200)
         if self._first and not self._first.fullmatch(_QUOTES.sub("", words[0]).rpartition("/")[2]):
             return False
-        effort.spend(300 + 40 * len(words) + sum(map(len, words)))
+        budget.spend(300 + 40 * len(words) + sum(map(len, words)))
         plain = [_QUOTES.sub("", word) for word in words]
         short = [plain[0].rpartition("/")[2], *plain[1:]]
         return (
             self.spelled(" ".join(words))
             or self.spelled(" ".join(plain))
             or any(
-                self._by_name.fullmatch(" ".join(one)) or self._may_become(one) for one in _subcommands(short, effort)
+                self._by_name.fullmatch(" ".join(one)) or self._may_become(one) for one in _subcommands(short, budget)
             )
         )
 
@@ -144,29 +144,29 @@ def _words(wanted: str) -> list[re.Pattern[str]]:
     return [re.compile(glob(word)) for word in words]
 
 
-def _subcommands(words: list[str], effort: WorkBudget) -> Iterator[list[str]]:
+def _subcommands(words: list[str], budget: WorkBudget) -> Iterator[list[str]]:
     """The words, and the words without options and their values before a subcommand."""
     yield words
     for at in range(2, min(len(words), _MOST_OPTIONS)):
         if not (words[at - 1].startswith("-") or (at > 2 and words[at - 2].startswith("-"))):
             return
-        effort.spend(300 + 40 * len(words) + sum(map(len, words)))
+        budget.spend(300 + 40 * len(words) + sum(map(len, words)))
         yield [words[0], *words[at:]]
 
 
-def _may_run(line: str, named: _NamedCommands, effort: WorkBudget) -> bool:
+def _may_run(line: str, named: _NamedCommands, budget: WorkBudget) -> bool:
     if len(line) > _LONGEST_LINE or _SUBSTITUTION.search(line):
         return True
-    effort.spend(4 * len(line))
+    budget.spend(4 * len(line))
     if named.spelled(line.strip()):
         return True
     whole = _read(line)
-    effort.spend(50 * len(whole.parts))
+    budget.spend(50 * len(whole.parts))
     return (
         len(whole.parts) > _MOST_COMMANDS
         or whole.unclear
         or any(map(named.spelled, whole.parts))
-        or any(_may_start(words, named, effort) for words in whole.commands)
+        or any(_may_start(words, named, budget) for words in whole.commands)
     )
 
 
@@ -234,9 +234,9 @@ def _name_is_unreadable(words: Sequence[str]) -> bool:
     return words[0] not in _TESTS and _UNREADABLE.search(words[0]) is not None
 
 
-def _may_start(words: Sequence[str], named: _NamedCommands, effort: WorkBudget) -> bool:
+def _may_start(words: Sequence[str], named: _NamedCommands, budget: WorkBudget) -> bool:
     """The command is one of those, or starts one."""
-    if named.named(words, effort):
+    if named.named(words, budget):
         return True
     name = words[0].rpartition("/")[2]
     if name in _SHELLS and _reads_elsewhere(words):
@@ -251,7 +251,7 @@ def _may_start(words: Sequence[str], named: _NamedCommands, effort: WorkBudget) 
         return True
     if name in _STARTERS and _starts_unreadable(words[1:]):
         return True
-    return any(_may_start_at(words[at:], named, effort) for at in range(1, len(words)))
+    return any(_may_start_at(words[at:], named, budget) for at in range(1, len(words)))
 
 
 def _is_starter(name: str, words: Sequence[str]) -> bool:
@@ -259,15 +259,15 @@ def _is_starter(name: str, words: Sequence[str]) -> bool:
     return name in _STARTERS or (with_ is not None and any(with_.fullmatch(_QUOTES.sub("", word)) for word in words))
 
 
-def _may_start_at(words: Sequence[str], named: _NamedCommands, effort: WorkBudget) -> bool:
+def _may_start_at(words: Sequence[str], named: _NamedCommands, budget: WorkBudget) -> bool:
     first = _QUOTES.sub("", words[0])
     name = first.rpartition("/")[2]
     value = _VALUE.sub("", first)
-    if named.named(words, effort) or (value and value != first and named.named((value, *words[1:]), effort)):
+    if named.named(words, budget) or (value and value != first and named.named((value, *words[1:]), budget)):
         return True
     if name not in _SHELLS and name not in _STARTERS:
         return False
-    effort.spend(100 * len(words))
+    budget.spend(100 * len(words))
     return (name in _SHELLS and name != "." and _reads_elsewhere(words)) or (
         name in _STARTERS and _starts_unreadable(words[1:])
     )

@@ -31,10 +31,10 @@ _MAX_CHARACTERS: Final = 1_000_000
 """Characters of text in our own responses: with six bytes each in JSON, a line stays below `MAX_LINE_BYTES`."""
 
 
-def refusal(id_lexeme: bytes, refuse: Refuse, *, stateless: bool = False, task: bool = False) -> bytes:
+def refusal(raw_id: bytes, refuse: Refuse, *, stateless: bool = False, task: bool = False) -> bytes:
     """The response to a refused call: a failed result, or an error if only a task is a valid result."""
     text = _paragraphs((_refusal_sentence(refuse), *refuse.feedback))[:_MAX_CHARACTERS]
-    return _failure(id_lexeme, text, stateless, task)
+    return _failure(raw_id, text, stateless, task)
 
 
 def deliver(
@@ -146,47 +146,45 @@ def _with_tools(result: bytes, tools: bytes, edited: bytes) -> bytes:
     return raw_json.with_member(result, "cacheScope", b'"private"') if scope else result
 
 
-def unaudited(id_lexeme: bytes, *, stateless: bool, task: bool, ran: bool) -> bytes:
+def unaudited(raw_id: bytes, *, stateless: bool, task: bool, ran: bool) -> bytes:
     """The response to a call whose audit line is required and cannot be written."""
     done = "The tool was run, but its output is withheld" if ran else "Blocked: the tool was not run"
     text = f"{done}, because the configuration requires an audit log and it cannot be written. Tell the user."
-    return _failure(id_lexeme, text, stateless, task)
+    return _failure(raw_id, text, stateless, task)
 
 
-def ambiguous(id_lexeme: bytes, why: str) -> bytes:
+def ambiguous(raw_id: bytes, why: str) -> bytes:
     """The response to a call if two readers could take the server's response differently."""
-    return _failed_call(
-        id_lexeme, f"The tool was run, but its response is withheld because hooks cannot judge it: {why}."
-    )
+    return _failed_call(raw_id, f"The tool was run, but its response is withheld because hooks cannot judge it: {why}.")
 
 
-def response_too_long(id_lexeme: bytes, size: int, limit: int) -> bytes:
+def response_too_long(raw_id: bytes, size: int, limit: int) -> bytes:
     """The response to a call if the server's response is too long to be judged."""
     why = f"its {size} bytes are more than {limit} (max_message_bytes)"
-    return _failed_call(id_lexeme, f"The tool was run, but its response is withheld: {why}. Request less data at once.")
+    return _failed_call(raw_id, f"The tool was run, but its response is withheld: {why}. Request less data at once.")
 
 
-def server_lost(id_lexeme: bytes, status: str) -> bytes:
+def server_lost(raw_id: bytes, status: str) -> bytes:
     """The response to a call whose server has ended; `status` says how, as `exit status 1`."""
     ended = f"The MCP server ended before it answered this call ({status})"
-    return _failed_call(id_lexeme, f"{ended}. The call may have had an effect.")
+    return _failed_call(raw_id, f"{ended}. The call may have had an effect.")
 
 
-def ended_early(id_lexeme: bytes) -> bytes:
+def ended_early(raw_id: bytes) -> bytes:
     """The response to a call whose hooks were still running when hookproxy ended."""
-    return _failed_call(id_lexeme, "hookproxy ended before its hooks had judged this call. The tool was not run.")
+    return _failed_call(raw_id, "hookproxy ended before its hooks had judged this call. The tool was not run.")
 
 
-def defect(id_lexeme: bytes, what: str, *, seen: bool) -> bytes:
+def defect(raw_id: bytes, what: str, *, seen: bool) -> bytes:
     """The response to a call that `what`, an error, has ended; `seen`: the server has the call."""
     effect = "It may have had an effect." if seen else "The tool was not run."
-    return _failed_call(id_lexeme, f"hookproxy could not complete this call ({what}). {effect}")
+    return _failed_call(raw_id, f"hookproxy could not complete this call ({what}). {effect}")
 
 
-def refused_message(id_lexeme: bytes, why: str, *, unreadable: bool) -> bytes:
+def refused_message(raw_id: bytes, why: str, *, unreadable: bool) -> bytes:
     """The response to a message that is not forwarded; `why` is a sentence."""
     code = UNREADABLE if unreadable else MALFORMED
-    return response_edits.error_response(id_lexeme, code, f"hookproxy refused this message. {why}")
+    return response_edits.error_response(raw_id, code, f"hookproxy refused this message. {why}")
 
 
 def message_too_long(size: int, limit: int) -> str:
@@ -194,27 +192,27 @@ def message_too_long(size: int, limit: int) -> str:
     return f"It has {size} bytes, which is more than hooks can judge: {limit} (max_message_bytes)."
 
 
-def approval_elicitation(id_lexeme: bytes, message: str) -> bytes:
+def approval_elicitation(raw_id: bytes, message: str) -> bytes:
     """The request to the agent that asks the person for approval."""
     params = approval_messages.elicitation_params(message)
-    return b'{"jsonrpc":"2.0","id":%b,"method":"elicitation/create","params":%b}\n' % (id_lexeme, params)
+    return b'{"jsonrpc":"2.0","id":%b,"method":"elicitation/create","params":%b}\n' % (raw_id, params)
 
 
-def approval_cancelled(id_lexeme: bytes) -> bytes:
+def approval_cancelled(raw_id: bytes) -> bytes:
     """Cancel an approval request, because its call has ended."""
-    params = b'{"requestId":%b,"reason":"The call that this request is about has ended."}' % id_lexeme
+    params = b'{"requestId":%b,"reason":"The call that this request is about has ended."}' % raw_id
     return b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":%b}\n' % params
 
 
-def input_required(id_lexeme: bytes, message: str, seal: str) -> bytes:
+def input_required(raw_id: bytes, message: str, request_state: str) -> bytes:
     """The response to a call that continues when the person has answered (2026-07-28)."""
     request = b'{"method":"elicitation/create","params":%b}' % approval_messages.elicitation_params(message)
     requests = b"{%b:%b}" % (response_edits.json_string(approval_messages.MEMBER), request)
     result = b'{"resultType":"input_required","inputRequests":%b,"requestState":%b}' % (
         requests,
-        response_edits.json_string(seal),
+        response_edits.json_string(request_state),
     )
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (id_lexeme, result)
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (raw_id, result)
 
 
 def log_entry(text: str) -> bytes:
@@ -234,14 +232,14 @@ def _with_result(line: bytes, edit: Callable[[bytes], bytes]) -> bytes:
     return line if edited == result else raw_json.splice(line, [(span, edited)])
 
 
-def _failure(id_lexeme: bytes, text: str, stateless: bool, task: bool) -> bytes:
+def _failure(raw_id: bytes, text: str, stateless: bool, task: bool) -> bytes:
     if task:
-        return response_edits.error_response(id_lexeme, REFUSED, text)
-    return response_edits.failed_result(id_lexeme, text, stateless)
+        return response_edits.error_response(raw_id, REFUSED, text)
+    return response_edits.failed_result(raw_id, text, stateless)
 
 
-def _failed_call(id_lexeme: bytes, text: str) -> bytes:
-    return response_edits.error_response(id_lexeme, response_edits.INTERNAL_ERROR, text)
+def _failed_call(raw_id: bytes, text: str) -> bytes:
+    return response_edits.error_response(raw_id, response_edits.INTERNAL_ERROR, text)
 
 
 def _refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each cause

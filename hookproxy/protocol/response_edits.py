@@ -86,16 +86,16 @@ def member_or_empty(raw: bytes, name: str) -> bytes:
     return raw[slice(*spans[name])] if name in spans else b""
 
 
-def error_response(id_lexeme: bytes, code: int, text: str) -> bytes:
+def error_response(raw_id: bytes, code: int, text: str) -> bytes:
     """Return the line of a JSON-RPC error."""
-    return b'{"jsonrpc":"2.0","id":%b,"error":{"code":%d,"message":%b}}\n' % (id_lexeme, code, json_string(text))
+    return b'{"jsonrpc":"2.0","id":%b,"error":{"code":%d,"message":%b}}\n' % (raw_id, code, json_string(text))
 
 
-def failed_result(id_lexeme: bytes, text: str, stateless: bool) -> bytes:
+def failed_result(raw_id: bytes, text: str, stateless: bool) -> bytes:
     """Return the line of a result with `isError`. Agents of the stateless era require a resultType."""
     kind = b'"resultType":"complete",' if stateless else b""
     result = b'{%b"content":[%b],"isError":true}' % (kind, _block(text))
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (id_lexeme, result)
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (raw_id, result)
 
 
 def with_result_withheld(line: bytes, text: str) -> bytes:

@@ -89,10 +89,10 @@ def _read_closely(line: bytes) -> ResponseFrame | None:
         raw_json.check_utf8(line)
         return _read_compact(line) or _read_members(raw_json.fields(line))
     except raw_json.TooDeep:
-        reply = _scan(line)
-        if reply is None and not fast_scan.is_no_response(line[: fast_scan.END_BYTES]):
+        frame = _scan(line)
+        if frame is None and not fast_scan.is_no_response(line[: fast_scan.END_BYTES]):
             raise
-        return reply
+        return frame
     except (raw_json.DuplicateKeys, raw_json.Unreadable) as problem:
         try:
             head = _HEAD.decode(line)
@@ -149,5 +149,5 @@ def _scan(line: bytes) -> ResponseFrame | None:
         return None if raw_id is None else ResponseFrame(raw_id)
     except raw_json.DuplicateKeys:
         return None
-    reply = _read_members(members)
-    return None if reply is None else ResponseFrame(reply.id)
+    frame = _read_members(members)
+    return None if frame is None else ResponseFrame(frame.id)
