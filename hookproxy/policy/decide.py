@@ -52,13 +52,13 @@ def consequence(one: HookRun, settings: Settings, group_on_failure: OnFailure | 
     if not one.verdict.failure or one.spec.background:
         return ""
     if one.spec.event in _PRE_EVENTS:
-        return "the call is refused" if blocks(one, settings, group_on_failure) else "it stops nothing"
+        return "the call is refused" if blocks(one, settings, group_on_failure) else "it does not block the call"
     if one.spec.event not in _POST_EVENTS:
         return ""
     follows = comments([one], settings, group_on_failure)
     if follows.withheld:
         return "the result is withheld"
-    return "the model is told" if follows.noted else "it changes nothing"
+    return "the model is informed" if follows.noted else "it does not change the result"
 
 
 def permission_decision(
@@ -69,13 +69,13 @@ def permission_decision(
     A denial wins. With `last_answer_counts`, the last decision wins.
     """
     deciding = _deciding(hook_runs)
-    said = [one for one in deciding if one.verdict.permission in (Permission.ALLOW, Permission.DENY)]
-    if last_answer_counts and said and not any(one.verdict.stop for one in deciding):
-        said = deciding = [_with_last_reason(said[-1], deciding)]
+    decided = [one for one in deciding if one.verdict.permission in (Permission.ALLOW, Permission.DENY)]
+    if last_answer_counts and decided and not any(one.verdict.stop for one in deciding):
+        decided = deciding = [_with_last_reason(decided[-1], deciding)]
     refuse = _denial(deciding) or _failure_refusal(_deciding(hook_runs), settings, group_on_failure)
     if refuse:
         return replace(refuse, asked=True)
-    return any(one.verdict.permission is Permission.ALLOW and not one.verdict.failure for one in said)
+    return any(one.verdict.permission is Permission.ALLOW and not one.verdict.failure for one in decided)
 
 
 def allowed_arguments(hook_runs: Sequence[HookRun]) -> bytes | None:
@@ -192,11 +192,11 @@ def _failure_refusal(
 
 def _approval_request(deciding: Sequence[HookRun]) -> ApprovalRequest | None:
     """Return the approval request if a hook wants one."""
-    asking = [one for one in deciding if one.verdict.permission is Permission.ASK]
-    if not asking:
+    requesting = [one for one in deciding if one.verdict.permission is Permission.ASK]
+    if not requesting:
         return None
-    spec = asking[0].spec
-    return ApprovalRequest(f"the {spec.event} hook {spec.label}", _reasons(asking))
+    spec = requesting[0].spec
+    return ApprovalRequest(f"the {spec.event} hook {spec.label}", _reasons(requesting))
 
 
 def _fails_closed(one: HookRun) -> bool:
@@ -211,19 +211,19 @@ def _on_failure(one: HookRun, settings: Settings, group_on_failure: OnFailure | 
     return one.spec.on_failure or group_on_failure or settings.on_failure
 
 
-def _refuse(agreeing: Sequence[HookRun], cause: RefusalCause) -> Refuse:
-    spec = agreeing[0].spec
-    return Refuse(by=spec.label, reason=_reasons(agreeing), cause=cause, event=spec.event)
+def _refuse(hook_runs: Sequence[HookRun], cause: RefusalCause) -> Refuse:
+    spec = hook_runs[0].spec
+    return Refuse(by=spec.label, reason=_reasons(hook_runs), cause=cause, event=spec.event)
 
 
-def _reasons(agreeing: Sequence[HookRun]) -> str:
-    return "\n".join(one.verdict.reason for one in agreeing if one.verdict.reason)
+def _reasons(hook_runs: Sequence[HookRun]) -> str:
+    return "\n".join(one.verdict.reason for one in hook_runs if one.verdict.reason)
 
 
 def _feedback(hook_runs: Sequence[HookRun]) -> tuple[str, ...]:
     return tuple(text for one in hook_runs for text in one.verdict.feedback)
 
 
-def _last(offers: Sequence[bytes | None]) -> bytes | None:
+def _last(values: Sequence[bytes | None]) -> bytes | None:
     """Return the last value that is not None, if there is one."""
-    return next((offer for offer in reversed(offers) if offer is not None), None)
+    return next((value for value in reversed(values) if value is not None), None)
