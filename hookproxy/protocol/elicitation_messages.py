@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from .responses import Members
 
 _STRICTNESS: Final = {"accept": 1, "cancel": 2, "decline": 3}
-_MAX_SHOWN: Final = 200  # characters of a question in a sentence about it
+_MAX_SHOWN: Final = 200  # characters of the server's message in a sentence about it
 _FORM_VALUES: Final = msgspec.json.Decoder(dict[str, str | int | float | bool | list[str] | None])
-"""What a form can hold, by the protocol."""
+"""The values that a form can have, according to the protocol."""
 
 
 class ElicitationStage(Enum):
     """How far an elicitation has come."""
 
     ASKED = auto()  # the agent has it
-    HELD = auto()  # with the hooks: the agent does not know it
-    ANSWERED = auto()  # the agent's answer is with the hooks
+    HELD = auto()  # its hooks are running; the agent does not know it
+    ANSWERED = auto()  # hooks are judging the agent's response
     WITHDRAWN = auto()  # the agent has it, and the server has cancelled it
     REFUSED = auto()  # too many elicitations are pending
 
@@ -45,7 +45,7 @@ class PendingElicitation(Struct, eq=False):
     """As the server spelled it."""
     elicitation: Elicitation
     task: bool = False
-    """The server asked for a task handle instead of an answer."""
+    """The server asked for a task handle instead of a response."""
     stage: ElicitationStage = ElicitationStage.ASKED
 
 
@@ -95,14 +95,14 @@ def checked_verdict(verdict: Verdict, elicitation: Elicitation, task: bool) -> V
     if task:
         return replace(verdict, failure=verdict.failure or "accepted an elicitation that must be answered with a task")
     if elicitation.mode != "form":
-        return replace(verdict, content=None)  # the person is to visit a page: there are no values
+        return replace(verdict, content=None)  # the person visits a page: there are no values
     if verdict.content is None:
         return verdict if elicitation.action == "accept" else replace(verdict, content=b"{}")
     try:
         normalize.normalize(verdict.content)
         _FORM_VALUES.decode(verdict.content)
     except (ValueError, msgspec.MsgspecError, RecursionError) as problem:
-        failure = verdict.failure or f"gave a content that no form can hold: {problem}"
+        failure = verdict.failure or f"gave content that a form cannot have: {problem}"
         return replace(verdict, content=None, failure=failure)
     return verdict
 
@@ -198,5 +198,5 @@ def report(elicitation: Elicitation, response: ElicitationResponse) -> str:
     message = elicitation.message[:_MAX_SHOWN]
     if elicitation.action:
         changed = f"{elicitation.action}, {response.action}"
-        return f"{response.by} changed the answer to the server's question {message!r}: {changed}"
-    return f"{response.by} answered the server's question {message!r} in the person's place: {response.action}"
+        return f"{response.by} changed the response to the server's request {message!r}: {changed}"
+    return f"{response.by} answered the server's request {message!r} for the person: {response.action}"

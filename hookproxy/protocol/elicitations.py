@@ -80,7 +80,7 @@ class Elicitations:
         if pending.stage is ElicitationStage.HELD:
             self.close(pending)
             return ElicitationWithdrawn(pending)
-        pending.stage = ElicitationStage.WITHDRAWN  # its answer may be under way already
+        pending.stage = ElicitationStage.WITHDRAWN  # its response may be on its way already
         return None
 
     def may_be_in_batch(self, batch: bytes) -> bool:
@@ -99,7 +99,7 @@ class Elicitations:
         if pending is None:
             return None
         if pending.stage in (ElicitationStage.HELD, ElicitationStage.ANSWERED):
-            return Refused("It answers an elicitation that hooks still hold, or that has an answer already.")
+            return Refused("It answers an elicitation that hooks are still judging, or that has a response already.")
         try:
             elicitation = elicitation_messages.with_agent_response(pending.elicitation, members)
         except _AMBIGUOUS as problem:
@@ -133,13 +133,13 @@ def in_result(members: Members) -> list[ElicitationSeen]:
 def all_in_result(members: Members) -> dict[str, Elicitation] | None:
     """Return the elicitations by name if an `input_required` result requests nothing else; else None."""
     found = {name: _requested(request) for name, request in _members(members.get("inputRequests"))}
-    questions = {name: elicitation for name, elicitation in found.items() if elicitation is not None}
-    return questions if questions and len(questions) == len(found) else None
+    elicitations = {name: elicitation for name, elicitation in found.items() if elicitation is not None}
+    return elicitations if elicitations and len(elicitations) == len(found) else None
 
 
 def in_responses(raw: bytes) -> list[ElicitationSeen]:
-    """Return the responses in `inputResponses` of a call that continues; they do not repeat the questions."""
-    found = [_responded(answer) for _, answer in _members(raw)]
+    """Return the responses in `inputResponses` of a call that continues; they do not repeat the messages."""
+    found = [_responded(response) for _, response in _members(raw)]
     return [ElicitationSeen("", elicitation.action, elicitation) for elicitation in found if elicitation.action]
 
 
@@ -157,9 +157,9 @@ def _requested(request: msgspec.Raw) -> Elicitation | None:
         return None
 
 
-def _responded(answer: msgspec.Raw) -> Elicitation:
+def _responded(response: msgspec.Raw) -> Elicitation:
     try:
-        return elicitation_messages.with_agent_response(Elicitation(""), {"result": answer})
+        return elicitation_messages.with_agent_response(Elicitation(""), {"result": response})
     except _AMBIGUOUS:
         return Elicitation("")
 

@@ -1,4 +1,4 @@
-"""The tasks of judged calls: their table, the messages about them, and where a task's output stands in a message.
+"""The tasks of judged calls: their table, the messages about them, and the place of a task's output in a message.
 
 Rule (law 1): once a judged call has a task, everything that an agent could take for the task's output is held until
 hooks have judged it. The two eras differ. In 2025-11-25, the whole response to `tasks/result` is the output. In the
@@ -73,7 +73,7 @@ class Task(Struct, eq=False):
 
 
 class TaskRequest(Call, eq=False):
-    """A request of the agent about tasks, or a notification of the server about one; it is held like a call."""
+    """A request of the agent about tasks, or a notification of the server about one; it is held as a call is."""
 
     method: bytes = b""
     """As compact JSON; empty: the server has ended, and the task with it."""
@@ -109,7 +109,7 @@ class Tasks(dict[str, Task]):
         for task_id in task_ids(result):
             other = self.get(task_id)
             if self._is_forgotten(task_id) or (other and other.call is not call):
-                raise raw_json.Unreadable("its task has the id of another call's")
+                raise raw_json.Unreadable("its task has the same id as the task of another call")
             if other is None:
                 self[task_id] = Task(task_id, call)
                 self._awaited.setdefault(call, []).append(self[task_id])
@@ -149,7 +149,7 @@ class Tasks(dict[str, Task]):
         except ValueError as problem:
             return Refused(f"This request about a task cannot be judged: {problem}.", raw_id)
         if task_request.key in others or others.was_cancelled(task_request.key):
-            return Refused("Its id is that of a request in flight, or of a cancelled one.", raw_id)
+            return Refused("Its id is the id of a request that is in flight or cancelled.", raw_id)
         in_flight[task_request.key] = task_request
         return StartCall(task_request)
 
@@ -167,16 +167,16 @@ class Tasks(dict[str, Task]):
     # --- notifications of the server ---
 
     def notification(
-        self, line: bytes, in_flight: Mapping[bytes, Call], reply: ResponseFrame | None
+        self, line: bytes, in_flight: Mapping[bytes, Call], frame: ResponseFrame | None
     ) -> StartCall | Dropped | None:
         """Handle a notification that a judged call's task has ended; None: the line is no such notification.
 
-        `reply`: the line as a response, if it is one.
+        `frame`: the line as a response, if it is one.
         """
-        if not (self or in_flight) or (reply and reply.nothing_else) or not _may_be_notification(line):
+        if not (self or in_flight) or (frame and frame.nothing_else) or not _may_be_notification(line):
             return None
         try:
-            task_status = _read_notification(line, answers=reply is not None)
+            task_status = _read_notification(line, is_response=frame is not None)
             task_id = self._ended_task(task_status) if task_status else ""
         except ValueError as problem:
             return Dropped(f"a notification about a task that cannot be judged: {problem}")
@@ -256,7 +256,7 @@ class TaskStatus(Struct, frozen=True):
 
     @property
     def ends(self) -> bool:
-        """The message says that the task has ended without output."""
+        """True if the message says that the task has ended without output."""
         return self.response is None and self.status in ("cancelled", "failed")
 
 
@@ -264,10 +264,10 @@ def read(task_request: TaskRequest) -> TaskStatus:
     """Return what a response or a notification says about its task. Raises Unreadable, DuplicateKeys."""
     if not task_request.id:
         task_status = _read_notification(task_request.line)
-        assert task_status is not None, "else it would not be held"
+        assert task_status is not None, "only a notification about a task is held"
         return task_status
     if task_request.response is None:
-        raise raw_json.Unreadable("readers would take it differently")
+        raise raw_json.Unreadable("readers may read it differently")
     if task_request.response.error is not None:
         whole = task_request.method == RESULT_METHOD
         return TaskStatus(response=task_request.response if whole else None, request_failed=not whole)
@@ -276,7 +276,7 @@ def read(task_request: TaskRequest) -> TaskStatus:
         _check_list(result)
         return TaskStatus()
     if not result and task_request.method != RESULT_METHOD:
-        raw_json.fields(raw_json.fields(task_request.answer)["result"])  # it may be output without being an object
+        raw_json.fields(raw_json.fields(task_request.answer)["result"])  # it may be output that is not an object
     return status_of(result, "result", whole=task_request.method == RESULT_METHOD)
 
 
@@ -293,19 +293,19 @@ def status_of(members: Members, holder: str, *, whole: bool) -> TaskStatus:
     _check_member_names(members)
     status = raw_json.text(bytes(members["status"])) or "" if "status" in members else ""
     inner = _output_members(members)
-    shown = not members.keys().isdisjoint({"content", "structuredContent"})  # an agent may show that
+    shown = not members.keys().isdisjoint({"content", "structuredContent"})  # an agent may show these to the model
     if len(inner) + shown > 1:
         raise raw_json.Unreadable("it has more than one output")
     if shown:
         if holder != "result":
-            raise raw_json.Unreadable("it has output where none belongs")
+            raise raw_json.Unreadable("it has output in a place where there must be none")
         return TaskStatus(ids, status, Response(result=members))
     if not inner:
         return TaskStatus(ids, status)
     (name,) = inner
     raw = members[name]
-    said = Response(result=raw_json.fields(raw)) if name == "result" else Response(error=raw)
-    return TaskStatus(ids, status, said, (holder, name))
+    response = Response(result=raw_json.fields(raw)) if name == "result" else Response(error=raw)
+    return TaskStatus(ids, status, response, (holder, name))
 
 
 def task_ids(result: Members) -> Iterator[str]:
@@ -321,7 +321,7 @@ def task_ids(result: Members) -> Iterator[str]:
         yield _handle(result)
 
 
-def _read_notification(line: bytes, answers: bool = False) -> TaskStatus | None:
+def _read_notification(line: bytes, is_response: bool = False) -> TaskStatus | None:
     """Return what a notification says about a task; None: the line is no such notification.
 
     Raises Unreadable, DuplicateKeys.
@@ -329,7 +329,7 @@ def _read_notification(line: bytes, answers: bool = False) -> TaskStatus | None:
     try:
         members = raw_json.fields(line)
     except (raw_json.DuplicateKeys, raw_json.Unreadable):
-        if answers:  # it is withheld or dropped as an ambiguous response
+        if is_response:  # it is withheld or dropped as an ambiguous response
             return None
         raise
     if any(raw_json.folded_key(key) in ("method", "params") and key not in ("method", "params") for key in members):
@@ -337,7 +337,7 @@ def _read_notification(line: bytes, answers: bool = False) -> TaskStatus | None:
     if not calls.method(members).startswith(_NOTIFICATION_PREFIX):
         return None
     if not members.keys().isdisjoint({"id", "result", "error"}):
-        raise raw_json.Unreadable("it may be an answer or a notification")
+        raise raw_json.Unreadable("it may be a response or a notification")
     params = bytes(members.get("params", b""))
     return status_of(raw_json.fields(params), "params", whole=False) if params[:1] == b"{" else None
 
@@ -351,7 +351,7 @@ def _check_list(result: Members) -> None:
     """Raise Unreadable or DuplicateKeys if a list of tasks contains output."""
     for item in _listed_tasks(result):
         if status_of(item, "result", whole=False).response is not None:
-            raise raw_json.Unreadable("a list of tasks holds the output of one")
+            raise raw_json.Unreadable("a list of tasks contains the output of a task")
 
 
 def _listed_tasks(result: Members) -> Iterator[Members]:
@@ -359,13 +359,13 @@ def _listed_tasks(result: Members) -> Iterator[Members]:
         if name == "tasks":
             yield from (raw_json.fields(item) for item in raw_json.items(raw))
         elif raw_json.folded_key(name) in ("tasks", "result", "error", "content", "structuredcontent"):
-            raise raw_json.Unreadable("some readers would find output in a list of tasks")
+            raise raw_json.Unreadable("a list of tasks contains something that some readers may take for output")
 
 
 def _handle(members: Members) -> str:
     _check_member_names(members)
     if _output_members(members):
-        raise raw_json.Unreadable("a task that has only begun has output already")
+        raise raw_json.Unreadable("its task has only begun, but already has output")
     return unambiguous_id(members["taskId"])
 
 
@@ -383,7 +383,7 @@ def unambiguous_id(raw: msgspec.Raw) -> str:
     """Return the id of a task. Raises Unreadable for an id that readers could take for another."""
     task_id = raw_json.text(bytes(raw))
     if not task_id or "\0" in task_id:
-        raise raw_json.Unreadable("the id of its task is no clear text")
+        raise raw_json.Unreadable("the id of its task is not an unambiguous string")
     return task_id
 
 
@@ -417,7 +417,7 @@ def with_output(line: bytes, place: tuple[str, ...], answer: bytes) -> bytes:
 
 
 def without_immediate_response(line: bytes) -> bytes:
-    """Remove from a task handle what agents may show the model before there is a result."""
+    """Remove from a task handle the text that agents may show the model before there is a result."""
     place = ("result", "_meta")
     try:
         start, end = _span(line, place)
@@ -437,12 +437,12 @@ def _span(line: bytes, place: tuple[str, ...]) -> raw_json.Span:
 
 def outcome_digest(reading: ParsedResponse) -> bytes:
     """Return a digest of the output that hooks get: a different output has a different digest."""
-    told = reading.outcome
+    outcome = reading.outcome
     parts = (
-        told.content,
-        told.structured,
-        told.error.encode(errors="replace"),
-        b"%d%d" % (reading.failed, told.has_result),
+        outcome.content,
+        outcome.structured,
+        outcome.error.encode(errors="replace"),
+        b"%d%d" % (reading.failed, outcome.has_result),
     )
     import hashlib  # 2 ms, for runs with tasks only
 
