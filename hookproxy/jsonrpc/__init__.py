@@ -1,4 +1,5 @@
 """The exact text of JSON messages: read members, splice bytes, normalise, locate a line, check a schema.
 
-Pure and synchronous. What is not changed keeps every byte (law 2). Knows JSON and nothing of MCP, hooks or files.
+Pure and synchronous. Every edit keeps all other bytes (law 2). This package knows JSON, and nothing about MCP,
+hooks or files.
 """

@@ -1,6 +1,6 @@
-"""Where the keys of a file stand: the line of `hooks.PreToolUse[0].command` in JSON, TOML or YAML.
+"""Find the line of a key in a JSON, TOML or YAML file, such as the line of `hooks.PreToolUse[0].command`.
 
-For texts that somebody has read without an error: what is found in others means nothing.
+The text must be valid, which its reader has checked before: for an invalid text, the lines mean nothing.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 class Location(Struct, frozen=True):
-    """Where a value stands, and where its own members or items do."""
+    """The line of a value, and the locations of its members or items."""
 
     line: int
-    """Of its key, or of the item's first character. The first line is 1."""
+    """The line of its key, or of the item's first character. The first line is 1."""
     members: dict[str, Location] = field(default_factory=dict)
     items: list[Location] = field(default_factory=list)
 
     def find(self, key: str) -> Location | None:
-        """The place of `a.b[0].c` below this one; None: nothing is there. Names may hold dots and brackets."""
+        """Return the location of `a.b[0].c` below this one; None: there is none. Names may have dots and brackets."""
         if not key:
             return self
         if number := _INDEX.match(key):
@@ -42,7 +42,7 @@ class Location(Struct, frozen=True):
 
 
 def read(path: str, text: str) -> Location:
-    """The place of the whole file; by its name's ending it is YAML, TOML or else JSON."""
+    """Return the location of the whole file. The ending of `path` says whether it is YAML, TOML or (else) JSON."""
     try:
         if path.endswith((".yaml", ".yml")):
             return _yaml(text)
@@ -53,7 +53,7 @@ def read(path: str, text: str) -> Location:
 
 
 _INDEX: Final = re.compile(r"\[(\d+)\]")
-_BLANKS: Final = re.compile(r"(?:\s|#[^\n]*)*")  # a comment is none in JSON, but no # stands there between tokens
+_BLANKS: Final = re.compile(r"(?:\s|#[^\n]*)*")  # JSON has no comments, and no # between tokens either
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _SCALAR: Final = re.compile(r"[^,\]}#\n]+")  # a number, a word, a date
 _STRING: Final = re.compile(
@@ -65,11 +65,11 @@ _STRING: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""TOML's four kinds of strings, of which JSON has one."""
+"""The four types of strings in TOML. JSON has one of them."""
 
 
 class _Reader:
-    """Steps over the tokens of JSON and TOML, which differ little where only keys and lines matter."""
+    """Steps over the tokens of JSON and TOML. For keys and lines alone, the two differ little."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -77,45 +77,45 @@ class _Reader:
         self._ends = [end.start() for end in re.finditer("\n", text)]
 
     def value(self) -> Location:
-        """The value that begins here."""
-        place = Location(self._line())
-        if self._takes("{"):
-            while not self._takes("}"):
-                self._member(place)
-                self._takes(",")
-        elif self._takes("["):
-            while not self._takes("]"):
-                place.items.append(self.value())
-                self._takes(",")
+        """Read the value that begins here."""
+        location = Location(self._line())
+        if self._skip("{"):
+            while not self._skip("}"):
+                self._member(location)
+                self._skip(",")
+        elif self._skip("["):
+            while not self._skip("]"):
+                location.items.append(self.value())
+                self._skip(",")
         elif not self._match(_STRING):
             self._expect(_SCALAR)
-        return place
+        return location
 
     def tables(self) -> Location:
-        """A whole TOML file."""
+        """Read a whole TOML file."""
         root = here = Location(1)
         while self._line() and self._at < len(self._text):
             line = self._line()
-            if self._takes("[["):
+            if self._skip("[["):
                 here = _table_at(root, self._names("]]"), line)
                 here.items.append(Location(line))
                 here = here.items[-1]
-            elif self._takes("["):
+            elif self._skip("["):
                 here = _last_item(_table_at(root, self._names("]"), line))
             else:
                 self._member(here)
         return root
 
-    def _member(self, place: Location) -> None:
+    def _member(self, location: Location) -> None:
         line = self._line()
         *path, name = self._names("=", ":")
         value = self.value()
-        _table_at(place, path, line).members[name] = Location(line, value.members, value.items)
+        _table_at(location, path, line).members[name] = Location(line, value.members, value.items)
 
     def _names(self, *ends: str) -> list[str]:
-        """A key, of several names where dots join them, and the sign after it."""
+        """Read a key and the sign after it. Dots join the names of a key with several names."""
         names = [self._name()]
-        while not any(self._takes(end) for end in ends):
+        while not any(self._skip(end) for end in ends):
             self._expect(re.compile(r"\."))
             names.append(self._name())
         return names
@@ -127,15 +127,15 @@ class _Reader:
         return self._expect(_BARE)
 
     def _line(self) -> int:
-        """The line of the next token, after the blanks before it."""
+        """Skip blanks, and return the line of the next token."""
         self._match(_BLANKS)
         return bisect_left(self._ends, self._at) + 1
 
-    def _takes(self, sign: str) -> bool:
+    def _skip(self, sign: str) -> bool:
         self._match(_BLANKS)
-        there = self._text.startswith(sign, self._at)
-        self._at += len(sign) * there
-        return there
+        found = self._text.startswith(sign, self._at)
+        self._at += len(sign) * found
+        return found
 
     def _expect(self, token: re.Pattern[str]) -> str:
         found = self._match(token)
@@ -149,40 +149,40 @@ class _Reader:
         return found[0] if found else ""
 
 
-def _table_at(place: Location, path: list[str], line: int) -> Location:
-    """The place of a table by its path; it is made where it is not there yet."""
+def _table_at(location: Location, path: list[str], line: int) -> Location:
+    """Return the location of the table with this path. Missing tables are created."""
     for name in path:
-        place = _last_item(place).members.setdefault(name, Location(line))
-    return place
+        location = _last_item(location).members.setdefault(name, Location(line))
+    return location
 
 
-def _last_item(place: Location) -> Location:
-    """Of a TOML array of tables the last, which is meant wherever the array is named."""
-    return place.items[-1] if place.items else place
+def _last_item(location: Location) -> Location:
+    """Return the last table of a TOML array of tables, because the array's name means the last one; else `location`."""
+    return location.items[-1] if location.items else location
 
 
 def _yaml(text: str) -> Location:
-    import yaml  # 20 ms, for those who have such a file
+    import yaml  # 20 ms, only for runs with such a file
 
     class Loader(yaml.SafeLoader):
-        """Finds places instead of values. An alias stands where its anchor does."""
+        """Finds locations instead of values. An alias has the location of its anchor."""
 
-        def place_of(self, node: yaml.Node, known: dict[int, Location]) -> Location:
-            """`known`: by the node's identity, for a node may be inside itself."""
+        def locate(self, node: yaml.Node, known: dict[int, Location]) -> Location:
+            """Return the location of a node. `known`: the locations by identity, as a node may contain itself."""
             if id(node) not in known:
-                place = known[id(node)] = Location(node.start_mark.line + 1)
+                location = known[id(node)] = Location(node.start_mark.line + 1)
                 if isinstance(node, yaml.MappingNode):
-                    self.flatten_mapping(node)  # what `<<` merges
+                    self.flatten_mapping(node)  # resolves `<<`
                     for key, value in node.value:
-                        inner = self.place_of(value, known)
-                        place.members[str(key.value)] = Location(key.start_mark.line + 1, inner.members, inner.items)
+                        inner = self.locate(value, known)
+                        location.members[str(key.value)] = Location(key.start_mark.line + 1, inner.members, inner.items)
                 elif isinstance(node, yaml.SequenceNode):
-                    place.items.extend(self.place_of(item, known) for item in node.value)
+                    location.items.extend(self.locate(item, known) for item in node.value)
             return known[id(node)]
 
     try:
         loader = Loader(text)
         root = loader.get_single_node()
-        return loader.place_of(root, {}) if root is not None else Location(1)
+        return loader.locate(root, {}) if root is not None else Location(1)
     except yaml.YAMLError as problem:
         raise ValueError(str(problem)) from None

@@ -1,4 +1,4 @@
-"""Normalise JSON for hooks, so that no spelling hides anything from a hook that searches the text (law 1)."""
+"""Normalise JSON for hooks: no spelling may hide anything from a hook that searches the text (law 1)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import raw_json
 MAX_NUMBER_CHARACTERS: Final = 400  # a double has 325 at most; Python's reader, and hooks in Python, fail at 4300
 _LONG_DIGITS: Final = re.compile(rb"[0-9]{128}")  # a longer number has such a run of digits in one of its three parts
 
-_UNICODE_ESCAPE: Final = re.compile(rb"\\u")  # a pattern skips from backslash to backslash, which `in` does not
+_UNICODE_ESCAPE: Final = re.compile(rb"\\u")  # faster than `in`: a pattern skips from backslash to backslash
 _SLASH_ESCAPE: Final = re.compile(rb"\\/")
 
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -36,7 +36,7 @@ def normalize(raw: bytes, lenient: bool = False) -> bytes:
     except RecursionError:
         raise raw_json.TooDeep from None
     except UnicodeEncodeError:
-        raise raw_json.Unreadable("half a surrogate pair, which cannot be written as UTF-8") from None
+        raise raw_json.Unreadable("half of a surrogate pair, which UTF-8 cannot express") from None
 
 
 def decode(raw: bytes) -> object:
@@ -78,7 +78,7 @@ def _without_half_pairs(value: object) -> object:
 
 def _number(number: str) -> msgspec.Raw:
     if len(number) > MAX_NUMBER_CHARACTERS:
-        raise raw_json.Unreadable(f"a number of {len(number)} characters, which many readers cannot take")
+        raise raw_json.Unreadable(f"a number of {len(number)} characters, which many readers reject")
     return msgspec.Raw(number)
 
 
@@ -135,7 +135,11 @@ def _compact_members(raw: bytes) -> dict[str, msgspec.Raw] | None:
             return None
         flat = raw.count(b"{") == 1 and b"[" not in raw  # like most arguments
         return found if flat or _are_compact(found.values()) else None
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # for this decoder only: others go deeper
+    except (
+        msgspec.MsgspecError,
+        UnicodeDecodeError,
+        RecursionError,
+    ):  # other decoders may accept it, because they go deeper
         return None
 
 

@@ -1,6 +1,6 @@
 """Read the members of a JSON message and edit it by splicing, so that all other bytes stay as they came (law 2).
 
-Reading must be unambiguous: what two readers could take differently (duplicate keys) is an error, never a choice.
+Reading must be unambiguous: JSON that two readers could read differently (duplicate keys) is an error, never a choice.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class TooDeep(Unreadable):
 
 
 class DuplicateKeys(ValueError):
-    """An object has a key twice: one reader takes the first value, another the last."""
+    """An object has the same key twice: one reader uses the first value, another the last."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"the key {key!r} stands twice in one object")
+        super().__init__(f"the key {key!r} appears twice in one object")
         self.key = key
 
 
@@ -42,7 +42,7 @@ _DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionErro
 _BLANKS: Final = re.compile(r"[ \t\r\n]*")
 _INTEGER: Final = re.compile(rb"-?(?:0|[1-9][0-9]*)")
 _LINE_SEPARATORS: Final = (
-    (b"\r", b" "),  # it only stands between tokens, where a blank means the same: in a string it must be escaped
+    (b"\r", b" "),  # JSON allows it unescaped only between tokens, where a blank means the same
     (b"\xc2\x85", b"\\u0085"),
     (b"\xe2\x80\xa8", b"\\u2028"),
     (b"\xe2\x80\xa9", b"\\u2029"),
@@ -56,7 +56,7 @@ def encode(value: object) -> bytes:
 
 
 def text(raw: bytes) -> str | None:
-    """Decode a JSON string; None if `raw` is not a string, or has half a surrogate pair."""
+    """Decode a JSON string; None if `raw` is not a string, or has half of a surrogate pair."""
     try:
         return _STRING.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -106,7 +106,7 @@ def members(raw: bytes) -> dict[str, Span]:
     try:
         found = _OBJECT.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return _scan(raw)  # half a surrogate pair is an error to the decoder, not to every reader
+        return _scan(raw)  # half of a surrogate pair is an error to the decoder, but not to every reader
     except RecursionError:
         raise TooDeep from None
     for blanks in (0, 1):  # {"a":1,"b":2} as most write it, and {"a": 1, "b": 2} as Python does
@@ -155,7 +155,7 @@ def _scan(raw: bytes) -> dict[str, Span]:
         end = _value_end(line, at)
         key = text(raw[at:end])
         if key is None:
-            raise Unreadable("not JSON: a key that is no string")
+            raise Unreadable("not JSON: a key is not a string")
         if key in spans:
             raise DuplicateKeys(key)
         start = _expect(line, end, ":")

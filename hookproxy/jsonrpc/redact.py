@@ -81,7 +81,7 @@ def pattern(text: str) -> re.Pattern[str]:
     except (re.error, OverflowError, RecursionError) as problem:
         raise ValueError(f"not a regular expression: {problem}") from None
     if compiled.search(""):
-        raise ValueError("it matches the empty text, and so every text")
+        raise ValueError("it matches the empty text, and therefore every text")
     return compiled
 
 

@@ -1,7 +1,7 @@
 """Aliases: the other names by which hooks know a tool and its arguments, and the translation in both directions.
 
-Law 1: hooks see exactly one argument for each that the server gets; what is ambiguous is an error, never a choice.
-Law 2: values stay byte for byte, in their order.
+Law 1: hooks see exactly one argument for each argument that the server gets. Ambiguous names are an error, never a
+choice. Law 2: values keep every byte and their order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Alias(Struct, frozen=True):
     """The names by which hooks know one tool of the server."""
 
     tool: str
-    """As the server spells it, exactly."""
+    """The tool's name, exactly as the server spells it."""
     name: str = ""
     """The name for hooks; empty: the usual one."""
     arguments: Mapping[str, str] = field(default_factory=dict)
@@ -26,7 +26,7 @@ class Alias(Struct, frozen=True):
     preset: str = ""
     """The preset with this alias; empty: it is configured for this tool."""
     used_by_agent: frozenset[str] = frozenset()
-    """Arguments that the agent itself has named as hooks do, in this call: they keep that name on both sides."""
+    """Arguments of this call for which the agent itself uses the hooks' name: they keep that name on both sides."""
 
     def for_call(self, arguments: bytes) -> Alias:
         """Return the alias for a call with these arguments, a JSON object as the agent sent it.
@@ -38,7 +38,9 @@ class Alias(Struct, frozen=True):
         given = frozenset((self.arguments.keys() - self.arguments.values()) & keys)
         for name in sorted(given):
             if self.arguments[name] in keys:
-                raise raw_json.Unreadable(f"its arguments {self.arguments[name]!r} and {name!r} are one to its hooks")
+                raise raw_json.Unreadable(
+                    f"its arguments {self.arguments[name]!r} and {name!r} are the same argument for its hooks"
+                )
         return replace(self, used_by_agent=given) if given else self
 
     def for_hooks(self, arguments: bytes) -> bytes:
@@ -67,12 +69,12 @@ class Alias(Struct, frozen=True):
 
 
 def for_hooks(alias: Alias | None, arguments: bytes) -> bytes:
-    """As `Alias.for_hooks`; without an alias nothing differs."""
+    """As `Alias.for_hooks`; without an alias, return `arguments` itself."""
     return arguments if alias is None else alias.for_hooks(arguments)
 
 
 def for_server(alias: Alias | None, arguments: bytes) -> bytes:
-    """As `Alias.for_server`; without an alias nothing differs."""
+    """As `Alias.for_server`; without an alias, return `arguments` itself."""
     return arguments if alias is None else alias.for_server(arguments)
 
 

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 EXIT_FINDINGS: Final = 1  # it ran and reports findings
 EXIT_USER_ERROR: Final = 2  # it failed for a reason that the user can fix
 EXIT_DEFECT: Final = 3  # a defect of hookproxy
-EXIT_NOT_EXECUTABLE: Final = 126  # as shells: the command exists but cannot be executed
-EXIT_NOT_FOUND: Final = 127  # as shells: the command does not exist
+EXIT_NOT_EXECUTABLE: Final = 126  # as in shells: the command exists but cannot be executed
+EXIT_NOT_FOUND: Final = 127  # as in shells: the command does not exist
 RESOURCE_HINT: Final = "ulimit -a shows the limits"  # the hint for a shortage of resources
 
 

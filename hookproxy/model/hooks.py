@@ -13,7 +13,7 @@ from .settings import OnFailure
 
 
 class Event(StrEnum):
-    """The name of an event, as Claude Code (or the system that has the event) spells it. Dialects may spell it else."""
+    """The name of an event, as Claude Code (or the system that has the event) spells it. Dialects may differ."""
 
     PRE_TOOL_USE = "PreToolUse"
     POST_TOOL_USE = "PostToolUse"

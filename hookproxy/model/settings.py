@@ -1,4 +1,4 @@
-"""What a configuration can choose, as frozen values with their defaults."""
+"""The settings of a configuration, as frozen values with their defaults."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from .aliases import Alias
 
 
 class OnFailure(StrEnum):
-    """What follows when a hook crashes, hangs, cannot start or answers nonsense."""
+    """What follows if a hook crashes, hangs, cannot start or gives invalid output."""
 
-    DIALECT = "dialect"  # what the dialect's document says
+    DIALECT = "dialect"  # as the dialect's document says
     DENY = "deny"
     ALLOW = "allow"
 
 
 class OnAsk(StrEnum):
-    """What follows when the decision is to ask a person."""
+    """What follows if a call needs approval."""
 
     ELICIT = "elicit"
     DENY = "deny"
@@ -26,7 +26,7 @@ class OnAsk(StrEnum):
 
 
 class Delivery(StrEnum):
-    """How hooks' comments are written into results (design section 6)."""
+    """How hooks' feedback is written into results (design section 6)."""
 
     AUTO = "auto"
     TEXT = "text"
@@ -34,14 +34,14 @@ class Delivery(StrEnum):
 
 
 class ToolNames(StrEnum):
-    """Which name of a tool the hooks of a group see."""
+    """Which name of a tool the hooks of a group get."""
 
     MCP = "mcp"  # mcp__SERVER__TOOL
     BARE = "bare"  # TOOL
 
 
 class Per(StrEnum):
-    """The time in which a limit allows so many calls."""
+    """The period for which a rate limit counts calls."""
 
     SECOND = "second"
     MINUTE = "minute"
@@ -51,14 +51,14 @@ class Per(StrEnum):
 
 
 class Limit(Struct, frozen=True):
-    """So many calls of these tools, all together, and no more; each run of the proxy counts its own."""
+    """A rate limit: the most calls of these tools together in one period. Each run of the proxy counts its own."""
 
     tool: str
-    """A glob over a tool's names, as a permission rule without parentheses."""
+    """A glob over the names of tools, like a permission rule without parentheses."""
     calls: int
     per: Per
     by: str
-    """The key that says so, for people: `limits[0]`."""
+    """Its key in the configuration, for people: `limits[0]`."""
 
 
 class Settings(Struct, frozen=True):
@@ -67,43 +67,43 @@ class Settings(Struct, frozen=True):
     on_failure: OnFailure = OnFailure.DIALECT
     on_ask: OnAsk = OnAsk.ELICIT
     on_ask_fallback: OnFailure = OnFailure.DENY
-    """What follows where the agent cannot ask: DENY or ALLOW."""
+    """What follows if the agent cannot ask the person: DENY or ALLOW."""
     prompter: tuple[str, ...] = ()
-    """A command that asks the person where the agent cannot; empty: there is none."""
+    """A command that asks the person if the agent cannot; empty: there is none."""
     feedback: Delivery = Delivery.AUTO
     max_message_bytes: int = 64 * 1024 * 1024
-    """Bytes of the longest line that is judged."""
+    """The longest line that is judged, in bytes."""
     audit_file: str = ""
-    """Where lines are appended; `{user}` in it stands for the name of the account we run as."""
+    """The file to which audit lines are appended; empty: none. `{user}` in it stands for the name of our account."""
     audit_required: bool = False
     audit_digest: bool = False
-    """The audit has the arguments' SHA-256 in their place."""
+    """The audit contains the SHA-256 of the arguments instead of the arguments."""
     audit_all_calls: bool = False
     audit_chain: bool = False
-    """Each line has the hash of the one before."""
+    """Each line contains the hash of the line before it."""
     audit_shared: bool = False
-    """The file is a group's."""
+    """The file belongs to a group of accounts."""
     audit_max_file_bytes: int = 0
-    """Bytes after which a new file is begun; 0: never."""
+    """The size in bytes at which a new file begins; 0: never."""
     audit_redact: tuple[str, ...] = ()
-    """Regular expressions that find secrets in texts."""
+    """Regular expressions that match secrets in texts."""
     audit_redact_keys: tuple[str, ...] = ()
-    """Names of members whose values are secret."""
+    """The names of members whose values are secret."""
     otel: bool = False
-    """Spans and metrics of judged calls go to a collector."""
+    """Send spans and metrics of judged calls to an OpenTelemetry collector."""
     otel_endpoint: str = ""
-    """Where it is; empty: where its own variables say."""
+    """The collector's address; empty: as the `OTEL_*` variables say."""
     allow: tuple[str, ...] = ()
-    """Permission rules as written; `rules` reads them."""
+    """Permission rules as written; `policy.rules` parses them."""
     ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     hide_denied: bool = True
-    """Tools of which every call is denied are not listed."""
+    """Hide a tool from tools/list if every call of it is denied."""
     aliases: tuple[Alias, ...] = ()
-    """What hooks call tools and arguments; one for a tool."""
+    """The names of tools and arguments for hooks; at most one alias for each tool."""
     limits: tuple[Limit, ...] = ()
     managed: Settings | None = None
-    """What holds for managed hooks and rules instead, and for the questions that they raise; None: nothing is managed.
+    """The settings for managed hooks and rules, and for the approvals that they require; None: nothing is managed.
 
-    Its permission rules are the managed ones, those beside it the user's.
+    Its permission rules are the managed ones. The rules of the outer settings are the user's.
     """

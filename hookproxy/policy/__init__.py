@@ -1,5 +1,5 @@
 """From verdicts, rules and limits to one decision.
 
-Pure and synchronous: deny beats ask beats allow, whatever order hooks ended in. Never runs a hook, reads a file or
-knows a dialect.
+Pure and synchronous. Deny beats ask beats allow, in whatever order the hooks ended. This package never runs a hook,
+reads a file or knows a dialect.
 """

@@ -31,14 +31,14 @@ def decide(hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: O
 
     A denial is reported rather than a failure, because the model can act on a reason but not on a crash.
     """
-    judges = _deciding(hook_runs)
-    refuse = _denial(judges) or _failure_refusal(judges, settings, group_on_failure)
+    deciding = _deciding(hook_runs)
+    refuse = _denial(deciding) or _failure_refusal(deciding, settings, group_on_failure)
     if refuse:
         return replace(refuse, feedback=_feedback(hook_runs))
     return Proceed(
-        arguments=_last([one.verdict.arguments for one in judges if not one.verdict.failure]),
+        arguments=_last([one.verdict.arguments for one in deciding if not one.verdict.failure]),
         feedback=_feedback(hook_runs),
-        approval_request=_approval_request(judges),
+        approval_request=_approval_request(deciding),
     )
 
 
@@ -52,13 +52,13 @@ def consequence(one: HookRun, settings: Settings, group_on_failure: OnFailure | 
     if not one.verdict.failure or one.spec.background:
         return ""
     if one.spec.event in _PRE_EVENTS:
-        return "the call is refused" if blocks(one, settings, group_on_failure) else "it stops nothing"
+        return "the call is refused" if blocks(one, settings, group_on_failure) else "it does not block the call"
     if one.spec.event not in _POST_EVENTS:
         return ""
     follows = comments([one], settings, group_on_failure)
     if follows.withheld:
         return "the result is withheld"
-    return "the model is told" if follows.noted else "it changes nothing"
+    return "the model is informed" if follows.noted else "it does not change the result"
 
 
 def permission_decision(
@@ -68,14 +68,14 @@ def permission_decision(
 
     A denial wins. With `last_answer_counts`, the last decision wins.
     """
-    judges = _deciding(hook_runs)
-    said = [one for one in judges if one.verdict.permission in (Permission.ALLOW, Permission.DENY)]
-    if last_answer_counts and said and not any(one.verdict.stop for one in judges):
-        said = judges = [_with_last_reason(said[-1], judges)]
-    refuse = _denial(judges) or _failure_refusal(_deciding(hook_runs), settings, group_on_failure)
+    deciding = _deciding(hook_runs)
+    decided = [one for one in deciding if one.verdict.permission in (Permission.ALLOW, Permission.DENY)]
+    if last_answer_counts and decided and not any(one.verdict.stop for one in deciding):
+        decided = deciding = [_with_last_reason(decided[-1], deciding)]
+    refuse = _denial(deciding) or _failure_refusal(_deciding(hook_runs), settings, group_on_failure)
     if refuse:
         return replace(refuse, asked=True)
-    return any(one.verdict.permission is Permission.ALLOW and not one.verdict.failure for one in said)
+    return any(one.verdict.permission is Permission.ALLOW and not one.verdict.failure for one in decided)
 
 
 def allowed_arguments(hook_runs: Sequence[HookRun]) -> bytes | None:
@@ -86,22 +86,22 @@ def allowed_arguments(hook_runs: Sequence[HookRun]) -> bytes | None:
     return _last([one.verdict.arguments for one in allowing])
 
 
-def _with_last_reason(one: HookRun, judges: Sequence[HookRun]) -> HookRun:
+def _with_last_reason(one: HookRun, deciding: Sequence[HookRun]) -> HookRun:
     """Return the hook run with the reason that was given last."""
-    reason = next((other.verdict.reason for other in reversed(judges) if other.verdict.reason), "")
+    reason = next((other.verdict.reason for other in reversed(deciding) if other.verdict.reason), "")
     return replace(one, verdict=replace(one.verdict, reason=reason))
 
 
-def settings_for(settings: Settings, question: ApprovalRequest | None) -> Settings:
+def settings_for(settings: Settings, request: ApprovalRequest | None) -> Settings:
     """Return the settings for an approval request: the managed settings if the request is managed."""
-    return settings.managed if question is not None and question.managed and settings.managed else settings
+    return settings.managed if request is not None and request.managed and settings.managed else settings
 
 
 def without_person(proceed: Proceed, settings: Settings, can_ask: bool) -> Decision:
     """Decide a call whose approval request no hook and no rule has answered; unchanged if a person can be asked."""
-    question = proceed.approval_request
-    settings = settings_for(settings, question)
-    if question is None or (settings.on_ask is OnAsk.ELICIT and can_ask):
+    request = proceed.approval_request
+    settings = settings_for(settings, request)
+    if request is None or (settings.on_ask is OnAsk.ELICIT and can_ask):
         return proceed
     if settings.on_ask is OnAsk.ELICIT:
         allowed, cause = settings.on_ask_fallback is OnFailure.ALLOW, RefusalCause.ASK_UNAVAILABLE
@@ -129,10 +129,10 @@ def failure_refusal(
 
 def comments(hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None) -> Comments:
     """Return what one group of post hooks does to a result."""
-    judges = _deciding(hook_runs)
+    deciding = _deciding(hook_runs)
     withheld: list[HookRun] = []
     noted: list[HookRun] = []
-    for one in judges:
+    for one in deciding:
         if not one.verdict.failure:
             continue
         rule = _on_failure(one, settings, group_on_failure)
@@ -142,11 +142,11 @@ def comments(hook_runs: Sequence[HookRun], settings: Settings, group_on_failure:
             noted.append(one)  # the tool has run: a hook that cannot withhold the output can only inform the model
     return Comments(
         feedback=_feedback(hook_runs),
-        replacement=_last([one.verdict.replacement for one in judges if not one.verdict.failure]),
+        replacement=_last([one.verdict.replacement for one in deciding if not one.verdict.failure]),
         withheld=tuple(withheld),
         noted=tuple(noted),
-        failed=any(one.verdict.permission is Permission.DENY for one in judges),
-        hidden_by=next((one.spec.label for one in judges if one.verdict.hides), ""),
+        failed=any(one.verdict.permission is Permission.DENY for one in deciding),
+        hidden_by=next((one.spec.label for one in deciding if one.verdict.hides), ""),
     )
 
 
@@ -167,19 +167,19 @@ def _deciding(hook_runs: Sequence[HookRun]) -> list[HookRun]:
     return [one for one in hook_runs if not one.spec.background]
 
 
-def _denial(judges: Sequence[HookRun]) -> Refuse | None:
+def _denial(deciding: Sequence[HookRun]) -> Refuse | None:
     """Return the refusal if a hook denies the call or stops the agent."""
-    denying = [one for one in judges if one.verdict.permission is Permission.DENY or one.verdict.stop]
+    denying = [one for one in deciding if one.verdict.permission is Permission.DENY or one.verdict.stop]
     if not denying:
         return None
     return replace(_refuse(denying, RefusalCause.DENIED), stop=any(one.verdict.stop for one in denying))
 
 
 def _failure_refusal(
-    judges: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None
+    deciding: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None
 ) -> Refuse | None:
     """Return the refusal if a hook's failure denies the call; it names the first such hook."""
-    for one in judges:
+    for one in deciding:
         if not one.verdict.failure:
             continue
         rule = _on_failure(one, settings, group_on_failure)
@@ -190,13 +190,13 @@ def _failure_refusal(
     return None
 
 
-def _approval_request(judges: Sequence[HookRun]) -> ApprovalRequest | None:
+def _approval_request(deciding: Sequence[HookRun]) -> ApprovalRequest | None:
     """Return the approval request if a hook wants one."""
-    asking = [one for one in judges if one.verdict.permission is Permission.ASK]
-    if not asking:
+    requesting = [one for one in deciding if one.verdict.permission is Permission.ASK]
+    if not requesting:
         return None
-    spec = asking[0].spec
-    return ApprovalRequest(f"the {spec.event} hook {spec.label}", _reasons(asking))
+    spec = requesting[0].spec
+    return ApprovalRequest(f"the {spec.event} hook {spec.label}", _reasons(requesting))
 
 
 def _fails_closed(one: HookRun) -> bool:
@@ -211,19 +211,19 @@ def _on_failure(one: HookRun, settings: Settings, group_on_failure: OnFailure | 
     return one.spec.on_failure or group_on_failure or settings.on_failure
 
 
-def _refuse(agreeing: Sequence[HookRun], cause: RefusalCause) -> Refuse:
-    spec = agreeing[0].spec
-    return Refuse(by=spec.label, reason=_reasons(agreeing), cause=cause, event=spec.event)
+def _refuse(hook_runs: Sequence[HookRun], cause: RefusalCause) -> Refuse:
+    spec = hook_runs[0].spec
+    return Refuse(by=spec.label, reason=_reasons(hook_runs), cause=cause, event=spec.event)
 
 
-def _reasons(agreeing: Sequence[HookRun]) -> str:
-    return "\n".join(one.verdict.reason for one in agreeing if one.verdict.reason)
+def _reasons(hook_runs: Sequence[HookRun]) -> str:
+    return "\n".join(one.verdict.reason for one in hook_runs if one.verdict.reason)
 
 
 def _feedback(hook_runs: Sequence[HookRun]) -> tuple[str, ...]:
     return tuple(text for one in hook_runs for text in one.verdict.feedback)
 
 
-def _last(offers: Sequence[bytes | None]) -> bytes | None:
+def _last(values: Sequence[bytes | None]) -> bytes | None:
     """Return the last value that is not None, if there is one."""
-    return next((offer for offer in reversed(offers) if offer is not None), None)
+    return next((value for value in reversed(values) if value is not None), None)

@@ -1,4 +1,4 @@
-"""Which calls a hook runs for: matchers over tool names, and permission rules over whole calls."""
+"""Decide for which calls a hook runs: matchers over tool names, and permission rules over whole calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msgspec import Struct
 from ..jsonrpc import raw_json
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_\- ,|]*")
-"""A matcher of only these characters is a name or a list of names; any other is a regular expression."""
+"""A matcher of only these characters is a name or a list of names. Any other matcher is a regular expression."""
 
 _JAVASCRIPT: Final = re.compile(
     r"""
@@ -28,13 +28,13 @@ _JAVASCRIPT: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""What JavaScript spells differently than Python, and what must be skipped to find it."""
+"""The parts of a regular expression that JavaScript spells differently than Python, and parts that must be skipped."""
 
 _IN_PYTHON: Final = {"any": r"[\s\S]", "none": r"(?!)", "group": "(?P<", "end": r"\Z", "brace": r"\{"}
 
 
 def claude_matcher(pattern: str) -> Callable[[str], bool]:
-    """Claude Code's matcher: all, a name, a list of names, or an unanchored JavaScript regular expression.
+    """Return Claude Code's matcher: all, a name, a list of names, or an unanchored JavaScript regular expression.
 
     Raises re.error or OverflowError for a regular expression that cannot be used.
     """
@@ -43,41 +43,41 @@ def claude_matcher(pattern: str) -> Callable[[str], bool]:
     if _PLAIN.fullmatch(pattern):
         names = frozenset(plain_names(pattern))
         return lambda name: name in names
-    expression = _compiled(_JAVASCRIPT.sub(_translated, pattern))
+    expression = _compile(_JAVASCRIPT.sub(_python_spelling, pattern))
     return lambda name: expression.search(name) is not None
 
 
 def plain_names(pattern: str) -> list[str]:
-    """The names that a matcher lists; none if it is a regular expression."""
+    """Return the names that a matcher lists; none if it is a regular expression."""
     if not _PLAIN.fullmatch(pattern):
         return []
     return [name for part in re.split(r"[|,]", pattern) if (name := part.strip())]
 
 
 def is_server(name: str) -> bool:
-    """True for `mcp__SERVER`: the name of no tool, but in a permission rule all of the server's tools."""
+    """True for `mcp__SERVER`: in a permission rule it stands for all tools of the server; no tool has this name."""
     return name.startswith("mcp__") and "__" not in name[5:]
 
 
-def _translated(token: re.Match[str]) -> str:
+def _python_spelling(token: re.Match[str]) -> str:
     if token["reference"]:
         return f"(?P={token['reference']})"
     return _IN_PYTHON.get(token.lastgroup or "", token[0])
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """Compiled so that `\\d`, `\\w` and `\\b` are ASCII, as they are in JavaScript."""
+def _compile(pattern: str) -> re.Pattern[str]:
+    """Compile the pattern so that `\\d`, `\\w` and `\\b` are ASCII, as in JavaScript."""
     with warnings.catch_warnings():
-        # `[[` means today what it means in JavaScript; Python warns that it may change.
+        # `[[` means the same as in JavaScript today; Python warns that this may change.
         warnings.simplefilter("ignore", FutureWarning)
         return re.compile(pattern, re.ASCII)
 
 
-_RULE: Final = re.compile(r"(?P<name>[^()\s]+)(?:\((?P<wanted>.*)\))?", re.DOTALL)
+_RULE: Final = re.compile(r"(?P<name>[^()\s]+)(?:\((?P<specifier>.*)\))?", re.DOTALL)
 
 _SERVER: Final = re.compile(r"\Amcp__(?:(?!__).)*", re.DOTALL)
 _REPLACED: Final = re.compile(r"[^A-Za-z0-9_*?\[\]!-]|(?<!\[)!")
-"""In a server's name: what Claude Code replaces when it composes a tool's, but for the signs of globs."""
+"""The characters of a server's name that Claude Code replaces in the name of a tool, except those of globs."""
 _SEVERAL_RULES: Final = re.compile(r"\)\s*(?:&&|\|\||,)\s*[^()\s]+\(")
 """`Tool(a) && Tool(b)`: several rules that would be read as one meaningless rule."""
 
@@ -90,20 +90,20 @@ JUDGED_ARGUMENT: Final = {
     "WebFetch": "url",
     "Write": "file_path",
 }
-"""The argument that a rule judges in Claude Code's own tools; in any other tool it is whichever text fits."""
+"""The argument that a rule judges in Claude Code's own tools. In any other tool, a rule judges every text argument."""
 
 _RUNS_HIDDEN_COMMANDS: Final = re.compile(r"\$\(|`|[<>]\(")
-"""A command line that runs what a rule cannot see."""
+"""It matches a command line that runs commands that a rule cannot see."""
 
 _HIDES_COMMANDS: Final = re.compile(r"[`<>()\r]|\$[({]")
-"""A command line that runs, reads or writes what its words do not name."""
+"""It matches a command line that may run, read or write something that its words do not name."""
 
 _LEAVES_FOLDER: Final = re.compile(r"\.\.|%2e", re.IGNORECASE)
-"""A path or an address that may leave the folder it begins with."""
+"""It matches a path or an address that may leave the folder with which it begins."""
 
 COMMAND_SEPARATORS: Final = re.compile(r"&&|\|\||[;|&\n]")
 PREFIX_ENDINGS: Final = (":*", " *")
-"""How a rule ends that is about the beginning of a command."""
+"""The endings of a rule about the beginning of a command."""
 
 _LONGEST_COVERED: Final = 65_536  # bytes
 _ASSIGNMENTS: Final = re.compile(r"\s*(?:\w+=\S*\s+)*")
@@ -114,19 +114,18 @@ class Rule(Struct, frozen=True):
 
     text: str
     name: re.Pattern[str]
-    """The tools that it names."""
+    """It matches the names of the rule's tools."""
     specifier: str
     """The part in parentheses, as written; empty: the rule is about all calls."""
-
     folded: re.Pattern[str]
-    """The same, of case-folded names."""
+    """The same as `name`, for case-folded names."""
 
     def names_tool(self, tool: str) -> bool:
-        """True if it names this tool."""
+        """True if the rule names this tool."""
         return self.name.fullmatch(tool) is not None
 
     def may_name_tool(self, tool: str) -> bool:
-        """True if it names this tool, or a server may take that name for one that it names."""
+        """True if the rule names this tool, or a tool whose name a server may treat as the same."""
         bare = tool.strip()
         return self.names_tool(tool) or self.names_tool(bare) or self.folded.fullmatch(bare.casefold()) is not None
 
@@ -136,7 +135,9 @@ class BudgetExceeded(Exception):
 
 
 class WorkBudget:
-    """The steps that judging one call may still take, about ten nanoseconds each: the agent chooses the arguments."""
+    """The steps that judging one call may still take, about ten nanoseconds each. They are limited because the agent
+    chooses the arguments.
+    """
 
     __slots__ = ("_left",)
 
@@ -151,22 +152,22 @@ class WorkBudget:
 
 
 def rule(text: str) -> Rule:
-    """The rule in its parts. Raises ValueError for what is none."""
+    """Parse a permission rule. Raises ValueError if the text is not a rule."""
     parts = _RULE.fullmatch(text.strip())
     if parts is None:
-        raise ValueError(f"{text!r} is not a permission rule: write Tool or Tool(what)")
-    if parts["wanted"] and _SEVERAL_RULES.search(parts["wanted"]):
-        raise ValueError(f"{text!r} is not a permission rule but several: write each by itself")
-    wanted = "" if parts["wanted"] in (None, "*") else parts["wanted"]
+        raise ValueError(f"{text!r} is not a permission rule: write Tool or Tool(specifier)")
+    if parts["specifier"] and _SEVERAL_RULES.search(parts["specifier"]):
+        raise ValueError(f"{text!r} is not a permission rule but several: write each rule separately")
+    specifier = "" if parts["specifier"] in (None, "*") else parts["specifier"]
     name = _SERVER.sub(lambda found: _REPLACED.sub("_", found[0]), parts["name"], count=1)
-    return Rule(text.strip(), _name_pattern(name), wanted, _name_pattern(name.casefold()))
+    return Rule(text.strip(), _name_pattern(name), specifier, _name_pattern(name.casefold()))
 
 
 def permission_rule(text: str) -> Callable[[str, bytes], bool]:
-    """Claude Code's `if`: whether a hook is for a call, by the tool's name and its arguments, a JSON object.
+    """Return the function for Claude Code's `if`: whether a hook runs for a tool's name and arguments, a JSON object.
 
-    `Tool`, `Tool(exact)`, `Tool(prefix:*)`, `Tool(prefix *)`; `*` for anything in both parts. A rule saves
-    needless runs and allows nothing, so a call that it cannot judge counts as meant. Raises ValueError.
+    The rule is `Tool`, `Tool(exact)`, `Tool(prefix:*)` or `Tool(prefix *)`; `*` stands for anything in both parts. It
+    saves needless runs and allows nothing, so a call that it cannot judge matches. Raises ValueError.
     """
     one = rule(text)
     if not one.specifier:
@@ -176,10 +177,10 @@ def permission_rule(text: str) -> Callable[[str, bytes], bool]:
 
 
 def allow_rule(text: str) -> Callable[[str, bytes], bool]:
-    """Whether a permission rule certainly covers a call: what it cannot judge is not covered.
+    """Return the function for an allow rule: whether it certainly covers a call. It never covers what it cannot judge.
 
-    Written as `permission_rule` takes it. Every argument that is a text must be covered, for an agent chooses which
-    ones it sends beside the one that counts; of a command line each single command. Raises ValueError.
+    The syntax is that of `permission_rule`. The rule must cover every text argument, because an agent can add arguments
+    to the one that matters, and every single command of a command line. Raises ValueError.
     """
     one = rule(text)
     if not one.specifier:
@@ -188,12 +189,12 @@ def allow_rule(text: str) -> Callable[[str, bytes], bool]:
 
 
 def allowed_as(names: Sequence[str]) -> Sequence[str]:
-    """The names that allow rules may go by: not a tool's own, the first, if it poses as another server's tool."""
+    """Return the names to which allow rules apply: not the first, the tool's own, if it imitates another server's."""
     return names[1:] if names and names[0].startswith("mcp__") else names
 
 
-def _covers(wanted: str, arguments: bytes) -> bool:
-    """Every text of a call is covered, whichever of them its server goes by, and there is at least one."""
+def _covers(specifier: str, arguments: bytes) -> bool:
+    """True if the rule covers every text of a call, because any of them may matter to the server, and there is one."""
     if len(arguments) > _LONGEST_COVERED:
         return False
     try:
@@ -202,46 +203,48 @@ def _covers(wanted: str, arguments: bytes) -> bool:
         return False
     texts = [text for raw in values if (text := raw_json.text(raw)) is not None]
     others = len([raw for raw in values if raw[:1] in (b'"', b"[", b"{")]) - len(texts)  # lists, objects, half pairs
-    return bool(texts) and not others and all(_covered(wanted, text) for text in texts)
+    return bool(texts) and not others and all(_covered(specifier, text) for text in texts)
 
 
-def _covered(wanted: str, text: str) -> bool:
-    if wanted.startswith("domain:"):
+def _covered(specifier: str, text: str) -> bool:
+    if specifier.startswith("domain:"):
         host = re.fullmatch(r"https?://([A-Za-z0-9.-]+)(?::\d+)?(?:[/?#].*)?", text, re.DOTALL)
-        return host is not None and re.fullmatch(glob(wanted[7:]), host[1], re.IGNORECASE) is not None
+        return host is not None and re.fullmatch(glob(specifier[7:]), host[1], re.IGNORECASE) is not None
     if _HIDES_COMMANDS.search(text) or _LEAVES_FOLDER.search(text):
         return False
     commands = [command for part in COMMAND_SEPARATORS.split(text) if (command := part.strip())]
-    return bool(commands) and all(map(command_pattern(wanted).fullmatch, commands))
+    return bool(commands) and all(map(command_pattern(specifier).fullmatch, commands))
 
 
 def _name_pattern(name: str) -> re.Pattern[str]:
-    """A glob with `*`, `?` and `[…]`; a whole server (`mcp__github`) stands for all its tools."""
+    """Compile a glob with `*`, `?` and `[…]`. A whole server (`mcp__github`) stands for all its tools."""
     pattern = fnmatch.translate(name).removesuffix(r"\Z").removesuffix(r"\z")
     return re.compile(pattern + ("(?:__.*)?" if is_server(name) else ""), re.DOTALL)
 
 
-def value_pattern(wanted: str) -> re.Pattern[str]:
-    """What a rule says about an argument: of a path, wherever its folder lies; of an URL's domain; of a command."""
-    if wanted.startswith("domain:"):  # of an URL
-        return re.compile(r".*\b" + glob(wanted[7:]) + r"\b.*", re.DOTALL)
-    if wanted.endswith(PREFIX_ENDINGS):
-        return command_pattern(wanted)
-    path = re.sub(r"^(?:~|\.)?/+", "", wanted)  # a path is meant wherever its folder lies
+def value_pattern(specifier: str) -> re.Pattern[str]:
+    """Return the pattern for an argument: a path in any folder, a URL of a domain, or a command."""
+    if specifier.startswith("domain:"):
+        return re.compile(r".*\b" + glob(specifier[7:]) + r"\b.*", re.DOTALL)
+    if specifier.endswith(PREFIX_ENDINGS):
+        return command_pattern(specifier)
+    path = re.sub(r"^(?:~|\.)?/+", "", specifier)  # the path may lie in any folder
     first, star, _ = path.partition("*")
-    begin = f"(?>(?:|.*?/){re.escape(first)})" if star else f"(?:.*/)?{re.escape(first)}"  # the first is as good as any
-    return re.compile(f"{glob(wanted)}|{begin}{glob(path[len(first) :])}", re.DOTALL)
+    begin = (
+        f"(?>(?:|.*?/){re.escape(first)})" if star else f"(?:.*/)?{re.escape(first)}"
+    )  # the first match is as good as any
+    return re.compile(f"{glob(specifier)}|{begin}{glob(path[len(first) :])}", re.DOTALL)
 
 
-def command_pattern(wanted: str) -> re.Pattern[str]:
-    """What a rule says about one command."""
-    if wanted.endswith(PREFIX_ENDINGS):  # `ls` itself and `ls -la`, but not `lsof`
-        return re.compile(glob(wanted[:-2]) + r"(?:\s.*)?", re.DOTALL)
-    return re.compile(glob(wanted), re.DOTALL)
+def command_pattern(specifier: str) -> re.Pattern[str]:
+    """Return the pattern for one command."""
+    if specifier.endswith(PREFIX_ENDINGS):  # `ls` itself and `ls -la`, but not `lsof`
+        return re.compile(glob(specifier[:-2]) + r"(?:\s.*)?", re.DOTALL)
+    return re.compile(glob(specifier), re.DOTALL)
 
 
 def glob(text: str) -> str:
-    """A regular expression in which `*` stands for anything; what is between two is sought once, from the left."""
+    """Return a regular expression in which `*` is anything. Text between two stars is searched once, from the left."""
     first, *parts = (re.escape(part) for part in re.split(r"\*+", text))
     return first + "".join(f"(?>.*?{part})" for part in parts[:-1]) + "".join(f".*{part}" for part in parts[-1:])
 
@@ -255,39 +258,39 @@ def _may_match(pattern: re.Pattern[str], tool: str, arguments: bytes) -> bool:
     values = list(members.values()) if judged is None else [members.get(judged, b"{}")]
     texts = [text for value in values if (text := raw_json.text(value)) is not None]
     if len(texts) < len([value for value in values if value[:1] in (b'"', b"[", b"{")]):
-        return True  # a list, an object, half a surrogate pair, or not there
+        return True  # a list, an object or half of a surrogate pair, or the argument is missing
     if judged == "command":
         return any(map(_RUNS_HIDDEN_COMMANDS.search, texts)) or any(map(pattern.fullmatch, _commands(texts)))
     return any(pattern.fullmatch(text.strip()) for text in texts)
 
 
 def _commands(lines: list[str]) -> Iterator[str]:
-    """Each command line whole, and each single command in it without the variables set for it."""
+    """Yield each command line as a whole, and each single command in it without the variables that are set for it."""
     for line in lines:
         yield line.strip()
         for command in COMMAND_SEPARATORS.split(line):
             yield _ASSIGNMENTS.sub("", command, count=1).strip()
 
 
-def is_path_or_address(wanted: str) -> bool:
-    """The rule is about a path or an address: such a text has no parts."""
-    return wanted.startswith("domain:") or "/" in wanted.split(" ")[0]
+def is_path_or_address(specifier: str) -> bool:
+    """True if the rule is about a path or an address, which is never split into commands."""
+    return specifier.startswith("domain:") or "/" in specifier.split(" ")[0]
 
 
-def is_path(wanted: str) -> bool:
-    """The rule is about a path, which has no end that nobody reads."""
-    return "/" in wanted and not wanted.startswith("domain:") and "://" not in wanted and " " not in wanted
+def is_path(specifier: str) -> bool:
+    """True if the rule is about a path. No server ignores the end of a path."""
+    return "/" in specifier and not specifier.startswith("domain:") and "://" not in specifier and " " not in specifier
 
 
 def unquoted(text: str) -> str:
-    """Without the percent signs of an address."""
-    from urllib.parse import unquote  # 5 ms, for those who have such rules only
+    """Decode the percent signs of an address."""
+    from urllib.parse import unquote  # 5 ms, only for runs with such rules
 
     return unquote(text)
 
 
 def has_domain(domain: str, text: str) -> bool:
-    """Whether a text may be an address of this domain."""
+    """True if the text may be an address of this domain."""
     from unicodedata import normalize
 
     text = normalize("NFKC", unquoted(text)).casefold()
@@ -295,5 +298,5 @@ def has_domain(domain: str, text: str) -> bool:
         return all(part in text for part in domain.split("*"))
     first, star, _ = domain.partition("*")
     begin = rf".*?(?<![\w-]){re.escape(first)}"
-    pattern = f"(?>{begin})" if star else begin  # before a star, the first is as good as any
+    pattern = f"(?>{begin})" if star else begin  # before a star, the first match is as good as any
     return re.fullmatch(rf"{pattern}{glob(domain[len(first) :])}(?![\w-]).*", text, re.DOTALL) is not None

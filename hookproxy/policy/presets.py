@@ -1,6 +1,6 @@
-"""What hooks know the tools of widely used servers by: Claude Code's names, where a tool does what that one does.
+"""Presets of aliases for widely used servers: Claude Code's name for each tool that does the same as Claude Code's.
 
-A preset says what it leaves alone, too: of those tools a guard for Read or Bash hears nothing (law 4).
+A preset also lists the tools without an alias: hooks for Read or Bash do not run for them (law 4).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class Preset(Struct, frozen=True):
     """The server's package, for people."""
     tools: tuple[Alias, ...]
     others: tuple[str, ...]
-    """Its other tools that read, write, run or fetch something: hooks know them by their own names alone."""
+    """Its other tools that read, write, run or fetch something: hooks know them only by their own names."""
     notes: tuple[str, ...] = ()
-    """In which tools an argument that guards may look at is spelled otherwise than they know it."""
+    """Tools in which an argument that hooks may check is spelled differently than in Claude Code's tool."""
 
 
 def _as(name: str, arguments: Mapping[str, str], *tools: str) -> tuple[Alias, ...]:
@@ -40,9 +40,9 @@ PRESETS: Final = {
             *_as("Glob", {}, "search_files"),
         ),
         others=("read_multiple_files", "move_file", "create_directory", "get_file_info"),
-        notes=("edit_file has a list `edits` of oldText and newText: hooks find no old_string and new_string",),
+        notes=("edit_file has a list `edits` of oldText and newText, so hooks find no old_string and new_string",),
     ),
-    # No tool of Claude Code's is about a repository, and a guard for Bash would look for a command line in vain.
+    # Claude Code has no tool for repositories, and hooks for Bash would find no command line.
     "git": Preset(
         "mcp-server-git",
         tuple(
@@ -54,14 +54,14 @@ PRESETS: Final = {
             )
         ),
         others=(),
-        notes=("tools keep their names, as git_commit; only repo_path is `path`",),
+        notes=("the tools keep their names, such as git_commit; only repo_path becomes `path`",),
     ),
     "fetch": Preset("mcp-server-fetch", _as("WebFetch", {}, "fetch"), others=()),
     "desktop-commander": Preset(
         "@wonderwhy-er/desktop-commander",
         (
             *_as("Bash", {"timeout": "timeout_ms"}, "start_process", "execute_command"),
-            # what is typed into a shell that runs is run as well
+            # a running shell runs its input as well
             *_as("Bash", {"command": "input", "timeout": "timeout_ms"}, "interact_with_process", "send_input"),
             *_as("Read", {"file_path": "path", "limit": "length"}, "read_file"),
             *_as("Write", {"file_path": "path"}, "write_file"),
@@ -76,9 +76,9 @@ PRESETS: Final = {
         ),
         notes=(
             "edit_block may have `range` and `content` instead of old_string and new_string",
-            "read_file with isUrl fetches an address, and a guard for WebFetch does not hear of it",
-            "start_process may name a `shell` of its own",
-            'start_search looks for names of files, too: with searchType "files" it does what Glob does',
+            "read_file with isUrl fetches an address, and hooks for WebFetch do not run for it",
+            "start_process may choose a `shell` of its own",
+            'start_search can also search for names of files: with searchType "files" it does the same as Glob',
         ),
     ),
     "playwright": Preset(
@@ -90,4 +90,4 @@ PRESETS: Final = {
         ),
     ),
 }
-"""By the word that `preset` takes."""
+"""The presets, by the value of the key `preset`."""

@@ -1,6 +1,6 @@
 """Rate limits: a sliding window for each limit, with the clock passed in.
 
-No window of a limit's length, wherever it begins, has more forwarded calls than the limit allows.
+No window of a limit's length has more forwarded calls than the limit allows, wherever the window begins.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..model.settings import Limit, Per
 from .matchers import Rule
 from .rules import parsed
 
-HINT: Final = 'write a glob over the names of tools, as in tool = "search_*"'
+HINT: Final = 'write a glob that matches names of tools, such as tool = "search_*"'
 _SECONDS: Final = {
     Per.SECOND: 1.0,
     Per.MINUTE: 60.0,
@@ -32,7 +32,7 @@ class LimitReached(Struct, frozen=True):
 
     limit: Limit
     retry_after: int
-    """Whole seconds after which it allows one; 0: not in this session."""
+    """Whole seconds after which it allows the next call; 0: not in this session."""
 
 
 class RateLimits:
@@ -91,7 +91,7 @@ def tool_rule(text: str) -> Rule:
     try:
         rule = parsed(text)
     except ValueError:
-        raise ValueError(f"{text!r} is not a glob over the names of tools") from None
+        raise ValueError(f"{text!r} is not a glob that matches names of tools") from None
     if "(" in rule.text:
-        raise ValueError(f"{text!r} is about arguments: a limit counts calls of tools, whatever their arguments")
+        raise ValueError(f"{text!r} is a rule about arguments: a rate limit counts calls of tools with any arguments")
     return rule

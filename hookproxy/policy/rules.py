@@ -1,9 +1,10 @@
 """The permission rules of hookproxy.toml: which calls are denied, need approval, or are allowed.
 
-A rule is a glob over a tool's names, with a specifier for the arguments in parentheses. Deny beats ask beats allow.
+A rule is a glob over the names of tools, with an optional specifier for the arguments in parentheses. Deny beats ask
+beats allow.
 If a call cannot be judged, deny and ask rules apply to it, and allow rules do not (law 3). `shell_commands` says what
-is recognised in command lines: a rule about them is no sandbox. Nor is a rule about paths, because of links.
-A server may ignore the case of names and paths: so do deny and ask rules, but allow rules do not.
+is recognised in command lines: a rule about them is not a sandbox. A rule about paths is not one either, because of
+links. A server may ignore the case of names and paths. Therefore deny and ask rules ignore it, but allow rules do not.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ..model.settings import Settings
 from . import matchers, shell_commands
 from .matchers import JUDGED_ARGUMENT, BudgetExceeded, WorkBudget
 
-HINT: Final = "write Tool or Tool(what), as in delete_* or Bash(git push:*)"
+HINT: Final = "write Tool or Tool(specifier), such as delete_* or Bash(git push:*)"
 _EXPRESSION: Final = re.compile(r"[|,^$\\+]")
 """In a tool's name: a character of a regular expression or a list."""
 
@@ -60,9 +61,9 @@ class RuleDecision(Struct, frozen=True):
 class _DenyOrAskRule(Struct, frozen=True):
     """A deny or ask rule: it applies to everything that cannot be judged."""
 
-    rule: matchers.Rule
+    parts: matchers.Rule
     may_run: Callable[[str, WorkBudget], bool]
-    """Whether a command line may run what the rule names."""
+    """Whether a command line may run a command that the rule names."""
     matches_text: Callable[[str], bool]
     """Whether any other text matches the rule."""
     is_path: bool
@@ -70,11 +71,11 @@ class _DenyOrAskRule(Struct, frozen=True):
 
     def covers(self, names: Sequence[str], call: _Call) -> bool:
         """Whether the rule may apply to a call of a tool with these names."""
-        meant = [name for name in names if self.rule.may_name_tool(name)]
-        if not self.rule.specifier:
-            return bool(meant)
+        named = [name for name in names if self.parts.may_name_tool(name)]
+        if not self.parts.specifier:
+            return bool(named)
         try:
-            return any(_any_may_match(call.members(JUDGED_ARGUMENT.get(name, "")), self, call.effort) for name in meant)
+            return any(_any_may_match(call.members(JUDGED_ARGUMENT.get(name, "")), self, call.budget) for name in named)
         except (ValueError, RecursionError, BudgetExceeded):
             return True
 
@@ -85,7 +86,7 @@ class _Call:
     def __init__(self, arguments: bytes) -> None:
         self._arguments = arguments
         self._members: dict[str, bytes] | None = None
-        self.effort: Final = WorkBudget()
+        self.budget: Final = WorkBudget()
 
     def members(self, judged: str) -> dict[str, bytes]:
         """Return the arguments that the rule is about. Raises ValueError, BudgetExceeded."""
@@ -105,15 +106,15 @@ def _too_many(raw: bytes) -> bool:
     return most > _MOST_MEMBERS and most - raw.count(b'\\":') + raw.count(b'\\\\":') > _MOST_MEMBERS
 
 
-def _any_may_match(members: dict[str, bytes], guard: _DenyOrAskRule, effort: WorkBudget) -> bool:
+def _any_may_match(members: dict[str, bytes], rule: _DenyOrAskRule, budget: WorkBudget) -> bool:
     """Check every argument, because only the server knows which one the tool takes for its command."""
     lines = {key for key, raw in members.items() if raw != b"null" and _LINES.search(key)}
     long: set[str] = set()
-    if guard.is_path:
+    if rule.is_path:
         long = {key for key, raw in members.items() if raw[:1] == b'"' and len(raw) > _MOST_BYTES} - lines
-        if any(_long_text_may_match(members[key], guard) for key in long):
+        if any(_long_text_may_match(members[key], rule) for key in long):
             return True
-    values = _values({key: raw for key, raw in members.items() if key not in long}, effort)
+    values = _values({key: raw for key, raw in members.items() if key not in long}, budget)
     if any(isinstance(values.get(key), list | dict) for key in lines):
         return True
     lists = [_texts(value) for value in values.values() if isinstance(value, list | dict)]
@@ -124,57 +125,57 @@ def _any_may_match(members: dict[str, bytes], guard: _DenyOrAskRule, effort: Wor
     known += [key for key in members if _LIKE_A_PLACE.search(key)] + [key for _, each in lists for key in each]
     if len(known) > _MOST_TEXTS or any(map(_HALF_PAIR.search, known)):
         return True
-    if any(guard.may_run(value, effort) for key in lines if isinstance(value := values.get(key), str)):
+    if any(rule.may_run(value, budget) for key in lines if isinstance(value := values.get(key), str)):
         return True
-    if guard.is_path:  # none is put together of several
-        return any(_path_may_match(text, guard, effort) for text in known)
-    whole = [*known, *_composed(texts, [" ".join(each) for each, _ in lists], effort)]
-    effort.spend(1000 * len(whole) + 8 * sum(map(len, whole)))
-    return any(map(guard.matches_text, whole)) or (
-        not lines and not matchers.is_path_or_address(guard.rule.specifier) and _matches_in_parts(known, guard, effort)
+    if rule.is_path:  # no path is composed of several texts
+        return any(_path_may_match(text, rule, budget) for text in known)
+    whole = [*known, *_composed(texts, [" ".join(each) for each, _ in lists], budget)]
+    budget.spend(1000 * len(whole) + 8 * sum(map(len, whole)))
+    return any(map(rule.matches_text, whole)) or (
+        not lines and not matchers.is_path_or_address(rule.parts.specifier) and _matches_in_parts(known, rule, budget)
     )
 
 
-def _values(members: dict[str, bytes], effort: WorkBudget) -> dict[str, object]:
+def _values(members: dict[str, bytes], budget: WorkBudget) -> dict[str, object]:
     """Return the decoded arguments. Raises ValueError, BudgetExceeded."""
     nested = sum(len(raw) for raw in members.values() if raw[:1] in (b"[", b"{"))
     whole = sum(map(len, members.values())) - nested
     if nested > _MOST_NESTED or whole > _MOST_BYTES or len(members) > _MOST_TEXTS:
         raise BudgetExceeded
-    effort.spend(4 * nested + whole)
+    budget.spend(4 * nested + whole)
     return {key: _read(raw) for key, raw in members.items()}
 
 
-def _composed(texts: list[str], joined: list[str], effort: WorkBudget) -> list[str]:
+def _composed(texts: list[str], joined: list[str], budget: WorkBudget) -> list[str]:
     """Return what a text and a list may form together, such as a program and its arguments. Raises BudgetExceeded."""
     short = [text for text in texts if len(text) <= _NO_PATH]
     if len(texts) * len(joined) > _MOST_TEXTS:
         raise BudgetExceeded
-    effort.spend(4 * (len(joined) * sum(map(len, short)) + len(short) * sum(map(len, joined))))
+    budget.spend(4 * (len(joined) * sum(map(len, short)) + len(short) * sum(map(len, joined))))
     return [*joined, *(f"{text} {rest}" for text in short for rest in joined)]
 
 
-def _matches_in_parts(known: list[str], guard: _DenyOrAskRule, effort: WorkBudget) -> bool:
+def _matches_in_parts(known: list[str], rule: _DenyOrAskRule, budget: WorkBudget) -> bool:
     parts = {part.strip() for text in known for part in matchers.COMMAND_SEPARATORS.split(text)}
-    effort.spend(900 * len(parts))  # two thousand of them are too many
-    return any(map(guard.matches_text, parts))
+    budget.spend(900 * len(parts))  # two thousand of them are too many
+    return any(map(rule.matches_text, parts))
 
 
-def _path_may_match(text: str, guard: _DenyOrAskRule, effort: WorkBudget) -> bool:
+def _path_may_match(text: str, rule: _DenyOrAskRule, budget: WorkBudget) -> bool:
     if len(text) > _MOST_BYTES:
-        return _long_text_may_match(raw_json.encode(text), guard)
-    effort.spend(1000 + 4 * len(text))
-    return guard.matches_text(text)
+        return _long_text_may_match(raw_json.encode(text), rule)
+    budget.spend(1000 + 4 * len(text))
+    return rule.matches_text(text)
 
 
-def _long_text_may_match(raw: bytes, guard: _DenyOrAskRule) -> bool:
+def _long_text_may_match(raw: bytes, rule: _DenyOrAskRule) -> bool:
     """True if a text that is too long to be searched as a whole may spell a path that the rule is about."""
     if b"/.." in raw or b"\\.." in raw:
         return True
     text = raw_json.text(raw)
     if text is None or _LONG_PATH.match(text):
         return True
-    return guard.matches_text(text[:_NO_PATH])
+    return rule.matches_text(text[:_NO_PATH])
 
 
 def _read(raw: bytes) -> object:
@@ -200,33 +201,33 @@ def _texts(value: object) -> tuple[list[str], list[str]]:
     return found, keys
 
 
-def _text_matcher(wanted: str) -> Callable[[str], bool]:
+def _text_matcher(specifier: str) -> Callable[[str], bool]:
     """Return a function that tells whether a text that is no command line matches the specifier."""
-    if wanted.startswith("domain:"):
-        return lambda text: matchers.has_domain(wanted[7:].casefold(), text)
-    place = matchers.is_path_or_address(wanted)
-    spelled = [wanted, wanted.casefold()] if place else [wanted]
+    if specifier.startswith("domain:"):
+        return lambda text: matchers.has_domain(specifier[7:].casefold(), text)
+    is_place = matchers.is_path_or_address(specifier)
+    spelled = [specifier, specifier.casefold()] if is_place else [specifier]
     patterns = [(matchers.value_pattern(one), matchers.command_pattern(one)) for one in spelled]
 
-    def says(text: str) -> bool:
+    def matches(text: str) -> bool:
         return any(
-            _matches_text(one, anywhere, exact, place)
+            _matches_text(one, anywhere, exact, is_place)
             for one, (anywhere, exact) in zip([text, text.casefold()], patterns, strict=False)
         )
 
-    return says
+    return matches
 
 
-def _matches_text(text: str, anywhere: re.Pattern[str], exact: re.Pattern[str], place: bool) -> bool:
+def _matches_text(text: str, anywhere: re.Pattern[str], exact: re.Pattern[str], is_place: bool) -> bool:
     if any(exact.fullmatch(one) for one in (text, text.strip(), " ".join(text.split()))):
         return True
-    if len(text) > _NO_PATH and not place:
+    if len(text) > _NO_PATH and not is_place:
         return False
     paths = _paths(text)
     if len(text) > _NO_PATH:
         return any(exact.fullmatch(path) for path in paths)
-    if place and any(path == ".." or path.startswith("../") for path in paths):
-        return True  # only the server knows where that leads
+    if is_place and any(path == ".." or path.startswith("../") for path in paths):
+        return True  # only the server knows which folder that is
     pattern = exact if "\n" in text else anywhere
     return any(pattern.fullmatch(path) for path in paths)
 
@@ -250,10 +251,10 @@ class Rules(Struct, frozen=True):
 
     @staticmethod
     def of(settings: Settings) -> Rules:
-        """The rules that are configured. Raises ValueError for one that is none."""
+        """Parse the configured rules. Raises ValueError for a text that is not a rule."""
         return Rules(
-            tuple(map(_guard, settings.deny)),
-            tuple(map(_guard, settings.ask)),
+            tuple(map(_deny_or_ask_rule, settings.deny)),
+            tuple(map(_deny_or_ask_rule, settings.ask)),
             tuple((parsed(text).text, matchers.allow_rule(text)) for text in settings.allow),
             settings.hide_denied,
         )
@@ -264,12 +265,12 @@ class Rules(Struct, frozen=True):
 
     def concerns(self, names: Sequence[str]) -> bool:
         """True if some deny or ask rule may apply to a tool with these names."""
-        return any(guard.rule.may_name_tool(name) for guard in (*self.deny, *self.ask) for name in names)
+        return any(rule.parts.may_name_tool(name) for rule in (*self.deny, *self.ask) for name in names)
 
     def hides(self, names: Sequence[str]) -> bool:
         """True if a tool with these names must not be listed, because every call of it would be denied."""
-        whole = (guard for guard in self.deny if not guard.rule.specifier)
-        return self.hide_denied and any(guard.rule.may_name_tool(name) for guard in whole for name in names)
+        whole = (rule for rule in self.deny if not rule.parts.specifier)
+        return self.hide_denied and any(rule.parts.may_name_tool(name) for rule in whole for name in names)
 
     def judge(self, names: Sequence[str], arguments: bytes) -> RuleDecision | None:
         """Return the decision about a call; None: no rule applies.
@@ -277,10 +278,10 @@ class Rules(Struct, frozen=True):
         `names` are all names of its tool, `arguments` is normalised JSON.
         """
         call = _Call(arguments)
-        for permission, guards in ((Permission.DENY, self.deny), (Permission.ASK, self.ask)):
-            for guard in guards:
-                if guard.covers(names, call):
-                    return RuleDecision(permission, guard.rule.text)
+        for permission, rules in ((Permission.DENY, self.deny), (Permission.ASK, self.ask)):
+            for rule in rules:
+                if rule.covers(names, call):
+                    return RuleDecision(permission, rule.parts.text)
         for text, covers in self.allow:
             if any(covers(name, arguments) for name in matchers.allowed_as(names)):
                 return RuleDecision(Permission.ALLOW, text)
@@ -288,7 +289,7 @@ class Rules(Struct, frozen=True):
 
 
 def parsed(text: str) -> matchers.Rule:
-    """Parse a rule of hookproxy.toml. Raises ValueError for a text that is no rule, or is a regular expression."""
+    """Parse a rule of hookproxy.toml. Raises ValueError for a text that is not a rule, or is a regular expression."""
     one = matchers.rule(text)
     sign = _EXPRESSION.search(one.text.partition("(")[0])
     if sign:
@@ -298,7 +299,7 @@ def parsed(text: str) -> matchers.Rule:
     return one
 
 
-def _guard(text: str) -> _DenyOrAskRule:
+def _deny_or_ask_rule(text: str) -> _DenyOrAskRule:
     one = parsed(text)
     return _DenyOrAskRule(
         one,

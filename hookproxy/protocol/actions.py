@@ -96,7 +96,7 @@ class ApprovalAnswered(Struct, frozen=True):
     key: bytes
     """The key of the request's id."""
     result: bytes
-    """As spelled; empty: there is none."""
+    """The result as spelled; empty: there is none."""
 
 
 class HookToolCallAnswered(Struct, frozen=True):
@@ -124,7 +124,7 @@ class Dropped(Struct, frozen=True):
     """Do not forward, and report it."""
 
     why: str
-    """What the message is, in words for people."""
+    """What the message is, in a few words for people."""
 
 
 AgentAction = Pass | Send | StartCall | CancelCall | Refused | SessionOpened | ElicitationAnswered | ApprovalAnswered

@@ -17,11 +17,9 @@ from ..model.decision import ApprovalRequest
 MEMBER: Final = "hookproxy.ask"
 """The key of the approval request in `inputRequests`, and of the response in `inputResponses` (2026-07-28)."""
 
-_HEAD: Final = 300  # characters of a value: enough to know a command by; who wants all of it has the audit
+_HEAD: Final = 300  # characters of a value: enough to recognise a command; the audit has all of it
 _TAIL: Final = 80
-_SEARCHED_BYTES: Final = (
-    8192  # bytes at either end of a value in which secrets are looked for; the rest is never touched
-)
+_SEARCHED_BYTES: Final = 8192  # bytes at each end of a value that are searched for secrets; the rest is never shown
 _LONGEST_ARGUMENT: Final = 80
 _MOST_VALUES: Final = 20  # arguments: more do not fit on a screen
 _MOST_RANKED: Final = 2000
@@ -35,12 +33,12 @@ _SHOWN_FIRST: Final[tuple[str, ...]] = (
 """Arguments that say most about what a call does, the most important first."""
 
 _PLAIN: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
-_EMPTY: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")  # seen as nothing, though no blanks
+_EMPTY: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")  # invisible, but not blanks
 
-# Patterns as texts: to compile them takes a millisecond, and most runs ask nobody.
+# The patterns are texts, because compiling them takes a millisecond, and most runs request no approval.
 _SHOWN_FIRST_NAME: Final = r"(?i)command|cmd|(?<!de)script|shell|exec|code|sql|query|arg[sv]?(?![a-z])|path|file|ur[il]"
 _SECRET_NAME: Final = r"""(?xi)
-    ^(?!.*(?:command|cmd|script|shell|args|path|file|helper|ur[il])s?\Z)  # `password_command` is run: to be seen
+    ^(?!.*(?:command|cmd|script|shell|args|path|file|helper|ur[il])s?\Z)  # a command must be visible
     .*?(?:pass(?:word|wd|phrase|code) | (?<![a-z])pass(?![a-z]) | secret | token | api_?-?key | access_?-?key
         | private_?-?key | credential | authorization | cookie)
 """
@@ -50,21 +48,21 @@ _SECRET: Final = r"""(?x)
     | (?P<option> (?<=[^\\]\ )--(?:password|token|secret|api-key)[=\ ])
           (?!/)[-._~+/=A-Za-z0-9]{8,}+
     | (?P<pem> -----BEGIN\ (?:[A-Z]{1,10}\ ){0,2}PRIVATE\ KEY-----(?:\\{1,2}r)?\\{1,2}n)
-          (?=M[A-Z]|b3BlbnNzaC)                                     # DER, or OpenSSH's own
+          (?=M[A-Z]|b3BlbnNzaC)                                     # DER, or the format of OpenSSH
           (?P<lines> (?>(?:[A-Za-z0-9+/]{40,76}+={0,2}+(?:\\{1,2}r)?\\{1,2}n)+))
-          (?:[A-Za-z0-9+/]{1,75}+={1,2}+(?:\\{1,2}r)?\\{1,2}n)?     # a shorter last line is filled up
+          (?:[A-Za-z0-9+/]{1,75}+={1,2}+(?:\\{1,2}r)?\\{1,2}n)?     # a shorter last line has padding
           (?=[A-Za-z0-9+/=]{0,76}+(?:(?:(?:\\{1,2}r)?\\{1,2}n)?-----END|\Z))
-    | (?<=://)[-._~%A-Za-z0-9]{1,200}+:[-._~%A-Za-z0-9]{1,200}+(?=@)  # who and password in an URL
-    | (?:(?<=://)|(?<![-_/A-Za-z0-9;|&(`{]))(?<![;|&(`{]\ )(?<!\ \ )(?:  # a word's begin, no path, no command's place
+    | (?<=://)[-._~%A-Za-z0-9]{1,200}+:[-._~%A-Za-z0-9]{1,200}+(?=@)  # name and password in a URL
+    | (?:(?<=://)|(?<![-_/A-Za-z0-9;|&(`{]))(?<![;|&(`{]\ )(?<!\ \ )(?:  # begins a word, not a path or a command
           (?P<aws> (?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9]))
         | [spr]k[-_][-_A-Za-z0-9]{16,}+                               # OpenAI, Anthropic, Stripe
         | (?:gh[pousr]_|github_pat_|glpat-|xox[abprs]-|npm_|pypi-)[-_A-Za-z0-9]{16,}+
         | eyJ[-_A-Za-z0-9]{8,}+\.[-_A-Za-z0-9]{8,}+\.[-_A-Za-z0-9]*+  # a JSON web token
       )
 """
-"""Secrets in JSON text. Nothing here spans what means anything to a shell: a secret's place must not hide a command.
+"""It matches secrets in JSON text. No match contains a character with a meaning to a shell: it must not hide a command.
 
-All is linear: a repeat gives nothing back, and what begins one stands nowhere inside it.
+It takes linear time: repeats are possessive, and what begins a repeat cannot occur inside it.
 """
 
 
@@ -76,24 +74,24 @@ class Approval(Enum):
     NO = "deny"
 
 
-def message(server: str, tool: str, arguments: bytes, question: ApprovalRequest) -> str:
+def message(server: str, tool: str, arguments: bytes, request: ApprovalRequest) -> str:
     """Return the text for the person. `arguments` are the normalised ones that will run."""
-    reason = _shortened(question.reason.strip(), _LONGEST_REASON)
-    by, tool, server = (_shortened(name, _LONGEST_NAME) for name in (question.by, tool, server))
+    reason = _shortened(request.reason.strip(), _LONGEST_REASON)
+    by, tool, server = (_shortened(name, _LONGEST_NAME) for name in (request.by, tool, server))
     shown, missing = _shown(arguments)
     warning = f"\nNot all of it is shown here: {missing}." if missing else ""
     asks = f"{by} asks you to confirm{f': {reason}' if reason else '.'}"
     return f"Allow the tool {tool} of {server} to run?{warning}\n\n{shown}\n\n{asks}"
 
 
-def prompter_document(server: str, tool: str, arguments: bytes, question: ApprovalRequest) -> dict[str, object]:
+def prompter_document(server: str, tool: str, arguments: bytes, request: ApprovalRequest) -> dict[str, object]:
     """Return the JSON document for an operator's own prompter."""
     return {
         "server": server.encode(errors="replace").decode(),
         "tool": tool,
         "arguments": msgspec.Raw(arguments),
-        "reason": question.reason,
-        "asked_by": question.by,
+        "reason": request.reason,
+        "asked_by": request.by,
     }
 
 
@@ -108,19 +106,19 @@ def elicitation_params(message: str) -> bytes:
 
 
 def read_approval(result: bytes | msgspec.Raw | None) -> Approval:
-    """Read an elicitation's result: everything except an accepted form with an explicit yes is a no."""
+    """Read the result of an approval request: everything except an accepted form with an explicit yes is a no."""
     try:
         members = raw_json.fields(result or b"{}")
         if raw_json.text(bytes(members.get("action", b""))) != "accept":
             return Approval.NO
         decision = raw_json.text(bytes(raw_json.fields(members.get("content", b"{}")).get("decision", b"")))
         return Approval(decision)
-    except ValueError:  # what cannot be read, and a word that is none of ours
+    except ValueError:  # it cannot be read, or the decision is not one of ours
         return Approval.NO
 
 
 def _shown(arguments: bytes) -> tuple[str, str]:
-    """The arguments as a person reads them, and what is missing there, in words."""
+    """Return the arguments as text for the person, and what is missing in it, in words."""
     try:
         members = raw_json.fields(arguments)
     except ValueError:
@@ -139,7 +137,10 @@ def _shown(arguments: bytes) -> tuple[str, str]:
 
 
 def _names_to_show(members: dict[str, msgspec.Raw]) -> list[str]:
-    """The names to show: what is run, read or written first, then what is longest; fillers push nothing out."""
+    """Return the names of the arguments to show: first what is run, read or written, then the longest.
+
+    So no number of other arguments hides the important ones.
+    """
 
     def length(name: str) -> int:
         return len(members[name])
@@ -162,21 +163,21 @@ def _is_secret(name: str) -> bool:
 
 
 def _argument(name: str) -> str:
-    """An argument's name; as JSON if it could pass for more than a name."""
+    """Return the name of an argument as text; as JSON if it could pass for more than a name."""
     cut = name[:_LONGEST_ARGUMENT]
-    said = cut if cut and _PLAIN.issuperset(cut) else _visible(raw_json.encode(cut).decode())
+    text = cut if cut and _PLAIN.issuperset(cut) else _visible(raw_json.encode(cut).decode())
     rest = len(name) - len(cut)
-    return f"{said} … [{rest} more characters]" if rest else said
+    return f"{text} … [{rest} more characters]" if rest else text
 
 
 def _value(raw: bytes | msgspec.Raw) -> tuple[str, bool]:
-    """A value as JSON, so that its text cannot pass for a line of ours; and whether that is all of it."""
+    """Return a value as JSON, so that it cannot pass for a line of ours; and True if it is complete."""
     view = memoryview(raw)
     between = len(view) - 2 * _SEARCHED_BYTES
     if between <= 0:
-        said = _without_secrets(bytes(view))
-        rest = len(said) - _HEAD - _TAIL
-        return (f"{said[:_HEAD]} … [{rest} more characters] … {said[-_TAIL:]}", False) if rest > 0 else (said, True)
+        text = _without_secrets(bytes(view))
+        rest = len(text) - _HEAD - _TAIL
+        return (f"{text[:_HEAD]} … [{rest} more characters] … {text[-_TAIL:]}", False) if rest > 0 else (text, True)
     head, tail = _without_secrets(bytes(view[:_SEARCHED_BYTES])), _without_secrets(bytes(view[-_SEARCHED_BYTES:]))
     rest = between + max(0, len(head) - _HEAD) + max(0, len(tail) - _TAIL)
     return f"{head[:_HEAD]} … [{rest} more characters] … {tail[-_TAIL:]}", False
@@ -187,31 +188,34 @@ def _without_secrets(raw: bytes) -> str:
 
 
 def _hidden(found: re.Match[str]) -> str:
-    """What stands for a match: itself, unless it is a token and no word, which could be a command's name."""
+    """Return the replacement of a match. A match that may be a word, such as a command's name, stays."""
     kept = found["header"] or found["option"] or found["pem"] or ""
     secret = found[0][len(kept) :]
-    looked_at = re.split(r"\\+[nr]", found["lines"].rstrip("\\nr")) if found["lines"] else [secret]
-    random = found["aws"] or ":" in secret or all(_is_random(part) for part in looked_at if part)
+    parts = re.split(r"\\+[nr]", found["lines"].rstrip("\\nr")) if found["lines"] else [secret]
+    random = found["aws"] or ":" in secret or all(_is_random(part) for part in parts if part)
     return f"{kept}[hidden, {len(secret)} characters]" if random else found[0]
 
 
 def _is_random(text: str) -> bool:
-    """True for what nobody types: a digit in it, or both cases."""
+    """True for a text that nobody types as a word: it has a digit, or letters of both cases."""
     return any(map(str.isdigit, text)) or (text.lower() != text != text.upper())
 
 
-def _visible(said: str) -> str:
-    """Without characters that change what people see: controls, blanks but the plain one, turned and ended lines."""
-    said = said.replace("\n", " ")
-    if said.isascii() and said.isprintable():
-        return said
-    return "".join(sign if sign.isprintable() and sign not in _EMPTY else _escaped(ord(sign)) for sign in said)
+def _visible(text: str) -> str:
+    """Escape the characters that change what people see: controls, unusual blanks, line ends, and text direction."""
+    text = text.replace("\n", " ")
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() and character not in _EMPTY else _escaped(ord(character))
+        for character in text
+    )
 
 
 def _escaped(code: int) -> str:
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
-def _shortened(said: str, longest: int) -> str:
-    rest = len(said) - longest
-    return _visible(said) if rest <= 0 else f"{_visible(said[:longest])} … [{rest} more characters]"
+def _shortened(text: str, longest: int) -> str:
+    rest = len(text) - longest
+    return _visible(text) if rest <= 0 else f"{_visible(text[:longest])} … [{rest} more characters]"

@@ -53,8 +53,8 @@ class Phase(Enum):
     HELD = auto()  # its hooks are running; the server does not have it
     FORWARDED = auto()  # the server has it
     ANSWERED = auto()  # hooks are judging the server's response
-    CANCELLED = auto()  # by the agent, which gets nothing about it any more
-    STOPPED = auto()  # by hookproxy before it was forwarded: the server never gets it, and its response is on its way
+    CANCELLED = auto()  # by the agent, which gets no more messages about it
+    STOPPED = auto()  # by hookproxy before it was forwarded: the server never gets it, and its response will follow
 
 
 class Call(Struct, eq=False):
@@ -166,7 +166,7 @@ def method(members: Members) -> bytes:
 def check_spelling(members: Members) -> None:
     """Raise Unreadable for a key or a method that some readers take for another.
 
-    Go's encoding/json ignores case in keys, and to a reader in C a text ends at NUL.
+    Go's encoding/json ignores case in keys, and readers in C end a text at NUL.
     """
     if b"\\u0000" in method(members):
         raise raw_json.Unreadable("the method contains a NUL, where some readers stop")
@@ -194,16 +194,16 @@ def read_batch(line: bytes) -> list[tuple[Members, bytes]]:
     for members in batch:
         check_spelling(members)
     if METHOD in methods:
-        raise raw_json.Unreadable("a tool call is not forwarded: send it as a message of its own")
+        raise raw_json.Unreadable("a tool call is not forwarded: send it as a separate message")
     if any(one.startswith(TASKS_PREFIX) for one in methods):
-        raise raw_json.Unreadable("a request about a task is not forwarded: send it as a message of its own")
+        raise raw_json.Unreadable("a request about a task is not forwarded: send it as a separate message")
     if CANCELLED in methods and len(batch) > 1:
-        raise raw_json.Unreadable("a cancellation is not forwarded among others: send it as a message of its own")
+        raise raw_json.Unreadable("a cancellation is not forwarded with other messages: send it as a separate message")
     return list(zip(batch, methods, strict=True))
 
 
 def read(members: Members) -> Request:
-    """Read a message whose method is `tools/call`. Raises Unreadable, DuplicateKeys: then no server may see it."""
+    """Read a message whose method is `tools/call`. Raises Unreadable, DuplicateKeys: then no server may get it."""
     raw_id = response_id(members)
     if raw_id == b"null":
         raise raw_json.Unreadable("its id is neither a string nor an integer")
@@ -218,8 +218,8 @@ def read(members: Members) -> Request:
         raise raw_json.Unreadable("it names no tool")
     if "\0" in tool:
         raise raw_json.Unreadable("its tool's name contains a NUL, where some readers stop")
-    arguments, said = bytes(params.get("arguments", b"")), bytes(params.get("_meta", b""))
-    return Request(raw_id, id_key(raw_id), tool, arguments, said, params)
+    arguments, meta = bytes(params.get("arguments", b"")), bytes(params.get("_meta", b""))
+    return Request(raw_id, id_key(raw_id), tool, arguments, meta, params)
 
 
 def tool_name(params: bytes) -> str:
@@ -275,7 +275,7 @@ def judged_call(request: Request, line: bytes, listed: Tool | None, alias: Alias
 
 
 def _check_argument_names(names: Members, listed: Tool | None) -> None:
-    """Raise Unreadable for names that differ only in case: to some servers `Path` is `path`, but not to a hook."""
+    """Raise Unreadable for names that differ only in case: some servers take `Path` for `path`, but hooks do not."""
     if len(names) > 1 and len({name.casefold() for name in names}) != len(names):
         raise raw_json.Unreadable("two of its arguments have names that differ only in case")
     if listed is None:
@@ -289,6 +289,6 @@ def client_name(info: msgspec.Raw | None) -> str:
     """Return the name and version in an agent's `clientInfo`; empty if it has none."""
     with contextlib.suppress(ValueError):
         members = raw_json.fields(bytes(info or b"{}"))
-        said = (raw_json.text(bytes(members.get(key, b""))) for key in ("name", "version"))
-        return " ".join(text for text in said if text)
+        texts = (raw_json.text(bytes(members.get(key, b""))) for key in ("name", "version"))
+        return " ".join(text for text in texts if text)
     return ""

@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from .responses import Members
 
 _STRICTNESS: Final = {"accept": 1, "cancel": 2, "decline": 3}
-_MAX_SHOWN: Final = 200  # characters of a question in a sentence about it
+_MAX_SHOWN: Final = 200  # characters of the server's message in a sentence about it
 _FORM_VALUES: Final = msgspec.json.Decoder(dict[str, str | int | float | bool | list[str] | None])
-"""What a form can hold, by the protocol."""
+"""The values that a form can have, according to the protocol."""
 
 
 class ElicitationStage(Enum):
     """How far an elicitation has come."""
 
     ASKED = auto()  # the agent has it
-    HELD = auto()  # with the hooks: the agent does not know it
-    ANSWERED = auto()  # the agent's answer is with the hooks
+    HELD = auto()  # its hooks are running; the agent does not know it
+    ANSWERED = auto()  # hooks are judging the agent's response
     WITHDRAWN = auto()  # the agent has it, and the server has cancelled it
     REFUSED = auto()  # too many elicitations are pending
 
@@ -45,7 +45,7 @@ class PendingElicitation(Struct, eq=False):
     """As the server spelled it."""
     elicitation: Elicitation
     task: bool = False
-    """The server asked for a task handle instead of an answer."""
+    """The server asked for a task handle instead of a response."""
     stage: ElicitationStage = ElicitationStage.ASKED
 
 
@@ -95,14 +95,14 @@ def checked_verdict(verdict: Verdict, elicitation: Elicitation, task: bool) -> V
     if task:
         return replace(verdict, failure=verdict.failure or "accepted an elicitation that must be answered with a task")
     if elicitation.mode != "form":
-        return replace(verdict, content=None)  # the person is to visit a page: there are no values
+        return replace(verdict, content=None)  # the person visits a page: there are no values
     if verdict.content is None:
         return verdict if elicitation.action == "accept" else replace(verdict, content=b"{}")
     try:
         normalize.normalize(verdict.content)
         _FORM_VALUES.decode(verdict.content)
     except (ValueError, msgspec.MsgspecError, RecursionError) as problem:
-        failure = verdict.failure or f"gave a content that no form can hold: {problem}"
+        failure = verdict.failure or f"gave content that a form cannot have: {problem}"
         return replace(verdict, content=None, failure=failure)
     return verdict
 
@@ -114,12 +114,12 @@ def decide(
 
     `decline` beats `cancel` beats `accept`. A failed hook can decline or cancel, but never accept.
     """
-    judges = [one for one in hook_runs if not one.spec.background]
-    offers = [_response_of(one) for one in judges if one.verdict.stop or one.verdict.action]
+    deciding = [one for one in hook_runs if not one.spec.background]
+    offers = [_response_of(one) for one in deciding if one.verdict.stop or one.verdict.action]
     if refuse := policy.failure_refusal(hook_runs, settings, group_on_failure):
         offers.append(ElicitationResponse("decline", by=refuse.by))
-    heard = [one for one in offers if one is not None]
-    return max(reversed(heard), key=lambda one: _STRICTNESS[one.action], default=None)
+    valid = [one for one in offers if one is not None]
+    return max(reversed(valid), key=lambda one: _STRICTNESS[one.action], default=None)
 
 
 def _response_of(one: HookRun) -> ElicitationResponse | None:
@@ -139,32 +139,32 @@ def stricter(first: ElicitationResponse | None, second: ElicitationResponse | No
     return first if _STRICTNESS[first.action] > _STRICTNESS[second.action] else second
 
 
-def with_response(elicitation: Elicitation, answer: ElicitationResponse) -> Elicitation:
+def with_response(elicitation: Elicitation, response: ElicitationResponse) -> Elicitation:
     """Return the elicitation with this response, as the next hooks get it."""
-    content = answer.content
-    if answer.action == "accept":
+    content = response.content
+    if response.action == "accept":
         content = elicitation.content if content is None else normalize.normalize(content)
-    return replace(elicitation, action=answer.action, content=content)
+    return replace(elicitation, action=response.action, content=content)
 
 
-def response_line(raw_id: bytes, answer: ElicitationResponse) -> bytes:
+def response_line(raw_id: bytes, response: ElicitationResponse) -> bytes:
     """Return the line with the response to the server's request."""
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (raw_json.one_line(raw_id), _result(answer))
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (raw_json.one_line(raw_id), _result(response))
 
 
-def changed_response(line: bytes, answer: ElicitationResponse) -> bytes:
+def changed_response(line: bytes, response: ElicitationResponse) -> bytes:
     """Put this action and content into the agent's response; everything else stays as it was."""
     spans = raw_json.members(line)
     if "result" not in spans:
         return line
     start, end = spans["result"]
     result = line[start:end]
-    if raw_json.text(bytes(raw_json.fields(result).get("action", b""))) != answer.action:
-        result = raw_json.with_member(result, "action", raw_json.encode(answer.action))
-    if answer.action != "accept":
+    if raw_json.text(bytes(raw_json.fields(result).get("action", b""))) != response.action:
+        result = raw_json.with_member(result, "action", raw_json.encode(response.action))
+    if response.action != "accept":
         result = raw_json.without_member(result, "content")
-    elif answer.content is not None:
-        result = raw_json.with_member(result, "content", _on_one_line(answer.content))
+    elif response.content is not None:
+        result = raw_json.with_member(result, "content", _on_one_line(response.content))
     return line if result == line[start:end] else raw_json.splice(line, [((start, end), result)])
 
 
@@ -174,7 +174,7 @@ def next_round(line: bytes, result: Members, answers: Mapping[str, ElicitationRe
     `answers` has a response for each of the result's `inputRequests`. Raises Unreadable, DuplicateKeys.
     """
     start, end = raw_json.members(line)["params"]
-    responses = {name: msgspec.Raw(_result(answer)) for name, answer in answers.items()}
+    responses = {name: msgspec.Raw(_result(response)) for name, response in answers.items()}
     params = raw_json.with_member(line[start:end], "inputResponses", raw_json.encode(responses))
     if "requestState" in result:
         params = raw_json.with_member(params, "requestState", bytes(result["requestState"]))
@@ -183,9 +183,9 @@ def next_round(line: bytes, result: Members, answers: Mapping[str, ElicitationRe
     return raw_json.splice(line, [((start, end), params)])
 
 
-def _result(answer: ElicitationResponse) -> bytes:
-    content = b"" if answer.content is None else b',"content":%b' % _on_one_line(answer.content)
-    return b'{"action":%b%b}' % (raw_json.encode(answer.action), content)
+def _result(response: ElicitationResponse) -> bytes:
+    content = b"" if response.content is None else b',"content":%b' % _on_one_line(response.content)
+    return b'{"action":%b%b}' % (raw_json.encode(response.action), content)
 
 
 def _on_one_line(content: bytes) -> bytes:
@@ -193,10 +193,10 @@ def _on_one_line(content: bytes) -> bytes:
     return raw_json.one_line(content.replace(b"\n", b" "))
 
 
-def report(elicitation: Elicitation, answer: ElicitationResponse) -> str:
+def report(elicitation: Elicitation, response: ElicitationResponse) -> str:
     """Return the sentence for people about a hook's response, or about a changed one. It never contains the values."""
     message = elicitation.message[:_MAX_SHOWN]
     if elicitation.action:
-        changed = f"{elicitation.action}, {answer.action}"
-        return f"{answer.by} changed the answer to the server's question {message!r}: {changed}"
-    return f"{answer.by} answered the server's question {message!r} in the person's place: {answer.action}"
+        changed = f"{elicitation.action}, {response.action}"
+        return f"{response.by} changed the response to the server's request {message!r}: {changed}"
+    return f"{response.by} answered the server's request {message!r} for the person: {response.action}"

@@ -55,32 +55,32 @@ class Elicitations:
 
     def _note(self, members: Members, elicitation: Elicitation) -> ElicitationRequested | Dropped:
         raw_id = bytes(members["id"])
-        question = PendingElicitation(id_key(raw_id), raw_id, elicitation, task=b"task" in _names(members))
-        if self._guarded and question.key in self._pending:
+        pending = PendingElicitation(id_key(raw_id), raw_id, elicitation, task=b"task" in _names(members))
+        if self._guarded and pending.key in self._pending:
             return Dropped("an elicitation with the id of one that is still pending")
         if len(self._pending) >= MAX_PENDING and not self._forget_one():
-            question.stage = ElicitationStage.REFUSED
-            return ElicitationRequested(question)
-        self._pending[question.key] = question
-        return ElicitationRequested(question)
+            pending.stage = ElicitationStage.REFUSED
+            return ElicitationRequested(pending)
+        self._pending[pending.key] = pending
+        return ElicitationRequested(pending)
 
     def _forget_one(self) -> bool:
         """Forget the oldest elicitation. If guarded, forget only one that the server has cancelled."""
-        for key, question in self._pending.items():
-            if not self._guarded or question.stage is ElicitationStage.WITHDRAWN:
+        for key, pending in self._pending.items():
+            if not self._guarded or pending.stage is ElicitationStage.WITHDRAWN:
                 del self._pending[key]
                 return True
         return False
 
     def _withdrawn(self, members: Members) -> ElicitationWithdrawn | None:
         params = raw_json.fields(members.get("params", b"{}"))
-        question = self._pending.get(id_key(bytes(params.get("requestId", b""))))
-        if question is None or question.stage is ElicitationStage.ANSWERED:
+        pending = self._pending.get(id_key(bytes(params.get("requestId", b""))))
+        if pending is None or pending.stage is ElicitationStage.ANSWERED:
             return None
-        if question.stage is ElicitationStage.HELD:
-            self.close(question)
-            return ElicitationWithdrawn(question)
-        question.stage = ElicitationStage.WITHDRAWN  # its answer may be under way already
+        if pending.stage is ElicitationStage.HELD:
+            self.close(pending)
+            return ElicitationWithdrawn(pending)
+        pending.stage = ElicitationStage.WITHDRAWN  # its response may be on its way already
         return None
 
     def may_be_in_batch(self, batch: bytes) -> bool:
@@ -95,29 +95,29 @@ class Elicitations:
     def read_response(self, members: Members) -> ElicitationAnswered | Refused | None:
         """Read a response of the agent; None: it answers no pending elicitation."""
         key = id_key(bytes(members.get("id", b"")))
-        question = self._pending.get(key)
-        if question is None:
+        pending = self._pending.get(key)
+        if pending is None:
             return None
-        if question.stage in (ElicitationStage.HELD, ElicitationStage.ANSWERED):
-            return Refused("It answers an elicitation that hooks still hold, or that has an answer already.")
+        if pending.stage in (ElicitationStage.HELD, ElicitationStage.ANSWERED):
+            return Refused("It answers an elicitation that hooks are still judging, or that has a response already.")
         try:
-            elicitation = elicitation_messages.with_agent_response(question.elicitation, members)
+            elicitation = elicitation_messages.with_agent_response(pending.elicitation, members)
         except _AMBIGUOUS as problem:
             if self._guarded:
                 return Refused(f"The response to the server's elicitation cannot be judged: {problem}.")
-            elicitation = question.elicitation
-        question.stage = ElicitationStage.ANSWERED
+            elicitation = pending.elicitation
+        pending.stage = ElicitationStage.ANSWERED
         if not self._guarded:
-            self.close(question)
-        return ElicitationAnswered(question, elicitation)
+            self.close(pending)
+        return ElicitationAnswered(pending, elicitation)
 
     def is_awaited(self, members: Members) -> bool:
         """True if this is a response that hooks judge."""
         return self._guarded and id_key(bytes(members.get("id", b""))) in self._pending
 
-    def close(self, question: PendingElicitation) -> None:
+    def close(self, pending: PendingElicitation) -> None:
         """Remove an elicitation that is answered."""
-        self._pending.pop(question.key, None)
+        self._pending.pop(pending.key, None)
 
 
 def in_result(members: Members) -> list[ElicitationSeen]:
@@ -133,13 +133,13 @@ def in_result(members: Members) -> list[ElicitationSeen]:
 def all_in_result(members: Members) -> dict[str, Elicitation] | None:
     """Return the elicitations by name if an `input_required` result requests nothing else; else None."""
     found = {name: _requested(request) for name, request in _members(members.get("inputRequests"))}
-    questions = {name: elicitation for name, elicitation in found.items() if elicitation is not None}
-    return questions if questions and len(questions) == len(found) else None
+    elicitations = {name: elicitation for name, elicitation in found.items() if elicitation is not None}
+    return elicitations if elicitations and len(elicitations) == len(found) else None
 
 
 def in_responses(raw: bytes) -> list[ElicitationSeen]:
-    """Return the responses in `inputResponses` of a call that continues; they do not repeat the questions."""
-    found = [_responded(answer) for _, answer in _members(raw)]
+    """Return the responses in `inputResponses` of a call that continues; they do not repeat the messages."""
+    found = [_responded(response) for _, response in _members(raw)]
     return [ElicitationSeen("", elicitation.action, elicitation) for elicitation in found if elicitation.action]
 
 
@@ -157,9 +157,9 @@ def _requested(request: msgspec.Raw) -> Elicitation | None:
         return None
 
 
-def _responded(answer: msgspec.Raw) -> Elicitation:
+def _responded(response: msgspec.Raw) -> Elicitation:
     try:
-        return elicitation_messages.with_agent_response(Elicitation(""), {"result": answer})
+        return elicitation_messages.with_agent_response(Elicitation(""), {"result": response})
     except _AMBIGUOUS:
         return Elicitation("")
 

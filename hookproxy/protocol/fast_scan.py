@@ -1,6 +1,6 @@
-"""The fast path: recognises blocks of lines that certainly do not concern hooks, and decides nothing about others.
+"""The fast path: it recognises blocks of lines that certainly do not concern hooks, and decides nothing about others.
 
-The fast path never refuses a line. Whatever it passes, the full reading in `router` passes as well: a test holds that.
+The fast path never refuses a line. A test checks that `router` also passes each of these lines when it reads it in full.
 The proof is by length: if a message that is written again in the most compact form is as long as its line, the line had
 no room for a duplicate key, an unknown member or another spelling.
 """
@@ -15,9 +15,9 @@ import msgspec
 
 Raw = msgspec.Raw
 SAFE_DIGITS: Final = 15
-"""Integers with up to so many digits are exact in every JSON reader: some readers keep numbers as doubles."""
+"""Integers with at most this number of digits are exact in every JSON reader: some readers keep numbers as doubles."""
 
-_MAX_NAMES: Final = 4096  # names of tools that are remembered: more than any server has
+_MAX_NAMES: Final = 4096  # remembered names of tools: more than any server has
 _ABSENT: Final = Raw(b"")
 _Message = TypeVar("_Message")
 
@@ -64,7 +64,7 @@ class JudgedTools(dict[str, bool]):
 def unjudged_calls(block: bytes, judged: Mapping[str, bool]) -> list[bytes] | None:
     """Return the ids in a block of calls if none of them is judged; None: the lines must be read one by one.
 
-    Each id is a number with only one spelling. `judged` tells by name whether a tool is judged.
+    Each id is a number with only one spelling. `judged` says for each name whether the tool is judged.
     """
     if b"\r" in block or not block.isascii():
         return None
@@ -122,7 +122,7 @@ def heads(block: bytes) -> list[Head] | None:
         return None
 
 
-END_BYTES: Final = 512  # bytes that are read at either end of a long line: the members beside its result are short
+END_BYTES: Final = 512  # bytes that are read at each end of a long line: all members except the result are short
 
 _ID: Final = rb'"id"\s*:\s*(-?[0-9]+|"[^"\\]*")\s*'
 _VERSION: Final = rb'(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?'
@@ -133,7 +133,7 @@ _START_WITH_METHOD: Final = re.compile(rb"\s*\{\s*" + _VERSION + rb'"method"\s*:
 
 
 def response_id(head: bytes, tail: bytes) -> bytes | None:
-    """Return the id of a response from its first and last bytes, where real servers write it; None: it is unclear."""
+    """Return the id of a response from its first and last bytes, where servers write it; None: it is unclear."""
     found = _START_WITH_ID.match(head) or (_START_OF_RESPONSE.match(head) and _END_WITH_ID.search(tail))
     return found[1] if found else None
 

@@ -31,10 +31,10 @@ _MAX_CHARACTERS: Final = 1_000_000
 """Characters of text in our own responses: with six bytes each in JSON, a line stays below `MAX_LINE_BYTES`."""
 
 
-def refusal(id_lexeme: bytes, refuse: Refuse, *, stateless: bool = False, task: bool = False) -> bytes:
-    """The response to a refused call: a failed result, or an error if only a task is a valid result."""
+def refusal(raw_id: bytes, refuse: Refuse, *, stateless: bool = False, task: bool = False) -> bytes:
+    """Return the response to a refused call: a failed result, or an error if only a task is a valid result."""
     text = _paragraphs((_refusal_sentence(refuse), *refuse.feedback))[:_MAX_CHARACTERS]
-    return _failure(id_lexeme, text, stateless, task)
+    return _failure(raw_id, text, stateless, task)
 
 
 def deliver(
@@ -66,8 +66,8 @@ def deliver_error(line: bytes, comments: Comments, pre_feedback: Sequence[str]) 
     if comments.hidden_by:
         line = response_edits.with_error_withheld(line, _hidden_sentence(comments))
     elif comments.replacement is not None:
-        said = raw_json.text(comments.replacement)
-        text = comments.replacement.decode(errors="replace") if said is None else said
+        decoded = raw_json.text(comments.replacement)
+        text = comments.replacement.decode(errors="replace") if decoded is None else decoded
         line = response_edits.with_error_withheld(line, text)
     text = _feedback_text(comments, pre_feedback)
     return response_edits.with_feedback_on_error(line, text) if text else DeliveredResponse(line)
@@ -79,11 +79,11 @@ def with_instructions(line: bytes, texts: Sequence[str]) -> bytes:
 
     def instructed(result: bytes) -> bytes:
         given = response_edits.member_or_empty(result, "instructions")
-        said = raw_json.text(given or b'""')
-        if not text or said is None:
+        old = raw_json.text(given or b'""')
+        if not text or old is None:
             return result
-        longer = response_edits.string_with_more(given, "\n\n" + text) if said else response_edits.json_string(text)
-        return raw_json.with_member(result, "instructions", longer)
+        new = response_edits.string_with_more(given, "\n\n" + text) if old else response_edits.json_string(text)
+        return raw_json.with_member(result, "instructions", new)
 
     return _with_result(line, instructed)
 
@@ -146,79 +146,77 @@ def _with_tools(result: bytes, tools: bytes, edited: bytes) -> bytes:
     return raw_json.with_member(result, "cacheScope", b'"private"') if scope else result
 
 
-def unaudited(id_lexeme: bytes, *, stateless: bool, task: bool, ran: bool) -> bytes:
-    """The response to a call whose audit line is required and cannot be written."""
+def unaudited(raw_id: bytes, *, stateless: bool, task: bool, ran: bool) -> bytes:
+    """Return the response to a call whose audit line is required and cannot be written."""
     done = "The tool was run, but its output is withheld" if ran else "Blocked: the tool was not run"
     text = f"{done}, because the configuration requires an audit log and it cannot be written. Tell the user."
-    return _failure(id_lexeme, text, stateless, task)
+    return _failure(raw_id, text, stateless, task)
 
 
-def ambiguous(id_lexeme: bytes, why: str) -> bytes:
-    """The response to a call if two readers could take the server's response differently."""
-    return _failed_call(
-        id_lexeme, f"The tool was run, but its response is withheld because hooks cannot judge it: {why}."
-    )
+def ambiguous(raw_id: bytes, why: str) -> bytes:
+    """Return the response to a call if two readers could take the server's response differently."""
+    return _failed_call(raw_id, f"The tool was run, but its response is withheld because hooks cannot judge it: {why}.")
 
 
-def response_too_long(id_lexeme: bytes, size: int, limit: int) -> bytes:
-    """The response to a call if the server's response is too long to be judged."""
+def response_too_long(raw_id: bytes, size: int, limit: int) -> bytes:
+    """Return the response to a call if the server's response is too long to be judged."""
     why = f"its {size} bytes are more than {limit} (max_message_bytes)"
-    return _failed_call(id_lexeme, f"The tool was run, but its response is withheld: {why}. Request less data at once.")
+    return _failed_call(raw_id, f"The tool was run, but its response is withheld: {why}. Request less data at once.")
 
 
-def server_lost(id_lexeme: bytes, status: str) -> bytes:
-    """The response to a call whose server has ended; `status` says how, as `exit status 1`."""
+def server_lost(raw_id: bytes, status: str) -> bytes:
+    """Return the response to a call whose server has ended; `status` says how, as `exit status 1`."""
     ended = f"The MCP server ended before it answered this call ({status})"
-    return _failed_call(id_lexeme, f"{ended}. The call may have had an effect.")
+    return _failed_call(raw_id, f"{ended}. The call may have had an effect.")
 
 
-def ended_early(id_lexeme: bytes) -> bytes:
-    """The response to a call whose hooks were still running when hookproxy ended."""
-    return _failed_call(id_lexeme, "hookproxy ended before its hooks had judged this call. The tool was not run.")
+def ended_early(raw_id: bytes) -> bytes:
+    """Return the response to a call whose hooks were still running when hookproxy ended."""
+    return _failed_call(raw_id, "hookproxy ended before its hooks had judged this call. The tool was not run.")
 
 
-def defect(id_lexeme: bytes, what: str, *, seen: bool) -> bytes:
-    """The response to a call that `what`, an error, has ended; `seen`: the server has the call."""
+def defect(raw_id: bytes, what: str, *, seen: bool) -> bytes:
+    """Return the response to a call that `what`, an error, has ended; `seen`: the server has the call."""
     effect = "It may have had an effect." if seen else "The tool was not run."
-    return _failed_call(id_lexeme, f"hookproxy could not complete this call ({what}). {effect}")
+    return _failed_call(raw_id, f"hookproxy could not complete this call ({what}). {effect}")
 
 
-def refused_message(id_lexeme: bytes, why: str, *, unreadable: bool) -> bytes:
-    """The response to a message that is not forwarded; `why` is a sentence."""
+def refused_message(raw_id: bytes, why: str, *, unreadable: bool) -> bytes:
+    """Return the response to a message that is not forwarded; `why` is a sentence."""
     code = UNREADABLE if unreadable else MALFORMED
-    return response_edits.error_response(id_lexeme, code, f"hookproxy refused this message. {why}")
+    return response_edits.error_response(raw_id, code, f"hookproxy refused this message. {why}")
 
 
 def message_too_long(size: int, limit: int) -> str:
-    """Why a message of this size is refused."""
+    """Return why a message of this size is refused."""
     return f"It has {size} bytes, which is more than hooks can judge: {limit} (max_message_bytes)."
 
 
-def approval_elicitation(id_lexeme: bytes, message: str) -> bytes:
-    """The request to the agent that asks the person for approval."""
+def approval_elicitation(raw_id: bytes, message: str) -> bytes:
+    """Return the request to the agent that asks the person for approval."""
     params = approval_messages.elicitation_params(message)
-    return b'{"jsonrpc":"2.0","id":%b,"method":"elicitation/create","params":%b}\n' % (id_lexeme, params)
+    return b'{"jsonrpc":"2.0","id":%b,"method":"elicitation/create","params":%b}\n' % (raw_id, params)
 
 
-def approval_cancelled(id_lexeme: bytes) -> bytes:
+def approval_cancelled(raw_id: bytes) -> bytes:
     """Cancel an approval request, because its call has ended."""
-    params = b'{"requestId":%b,"reason":"The call that this request is about has ended."}' % id_lexeme
+    params = b'{"requestId":%b,"reason":"The call that this request is about has ended."}' % raw_id
     return b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":%b}\n' % params
 
 
-def input_required(id_lexeme: bytes, message: str, seal: str) -> bytes:
-    """The response to a call that continues when the person has answered (2026-07-28)."""
+def input_required(raw_id: bytes, message: str, request_state: str) -> bytes:
+    """Return the response to a call that continues when the person has answered (2026-07-28)."""
     request = b'{"method":"elicitation/create","params":%b}' % approval_messages.elicitation_params(message)
     requests = b"{%b:%b}" % (response_edits.json_string(approval_messages.MEMBER), request)
     result = b'{"resultType":"input_required","inputRequests":%b,"requestState":%b}' % (
         requests,
-        response_edits.json_string(seal),
+        response_edits.json_string(request_state),
     )
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (id_lexeme, result)
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (raw_id, result)
 
 
 def log_entry(text: str) -> bytes:
-    """A log message for the person. The server must have declared logging."""
+    """Return a log message for the person. The server must have declared logging."""
     params = b'{"level":"info","logger":"hookproxy","data":%b}' % response_edits.json_string(text[:_MAX_CHARACTERS])
     return b'{"jsonrpc":"2.0","method":"notifications/message","params":%b}\n' % params
 
@@ -234,23 +232,23 @@ def _with_result(line: bytes, edit: Callable[[bytes], bytes]) -> bytes:
     return line if edited == result else raw_json.splice(line, [(span, edited)])
 
 
-def _failure(id_lexeme: bytes, text: str, stateless: bool, task: bool) -> bytes:
+def _failure(raw_id: bytes, text: str, stateless: bool, task: bool) -> bytes:
     if task:
-        return response_edits.error_response(id_lexeme, REFUSED, text)
-    return response_edits.failed_result(id_lexeme, text, stateless)
+        return response_edits.error_response(raw_id, REFUSED, text)
+    return response_edits.failed_result(raw_id, text, stateless)
 
 
-def _failed_call(id_lexeme: bytes, text: str) -> bytes:
-    return response_edits.error_response(id_lexeme, response_edits.INTERNAL_ERROR, text)
+def _failed_call(raw_id: bytes, text: str) -> bytes:
+    return response_edits.error_response(raw_id, response_edits.INTERNAL_ERROR, text)
 
 
 def _refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each cause
     hook, reason = f"the {refuse.event} hook {refuse.by}", refuse.reason
     match refuse.cause:
         case RefusalCause.DENIED:
-            said = f": {reason}" if reason else ", which gave no reason. The tool was not run."
-            wish = "\nThe hook wants you to stop here. Make no further calls and report to the user."
-            return f"Blocked by {hook}{said}{wish if refuse.stop else ''}"
+            because = f": {reason}" if reason else ", which gave no reason. The tool was not run."
+            stop_request = "\nThe hook wants you to stop here. Make no further calls and report to the user."
+            return f"Blocked by {hook}{because}{stop_request if refuse.stop else ''}"
         case RefusalCause.FAILURE:
             rule = 'blocking because the configuration says on_failure = "deny"'
             return f"Blocked: {hook} failed: {reason}; {rule}. The tool was not run."
@@ -280,7 +278,7 @@ def _because(reason: str) -> str:
 
 
 def _withheld_sentence(failed: Iterable[HookRun], pre_feedback: Sequence[str]) -> str:
-    """The text in place of the output. It leaves out the post hooks' feedback, which may quote the output."""
+    """Return the text in place of the output. It leaves out the post hooks' feedback, which may quote the output."""
     sentences = (
         f"The tool was run, but its output is withheld, because {_hook_failure(one)}. "
         "Calling the tool again would run it again."
@@ -290,7 +288,7 @@ def _withheld_sentence(failed: Iterable[HookRun], pre_feedback: Sequence[str]) -
 
 
 def _hidden_sentence(comments: Comments) -> str:
-    return f"The tool was run, but the hook {comments.hidden_by} hides its output. Calling it again will not show it."
+    return f"The tool was run, but the hook {comments.hidden_by} hides its output. Another call will not show it."
 
 
 def _feedback_text(comments: Comments, pre_feedback: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ _FIRST_WITH_ELICITATION: Final = "2025-06-18"  # versions are dates, which sort 
 
 
 class Handshake:
-    """What the agent has said about itself. A session that has begun does not begin again."""
+    """The agent's data from the beginning of the session. A session that has begun does not begin again."""
 
     def __init__(self) -> None:
         self.opened = False

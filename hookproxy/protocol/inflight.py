@@ -1,4 +1,4 @@
-"""The agent's requests in flight that no hook judges, and which responses to them may pass."""
+"""The table of the agent's requests in flight that no hook judges, and of the responses that may pass."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class InFlight(dict[bytes, RequestKind]):
         super().__init__()
         self._duplicates: dict[bytes, int] = {}  # `7` and `"7"` have one key: how many more requests have it
         self._cancelled: dict[bytes, None] = {}  # cancelled and not answered yet, the oldest first
-        self._blocked: set[bytes] = set()  # those of them whose late response must not pass
+        self._blocked: set[bytes] = set()  # the cancelled requests whose late response must not pass
         self.released: dict[bytes, bytes] = {}
         """The judged calls among them, whose responses pass without being read: each id as the agent spelled it."""
         self.hook_tool_calls: set[bytes] = set()
@@ -43,22 +43,22 @@ class InFlight(dict[bytes, RequestKind]):
 
     @property
     def is_simple(self) -> bool:
-        """No two requests have the same key and no response is blocked: each response ends one request of the agent."""
+        """True if all keys differ and no response is blocked: each response ends one request of the agent."""
         return not (self._duplicates or self.blocks_any)
 
     @property
     def blocks_any(self) -> bool:
-        """Some response that may come must not reach the agent."""
+        """True if a response may come that must not reach the agent."""
         return bool(self._blocked or self.hook_tool_calls)
 
     @property
     def awaits_session_data(self) -> bool:
-        """The response to `initialize` or `tools/list` may come."""
+        """True if the response to `initialize` or `tools/list` may come."""
         return any(kind is RequestKind.INITIALIZE or kind is RequestKind.TOOLS_LIST for kind in self.values())
 
     @property
     def awaits_response(self) -> bool:
-        """A response to the agent is still to come."""
+        """True if the agent still awaits a response."""
         return any(kind is not RequestKind.SUBSCRIPTION for kind in self.values())
 
     def settle_hook_tool_call(self, key: bytes) -> bool:
@@ -68,7 +68,7 @@ class InFlight(dict[bytes, RequestKind]):
         return found
 
     def abandon_hook_tool_call(self, key: bytes) -> None:
-        """Give up waiting for a hook's tool call: its late response goes nowhere."""
+        """Stop waiting for a hook's tool call: its late response is dropped."""
         self.hook_tool_calls.discard(key)
         self.cancel(key, late_response_passes=False)
 
@@ -157,11 +157,11 @@ class InFlight(dict[bytes, RequestKind]):
         return passes
 
     def was_cancelled(self, key: bytes) -> bool:
-        """A cancelled request with this key may still be answered."""
+        """True if a cancelled request with this key may still be answered."""
         return key in self._cancelled
 
     def is_blocked(self, key: bytes) -> bool:
-        """The response to a hook's tool call or a cancelled judged call may come with this key, and must not pass."""
+        """True if a response with this key must not pass: it answers a hook's tool call or a cancelled judged call."""
         return key in self._blocked or key in self.hook_tool_calls
 
     def passes_unread(self, key: bytes | None) -> bool:

@@ -12,19 +12,19 @@ from .response_edits import json_string
 
 
 def line_for_server(call: Call, arguments: bytes | None, waiting: CallRound | None = None) -> bytes:
-    """Return the agent's own bytes, or the same with other arguments and without hookproxy's request state.
+    """Return the agent's line with these arguments, and without hookproxy's request state.
 
-    `arguments` None: the agent's. `waiting` is the round that the request state has brought back; None: there is none.
-    A request state that only looks like hookproxy's never reaches a server; the server's own state in it does.
+    `arguments`: None means the agent's. `waiting`: the round that the request state has brought back; None: there is
+    none. A request state that only looks like hookproxy's never reaches a server, but the server's state in it does.
     """
-    sealed = call.state.startswith(OWN_STATE_PREFIX)
-    if arguments is None and not sealed:
+    has_own_state = call.state.startswith(OWN_STATE_PREFIX)
+    if arguments is None and not has_own_state:
         return call.line
     start, end = raw_json.members(call.line)["params"]
     params = call.line[start:end]
     if arguments is not None:
         params = raw_json.with_member(params, "arguments", raw_json.one_line(arguments.replace(b"\n", b" ")))
-    if sealed:
+    if has_own_state:
         state = embedded_server_state(call.state) if waiting is None else waiting.state
         if state:
             params = raw_json.with_member(params, "requestState", raw_json.one_line(state))
@@ -39,18 +39,18 @@ def _without_approval_response(params: bytes, inputs: bytes) -> bytes:
     """Remove the response to hookproxy's approval request, and `inputResponses` if it was the only one."""
     if not inputs.startswith(b"{"):
         return params
-    theirs = raw_json.without_member(inputs, approval_messages.MEMBER)
-    if theirs == inputs:
+    others = raw_json.without_member(inputs, approval_messages.MEMBER)
+    if others == inputs:
         return params
-    if raw_json.fields(theirs):
-        return raw_json.with_member(params, "inputResponses", theirs)
+    if raw_json.fields(others):
+        return raw_json.with_member(params, "inputResponses", others)
     return raw_json.without_member(params, "inputResponses")
 
 
-def with_own_state(line: bytes, seal: str) -> bytes:
+def with_own_state(line: bytes, request_state: str) -> bytes:
     """Return the server's `input_required` response with hookproxy's requestState, which contains the server's."""
     start, end = raw_json.members(line)["result"]
-    result = raw_json.with_member(line[start:end], "requestState", json_string(seal))
+    result = raw_json.with_member(line[start:end], "requestState", json_string(request_state))
     return raw_json.splice(line, [((start, end), result)])
 
 

@@ -1,6 +1,6 @@
 """The request state that a call carries from one round to the next (2026-07-28).
 
-The state is signed: what comes back was made by this process, is unchanged and fresh, and is used once.
+The state is signed. So only a state that this process has made comes back, unchanged, in time, and only once.
 Law 1: a call without a valid request state is a new call, and its hooks run.
 """
 
@@ -19,12 +19,12 @@ from ..model.decision import ApprovalRequest
 from .calls import OWN_STATE_PREFIX
 
 LIFETIME: Final = 3600.0
-"""Seconds within which the next round must come: longer than people think about a form. A state is worthless later."""
+"""Seconds within which the next round must come: longer than people think about a form. Later, the state is invalid."""
 
 _MAX_ROUNDS: Final = 1024  # calls that wait for their next round: agents may never come back, and memory is limited
-_MAX_BYTES: Final = 64 * 1024 * 1024  # of memory for them: as much as one line may have
-_KEY_BYTES: Final = 32  # of HMAC-SHA256's own size
-_NONCE_BYTES: Final = 16  # enough that no nonce is guessed or occurs twice
+_MAX_BYTES: Final = 64 * 1024 * 1024  # of memory for them: as much as one line may take
+_KEY_BYTES: Final = 32  # the output size of HMAC-SHA256
+_NONCE_BYTES: Final = 16  # enough that nobody guesses a nonce, and none occurs twice
 
 
 class CallRound(Struct, frozen=True):
@@ -36,7 +36,7 @@ class CallRound(Struct, frozen=True):
     rewritten: bytes | None = None
     """The arguments that run instead; None: the agent's arguments."""
     feedback: tuple[str, ...] = ()
-    """Texts for the model, to go with the result."""
+    """Texts for the model, delivered with the result."""
     approval_request: ApprovalRequest | None = None
     """The approval that hookproxy requests; None: the server requests input."""
     asked: bool = False
@@ -46,7 +46,7 @@ class CallRound(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """How many bytes or characters it keeps."""
+        """The number of bytes or characters that it keeps."""
         return len(self.arguments) + len(self.rewritten or b"") + len(self.state) + sum(map(len, self.feedback))
 
 
@@ -100,7 +100,7 @@ class StateSealer:
 def embedded_server_state(text: str) -> bytes:
     """Return the server's own requestState that a request state of ours contains, valid or not; empty: there is none.
 
-    It serves a new call that brings such a state: after a restart of hookproxy, the server may still know its own.
+    It is used for a new call with such a state: after a restart of hookproxy, the server may still know its own state.
     """
     payload, _ = _parts(text)
     raw = _member(payload, "s").encode(errors="replace")

@@ -32,7 +32,7 @@ _REQUIRED_MEMBERS: Final = {
     "resource": ("resource",),
     "resource_link": ("uri", "name"),
 }
-"""Members of each type of content block: agents reject a whole result if one block lacks them."""
+"""The required members of each type of content block: agents reject a whole result if a block lacks one."""
 
 _RESTRICTING_KEYWORDS: Final = re.compile(
     r"(?:all|any|one)Of|not|if|const|enum|\$ref|\$dynamicRef|\$recursiveRef|dependentSchemas|dependencies|"
@@ -41,7 +41,7 @@ _RESTRICTING_KEYWORDS: Final = re.compile(
 """Keywords at the top of a schema that may reject one more member."""
 
 _CODE: Final = re.compile(rb"-?[0-9]{1,10}")
-"""An error code of 32 bits: more digits could carry output."""
+"""An error code of 32 bits: more digits could contain output."""
 
 _EMPTY: Final = re.compile(rb"\[[ \t\r\n]*\]")
 
@@ -54,7 +54,7 @@ Edit = tuple[raw_json.Span, bytes]
 class DeliveryNote(Enum):
     """What people should know about the delivery of feedback."""
 
-    TOO_LONG = "feedback left out: with it the message would reach 10 MiB, where some agents close the connection"
+    TOO_LONG = "feedback left out: with it, the message would reach 10 MiB, at which some agents close the connection"
     NO_PLACE = "feedback left out: the response has no place for it"
     AMBIGUOUS = "feedback left out: the response can be read in more than one way"
     MAY_BE_INVISIBLE = "feedback may be invisible: some agents show only structuredContent, whose schema forbids it"
@@ -68,7 +68,7 @@ class DeliveredResponse(Struct, frozen=True):
 
 
 def json_string(text: str) -> bytes:
-    """Return the text as a JSON string on one line; half surrogate pairs, which no agent can read, become `?`."""
+    """Return the text as a JSON string on one line; halves of surrogate pairs, which no agent can read, become `?`."""
     return raw_json.one_line(raw_json.encode(text.encode(errors="replace").decode()))
 
 
@@ -86,16 +86,16 @@ def member_or_empty(raw: bytes, name: str) -> bytes:
     return raw[slice(*spans[name])] if name in spans else b""
 
 
-def error_response(id_lexeme: bytes, code: int, text: str) -> bytes:
+def error_response(raw_id: bytes, code: int, text: str) -> bytes:
     """Return the line of a JSON-RPC error."""
-    return b'{"jsonrpc":"2.0","id":%b,"error":{"code":%d,"message":%b}}\n' % (id_lexeme, code, json_string(text))
+    return b'{"jsonrpc":"2.0","id":%b,"error":{"code":%d,"message":%b}}\n' % (raw_id, code, json_string(text))
 
 
-def failed_result(id_lexeme: bytes, text: str, stateless: bool) -> bytes:
+def failed_result(raw_id: bytes, text: str, stateless: bool) -> bytes:
     """Return the line of a result with `isError`. Agents of the stateless era require a resultType."""
     kind = b'"resultType":"complete",' if stateless else b""
     result = b'{%b"content":[%b],"isError":true}' % (kind, _block(text))
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (id_lexeme, result)
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (raw_id, result)
 
 
 def with_result_withheld(line: bytes, text: str) -> bytes:
@@ -158,10 +158,10 @@ def _replacement_members(replacement: bytes) -> dict[str, bytes]:
     if _is_content(raw):
         return {"content": raw}
     if _is_content(member_or_empty(raw, "content")):
-        brought = {name: member_or_empty(raw, name) for name in ("content", "structuredContent", "isError")}
-        return {name: value for name, value in brought.items() if value}
-    said = raw_json.text(raw)
-    return {"content": b"[%b]" % _block(raw.decode() if said is None else said)}
+        members = {name: member_or_empty(raw, name) for name in ("content", "structuredContent", "isError")}
+        return {name: value for name, value in members.items() if value}
+    text = raw_json.text(raw)
+    return {"content": b"[%b]" % _block(raw.decode() if text is None else text)}
 
 
 def _is_content(raw: bytes) -> bool:
@@ -170,7 +170,7 @@ def _is_content(raw: bytes) -> bool:
 
 
 def _is_block(raw: bytes) -> bool:
-    required = _REQUIRED_MEMBERS.get(raw_json.text(member_or_empty(raw, "type")) or "", ("no such kind",))
+    required = _REQUIRED_MEMBERS.get(raw_json.text(member_or_empty(raw, "type")) or "", ("no such type",))
     return all(member_or_empty(raw, name) for name in required)
 
 
@@ -217,8 +217,8 @@ def _structured_edits(
     structured = result[start:end]
     failed = "isError" in spans and result[slice(*spans["isError"])] == b"true"
     if failed or delivery is Delivery.STRIP_OUTPUT_SCHEMA:
-        said = _repeats_structured(result[slice(*spans["content"])], structured)
-        blocks = [] if said else [_block(structured.decode(errors="replace"))]
+        repeated = _repeats_structured(result[slice(*spans["content"])], structured)
+        blocks = [] if repeated else [_block(structured.decode(errors="replace"))]
         return [raw_json.removal(result, spans, "structuredContent")], blocks, None
     listed_open = tool is not None and (not tool.output_schema or open_schema(tool.output_schema))
     edit = _feedback_member(structured, text) if listed_open else None
@@ -233,7 +233,7 @@ def _repeats_structured(content: bytes, structured: bytes) -> bool:
     except AMBIGUOUS:
         return False
     wanted = [structured, *(structured[slice(*span)] for span in spans.values() if len(spans) == 1)]
-    spelled = {b"".join(text.encode().split()) for text in texts}  # the same JSON, whatever its blanks
+    spelled = {b"".join(text.encode().split()) for text in texts}  # equal JSON with any blanks
     return any(raw_json.text(value) in texts or b"".join(value.split()) in spelled for value in wanted)
 
 
@@ -257,11 +257,11 @@ def _with_feedback_on_error(line: bytes, text: str) -> DeliveredResponse:
     failed = line[start:end]
     spans = raw_json.members(failed)
     message = member_or_empty(failed, "message")
-    said = raw_json.text(message)
+    old_text = raw_json.text(message)
     edits: list[Edit] = []
-    if said is not None:
-        pause = " " if said.endswith((".", "!", "?")) else ". "
-        edits.append((spans["message"], string_with_more(message, pause + text if said else text)))
+    if old_text is not None:
+        separator = " " if old_text.endswith((".", "!", "?")) else ". "
+        edits.append((spans["message"], string_with_more(message, separator + text if old_text else text)))
     if "data" not in spans:
         edits.append(
             raw_json.insertion(failed, spans, "data", b'{"%b":%b}' % (FEEDBACK_MEMBER.encode(), json_string(text)))

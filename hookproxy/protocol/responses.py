@@ -89,10 +89,10 @@ def _read_closely(line: bytes) -> ResponseFrame | None:
         raw_json.check_utf8(line)
         return _read_compact(line) or _read_members(raw_json.fields(line))
     except raw_json.TooDeep:
-        reply = _scan(line)
-        if reply is None and not fast_scan.is_no_response(line[: fast_scan.END_BYTES]):
+        frame = _scan(line)
+        if frame is None and not fast_scan.is_no_response(line[: fast_scan.END_BYTES]):
             raise
-        return reply
+        return frame
     except (raw_json.DuplicateKeys, raw_json.Unreadable) as problem:
         try:
             head = _HEAD.decode(line)
@@ -112,9 +112,8 @@ def _read_compact(line: bytes) -> ResponseFrame | None:
     size = 4 * len(result) + 1 + sum(map(len, result)) + sum(map(len, result.values()))
     if not result or size + len(answer.id) + len(answer.jsonrpc) + _COMPACT_BYTES != len(line):
         return None
-    return ResponseFrame(
-        bytes(answer.id), Response(result=result), nothing_else=True
-    )  # every byte is accounted for, as in `wire.fields`
+    # Every byte is accounted for, as in `raw_json.fields`.
+    return ResponseFrame(bytes(answer.id), Response(result=result), nothing_else=True)
 
 
 def _read_members(members: Members) -> ResponseFrame | None:
@@ -141,7 +140,7 @@ def _response_of(members: Members) -> Response | None:
 
 
 def _scan(line: bytes) -> ResponseFrame | None:
-    """Read a line that the fast reader rejects: to other readers it may be JSON."""
+    """Read a line that the fast reader rejects, because other readers may accept it as JSON."""
     try:
         members = {key: msgspec.Raw(line[slice(*span)]) for key, span in raw_json.members(line).items()}
     except raw_json.TooDeep:  # its content cannot be read here, but its id can
@@ -149,5 +148,5 @@ def _scan(line: bytes) -> ResponseFrame | None:
         return None if raw_id is None else ResponseFrame(raw_id)
     except raw_json.DuplicateKeys:
         return None
-    reply = _read_members(members)
-    return None if reply is None else ResponseFrame(reply.id)
+    frame = _read_members(members)
+    return None if frame is None else ResponseFrame(frame.id)

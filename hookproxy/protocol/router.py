@@ -29,7 +29,7 @@ from .tasks import Tasks
 class Router:
     """The table of requests in flight, and the decision about each line.
 
-    `judged` tells whether hooks concern a tool. If it is None, there are no hooks, and nothing is judged or refused.
+    `judged` says whether a tool has hooks. If it is None, there are no hooks, and nothing is judged or refused.
     `elicitations` is given if hooks observe elicitations, and `aliases` if hooks know tools by other names.
     """
 
@@ -59,7 +59,7 @@ class Router:
     # --- lines from the agent ---
 
     def from_agent(self, line: bytes) -> AgentAction:
-        """Return where a line from the agent goes. A line that does not concern hooks is PASS."""
+        """Return the action for a line from the agent. The action for a line that does not concern hooks is PASS."""
         if (call := fast_scan.compact_call(line)) is not None:
             if not self._judged_names.get(call.params.name, True) and self._note_unjudged_call(bytes(call.id)):
                 return PASS
@@ -76,7 +76,7 @@ class Router:
             raw_json.check_utf8(line)
             members = raw_json.fields(line)
         except raw_json.DuplicateKeys as problem:
-            return actions.Refused(f"{problem}, which readers take differently.")
+            return actions.Refused(f"Readers may read the message differently: {problem}.")
         except raw_json.Unreadable as problem:
             return self._batch_from_agent(line, problem)
         action = self._message_from_agent(line, members)
@@ -161,7 +161,7 @@ class Router:
     # --- lines from the server ---
 
     def from_server(self, line: bytes) -> ServerAction:
-        """Return where a line from the server goes."""
+        """Return the action for a line from the server."""
         body = line if line[:1] == b"{" else line.lstrip()
         if body[:1] != b"{":
             return self._batch_from_server(line)
@@ -175,7 +175,7 @@ class Router:
             return (self.elicitations and self.elicitations.read_from_server(body)) or PASS
         key = id_key(frame.id)
         if not frame.certain and not self.is_taken(key):
-            return actions.Dropped("a message that some readers take for a response, while a response is withheld")
+            return actions.Dropped("a message that some readers take for a response while a response is withheld")
         return self._response_from_server(line, key, frame.response)
 
     def scan_from_server(self, block: bytes) -> bool:
@@ -200,12 +200,12 @@ class Router:
 
     @property
     def pending(self) -> bool:
-        """The server still owes the agent a response."""
+        """True if the agent still awaits a response of the server."""
         return self.requests.awaits_response or any(call.phase is Phase.FORWARDED for call in self.calls.values())
 
     @property
     def withholds_responses(self) -> bool:
-        """Some response that may come must not reach the agent (yet), so responses must be read closely."""
+        """True if a response may come that must not reach the agent (yet), so responses must be read closely."""
         return bool(self.calls or self.tasks or self.requests.blocks_any)
 
     def is_taken(self, key: bytes) -> bool:
@@ -232,7 +232,7 @@ class Router:
             return self._notification(members, method)
         if self.is_reserved(id_key(bytes(members["id"]))):
             return actions.Refused(
-                "Its id is that of a tool call that may still be answered.", calls.response_id(members)
+                "Its id is the id of a tool call that may still be answered.", calls.response_id(members)
             )
         if self.tasks and method.startswith(calls.TASKS_PREFIX):
             return self.tasks.request(line, members, self.calls, self.requests)
@@ -249,7 +249,7 @@ class Router:
     def _start_call(self, request: calls.Request, line: bytes) -> AgentAction:
         key = request.key
         if key in self.requests or key in self.calls or self.requests.is_blocked(key):
-            return actions.Refused("Its id is that of a request in flight, or of a cancelled one.", request.id)
+            return actions.Refused("Its id is the id of a request that is in flight or cancelled.", request.id)
         try:
             if not self.handshake.opened:
                 self.handshake.note_call(calls.meta(request.meta))
@@ -257,7 +257,7 @@ class Router:
                 self.requests.note(key, RequestKind.OTHER)
                 return PASS
             if self.requests.was_cancelled(key):
-                return actions.Refused("Its id is that of a cancelled request that may still be answered.", request.id)
+                return actions.Refused("A cancelled request with its id may still be answered.", request.id)
             call = calls.judged_call(request, line, self.tools.get(request.tool), self._aliases.get(request.tool))
         except (raw_json.Unreadable, raw_json.DuplicateKeys) as problem:
             return actions.Refused(f"The tool call cannot be judged: {problem}.", request.id)
@@ -281,7 +281,7 @@ class Router:
         )
 
     def _response_from_agent(self, members: Members) -> AgentAction:
-        """Handle the agent's response to an approval request of ours, or to a request of the server."""
+        """Handle the agent's response to our approval request, or to a request of the server."""
         key = id_key(bytes(members.get("id", b"")))
         if key.startswith(calls.OWN_ID_PREFIX):
             return actions.ApprovalAnswered(key, b"" if "error" in members else bytes(members.get("result", b"")))
@@ -293,7 +293,7 @@ class Router:
         return self.cancel(members) if method == calls.CANCELLED else PASS
 
     def _observe(self, line: bytes) -> None:
-        """Without hooks: note a request in flight. A line that cannot be read is the server's to answer."""
+        """Without hooks: note a request in flight. The server answers a line that cannot be read."""
         with contextlib.suppress(ValueError):
             members = raw_json.fields(line)
             if "id" in members and "method" in members:
@@ -317,7 +317,7 @@ class Router:
             return self._blocked_response(key, response)
         kind = self.requests.settle(key)
         if kind is None:
-            # A server answers with the id null what it could not read.
+            # A server answers with the id null if it could not read the request.
             if self._judged is None or key == b"null" or self.requests.take_late_response(key):
                 return PASS
             return actions.Dropped(f"a response to no request in flight: {key.decode(errors='replace')}")
@@ -334,7 +334,7 @@ class Router:
         self.requests.take_late_response(key)
         return actions.Dropped(f"the late response to a cancelled judged call: {key.decode(errors='replace')}")
 
-    # --- batches, and lines that hold no JSON object ---
+    # --- batches, and lines without a JSON object ---
 
     def _batch_from_agent(self, line: bytes, problem: raw_json.Unreadable) -> AgentAction:
         """Blank lines pass, and batches without a tool call. All other lines are unreadable, as `problem` says."""
@@ -357,15 +357,15 @@ class Router:
         return as_one_line(line)
 
     def _why_batch_is_refused(self, batch: list[tuple[Members, bytes]]) -> str:
-        """Why a readable batch of the agent must not pass; empty: it may pass."""
+        """Return why a readable batch of the agent must not pass; empty: it may pass."""
         requests = [members for members, method in batch if method and "id" in members]
-        answers = [members for members, method in batch if not method]
+        answering = [members for members, method in batch if not method]
         if any(self.is_reserved(id_key(bytes(members["id"]))) for members in requests):
             return "A request in a batch has the id of a tool call that may still be answered."
-        if any(id_key(bytes(members.get("id", b""))).startswith(calls.OWN_ID_PREFIX) for members in answers):
-            return "A batch holds a response to hookproxy's approval request: send it as a message of its own."
-        if self.elicitations and any(map(self.elicitations.is_awaited, answers)):
-            return "A batch holds a response to an elicitation that hooks judge: send it as a message of its own."
+        if any(id_key(bytes(members.get("id", b""))).startswith(calls.OWN_ID_PREFIX) for members in answering):
+            return "A batch contains a response to hookproxy's approval request: send it as a separate message."
+        if self.elicitations and any(map(self.elicitations.is_awaited, answering)):
+            return "A batch contains a response to an elicitation that hooks judge: send it as a separate message."
         return ""
 
     def _batch_from_server(self, line: bytes) -> ServerAction:
@@ -378,10 +378,10 @@ class Router:
             return actions.NotJson()
         if self.tasks.notification_in_batch(line, self.calls):
             return actions.Dropped("a batch with a notification about a judged call's task")
-        hides = self.elicitations is not None and self.elicitations.may_be_in_batch(line)
+        may_have_elicitation = self.elicitations is not None and self.elicitations.may_be_in_batch(line)
         keys = [id_key(frame.id) for frame in frames if frame is not None]
         uncertain = any(frame is not None and not frame.certain for frame in frames)
-        if uncertain or any(map(self.is_reserved, keys)) or hides:
+        if uncertain or any(map(self.is_reserved, keys)) or may_have_elicitation:
             return actions.Dropped("a batch with the response to a judged call, or an elicitation that hooks judge")
         expected = [
             self.requests.settle(key) is not None or self.requests.take_late_response(key) or key == b"null"

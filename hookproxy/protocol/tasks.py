@@ -1,4 +1,4 @@
-"""The tasks of judged calls: their table, the messages about them, and where a task's output stands in a message.
+"""The tasks of judged calls: their table, the messages about them, and the place of a task's output in a message.
 
 Rule (law 1): once a judged call has a task, everything that an agent could take for the task's output is held until
 hooks have judged it. The two eras differ. In 2025-11-25, the whole response to `tasks/result` is the output. In the
@@ -24,6 +24,10 @@ from .inflight import InFlight
 from .responses import Members, Response, ResponseFrame
 from .tool_results import ParsedResponse
 
+RESULT_METHOD: Final = b'"tasks/result"'
+_LIST_METHOD: Final = b'"tasks/list"'
+_NOTIFICATION_PREFIX: Final = b'"notifications/tasks'
+
 _RELATED_TASK_KEY: Final = "io.modelcontextprotocol/related-task"
 """The member of `_meta` by which messages of 2025-11-25 name the task that they belong to."""
 
@@ -33,164 +37,11 @@ _IMMEDIATE_RESPONSE_KEY: Final = "io.modelcontextprotocol/model-immediate-respon
 _KNOWN_MEMBERS: Final = {
     name.casefold(): name for name in ("taskId", "status", "result", "error", "content", "structuredContent")
 }
-
-
-class TaskStatus(Struct, frozen=True):
-    """What a message says about a task."""
-
-    ids: frozenset[str] = frozenset()
-    """The task's id; at most one."""
-    status: str = ""
-    response: Response | None = None
-    """The task's output; None: the message has none."""
-    path: tuple[str, ...] = ()
-    """The path of members to the output, from the outermost; empty: the whole message is a response with the output."""
-    request_failed: bool = False
-    """The server answered the request with an error that is not the task's own."""
-
-    @property
-    def ends(self) -> bool:
-        """The message says that the task has ended without output."""
-        return self.response is None and self.status in ("cancelled", "failed")
-
-
-def unambiguous_id(raw: msgspec.Raw) -> str:
-    """Return the id of a task. Raises Unreadable for an id that readers could take for another."""
-    task_id = raw_json.text(bytes(raw))
-    if not task_id or "\0" in task_id:
-        raise raw_json.Unreadable("the id of its task is no clear text")
-    return task_id
-
-
-def task_ids(result: Members) -> Iterator[str]:
-    """Yield the ids of the tasks that a call's result creates. Raises Unreadable, DuplicateKeys."""
-    for name, raw in result.items():
-        if raw_json.folded_key(name) == "task" and bytes(memoryview(raw)[:1]) == b"{":
-            task = raw_json.fields(raw)
-            if any(raw_json.folded_key(key) == "taskid" for key in task):
-                if name != "task":
-                    raise raw_json.Unreadable(f"its member {name!r} is taken for 'task' by readers that ignore case")
-                yield _handle(task)
-    if any(raw_json.folded_key(key) == "taskid" for key in result):
-        yield _handle(result)
-
-
-def _handle(members: Members) -> str:
-    _check_member_names(members)
-    if _output_members(members):
-        raise raw_json.Unreadable("a task that has only begun has output already")
-    return unambiguous_id(members["taskId"])
-
-
-def status_of(members: Members, holder: str, *, whole: bool) -> TaskStatus:
-    """Return what a response's result or a notification's params say about a task; `whole`: they are the output itself.
-
-    Raises Unreadable, DuplicateKeys.
-    """
-    ids = frozenset(_ids(members))
-    if len(ids) > 1:
-        raise raw_json.Unreadable("it names two tasks")
-    if whole:
-        return TaskStatus(ids, response=Response(result=members))
-    _check_member_names(members)
-    status = raw_json.text(bytes(members["status"])) or "" if "status" in members else ""
-    inner = _output_members(members)
-    shown = not members.keys().isdisjoint({"content", "structuredContent"})  # an agent may show that
-    if len(inner) + shown > 1:
-        raise raw_json.Unreadable("it has more than one output")
-    if shown:
-        if holder != "result":
-            raise raw_json.Unreadable("it has output where none belongs")
-        return TaskStatus(ids, status, Response(result=members))
-    if not inner:
-        return TaskStatus(ids, status)
-    (name,) = inner
-    raw = members[name]
-    said = Response(result=raw_json.fields(raw)) if name == "result" else Response(error=raw)
-    return TaskStatus(ids, status, said, (holder, name))
-
-
-def _ids(members: Members) -> Iterator[str]:
-    if "taskId" in members:
-        yield unambiguous_id(members["taskId"])
-    meta = members.get("_meta")
-    if meta is not None and bytes(memoryview(meta)[:1]) == b"{":
-        related = raw_json.fields(meta).get(_RELATED_TASK_KEY)
-        if related is not None:
-            yield unambiguous_id(raw_json.fields(related).get("taskId", msgspec.Raw(b"null")))
-
-
-def _check_member_names(members: Members) -> None:
-    """Raise Unreadable for a member that some readers take for one with a meaning."""
-    for key in members:
-        if _KNOWN_MEMBERS.get(raw_json.folded_key(key), key) != key:
-            raise raw_json.Unreadable(f"its member {key!r} is taken for another by readers that ignore case")
-
-
-def _output_members(members: Members) -> list[str]:
-    """Return the names of the members that hold output."""
-    return [name for name in ("result", "error") if name in members and bytes(members[name]) != b"null"]
-
-
-def outcome_digest(reading: ParsedResponse) -> bytes:
-    """Return a digest of the output that hooks get: a different output has a different digest."""
-    told = reading.outcome
-    parts = (
-        told.content,
-        told.structured,
-        told.error.encode(errors="replace"),
-        b"%d%d" % (reading.failed, told.has_result),
-    )
-    import hashlib  # 2 ms, for runs with tasks only
-
-    summary = hashlib.sha256()
-    for part in parts:
-        summary.update(b"%d:" % len(part))
-        summary.update(part)
-    return summary.digest()
-
-
-def output_as_response(line: bytes, place: tuple[str, ...]) -> bytes:
-    """Return a message's output as a response of its own."""
-    if not place:
-        return line
-    return b'{"jsonrpc":"2.0","id":0,"%b":%b}\n' % (place[-1].encode(), line[slice(*_span(line, place))])
-
-
-def with_output(line: bytes, place: tuple[str, ...], answer: bytes) -> bytes:
-    """Return the message with its output replaced by the one in this response."""
-    if not place:
-        return answer
-    return raw_json.splice(line, [(_span(line, place), answer[slice(*raw_json.members(answer)[place[-1]])])])
-
-
-def _span(line: bytes, place: tuple[str, ...]) -> raw_json.Span:
-    start, end = 0, len(line)
-    for name in place:
-        inner = raw_json.members(line[start:end])[name]
-        start, end = start + inner[0], start + inner[1]
-    return start, end
-
-
-def without_immediate_response(line: bytes) -> bytes:
-    """Remove from a task handle what agents may show the model before there is a result."""
-    place = ("result", "_meta")
-    try:
-        start, end = _span(line, place)
-        meta = raw_json.without_member(line[start:end], _IMMEDIATE_RESPONSE_KEY)
-    except KeyError:
-        return line
-    return raw_json.splice(line, [((start, end), meta)])
-
-
-RESULT_METHOD: Final = b'"tasks/result"'
-_LIST_METHOD: Final = b'"tasks/list"'
-_NOTIFICATION_PREFIX: Final = b'"notifications/tasks'
+_RESULT_MEMBERS: Final = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
 
 _MAX_TASKS: Final = 1024  # tasks that are remembered: the hooks' comments on each take memory
 _MAX_FORGOTTEN: Final = 65536  # tasks of which only a hash is remembered
 _MAX_HELD_NOTIFICATIONS: Final = 64  # notifications held at once: a server that sends many must not fill memory
-_RESULT_MEMBERS: Final = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
 
 
 class TaskStage(Enum):
@@ -222,7 +73,7 @@ class Task(Struct, eq=False):
 
 
 class TaskRequest(Call, eq=False):
-    """A request of the agent about tasks, or a notification of the server about one; it is held like a call."""
+    """A request of the agent about tasks, or a notification of the server about one; it is held as a call is."""
 
     method: bytes = b""
     """As compact JSON; empty: the server has ended, and the task with it."""
@@ -258,7 +109,7 @@ class Tasks(dict[str, Task]):
         for task_id in task_ids(result):
             other = self.get(task_id)
             if self._is_forgotten(task_id) or (other and other.call is not call):
-                raise raw_json.Unreadable("its task has the id of another call's")
+                raise raw_json.Unreadable("its task has the same id as the task of another call")
             if other is None:
                 self[task_id] = Task(task_id, call)
                 self._awaited.setdefault(call, []).append(self[task_id])
@@ -298,7 +149,7 @@ class Tasks(dict[str, Task]):
         except ValueError as problem:
             return Refused(f"This request about a task cannot be judged: {problem}.", raw_id)
         if task_request.key in others or others.was_cancelled(task_request.key):
-            return Refused("Its id is that of a request in flight, or of a cancelled one.", raw_id)
+            return Refused("Its id is the id of a request that is in flight or cancelled.", raw_id)
         in_flight[task_request.key] = task_request
         return StartCall(task_request)
 
@@ -316,16 +167,16 @@ class Tasks(dict[str, Task]):
     # --- notifications of the server ---
 
     def notification(
-        self, line: bytes, in_flight: Mapping[bytes, Call], reply: ResponseFrame | None
+        self, line: bytes, in_flight: Mapping[bytes, Call], frame: ResponseFrame | None
     ) -> StartCall | Dropped | None:
         """Handle a notification that a judged call's task has ended; None: the line is no such notification.
 
-        `reply`: the line as a response, if it is one.
+        `frame`: the line as a response, if it is one.
         """
-        if not (self or in_flight) or (reply and reply.nothing_else) or not _may_be_notification(line):
+        if not (self or in_flight) or (frame and frame.nothing_else) or not _may_be_notification(line):
             return None
         try:
-            task_status = _read_notification(line, answers=reply is not None)
+            task_status = _read_notification(line, is_response=frame is not None)
             task_id = self._ended_task(task_status) if task_status else ""
         except ValueError as problem:
             return Dropped(f"a notification about a task that cannot be judged: {problem}")
@@ -358,24 +209,10 @@ class Tasks(dict[str, Task]):
         self._held_notifications.discard(task_request.task_id)
 
 
-def read(task_request: TaskRequest) -> TaskStatus:
-    """Return what a response or a notification says about its task. Raises Unreadable, DuplicateKeys."""
-    if not task_request.id:
-        task_status = _read_notification(task_request.line)
-        assert task_status is not None, "else it would not be held"
-        return task_status
-    if task_request.response is None:
-        raise raw_json.Unreadable("readers would take it differently")
-    if task_request.response.error is not None:
-        whole = task_request.method == RESULT_METHOD
-        return TaskStatus(response=task_request.response if whole else None, request_failed=not whole)
-    result = task_request.response.result or {}
-    if task_request.method == _LIST_METHOD:
-        _check_list(result)
-        return TaskStatus()
-    if not result and task_request.method != RESULT_METHOD:
-        raw_json.fields(raw_json.fields(task_request.answer)["result"])  # it may be output without being an object
-    return status_of(result, "result", whole=task_request.method == RESULT_METHOD)
+def may_become_a_task(call: Call) -> bool:
+    """True if the server has the call and may answer it with a task."""
+    answered = call.phase in (Phase.FORWARDED, Phase.ANSWERED)
+    return answered and (call.stateless or call.task) and not isinstance(call, TaskRequest)
 
 
 def server_lost(task: Task) -> TaskRequest:
@@ -401,12 +238,90 @@ def _task_request(line: bytes, method: bytes, task_id: str, raw_id: bytes) -> Ta
     )
 
 
-def _may_be_notification(line: bytes) -> bool:
-    """False if the line is certainly no notification about a task, as nearly all lines are not."""
-    return (b'"method"' in line or b"\\u" in line) and (b"tasks" in line or b"\\" in line)
+# --- what a message says about a task ---
 
 
-def _read_notification(line: bytes, answers: bool = False) -> TaskStatus | None:
+class TaskStatus(Struct, frozen=True):
+    """What a message says about a task."""
+
+    ids: frozenset[str] = frozenset()
+    """The task's id; at most one."""
+    status: str = ""
+    response: Response | None = None
+    """The task's output; None: the message has none."""
+    path: tuple[str, ...] = ()
+    """The path of members to the output, from the outermost; empty: the whole message is a response with the output."""
+    request_failed: bool = False
+    """The server answered the request with an error that is not the task's own."""
+
+    @property
+    def ends(self) -> bool:
+        """True if the message says that the task has ended without output."""
+        return self.response is None and self.status in ("cancelled", "failed")
+
+
+def read(task_request: TaskRequest) -> TaskStatus:
+    """Return what a response or a notification says about its task. Raises Unreadable, DuplicateKeys."""
+    if not task_request.id:
+        task_status = _read_notification(task_request.line)
+        assert task_status is not None, "only a notification about a task is held"
+        return task_status
+    if task_request.response is None:
+        raise raw_json.Unreadable("readers may read it differently")
+    if task_request.response.error is not None:
+        whole = task_request.method == RESULT_METHOD
+        return TaskStatus(response=task_request.response if whole else None, request_failed=not whole)
+    result = task_request.response.result or {}
+    if task_request.method == _LIST_METHOD:
+        _check_list(result)
+        return TaskStatus()
+    if not result and task_request.method != RESULT_METHOD:
+        raw_json.fields(raw_json.fields(task_request.answer)["result"])  # it may be output that is not an object
+    return status_of(result, "result", whole=task_request.method == RESULT_METHOD)
+
+
+def status_of(members: Members, holder: str, *, whole: bool) -> TaskStatus:
+    """Return what a response's result or a notification's params say about a task; `whole`: they are the output itself.
+
+    Raises Unreadable, DuplicateKeys.
+    """
+    ids = frozenset(_ids(members))
+    if len(ids) > 1:
+        raise raw_json.Unreadable("it names two tasks")
+    if whole:
+        return TaskStatus(ids, response=Response(result=members))
+    _check_member_names(members)
+    status = raw_json.text(bytes(members["status"])) or "" if "status" in members else ""
+    inner = _output_members(members)
+    shown = not members.keys().isdisjoint({"content", "structuredContent"})  # an agent may show these to the model
+    if len(inner) + shown > 1:
+        raise raw_json.Unreadable("it has more than one output")
+    if shown:
+        if holder != "result":
+            raise raw_json.Unreadable("it has output in a place where there must be none")
+        return TaskStatus(ids, status, Response(result=members))
+    if not inner:
+        return TaskStatus(ids, status)
+    (name,) = inner
+    raw = members[name]
+    response = Response(result=raw_json.fields(raw)) if name == "result" else Response(error=raw)
+    return TaskStatus(ids, status, response, (holder, name))
+
+
+def task_ids(result: Members) -> Iterator[str]:
+    """Yield the ids of the tasks that a call's result creates. Raises Unreadable, DuplicateKeys."""
+    for name, raw in result.items():
+        if raw_json.folded_key(name) == "task" and bytes(memoryview(raw)[:1]) == b"{":
+            task = raw_json.fields(raw)
+            if any(raw_json.folded_key(key) == "taskid" for key in task):
+                if name != "task":
+                    raise raw_json.Unreadable(f"its member {name!r} is taken for 'task' by readers that ignore case")
+                yield _handle(task)
+    if any(raw_json.folded_key(key) == "taskid" for key in result):
+        yield _handle(result)
+
+
+def _read_notification(line: bytes, is_response: bool = False) -> TaskStatus | None:
     """Return what a notification says about a task; None: the line is no such notification.
 
     Raises Unreadable, DuplicateKeys.
@@ -414,7 +329,7 @@ def _read_notification(line: bytes, answers: bool = False) -> TaskStatus | None:
     try:
         members = raw_json.fields(line)
     except (raw_json.DuplicateKeys, raw_json.Unreadable):
-        if answers:  # it is withheld or dropped as an ambiguous response
+        if is_response:  # it is withheld or dropped as an ambiguous response
             return None
         raise
     if any(raw_json.folded_key(key) in ("method", "params") and key not in ("method", "params") for key in members):
@@ -422,22 +337,21 @@ def _read_notification(line: bytes, answers: bool = False) -> TaskStatus | None:
     if not calls.method(members).startswith(_NOTIFICATION_PREFIX):
         return None
     if not members.keys().isdisjoint({"id", "result", "error"}):
-        raise raw_json.Unreadable("it may be an answer or a notification")
+        raise raw_json.Unreadable("it may be a response or a notification")
     params = bytes(members.get("params", b""))
     return status_of(raw_json.fields(params), "params", whole=False) if params[:1] == b"{" else None
 
 
-def may_become_a_task(call: Call) -> bool:
-    """True if the server has the call and may answer it with a task."""
-    answered = call.phase in (Phase.FORWARDED, Phase.ANSWERED)
-    return answered and (call.stateless or call.task) and not isinstance(call, TaskRequest)
+def _may_be_notification(line: bytes) -> bool:
+    """False if the line is certainly no notification about a task, as nearly all lines are not."""
+    return (b'"method"' in line or b"\\u" in line) and (b"tasks" in line or b"\\" in line)
 
 
 def _check_list(result: Members) -> None:
     """Raise Unreadable or DuplicateKeys if a list of tasks contains output."""
     for item in _listed_tasks(result):
         if status_of(item, "result", whole=False).response is not None:
-            raise raw_json.Unreadable("a list of tasks holds the output of one")
+            raise raw_json.Unreadable("a list of tasks contains the output of a task")
 
 
 def _listed_tasks(result: Members) -> Iterator[Members]:
@@ -445,4 +359,95 @@ def _listed_tasks(result: Members) -> Iterator[Members]:
         if name == "tasks":
             yield from (raw_json.fields(item) for item in raw_json.items(raw))
         elif raw_json.folded_key(name) in ("tasks", "result", "error", "content", "structuredcontent"):
-            raise raw_json.Unreadable("some readers would find output in a list of tasks")
+            raise raw_json.Unreadable("a list of tasks contains something that some readers may take for output")
+
+
+def _handle(members: Members) -> str:
+    _check_member_names(members)
+    if _output_members(members):
+        raise raw_json.Unreadable("its task has only begun, but already has output")
+    return unambiguous_id(members["taskId"])
+
+
+def _ids(members: Members) -> Iterator[str]:
+    if "taskId" in members:
+        yield unambiguous_id(members["taskId"])
+    meta = members.get("_meta")
+    if meta is not None and bytes(memoryview(meta)[:1]) == b"{":
+        related = raw_json.fields(meta).get(_RELATED_TASK_KEY)
+        if related is not None:
+            yield unambiguous_id(raw_json.fields(related).get("taskId", msgspec.Raw(b"null")))
+
+
+def unambiguous_id(raw: msgspec.Raw) -> str:
+    """Return the id of a task. Raises Unreadable for an id that readers could take for another."""
+    task_id = raw_json.text(bytes(raw))
+    if not task_id or "\0" in task_id:
+        raise raw_json.Unreadable("the id of its task is not an unambiguous string")
+    return task_id
+
+
+def _check_member_names(members: Members) -> None:
+    """Raise Unreadable for a member that some readers take for one with a meaning."""
+    for key in members:
+        if _KNOWN_MEMBERS.get(raw_json.folded_key(key), key) != key:
+            raise raw_json.Unreadable(f"its member {key!r} is taken for another by readers that ignore case")
+
+
+def _output_members(members: Members) -> list[str]:
+    """Return the names of the members that hold output."""
+    return [name for name in ("result", "error") if name in members and bytes(members[name]) != b"null"]
+
+
+# --- a task's output in a message ---
+
+
+def output_as_response(line: bytes, place: tuple[str, ...]) -> bytes:
+    """Return a message's output as a response of its own."""
+    if not place:
+        return line
+    return b'{"jsonrpc":"2.0","id":0,"%b":%b}\n' % (place[-1].encode(), line[slice(*_span(line, place))])
+
+
+def with_output(line: bytes, place: tuple[str, ...], answer: bytes) -> bytes:
+    """Return the message with its output replaced by the one in this response."""
+    if not place:
+        return answer
+    return raw_json.splice(line, [(_span(line, place), answer[slice(*raw_json.members(answer)[place[-1]])])])
+
+
+def without_immediate_response(line: bytes) -> bytes:
+    """Remove from a task handle the text that agents may show the model before there is a result."""
+    place = ("result", "_meta")
+    try:
+        start, end = _span(line, place)
+        meta = raw_json.without_member(line[start:end], _IMMEDIATE_RESPONSE_KEY)
+    except KeyError:
+        return line
+    return raw_json.splice(line, [((start, end), meta)])
+
+
+def _span(line: bytes, place: tuple[str, ...]) -> raw_json.Span:
+    start, end = 0, len(line)
+    for name in place:
+        inner = raw_json.members(line[start:end])[name]
+        start, end = start + inner[0], start + inner[1]
+    return start, end
+
+
+def outcome_digest(reading: ParsedResponse) -> bytes:
+    """Return a digest of the output that hooks get: a different output has a different digest."""
+    outcome = reading.outcome
+    parts = (
+        outcome.content,
+        outcome.structured,
+        outcome.error.encode(errors="replace"),
+        b"%d%d" % (reading.failed, outcome.has_result),
+    )
+    import hashlib  # 2 ms, for runs with tasks only
+
+    summary = hashlib.sha256()
+    for part in parts:
+        summary.update(b"%d:" % len(part))
+        summary.update(part)
+    return summary.digest()

@@ -1,4 +1,4 @@
-"""What a tools/list result tells of tools: what cannot be read of it stays unknown, and hides nothing (law 1)."""
+"""Read the tools of a tools/list result. A part that cannot be read stays unknown, and hides nothing (law 1)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ..jsonrpc import normalize, raw_json
 from ..model.hooks import Tool
 from .responses import Members
 
-_ANNOTATIONS_LIMIT: Final = 16 * 1024  # bytes: a hundred times the usual, and it goes to each hook
+_ANNOTATIONS_LIMIT: Final = 16 * 1024  # bytes: a hundred times the usual size; each hook gets it
 
 
 def listed_tools(line: bytes) -> list[Tool]:
-    """What a tools/list answer tells; tools that cannot be read are left out, and so stay unknown."""
+    """Return the tools in a tools/list response. Tools that cannot be read are left out, and so stay unknown."""
     tools: list[Tool] = []
     with contextlib.suppress(ValueError, KeyError):
         for item in raw_json.items(bytes(raw_json.fields(bytes(raw_json.fields(line)["result"]))["tools"])):
@@ -40,7 +40,7 @@ def _tool(members: Members) -> Tool:
 
 
 def _annotations(raw: bytes) -> bytes:
-    """As hooks may read them; nothing where a hook might fail on them, for they are the server's to choose."""
+    """Return normalised annotations; empty if a hook might fail on them, because the server chooses them."""
     with contextlib.suppress(ValueError):
         if raw[:1] == b"{" and len(raw) <= _ANNOTATIONS_LIMIT:
             return normalize.normalize(raw, lenient=True)

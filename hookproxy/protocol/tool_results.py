@@ -1,4 +1,4 @@
-"""Read the response to a call: whether it is final, and what PostToolUse and PostToolUseFailure hooks get of it."""
+"""Read the response to a call: whether it is final, and what PostToolUse and PostToolUseFailure hooks get."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NO_OUTCOME: Final = Outcome()
 
 
 class ParsedResponse(Struct, frozen=True):
-    """What the response to a call says."""
+    """The content of the response to a call."""
 
     final: bool
     """False: the call continues in further requests, and no hook runs yet."""
@@ -39,17 +39,17 @@ class ParsedResponse(Struct, frozen=True):
 def read(call: Call) -> ParsedResponse:
     """Read a call's response. Raises Unreadable, DuplicateKeys: the agent might read it differently than hooks do."""
     if call.response is None:
-        raise raw_json.Unreadable("two readers could take it differently")
+        raise raw_json.Unreadable("two readers may read it differently")
     if call.response.error is not None:
         return ParsedResponse(True, True, Outcome(error=error_text(call.response.error)))
     members = call.response.result or {}
     if any(key not in _READ and raw_json.folded_key(key) in _FOLDED for key in members):
-        raise raw_json.Unreadable("a member of its result differs only in case from a member with a meaning")
-    kind = raw_json.text(bytes(members["resultType"])) if "resultType" in members else "complete"
-    waits = kind == "input_required" or (kind == "task" and "taskId" in members)
+        raise raw_json.Unreadable("a member of its result differs only in case from a known member")
+    result_type = raw_json.text(bytes(members["resultType"])) if "resultType" in members else "complete"
+    waits = result_type == "input_required" or (result_type == "task" and "taskId" in members)
     handle = (call.stateless and waits) or (call.task and "task" in members)
-    if handle and members.keys().isdisjoint({"content", "structuredContent"}):  # else an agent may show that
-        needs_input = kind == "input_required"
+    if handle and members.keys().isdisjoint({"content", "structuredContent"}):  # else an agent may show these
+        needs_input = result_type == "input_required"
         return ParsedResponse(False, needs_input=needs_input, questions=tuple(elicitations.in_result(members)))
     content = normalize.normalize_output(bytes(members["content"])) if "content" in members else b"[]"
     failed = "isError" in members and bytes(members["isError"]) == b"true"

@@ -324,7 +324,7 @@ def test_input_that_cannot_be_used_is_an_error(arguments: list[str], message: st
 def test_arguments_with_duplicate_keys_are_refused_as_by_run(tmp_path: Path) -> None:
     ended = attempt(tmp_path, "sh", '{"a":1,"a":2}', hooks_file(tmp_path, "claude", "exit 0"))
     assert ended.returncode == 1
-    assert "the key 'a' stands twice in one object" in ended.stdout
+    assert "the key 'a' appears twice in one object" in ended.stdout
     unreadable = document(tmp_path, "sh", '{"a":1,"a":2}', hooks_file(tmp_path, "claude", "exit 0"), status=1)
     assert unreadable["arguments"] == {"before": '{"a":1,"a":2}', "after": None}
 

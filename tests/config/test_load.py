@@ -425,8 +425,8 @@ def test_an_invalid_own_hook_is_reported_with_its_place(cwd: Path, table: str, m
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        ("Bash(", "'Bash(' is not a permission rule: write Tool or Tool(what)"),
-        ("Bash(a) && Edit(b)", "'Bash(a) && Edit(b)' is not a permission rule but several: write each by itself"),
+        ("Bash(", "'Bash(' is not a permission rule: write Tool or Tool(specifier)"),
+        ("Bash(a) && Edit(b)", "'Bash(a) && Edit(b)' is not a permission rule but several: write each rule separately"),
         (
             "edit|write",
             "'edit|write' is not a permission rule: '|' has no meaning in a tool's name; the wildcards are * and ?",
@@ -436,7 +436,7 @@ def test_an_invalid_own_hook_is_reported_with_its_place(cwd: Path, table: str, m
 def test_an_invalid_permission_rule_is_reported_with_its_place(cwd: Path, kind: str, rule: str, message: str) -> None:
     error = refusal(cwd, f'[permissions]\n{kind} = ["a", "b(c)", "{rule}"]')
     assert error.message == f"{cwd}/hookproxy.toml: permissions.{kind}[2]: {message}"
-    assert error.hint == "write Tool or Tool(what), as in delete_* or Bash(git push:*)"
+    assert error.hint == "write Tool or Tool(specifier), such as delete_* or Bash(git push:*)"
 
 
 def test_an_unknown_dialect_in_a_use_table_is_reported_with_its_place(cwd: Path) -> None:

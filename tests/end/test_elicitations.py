@@ -41,7 +41,7 @@ async def test_a_hook_answers_and_the_agent_is_not_asked(scene: Scene) -> None:
     assert agent.earlier_messages == []
     assert [one["result"] for one in answers_received(scene)] == [{"action": "accept", "content": {"name": "Ada"}}]
     (note,) = [json.loads(line)["note"] for line in audit.read_text().splitlines()]
-    assert note.endswith("answered the server's question '' in the person's place: accept")
+    assert note.endswith("answered the server's request '' for the person: accept")
     assert note in agent.standard_error()
 
 

@@ -49,9 +49,9 @@ def test_a_rewrite_may_be_spelled_over_many_lines() -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (b'{"cmd":"rm","command":"ls"}', "'cmd' and 'command' are one to its hooks"),
-        (b'{"command":"ls","cmd":"rm"}', "'cmd' and 'command' are one to its hooks"),
-        (b'{"\\u0063md":"rm","command":"ls"}', "'cmd' and 'command' are one to its hooks"),
+        (b'{"cmd":"rm","command":"ls"}', "'cmd' and 'command' are the same argument for its hooks"),
+        (b'{"command":"ls","cmd":"rm"}', "'cmd' and 'command' are the same argument for its hooks"),
+        (b'{"\\u0063md":"rm","command":"ls"}', "'cmd' and 'command' are the same argument for its hooks"),
         (b'{"Cmd":"rm"}', "'Cmd' may be taken for 'cmd'"),
         (b'{"cmd":"rm","COMMAND":"ls"}', "'COMMAND' may be taken for 'command'"),
         (b'{"cmd\\u0000":"rm"}', "may be taken for 'cmd'"),

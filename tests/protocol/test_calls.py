@@ -147,6 +147,6 @@ def test_meta_that_cannot_be_read_makes_a_call_that_cannot_be_judged(meta: bytes
 def test_arguments_that_are_one_to_hooks_under_other_names_cannot_be_judged() -> None:
     alias = Alias("danger", "Bash", {"command": "a"})
     request = calls.read(raw_json.fields(LINE.replace(b'{"a":1}', b'{"a":1,"command":2}')))
-    with pytest.raises(Unreadable, match="'a' and 'command' are one to its hooks"):
+    with pytest.raises(Unreadable, match="'a' and 'command' are the same argument for its hooks"):
         calls.judged_call(request, LINE, None, alias)
     assert calls.judged_call(calls.read(raw_json.fields(LINE)), LINE, None, alias).arguments == b'{"a":1}'

@@ -94,12 +94,12 @@ def test_of_two_groups_the_stricter_and_else_the_later_counts() -> None:
         (Verdict(action="accept"), Elicitation("", action="decline"), b"{}", ""),
         (Verdict(action="accept", content=b"{}"), VISIT, None, ""),
         (Verdict(action="decline", content=b"{}"), FORM, None, ""),
-        (Verdict(action="accept", content=b'{"a":{}}'), FORM, None, "gave a content that no form can hold: Expected"),
+        (Verdict(action="accept", content=b'{"a":{}}'), FORM, None, "gave content that a form cannot have: Expected"),
         (
             Verdict(action="accept", content=b'{"a":1,"a":2}'),
             FORM,
             None,
-            "gave a content that no form can hold: the key",
+            "gave content that a form cannot have: the key",
         ),
     ],
 )
@@ -210,7 +210,7 @@ def test_the_next_hooks_are_told_of_the_answer_so_far() -> None:
 
 def test_a_sentence_tells_of_an_answer_and_never_the_values() -> None:
     answer = ElicitationResponse("accept", b'{"password":"x"}', "guard (f)")
-    assert report(FORM, answer) == "guard (f) answered the server's question 'Who?' in the person's place: accept"
+    assert report(FORM, answer) == "guard (f) answered the server's request 'Who?' for the person: accept"
     assert report(Elicitation("Who?", action="accept"), ElicitationResponse("decline", by="guard (f)")) == (
-        "guard (f) changed the answer to the server's question 'Who?': accept, decline"
+        "guard (f) changed the response to the server's request 'Who?': accept, decline"
     )

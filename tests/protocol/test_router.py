@@ -483,7 +483,7 @@ def test_a_call_that_hooks_under_other_names_would_read_otherwise_is_refused() -
     twins = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"danger","arguments":%b}}\n'
     refused = router.from_agent(twins % b'{"cmd":"rm","command":"ls"}')
     assert isinstance(refused, Refused)
-    assert "its arguments 'cmd' and 'command' are one to its hooks" in refused.why
+    assert "its arguments 'cmd' and 'command' are the same argument for its hooks" in refused.why
     assert not router.calls
     started = router.from_agent(twins % b'{"cmd":"rm"}')
     assert isinstance(started, StartCall)

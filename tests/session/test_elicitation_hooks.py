@@ -90,7 +90,7 @@ async def test_a_hook_answers_and_the_agent_never_sees_the_elicitation(tmp_path:
             b'{"jsonrpc":"2.0","id":5.0,"result":{"action":"accept","content":{"branch": "main"}}}\n'
         )
         assert await one.finish() == (b"", b"")
-    told = "stub (stub.json: Elicitation) answered the server's question 'Which branch?' in the person's place: accept"
+    told = "stub (stub.json: Elicitation) answered the server's request 'Which branch?' for the person: accept"
     assert one.reports == audit_notes(audit) == [told]
     assert not (tmp_path / "asked").exists(), "ElicitationResult is for the person's answers"
 
@@ -166,7 +166,7 @@ async def test_the_agent_cannot_answer_what_it_has_not_been_asked(gate: Gate) ->
         await gate.reached()
         await one.agent.send(ANSWER)
         assert (await one.agent.message())["error"]["message"].endswith(
-            "It answers an elicitation that hooks still hold, or that has an answer already."
+            "It answers an elicitation that hooks are still judging, or that has a response already."
         )
         gate.open()
         assert (await one.server.message())["result"] == {"action": "decline"}

@@ -41,7 +41,7 @@ class _Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def text(self) -> str:
-        """The rule as settings files have it: `Tool` or `Tool(what)`."""
+        """The rule as settings files have it: `Tool` or `Tool(specifier)`."""
         return f"{self.tool_name}({self.rule_content})" if self.rule_content else self.tool_name
 
 
