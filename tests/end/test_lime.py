@@ -172,7 +172,7 @@ async def test_the_answer_of_the_page_denies_the_call_and_the_other_pending_call
     await gate.reached()
     said = refused(await agent.ask(call(2, "bash", command="git push origin main")))
     assert "git push to main is restricted" in said
-    assert "make no further calls" in said
+    assert "Make no further calls" in said
     assert said.endswith("see runbook RB-42")
     assert "git push to main is restricted" in refused(await agent.answer(1))
     assert scene.calls_received() == []
@@ -192,7 +192,7 @@ async def test_the_answer_of_the_page_denies_the_call_and_the_other_pending_call
         ('echo \'{"reason":"not today"}\'; echo else >&2; exit 2', "not today"),
         ('echo \'{"decision":"block","reason":"not today"}\'', "not today"),
         ('echo \'{"continue":false,"reason":"not today"}\'', "not today"),
-        ('echo \'{"hookSpecificOutput":{"interrupt":true}}\'', "make no further calls"),
+        ('echo \'{"hookSpecificOutput":{"interrupt":true}}\'', "Make no further calls"),
     ],
 )
 async def test_a_denial_keeps_the_call_from_the_server(scene: Scene, command: str, reason: str) -> None:
@@ -210,7 +210,7 @@ async def test_a_denial_keeps_the_call_from_the_server(scene: Scene, command: st
         ("kill -KILL $$", "was ended by signal SIGKILL"),
         ("./no/such/hook", "exited with status 127"),
         ("echo '{nonsense}'", "printed JSON that cannot be read"),
-        ('echo \'{"decision":"block"\'', "printed output that begins, but does not end, as JSON"),
+        ('echo \'{"decision":"block"\'', "printed JSON that is incomplete or followed by other text"),
         ('echo \'{"decision":"block"}\'; exit 3', "exited with status 3"),
     ],
 )

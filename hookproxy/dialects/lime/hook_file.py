@@ -1,4 +1,4 @@
-"""Lime's settings files, JSON or TOML: their lists of commands as hook specs."""
+"""Reads Lime's settings files, which are JSON or TOML, into hook specs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EVENTS: Final[Mapping[str, Event]] = {
     for event in (*TOOL_EVENTS, Event.SESSION_START, Event.SESSION_END, Event.STOP, Event.NOTIFICATION)
 }
 
-_NO_COMPACTION: Final = "an agent compacts its conversation by itself, and an MCP server is not told"
+_NO_COMPACTION: Final = "the agent compacts its conversation itself, and an MCP server does not see it"
 UNAVAILABLE_EVENTS: Final = {
     "UserPromptSubmit": "prompts never pass through MCP",
     "PreCompact": _NO_COMPACTION,
@@ -49,7 +49,7 @@ def read_hook_file(file: HookFile) -> HookList:
     """The hooks of a settings file, JSON or TOML. Raises ConfigError."""
     settings = shared_hook_file.read_document(file.path, file.text)
     if "hooks" not in settings.members:
-        return HookList((), (f"{file.path}: there are no hooks in it",))
+        return HookList((), (f"{file.path}: contains no hooks",))
     table = settings.table("hooks")
     return shared_hook_file.read_events(
         table,

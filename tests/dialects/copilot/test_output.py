@@ -110,8 +110,8 @@ HURTING = {
     "a key with half a surrogate pair, twice": b'{"modifiedArgs":{"\\ud800":1,"\\ud800":2}}',
     "no UTF-8": b"{" + b"\xff" * 10 + b"}",
     "many lines": b"{\n}\n" * 10_000 + b"}",
-    "twin keys inside": b'{"permissionDecision":"allow","modifiedArgs":{"p":"a","\\u0070":"b"}}',
-    "a progress line with twins": b'{"type":"progress","type":"x"}\n{"permissionDecision":"allow"}',
+    "duplicate keys inside": b'{"permissionDecision":"allow","modifiedArgs":{"p":"a","\\u0070":"b"}}',
+    "a progress line with duplicate keys": b'{"type":"progress","type":"x"}\n{"permissionDecision":"allow"}',
     "much progress, no output": b'{"type":"progress"}\n' * 10_000 + b'{"permissionDecision":"allow"',
 }
 
