@@ -20,7 +20,7 @@ TIMEOUT: Final = 60.0
 """Seconds for an entry without a timeout, as documented."""
 
 AGENT: Final = "agent="
-"""The beginning of the trait `agent=NAME`, which holds the name of the hook's agent."""
+"""The beginning of the trait `agent=NAME`, which contains the name of the hook's agent."""
 
 _ROOT: Final = "root"
 """The agent that Docker Agent starts with."""

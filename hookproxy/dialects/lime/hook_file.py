@@ -21,7 +21,7 @@ would let calls pass whose guard is only slow, and no agent waits for the verdic
 
 _TIMEOUTS: Final = {
     Event.SESSION_START: 10.0,  # `initialize` waits for these hooks, and some agents wait no longer for a server
-    Event.SESSION_END: shared_hook_file.SESSION_END_TIMEOUT,  # the agent has gone
+    Event.SESSION_END: shared_hook_file.SESSION_END_TIMEOUT,  # the agent has disconnected
     Event.PERMISSION_DENIED: 10.0,  # these three decide nothing, but the events that they observe wait for them
     Event.STOP: 10.0,
     Event.NOTIFICATION: 10.0,

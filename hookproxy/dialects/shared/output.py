@@ -148,7 +148,7 @@ def _member(value: object, name: str) -> object:
 
 
 def _unique_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """The members of an object whose key occurs once. Nobody can tell which one of duplicates counts."""
+    """The members whose key occurs only once in the object. It is unknown which one of duplicates counts."""
     counts = Counter(key for key, _ in pairs)
     return {key: value for key, value in pairs if counts[key] == 1}
 
