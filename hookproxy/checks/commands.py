@@ -35,7 +35,7 @@ class _Interpreter(NamedTuple):
 
     name: re.Pattern[str]
     before: re.Pattern[str]
-    """Options that may stand before the script. After any other option, such as `-c` or `-o`, nothing is certain."""
+    """Options that may come before the script. After any other option, such as `-c` or `-o`, nothing is certain."""
     script: re.Pattern[str] = re.compile(r"[^-+].*[/.]\w.*", re.DOTALL)
     """Matches arguments that can only be files."""
 

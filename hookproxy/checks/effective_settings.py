@@ -126,5 +126,5 @@ def alias_remarks(settings: Settings) -> Iterator[Finding]:
     tools = {one.tool for one in settings.aliases}
     for one in settings.aliases:
         if one.name in tools and one.name != one.tool:
-            text = f"hooks know {one.tool} as {one.name}, also the name of another tool: hooks for one run for both"
+            text = f"hooks see {one.tool} as {one.name}, which is also another tool's name: hooks for one run for both"
             yield Finding("", None, f"tools.{one.tool}", text)

@@ -1,6 +1,6 @@
 """Finds the hook files of other systems that a `[[use]]` table or `--hooks` names, and reads their hooks.
 
-Nothing is loaded only because it is in the working directory: a hook file is code, and somebody must have named it.
+Nothing is loaded only because it is in the working directory: a hook file is code, and a person must have named it.
 """
 
 from __future__ import annotations

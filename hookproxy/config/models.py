@@ -42,7 +42,7 @@ class Use(Table):
     """A hook file of another system, used unchanged."""
 
     file: _Text = Field(
-        description="The hook file. A folder stands for the *.json files in it, a glob pattern for the files that "
+        description="The hook file. A folder means the *.json files in it, a glob pattern the files that "
         "match. A relative path starts from the folder of hookproxy.toml, and `~` is the home folder."
     )
     dialect: str | None = Field(
@@ -136,8 +136,8 @@ class OwnHook(Table):
     )
     headers: dict[str, str] | None = Field(
         None,
-        description="http: headers of the request. `$NAME` stands for an environment variable that `allowed_env_vars` "
-        "lists.",
+        description="http: headers of the request. `$NAME` is replaced by the environment variable, which "
+        "`allowed_env_vars` must list.",
     )
     allowed_env_vars: list[str] | None = Field(
         None, description="http: the environment variables that `headers` may use."
@@ -267,8 +267,8 @@ class Audit(Table):
     file: _Text | None = Field(
         None,
         description="The file that lines are appended to. A relative path starts from the folder of hookproxy.toml. "
-        "`{user}` stands for the name of the account that runs hookproxy. If the path ends with a slash, USER.jsonl "
-        "is added.",
+        "`{user}` is replaced by the name of the account that runs hookproxy. If the path ends with a slash, "
+        "USER.jsonl is added.",
     )
     required: bool = Field(False, description="true refuses a call when its audit line cannot be written.")
     arguments: Literal["full", "digest"] = Field(
@@ -321,7 +321,7 @@ class Otel(Table):
 
 
 def _as_list(value: object) -> object:
-    """A single string stands for a list of one."""
+    """Turn a single string into a list of one."""
     return [value] if isinstance(value, str) else value
 
 

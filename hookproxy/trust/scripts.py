@@ -33,7 +33,7 @@ _INTERPRETER: Final = re.compile(r"python[\d.]*|pypy[\d.]*|node(?:js)?|deno|bun|
 _PREFIX_WORDS: Final = frozenset(
     "if then else elif do while until ! { time env exec command builtin nohup nice sudo timeout".split()  # noqa: SIM905 - easier to read
 )
-"""Words that may stand before a command: keywords of the shell, and programs that run the command after them."""
+"""Words that may come before a command: keywords of the shell, and programs that run the command after them."""
 
 _SOURCE_COMMANDS: Final = (".", "source")
 _CD_COMMANDS: Final = ("cd", "pushd")

@@ -1,4 +1,4 @@
-"""Reads configuration files, each of them once, and holds what one layer of the configuration contains.
+"""Reads configuration files, each of them once, and defines what one layer of the configuration contains.
 
 A file that is named and cannot be read is an error (law 3).
 """

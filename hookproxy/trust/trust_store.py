@@ -61,7 +61,9 @@ def read_store(path: str) -> dict[str, TrustEntry]:
 
 def _check(place: str, state: os.stat_result) -> None:
     if state.st_uid not in (0, os.geteuid()):
-        raise ConfigError(place, "belongs to another user, so its content cannot be trusted", f"chown {place}")
+        raise ConfigError(
+            place, "belongs to another user, so its content cannot be trusted", f"chown {os.geteuid()} {place}"
+        )
     if state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         hint = f"check its content, then: chmod go-w {place}"
         raise ConfigError(place, "is writable by others, so its content cannot be trusted", hint)

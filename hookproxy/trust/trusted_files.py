@@ -5,7 +5,7 @@ compared with their last state, and hashed again if that has changed. After the 
 hook has failed and the failure blocks. So a file that is replaced only while the hook starts is detected, because only
 root can set back the ctime of a file.
 
-Not detected are: a folder or a link on the way to the file, or a new module beside it, that exists only while a hook
+These are not detected: a folder or a link on the path, or a new module in the folder, that exists only while a hook
 starts; files that scripts run, or load by other means than Python's import from their own folder; compiled modules in
 `__pycache__`; programs of the system; changes to the store itself. Whoever may write in the state folder can change the
 store, an agent with a file tool included. Where agents may write there, put guards into the administrator's files.

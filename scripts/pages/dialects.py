@@ -23,22 +23,22 @@ from hookproxy.model.hooks import (
 )
 
 ORDERS = {
-    Order.PARALLEL: "All hooks that match run at once; if several rewrite, the last to arrive wins.",
-    Order.TOGETHER: "All hooks that match run at once; if several rewrite, the last in the file wins.",
+    Order.PARALLEL: "All hooks that match run at once. If several rewrite, the last one to finish wins.",
+    Order.TOGETHER: "All hooks that match run at once. If several rewrite, the last one in the file wins.",
     Order.SERIAL: "Hooks that match run one after another, in the order of the file.",
     Order.UNTIL_DENIED: "Hooks that match run one after another, in the order of the file, until one denies.",
-    Order.PIPELINE: "Hooks that match run one after another, and each sees the arguments as rewritten so far.",
+    Order.PIPELINE: "Hooks that match run one after another, and each one gets the arguments as rewritten so far.",
 }
 FAILURE = "What happens after a failure: [when a hook fails](../concepts.md#when-a-hook-fails)."
 CALLS = (Event.PRE_TOOL_USE, Event.POST_TOOL_USE)
-RUNS = {
+RESULTS = {
     "exit status 0, `text` on standard output": HookResult(Ended.EXITED, 0, b"text\n"),
     "exit status 1, `why` on standard error": HookResult(Ended.EXITED, 1, b"", b"why\n"),
     "exit status 2, `why` on standard error": HookResult(Ended.EXITED, 2, b"", b"why\n"),
     "exit status 3, `why` on standard error": HookResult(Ended.EXITED, 3, b"", b"why\n"),
     "exit status 0, half of a JSON object": HookResult(Ended.EXITED, 0, b'{"a": \n}'),
     "killed by signal 9": HookResult(Ended.SIGNALLED, 9),
-    "its timeout expired": HookResult(Ended.TIMED_OUT),
+    "it times out": HookResult(Ended.TIMED_OUT),
 }
 SESSION = Session("5f1c9a", "files", "/home/you/project", "/home/you/project")
 AFTER = Outcome(b'[{"type":"text","text":"hello"}]', True, duration_ms=3)
@@ -55,15 +55,15 @@ def _page(name: str) -> str:
         [
             f"`--hooks {name}=FILE` follows {dialect.described_by}. {ORDERS[dialect.order]} "
             f"The default timeout is {dialect.default_timeout:g} seconds.",
-            "\n".join(_files(dialect)),
+            "\n".join(_properties(dialect)),
             f"### When its hooks run\n\n{_events(dialect)}",
-            f"### What a hook reads\n\n{_documents(dialect)}",
-            f"### What a hook's output means\n\n{_runs(dialect)}\n\n{FAILURE}\n\n{_answers(dialect)}",
+            f"### What a hook reads\n\n{_inputs(dialect)}",
+            f"### What a hook's output means\n\n{_results(dialect)}\n\n{FAILURE}\n\n{_output_members(dialect)}",
         ]
     )
 
 
-def _files(dialect: Dialect) -> Iterator[str]:
+def _properties(dialect: Dialect) -> Iterator[str]:
     yield f"- Files end in {_list(dialect.suffixes)}" + (
         f"; in {_list(dialect.folders)}, they belong to the project in the folder above." if dialect.folders else "."
     )
@@ -87,7 +87,7 @@ def _events(dialect: Dialect) -> str:
     return "\n".join([row("event", "here"), row("---", "---"), *rows])
 
 
-def _documents(dialect: Dialect) -> str:
+def _inputs(dialect: Dialect) -> str:
     """The input of a hook before and after one call, as the dialect writes it."""
     blocks = []
     for event in CALLS:
@@ -129,16 +129,16 @@ def _event_context(dialect: Dialect, event: Event) -> EventContext:
     )
 
 
-def _runs(dialect: Dialect) -> str:
+def _results(dialect: Dialect) -> str:
     rows = [
-        row(text, *(_effect(event, dialect.read_output(_spec(dialect, event), result)) for event in CALLS))
-        for text, result in RUNS.items()
+        row(text, *(_verdict_text(event, dialect.read_output(_spec(dialect, event), result)) for event in CALLS))
+        for text, result in RESULTS.items()
     ]
     return "\n".join([row("the hook", "before a call", "after a call"), row(*["---"] * 3), *rows])
 
 
-def _effect(event: Event, verdict: Verdict) -> str:
-    """A verdict in words."""
+def _verdict_text(event: Event, verdict: Verdict) -> str:
+    """What a verdict does, as text."""
     parts = []
     if verdict.failure:
         closed = verdict.fails_closed or (verdict.permission is Permission.DENY and event is Event.PRE_TOOL_USE)
@@ -151,8 +151,8 @@ def _effect(event: Event, verdict: Verdict) -> str:
     return "; ".join(parts) or "nothing"
 
 
-def _answers(dialect: Dialect) -> str:
+def _output_members(dialect: Dialect) -> str:
     if not dialect.output_fields:
-        return "It reads no JSON: what a hook prints is text."
+        return "Output is not read as JSON: it is plain text."
     rows = [row(f"`{name}`", str(effect)) for name, effect in dialect.output_fields.items()]
     return "\n".join([row("member of its JSON", "effect"), row("---", "---"), *rows])

@@ -14,26 +14,26 @@ TABLES = {
 
 def keys() -> str:
     """A section for each table of the file, with a row for each key."""
-    whole = json.loads(schema())
-    defs = whole["$defs"]
-    tables = {"At the top": whole, **_below(whole, defs)}
+    model = json.loads(schema())
+    defs = model["$defs"]
+    tables = {"At the top": model, **_inner_tables(model, defs)}
     return "\n\n".join(_section(title, table, defs) for title, table in tables.items())
 
 
-def _below(whole: dict, defs: dict, prefix: str = "") -> dict[str, dict]:
+def _inner_tables(model: dict, defs: dict, prefix: str = "") -> dict[str, dict]:
     """The tables in a table, by what their header looks like, in the order of the file."""
     found: dict[str, dict] = {}
-    for key, value in whole.get("properties", {}).items():
-        for header, name in _named(value, f"{prefix}{key}"):
+    for key, value in model.get("properties", {}).items():
+        for header, name in _models_of(value, f"{prefix}{key}"):
             table = defs[name]
             if "properties" in table and table not in found.values():
                 found[TABLES.get(name, header)] = table
-                inner = _below(table, defs, f"{prefix}{key}.")
+                inner = _inner_tables(table, defs, f"{prefix}{key}.")
                 found |= {title: each for title, each in inner.items() if title not in found}
     return found
 
 
-def _named(value: dict, path: str) -> list[tuple[str, str]]:
+def _models_of(value: dict, path: str) -> list[tuple[str, str]]:
     """The names of the models that a key's value may be of, each with the header of such a table."""
     places = [
         (f"[{path}]", value),
@@ -47,7 +47,7 @@ def _named(value: dict, path: str) -> list[tuple[str, str]]:
 
 
 def _section(title: str, table: dict, defs: dict) -> str:
-    head = f"### {title if title == 'At the top' else f'`{title}`'}\n\n{_described(table)}\n\n"
+    head = f"### {title if title == 'At the top' else f'`{title}`'}\n\n{_description(table)}\n\n"
     rows = [row("key", "value", "default", "meaning"), row(*["---"] * 4)]
     required = table.get("required", ())
     for key, value in table["properties"].items():
@@ -56,7 +56,7 @@ def _section(title: str, table: dict, defs: dict) -> str:
     return head + "\n".join(rows)
 
 
-def _described(table: dict) -> str:
+def _description(table: dict) -> str:
     return table.get("description", "").partition("\n\n")[0].replace("\n", " ")
 
 

@@ -8,7 +8,7 @@ from hookproxy.config.errors import FORMER_KEYS
 from hookproxy.config.models import ConfigFile
 
 
-class _Untitled(GenerateJsonSchema):
+class _GeneratorWithoutTitles(GenerateJsonSchema):
     """Without titles, which only repeat the keys."""
 
     def field_title_should_be_set(self, schema: object) -> bool:
@@ -17,8 +17,8 @@ class _Untitled(GenerateJsonSchema):
 
 def schema() -> str:
     """The schema as text. TOML has no null: a key is left out."""
-    made = ConfigFile.model_json_schema(by_alias=True, schema_generator=_Untitled)
-    for table in [made, *made["$defs"].values()]:
+    document = ConfigFile.model_json_schema(by_alias=True, schema_generator=_GeneratorWithoutTitles)
+    for table in [document, *document["$defs"].values()]:
         del table["title"]
         if "properties" not in table:
             table.pop("description", None)  # of an enum, which is for readers of the code
@@ -33,4 +33,4 @@ def schema() -> str:
                 about = {"description": f"The former name of `{name}`.", "deprecated": True}
                 properties[former] = properties[name] | about
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "hookproxy.toml"}
-    return json.dumps(head | made, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(head | document, indent=2, ensure_ascii=False) + "\n"

@@ -9,8 +9,8 @@ EVENT_TEXTS = {
     Event.POST_TOOL_USE: "after a call that succeeded",
     Event.POST_TOOL_USE_FAILURE: "after a call that failed",
     Event.SESSION_START: "the agent has connected",
-    Event.SESSION_END: "the agent has gone",
-    Event.PERMISSION_REQUEST: "a person is to be asked",
+    Event.SESSION_END: "the agent has disconnected",
+    Event.PERMISSION_REQUEST: "a person is about to be asked",
     Event.PERMISSION_DENIED: "a call was refused",
     Event.STOP: "the agent cancels a call",
     Event.ERROR_OCCURRED: "a call failed or got no response",
@@ -32,7 +32,7 @@ def names_of(dialect: Dialect, event: Event) -> str:
 
 
 def members_with(dialect: Dialect, effect: Effect) -> str:
-    """The members of a hook's answer that have this effect, without the object that contains them."""
+    """The members of a hook's output that have this effect, without the object that contains them."""
     names = dict.fromkeys(name.rpartition(".")[2] for name, each in dialect.output_fields.items() if each is effect)
     return ", ".join(f"`{name}`" for name in names)
 

@@ -36,12 +36,12 @@ def _section(name: str, parser: argparse.ArgumentParser) -> str:
     usage = " ".join((parser.usage or "").split())
     parts = [f"### hookproxy {name}", f"`{usage}`", parser.description or ""]
     if actions:
-        rows = [row(_spelled(one), (one.help or "").replace("%%", "%").replace("|", "\\|")) for one in actions]
+        rows = [row(_option_text(one), (one.help or "").replace("%%", "%").replace("|", "\\|")) for one in actions]
         parts.append("\n".join([row("option", "meaning"), row("---", "---"), *rows]))
     return "\n\n".join(parts)
 
 
-def _spelled(action: argparse.Action) -> str:
+def _option_text(action: argparse.Action) -> str:
     value = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
     if action.choices:
         value = "|".join(str(one) for one in action.choices)

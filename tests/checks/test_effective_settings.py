@@ -238,7 +238,7 @@ def alias_texts(*aliases: Alias) -> list[str]:
 def test_an_alias_that_is_the_name_of_another_tool_is_remarked() -> None:
     assert alias_texts(Alias("run", "Bash"), Alias("do", "Bash")) == []
     (text,) = alias_texts(Alias("run", "write"), Alias("write", "Write"))
-    assert text == "hooks know run as write, also the name of another tool: hooks for one run for both"
+    assert text == "hooks see run as write, which is also another tool's name: hooks for one run for both"
     assert alias_texts(Alias("write", "write")) == []
 
 

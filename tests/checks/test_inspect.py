@@ -146,7 +146,7 @@ def test_a_finding_that_a_start_up_note_reports_is_not_repeated(project: Path) -
     ("text", "finding"),
     [
         ('{"hooks": {}}', "none of its hooks can run here"),
-        ("{}", "there are no hooks in it"),
+        ("{}", "contains no hooks"),
         ('{"hooks": {}, "disableAllHooks": true}', "disableAllHooks is true, so none of its hooks run"),
     ],
 )

@@ -40,7 +40,7 @@ def path(tmp_path: Path) -> str:
         ),
         ("hooks.PreToolUse[0].hooks[0]: a remark: x", 4, "hooks.PreToolUse[0].hooks[0]", "a remark: x"),
         ("disableAllHooks is true", 7, "disableAllHooks", "disableAllHooks is true"),
-        ("there are no hooks in it", None, "", "there are no hooks in it"),
+        ("contains no hooks", None, "", "contains no hooks"),
     ],
 )
 def test_a_note_is_split_into_its_parts(path: str, note: str, line: int | None, key: str, text: str) -> None:

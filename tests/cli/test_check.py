@@ -365,7 +365,7 @@ def test_an_entry_that_never_runs_is_explained_as_far_as_its_dialect_is_known(cl
     idle = [{"hooks": [{"type": "prompt", "prompt": "x"}]}]
     write(clean, PreToolUse=idle)
     shown = check(clean, "--hooks", "claude=settings.json").stdout
-    assert "\n  event    PreToolUse\n  warning: does not run: type 'prompt' is impossible here" in shown
+    assert "\n  event    PreToolUse\n  warning: does not run: type 'prompt' is not supported" in shown
     write(clean, PreToolUse=[*idle, {"hooks": [{"type": "command", "command": "true"}]}])
     shown = check(clean, "--hooks", "claude=settings.json").stdout
     assert "\n  event    PreToolUse, but never runs\n" in shown

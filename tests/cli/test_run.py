@@ -116,14 +116,14 @@ HOOK: Final = '{"hooks": {"PreToolUse": [{"matcher": "%s", "hooks": [{"type": "c
     ("text", "message"),
     [
         ('{\n  "hooks": {\n    "PreToolUse": [,]\n  }\n}', "3: not JSON"),
-        ('{"hooks": {"PreToolUze": []}}', "hooks.PreToolUze is no event\nhint: did you mean 'PreToolUse'?"),
+        ('{"hooks": {"PreToolUze": []}}', "hooks.PreToolUze is not an event\nhint: did you mean 'PreToolUse'?"),
         (HOOK % ("(", ""), "hooks.PreToolUse[0].matcher '(' cannot be used: missing )"),
         (
             HOOK % ("", ', "timeout": 30000'),
             "hooks.PreToolUse[0].hooks[0].timeout looks like milliseconds: 30000\nhint: write seconds: 30 for 30000",
         ),
         (HOOK % ("", ', "onFailure": "deny"'), "hooks.PreToolUse[0].hooks[0].onFailure must be one of block, continue"),
-        ("[]", "must hold one JSON object"),
+        ("[]", "must contain one JSON object"),
     ],
 )
 def test_an_invalid_hook_file_is_an_error_with_its_place(tmp_path: Path, text: str, message: str) -> None:

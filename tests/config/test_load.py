@@ -180,7 +180,7 @@ def test_a_tilde_is_the_home_folder(cwd: Path, home: Path) -> None:
 
 
 @pytest.mark.parametrize("named", ["hooks", "hooks/", "claude=hooks", "hooks/*.json", "h*/[ab].json", "**/*.json"])
-def test_a_folder_or_a_pattern_stands_for_its_files_sorted_by_name(cwd: Path, named: str) -> None:
+def test_a_folder_or_a_pattern_means_its_files_sorted_by_name(cwd: Path, named: str) -> None:
     for name in ("b", "a"):
         write(cwd / "hooks" / f"{name}.json", settings_json(f"./{name}.sh"))
     write(cwd / "hooks" / "readme.md", "not a hook file")
@@ -230,7 +230,7 @@ def test_a_file_that_begins_with_a_byte_order_mark_is_read(cwd: Path) -> None:
             "cannot tell which system this hook file is for",
             "name its dialect: --hooks claude={cwd}/unknown.json",
         ),
-        ("list.json", "must hold one JSON object", ""),
+        ("list.json", "must contain one JSON object", ""),
         ("broken.json", "not JSON", ""),
         ("latin.json", "/latin.json:2: is not UTF-8", "save it as UTF-8"),
         ("a\0b", "a NUL character", "names it"),

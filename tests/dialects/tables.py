@@ -10,7 +10,7 @@ from hookproxy.model.hooks import Ended, HookResult, Permission, Verdict
 
 
 def table(name: str) -> dict[str, Any]:
-    """One dialect's table: its lists of rows, `occasion` (input) and `result` (output)."""
+    """One dialect's table: its lists of rows, `input` and `output`."""
     return tomllib.loads(sample(f"{name}.toml"))
 
 

@@ -303,7 +303,7 @@ async def test_additional_context_at_the_start_of_a_session_is_among_the_instruc
 
 async def test_what_cannot_fire_is_reported_at_start_up(project: Project) -> None:
     agent = await project.begun({"Stop": [{"command": "x"}], "PreToolUse": [{"command": "true"}]})
-    reason = "an MCP server is not told when the agent's loop completes"
+    reason = "an MCP server does not see when the agent's loop completes"
     assert f"hooks.Stop cannot fire behind MCP: {reason}" in agent.standard_error()
 
 

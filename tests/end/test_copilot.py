@@ -198,7 +198,7 @@ async def test_the_example_of_command_hooks_guards_as_it_stands(repository: Repo
 async def test_the_example_of_prompt_hooks_is_reported_as_impossible(repository: Repository, dialect: str) -> None:
     agent = await repository.with_hooks(dialect, PROMPT_HOOKS)
     assert text_of(await agent.ask(call(1, "bash"))) == "ran bash"
-    assert "hooks.sessionStart[0] does not run: type 'prompt' is impossible here" in agent.standard_error()
+    assert "hooks.sessionStart[0] does not run: type 'prompt' is not supported" in agent.standard_error()
 
 
 # --- scripts as people publish them ---

@@ -210,7 +210,7 @@ async def test_a_denial_keeps_the_call_from_the_server(scene: Scene, command: st
         ("kill -KILL $$", "was ended by signal SIGKILL"),
         ("./no/such/hook", "exited with status 127"),
         ("echo '{nonsense}'", "printed JSON that cannot be read"),
-        ('echo \'{"decision":"block"\'', "printed output that begins, but does not end, as JSON"),
+        ('echo \'{"decision":"block"\'', "printed JSON that is incomplete or followed by other text"),
         ('echo \'{"decision":"block"}\'; exit 3', "exited with status 3"),
     ],
 )

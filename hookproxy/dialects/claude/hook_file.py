@@ -53,9 +53,9 @@ UNAVAILABLE_EVENTS: Final = {
 }
 """Claude Code's other events, up to 2.1.285, and why they cannot occur behind MCP."""
 
-_IMPOSSIBLE_TYPES: Final = {
-    "prompt": "is impossible here: there is no model to ask",
-    "agent": "is impossible here: there is no agent to start",
+_UNSUPPORTED_TYPES: Final = {
+    "prompt": "is not supported: hookproxy has no model to ask",
+    "agent": "is not supported: hookproxy cannot start an agent",
 }
 _GROUP_KEYS: Final = ("matcher", "hooks")
 _HOOK_KEYS: Final = (
@@ -87,7 +87,7 @@ def read_hook_file(file: HookFile) -> HookList:
     if settings.flag("disableAllHooks"):
         return HookList((), (f"{file.path}: disableAllHooks is true, so none of its hooks run",))
     if "hooks" not in settings.members:
-        return HookList((), (f"{file.path}: there are no hooks in it",))
+        return HookList((), (f"{file.path}: contains no hooks",))
     table = settings.table("hooks")
     return shared_hook_file.read_events(
         table, EVENTS, UNAVAILABLE_EVENTS, table.tables, lambda name, group: _group(file, EVENTS[name], group)
@@ -107,13 +107,13 @@ def recognises(members: Mapping[str, object]) -> bool:
 
 def _group(file: HookFile, event: Event, group: Table) -> HookList:
     """One matcher group: the hooks that can run, and notes on everything else."""
-    group.require("hooks", '{"matcher": "…", "hooks": [{"type": "command", "command": "…"}]} is the shape')
+    group.require("hooks", 'write {"matcher": "…", "hooks": [{"type": "command", "command": "…"}]}')
     matches = shared_hook_file.compile_member(group, "matcher", matchers.claude_matcher)
     notes = _misspelt_keys(group, _GROUP_KEYS) + _matcher_notes(event, group, matches)
     hooks: list[HookSpec] = []
     for entry in group.tables("hooks"):
         entry.require("type", 'write "type": "command"')
-        entry.choice("type", ("command", "http", "mcp_tool", *_IMPOSSIBLE_TYPES), "")
+        entry.choice("type", ("command", "http", "mcp_tool", *_UNSUPPORTED_TYPES), "")
         reason = _why_impossible(event, entry)
         if reason:
             notes.append(f"{file.path}: {entry.path} does not run: {reason}")
@@ -163,7 +163,7 @@ def _command(file: HookFile, entry: Table) -> tuple[str, tuple[str, ...]]:
     entry.require("command")
     command, args, folders = entry.text("command"), entry.texts("args"), _folder_variables(file)
     if not command.strip():
-        raise entry.error("command", "is empty", "name a command, or remove the entry")
+        raise entry.error("command", "is empty", "write a command, or remove the entry")
     return command, () if args is None else tuple(_expand(word, folders) for word in (command, *args))
 
 
@@ -185,8 +185,8 @@ def _expand(word: str, folders: Mapping[str, str]) -> str:
 def _why_impossible(event: Event, entry: Table) -> str:
     """The reason why an entry cannot run here. Empty if it can."""
     handler = entry.text("type")
-    if handler in _IMPOSSIBLE_TYPES:
-        return f"type {handler!r} {_IMPOSSIBLE_TYPES[handler]}"
+    if handler in _UNSUPPORTED_TYPES:
+        return f"type {handler!r} {_UNSUPPORTED_TYPES[handler]}"
     if event not in TOOL_EVENTS and "if" in entry.members:
         return "`if` is only for tool events: with it, a hook of another event never runs, as documented"
     if entry.choice("shell", ("bash", "powershell"), "bash") == "powershell" and "args" not in entry.members:
@@ -213,7 +213,7 @@ def _hook_notes(file: HookFile, entry: Table, hook: HookSpec) -> list[str]:
 def _misspelt_keys(table: Table, known: Sequence[str]) -> list[str]:
     """Notes on unknown keys that look like known ones. Other keys get no note: Claude Code adds keys often."""
     similar = {key: hint for key, hint in table.unknown(known).items() if hint}
-    return [f"{table.where}: {table.place(key)} is not known and ignored: {hint}" for key, hint in similar.items()]
+    return [f"{table.where}: {table.place(key)} is unknown and ignored: {hint}" for key, hint in similar.items()]
 
 
 def _matcher_notes(event: Event, group: Table, matches: Callable[[str], bool]) -> list[str]:

@@ -81,12 +81,12 @@ def _permission_rules(changes: tuple[_PermissionChange, ...]) -> tuple[tuple[str
     messages: list[str] = []
     for change in changes:
         if change.type in _AGENT_CHANGES:
-            messages.append(f"without effect behind MCP: {change.type}")
+            messages.append(f"gave an updatedPermissions entry that has no effect behind MCP: {change.type}")
         elif (change.type, change.behavior) == ("addRules", "allow"):
             rules += [rule.text for rule in change.rules]
         else:
             quoted = shared_output.truncate(f"{change.type} {change.behavior}".strip(), shared_output.MAX_EXPLANATION)
-            return (), f"gave an updatedPermissions entry that cannot be followed here: {quoted}", tuple(messages)
+            return (), f"gave an updatedPermissions entry that is not supported: {quoted}", tuple(messages)
     return tuple(rules), "", tuple(messages)
 
 
@@ -140,7 +140,7 @@ _NO_SPECIFIC: Final = _Specific(hookEventName="")
 """For output without `hookSpecificOutput`. Only there may the event's name be absent."""
 
 
-class _Output(msgspec.Struct, frozen=True, kw_only=True):
+class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
     """The JSON that a hook prints."""
 
     continues: bool = msgspec.field(default=True, name="continue")
@@ -176,8 +176,8 @@ FIELDS: Final = {
 }
 """What each member of the output does here."""
 
-_DECODER: Final = msgspec.json.Decoder(_Output)
-_MEMBERS: Final = frozenset(_Output.__struct_encode_fields__)
+_DECODER: Final = msgspec.json.Decoder(_JsonOutput)
+_MEMBERS: Final = frozenset(_JsonOutput.__struct_encode_fields__)
 
 
 def read_output(spec: HookSpec, result: HookResult) -> Verdict:
@@ -195,7 +195,7 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
     blocks = result.code == BLOCKS and spec.event in _BLOCKABLE
     if output is None and not blocks:
         return _without_json(spec.event, result.code, stdout, stderr, error)
-    output = output or _Output()
+    output = output or _JsonOutput()
     if spec.event is Event.PRE_TOOL_USE:
         verdict = _on_call(output, stderr if blocks else "", blocks)
     elif spec.event in _AFTER_CALL:
@@ -213,10 +213,10 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
     )
 
 
-def _parse(event: Event, stdout: str, cut: bool) -> tuple[_Output | None, str]:
+def _parse(event: Event, stdout: str, cut: bool) -> tuple[_JsonOutput | None, str]:
     """The printed JSON, or None and what is wrong with it. For plain text, None and an empty string."""
     if not (stdout.startswith("{") and stdout.endswith("}")):
-        return None, "printed more than is kept, so its JSON is lost" if cut and stdout.startswith("{") else ""
+        return None, shared_output.CUT_JSON if cut and stdout.startswith("{") else ""
     try:
         output = _DECODER.decode(shared_output.normalise(stdout.encode()))
     except (ValueError, msgspec.MsgspecError, RecursionError) as problem:
@@ -248,11 +248,11 @@ def _without_json(event: Event, code: int, stdout: str, stderr: str, error: str)
     if event is Event.SESSION_START:
         return Verdict(feedback=shared_output.nonempty(stdout))
     if '"hookSpecificOutput"' in stdout:
-        return Verdict(messages=("printed JSON among other text, which makes it plain text, as documented",))
+        return Verdict(messages=(shared_output.JSON_IN_TEXT,))
     return Verdict()
 
 
-def _on_call(output: _Output, stderr: str, blocks: bool) -> Verdict:
+def _on_call(output: _JsonOutput, stderr: str, blocks: bool) -> Verdict:
     specific = output.hookSpecificOutput
     decisions = [
         (_PERMISSIONS[word], reason)
@@ -280,7 +280,7 @@ def _on_call(output: _Output, stderr: str, blocks: bool) -> Verdict:
     )
 
 
-def _on_result(event: Event, output: _Output, stderr: str) -> Verdict:
+def _on_result(event: Event, output: _JsonOutput, stderr: str) -> Verdict:
     specific = output.hookSpecificOutput
     reason = output.reason if output.decision == "block" else ""
     stop_reason = "" if output.continues else output.stopReason
@@ -293,11 +293,11 @@ def _on_result(event: Event, output: _Output, stderr: str) -> Verdict:
     return Verdict(
         feedback=shared_output.nonempty(reason or stderr, specific.additionalContext, stop_reason),
         replacement=replacement if is_output and replacement else None,
-        failure="" if is_output else "gave a tool output that is neither content blocks nor a text nor an object",
+        failure="" if is_output else "gave a tool output that is not an array, a string or an object",
     )
 
 
-def _on_request(output: _Output) -> Verdict:
+def _on_request(output: _JsonOutput) -> Verdict:
     """The hook decides about a call in place of the person. Exit code 2 has no effect here, as documented."""
     decision = output.hookSpecificOutput.decision
     if not output.continues:
@@ -308,7 +308,7 @@ def _on_request(output: _Output) -> Verdict:
     return request_verdict(decision)
 
 
-def _on_elicitation(output: _Output, stderr: str, blocks: bool) -> Verdict:
+def _on_elicitation(output: _JsonOutput, stderr: str, blocks: bool) -> Verdict:
     """The hook answers the server's elicitation. A hook that blocks, or stops everything, declines."""
     specific = output.hookSpecificOutput
     action = "" if specific.action is msgspec.UNSET else specific.action
@@ -321,11 +321,11 @@ def _on_elicitation(output: _Output, stderr: str, blocks: bool) -> Verdict:
     return Verdict(
         action=action,
         content=content if is_object and content else None,
-        failure="" if is_object else "gave a content that is not an object",
+        failure="" if is_object else "gave content that is not an object",
     )
 
 
-def _on_session(event: Event, output: _Output, stderr: str) -> Verdict:
+def _on_session(event: Event, output: _JsonOutput, stderr: str) -> Verdict:
     starting = event is Event.SESSION_START
     return Verdict(
         feedback=shared_output.nonempty(output.hookSpecificOutput.additionalContext) if starting else (),

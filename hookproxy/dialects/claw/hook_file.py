@@ -1,4 +1,4 @@
-"""claw-code's settings files: their command strings and matcher groups as hook specs."""
+"""Reads claw-code's settings files, with command strings and matcher groups, into hook specs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..shared import hook_file as shared_hook_file
 from ..shared.hook_file import Table
 
 TIMEOUT: Final = 60.0
-"""Seconds. claw-code waits for ever. MCP agents commonly give up on a call after a minute: no agent waits for the
+"""Seconds. claw-code waits forever. MCP agents commonly give up on a call after a minute: no agent waits for the
 verdict of a hook that runs longer."""
 
 FAILURE_EVENT: Final = "PostToolUseFailure"
@@ -28,7 +28,7 @@ _EXPRESSION: Final = re.compile(r"[\^$()\[\]+?\\]|\.\*")
 
 
 class FileFormat(Struct, frozen=True):
-    """What a settings file of one of the two dialects may hold."""
+    """What a settings file of one of the two dialects may contain."""
 
     dialect: str
     events: Mapping[str, tuple[Event, ...]]
@@ -61,7 +61,7 @@ def read_hook_file(file_format: FileFormat, file: HookFile) -> HookList:
     """The hooks of a settings file. Other settings in it are ignored. Raises ConfigError."""
     settings = shared_hook_file.read_json(file.path, file.text)
     if "hooks" not in settings.members:
-        return HookList((), (f"{file.path}: there are no hooks in it",))
+        return HookList((), (f"{file.path}: contains no hooks",))
     table = settings.table("hooks")
     found: list[HookList] = []
     for name in table.members:
@@ -76,7 +76,7 @@ def _event_hint(file_format: FileFormat, name: str) -> str:
     """Which event to write instead of `name`."""
     if name == FAILURE_EVENT:
         also = f"in {file_format.dialect}, PostToolUse hooks also run for failed calls"
-        return f"the dialect {CURRENT.dialect} has it; {also}"
+        return f"only the dialect {CURRENT.dialect} has it; {also}"
     return shared_hook_file.suggestion(name, file_format.events) or f"the events are {', '.join(file_format.events)}"
 
 
@@ -173,7 +173,7 @@ def _matcher_notes(group: Table) -> list[str]:
 def _unknown_key_notes(table: Table, known: tuple[str, ...]) -> list[str]:
     """A note on each key that claw-code does not read, because its author expects it to work."""
     return [
-        f"{table.where}: {table.place(key)} is ignored, because claw-code has no such key" + (hint and f": {hint}")
+        f"{table.where}: {table.place(key)} is unknown and ignored" + (hint and f": {hint}")
         for key, hint in table.unknown(known).items()
     ]
 

@@ -1,4 +1,4 @@
-"""What a claw-code hook gets: the document on standard input, and the environment variables."""
+"""Writes the input of claw-code's hooks: the document on standard input, and the variables."""
 
 from __future__ import annotations
 

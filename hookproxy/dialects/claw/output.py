@@ -1,6 +1,6 @@
-"""The output of a claw-code hook as a verdict: exit code and plain text; `claw@current` also reads JSON.
+"""Reads the exit code and the text of a claw-code hook into a verdict; `claw@current` also reads JSON.
 
-Every output gives a verdict: invalid output is reported as a failure, and is never taken for approval (law 3).
+It never raises: invalid output is a failure that names what is wrong, and never counts as an approval (law 3).
 """
 
 from __future__ import annotations
@@ -163,8 +163,8 @@ def _parse(spec: HookSpec, stdout: str, stderr: str, cut: bool) -> _ParsedOutput
     try:
         members = _object(stdout)
     except (ValueError, msgspec.MsgspecError, RecursionError) as problem:
-        lost = "printed more than is kept, so its JSON is lost"
-        error = lost if cut else "printed JSON that cannot be read" + shared_output.explanation(str(problem))
+        unreadable = "printed JSON that cannot be read" + shared_output.explanation(str(problem))
+        error = shared_output.CUT_JSON if cut else unreadable
         return _ParsedOutput(texts=(_invalid_json_text(spec, str(problem), stdout, stderr),), error=error)
     return _parse_members(members, stdout)
 
@@ -189,26 +189,26 @@ def _object(text: str) -> Mapping[str, bytes]:
 
 def _parse_members(members: Mapping[str, bytes], stdout: str) -> _ParsedOutput:
     """Parse a JSON object. A member of the wrong type counts as absent, as in claw-code, but is reported."""
-    wrong: list[str] = []
+    problems: list[str] = []
 
     def string(owner: Mapping[str, bytes], key: str) -> str:
         value = owner.get(key, _NULL)
         text = raw_json.text(value)
         if text is None and value != _NULL:
-            wrong.append(f"{key} is not a string")
+            problems.append(f"{key} is not a string")
         return text or ""
 
-    specific = _specific(members.get("hookSpecificOutput", _NULL), wrong)
+    specific = _specific(members.get("hookSpecificOutput", _NULL), problems)
     message, decision = string(members, "systemMessage"), string(members, "decision")
     texts = shared_output.nonempty(string(members, "reason"), string(specific, "additionalContext"))
     wanted, reason = string(specific, "permissionDecision"), string(specific, "permissionDecisionReason")
     if wanted and wanted not in _PERMISSIONS:
-        wrong.append(f"permissionDecision {shared_output.truncate(repr(wanted), 40)} is not one of allow, ask, deny")
+        problems.append(f"permissionDecision {shared_output.truncate(repr(wanted), 40)} is not one of allow, ask, deny")
     continues, arguments = members.get("continue", _NULL), specific.get("updatedInput", _NULL)
     if continues not in (b"true", b"false", _NULL):
-        wrong.append("continue is neither true nor false")
+        problems.append("continue is neither true nor false")
     if arguments != _NULL and not arguments.startswith(b"{"):
-        wrong.append("updatedInput is not an object")
+        problems.append("updatedInput is not an object")
     return _ParsedOutput(
         texts=texts if texts or message else (stdout,),  # without any text, the JSON itself is the message
         message=message,
@@ -217,16 +217,16 @@ def _parse_members(members: Mapping[str, bytes], stdout: str) -> _ParsedOutput:
         permission=_PERMISSIONS.get(wanted),
         reason=reason,
         arguments=shared_output.one_line(msgspec.Raw(arguments)) if arguments.startswith(b"{") else b"",
-        error="printed JSON that cannot be read: " + "; ".join(wrong) if wrong else "",
+        error="printed JSON that cannot be read: " + "; ".join(problems) if problems else "",
     )
 
 
-def _specific(raw: bytes, wrong: list[str]) -> Mapping[str, bytes]:
+def _specific(raw: bytes, problems: list[str]) -> Mapping[str, bytes]:
     """The members of `hookSpecificOutput`."""
     if raw.startswith(b"{"):
         return {key: bytes(value) for key, value in raw_json.fields(raw).items()}
     if raw != _NULL:
-        wrong.append("hookSpecificOutput is not an object")
+        problems.append("hookSpecificOutput is not an object")
     return {}
 
 

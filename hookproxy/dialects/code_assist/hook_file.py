@@ -1,4 +1,4 @@
-"""code-assist's settings files as hook specs."""
+"""Reads code-assist's settings files into hook specs."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _MAX_RETRIES: Final = 1
 
 UNAVAILABLE_EVENTS: Final = {
     "UserPromptSubmit": "prompts never pass through MCP",
-    "Stop": "an MCP server is not told when the agent's loop completes",
-    "SubagentStart": "an MCP server is not told of subagents",
+    "Stop": "an MCP server does not see when the agent's loop completes",
+    "SubagentStart": "an MCP server does not see subagents",
     "FileChanged": "the agent watches files, not the server",
-    "CwdChanged": "the agent's working directory is its own, and an MCP server is not told of it",
-    "PreCompact": "an agent compacts its conversation by itself, and an MCP server is not told",
-    "PostCompact": "an agent compacts its conversation by itself, and an MCP server is not told",
+    "CwdChanged": "the agent's working directory is its own, and an MCP server does not see it",
+    "PreCompact": "the agent compacts its conversation itself, and an MCP server does not see it",
+    "PostCompact": "the agent compacts its conversation itself, and an MCP server does not see it",
 }
 """The document's other events, each with the reason why it cannot occur behind MCP."""
 
@@ -57,7 +57,7 @@ def read_hook_file(file: HookFile) -> HookList:
     """The hooks of a settings file. Raises ConfigError."""
     settings = shared_hook_file.read_json(file.path, file.text)
     if "hooks" not in settings.members:
-        return HookList((), (f"{file.path}: there are no hooks in it",))
+        return HookList((), (f"{file.path}: contains no hooks",))
     table = settings.table("hooks")
     return shared_hook_file.read_events(
         table, EVENTS, UNAVAILABLE_EVENTS, table.tables, lambda name, entry: _entry(file, EVENTS[name], entry)
@@ -79,7 +79,7 @@ def recognises(members: Mapping[str, object]) -> bool:
 
 
 def _entry(file: HookFile, event: Event, entry: Table) -> HookList:
-    """The hook of one entry, and notes on what its author may not expect."""
+    """The hook of one entry, and notes on it."""
     hook = _hook(file, event, entry)
     return HookList((hook,), tuple(f"{hook.source}: {note}" for note in _notes(entry, hook)))
 
@@ -110,7 +110,7 @@ def _timeout(entry: Table) -> float:
         raise entry.error("timeout", "must be a number of milliseconds", 'write "timeout": 5000 for five seconds')
     try:
         seconds = value / 1000
-    except OverflowError:  # an integer that no float can hold
+    except OverflowError:  # an integer that is too large for a float
         seconds = math.inf
     if not 0 < seconds < math.inf:
         raise entry.error("timeout", "must be more than 0 milliseconds and finite", 'write "timeout": 5000')
@@ -118,10 +118,8 @@ def _timeout(entry: Table) -> float:
 
 
 def _notes(entry: Table, hook: HookSpec) -> list[str]:
-    """What the author of a hook that runs may not expect."""
-    notes = [
-        f"{key} is not known and ignored{f': {hint}' if hint else ''}" for key, hint in _unknown_keys(entry).items()
-    ]
+    """Notes on a hook that runs, but not as its author may expect."""
+    notes = [f"{key} is unknown and ignored{f': {hint}' if hint else ''}" for key, hint in _unknown_keys(entry).items()]
     if hook.timeout < _PROBABLY_SECONDS:
         ms = hook.timeout * 1000
         notes.append(f"`timeout` is in milliseconds: {ms:g} ms end the hook at once; {ms:g} seconds are {ms * 1000:g}")

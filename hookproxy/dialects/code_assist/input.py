@@ -1,4 +1,4 @@
-"""What a code-assist hook gets: the document on standard input; it sets no environment variables."""
+"""Writes the input of code-assist's hooks: the document on standard input. There are no variables."""
 
 from __future__ import annotations
 

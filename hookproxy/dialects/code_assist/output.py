@@ -1,6 +1,6 @@
-"""The output of a code-assist hook as a verdict: exit code, standard output and standard error.
+"""Reads the exit code, standard output and standard error of a code-assist hook into a verdict.
 
-Every output gives a verdict: invalid output is reported as a failure, and is never taken for approval (law 3).
+It never raises: invalid output is a failure that names what is wrong, and never counts as an approval (law 3).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BLOCKS: Final = 2
 _AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 _BEFORE_CALL: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
 _MAX_RULES: Final = 1000  # each is compiled: a hook that prints very many must not delay all calls
-_MAX_UPDATE_BYTES: Final = 100_000  # the same for updates that hold no rule
+_MAX_UPDATE_BYTES: Final = 100_000  # the same for updates without a rule
 
 _NO_JSON: Final = msgspec.Raw(b"")
 _ABSENT: Final = (b"", b"null")
@@ -50,7 +50,7 @@ class _Update(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     type: Literal["addRules"] = "addRules"
     behavior: Literal["allow"] = "allow"
-    destination: str = ""  # where code-assist would store it; here it holds for the session
+    destination: str = ""  # where code-assist would store it; here it is valid for the session
     rule: str | None = None
     rules: tuple[str | _Rule, ...] = ()
 
@@ -91,7 +91,7 @@ FIELDS: Final = {
 _DECODER: Final = msgspec.json.Decoder(_JsonOutput)
 _UPDATE: Final = msgspec.json.Decoder(str | _Update)
 _DENYING: Final = ("deny", "block")
-_PARTS: Final[shared_output.DecidingMembers] = {"decision": _DENYING, "reason": shared_output.ANY_TEXT}
+_DECIDING_MEMBERS: Final[shared_output.DecidingMembers] = {"decision": _DENYING, "reason": shared_output.ANY_TEXT}
 
 
 def read_output(spec: HookSpec, result: HookResult) -> Verdict:
@@ -119,11 +119,12 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
 def _parse(result: HookResult, stdout: str) -> tuple[_JsonOutput | None, str]:
     """The JSON that was printed, if any, and what is wrong with it."""
     # The longer of the two outputs has reached the limit.
-    cut = "printed more than is kept" if result.cut and len(result.stdout) >= len(result.stderr) else ""
+    cut = "printed more than hookproxy keeps" if result.cut and len(result.stdout) >= len(result.stderr) else ""
     try:
         output = shared_output.parse_json_object(result.stdout, _DECODER)
     except shared_output.InvalidOutput as error:
-        part = shared_output.parse_json_object(shared_output.keep_deciding_members(result, _PARTS).stdout, _DECODER)
+        deciding = shared_output.keep_deciding_members(result, _DECIDING_MEMBERS)
+        part = shared_output.parse_json_object(deciding.stdout, _DECODER)
         return part if part and part.decision in _DENYING else None, str(error)
     if output or not stdout:
         return output or _JsonOutput(), cut
@@ -131,7 +132,7 @@ def _parse(result: HookResult, stdout: str) -> tuple[_JsonOutput | None, str]:
 
 
 def _verdict_of(event: Event, output: _JsonOutput, other_reason: str, *, blocks: bool, error: str) -> Verdict:
-    """The verdict of JSON output: a denial holds whatever else is wrong; an approval does not hold beside an error."""
+    """The verdict of JSON output: a denial always counts; an approval does not count if there is an error."""
     arguments, rewrite_error = _rewrite(output) if event is Event.PRE_TOOL_USE else (None, "")
     allows, rules_error, ignored = _allowed(output.permission_updates)
     error = error or rewrite_error or rules_error
@@ -153,7 +154,7 @@ def _verdict_of(event: Event, output: _JsonOutput, other_reason: str, *, blocks:
 
 
 def _without_decision(event: Event, output: _JsonOutput) -> Verdict:
-    """What holds whether or not the hook denies: texts, and what the model must not see."""
+    """What counts whether or not the hook denies: texts, and what the model must not see."""
     context = output.additional_context if isinstance(output.additional_context, str) else ""
     tool_output = output.updated_output if event in _AFTER_CALL else None
     return Verdict(
@@ -191,7 +192,7 @@ def _no_effect(event: Event, output: _JsonOutput) -> str:
         "prevent_continuation": output.prevent_continuation,
     }
     names = ", ".join(name for name, ineffective in members.items() if ineffective)
-    return f"without effect on {event}: {names}" if names else ""
+    return f"gave members without effect on {event}: {names}" if names else ""
 
 
 def _rewrite(output: _JsonOutput) -> tuple[bytes | None, str]:

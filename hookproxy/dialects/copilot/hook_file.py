@@ -24,7 +24,7 @@ CURRENT: Final = "copilot@current"
 CURRENT_KEYS: Final = ("command", "exec", "args", "timeout", "url", "headers", "allowedEnvVars")
 """The entry keys that only the current edition has."""
 
-_PROMPT_IS_IMPOSSIBLE: Final = "type 'prompt' is impossible here: a proxy cannot send prompts to the agent"
+_PROMPT_NOT_SUPPORTED: Final = "type 'prompt' is not supported: hookproxy cannot send prompts to the agent"
 _SHELL_COMMAND_KEYS: Final = ("bash", "powershell", "command")
 """An entry with `exec` has none of these keys."""
 _GRANTING_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
@@ -41,7 +41,7 @@ def why_impossible(current: bool, event: Event, entry: Table) -> str:
         entry.require("prompt")
         entry.text("prompt")
         note = "" if event is Event.SESSION_START else ", and it is only for sessionStart"
-        return _PROMPT_IS_IMPOSSIBLE + note
+        return _PROMPT_NOT_SUPPORTED + note
     return ""
 
 
@@ -54,15 +54,15 @@ def http_target(environ: Mapping[str, str], event: Event, entry: Table) -> HttpT
         return target
     if event in _GRANTING_EVENTS:
         raise entry.error(
-            "url", f"must begin with https:// for {event}", "the answer can grant permissions, as documented"
+            "url", f"must begin with https:// for {event}", "its response can grant permissions, as documented"
         )
     if target.allowed_env_vars:
         raise entry.error("url", "must begin with https:// because allowedEnvVars is set", "as documented")
     if environ.get(_ALLOW_LOCALHOST) != "1":
         raise entry.error(
             "url",
-            "is not an https:// address",
-            f"set {_ALLOW_LOCALHOST}=1 for addresses of this machine, as documented",
+            "is not an https:// URL",
+            f"set {_ALLOW_LOCALHOST}=1 to allow http:// URLs of this machine, as documented",
         )
     return target
 
@@ -77,14 +77,14 @@ def argv_of(current: bool, entry: Table) -> tuple[str, ...]:
             )
         return (_command(entry, "exec"), *(entry.texts("args") or ()))
     if current and "args" in entry.members:
-        raise entry.error("args", "is for exec, which is missing", "name the program in exec, or remove args")
+        raise entry.error("args", "needs exec, which is missing", "name the program in exec, or remove args")
     powershell = "powershell" in entry.members and _command(entry, "powershell")
     for key in ("bash", "command") if current else ("bash",):
         if key in entry.members:
             return ("bash", "-c", _command(entry, key))
     if not powershell:
         current_key = next((key for key in CURRENT_KEYS if key in entry.members), "")
-        hint = f'{current_key!r} is for dialect = "{CURRENT}"' if current_key and not current else ""
+        hint = f'use dialect = "{CURRENT}", which has {current_key!r}' if current_key and not current else ""
         raise entry.error("", "needs bash or powershell", hint or 'write "bash": "./guard.sh"')
     return ()
 
@@ -92,7 +92,7 @@ def argv_of(current: bool, entry: Table) -> tuple[str, ...]:
 def _command(entry: Table, key: str) -> str:
     command = entry.text(key)
     if not command.strip():
-        raise entry.error(key, "is empty", "name a command, or remove the entry")
+        raise entry.error(key, "is empty", "write a command, or remove the entry")
     return command
 
 
@@ -147,7 +147,7 @@ def read_hook_file(current: bool, file: HookFile) -> HookList:
     if document.flag("disableAllHooks"):
         return HookList((), (f"{file.path}: disableAllHooks is true, so none of its hooks run", *notes))
     if "hooks" not in document.members:
-        return HookList((), (f"{file.path}: there are no hooks in it", *notes))
+        return HookList((), (f"{file.path}: contains no hooks", *notes))
     unavailable = CURRENT_UNAVAILABLE_EVENTS if current else UNAVAILABLE_EVENTS
     table = document.table("hooks")
     hook_list = shared_hook_file.read_events(
@@ -174,7 +174,7 @@ def _is_entry(entry: object) -> bool:
 
 
 def _entry(current: bool, file: HookFile, event_name: str, entry: Table) -> HookList:
-    """One entry: the hook, or a note on why it cannot run, and notes on what does not work as it seems."""
+    """One entry: the hook, or a note on why it cannot run, and notes on what does not work as its author may expect."""
     source = f"{file.path}: {entry.path}"
     event = EVENTS[event_name]
     impossible = why_impossible(current, event, entry)
@@ -268,10 +268,10 @@ def _unknown_keys(current: bool, entry: Table) -> list[str]:
     """Notes on keys of the other edition, and on unknown keys that look like known ones. Other keys get no note."""
     current_only = [] if current else [key for key in CURRENT_KEYS if key in entry.members]
     return _misspelt_keys(entry, (*_HOOK_KEYS, *CURRENT_KEYS, "comment")) + [  # "comment" is similar to "command"
-        f"{entry.where}: {entry.place(key)} is ignored: only {CURRENT} has it" for key in current_only
+        f"{entry.where}: {entry.place(key)} is ignored: only the dialect {CURRENT} has it" for key in current_only
     ]
 
 
 def _misspelt_keys(table: Table, known: Sequence[str]) -> list[str]:
     similar = {key: hint for key, hint in table.unknown(known).items() if hint}
-    return [f"{table.where}: {table.place(key)} is not known and ignored: {hint}" for key, hint in similar.items()]
+    return [f"{table.where}: {table.place(key)} is unknown and ignored: {hint}" for key, hint in similar.items()]

@@ -167,9 +167,7 @@ def _parse(result: HookResult, decoder: msgspec.json.Decoder[T]) -> T | None:
     output = shared_output.parse_json_object(result.stdout, decoder)
     text = shared_output.decode(result.stdout)
     if output is None and text.startswith("{"):
-        raise InvalidOutput(
-            f"printed {'more than is kept, so its JSON is lost' if result.cut else 'JSON without its end'}"
-        )
+        raise InvalidOutput(shared_output.CUT_JSON if result.cut else shared_output.INCOMPLETE_JSON)
     if output is None and any(name in result.stdout for name in (*_DECISION_KEYS, *_FEEDBACK_KEYS)):
         raise InvalidOutput("printed JSON among other text, so it is not read as JSON")
     return output
@@ -219,9 +217,7 @@ def _refused_call(result: HookResult) -> Verdict:
 def _on_request(result: HookResult) -> Verdict:
     output = _parse(result, _REQUEST_DECODER) or _RequestDecision()
     permission = Permission[output.behavior.upper()] if output.behavior else None
-    stop = (
-        bool(output.interrupt) and permission is not Permission.ALLOW
-    )  # `interrupt` alone denies (design, section 11)
+    stop = bool(output.interrupt) and permission is not Permission.ALLOW  # `interrupt` alone denies
     return Verdict(
         permission=Permission.DENY if stop else permission,
         reason=shared_output.truncate(output.message or ""),

@@ -24,13 +24,13 @@ _ESCAPE: Final = r"""
 """
 _TOKEN: Final = re.compile(
     r"""
-      \\Q(?P<literal>.*?)(?:\\E|\Z)            # text as it stands
+      \\Q(?P<literal>.*?)(?:\\E|\Z)            # literal text
     | (?P<class>\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\])
     | \(\?<(?P<name>\w+)>                      # a named group
     | \(\?(?P<group>:|P<\w+>|[is]*(?:-[is]+)?:)
     | (?P<foreign>\(\?.?.?)                     # look-around, atomic groups, conditions, flags in the middle
     | (?P<possessive>(?:[*+?]|\{\d+(?:,\d*)?\})\+)
-    | (?P<brace>\{(?=,))                       # a brace that begins no quantifier
+    | (?P<brace>\{(?=,))                       # a brace that does not begin a quantifier
     | (?P<dollar>\$)                           # the end, never before a last line feed
     |"""
     + _ESCAPE,
@@ -65,7 +65,7 @@ _POSIX: Final = {
 def tools(pattern: str) -> Callable[[str], bool]:
     """A test of tool names: `*` and an empty pattern match all, any other is a regular expression for the whole name.
 
-    A pattern that holds `mcp:` is tried on `mcp:NAME` as well. Raises ValueError, re.error or OverflowError.
+    A pattern that contains `mcp:` is tried on `mcp:NAME` as well. Raises ValueError, re.error or OverflowError.
     """
     if pattern in ("", "*"):
         return lambda _name: True

@@ -1,4 +1,4 @@
-"""Docker Agent's files as hook specs: `agents.NAME.hooks` of an agent file, or a file with only `hooks`."""
+"""Reads Docker Agent's files into hook specs: `agents.NAME.hooks` of an agent file, or a file with only `hooks`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ TIMEOUT: Final = 60.0
 """Seconds for an entry without a timeout, as documented."""
 
 AGENT: Final = "agent="
-"""The beginning of the trait `agent=NAME`, which holds the name of the hook's agent."""
+"""The beginning of the trait `agent=NAME`, which contains the name of the hook's agent."""
 
 _ROOT: Final = "root"
 """The agent that Docker Agent starts with."""
 
-_OTHER_TYPES: Final = {
-    "builtin": "is impossible here: it is a function inside Docker Agent",
-    "model": "is impossible here: there is no model to ask",
+_UNSUPPORTED_TYPES: Final = {
+    "builtin": "is not supported: it is a function inside Docker Agent",
+    "model": "is not supported: hookproxy has no model to ask",
 }
 """Handler types that hookproxy cannot run, each with the reason."""
 
@@ -43,7 +43,7 @@ _ENV_VARIABLE: Final = re.compile(r"\$\{env\.(\w+)\}")
 
 
 class FileFormat(Struct, frozen=True):
-    """What a file of one of the two dialects may hold."""
+    """What a file of one of the two dialects may contain."""
 
     dialect: str
     groups: Mapping[str, tuple[Event, ...]]
@@ -56,11 +56,11 @@ class FileFormat(Struct, frozen=True):
     only_in_other: frozenset[str] = frozenset()
     """The events that only the other dialect has."""
     newer: bool = False
-    """It has the newer page's options. A single hook needs no list, and a file may hold only hooks."""
+    """It has the newer page's options. A single hook needs no list, and a file may contain only hooks."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all events that a file may hold."""
+        """The names of all events that a file may contain."""
         return (*self.groups, *self.lists, *self.unavailable)
 
 
@@ -82,8 +82,8 @@ _CURRENT_GROUPS: Final = {
 }
 
 _NO_PROMPT: Final = "prompts never pass through MCP"
-_INSIDE_MODEL_LOOP: Final = "an MCP server is not told of turns, subagents and model calls"
-_INSIDE_AGENT: Final = "it happens inside the agent, which an MCP server is not told of"
+_INSIDE_MODEL_LOOP: Final = "an MCP server does not see turns, subagents and model calls"
+_INSIDE_AGENT: Final = "it happens inside the agent, and an MCP server does not see it"
 _UNAVAILABLE_EVENTS: Final = {
     "user_prompt_submit": _NO_PROMPT,
     "user_steering_messages_submit": _NO_PROMPT,
@@ -97,8 +97,8 @@ _UNAVAILABLE_EVENTS: Final = {
     "pre_compact": _INSIDE_AGENT,
     "before_compaction": _INSIDE_AGENT,
     "after_compaction": _INSIDE_AGENT,
-    "notification": "it is about errors and warnings inside the agent, which an MCP server is not told of",
-    "on_error": "it is about errors inside the agent, which an MCP server is not told of",
+    "notification": "it is about errors and warnings inside the agent, which an MCP server does not see",
+    "on_error": "it is about errors inside the agent, which an MCP server does not see",
     "on_max_iterations": _INSIDE_AGENT,
     "on_agent_switch": _INSIDE_AGENT,
     "on_session_resume": _INSIDE_AGENT,
@@ -138,7 +138,7 @@ def recognises(members: Mapping[str, object]) -> bool:
 
 
 def read_hook_file(file_format: FileFormat, file: HookFile) -> HookList:
-    """The hooks of one agent, or of a file that holds only hooks. Raises ConfigError."""
+    """The hooks of one agent, or of a file that contains only hooks. Raises ConfigError."""
     reader = _Reader(file_format, file)
     reader.read()
     order = list(file_format.groups)
@@ -181,12 +181,14 @@ class _Reader(Struct):
             raise ConfigError(self.file.path, f"there is no agent {agent!r} in it", "it has no agents")
         found = self._hooks_of_file(whole)
         if found is None:
-            self.note("there are no hooks in it")
+            self.note("contains no hooks")
         return found
 
     def _hooks_of_agent(self, whole: Table, name: str) -> Table | None:
         if "hooks" in whole.members:
-            raise whole.error("hooks", "is beside agents, where Docker Agent does not read it", "move it into an agent")
+            raise whole.error(
+                "hooks", "is next to agents, where Docker Agent does not read it", "move it into an agent"
+            )
         agents = whole.table("agents")
         if name not in agents.members:
             hint = "it has no agents"
@@ -200,7 +202,7 @@ class _Reader(Struct):
                 self.note(f'agents.{other}.hooks do not run: for them, write agent = "{other}" in [[use]]')
         agent = agents.table(name)
         if "hooks" not in agent.members:
-            self.note(f"there are no hooks in {agent.path}")
+            self.note(f"{agent.path} contains no hooks")
             return None
         return agent.table("hooks")
 
@@ -234,7 +236,9 @@ class _Reader(Struct):
             if self._entries(table, name):
                 self.note(f"{table.place(name)} cannot fire behind MCP: {file_format.unavailable[name]}")
         else:
-            hint = shared_hook_file.suggestion(name, file_format.names) or f"known: {', '.join(file_format.names)}"
+            hint = (
+                shared_hook_file.suggestion(name, file_format.names) or f"the events are {', '.join(file_format.names)}"
+            )
             raise table.error(name, "is not an event", _NEWER if name in file_format.only_in_other else hint)
 
     def _entries(self, table: Table, name: str) -> list[Table]:
@@ -248,7 +252,7 @@ class _Reader(Struct):
         self._note_unknown_keys(group, _GROUP_KEYS, _NEWER_GROUP_KEYS)
         preempts = self.file_format.newer and group.flag("preempt_yolo")
         if preempts and name != "pre_tool_use":
-            raise group.error("preempt_yolo", "is for pre_tool_use only", "leave it out")
+            raise group.error("preempt_yolo", "is only for pre_tool_use", "remove it")
         traits = frozenset({output.PREEMPTS} if preempts else ())
         for entry in self._entries(group, "hooks"):
             self._read_hook(name, entry, matches, traits, group.text("matcher"))
@@ -259,9 +263,9 @@ class _Reader(Struct):
         self, name: str, entry: Table, matches: Callable[[str], bool], traits: frozenset[str], matcher: str = ""
     ) -> None:
         entry.require("type", "write type: command")
-        handler = entry.choice("type", ("command", *_OTHER_TYPES), "")
-        if handler in _OTHER_TYPES:
-            self.note(f"{entry.path} does not run: type {handler!r} {_OTHER_TYPES[handler]}")
+        handler = entry.choice("type", ("command", *_UNSUPPORTED_TYPES), "")
+        if handler in _UNSUPPORTED_TYPES:
+            self.note(f"{entry.path} does not run: type {handler!r} {_UNSUPPORTED_TYPES[handler]}")
             return
         entry.require("command")
         command, timeout = entry.text("command"), entry.seconds("timeout", TIMEOUT)
@@ -310,7 +314,7 @@ class _Reader(Struct):
         """Note a timeout that does not work as its author may expect."""
         if name == "session_end" and "timeout" in entry.members and timeout > shared_hook_file.SESSION_END_TIMEOUT:
             limit = shared_hook_file.SESSION_END_TIMEOUT
-            self.note(f"{entry.place('timeout')}: session_end hooks get {limit:g} seconds, because the agent has gone")
+            self.note(f"{entry.place('timeout')}: session_end hooks get {limit:g} seconds: the agent has disconnected")
         elif timeout > shared_hook_file.LONG_TIMEOUT:
             self.note(f"{entry.path}: a timeout of {timeout:g} seconds is longer than agents wait for a call")
 
@@ -318,7 +322,7 @@ class _Reader(Struct):
         """Note the keys that have no effect here. Docker Agent itself refuses unknown keys."""
         for key, hint in table.unknown((*known, *newer) if self.file_format.newer else known).items():
             explanation = _NEWER if key in newer else hint
-            self.note(f"{table.place(key)} is not known and ignored" + (f": {explanation}" if explanation else ""))
+            self.note(f"{table.place(key)} is unknown and ignored" + (f": {explanation}" if explanation else ""))
 
 
 class _Options(Struct, frozen=True):

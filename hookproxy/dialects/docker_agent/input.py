@@ -1,4 +1,4 @@
-"""What a Docker Agent hook gets: the document on standard input; it sets no environment variables."""
+"""Writes the input of Docker Agent's hooks: the document on standard input. There are no variables."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The output of a Docker Agent hook as a verdict: exit code, standard output and standard error.
+"""Reads the exit code, standard output and standard error of a Docker Agent hook into a verdict.
 
-Every output gives a verdict: invalid output is reported as a failure, and is never taken for approval (law 3).
+It never raises: invalid output is a failure that names what is wrong, and never counts as an approval (law 3).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BEFORE_CALL: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
 _AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 _SESSION: Final = (Event.SESSION_START, Event.SESSION_END)
 
-_ABSENT: Final = msgspec.Raw(b"")
+_NO_JSON: Final = msgspec.Raw(b"")
 _PERMISSIONS: Final = {
     "allow": Permission.ALLOW,
     "ask": Permission.ASK,
@@ -50,10 +50,10 @@ _PERMISSIONS: Final = {
 class _Specific(msgspec.Struct, frozen=True, kw_only=True):
     """`hook_specific_output`. Types are strict, null counts as absent as in Go, unknown members are ignored."""
 
-    hook_event_name: str | None = None  # ported hooks may name another system's event; their output counts all the same
+    hook_event_name: str | None = None  # ported hooks may name another system's event; their output counts nevertheless
     permission_decision: str | None = None
     permission_decision_reason: str | None = None
-    updated_input: msgspec.Raw = _ABSENT
+    updated_input: msgspec.Raw = _NO_JSON
     additional_context: str | None = None
     updated_tool_response: str | None = None
     metadata: dict[str, str] | None = None  # for Docker Agent's own confirmation dialog
@@ -131,7 +131,7 @@ CURRENT: Final = OutputRules(
 )
 
 _DECODER: Final = msgspec.json.Decoder(_JsonOutput)
-_PARTS: Final[shared_output.DecidingMembers] = {
+_DECIDING_MEMBERS: Final[shared_output.DecidingMembers] = {
     "continue": (True, False),
     "stop_reason": shared_output.ANY_TEXT,
     "reason": shared_output.ANY_TEXT,
@@ -167,7 +167,7 @@ def _verdict(rules: OutputRules, spec: HookSpec, result: HookResult) -> Verdict:
     try:
         output = _parse(rules, spec, stdout, result)
     except shared_output.InvalidOutput as error:
-        part = shared_output.keep_deciding_members(result, {**_PARTS, "decision": rules.decisions})
+        part = shared_output.keep_deciding_members(result, {**_DECIDING_MEMBERS, "decision": rules.decisions})
         return shared_output.invalid_output_verdict(_verdict(rules, spec, part), str(error))
     if result.code == BLOCKS:
         verdict = _on_exit_2(rules, spec, output or _JsonOutput(), stderr)
@@ -175,17 +175,14 @@ def _verdict(rules: OutputRules, spec: HookSpec, result: HookResult) -> Verdict:
         verdict = _on_exit_0(rules, spec, output or _JsonOutput(), stdout if output is None else "")
     message = (output.system_message or "") if output else ""
     if output is None and any(member in stdout for member in _TYPICAL_MEMBERS):
-        message = "printed JSON among other text, which makes it plain text"
+        message = shared_output.JSON_IN_TEXT
     return replace(verdict, messages=shared_output.nonempty(*verdict.messages, message))
 
 
 def _parse(rules: OutputRules, spec: HookSpec, stdout: str, result: HookResult) -> _JsonOutput | None:
-    """The JSON that was printed; None: plain text, or nothing. Raises Nonsense."""
+    """The JSON that was printed; None: plain text, or nothing. Raises InvalidOutput."""
     if stdout.startswith("{") and not stdout.endswith("}"):
-        lost = "printed more than is kept, so its JSON is lost"
-        raise shared_output.InvalidOutput(
-            lost if result.cut else "printed JSON without an end, or with other text after it"
-        )
+        raise shared_output.InvalidOutput(shared_output.CUT_JSON if result.cut else shared_output.INCOMPLETE_JSON)
     output = shared_output.parse_json_object(result.stdout, _DECODER)
     if output is None:
         if stdout and STRICT in spec.traits:
@@ -209,7 +206,7 @@ def _check_decisions(rules: OutputRules, output: _JsonOutput) -> None:
 
 
 def _check_strictly(spec: HookSpec, stdout: str, output: _JsonOutput) -> None:
-    """Raise Nonsense for an unknown member, output for another event, and `suppress_output`."""
+    """Raise InvalidOutput for an unknown member, output for another event, and `suppress_output`."""
     members = raw_json.fields(shared_output.normalise(stdout.encode()))
     specific = members.get("hook_specific_output", msgspec.Raw(b"null"))
     inner = raw_json.fields(bytes(specific)) if output.hook_specific_output else {}
@@ -288,7 +285,7 @@ def _on_call(rules: OutputRules, spec: HookSpec, output: _JsonOutput, stops: boo
 
 
 def _permission(output: _JsonOutput, name: str) -> tuple[Permission | None, str]:
-    """The stricter of the two decisions that the output may hold, with its reason; without a decision, the reason."""
+    """The stricter of the two decisions in the output, with its reason; without a decision, only the reason."""
     specific = output.hook_specific_output or _NO_SPECIFIC
     decides = name != "tool_input_transform"  # on it, permission_decision has no effect, as documented
     specific_reason = specific.permission_decision_reason or output.reason or ""

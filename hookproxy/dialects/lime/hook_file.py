@@ -1,4 +1,4 @@
-"""Lime's settings files, JSON or TOML: their lists of commands as hook specs."""
+"""Reads Lime's settings files, which are JSON or TOML, into hook specs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ would let calls pass whose guard is only slow, and no agent waits for the verdic
 
 _TIMEOUTS: Final = {
     Event.SESSION_START: 10.0,  # `initialize` waits for these hooks, and some agents wait no longer for a server
-    Event.SESSION_END: shared_hook_file.SESSION_END_TIMEOUT,  # the agent has gone
+    Event.SESSION_END: shared_hook_file.SESSION_END_TIMEOUT,  # the agent has disconnected
     Event.PERMISSION_DENIED: 10.0,  # these three decide nothing, but the events that they observe wait for them
     Event.STOP: 10.0,
     Event.NOTIFICATION: 10.0,
@@ -36,7 +36,7 @@ EVENTS: Final[Mapping[str, Event]] = {
     for event in (*TOOL_EVENTS, Event.SESSION_START, Event.SESSION_END, Event.STOP, Event.NOTIFICATION)
 }
 
-_NO_COMPACTION: Final = "an agent compacts its conversation by itself, and an MCP server is not told"
+_NO_COMPACTION: Final = "the agent compacts its conversation itself, and an MCP server does not see it"
 UNAVAILABLE_EVENTS: Final = {
     "UserPromptSubmit": "prompts never pass through MCP",
     "PreCompact": _NO_COMPACTION,
@@ -49,7 +49,7 @@ def read_hook_file(file: HookFile) -> HookList:
     """The hooks of a settings file, JSON or TOML. Raises ConfigError."""
     settings = shared_hook_file.read_document(file.path, file.text)
     if "hooks" not in settings.members:
-        return HookList((), (f"{file.path}: there are no hooks in it",))
+        return HookList((), (f"{file.path}: contains no hooks",))
     table = settings.table("hooks")
     return shared_hook_file.read_events(
         table,

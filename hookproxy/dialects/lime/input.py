@@ -1,4 +1,4 @@
-"""What a Lime hook gets: the document on standard input, and the environment variables."""
+"""Writes the input of Lime's hooks: the document on standard input, and the variables."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
 
 
 def _tool_output(outcome: Outcome, failed: bool) -> bytes:
-    """The tool's output as JSON: its content blocks, or the error message where there is no result."""
+    """The tool's output as JSON: its content blocks, or the error message if there is no result."""
     if failed and not outcome.has_result:
         return raw_json.encode(shared_input.utf8(outcome.error))
     return outcome.content
 
 
 def _event_details(context: EventContext) -> dict[str, object]:
-    """Members beside the call. Lime's document names none for them, so they have Claude Code's names."""
+    """The members that are not about the call. Lime's document does not name them, so they have Claude Code's names."""
     trigger, message = shared_input.utf8(context.trigger), shared_input.utf8(context.message)
     match context.event:
         case Event.SESSION_START:

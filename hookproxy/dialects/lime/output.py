@@ -1,6 +1,6 @@
-"""The output of a Lime hook as a verdict: exit code, standard output and standard error.
+"""Reads the exit code, standard output and standard error of a Lime hook into a verdict.
 
-Every output gives a verdict: invalid output is reported as a failure, and is never taken for approval (law 3).
+It never raises: invalid output is a failure that names what is wrong, and never counts as an approval (law 3).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DENIES: Final = 2
 _DECIDING: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
 """The events that have a call to deny; on others, exit code 2 is a failure like any other."""
 
-_ABSENT: Final = msgspec.Raw(b"")
+_NO_JSON: Final = msgspec.Raw(b"")
 _PERMISSIONS: Final = {"allow": Permission.ALLOW, "ask": Permission.ASK, "deny": Permission.DENY}
 
 
@@ -32,7 +32,7 @@ class _Specific(msgspec.Struct, frozen=True, kw_only=True):
     permissionDecision: Literal["allow", "deny", "ask"] | None = None
     permissionDecisionReason: str | None = None
     additionalContext: str | None = None
-    updatedInput: msgspec.Raw = _ABSENT
+    updatedInput: msgspec.Raw = _NO_JSON
     updatedPermissions: tuple[str, ...] | None = None
     interrupt: bool | None = None
 
@@ -69,7 +69,7 @@ FIELDS: Final = {
 
 _DECODER: Final = msgspec.json.Decoder(_JsonOutput)
 _NO_SPECIFIC: Final = _Specific()
-_PARTS: Final[shared_output.DecidingMembers] = {
+_DECIDING_MEMBERS: Final[shared_output.DecidingMembers] = {
     "hookSpecificOutput.permissionDecision": ("allow", "deny", "ask"),
     "hookSpecificOutput.permissionDecisionReason": shared_output.ANY_TEXT,
     "hookSpecificOutput.interrupt": (True, False),
@@ -99,7 +99,7 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
         output = _parse(stdout, result)
     except shared_output.InvalidOutput as error:
         verdict = shared_output.invalid_output_verdict(
-            _verdict(spec, shared_output.keep_deciding_members(result, _PARTS)), str(error)
+            _verdict(spec, shared_output.keep_deciding_members(result, _DECIDING_MEMBERS)), str(error)
         )
         return replace(verdict, reason=shared_output.truncate(stdout)) if denies and not verdict.reason else verdict
     if output is None:
@@ -109,13 +109,10 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
 
 
 def _parse(stdout: str, result: HookResult) -> _JsonOutput | None:
-    """The JSON that was printed; None: plain text, or nothing. Raises Nonsense."""
+    """The JSON that was printed; None: plain text, or nothing. Raises InvalidOutput."""
     output = shared_output.parse_json_object(result.stdout, _DECODER)
     if output is None and stdout.startswith("{"):  # the lost part may have denied
-        lost = "printed more than is kept, so its JSON is lost"
-        raise shared_output.InvalidOutput(
-            lost if result.cut else "printed output that begins, but does not end, as JSON"
-        )
+        raise shared_output.InvalidOutput(shared_output.CUT_JSON if result.cut else shared_output.INCOMPLETE_JSON)
     return output
 
 
@@ -124,7 +121,7 @@ def _plain_text(stdout: str, stderr: str, denies: bool) -> Verdict:
     if denies:
         return Verdict(permission=Permission.DENY, reason=shared_output.truncate(stderr or stdout))
     if '"hookSpecificOutput"' in stdout:
-        return Verdict(messages=("printed JSON among other text, which makes it plain text, as documented",))
+        return Verdict(messages=(shared_output.JSON_IN_TEXT,))
     return Verdict()
 
 
@@ -200,7 +197,7 @@ def _rules(texts: Iterable[str]) -> tuple[tuple[str, ...], list[str]]:
             matchers.allow_rule(rule)
         except (ValueError, OverflowError, RecursionError):
             quoted = shared_output.truncate(repr(rule), shared_output.MAX_EXPLANATION)
-            invalid.append(f"gave {quoted}, which is not a permission rule")
+            invalid.append(f"gave an invalid permission rule: {quoted}")
             continue
         name, bracket, rest = rule.partition("(")
         rules |= dict.fromkeys((rule, name.lower() + bracket + rest))

@@ -107,7 +107,7 @@ def read_handler(entry: Table, folder: str) -> Handler:
     warm = entry.flag("warm")
     for key in ("warm_max_age", "warm_spares"):
         if key in entry.members and not warm:
-            raise entry.error(key, "is for warm hooks", "write warm = true")
+            raise entry.error(key, "is only for warm hooks", "write warm = true")
     return Handler(
         "warm" if warm else handler,
         shared_hook_file.argv_label(list(argv)) if argv else shared_hook_file.command_label(command),
@@ -154,7 +154,7 @@ def make_warm(
     if not entry.flag("warm"):
         for key in options:
             if key != "warm":
-                raise ConfigError(f"{place}.{key}", "is for warm hooks", "write warm = true")
+                raise ConfigError(f"{place}.{key}", "is only for warm hooks", "write warm = true")
         return hooks
     if not dialect.constant_environment:
         message = (
@@ -186,9 +186,9 @@ def _spares(entry: Table) -> int:
 
 
 def read_http_target(entry: Table, allowed_key: str) -> HttpTarget:
-    """The address and the headers of an HTTP hook. `allowed_key` lists the variables that headers may use.
+    """The URL and the headers of an HTTP hook. `allowed_key` lists the variables that headers may use.
 
-    Raises ConfigError for an address that would send the document unencrypted, and for a header that cannot be sent.
+    Raises ConfigError for a URL that would send the document unencrypted, and for a header that cannot be sent.
     """
     entry.require("url")
     url, allowed = entry.text("url"), entry.texts(allowed_key) or ()
@@ -207,7 +207,7 @@ def _url(entry: Table, url: str) -> str:
     except ValueError:
         parts, port_is_valid = urlsplit(""), False
     if not _URL.fullmatch(url) or parts.scheme not in ("http", "https") or not parts.hostname or not port_is_valid:
-        raise entry.error("url", f"{url!r} is not a hook's address", 'write "https://host/path"')
+        raise entry.error("url", f"{url!r} cannot be the URL of a hook", 'write "https://host/path"')
     if "@" in parts.netloc:
         raise entry.error("url", "contains a user name or a password", "send an Authorization header")
     if parts.scheme == "http" and not _LOOPBACK.fullmatch(parts.hostname):
@@ -227,5 +227,5 @@ def _header(headers: Table, name: str, allowed: tuple[str, ...], allowed_key: st
         variable = found[1] or found[2]
         if variable not in allowed:
             hint = f"add {variable!r} to {allowed_key}"
-            raise headers.error(name, f"holds ${variable}, which {allowed_key} does not allow", hint)
+            raise headers.error(name, f"uses ${variable}, which is not in {allowed_key}", hint)
     return name, value

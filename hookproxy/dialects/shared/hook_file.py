@@ -116,7 +116,11 @@ class Table(Struct, frozen=True):
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._mistyped(key, "a number of seconds", value)
         if not 0 < value < math.inf:
-            raise self.error(key, f"must be more than 0 seconds, not {value}", "write how long the hook may take: 5")
+            raise self.error(
+                key,
+                f"must be more than 0 seconds, not {value}",
+                "write the most seconds that the hook may take, for example 5",
+            )
         if value >= MILLISECONDS_THRESHOLD:
             raise self.error(key, f"looks like milliseconds: {value}", f"write seconds: {value // 1000} for {value}")
         return float(value)
@@ -137,7 +141,7 @@ class Table(Struct, frozen=True):
             raise self._mistyped(key, "a string", value)
         if "\0" in value:
             raise self.error(
-                key, "holds a NUL character, which command lines and variables cannot contain", "remove it"
+                key, "contains a NUL character, which command lines and variables cannot contain", "remove it"
             )
         return value
 
@@ -178,7 +182,7 @@ def read_json(path: str, text: str) -> Table:
             path, f"cannot be read as JSON: {problem}", "nest it less deeply, and shorten long numbers"
         ) from None
     if not isinstance(value, dict):
-        raise ConfigError(path, "must hold one JSON object", 'write {"hooks": {…}}')
+        raise ConfigError(path, "must contain one JSON object", 'write {"hooks": {…}}')
     return Table(path, "", value)
 
 
@@ -229,13 +233,13 @@ def read_events(
 ) -> HookList:
     """The hooks in a table whose keys are names of events. `entries` gives an event's entries; `read_entry` reads one.
 
-    An `unavailable` event that has entries gets a note with the reason. Raises ConfigError for a key that is no event.
+    An `unavailable` event that has entries gets a note with the reason. Raises ConfigError for other keys.
     """
     found: list[HookList] = []
     for name in table.members:
         if name not in events and name not in unavailable:
             known = [*events, *unavailable]
-            raise table.error(name, "is no event", suggestion(name, known) or f"known: {', '.join(known)}")
+            raise table.error(name, "is not an event", suggestion(name, known) or f"the events are {', '.join(known)}")
         event_entries = entries(name)
         if name in events:
             found += [read_entry(name, entry) for entry in event_entries]

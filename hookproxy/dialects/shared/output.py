@@ -17,9 +17,13 @@ from ...model.hooks import Ended, HookResult, HookSpec, Permission, Verdict
 MAX_TEXT: Final = 10_000
 """Characters of each text of a hook that are passed on: Claude Code's limit. The other documents set no limit."""
 
+CUT_JSON: Final = "printed more than hookproxy keeps, so its JSON is incomplete"
+INCOMPLETE_JSON: Final = "printed JSON that is incomplete or followed by other text"
+JSON_IN_TEXT: Final = "printed JSON among other text, which makes it plain text"
+"""What several dialects report about output. The sentence begins with the hook."""
+
 MAX_EXPLANATION: Final = 300
 """Characters of an explanation in the sentence about a failure: enough for a path and an error message."""
-
 
 ANY_TEXT: Final[tuple[str | bool, ...]] = ()
 """In `DecidingMembers`: the member may be any text, for example a reason."""
@@ -131,7 +135,7 @@ def background_verdict(spec: HookSpec, verdict: Verdict) -> Verdict:
 def invalid_output_verdict(verdict: Verdict, error: str) -> Verdict:
     """The verdict on output that cannot be read as a whole. `verdict` is about its deciding members alone.
 
-    A denial counts, and people are told what is wrong with the output. An approval never counts: it is a failure.
+    A denial counts, and people get a message about the error. An approval never counts: it is a failure.
     """
     denies = verdict.permission is Permission.DENY or verdict.stop or verdict.feedback  # feedback: after a call
     if denies or verdict.failure:  # a failure: for example exit code 2 where there is nothing to block
@@ -144,7 +148,7 @@ def _member(value: object, name: str) -> object:
 
 
 def _unique_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """The members of an object whose key occurs once. Nobody can tell which one of duplicates counts."""
+    """The members whose key occurs only once in the object. It is unknown which one of duplicates counts."""
     counts = Counter(key for key, _ in pairs)
     return {key: value for key, value in pairs if counts[key] == 1}
 

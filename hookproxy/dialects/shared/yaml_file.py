@@ -26,7 +26,7 @@ def load(path: str, text: str) -> dict[str, object]:
         # LookupError, AttributeError: from PyYAML's constructors, for invalid dates and numbers
         raise ConfigError(path, f"cannot be read as YAML: {problem}", "write plain strings, in quotes") from None
     if not isinstance(value, dict):
-        raise ConfigError(path, "must hold one YAML mapping", "write `hooks:`, and the events under it")
+        raise ConfigError(path, "must contain one YAML mapping", "write `hooks:`, and the events under it")
     return value
 
 

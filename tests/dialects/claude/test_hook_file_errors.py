@@ -41,7 +41,7 @@ def test_disabled_hooks_do_not_run_and_get_a_note() -> None:
 
 
 def test_a_file_without_hooks_gets_a_note() -> None:
-    assert notes({"model": "x"}) == ("/repo/.claude/settings.json: there are no hooks in it",)
+    assert notes({"model": "x"}) == ("/repo/.claude/settings.json: contains no hooks",)
 
 
 def test_every_event_of_claude_code_is_available_or_has_a_reason() -> None:
@@ -68,13 +68,13 @@ def test_an_event_that_cannot_occur_gets_a_note(event: str) -> None:
 @pytest.mark.parametrize(
     ("entry", "runs", "note"),
     [
-        ({"type": "prompt", "prompt": "?"}, 0, "type 'prompt' is impossible here: there is no model to ask"),
-        ({"type": "agent", "prompt": "?"}, 0, "type 'agent' is impossible here: there is no agent to start"),
+        ({"type": "prompt", "prompt": "?"}, 0, "type 'prompt' is not supported: hookproxy has no model to ask"),
+        ({"type": "agent", "prompt": "?"}, 0, "type 'agent' is not supported: hookproxy cannot start an agent"),
         ({"shell": "powershell"}, 0, "PowerShell is not supported"),
         ({"once": True}, 1, "`once` only has an effect in skills"),
         ({"asyncRewake": True}, 1, "`asyncRewake` cannot wake the agent"),
         ({"timeout": 7200}, 1, "a timeout of 7200 seconds is longer than agents wait"),
-        ({"timout": 3}, 1, ".timout is not known and ignored: did you mean 'timeout'?"),
+        ({"timout": 3}, 1, ".timout is unknown and ignored: did you mean 'timeout'?"),
         ({"command": "${CLAUDE_PLUGIN_ROOT}/a.sh"}, 1, "CLAUDE_PLUGIN_ROOT has no value here"),
         ({"command": "a", "args": ["${user_config.key}"]}, 1, "user_config.key has no value here"),
     ],
@@ -99,7 +99,7 @@ def test_unknown_keys_get_no_note() -> None:
 
 def test_a_misspelt_matcher_gets_a_note() -> None:
     hooks, note = note_on({"type": "command", "command": "x"}, matchers="Bash")
-    assert (hooks, "hooks.PreToolUse[0].matchers is not known" in note) == (1, True)
+    assert (hooks, "hooks.PreToolUse[0].matchers is unknown" in note) == (1, True)
 
 
 def test_a_matcher_that_names_a_server_and_no_tool_gets_a_note() -> None:
@@ -142,11 +142,11 @@ def refusal(settings: object) -> tuple[str, str]:
         ('{"a": NaN}', ": NaN is not JSON", ""),
         ("[" * 100_000, ": cannot be read as JSON", ""),
         ('{"a": ' + "9" * 10_000 + "}", ": cannot be read as JSON", ""),
-        ("[]", ": must hold one JSON object", ""),
+        ("[]", ": must contain one JSON object", ""),
         ({"disableAllHooks": "yes"}, ": disableAllHooks must be true or false, not a string", ""),
         ({"hooks": []}, ": hooks must be an object, not a list", ""),
-        ({"hooks": {"preToolUse": []}}, ": hooks.preToolUse is no event", "did you mean 'PreToolUse'?"),
-        ({"hooks": {"Whenever": []}}, ": hooks.Whenever is no event", ""),
+        ({"hooks": {"preToolUse": []}}, ": hooks.preToolUse is not an event", "did you mean 'PreToolUse'?"),
+        ({"hooks": {"Whenever": []}}, ": hooks.Whenever is not an event", ""),
         ({"hooks": {"PreToolUse": {}}}, ": hooks.PreToolUse must be a list, not an object", ""),
         ({"hooks": {"Stop": "x"}}, ": hooks.Stop must be a list, not a string", ""),
     ],
@@ -161,7 +161,7 @@ def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(settings: object, 
     ("group", "message", "hint"),
     [
         ("./a.sh", " must be an object, not a string", ""),
-        ({"command": "x"}, ".hooks is missing", "is the shape"),
+        ({"command": "x"}, ".hooks is missing", 'write {"matcher": '),
         ({"hooks": ["./a.sh"]}, ".hooks[0] must be an object, not a string", ""),
         ({"matcher": "mcp__(", "hooks": []}, ".matcher 'mcp__(' cannot be used: missing ), unterminated", ""),
         ({"matcher": 1, "hooks": []}, ".matcher must be a string, not a number", ""),
@@ -181,7 +181,7 @@ def test_a_group_that_cannot_be_used_is_refused_by_key(group: object, message: s
         ({"type": "comand"}, "type must be one of command,", "did you mean 'command'?"),
         ({"command": " "}, "command is empty", ""),
         ({"command": ["x"]}, "command must be a string, not a list", ""),
-        ({"command": "a\0b"}, "command holds a NUL", ""),
+        ({"command": "a\0b"}, "command contains a NUL", ""),
         ({"args": "y"}, "args must be a list, not a string", ""),
         ({"args": ["y", 2]}, "args[1] must be a string, not a number", ""),
         ({"timeout": "30"}, "timeout must be a number of seconds, not a string", ""),

@@ -36,7 +36,7 @@ def elicitation(case: dict[str, Any]) -> Elicitation:
     return Elicitation(**{**case, **raw})
 
 
-@pytest.mark.parametrize("case", CASES["occasion"], ids=lambda case: case["says"])
+@pytest.mark.parametrize("case", CASES["input"], ids=lambda case: case["behaviour"])
 def test_a_hook_gets_the_input_in_the_table(case: dict[str, Any]) -> None:
     event = Event(case["event"])
     context = replace(

@@ -18,16 +18,16 @@ def spec(event: Event, background: bool = False) -> HookSpec:
     return HookSpec("claude", "s.json", event, "guard.sh", shell="guard.sh", timeout=30, background=background)
 
 
-@pytest.mark.parametrize("case", CASES["result"], ids=lambda case: f"{case['event']}: {case['says']}")
+@pytest.mark.parametrize("case", CASES["output"], ids=lambda case: f"{case['event']}: {case['behaviour']}")
 def test_output_is_read_as_in_the_table(case: dict[str, Any]) -> None:
     actual = read_output(spec(Event(case["event"]), case.get("background", False)), result(case))
     assert actual == verdict(case)
 
 
 def test_every_row_of_the_table_names_its_source() -> None:
-    rows = CASES["result"] + CASES["occasion"]
-    assert all(row["says"] and row["source"] for row in rows)
-    assert len({(row["event"], row["says"]) for row in rows}) == len(rows)
+    rows = CASES["output"] + CASES["input"]
+    assert all(row["behaviour"] and row["source"] for row in rows)
+    assert len({(row["event"], row["behaviour"]) for row in rows}) == len(rows)
 
 
 @given(
@@ -93,7 +93,7 @@ def test_malicious_output_is_a_failure_and_never_an_approval(stdout: bytes) -> N
     assert actual == Verdict(failure=actual.failure)
 
 
-def test_a_long_text_is_cut_and_says_so() -> None:
+def test_a_long_text_is_cut_with_a_note() -> None:
     output = {"decision": "block", "reason": "r" * 10_007, "systemMessage": "m" * 10_000}
     actual = read_output(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, json.dumps(output).encode()))
     assert actual.reason == "r" * 10_000 + " … [7 more characters cut by hookproxy]"

@@ -23,10 +23,10 @@ def test_too_many_rules_are_a_failure() -> None:
 def test_a_change_that_only_concerns_the_agent_gets_a_message(change_type: str) -> None:
     verdict = request_verdict(allowing(type=change_type, mode="plan"))
     assert (verdict.permission, verdict.failure) == (Permission.ALLOW, "")
-    assert verdict.messages == (f"without effect behind MCP: {change_type}",)
+    assert verdict.messages == (f"gave an updatedPermissions entry that has no effect behind MCP: {change_type}",)
 
 
 @pytest.mark.parametrize("change_type", ["replaceRules", "removeRules", "whatever"])
 def test_a_change_that_cannot_be_followed_is_a_failure(change_type: str) -> None:
     verdict = request_verdict(allowing(type=change_type, behavior="allow"))
-    assert verdict.failure == f"gave an updatedPermissions entry that cannot be followed here: {change_type} allow"
+    assert verdict.failure == f"gave an updatedPermissions entry that is not supported: {change_type} allow"

@@ -154,14 +154,14 @@ def notes(settings: object) -> tuple[str, ...]:
 
 @BOTH
 def test_a_file_without_hooks_is_reported(dialect: Dialect) -> None:
-    assert load({"model": "x"}, dialect, "/s.json") == HookList((), ("/s.json: there are no hooks in it",))
+    assert load({"model": "x"}, dialect, "/s.json") == HookList((), ("/s.json: contains no hooks",))
 
 
 def test_keys_that_claw_code_does_not_read_are_reported() -> None:
     entry = {"type": "command", "command": "./a.sh", "timeout": 3}
     assert notes({"hooks": {"PreToolUse": [{"matchers": "bash", "hooks": [entry]}]}}) == (
-        "/s.json: hooks.PreToolUse[0].matchers is ignored, because claw-code has no such key: did you mean 'matcher'?",
-        "/s.json: hooks.PreToolUse[0].hooks[0].timeout is ignored, because claw-code has no such key",
+        "/s.json: hooks.PreToolUse[0].matchers is unknown and ignored: did you mean 'matcher'?",
+        "/s.json: hooks.PreToolUse[0].hooks[0].timeout is unknown and ignored",
     )
 
 
@@ -202,7 +202,7 @@ def refusal(settings: object, dialect: Dialect = CLAW) -> tuple[str, str]:
         ('{"hooks":{"PreToolUse":["a"],"PreToolUse":["b"]}}', ": the key 'PreToolUse' appears twice", "lost"),
         ('{"a": NaN}', ": NaN is not JSON", ""),
         ("[" * 100_000, ": cannot be read as JSON", ""),
-        ("[]", ": must hold one JSON object", ""),
+        ("[]", ": must contain one JSON object", ""),
         ({"hooks": []}, ": hooks must be an object, not a list", ""),
         ({"hooks": {"pre_tool_use": []}}, ": hooks.pre_tool_use is not an event", "did you mean 'PreToolUse'?"),
         ({"hooks": {"preToolUse": []}}, ": hooks.preToolUse is not an event", "did you mean 'PreToolUse'?"),
@@ -216,7 +216,7 @@ def refusal(settings: object, dialect: Dialect = CLAW) -> tuple[str, str]:
         ({"hooks": {"PreToolUse": ["a", 7]}}, ": hooks.PreToolUse[1] must be a string, not a number", ""),
         ({"hooks": {"PreToolUse": [["a"]]}}, ": hooks.PreToolUse[0] must be a string, not a list", ""),
         ({"hooks": {"PreToolUse": ["a", " "]}}, ": hooks.PreToolUse[1] is empty", ""),
-        ({"hooks": {"PreToolUse": ["a\0b"]}}, ": hooks.PreToolUse[0] holds a NUL", ""),
+        ({"hooks": {"PreToolUse": ["a\0b"]}}, ": hooks.PreToolUse[0] contains a NUL", ""),
     ],
 )
 def test_an_invalid_file_is_refused_with_line_or_key(
@@ -230,7 +230,7 @@ def test_an_invalid_file_is_refused_with_line_or_key(
 def test_a_file_of_claw_current_is_refused_with_the_name_of_that_dialect() -> None:
     error, hint = refusal({"hooks": {"PostToolUseFailure": ["./a.sh"]}})
     assert error == "/s.json: hooks.PostToolUseFailure is not an event"
-    assert hint == "the dialect claw@current has it; in claw, PostToolUse hooks also run for failed calls"
+    assert hint == "only the dialect claw@current has it; in claw, PostToolUse hooks also run for failed calls"
     error, hint = refusal({"hooks": {"PreToolUse": [{"matcher": "bash", "hooks": []}]}})
     assert error == "/s.json: hooks.PreToolUse[0] must be a command string, not an object"
     assert "claw@current and claude read matcher groups" in hint

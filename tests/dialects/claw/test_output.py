@@ -73,17 +73,17 @@ LEAVES = WORDS | st.none() | st.booleans() | st.integers() | st.floats()
 VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=10)
 
 
-@given(answer=st.dictionaries(KEYS, VALUES), code=st.sampled_from([0, 1, 2]))
-def test_json_of_any_shape_gives_a_verdict(answer: dict[str, Any], code: int) -> None:
+@given(output=st.dictionaries(KEYS, VALUES), code=st.sampled_from([0, 1, 2]))
+def test_json_of_any_shape_gives_a_verdict(output: dict[str, Any], code: int) -> None:
     for event in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE):
         note(event)
-        printed = json.dumps(answer).encode()
+        printed = json.dumps(output).encode()
         verdict = CLAW_CURRENT.read_output(spec(CLAW_CURRENT, event), HookResult(Ended.EXITED, code, printed))
         if verdict.arguments is not None:
             assert isinstance(json.loads(verdict.arguments), dict)
             assert verdict.permission is not Permission.DENY
             assert not verdict.failure
-        if answer.get("continue") is False or answer.get("decision") == "block":
+        if output.get("continue") is False or output.get("decision") == "block":
             assert verdict.permission is Permission.DENY or "NaN" in str(printed) or "Infinity" in str(printed)
         assert all(len(text) < 10_200 for text in (verdict.reason, *verdict.feedback, *verdict.messages))
         assert len(verdict.failure) < 500
@@ -96,7 +96,7 @@ MALICIOUS = {
     "no UTF-8": b"{" + b"\xff" * 10 + b"}",
     "many lines": b"{\n}\n" * 10_000 + b"}",
     "no end": b'{"decision":"approve"',
-    "twins below": b'{"hookSpecificOutput":{"permissionDecision":"deny","permissionDecision":"allow"}}',
+    "a duplicate key below": b'{"hookSpecificOutput":{"permissionDecision":"deny","permissionDecision":"allow"}}',
 }
 
 
@@ -133,7 +133,7 @@ def test_a_long_text_is_cut_and_ends_with_the_number_of_missing_characters(diale
 
 
 @BOTH
-def test_text_that_is_not_utf8_is_decoded_all_the_same(dialect: Dialect) -> None:
+def test_text_that_is_not_utf8_is_decoded_anyway(dialect: Dialect) -> None:
     verdict = dialect.read_output(spec(dialect, Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, b"no \xff\r\nway\r\n"))
     assert verdict.reason == "no \ufffd\nway"
 

@@ -150,7 +150,7 @@ def test_a_byte_order_mark_and_line_ends_of_windows_are_ignored() -> None:
 
 
 def test_a_file_without_hooks_is_reported() -> None:
-    assert load({"env": {}}).notes == ("/repo/.claude/settings.json: there are no hooks in it",)
+    assert load({"env": {}}).notes == ("/repo/.claude/settings.json: contains no hooks",)
 
 
 @pytest.mark.parametrize("event", CODE_ASSIST.unavailable)
@@ -179,14 +179,14 @@ def test_a_timeout_longer_than_agents_wait_is_reported() -> None:
 
 def test_unknown_keys_are_reported() -> None:
     assert notes_on({"timout": 3000, "colour": "red"}) == [
-        "timout is not known and ignored: did you mean 'timeout'?",
-        "colour is not known and ignored",
+        "timout is unknown and ignored: did you mean 'timeout'?",
+        "colour is unknown and ignored",
     ]
 
 
 def test_a_matcher_is_reported_because_code_assist_has_none() -> None:
     assert notes_on({"matcher": "BashTool"}) == [
-        "matcher is not known and ignored: the hook runs for all tools, and can read the tool's name from tool_name"
+        "matcher is unknown and ignored: the hook runs for all tools, and can read the tool's name from tool_name"
     ]
 
 
@@ -207,13 +207,13 @@ def refusal(settings: object) -> tuple[str, str]:
         ('{"hooks": {}, "hooks": {}}', ": the key 'hooks' appears twice in one object", "lost"),
         ('{"a": NaN}', ": NaN is not JSON", ""),
         ('{"a":' * 10_000, ": cannot be read as JSON", ""),
-        ("[]", ": must hold one JSON object", ""),
+        ("[]", ": must contain one JSON object", ""),
         ("", ":1: not JSON: ", ""),
         ({"hooks": []}, ": hooks must be an object, not a list", ""),
         ({"hooks": None}, ": hooks must be an object, not null", ""),
-        ({"hooks": {"pre_tool_use": []}}, ": hooks.pre_tool_use is no event", "did you mean 'PreToolUse'?"),
-        ({"hooks": {"SessionEnd": []}}, ": hooks.SessionEnd is no event", ""),
-        ({"hooks": {"xyz": []}}, ": hooks.xyz is no event", ""),
+        ({"hooks": {"pre_tool_use": []}}, ": hooks.pre_tool_use is not an event", "did you mean 'PreToolUse'?"),
+        ({"hooks": {"SessionEnd": []}}, ": hooks.SessionEnd is not an event", ""),
+        ({"hooks": {"xyz": []}}, ": hooks.xyz is not an event", ""),
         ({"hooks": {"PreToolUse": {}}}, ": hooks.PreToolUse must be a list, not an object", ""),
         ({"hooks": {"Stop": "x"}}, ": hooks.Stop must be a list, not a string", ""),
         ({"hooks": {"Stop": ["x"]}}, ": hooks.Stop[0] must be an object, not a string", ""),
@@ -234,9 +234,9 @@ def test_an_invalid_file_is_refused_with_line_or_key(settings: object, message: 
         ({"command": " "}, "command is empty", "remove the entry"),
         ({"command": ["x"]}, "command must be a string, not a list", ""),
         ({"command": None}, "command must be a string, not null", ""),
-        ({"command": "a\0b"}, "command holds a NUL", ""),
+        ({"command": "a\0b"}, "command contains a NUL", ""),
         ({"command": "x", "name": 5}, "name must be a string, not a number", ""),
-        ({"command": "x", "name": "a\0"}, "name holds a NUL", ""),
+        ({"command": "x", "name": "a\0"}, "name contains a NUL", ""),
         ({"command": "x", "timeout": "5000"}, "timeout must be a number of milliseconds", 'write "timeout": 5000'),
         ({"command": "x", "timeout": True}, "timeout must be a number of milliseconds", 'write "timeout": 5000'),
         ({"command": "x", "timeout": None}, "timeout must be a number of milliseconds", 'write "timeout": 5000'),

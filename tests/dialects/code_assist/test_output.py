@@ -21,8 +21,8 @@ def spec(event: Event, background: bool = False) -> HookSpec:
     return HookSpec("code-assist", "s.json", event, "guard", shell="guard.sh", timeout=3, background=background)
 
 
-def verdict_on(answer: object, event: Event = Event.PRE_TOOL_USE, code: int = 0) -> Verdict:
-    return read_output(spec(event), HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
+def verdict_on(output: object, event: Event = Event.PRE_TOOL_USE, code: int = 0) -> Verdict:
+    return read_output(spec(event), HookResult(Ended.EXITED, code, json.dumps(output).encode()))
 
 
 @pytest.mark.parametrize("case", CASES["output"], ids=lambda case: f"{case['event']}: {case['behaviour']}")
@@ -80,9 +80,9 @@ VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KE
 
 @pytest.mark.slow
 @settings(max_examples=300)
-@given(event=st.sampled_from(EVENTS), answer=st.dictionaries(KEYS, VALUES), code=st.sampled_from([0, 1, 2]))
-def test_json_of_any_shape_gives_a_verdict(event: Event, answer: dict[str, Any], code: int) -> None:
-    verdict = verdict_on(answer, event, code)
+@given(event=st.sampled_from(EVENTS), output=st.dictionaries(KEYS, VALUES), code=st.sampled_from([0, 1, 2]))
+def test_json_of_any_shape_gives_a_verdict(event: Event, output: dict[str, Any], code: int) -> None:
+    verdict = verdict_on(output, event, code)
     if verdict.arguments is not None:
         assert isinstance(json.loads(verdict.arguments), dict)
         assert event is Event.PRE_TOOL_USE
@@ -123,8 +123,8 @@ def test_malicious_output_is_a_failure_and_never_an_approval(stdout: bytes) -> N
 
 
 def test_a_rewrite_that_no_server_can_read_is_repaired() -> None:
-    answer = b'{"updated_input":{"a":"\\ud800","b":"\\u002d"}}'
-    verdict = read_output(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, answer))
+    output = b'{"updated_input":{"a":"\\ud800","b":"\\u002d"}}'
+    verdict = read_output(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, output))
     assert verdict.arguments == '{"a":"\ufffd","b":"-"}'.encode()
 
 
@@ -152,6 +152,6 @@ def test_a_long_text_is_cut_once_and_ends_with_the_number_of_missing_characters(
     assert verdict.feedback[:-1] == ((verdict.reason,) if event is Event.POST_TOOL_USE else ())
 
 
-def test_standard_error_that_is_not_utf8_is_a_reason_all_the_same() -> None:
+def test_standard_error_that_is_not_utf8_is_a_reason_anyway() -> None:
     verdict = read_output(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, stderr=b"no \xff\r\nway\r\n"))
     assert verdict.reason == "no \ufffd\nway"

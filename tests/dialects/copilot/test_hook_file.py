@@ -209,7 +209,7 @@ def test_type_may_be_absent_in_the_current_edition() -> None:
     assert hook.argv == ("bash", "-c", "./guard.sh")
 
 
-def test_command_stands_in_for_bash_in_the_current_edition() -> None:
+def test_command_may_replace_bash_in_the_current_edition() -> None:
     assert one({"command": "./g", "powershell": "g.ps1"}, dialect=COPILOT_CURRENT).argv == ("bash", "-c", "./g")
     assert one({"command": "./g", "bash": "./b"}, dialect=COPILOT_CURRENT).argv == ("bash", "-c", "./b")
 

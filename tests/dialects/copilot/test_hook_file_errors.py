@@ -34,7 +34,7 @@ def test_disabled_hooks_do_not_run_and_get_a_note(dialect: Dialect) -> None:
 
 
 def test_a_file_without_hooks_gets_a_note() -> None:
-    assert load({"version": 1}) == HookList((), ("/h.json: there are no hooks in it",))
+    assert load({"version": 1}) == HookList((), ("/h.json: contains no hooks",))
 
 
 @pytest.mark.parametrize(
@@ -50,11 +50,11 @@ def test_an_event_that_cannot_occur_gets_a_note(dialect: Dialect, event: str) ->
 
 @BOTH
 @pytest.mark.parametrize("event", ["sessionStart", "SessionStart"])
-def test_prompt_hooks_are_impossible(dialect: Dialect, event: str) -> None:
+def test_prompt_hooks_do_not_run(dialect: Dialect, event: str) -> None:
     found = load(entries({"type": "prompt", "prompt": "/plan"}, event=event), dialect)
     assert found.hooks == ()
     (note,) = found.notes
-    assert note.startswith(f"/h.json: hooks.{event}[0] does not run: type 'prompt' is impossible here")
+    assert note.startswith(f"/h.json: hooks.{event}[0] does not run: type 'prompt' is not supported")
 
 
 def test_the_note_on_another_prompt_hook_names_session_start() -> None:
@@ -72,10 +72,10 @@ def test_the_note_on_another_prompt_hook_names_session_start() -> None:
             COPILOT,
             {"bash": "x", "timeoutSecs": 3},
             1,
-            "timeoutSecs is not known and ignored: did you mean 'timeoutSec'?",
+            "timeoutSecs is unknown and ignored: did you mean 'timeoutSec'?",
         ),
-        (COPILOT, {"bash": "x", "timeout": 3}, 1, "timeout is ignored: only copilot@current has it"),
-        (COPILOT, {"bash": "x", "command": "y"}, 1, "command is ignored: only copilot@current has it"),
+        (COPILOT, {"bash": "x", "timeout": 3}, 1, "timeout is ignored: only the dialect copilot@current has it"),
+        (COPILOT, {"bash": "x", "command": "y"}, 1, "command is ignored: only the dialect copilot@current has it"),
         (COPILOT, {"bash": "x", "env": {"A": "$B ${C} $B"}}, 1, "env: $B is not set, so its value is empty"),
     ],
     ids=lambda one: one if isinstance(one, str) else None,
@@ -110,7 +110,7 @@ def test_a_notification_matcher_for_other_types_gets_a_note() -> None:
 
 def test_misspelt_keys_of_the_file_get_a_note() -> None:
     found = load({"version": 1, "hooks": {}, "disableAllHook": True, "$schema": "…"})
-    assert found.notes == ("/h.json: disableAllHook is not known and ignored: did you mean 'disableAllHooks'?",)
+    assert found.notes == ("/h.json: disableAllHook is unknown and ignored: did you mean 'disableAllHooks'?",)
 
 
 def test_unknown_keys_get_no_note() -> None:
@@ -135,7 +135,7 @@ def refusal(document: object, dialect: Dialect = COPILOT) -> tuple[str, str]:
         ('{"version": 1, "hooks": {"preToolUse": [{"bash": "a", "bash": "b"}]}}', ": the key 'bash' appears twice", ""),
         ('{"version": NaN}', ": NaN is not JSON", ""),
         ("[" * 100_000, ": cannot be read as JSON", ""),
-        ("[]", ": must hold one JSON object", ""),
+        ("[]", ": must contain one JSON object", ""),
         ({"hooks": {}}, ": version is missing", 'write "version": 1'),
         ({"version": 2, "hooks": {}}, ": version must be 1, not 2", "version 1"),
         ({"version": True, "hooks": {}}, ": version must be 1, not True", ""),
@@ -143,9 +143,17 @@ def refusal(document: object, dialect: Dialect = COPILOT) -> tuple[str, str]:
         ({"version": None}, ": version must be 1, not None", ""),
         ({"version": 1, "disableAllHooks": "yes"}, ": disableAllHooks must be true or false, not a string", ""),
         ({"version": 1, "hooks": []}, ": hooks must be an object, not a list", ""),
-        ({"version": 1, "hooks": {"PreTooluse": []}}, ": hooks.PreTooluse is no event", "did you mean 'PreToolUse'?"),
-        ({"version": 1, "hooks": {"preTollUse": []}}, ": hooks.preTollUse is no event", "did you mean 'PreToolUse'?"),
-        ({"version": 1, "hooks": {"whenever": []}}, ": hooks.whenever is no event", ""),
+        (
+            {"version": 1, "hooks": {"PreTooluse": []}},
+            ": hooks.PreTooluse is not an event",
+            "did you mean 'PreToolUse'?",
+        ),
+        (
+            {"version": 1, "hooks": {"preTollUse": []}},
+            ": hooks.preTollUse is not an event",
+            "did you mean 'PreToolUse'?",
+        ),
+        ({"version": 1, "hooks": {"whenever": []}}, ": hooks.whenever is not an event", ""),
         ({"version": 1, "hooks": {"preToolUse": {}}}, ": hooks.preToolUse must be a list, not an object", ""),
         ({"version": 1, "hooks": {"agentStop": "x"}}, ": hooks.agentStop must be a list, not a string", ""),
         ({"version": 1, "hooks": {"preToolUse": ["x"]}}, ": hooks.preToolUse[0] must be an object, not a string", ""),
@@ -170,17 +178,17 @@ def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(
         ({"type": None}, ".type must be a string, not null", ""),
         ({"bash": " \n"}, ".bash is empty", ""),
         ({"bash": ["x"]}, ".bash must be a string, not a list", ""),
-        ({"bash": "a\0b"}, ".bash holds a NUL", ""),
+        ({"bash": "a\0b"}, ".bash contains a NUL", ""),
         ({"powershell": ""}, ".powershell is empty", ""),
         ({"powershell": 1}, ".powershell must be a string, not a number", ""),
         ({"cwd": 1}, ".cwd must be a string, not a number", ""),
-        ({"cwd": "a\0"}, ".cwd holds a NUL", ""),
+        ({"cwd": "a\0"}, ".cwd contains a NUL", ""),
         ({"env": ["A=1"]}, ".env must be an object, not a list", ""),
         ({"env": {"A": 1}}, ".env.A must be a string, not a number", ""),
         ({"env": {"A=B": "1"}}, ".env.'A=B' cannot be the name of a variable", ""),
         ({"env": {"": "1"}}, ".env.'' cannot be the name of a variable", ""),
         ({"env": {"A\0": "1"}}, ".env.'A\\x00' cannot be the name of a variable", ""),
-        ({"env": {"A": "\0"}}, ".env.A holds a NUL", ""),
+        ({"env": {"A": "\0"}}, ".env.A contains a NUL", ""),
         ({"timeoutSec": "30"}, ".timeoutSec must be a number of seconds, not a string", ""),
         ({"timeoutSec": True}, ".timeoutSec must be a number of seconds, not true or false", ""),
         ({"timeoutSec": None}, ".timeoutSec must be a number of seconds, not null", ""),
@@ -215,12 +223,12 @@ def test_a_hook_that_cannot_be_used_is_refused_by_key(
         (COPILOT_CURRENT, {"exec": " "}, ".exec is empty", ""),
         (COPILOT_CURRENT, {"exec": "x", "args": "y"}, ".args must be a list, not a string", ""),
         (COPILOT_CURRENT, {"exec": "x", "args": ["y", 2]}, ".args[1] must be a string, not a number", ""),
-        (COPILOT_CURRENT, {"bash": "x", "args": ["y"]}, ".args is for exec, which is missing", ""),
+        (COPILOT_CURRENT, {"bash": "x", "args": ["y"]}, ".args needs exec, which is missing", ""),
         (COPILOT_CURRENT, {"command": ""}, ".command is empty", ""),
         (COPILOT_CURRENT, {"type": "http"}, ".url is missing", ""),
         (COPILOT_CURRENT, {"type": "http", "url": "http://x"}, ".url would send the document unencrypted", ""),
         (COPILOT_CURRENT, {"type": "http", "url": "http://localhost/"}, ".url must begin with https://", "grant"),
-        (COPILOT_CURRENT, {"type": "http", "url": "https://x", "headers": {"A": "$B"}}, ".headers.A holds $B", ""),
+        (COPILOT_CURRENT, {"type": "http", "url": "https://x", "headers": {"A": "$B"}}, ".headers.A uses $B", ""),
         (COPILOT_CURRENT, {"bash": "x", "timeout": 5000000}, ".timeout looks like milliseconds", ""),
     ],
 )

@@ -30,7 +30,7 @@ def test_plain_http_is_only_for_this_machine_if_the_environment_allows_it_and_th
     url: str,
 ) -> None:
     assert posts(url).url == url
-    with pytest.raises(ConfigError, match="is not an https:// address") as problem:
+    with pytest.raises(ConfigError, match="is not an https:// URL") as problem:
         posts(url, environ={})
     assert "COPILOT_HOOK_ALLOW_LOCALHOST=1" in problem.value.hint
     with pytest.raises(ConfigError, match="because allowedEnvVars is set"):

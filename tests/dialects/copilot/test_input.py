@@ -38,7 +38,7 @@ def spec(event_name: str, *traits: str) -> HookSpec:
     )
 
 
-@pytest.mark.parametrize("case", CASES["occasion"], ids=lambda case: case["says"])
+@pytest.mark.parametrize("case", CASES["input"], ids=lambda case: case["behaviour"])
 def test_a_hook_gets_the_input_in_the_table(case: dict[str, Any]) -> None:
     event = EVENTS[case["event_name"]]
     context = replace(
@@ -54,7 +54,7 @@ def test_a_hook_gets_the_input_in_the_table(case: dict[str, Any]) -> None:
 
 
 def test_the_table_has_every_event_in_both_spellings() -> None:
-    assert {case["event_name"] for case in CASES["occasion"]} == set(EVENTS)
+    assert {case["event_name"] for case in CASES["input"]} == set(EVENTS)
 
 
 def test_the_dialects_variables_include_all_that_it_sets() -> None:

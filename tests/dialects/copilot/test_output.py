@@ -16,8 +16,8 @@ from tests.dialects.tables import result, table, verdict
 
 CASES = table("copilot")
 READERS = {COPILOT.name: read_output, COPILOT_CURRENT.name: read_output_current}
-ROWS = [(name, case) for case in CASES["result"] for name in READERS if case.get("dialect", name) == name]
-HEARD = sorted(set(EVENTS.values()))
+ROWS = [(name, case) for case in CASES["output"] for name in READERS if case.get("dialect", name) == name]
+EVENTS_WITH_HOOKS = sorted(set(EVENTS.values()))
 
 CRASHED = (Ended.SIGNALLED, Ended.NOT_STARTED)
 
@@ -29,22 +29,22 @@ def spec(event: Event, background: bool = False) -> HookSpec:
     return HookSpec("copilot", "h.json", event, "guard.sh", argv=("x",), timeout=30, background=background)
 
 
-@pytest.mark.parametrize(("name", "case"), ROWS, ids=lambda one: one if isinstance(one, str) else one["says"])
+@pytest.mark.parametrize(("name", "case"), ROWS, ids=lambda one: one if isinstance(one, str) else one["behaviour"])
 def test_output_is_read_as_in_the_table(name: str, case: dict[str, Any]) -> None:
     assert READERS[name](spec(Event(case["event"])), result(case)) == verdict(case)
 
 
 def test_every_row_of_the_table_names_its_source() -> None:
-    assert all(row["says"] and row["source"] for row in CASES["result"] + CASES["occasion"])
-    rows = [(name, row["event"], row["says"]) for name, row in ROWS]
+    assert all(row["behaviour"] and row["source"] for row in CASES["output"] + CASES["input"])
+    rows = [(name, row["event"], row["behaviour"]) for name, row in ROWS]
     assert len(set(rows)) == len(rows)
-    assert len(CASES["result"]) == len({json.dumps(row, sort_keys=True) for row in CASES["result"]})
+    assert len(CASES["output"]) == len({json.dumps(row, sort_keys=True) for row in CASES["output"]})
 
 
 @either
 def test_a_background_hook_decides_nothing(reader: Read) -> None:
     for printed in (b'{"permissionDecision":"deny","modifiedArgs":{}}', b'{"behavior":"deny"}'):
-        for event in HEARD:
+        for event in EVENTS_WITH_HOOKS:
             actual = reader(spec(event, background=True), HookResult(Ended.EXITED, 2, printed))
             assert actual == Verdict(messages=actual.messages, failure=actual.failure)
 
@@ -62,7 +62,7 @@ RESULTS = st.builds(
 @either
 @given(result=RESULTS)
 def test_any_bytes_can_be_read(reader: Read, result: HookResult) -> None:
-    for event in HEARD:
+    for event in EVENTS_WITH_HOOKS:
         note(event)
         actual = reader(spec(event), result)
         exited = result.ended is Ended.EXITED
@@ -91,7 +91,7 @@ LONG = st.just("x" * 10_001)
 @either
 @given(output=st.dictionaries(KEYS, VALUES | LONG), code=st.sampled_from([0, 1, 2]))
 def test_output_of_any_shape_can_be_read(reader: Read, output: dict[str, Any], code: int) -> None:
-    for event in HEARD:
+    for event in EVENTS_WITH_HOOKS:
         note(event)
         actual = reader(spec(event), HookResult(Ended.EXITED, code, json.dumps(output).encode()))
         if actual.arguments is not None:
@@ -110,8 +110,8 @@ HURTING = {
     "a key with half a surrogate pair, twice": b'{"modifiedArgs":{"\\ud800":1,"\\ud800":2}}',
     "no UTF-8": b"{" + b"\xff" * 10 + b"}",
     "many lines": b"{\n}\n" * 10_000 + b"}",
-    "twin keys inside": b'{"permissionDecision":"allow","modifiedArgs":{"p":"a","\\u0070":"b"}}',
-    "a progress line with twins": b'{"type":"progress","type":"x"}\n{"permissionDecision":"allow"}',
+    "duplicate keys inside": b'{"permissionDecision":"allow","modifiedArgs":{"p":"a","\\u0070":"b"}}',
+    "a progress line with duplicate keys": b'{"type":"progress","type":"x"}\n{"permissionDecision":"allow"}',
     "much progress, no output": b'{"type":"progress"}\n' * 10_000 + b'{"permissionDecision":"allow"',
 }
 
@@ -125,7 +125,7 @@ def test_malicious_output_is_a_failure_and_never_an_approval(reader: Read, stdou
 
 
 @either
-def test_a_long_text_is_cut_and_says_so(reader: Read) -> None:
+def test_a_long_text_is_cut_with_a_note(reader: Read) -> None:
     output = {"permissionDecision": "deny", "permissionDecisionReason": "r" * 10_007}
     actual = reader(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 0, json.dumps(output).encode()))
     assert actual.reason == "r" * 10_000 + " … [7 more characters cut by hookproxy]"

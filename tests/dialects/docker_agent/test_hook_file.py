@@ -268,8 +268,8 @@ def test_a_missing_agent_is_refused_with_a_suggestion(dialect: Dialect) -> None:
 
 @BOTH
 def test_an_agent_without_hooks_is_reported(dialect: Dialect) -> None:
-    assert load(SEVERAL, dialect, agent="quiet").notes[-1] == "/repo/agent.yaml: there are no hooks in agents.quiet"
-    assert load({"models": {}}, dialect) == HookList((), ("/repo/agent.yaml: there are no hooks in it",))
+    assert load(SEVERAL, dialect, agent="quiet").notes[-1] == "/repo/agent.yaml: agents.quiet contains no hooks"
+    assert load({"models": {}}, dialect) == HookList((), ("/repo/agent.yaml: contains no hooks",))
 
 
 # --- notes on what cannot work behind MCP ---
@@ -296,8 +296,8 @@ def test_a_newer_event_is_refused_with_the_name_of_the_dialect_that_has_it(event
 @pytest.mark.parametrize(
     ("handler_type", "note"),
     [
-        ("builtin", "type 'builtin' is impossible here: it is a function inside Docker Agent"),
-        ("model", "type 'model' is impossible here: there is no model to ask"),
+        ("builtin", "type 'builtin' is not supported: it is a function inside Docker Agent"),
+        ("model", "type 'model' is not supported: hookproxy has no model to ask"),
     ],
 )
 def test_a_hook_of_another_type_is_reported(dialect: Dialect, handler_type: str, note: str) -> None:
@@ -310,20 +310,20 @@ def test_a_hook_of_another_type_is_reported(dialect: Dialect, handler_type: str,
 @pytest.mark.parametrize(
     ("entry", "more", "note"),
     [
-        ({"timout": 3}, {}, ".hooks[0].timout is not known and ignored: did you mean 'timeout'?"),
-        ({"colour": 3}, {}, ".hooks[0].colour is not known and ignored"),
-        ({"env": {}}, {}, ".hooks[0].env is not known and ignored: only the dialect docker-agent@current has it"),
+        ({"timout": 3}, {}, ".hooks[0].timout is unknown and ignored: did you mean 'timeout'?"),
+        ({"colour": 3}, {}, ".hooks[0].colour is unknown and ignored"),
+        ({"env": {}}, {}, ".hooks[0].env is unknown and ignored: only the dialect docker-agent@current has it"),
         (
             {"strict_output": True},
             {},
-            ".strict_output is not known and ignored: only the dialect docker-agent@current has it",
+            ".strict_output is unknown and ignored: only the dialect docker-agent@current has it",
         ),
         (
             {},
             {"preempt_yolo": True},
-            "[0].preempt_yolo is not known and ignored: only the dialect docker-agent@current has it",
+            "[0].preempt_yolo is unknown and ignored: only the dialect docker-agent@current has it",
         ),
-        ({}, {"matchr": "x"}, "[0].matchr is not known and ignored: did you mean 'matcher'?"),
+        ({}, {"matchr": "x"}, "[0].matchr is unknown and ignored: did you mean 'matcher'?"),
         ({"timeout": 7200}, {}, ".hooks[0]: a timeout of 7200 seconds is longer than agents wait for a call"),
     ],
     ids=lambda value: next(iter(value), "") if isinstance(value, dict) else None,
@@ -338,7 +338,7 @@ def test_a_key_without_effect_is_reported(entry: dict[str, object], more: dict[s
 def test_a_long_timeout_at_the_end_of_a_session_is_reported(dialect: Dialect) -> None:
     (actual,) = load({"hooks": {"session_end": [command(timeout=30)]}}, dialect).notes
     assert actual == (
-        "/repo/agent.yaml: hooks.session_end[0].timeout: session_end hooks get 1.5 seconds, because the agent has gone"
+        "/repo/agent.yaml: hooks.session_end[0].timeout: session_end hooks get 1.5 seconds: the agent has disconnected"
     )
     assert load({"hooks": {"session_end": [command(timeout=1)]}}, dialect).notes == ()
 
@@ -352,14 +352,14 @@ def test_a_long_timeout_at_the_end_of_a_session_is_reported(dialect: Dialect) ->
     [
         ("hooks:\n  pre_tool_use: [\n", "/a.yaml:3: not YAML: ", ""),
         ("hooks: {}\nhooks: {}\n", "/a.yaml:2: the key 'hooks' appears twice in one mapping", ""),
-        ("- hooks\n", "/a.yaml: must hold one YAML mapping", ""),
-        ("", "/a.yaml: must hold one YAML mapping", ""),
+        ("- hooks\n", "/a.yaml: must contain one YAML mapping", ""),
+        ("", "/a.yaml: must contain one YAML mapping", ""),
         ("hooks: !!timestamp x\n", "/a.yaml: cannot be read as YAML", ""),
         ("hooks: !!python/object:os.system {}\n", "/a.yaml:1: not YAML: could not determine a constructor", ""),
         ({"agents": []}, "/a.yaml: agents must be an object, not a list", ""),
         ({"agents": {"root": None}}, "/a.yaml: agents.root must be an object, not null", ""),
         ("agents:\n  root:\n    hooks:\n    pre_tool_use: []\n", "/a.yaml: agents.root.hooks must be an object", ""),
-        ({"agents": {"root": {}}, "hooks": {}}, "/a.yaml: hooks is beside agents", "move it into an agent"),
+        ({"agents": {"root": {}}, "hooks": {}}, "/a.yaml: hooks is next to agents", "move it into an agent"),
         ({"hooks": []}, "/a.yaml: hooks must be an object, not a list", ""),
         (
             {"hooks": {"pre_tool_uses": []}},
@@ -409,7 +409,7 @@ def test_an_invalid_matcher_is_refused(dialect: Dialect, matcher: object, messag
         ({"type": 1}, "type must be a string, not a number", ""),
         ({"command": " \n"}, "command is empty", ""),
         ({"command": ["x"]}, "command must be a string, not a list", ""),
-        ({"command": "a\0b"}, "command holds a NUL", ""),
+        ({"command": "a\0b"}, "command contains a NUL", ""),
         ({"timeout": "30"}, "timeout must be a number of seconds, not a string", ""),
         ({"timeout": True}, "timeout must be a number of seconds, not true or false", ""),
         ({"timeout": None}, "timeout must be a number of seconds, not null", ""),
@@ -526,7 +526,7 @@ def test_the_users_own_configuration_and_files_of_hooks_d_are_read() -> None:
         ("on_user_input", {"on_error": "stop"}, "on_error must be one of warn, ignore, block, not 'stop'"),
         ("session_end", {"env": ["A=1"]}, "env must be an object, not a list"),
         ("session_end", {"env": {"A": 1}}, "env.A must be a string, not a number"),
-        ("session_end", {"env": {"A": "\0"}}, "env.A holds a NUL"),
+        ("session_end", {"env": {"A": "\0"}}, "env.A contains a NUL"),
         ("session_end", {"strict_output": "yes"}, "strict_output must be true or false, not a string"),
         ("session_end", {"working_dir": 1}, "working_dir must be a string, not a number"),
         ("session_end", {"name": []}, "name must be a string, not a list"),
@@ -539,7 +539,7 @@ def test_an_invalid_newer_option_is_refused(event: str, entry: dict[str, Any], m
 
 def test_only_pre_tool_use_preempts() -> None:
     error, _ = refusal({"hooks": {"tool_guard": [group(command(), preempt_yolo=True)]}}, DOCKER_AGENT_CURRENT)
-    assert error == "/a.yaml: hooks.tool_guard[0].preempt_yolo is for pre_tool_use only"
+    assert error == "/a.yaml: hooks.tool_guard[0].preempt_yolo is only for pre_tool_use"
 
 
 # --- any file ---

@@ -56,8 +56,8 @@ def test_every_row_of_the_table_names_its_behaviour_and_source() -> None:
 @BOTH
 def test_a_background_hook_only_has_messages(dialect: Dialect) -> None:
     background_hook = spec(dialect, Event.PRE_TOOL_USE, background=True)
-    answer = b'{"decision": "block", "continue": false, "system_message": "M"}'
-    assert dialect.read_output(background_hook, HookResult(Ended.EXITED, 0, answer)) == Verdict(messages=("M",))
+    output = b'{"decision": "block", "continue": false, "system_message": "M"}'
+    assert dialect.read_output(background_hook, HookResult(Ended.EXITED, 0, output)) == Verdict(messages=("M",))
     assert dialect.read_output(background_hook, HookResult(Ended.EXITED, 1)) == Verdict(failure="exited with status 1")
 
 
@@ -101,12 +101,12 @@ LONG = st.just("x" * 10_001)
 
 
 @BOTH
-@given(answer=st.dictionaries(KEYS, VALUES | LONG), code=st.sampled_from([0, 1, 2]), strict=st.booleans())
-def test_json_of_any_shape_gives_a_verdict(dialect: Dialect, answer: dict[str, Any], code: int, strict: bool) -> None:
+@given(output=st.dictionaries(KEYS, VALUES | LONG), code=st.sampled_from([0, 1, 2]), strict=st.booleans())
+def test_json_of_any_shape_gives_a_verdict(dialect: Dialect, output: dict[str, Any], code: int, strict: bool) -> None:
     for event in Event:
         note(event)
         hook = spec(dialect, event, traits=("strict",) if strict else ())
-        verdict = dialect.read_output(hook, HookResult(Ended.EXITED, code, json.dumps(answer).encode()))
+        verdict = dialect.read_output(hook, HookResult(Ended.EXITED, code, json.dumps(output).encode()))
         if verdict.arguments is not None:
             assert isinstance(json.loads(verdict.arguments), dict)
             assert verdict.permission is not Permission.DENY
@@ -143,14 +143,14 @@ def test_malicious_output_is_a_failure_and_never_an_approval(dialect: Dialect, s
 
 @BOTH
 def test_a_long_text_is_cut_and_ends_with_the_number_of_missing_characters(dialect: Dialect) -> None:
-    answer = {"decision": "block", "reason": "r" * 10_007, "system_message": "m" * 10_000}
-    verdict = verdict_on(dialect, Event.PRE_TOOL_USE, json.dumps(answer).encode())
+    output = {"decision": "block", "reason": "r" * 10_007, "system_message": "m" * 10_000}
+    verdict = verdict_on(dialect, Event.PRE_TOOL_USE, json.dumps(output).encode())
     assert verdict.reason == "r" * 10_000 + " … [7 more characters cut by hookproxy]"
     assert verdict.messages == ("m" * 10_000,)
 
 
 @BOTH
-def test_standard_error_that_is_not_utf8_is_a_reason_all_the_same(dialect: Dialect) -> None:
+def test_standard_error_that_is_not_utf8_is_a_reason_anyway(dialect: Dialect) -> None:
     assert verdict_on(dialect, Event.PRE_TOOL_USE, b"", 2, b"no \xff\r\nway\r\n").reason == "no \ufffd\nway"
 
 
@@ -163,8 +163,8 @@ def test_a_denial_with_half_a_surrogate_pair_in_its_reason_is_a_denial(dialect: 
 @BOTH
 def test_a_rewrite_keeps_the_spelling_of_the_hook(dialect: Dialect) -> None:
     patch = '{"n": 1e400, "big": 1180591620717411303424, "s": "\\u0061\\/ü"}'
-    answer = '{"hook_specific_output": {"updated_input": ' + patch + "}}"
-    verdict = verdict_on(dialect, Event.PRE_TOOL_USE, answer.encode())
+    output = '{"hook_specific_output": {"updated_input": ' + patch + "}}"
+    verdict = verdict_on(dialect, Event.PRE_TOOL_USE, output.encode())
     assert verdict.arguments is not None
     assert json.loads(verdict.arguments) == json.loads(patch)
     assert b"1e400" in verdict.arguments

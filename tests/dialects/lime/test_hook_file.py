@@ -47,7 +47,7 @@ def test_the_example_of_the_page_is_read() -> None:
     ]
     assert found.notes == (
         "/repo/.lime/settings.json: hooks.PostCompact cannot fire behind MCP: "
-        "an agent compacts its conversation by itself, and an MCP server is not told",
+        "the agent compacts its conversation itself, and an MCP server does not see it",
     )
 
 
@@ -123,7 +123,7 @@ def test_other_settings_are_ignored() -> None:
 
 
 def test_a_file_without_hooks_is_reported() -> None:
-    assert load({"model": "x"}).notes == ("/repo/.lime/settings.json: there are no hooks in it",)
+    assert load({"model": "x"}).notes == ("/repo/.lime/settings.json: contains no hooks",)
 
 
 def test_a_byte_order_mark_is_ignored() -> None:
@@ -147,12 +147,12 @@ def test_an_unavailable_event_is_reported_if_it_has_hooks(event: str) -> None:
         ('{"hooks": {"Stop": [], "Stop": []}}', ": the key 'Stop' appears twice in one object", "lost"),
         ('{"a": NaN}', ": NaN is not JSON", ""),
         ("[" * 100_000, ": cannot be read as JSON", ""),
-        ("[]", ": must hold one JSON object", ""),
+        ("[]", ": must contain one JSON object", ""),
         ({"hooks": []}, ": hooks must be an object, not a list", ""),
         ({"hooks": None}, ": hooks must be an object, not null", ""),
-        ({"hooks": {"preToolUse": ["x"]}}, ": hooks.preToolUse is no event", "did you mean 'PreToolUse'?"),
-        ({"hooks": {"PostToolFailure": []}}, ": hooks.PostToolFailure is no event", "'PostToolUseFailure'"),
-        ({"hooks": {"SubagentStop": ["x"]}}, ": hooks.SubagentStop is no event", ""),
+        ({"hooks": {"preToolUse": ["x"]}}, ": hooks.preToolUse is not an event", "did you mean 'PreToolUse'?"),
+        ({"hooks": {"PostToolFailure": []}}, ": hooks.PostToolFailure is not an event", "'PostToolUseFailure'"),
+        ({"hooks": {"SubagentStop": ["x"]}}, ": hooks.SubagentStop is not an event", ""),
         ({"hooks": {"PreToolUse": "./x.sh"}}, ": hooks.PreToolUse must be a list, not a string", ""),
         ({"hooks": {"PreToolUse": None}}, ": hooks.PreToolUse must be a list, not null", ""),
         ({"hooks": {"PreCompact": "x"}}, ": hooks.PreCompact must be a list, not a string", ""),
@@ -165,7 +165,7 @@ def test_an_unavailable_event_is_reported_if_it_has_hooks(event: str) -> None:
         ),
         ({"hooks": {"PreToolUse": ["x", " \n"]}}, ": hooks.PreToolUse[1] is empty", "write a command"),
         ({"hooks": {"PostCompact": [""]}}, ": hooks.PostCompact[0] is empty", ""),
-        ({"hooks": {"PreToolUse": ["a\0b"]}}, ": hooks.PreToolUse[0] holds a NUL character", ""),
+        ({"hooks": {"PreToolUse": ["a\0b"]}}, ": hooks.PreToolUse[0] contains a NUL character", ""),
     ],
 )
 def test_an_invalid_file_is_refused_with_line_or_key(settings: object, message: str, hint: str) -> None:

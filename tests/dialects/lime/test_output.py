@@ -127,6 +127,6 @@ def test_a_long_text_is_cut_and_ends_with_the_number_of_missing_characters() -> 
     assert verdict_on(b"x" * 10_001, code=2).reason.endswith("[1 more characters cut by hookproxy]")
 
 
-def test_standard_error_that_is_not_utf8_is_a_reason_all_the_same() -> None:
+def test_standard_error_that_is_not_utf8_is_a_reason_anyway() -> None:
     denied = read_output(spec(Event.PRE_TOOL_USE), HookResult(Ended.EXITED, 2, stderr=b"no \xff\r\nway\r\n"))
     assert denied.reason == "no \ufffd\nway"

@@ -53,7 +53,7 @@ def test_all_keys_of_a_table_are_read() -> None:
     assert spec.on_failure is OnFailure.ALLOW
 
 
-def test_a_table_fails_closed_unless_it_says_otherwise() -> None:
+def test_a_table_fails_closed_by_default() -> None:
     spec = hook('command = "true"')
     assert (spec.fails_closed, spec.withholds, spec.on_failure) == (True, True, None)
 

@@ -61,15 +61,15 @@ def test_plain_http_is_only_for_this_machine(url: str) -> None:
         ('type = "http"\nurl = "http://example.com/"', "url would send the document unencrypted", "https://"),
         ('type = "http"\nurl = "http://localhost.evil.com/"', "url would send the document unencrypted", ""),
         ('type = "http"\nurl = "http://localhost@evil.com/"', "url contains a user name or a password", ""),
-        ('type = "http"\nurl = "file:///etc/passwd"', "is not a hook's address", ""),
-        ('type = "http"\nurl = "https://a b/"', "is not a hook's address", ""),
-        ("type = \"http\"\nurl = 'http://localhost\\@evil.com/'", "is not a hook's address", ""),
-        ('type = "http"\nurl = "https://a:99999/"', "is not a hook's address", ""),
-        ('type = "http"\nurl = "https://a/"\nheaders = { X = "$T" }', "headers.X holds $T, which", "allowed_env_vars"),
+        ('type = "http"\nurl = "file:///etc/passwd"', "cannot be the URL of a hook", ""),
+        ('type = "http"\nurl = "https://a b/"', "cannot be the URL of a hook", ""),
+        ("type = \"http\"\nurl = 'http://localhost\\@evil.com/'", "cannot be the URL of a hook", ""),
+        ('type = "http"\nurl = "https://a:99999/"', "cannot be the URL of a hook", ""),
+        ('type = "http"\nurl = "https://a/"\nheaders = { X = "$T" }', "headers.X uses $T, which", "allowed_env_vars"),
         ('type = "http"\nurl = "https://a/"\nheaders = { X = "a\\r\\nB: c" }', "headers.X contains line ends", ""),
         ('type = "http"\nurl = "https://a/"\nheaders = { Host = "b" }', "is not a header that a hook can send", ""),
         ('type = "http"\nurl = "https://a/"\nheaders = { "X: y" = "b" }', "is not a header that a hook can send", ""),
-        ('command = "x"\nwarm_spares = 2', "warm_spares is for warm hooks", "warm = true"),
+        ('command = "x"\nwarm_spares = 2', "warm_spares is only for warm hooks", "warm = true"),
         ('command = "x"\nwarm = true\nwarm_spares = 0', "warm_spares must be a number from 1 to 16", ""),
         ('command = "x"\nwarm = true\nwarm_max_age = 0', "warm_max_age must be more than 0 seconds", ""),
     ],
@@ -99,7 +99,7 @@ def test_an_http_hook_of_a_settings_file_runs_as_our_own_do() -> None:
     [
         ({}, "hooks.PreToolUse[0].hooks[0].url is missing"),
         ({"url": "http://example.com"}, "would send the document unencrypted"),
-        ({"url": "https://a/", "headers": {"X": "$T"}}, "holds $T, which allowedEnvVars does not allow"),
+        ({"url": "https://a/", "headers": {"X": "$T"}}, "uses $T, which is not in allowedEnvVars"),
     ],
 )
 def test_a_settings_files_http_hook_that_cannot_work_is_refused(entry: dict[str, object], message: str) -> None:
@@ -120,7 +120,7 @@ def test_only_dialects_with_a_constant_environment_can_be_warm(name: str) -> Non
         hooks = make_warm(dialect, (command, http), "/f: use[0]", options)
         assert [(hook.type, hook.warm_spares) for hook in hooks] == [("warm", 2), ("http", 1)]
     assert make_warm(dialect, (command,), "/f: use[0]", {"warm": False}) == (command,)
-    with pytest.raises(ConfigError, match="is for warm hooks"):
+    with pytest.raises(ConfigError, match="is only for warm hooks"):
         make_warm(dialect, (command,), "/f: use[0]", {"warm_spares": 2})
 
 

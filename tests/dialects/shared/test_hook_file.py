@@ -186,8 +186,8 @@ def test_a_file_is_read_in_the_format_of_its_suffix(path: str, text: str) -> Non
         ("/a.yaml", "on: 1\n", "/a.yaml:1: the key True is not a string"),
         ("/a.yaml", "a: [1\n", "/a.yaml:2: not YAML"),
         ("/a.yaml", "a: \0", "/a.yaml: cannot be read as YAML"),
-        ("/a.yaml", "- 1\n", "/a.yaml: must hold one YAML mapping"),
-        ("/a.yaml", "", "/a.yaml: must hold one YAML mapping"),
+        ("/a.yaml", "- 1\n", "/a.yaml: must contain one YAML mapping"),
+        ("/a.yaml", "", "/a.yaml: must contain one YAML mapping"),
         (
             "/a.yaml",
             "a: !!python/object/apply:os.system [true]",
@@ -248,7 +248,7 @@ def test_an_event_without_entries_is_ignored() -> None:
 def test_a_key_that_is_not_an_event_is_an_error_whatever_its_value(value: object) -> None:
     with pytest.raises(ConfigError) as problem:
         notes_of_events({"PreToolUze": value})
-    assert refusal(problem) == ("/f: hooks.PreToolUze is no event", "did you mean 'PreToolUse'?")
+    assert refusal(problem) == ("/f: hooks.PreToolUze is not an event", "did you mean 'PreToolUse'?")
 
 
 def test_an_event_that_cannot_occur_must_have_a_list_too() -> None:

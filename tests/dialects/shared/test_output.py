@@ -58,7 +58,7 @@ def test_output_that_looks_like_json_and_cannot_be_read_is_invalid(output: bytes
         shared_output.parse_json_object(output, DECODER)
 
 
-def test_long_texts_are_cut_and_say_so_and_empty_ones_are_left_out() -> None:
+def test_long_texts_are_cut_with_a_note_and_empty_ones_are_left_out() -> None:
     assert shared_output.nonempty("", "a" * 10_001) == ("a" * 10_000 + " … [1 more characters cut by hookproxy]",)
     assert shared_output.explanation("") == ""
     assert shared_output.explanation("one\ntwo") == ": one"
