@@ -104,7 +104,7 @@ SHOWN: Final = """\
   matcher  all
   command  true
   timeout  1.5 seconds
-  failure  the result passes, and the model is told that it was not judged
+  failure  the result passes, and the model is informed that it was not judged
 
 .claude/settings.json:39  hooks.PostToolUseFailure[0].hooks[0]
   dialect  claude

@@ -50,7 +50,7 @@ async def test_start_up_and_check_report_which_server_it_cannot_call(scene: Scen
     await agent.greet()
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"
     assert (
-        "calls a tool of the server 'policy', which cannot be reached: the only server in reach is 'lean' (--name)"
+        "calls a tool of the server 'policy', which cannot be called: the server of this session is 'lean' (--name)"
         in (agent.standard_error())
     )
     checked = scene.complete([*agent.process.args[:1], "check", hooks])  # type: ignore[index]  # a list, as started

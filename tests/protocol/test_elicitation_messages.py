@@ -94,12 +94,12 @@ def test_of_two_groups_the_stricter_and_else_the_later_counts() -> None:
         (Verdict(action="accept"), Elicitation("", action="decline"), b"{}", ""),
         (Verdict(action="accept", content=b"{}"), VISIT, None, ""),
         (Verdict(action="decline", content=b"{}"), FORM, None, ""),
-        (Verdict(action="accept", content=b'{"a":{}}'), FORM, None, "gave a content that no form can hold: Expected"),
+        (Verdict(action="accept", content=b'{"a":{}}'), FORM, None, "gave content that no form can hold: Expected"),
         (
             Verdict(action="accept", content=b'{"a":1,"a":2}'),
             FORM,
             None,
-            "gave a content that no form can hold: the key",
+            "gave content that no form can hold: the key",
         ),
     ],
 )

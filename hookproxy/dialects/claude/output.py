@@ -321,7 +321,7 @@ def _on_elicitation(output: _Output, stderr: str, blocks: bool) -> Verdict:
     return Verdict(
         action=action,
         content=content if is_object and content else None,
-        failure="" if is_object else "gave a content that is not an object",
+        failure="" if is_object else "gave content that is not an object",
     )
 
 
