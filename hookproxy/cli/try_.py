@@ -1,9 +1,10 @@
 """`hookproxy try`: runs one call, or one other event, through the configured hooks, without a server.
 
-It uses the code of `run`: hooks run for real, but no call is forwarded, no person is asked, and nothing is audited. Exit
-status: 0 the call is allowed, also if a hook failed and the call goes on; 1 it is refused, or a person would have to be
-asked, or a hook hides its result or marks it as an error; 2 it is not allowed only because a hook failed, or it could
-not be tried.
+It uses the code of `run`: hooks run for real, but no call is forwarded, no person is asked, and nothing is audited.
+
+Exit status: 0 the call is allowed, also if a hook failed and the call goes on; 1 it is refused, or a person would have
+to be asked, or a hook hides its result or marks it as an error; 2 it is not allowed only because a hook failed, or it
+could not be tried.
 """
 
 from __future__ import annotations

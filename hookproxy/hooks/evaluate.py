@@ -284,14 +284,14 @@ def _layers(groups: Sequence[Group], settings: Settings, server: str, whole: Hoo
 
 
 def check_mcp_tool_hooks(groups: Sequence[Group], settings: Settings) -> None:
-    """Check that no user's hook calls a tool to which managed hooks or rules apply: no hook runs on calls that hooks make.
+    """Check that no user's hook calls a tool to which managed hooks or rules apply: they do not see calls of hooks.
 
     Raises ConfigError.
     """
     for spec in (spec for group in groups if not group.managed for spec in group.hooks if spec.type == "mcp_tool"):
         last = _layers(groups, settings, spec.server, HookGroups(groups, spec.server, settings.aliases))[-1]
         if last.managed and last.concerns(spec.tool):
-            why = f"calls the tool {spec.tool}, to which managed hooks or rules apply; they are not applied to calls that hooks make"
+            why = f"calls the tool {spec.tool}, to which managed hooks or rules apply; they do not see calls of hooks"
             raise ConfigError(spec.source, why, "use a hook of type command or worker instead")
 
 

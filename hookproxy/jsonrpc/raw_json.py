@@ -31,7 +31,7 @@ class DuplicateKeys(ValueError):
     """An object has a key twice: one reader takes the first value, another the last."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"the key {key!r} stands twice in one object")
+        super().__init__(f"the key {key!r} appears twice in one object")
         self.key = key
 
 

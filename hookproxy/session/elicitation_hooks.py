@@ -26,9 +26,7 @@ from ..protocol.elicitations import MAX_PENDING, Elicitations, all_in_result
 from ..protocol.responses import Members
 
 _DECLINE: Final = ElicitationResponse("decline")
-_REFUSED: Final = (
-    f"hookproxy refused this elicitation: {MAX_PENDING} others, or too many bytes, already wait for an answer"
-)
+_REFUSED: Final = f"hookproxy refused this elicitation: {MAX_PENDING} others, or too many bytes, wait for an answer"
 
 
 class ElicitationHooks:

@@ -58,9 +58,9 @@ class Server:
             elif method == "tools/call":
                 send({"id": message["id"], "result": self.call(params)})
             else:
-                send({"id": message["id"], "result": self.greet(params) if method == "initialize" else {}})
+                send({"id": message["id"], "result": self.initialize_result(params) if method == "initialize" else {}})
 
-    def greet(self, params: Json) -> Json:
+    def initialize_result(self, params: Json) -> Json:
         tasks: Json = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
         return {
             "protocolVersion": params.get("protocolVersion", "2025-11-25"),

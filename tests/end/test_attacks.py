@@ -58,7 +58,7 @@ def answer_line(number: object, result: Json) -> str:
 
 async def begun(scene: Scene, *options: str, server: list[str] | None = None) -> Agent:
     agent = scene.run("--name=lean", *options, server=server or SERVER)
-    await agent.greet()
+    await agent.initialize()
     return agent
 
 
@@ -422,7 +422,7 @@ async def test_a_call_without_initialize_is_answered_although_session_start_has_
 async def test_standard_error_that_is_closed_from_the_start_is_no_noise_and_no_work(scene: Scene) -> None:
     command = shlex.join([HOOKPROXY, "run", scene.hooks(PreToolUse="exit 1", PostToolUse="exit 3"), "--", *SERVER])
     agent = scene.start(["sh", "-c", f"exec {command} 2>&-"])
-    await agent.greet()
+    await agent.initialize()
     await agent.send(b"nonsense\n")
     assert (await agent.message())["error"]
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"
@@ -443,7 +443,7 @@ async def test_a_working_directory_that_was_deleted_is_no_obstacle(scene: Scene,
     options = [redacting(scene), "--audit", str(scene.folder / "audit")] if hooked else []
     command = shlex.join([HOOKPROXY, "run", *options, "--", *SERVER])
     agent = scene.start(["sh", "-c", f"cd '{gone}' && rmdir '{gone}' && exec {command}"])
-    await agent.greet()
+    await agent.initialize()
     assert text_of(await agent.ask(call(1, "echo"))) == ("REDACTED" if hooked else "{}")
     agent.end_input()
     assert await agent.ended() == 0
@@ -455,7 +455,7 @@ async def test_a_working_directory_that_was_deleted_is_no_obstacle(scene: Scene,
 async def test_guards_guard_although_descriptors_are_few(scene: Scene) -> None:
     command = shlex.join([HOOKPROXY, "run", scene.hooks(PreToolUse="sleep 0.1; exit 2"), "--", *SERVER])
     agent = scene.start(["sh", "-c", f"ulimit -n 256; exec {command}"])
-    await agent.greet()
+    await agent.initialize()
     await agent.send(*(call(number, "echo") for number in range(100)))
     for number in range(100):
         assert "Blocked by the PreToolUse hook" in text_of(await agent.answer(number))
@@ -486,7 +486,7 @@ async def test_a_name_that_is_no_utf_8_can_be_audited(scene: Scene) -> None:
     agent = scene.run(
         redacting(scene), "--name", os.fsdecode(b"caf\xe9"), "--audit", str(audit), env={"LC_ALL": "C.UTF-8"}
     )
-    await agent.greet()
+    await agent.initialize()
     assert text_of(await agent.ask(call(1, "echo"))) == "REDACTED"
     agent.end_input()
     assert await agent.ended() == 0

@@ -47,7 +47,7 @@ def post(**members: object) -> Json:
 async def begun(scene: Scene, *options: str, server: Sequence[str] = SERVER) -> Agent:
     """A run that has shaken hands."""
     agent = scene.run(NAME, *options, server=server)
-    await agent.greet()
+    await agent.initialize()
     return agent
 
 
@@ -69,9 +69,9 @@ async def test_a_hook_that_blocks_keeps_the_call_from_the_server_and_its_reason_
 ) -> None:
     guard = scene.file("guard.sh", f"#!/bin/sh\n{command}\n", mode=0o700)
     agent = await begun(scene, scene.hooks(PreToolUse=guard, PostToolUse="exit 2", PostToolUseFailure="exit 2"))
-    said = refused(await agent.ask(call(1, "echo")))
-    assert said.startswith("Blocked by the PreToolUse hook guard.sh")
-    assert reason in said
+    text = refused(await agent.ask(call(1, "echo")))
+    assert text.startswith("Blocked by the PreToolUse hook guard.sh")
+    assert reason in text
     assert scene.calls_received() == []
 
 
@@ -153,11 +153,11 @@ async def test_a_rewrite_printed_over_many_lines_arrives_on_one(scene: Scene) ->
 
 
 async def test_the_result_hook_gets_the_arguments_that_ran(scene: Scene) -> None:
-    told = scene.folder / "told"
+    recorded = scene.folder / "recorded"
     rewrite = scene.prints(pre(updatedInput={"a": 2}))
-    agent = await begun(scene, scene.hooks(PreToolUse=rewrite, PostToolUse=f"cat >'{told}'"))
+    agent = await begun(scene, scene.hooks(PreToolUse=rewrite, PostToolUse=f"cat >'{recorded}'"))
     await agent.ask(call(1, "echo", a=1))
-    assert json.loads(told.read_text())["tool_input"] == {"a": 2}
+    assert json.loads(recorded.read_text())["tool_input"] == {"a": 2}
 
 
 @pytest.mark.parametrize(
@@ -216,10 +216,10 @@ async def test_later_files_see_what_earlier_files_rewrote_and_hooks_of_one_file_
 async def test_a_hook_that_wants_a_person_to_be_asked_denies_until_somebody_can_be(scene: Scene, decision: str) -> None:
     ask = scene.prints(pre(permissionDecision=decision, permissionDecisionReason="is it safe"))
     agent = await begun(scene, scene.hooks(PreToolUse=ask))
-    said = refused(await agent.ask(call(1, "echo")))
-    assert "is it safe" in said
-    assert "confirmation by the user" in said
-    assert "cannot ask" in said
+    text = refused(await agent.ask(call(1, "echo")))
+    assert "is it safe" in text
+    assert "confirmation by the user" in text
+    assert "cannot ask" in text
     assert scene.calls_received() == []
 
 
@@ -289,14 +289,14 @@ FAILED = {"content": [{"type": "text", "text": "it broke"}, {"type": "text", "te
 
 
 async def test_a_failed_result_is_for_failure_hooks_alone(scene: Scene) -> None:
-    told, wrong = scene.folder / "told", scene.gate("wrong")
+    recorded, wrong = scene.folder / "recorded", scene.gate("wrong")
     comment = scene.prints(specific("PostToolUseFailure", additionalContext="try again later"))
-    hooks = scene.hooks(PostToolUse=wrong.report, PostToolUseFailure=f"cat >'{told}'; {comment}")
+    hooks = scene.hooks(PostToolUse=wrong.report, PostToolUseFailure=f"cat >'{recorded}'; {comment}")
     agent = await begun(scene, hooks)
     result = (await agent.ask(call(1, "reply", result=FAILED)))["result"]
     assert result["isError"] is True
     assert [block["text"] for block in result["content"]] == ["it broke", "twice", "try again later"]
-    document = json.loads(told.read_text())
+    document = json.loads(recorded.read_text())
     assert document["error"] == "it broke\ntwice"
     assert document["is_interrupt"] is False
     assert not wrong.visited
@@ -313,11 +313,11 @@ async def test_a_failed_result_is_for_failure_hooks_alone(scene: Scene) -> None:
 async def test_a_json_rpc_error_stays_one_with_the_comment_in_message_and_data(
     scene: Scene, error: Json, message: str, data: object
 ) -> None:
-    told = scene.folder / "told"
-    agent = await begun(scene, scene.hooks(PostToolUseFailure=f"cat >'{told}'; echo 'use ls' >&2; exit 2"))
+    recorded = scene.folder / "recorded"
+    agent = await begun(scene, scene.hooks(PostToolUseFailure=f"cat >'{recorded}'; echo 'use ls' >&2; exit 2"))
     answer = await agent.ask(call(1, "error", error=error))
     assert answer["error"] == {"code": error["code"], "message": message, "data": data}
-    assert json.loads(told.read_text())["error"] == f"MCP error {error['code']}: {error['message']}"
+    assert json.loads(recorded.read_text())["error"] == f"MCP error {error['code']}: {error['message']}"
 
 
 async def test_a_comment_before_the_call_reaches_the_model_although_the_call_fails(scene: Scene) -> None:
@@ -330,9 +330,9 @@ async def test_a_comment_before_the_call_reaches_the_model_although_the_call_fai
 async def test_a_comment_before_the_call_goes_with_a_refusal_too(scene: Scene) -> None:
     groups = [group(scene.prints(pre(additionalContext="mind the gap"))), group("echo no >&2; exit 2")]
     agent = await begun(scene, scene.hooks(PreToolUse=groups))
-    said = refused(await agent.ask(call(1, "echo")))
-    assert "no" in said
-    assert said.endswith("mind the gap")
+    text = refused(await agent.ask(call(1, "echo")))
+    assert "no" in text
+    assert text.endswith("mind the gap")
 
 
 # --- structured content ---
@@ -459,19 +459,19 @@ FAILURES: dict[str, tuple[str, Json, str]] = {
 async def test_a_failed_hook_lets_the_call_pass_as_the_document_says_and_is_reported(
     scene: Scene, failure: str
 ) -> None:
-    command, more, said = FAILURES[failure]
+    command, more, text = FAILURES[failure]
     agent = await begun(scene, scene.hooks(PreToolUse=[group(command, **more)]))
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"
-    assert said in agent.standard_error()
+    assert text in agent.standard_error()
 
 
 @pytest.mark.parametrize("failure", ["exit code", "signal", "timeout", "missing", "bad JSON"])
 async def test_a_failed_hook_that_blocks_on_failure_blocks(scene: Scene, failure: str) -> None:
-    command, more, said = FAILURES[failure]
+    command, more, text = FAILURES[failure]
     agent = await begun(scene, scene.hooks(PreToolUse=[group(command, onFailure="block", **more)]))
-    told = refused(await agent.ask(call(1, "echo")))
-    assert said in told
-    assert "blocking because this hook is set to block when it fails" in told
+    recorded = refused(await agent.ask(call(1, "echo")))
+    assert text in recorded
+    assert "blocking because this hook is set to block when it fails" in recorded
     assert scene.calls_received() == []
 
 
@@ -526,11 +526,11 @@ async def test_calls_without_slow_hooks_overtake_those_with_them(scene: Scene) -
 
 
 async def test_arguments_of_300_kilobytes_reach_the_hook_whole(scene: Scene) -> None:
-    told = scene.folder / "told"
-    agent = await begun(scene, scene.hooks(PreToolUse=f"cat >'{told}'", PostToolUse="true"))
+    recorded = scene.folder / "recorded"
+    agent = await begun(scene, scene.hooks(PreToolUse=f"cat >'{recorded}'", PostToolUse="true"))
     text = "é" * 150_000
     assert json.loads(text_of(await agent.ask(call(1, "echo", text=text)))) == {"text": text}
-    assert json.loads(told.read_text())["tool_input"] == {"text": text}
+    assert json.loads(recorded.read_text())["tool_input"] == {"text": text}
 
 
 async def test_a_hook_that_never_reads_300_kilobytes_does_not_fail(scene: Scene) -> None:
@@ -549,10 +549,10 @@ async def test_a_hook_that_prints_two_megabytes_is_read_in_full(scene: Scene) ->
 
 async def test_a_long_text_of_a_hook_is_cut_where_its_document_says(scene: Scene) -> None:
     agent = await begun(scene, scene.hooks(PostToolUse=scene.prints(post(additionalContext="x" * 50_000))))
-    said = text_of(await agent.ask(call(1, "echo")))
-    assert "x" * 10_000 in said
-    assert "x" * 10_001 not in said
-    assert "40000 more characters cut" in said
+    text = text_of(await agent.ask(call(1, "echo")))
+    assert "x" * 10_000 in text
+    assert "x" * 10_001 not in text
+    assert "40000 more characters cut" in text
 
 
 async def test_a_hook_whose_child_keeps_its_output_is_over_when_it_exits(scene: Scene) -> None:
@@ -593,7 +593,7 @@ async def test_a_python_hook_reads_the_document_and_its_variables(scene: Scene) 
         1, "tools/call", name="echo", arguments={"path": "/etc/x"}, _meta={"claudecode/toolUseId": "toolu_1"}
     )
     assert "guard.py: outside of the project" in refused(await agent.ask(asked))
-    document = json.loads((scene.folder / "told").read_text())
+    document = json.loads((scene.folder / "recorded").read_text())
     session = document.pop("session_id")
     variables = document.pop("variables")
     assert variables["CLAUDE_CODE_SESSION_ID"] == session
@@ -613,10 +613,10 @@ async def test_a_python_hook_reads_the_document_and_its_variables(scene: Scene) 
 
 
 async def test_the_result_hook_gets_the_content_and_how_long_the_tool_took(scene: Scene) -> None:
-    told = scene.folder / "told"
-    agent = await begun(scene, scene.hooks(PreToolUse="sleep 0.3", PostToolUse=f"cat >'{told}'"))
+    recorded = scene.folder / "recorded"
+    agent = await begun(scene, scene.hooks(PreToolUse="sleep 0.3", PostToolUse=f"cat >'{recorded}'"))
     await agent.ask(call(1, "echo", a=1))
-    document = json.loads(told.read_text())
+    document = json.loads(recorded.read_text())
     assert document["tool_response"] == [{"type": "text", "text": '{"a": 1}'}]
     assert 0 <= document["duration_ms"] < 300  # the tool's time, not the hook's
     assert document["tool_use_id"]
@@ -661,23 +661,23 @@ async def test_matchers_choose_by_the_documents_rules(scene: Scene) -> None:
 
 
 async def test_the_servers_name_is_made_from_its_command_and_can_be_given(scene: Scene) -> None:
-    told = scene.folder / "told"
-    hooks = scene.hooks(PreToolUse=f"cat >'{told}'")
+    recorded = scene.folder / "recorded"
+    hooks = scene.hooks(PreToolUse=f"cat >'{recorded}'")
     for options, name in (([], "mcp__server__echo"), (["--name", "my server!"], "mcp__my_server___echo")):
         agent = scene.run(*options, hooks)
         await agent.ask(call(1, "echo"))
-        assert json.loads(told.read_text())["tool_name"] == name
+        assert json.loads(recorded.read_text())["tool_name"] == name
 
 
 async def test_exec_form_passes_arguments_as_they_are_and_fills_the_project_in(scene: Scene) -> None:
-    told = scene.folder / "told"
-    script = scene.file("args.sh", f"#!/bin/sh\nprintf '%s\\n' \"$@\" >'{told}'\n", mode=0o700)
+    recorded = scene.folder / "recorded"
+    script = scene.file("args.sh", f"#!/bin/sh\nprintf '%s\\n' \"$@\" >'{recorded}'\n", mode=0o700)
     args = ["$HOME", "a b", "*", "${CLAUDE_PROJECT_DIR}/x", ""]
     hooks = scene.hooks(PreToolUse=[group(script, args=args)])
     agent = await begun(scene, hooks)
     await agent.ask(call(1, "echo"))
     project = str(Path(hooks.partition("claude=")[2]).parent)
-    assert told.read_text() == f"$HOME\na b\n*\n{project}/x\n\n"
+    assert recorded.read_text() == f"$HOME\na b\n*\n{project}/x\n\n"
 
 
 async def test_a_relative_command_starts_from_the_project_of_its_file(scene: Scene) -> None:
@@ -730,10 +730,10 @@ async def test_of_parallel_rewrites_the_last_to_finish_wins_and_all_comments_are
     await first.reached()
     await ends(int(pid))
     last.open()
-    said = text_of(await agent.answer(1))
-    assert said.startswith('{"by": "last"}')
-    assert "from the first" in said
-    assert "from the last" in said
+    text = text_of(await agent.answer(1))
+    assert text.startswith('{"by": "last"}')
+    assert "from the first" in text
+    assert "from the last" in text
 
 
 async def test_a_background_hook_delays_nothing_and_decides_nothing(scene: Scene) -> None:
@@ -773,19 +773,19 @@ async def test_events_that_cannot_happen_here_are_named_at_the_start(scene: Scen
 
 
 async def test_session_start_adds_to_the_instructions_of_the_handshake_and_fires_once(scene: Scene) -> None:
-    told = scene.folder / "told"
-    hook = f"cat >>'{told}'; {scene.prints(specific('SessionStart', additionalContext='be careful'))}"
+    recorded = scene.folder / "recorded"
+    hook = f"cat >>'{recorded}'; {scene.prints(specific('SessionStart', additionalContext='be careful'))}"
     agent = scene.run(scene.hooks(SessionStart=hook), server=[*SERVER, "--instructions", "use me"])
-    answer = await agent.greet()
+    answer = await agent.initialize()
     assert answer["result"]["instructions"] == "use me\n\nbe careful"
     await agent.ask(call(1, "echo"))
-    document = json.loads(told.read_text())
+    document = json.loads(recorded.read_text())
     assert (document["hook_event_name"], document["source"]) == ("SessionStart", "startup")
 
 
 async def test_plain_text_of_session_start_becomes_instructions_where_there_were_none(scene: Scene) -> None:
     agent = scene.run(scene.hooks(SessionStart=[group("echo be careful", matcher="startup"), group("exit 1")]))
-    assert (await agent.greet())["result"]["instructions"] == "be careful"
+    assert (await agent.initialize())["result"]["instructions"] == "be careful"
     assert "exited with status 1" in agent.standard_error()
 
 
@@ -824,9 +824,9 @@ async def test_feedback_of_session_start_reaches_the_model_although_the_first_ca
     guard = "echo no >&2; exit 2" if refuses == "refuses" else "true"
     agent = scene.run(scene.hooks(SessionStart="echo be careful", PreToolUse=[group(guard, matcher=".*__error")]))
     error = {"code": 1, "message": "no"}
-    said = json.dumps(await agent.ask(stateless_call(1, "error", error=error)))
-    said += json.dumps(await agent.ask(stateless_call(2, "echo")))
-    assert said.count("be careful") >= 1
+    text = json.dumps(await agent.ask(stateless_call(1, "error", error=error)))
+    text += json.dumps(await agent.ask(stateless_call(2, "echo")))
+    assert text.count("be careful") >= 1
 
 
 async def test_session_start_alone_reaches_the_model_in_the_stateless_era(scene: Scene) -> None:
@@ -835,11 +835,11 @@ async def test_session_start_alone_reaches_the_model_in_the_stateless_era(scene:
 
 
 async def test_session_end_fires_once_when_the_agent_has_gone(scene: Scene) -> None:
-    told = scene.folder / "told"
-    agent = await begun(scene, scene.hooks(SessionEnd=f"cat >>'{told}'"))
+    recorded = scene.folder / "recorded"
+    agent = await begun(scene, scene.hooks(SessionEnd=f"cat >>'{recorded}'"))
     agent.end_input()
     assert await agent.ended(within=2) == 0
-    document = json.loads(told.read_text())
+    document = json.loads(recorded.read_text())
     assert (document["hook_event_name"], document["reason"]) == ("SessionEnd", "other")
 
 
@@ -1041,8 +1041,8 @@ async def test_a_required_audit_that_cannot_be_written_refuses_calls_before_any_
     blocker.mkdir()
     config = scene.config(f'[audit]\nfile = "{blocker}"\nrequired = true\n')
     agent = await begun(scene, config, scene.hooks(PreToolUse=gate.report))
-    said = refused(await agent.ask(call(1, "echo")))
-    assert "audit" in said
+    text = refused(await agent.ask(call(1, "echo")))
+    assert "audit" in text
     assert scene.calls_received() == []
     assert not gate.visited
     assert str(blocker) in agent.standard_error()

@@ -133,7 +133,7 @@ async def test_environment_folder_arguments_and_standard_error_are_the_servers_o
     assert behind == alone
     script = f"echo to standard error >&2; exec {shlex.join(SERVER)}"
     speaking = scene.run(server=["sh", "-c", script])
-    await speaking.greet()
+    await speaking.initialize()
     assert speaking.standard_error() == "to standard error\n"
 
 
@@ -154,7 +154,7 @@ async def test_standard_input_of_the_server_is_not_ours_and_no_stray_descriptor_
 async def test_the_status_of_a_server_that_exits_is_ours(scene: Scene, status: int, hooked: bool) -> None:
     options = [scene.hooks(PreToolUse=[group("true", matcher="other")])] if hooked else []
     agent = scene.run(*options)
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "quit", status=status))
     assert await gone(scene, agent) == status
 
@@ -197,7 +197,7 @@ async def test_what_cannot_be_configured_ends_the_server_before_it_receives_anyt
 
 async def test_a_server_that_dies_with_calls_that_no_hook_concerns_just_ends_the_output(scene: Scene) -> None:
     agent = scene.run(scene.hooks(PostToolUseFailure=[group("true", matcher="other")]))
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "hold"), call(2, "quit", status=5))
     holding = json.loads(await agent.line())
     assert holding["method"] == "notifications/holding"
@@ -216,10 +216,10 @@ async def test_a_server_that_dies_with_calls_that_no_hook_concerns_just_ends_the
 async def test_a_judged_call_whose_server_dies_is_an_error_that_says_so_and_failure_hooks_run(
     scene: Scene, tool: str, arguments: Json, how: str, status: int
 ) -> None:
-    told = scene.folder / "told"
-    tell = f"cat >'{told}'.$$; mv '{told}'.$$ '{told}'"  # both calls tell at the same time
+    recorded = scene.folder / "recorded"
+    tell = f"cat >'{recorded}'.$$; mv '{recorded}'.$$ '{recorded}'"  # both calls tell at the same time
     agent = scene.run(scene.hooks(PreToolUse="true", PostToolUseFailure=tell, PostToolUse="exit 2"))
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "hold"))
     await agent.notified("notifications/holding")
     await agent.send(call(2, tool, **arguments))
@@ -228,7 +228,7 @@ async def test_a_judged_call_whose_server_dies_is_an_error_that_says_so_and_fail
         assert error["code"] == -32603
         assert how in error["message"]
     assert await gone(scene, agent) == status
-    document = json.loads(told.read_text())
+    document = json.loads(recorded.read_text())
     assert document["hook_event_name"] == "PostToolUseFailure"
     assert document["is_interrupt"] is False
     assert document["error"]
@@ -240,7 +240,7 @@ async def test_a_server_that_dies_while_a_hook_judges_a_call_ends_the_hook_and_t
 ) -> None:
     gate = scene.gate("judging")
     agent = scene.run(scene.hooks(PreToolUse=[group(gate.script, matcher="mcp__.*__echo")]))
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "echo"))
     await gate.reached()
     await agent.send(call(2, tool, status=6))
@@ -255,7 +255,7 @@ async def test_a_result_whose_server_dies_while_a_hook_comments_on_it_still_arri
     gate = scene.gate("commenting")
     comment = scene.prints(specific("PostToolUse", additionalContext="well done"))
     agent = scene.run(scene.hooks(PostToolUse=[group(f"{gate.script}; {comment}", matcher="mcp__.*__echo")]))
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "echo"))
     await gate.reached()
     await agent.send(call(2, "quit", status=6))
@@ -268,7 +268,7 @@ async def test_a_result_whose_server_dies_while_a_hook_comments_on_it_still_arri
 async def test_a_server_that_closes_its_output_but_lives_is_asked_to_leave(scene: Scene, hooked: bool) -> None:
     options = [scene.hooks(PreToolUse="true")] if hooked else []
     agent = scene.run(*options, server=[*SERVER, "--status", "9"])
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "mute"))
     rest = [json.loads(line) for line in (await agent.rest()).splitlines()]
     assert await gone(scene, agent) == 9
@@ -279,7 +279,7 @@ async def test_a_server_that_closes_its_output_but_lives_is_asked_to_leave(scene
 async def test_a_grandchild_that_keeps_the_servers_output_does_not_keep_us(scene: Scene, hooked: bool) -> None:
     options = [scene.hooks(PreToolUse=[group("true", matcher="other")])] if hooked else []
     agent = scene.run(*options)
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "orphan", status=8))
     assert await agent.ended(within=SOON) == 8
     assert await agent.rest() == b""
@@ -295,7 +295,7 @@ async def test_a_call_whose_hook_runs_at_the_end_of_input_is_judged_forwarded_an
     gate = scene.gate("judging")
     comment = scene.prints(specific("PostToolUse", additionalContext="seen"))
     agent = scene.run(scene.hooks(PreToolUse=gate.script, PostToolUse=comment))
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "echo", a=1))
     await gate.reached()
     agent.end_input()
@@ -306,7 +306,7 @@ async def test_a_call_whose_hook_runs_at_the_end_of_input_is_judged_forwarded_an
 
 async def test_a_call_without_a_line_end_is_judged_as_well(scene: Scene) -> None:
     agent = scene.run(scene.hooks(PreToolUse="echo never >&2; exit 2"))
-    await agent.greet()
+    await agent.initialize()
     await agent.write(line_of(call(1, "echo")).rstrip(b"\n"))
     agent.end_input()
     assert "never" in text_of(await agent.answer(1))
@@ -331,7 +331,7 @@ async def test_a_slow_answer_after_the_end_of_input_is_waited_for(scene: Scene) 
 async def test_a_hook_that_hangs_at_the_end_of_input_gets_five_seconds(scene: Scene) -> None:
     gate = scene.gate("hanging")
     agent = scene.run(scene.hooks(PreToolUse=f"sleep 600 & {gate.script}"))
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "echo"))
     await gate.reached()
     agent.end_input()
@@ -346,7 +346,7 @@ async def test_a_hook_that_hangs_at_the_end_of_input_gets_five_seconds(scene: Sc
 async def test_a_comment_that_hangs_at_the_end_of_input_does_not_cost_the_call_its_answer(scene: Scene) -> None:
     gate = scene.gate("hanging")
     agent = scene.run(scene.hooks(PostToolUse=gate.script))
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "echo"))
     await gate.reached()
     agent.end_input()
@@ -365,7 +365,7 @@ async def test_the_answer_to_initialize_waits_for_session_start_at_the_end_of_in
 async def test_a_hook_that_runs_when_nobody_listens_any_more_is_ended_at_once(scene: Scene) -> None:
     gate = scene.gate("judging")
     agent = scene.run(scene.hooks(PreToolUse=f"sleep 600 & {gate.script}"))
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "echo"))
     await gate.reached()
     agent.go()
@@ -375,7 +375,7 @@ async def test_a_hook_that_runs_when_nobody_listens_any_more_is_ended_at_once(sc
 
 async def test_an_agent_that_closes_only_its_reading_side_ends_the_run(scene: Scene) -> None:
     agent = scene.run(scene.hooks(PreToolUse="true"), server=[*SERVER, "--status", "5"])
-    await agent.greet()
+    await agent.initialize()
     os.close(agent.source)
     agent.source = -1
     assert await gone(scene, agent) == 5
@@ -388,7 +388,7 @@ async def test_a_server_that_does_not_leave_is_made_to(
 ) -> None:
     options = [scene.hooks(PreToolUse="true")] if hooked else []
     agent = scene.run(*options, server=[*SERVER, *stubborn])
-    await agent.greet()
+    await agent.initialize()
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"
     agent.end_input()
     assert await gone(scene, agent) == status
@@ -412,7 +412,7 @@ async def in_phase(scene: Scene, phase: str, server: Sequence[str] = SERVER) -> 
     events = {"before": "PreToolUse", "after": "PostToolUse"}
     hooks = {events[phase]: f"sleep 600 & {gate.script}"} if phase in events else {"PreToolUse": "true"}
     agent = scene.run(scene.hooks(**hooks), server=server)
-    await agent.greet()
+    await agent.initialize()
     pid = (await agent.ask(request("pid", "process")))["result"]["pid"]
     if phase in events:
         await agent.send(call(1, "echo"))
@@ -571,7 +571,7 @@ async def test_cancelling_while_a_hook_runs_kills_its_tree_and_is_silent(scene: 
         PreToolUse=[group(f"sleep 600 & {gate.script}", matcher="mcp__.*__echo")], PostToolUseFailure=failed.report
     )
     agent = scene.run(hooks)
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "echo"))
     hook = int(await gate.reached())
     await agent.send(cancel(1))
@@ -588,7 +588,7 @@ async def test_cancelling_while_a_hook_runs_kills_its_tree_and_is_silent(scene: 
 async def test_a_call_and_its_cancellation_in_one_piece_do_nothing(scene: Scene) -> None:
     gate = scene.gate("judging")
     agent = scene.run(scene.hooks(PreToolUse=gate.script))
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "echo"), cancel(1), request(2, "ping"))
     await agent.answer(2)
     agent.end_input()
@@ -600,14 +600,14 @@ async def test_cancelling_a_forwarded_call_reaches_the_server_and_failure_hooks_
     scene: Scene,
 ) -> None:
     failed = scene.gate("failed")
-    told = scene.folder / "told"
-    agent = scene.run(scene.hooks(PreToolUse="true", PostToolUseFailure=f"cat >'{told}'; {failed.report}"))
-    await agent.greet()
+    recorded = scene.folder / "recorded"
+    agent = scene.run(scene.hooks(PreToolUse="true", PostToolUseFailure=f"cat >'{recorded}'; {failed.report}"))
+    await agent.initialize()
     await agent.send(call(1, "hold"))
     await agent.notified("notifications/holding")
     await agent.send(cancel(1))
     await failed.reached()
-    assert json.loads(told.read_text())["is_interrupt"] is True
+    assert json.loads(recorded.read_text())["is_interrupt"] is True
     await agent.send(notification("release", requestId=1))
     await agent.ask(request(2, "ping"))
     agent.end_input()
@@ -620,7 +620,7 @@ async def test_cancelling_a_forwarded_call_reaches_the_server_and_failure_hooks_
 async def test_cancelling_while_a_hook_comments_lets_it_finish_and_drops_the_result(scene: Scene) -> None:
     gate, done = scene.gate("commenting"), scene.gate("done")
     agent = scene.run(scene.hooks(PostToolUse=f"{gate.script}; {done.report}"))
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "echo"))
     await gate.reached()
     await agent.send(cancel(1), request(2, "ping"))
@@ -659,7 +659,7 @@ async def test_an_agent_that_stops_reading_costs_no_memory_and_does_not_stop_the
 ) -> None:
     stuck, touched = scene.gate("stuck"), scene.gate("touched")
     agent = scene.run(scene.hooks(PreToolUse=[group("true", matcher="other")]), env={"COVERAGE_PROCESS_CONFIG": ""})
-    await agent.greet()
+    await agent.initialize()
     size = 64 * MEGABYTE
     await agent.send(call(1, "flood", size=size, stuck=stuck.arrival))
     assert int(await stuck.reached()) < 2 * MEGABYTE  # all that is kept between the server and the agent
@@ -677,7 +677,7 @@ async def test_an_agent_that_stops_reading_costs_no_memory_and_does_not_stop_the
 
 async def test_judged_results_that_nobody_reads_are_bounded_too(scene: Scene) -> None:
     agent = scene.run(scene.hooks(PostToolUse="true"), env={"COVERAGE_PROCESS_CONFIG": ""})
-    await agent.greet()
+    await agent.initialize()
     results = 100
     await agent.send(*[call(number, "big", size=MEGABYTE) for number in range(results)])
     with anyio.move_on_after(1):  # as far as it gets
@@ -691,7 +691,7 @@ async def test_judged_results_that_nobody_reads_are_bounded_too(scene: Scene) ->
 async def test_a_server_that_stops_reading_costs_no_memory_and_its_output_is_still_read(scene: Scene) -> None:
     say, listen = scene.gate("say"), scene.gate("listen")
     agent = scene.run(scene.hooks(PreToolUse=[group("true", matcher="other")]), env={"COVERAGE_PROCESS_CONFIG": ""})
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "deaf", say=say.way, listen=listen.way))
     await agent.notified("notifications/deaf")
     line = line_of(notification("notifications/flood", text="x" * 4000))
@@ -724,7 +724,7 @@ PATIENCE_TO_FILL = 5.0
 async def test_an_agent_that_stopped_reading_does_not_keep_a_signalled_proxy(scene: Scene) -> None:
     stuck = scene.gate("stuck")
     agent = scene.run(scene.hooks(PreToolUse="true"))
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "flood", size=64 * MEGABYTE, stuck=stuck.arrival))
     await stuck.reached()
     agent.signal(signal.SIGTERM)
@@ -737,7 +737,7 @@ async def test_pending_calls_beyond_the_limit_stop_the_agent_and_not_us(scene: S
     gate = scene.gate("judging")
     config = scene.config("max_message_bytes = 100000\n")
     agent = scene.run(config, scene.hooks(PreToolUse=gate.script))
-    await agent.greet()
+    await agent.initialize()
     calls = [call(number, "other", text="x" * 30_000) for number in range(20)]
     block = b"".join(map(line_of, calls))
     async with anyio.create_task_group() as tasks:
@@ -760,7 +760,7 @@ async def test_pending_calls_beyond_the_limit_stop_the_agent_and_not_us(scene: S
 async def test_a_line_of_forty_megabytes_passes_in_both_directions(scene: Scene, hooked: bool) -> None:
     options = [scene.hooks(PreToolUse=[group("exit 2", matcher="other")])] if hooked else []
     agent = scene.run(*options)
-    await agent.greet()
+    await agent.initialize()
     line = line_of(call(1, "echo", text="x" * (40 * MEGABYTE)))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(agent.write, line)
@@ -773,7 +773,7 @@ async def test_a_line_of_forty_megabytes_passes_in_both_directions(scene: Scene,
 async def test_a_judged_line_of_forty_megabytes_is_judged_and_commented_whole(scene: Scene) -> None:
     count = "wc -c >&2; exit 2"
     agent = scene.run(scene.hooks(PreToolUse="cat >/dev/null", PostToolUse=count))
-    await agent.greet()
+    await agent.initialize()
     line = line_of(call(1, "echo", text="x" * (40 * MEGABYTE)))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(agent.write, line)
@@ -787,7 +787,7 @@ async def test_a_judged_line_of_forty_megabytes_is_judged_and_commented_whole(sc
 @pytest.mark.parametrize("limit", [5000, 100_000])
 async def test_a_message_beyond_the_limit_is_refused_and_the_proxy_lives(scene: Scene, limit: int) -> None:
     agent = scene.run(scene.config(f"max_message_bytes = {limit}\n"), scene.hooks(PreToolUse="true"))
-    await agent.greet()
+    await agent.initialize()
     refused = await agent.ask(call(7, "echo", text="x" * limit))
     assert refused["error"]["code"] == -32600
     assert "max_message_bytes" in refused["error"]["message"]
@@ -801,7 +801,7 @@ async def test_a_message_beyond_the_limit_is_refused_and_the_proxy_lives(scene: 
 
 async def test_without_hooks_a_message_beyond_the_limit_passes(scene: Scene) -> None:
     agent = scene.run(scene.config("max_message_bytes = 5000\n"))
-    await agent.greet()
+    await agent.initialize()
     assert len(text_of(await agent.ask(call(7, "echo", text="x" * 60_000)))) > 60_000
     assert text_of(await agent.ask(call(9, "echo"))) == "{}"
 
@@ -812,7 +812,7 @@ async def test_without_hooks_a_message_beyond_the_limit_passes(scene: Scene) -> 
 @pytest.mark.parametrize("busy_before", [False, True])
 async def test_an_idle_proxy_uses_no_cpu(scene: Scene, busy_before: bool) -> None:
     agent = scene.run(scene.hooks(PreToolUse="true", PostToolUse="true"))
-    await agent.greet()
+    await agent.initialize()
     if busy_before:
         for number in range(5):
             await agent.ask(call(number, "echo"))
@@ -828,7 +828,7 @@ async def test_an_idle_proxy_uses_no_cpu(scene: Scene, busy_before: bool) -> Non
 async def test_a_proxy_that_waits_for_a_hook_uses_no_cpu(scene: Scene) -> None:
     gate = scene.gate("judging")
     agent = scene.run(scene.hooks(PreToolUse=gate.script))
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "echo"))
     await gate.reached()
     with anyio.move_on_after(0.3):

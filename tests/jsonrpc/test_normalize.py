@@ -17,7 +17,7 @@ READERS = (normalize.normalize, normalize.normalize_output)
 @pytest.mark.parametrize("raw", TWINS.values(), ids=TWINS)
 def test_a_key_that_stands_twice_is_an_error_however_it_is_spelled(raw: bytes) -> None:
     for read in READERS:
-        with pytest.raises(DuplicateKeys, match="stands twice"):
+        with pytest.raises(DuplicateKeys, match="appears twice"):
             read(raw.strip())
 
 

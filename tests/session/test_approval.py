@@ -465,8 +465,8 @@ async def test_a_call_cancelled_while_hooks_answer_its_server_runs_its_failure_h
     for name in ("here", "go"):
         os.mkfifo(tmp_path / name)
     here, go = (shlex.quote(str(tmp_path / name)) for name in ("here", "go"))
-    said = shlex.quote(json.dumps({"action": "accept", "content": {}}))
-    answers = stub(Event.ELICITATION, f"echo x > {here}; read y < {go}; printf %s {said}")
+    printed = shlex.quote(json.dumps({"action": "accept", "content": {}}))
+    answers = stub(Event.ELICITATION, f"echo x > {here}; read y < {go}; printf %s {printed}")
     failure = stub(Event.POST_TOOL_USE_FAILURE, f"cat > {shlex.quote(str(tmp_path / 'failure'))}")
     async with rig(stub_group(stub(PRE), answers, failure)) as one:
         await one.agent.send(stateless(1))

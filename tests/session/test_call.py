@@ -545,7 +545,7 @@ async def test_hidden_output_does_not_reach_the_agent() -> None:
         await exchange(one, "SECRET")
         line = await one.agent.line()
     assert b"SECRET" not in line
-    assert b"hidden by the hook stub" in line
+    assert b"the hook stub hides its output" in line
 
 
 async def test_a_hook_that_stops_all_calls_refuses_the_waiting_ones_and_the_record_says_so(tmp_path: Path) -> None:

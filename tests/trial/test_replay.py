@@ -155,7 +155,7 @@ async def test_lines_that_cannot_be_replayed_are_counted_and_reported() -> None:
     assert [one.line for one in found if isinstance(one, UnreadableLine)] == [4, 5, 6, 7, 8, 9, 10, 11]
     reported = {one.line: one.why for one in found if isinstance(one, UnreadableLine)}
     assert reported[8] == "it has format 2, and this hookproxy reads 1"
-    assert "'a' stands twice" in reported[10]
+    assert "'a' appears twice" in reported[10]
 
 
 @pytest.mark.parametrize("odd", [None, {"a": 1}, 1.5, True, "text", 10**30])

@@ -64,8 +64,8 @@ def test_a_name_that_needs_quotes_gets_them() -> None:
     ("text", "what"),
     [
         ("extensions: [", "not YAML"),
-        ("extensions:\n  a: {cmd: x}\n  a: {cmd: y}\n", "config.yaml:3: the key 'a' stands twice"),
-        ("extensions: {}\nextensions: {}\n", "config.yaml:2: the key 'extensions' stands twice"),
+        ("extensions:\n  a: {cmd: x}\n  a: {cmd: y}\n", "config.yaml:3: the key 'a' appears twice"),
+        ("extensions: {}\nextensions: {}\n", "config.yaml:2: the key 'extensions' appears twice"),
         ("extensions:\n  a:\n    cmd: 1\n", "extensions.a.cmd must be a string"),
         ("extensions:\n  a:\n    cmd: x\n    args: [1]\n", "extensions.a.args must be a list of strings"),
         ("extensions:\n  a: x\n", "must hold a server"),

@@ -156,7 +156,7 @@ def read_json(path: str, text: str) -> Table:
             names = [key for key, _ in pairs]
             duplicate = next(key for key in names if names.count(key) > 1)
             raise ConfigError(
-                path, f"the key {duplicate!r} stands twice in one object", "one of the two values would be lost"
+                path, f"the key {duplicate!r} appears twice in one object", "one of the two values would be lost"
             )
         return members
 

@@ -70,5 +70,5 @@ def _check_keys(path: str, keys: list[tuple[object, int]]) -> None:
         if not isinstance(key, str):
             raise ConfigError(f"{path}:{line}", f"the key {key!r} is not a string", "put it in quotation marks")
         if key in seen:
-            raise ConfigError(f"{path}:{line}", f"the key {key!r} stands twice in one mapping", "remove one of them")
+            raise ConfigError(f"{path}:{line}", f"the key {key!r} appears twice in one mapping", "remove one of them")
         seen.add(key)

@@ -137,8 +137,8 @@ def refusal(settings: object) -> tuple[str, str]:
     ("settings", "message", "hint"),
     [
         ('{\n  "hooks": {,}\n}', ":2: not JSON: Expecting property name", ""),
-        ('{"hooks": {}, "hooks": {}}', ": the key 'hooks' stands twice in one object", "lost"),
-        ('{"a": {"b": 1, "b": 2}}', ": the key 'b' stands twice in one object", "lost"),
+        ('{"hooks": {}, "hooks": {}}', ": the key 'hooks' appears twice in one object", "lost"),
+        ('{"a": {"b": 1, "b": 2}}', ": the key 'b' appears twice in one object", "lost"),
         ('{"a": NaN}', ": NaN is not JSON", ""),
         ("[" * 100_000, ": cannot be read as JSON", ""),
         ('{"a": ' + "9" * 10_000 + "}", ": cannot be read as JSON", ""),

@@ -198,8 +198,8 @@ def refusal(settings: object, dialect: Dialect = CLAW) -> tuple[str, str]:
     ("settings", "message", "hint"),
     [
         ('{\n  "hooks": {,}\n}', ":2: not JSON: Expecting property name", ""),
-        ('{"hooks": {}, "hooks": {}}', ": the key 'hooks' stands twice in one object", "lost"),
-        ('{"hooks":{"PreToolUse":["a"],"PreToolUse":["b"]}}', ": the key 'PreToolUse' stands twice", "lost"),
+        ('{"hooks": {}, "hooks": {}}', ": the key 'hooks' appears twice in one object", "lost"),
+        ('{"hooks":{"PreToolUse":["a"],"PreToolUse":["b"]}}', ": the key 'PreToolUse' appears twice", "lost"),
         ('{"a": NaN}', ": NaN is not JSON", ""),
         ("[" * 100_000, ": cannot be read as JSON", ""),
         ("[]", ": must hold one JSON object", ""),

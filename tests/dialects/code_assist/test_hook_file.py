@@ -204,7 +204,7 @@ def refusal(settings: object) -> tuple[str, str]:
     [
         ('{\n  "hooks": {,}\n}', ":2: not JSON: Expecting property name", ""),
         ('{"hooks": {}', ":1: not JSON: ", ""),
-        ('{"hooks": {}, "hooks": {}}', ": the key 'hooks' stands twice in one object", "lost"),
+        ('{"hooks": {}, "hooks": {}}', ": the key 'hooks' appears twice in one object", "lost"),
         ('{"a": NaN}', ": NaN is not JSON", ""),
         ('{"a":' * 10_000, ": cannot be read as JSON", ""),
         ("[]", ": must hold one JSON object", ""),

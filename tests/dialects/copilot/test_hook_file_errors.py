@@ -131,8 +131,8 @@ def refusal(document: object, dialect: Dialect = COPILOT) -> tuple[str, str]:
     ("document", "message", "hint"),
     [
         ('{\n  "version": 1, "hooks": {,}\n}', ":2: not JSON: Expecting property name", ""),
-        ('{"version": 1, "version": 1}', ": the key 'version' stands twice in one object", "lost"),
-        ('{"version": 1, "hooks": {"preToolUse": [{"bash": "a", "bash": "b"}]}}', ": the key 'bash' stands twice", ""),
+        ('{"version": 1, "version": 1}', ": the key 'version' appears twice in one object", "lost"),
+        ('{"version": 1, "hooks": {"preToolUse": [{"bash": "a", "bash": "b"}]}}', ": the key 'bash' appears twice", ""),
         ('{"version": NaN}', ": NaN is not JSON", ""),
         ("[" * 100_000, ": cannot be read as JSON", ""),
         ("[]", ": must hold one JSON object", ""),

@@ -351,7 +351,7 @@ def test_a_long_timeout_at_the_end_of_a_session_is_reported(dialect: Dialect) ->
     ("text", "message", "hint"),
     [
         ("hooks:\n  pre_tool_use: [\n", "/a.yaml:3: not YAML: ", ""),
-        ("hooks: {}\nhooks: {}\n", "/a.yaml:2: the key 'hooks' stands twice in one mapping", ""),
+        ("hooks: {}\nhooks: {}\n", "/a.yaml:2: the key 'hooks' appears twice in one mapping", ""),
         ("- hooks\n", "/a.yaml: must hold one YAML mapping", ""),
         ("", "/a.yaml: must hold one YAML mapping", ""),
         ("hooks: !!timestamp x\n", "/a.yaml: cannot be read as YAML", ""),

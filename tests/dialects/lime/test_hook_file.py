@@ -144,7 +144,7 @@ def test_an_unavailable_event_is_reported_if_it_has_hooks(event: str) -> None:
     ("settings", "message", "hint"),
     [
         ('{\n  "hooks": {,}\n}', ":2: not JSON: Expecting property name", ""),
-        ('{"hooks": {"Stop": [], "Stop": []}}', ": the key 'Stop' stands twice in one object", "lost"),
+        ('{"hooks": {"Stop": [], "Stop": []}}', ": the key 'Stop' appears twice in one object", "lost"),
         ('{"a": NaN}', ": NaN is not JSON", ""),
         ("[" * 100_000, ": cannot be read as JSON", ""),
         ("[]", ": must hold one JSON object", ""),

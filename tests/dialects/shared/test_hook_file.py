@@ -120,7 +120,7 @@ def test_an_error_names_the_text_that_cannot_be_compiled() -> None:
 def test_an_error_names_a_duplicate_key_at_any_depth() -> None:
     with pytest.raises(ConfigError) as problem:
         read_json("/f", '{"a": [{"c": 2, "b": 1, "b": 3}]}')
-    assert refusal(problem) == ("/f: the key 'b' stands twice in one object", "one of the two values would be lost")
+    assert refusal(problem) == ("/f: the key 'b' appears twice in one object", "one of the two values would be lost")
 
 
 def test_an_error_names_the_line_of_the_file() -> None:
@@ -182,7 +182,7 @@ def test_a_file_is_read_in_the_format_of_its_suffix(path: str, text: str) -> Non
 @pytest.mark.parametrize(
     ("path", "text", "message"),
     [
-        ("/a.yaml", "a: 1\nb:\n  c: 1\n  c: 2\n", "/a.yaml:4: the key 'c' stands twice in one mapping"),
+        ("/a.yaml", "a: 1\nb:\n  c: 1\n  c: 2\n", "/a.yaml:4: the key 'c' appears twice in one mapping"),
         ("/a.yaml", "on: 1\n", "/a.yaml:1: the key True is not a string"),
         ("/a.yaml", "a: [1\n", "/a.yaml:2: not YAML"),
         ("/a.yaml", "a: \0", "/a.yaml: cannot be read as YAML"),
