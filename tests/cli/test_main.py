@@ -119,7 +119,7 @@ def test_a_full_disk_is_an_error() -> None:
     )
 
 
-def test_closed_standard_streams_are_no_error_of_the_program() -> None:
+def test_closed_standard_streams_are_not_an_error_of_the_program() -> None:
     script = f"{sys.executable} -m hookproxy --help >&-; test $? = 0 && {sys.executable} -m hookproxy rnu 2>&-"
     assert subprocess.run(["sh", "-c", script], timeout=30, check=False).returncode == 2
 

@@ -47,14 +47,14 @@ def project(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 
 
 def run_call(project: Path, options: tuple[str, ...], tool: str, **arguments: object) -> Answer:
-    """The answer to one call, which people hear nothing of."""
+    """The answer to one call that prints nothing on standard error."""
     answer, stderr = call_with_stderr(project, options, tool, **arguments)
     assert stderr == ""
     return answer
 
 
 def call_with_stderr(project: Path, options: tuple[str, ...], tool: str, **arguments: object) -> tuple[Answer, str]:
-    """The answer to one call, and what people hear of it."""
+    """The answer to one call, and standard error."""
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
     command = [sys.executable, "-m", "hookproxy", "run", *options, "--name", "tiny", "--", sys.executable, str(SERVER)]
     ended = subprocess.run(
@@ -127,7 +127,7 @@ def test_guard_refuses_paths_of_secrets_and_of_the_system(project: Path, argumen
 
 
 @in_copy_of("guard")
-def test_guard_refuses_where_its_script_is_missing(project: Path) -> None:
+def test_guard_refuses_if_its_script_is_missing(project: Path) -> None:
     (project / "hooks/guard.sh").unlink()
     answer, stderr = call_with_stderr(project, CLAUDE, "execute", command="ls")
     assert answer.failed
@@ -152,14 +152,14 @@ def test_rewrite_leaves_calls_without_secrets_alone(project: Path) -> None:
         "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
     ],
 )
-def test_rewrite_keeps_secrets_from_the_server_and_says_so(project: Path, secret: str) -> None:
+def test_rewrite_keeps_secrets_from_the_server_and_reports_it(project: Path, secret: str) -> None:
     answer = run_call(project, OWN, "post", id=7, parts=[{"text": f"it is {secret}."}])
     assert answer.received == {"id": 7, "parts": [{"text": "it is [removed]."}]}
     assert answer.texts[1:] == ["Secrets in the arguments were replaced by [removed] before the tool ran."]
 
 
 @in_copy_of("rewrite")
-def test_rewrite_refuses_where_its_script_is_missing(project: Path) -> None:
+def test_rewrite_refuses_if_its_script_is_missing(project: Path) -> None:
     (project / "redact.py").unlink()
     answer = run_call(project, OWN, "post", text="x")
     assert answer.failed
@@ -194,7 +194,7 @@ def test_audit_refuses_calls_that_it_cannot_record(project: Path, home: Path) ->
     ("path", "content"),
     [("a.json", "{}"), ("a.py", "x = 1\n"), ("a.sh", "echo\n"), ("a.txt", "{"), ("-n.json", "1")],
 )
-def test_lint_says_nothing_about_files_that_can_be_read(project: Path, path: str, content: str) -> None:
+def test_lint_does_not_comment_on_files_that_can_be_read(project: Path, path: str, content: str) -> None:
     answer = run_call(project, CLAUDE, "write_file", path=path, content=content)
     assert len(answer.texts) == 1
     assert (project / path).read_text("utf-8") == content
@@ -213,7 +213,7 @@ def test_lint_comments_on_files_that_are_broken(project: Path, path: str, conten
 
 
 @in_copy_of("lint-after-write")
-def test_lint_is_not_asked_about_other_tools(project: Path) -> None:
+def test_lint_does_not_run_for_other_tools(project: Path) -> None:
     (project / "a.json").write_text("{")
     assert len(run_call(project, CLAUDE, "read_file", path="a.json").texts) == 1
 
@@ -306,7 +306,7 @@ def test_copilot_limits_what_is_selected_and_leaves_the_rest_alone(
 
 
 @in_copy_of("copilot")
-def test_copilot_refuses_in_its_current_edition_where_its_script_fails(project: Path) -> None:
+def test_copilot_refuses_in_its_current_edition_if_its_script_fails(project: Path) -> None:
     answer, stderr = call_with_stderr(project, ("--hooks", "copilot@current=.github/hooks"), "sql", sql=7)
     assert answer.failed
     assert "exited with status 5" in answer.texts[0]
@@ -348,7 +348,7 @@ def test_docker_agent_lets_other_calls_pass_and_logs_each(project: Path, dialect
 
 
 @in_copy_of("docker-agent")
-def test_docker_agent_refuses_in_its_current_edition_where_its_script_fails(project: Path) -> None:
+def test_docker_agent_refuses_in_its_current_edition_if_its_script_fails(project: Path) -> None:
     answer, stderr = call_with_stderr(project, ("--hooks", "docker-agent@current=agent.yaml"), "write_file", path=7)
     assert answer.failed
     assert "exited with status 5" in answer.texts[0]
@@ -378,7 +378,7 @@ def call_all(project: Path, options: tuple[str, ...], calls: list[tuple[str, dic
 
 
 @in_copy_of("worker")
-def test_workers_remember_and_are_asked_about_each_call(project: Path) -> None:
+def test_workers_remember_and_judge_each_call(project: Path) -> None:
     calls: list[tuple[str, dict[str, object]]] = [("read", {"n": n}) for n in range(4)]
     *passed, refused = call_all(project, OWN, calls)
     assert [one.received for one in passed] == [{"n": 0}, {"n": 1}, {"n": 2}]
@@ -398,7 +398,7 @@ def test_python_keeps_paths_below_the_project(project: Path) -> None:
 
 
 @in_copy_of("python")
-def test_python_stops_start_up_where_its_module_is_missing(project: Path) -> None:
+def test_python_stops_the_start_if_its_module_is_missing(project: Path) -> None:
     (project / "guards.py").unlink()
     command = [sys.executable, "-m", "hookproxy", "run", *OWN, "--", sys.executable, str(SERVER)]
     ended = subprocess.run(
@@ -441,7 +441,7 @@ def test_aliases_let_a_guard_for_bash_judge_the_servers_own_shell(project: Path)
 
 
 @in_copy_of("aliases")
-def test_aliases_have_a_limit_after_which_the_model_is_told_when_to_go_on(project: Path) -> None:
+def test_aliases_have_a_limit_after_which_the_model_learns_when_to_go_on(project: Path) -> None:
     answers = call_all(project, OWN, [("run_shell", {"line": f"echo {number}"}) for number in range(21)])
     assert [one.failed for one in answers] == [False] * 20 + [True]
     assert "no more than 20 calls of Bash per minute" in answers[-1].texts[0]
@@ -472,7 +472,7 @@ def test_http_refuses_frozen_tools_and_no_others(project: Path) -> None:
 
 
 @in_copy_of("http")
-def test_http_refuses_where_the_service_does_not_know_who_asks(
+def test_http_refuses_if_the_service_does_not_accept_the_token(
     project: Path, freeze: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FREEZE_TOKEN", freeze + "!")
@@ -484,7 +484,7 @@ def test_http_refuses_where_the_service_does_not_know_who_asks(
 
 @in_copy_of("http")
 @pytest.mark.parametrize(("token", "why"), [("x", "could not be called: "), ("", "FREEZE_TOKEN")])
-def test_http_refuses_where_nobody_can_be_asked(
+def test_http_refuses_if_the_service_cannot_be_called(
     project: Path, monkeypatch: pytest.MonkeyPatch, token: str, why: str
 ) -> None:
     monkeypatch.setenv("FREEZE_TOKEN", token)

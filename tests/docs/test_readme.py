@@ -67,7 +67,7 @@ def section(title: str) -> str:
 
 
 def in_code(text: str) -> set[str]:
-    """What stands between backticks."""
+    """The text between backticks."""
     return set(re.findall(r"`([^`\n]+)`", text))
 
 
@@ -99,7 +99,7 @@ def test_each_block_says_how_it_is_tested() -> None:
     assert {block.kind for block in BLOCKS} == KINDS
 
 
-def test_the_picture_shows_events_that_there_are() -> None:
+def test_the_picture_shows_only_events_that_exist() -> None:
     shown = re.findall(r"─ (\w+)", only_block("picture").text)
     assert shown == ["PreToolUse", "PostToolUse", "PostToolUseFailure"]
     assert set(shown) <= {event.value for event in Event}
@@ -165,7 +165,7 @@ def test_every_dialect_is_named() -> None:
     assert set(DIALECTS) <= in_code(section("Whose hooks, event by event and field by field"))
 
 
-def test_the_table_of_claudes_fields_is_whole() -> None:
+def test_the_table_of_claudes_fields_is_complete() -> None:
     named = in_code(CLAUDES)
     answered = {*output._MEMBERS, *output._Specific.__struct_encode_fields__}
     assert answered - {"hookEventName", "hookSpecificOutput"} <= named
@@ -174,7 +174,7 @@ def test_the_table_of_claudes_fields_is_whole() -> None:
         assert re.search(rf"\b{event}\b", CLAUDES)
 
 
-def test_what_hooks_are_said_to_read_is_what_they_read(project: Path) -> None:
+def test_hooks_get_the_documented_input(project: Path) -> None:
     groups = [{"hooks": [{"type": "command", "command": "cat >>recorded.jsonl"}]}]
     (project / "all.json").write_text(json.dumps({"hooks": {"PreToolUse": groups, "PostToolUse": groups}}))
     server = [sys.executable, str(Path(__file__).with_name("tiny_server.py"))]
@@ -197,7 +197,7 @@ def test_the_usage_is_that_of_the_program() -> None:
         assert f"\n### hookproxy {verb}\n\n`hookproxy {verb}" in reference
 
 
-def test_the_files_that_it_names_are_there() -> None:
+def test_the_files_that_it_names_exist() -> None:
     for name in ("scripts/bench", "scripts/run", "scripts/test"):
         assert name in TEXT
         assert os.access(ROOT / name, os.X_OK)

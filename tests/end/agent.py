@@ -269,7 +269,7 @@ class Gate:
         self.script = f"echo $$ >'{self._here}'; read _ <'{self._go}'"
         """Shell commands that wait here."""
         self.report = f"echo $$ >'{self._here}'"
-        """Shell commands that tell that they were here."""
+        """Shell commands that report that they run."""
         self.arrival = str(self._here)
         """A line written here is an arrival."""
         self.way = str(self._go)

@@ -228,7 +228,7 @@ async def test_post_hooks_see_what_ran_under_the_familiar_names(scene: Scene) ->
 
 
 async def test_a_denial_is_reported_under_the_familiar_names(scene: Scene) -> None:
-    gate = scene.gate("told")
+    gate = scene.gate("ran")
     recorded = scene.folder / "recorded"
     lime = {"hooks": {"PermissionDenied": [f"cat > '{recorded}'; {gate.report}"]}}
     config = scene.config(f'{BASH}[permissions]\ndeny = ["Bash(rm *)"]\n')

@@ -152,7 +152,7 @@ async def test_an_approval_for_the_session_covers_the_next_calls(scene: Scene, e
 
 
 @BOTH
-async def test_all_but_a_yes_is_a_refusal_and_reaches_no_server(scene: Scene, era: str) -> None:
+async def test_anything_but_a_yes_is_a_refusal_and_reaches_no_server(scene: Scene, era: str) -> None:
     answers = [
         form_answer(NO),
         form_answer("", "decline"),
@@ -194,7 +194,7 @@ async def test_a_failed_form_is_not_an_approval(scene: Scene, era: str) -> None:
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")  # ping is still there, in 2025
 @BOTH
-async def test_while_the_person_thinks_all_else_flows(scene: Scene, era: str) -> None:
+async def test_while_the_person_thinks_all_other_lines_pass(scene: Scene, era: str) -> None:
     person = SlowPerson(form_answer(ONCE))
     results: list[str] = []
     async with connected(scene, era, person, hooks_that_ask(scene)) as client, anyio.create_task_group() as tasks:
@@ -223,7 +223,7 @@ async def test_a_client_without_forms_gets_a_refusal_that_says_it_cannot_ask(sce
 
 
 @BOTH
-async def test_a_call_that_is_cancelled_takes_its_question_along(scene: Scene, era: str) -> None:
+async def test_a_cancelled_call_withdraws_its_approval_request(scene: Scene, era: str) -> None:
     person = SlowPerson(form_answer(ONCE))
     async with connected(scene, era, person, hooks_that_ask(scene)) as client:
         async with anyio.create_task_group() as tasks:
@@ -291,7 +291,9 @@ async def test_rules_judge_what_hooks_have_rewritten(scene: Scene, era: str) -> 
 
 
 @BOTH
-async def test_an_allow_rule_spares_the_person_a_hooks_question_but_not_that_of_a_rule(scene: Scene, era: str) -> None:
+async def test_an_allow_rule_gives_the_approval_that_a_hook_wants_but_not_that_of_a_rule(
+    scene: Scene, era: str
+) -> None:
     person = Person(form_answer(NO))
     config = scene.config('[permissions]\nallow = ["*"]\nask = ["delete"]\n')
     async with connected(scene, era, person, config, hooks_that_ask(scene)) as client:
@@ -333,7 +335,7 @@ async def test_a_permission_request_hook_answers_first(scene: Scene, era: str, d
 
 @BOTH
 async def test_permission_denied_hooks_run_after_a_persons_no(scene: Scene, era: str) -> None:
-    gate, recorded = scene.gate("told"), scene.folder / "told.json"
+    gate, recorded = scene.gate("ran"), scene.folder / "recorded.json"
     settings = json.dumps({"hooks": {"PermissionDenied": [f"cat >'{recorded}'; {gate.report}"]}})
     option = f"--hooks=lime={scene.file('settings.json', settings)}"
     async with connected(scene, era, Person(form_answer(NO)), hooks_that_ask(scene), option) as client:
@@ -348,7 +350,7 @@ async def test_permission_denied_hooks_run_after_a_persons_no(scene: Scene, era:
 
 @BOTH
 @pytest.mark.parametrize(("fallback", "passes"), [("deny", False), ("allow", True)])
-async def test_what_follows_where_the_agent_cannot_ask(scene: Scene, era: str, fallback: str, passes: bool) -> None:
+async def test_on_ask_decides_if_the_agent_cannot_ask(scene: Scene, era: str, fallback: str, passes: bool) -> None:
     config = scene.config(f'on_ask_fallback = "{fallback}"\n{RULE}')
     async with connected(scene, era, None, config) as client:
         result = await client.call_tool("write", {"path": "a"})
@@ -358,7 +360,7 @@ async def test_what_follows_where_the_agent_cannot_ask(scene: Scene, era: str, f
 
 
 @BOTH
-async def test_a_prompter_reads_the_question_and_answers(scene: Scene, era: str) -> None:
+async def test_a_prompter_reads_the_approval_request_and_answers(scene: Scene, era: str) -> None:
     script = """#!/bin/sh
     read -r question
     printf '%s\\n' "$question" >>"$0.asked"
@@ -573,7 +575,7 @@ async def test_only_one_of_two_rounds_with_the_same_request_state_passes(scene: 
     assert len(scene.calls_received()) == 1
 
 
-async def test_a_no_is_not_taken_back_by_a_yes_with_the_same_request_state(scene: Scene) -> None:
+async def test_a_no_is_final_even_if_a_yes_follows_with_the_same_request_state(scene: Scene) -> None:
     agent = scene.run(scene.config(RULE))
     state = await request_state_of(agent)
     no = {"hookproxy.ask": {"action": "accept", "content": {"decision": NO}}}
@@ -653,7 +655,7 @@ async def test_the_first_answer_counts(scene: Scene, first: str, then: str) -> N
 
 
 @pytest.mark.parametrize("spelling", ["\\u0068ookproxy:", "hookproxy\\u003a", "\\u0068\\u006F\\u006f\\u006bproxy:"])
-async def test_an_answer_under_an_id_in_another_spelling_is_the_answer(scene: Scene, spelling: str) -> None:
+async def test_an_answer_whose_id_is_spelled_differently_is_the_answer(scene: Scene, spelling: str) -> None:
     agent = await lean(scene, scene.config(RULE))
     await agent.send(call(1, "write"))
     question = await agent.notified("elicitation/create")
@@ -668,7 +670,7 @@ async def test_an_answer_under_an_id_in_another_spelling_is_the_answer(scene: Sc
     ]
 
 
-async def test_an_answer_before_the_question_or_to_another_question_is_ignored(scene: Scene) -> None:
+async def test_an_answer_before_the_approval_request_or_to_another_one_is_ignored(scene: Scene) -> None:
     agent = await lean(scene, scene.config(RULE))
     early = [answers({"id": one}) for one in ("hookproxy:", "hookproxy:0", "hookproxy:" + "0" * 16)]
     await agent.send(*early, call(1, "write"), *early)
@@ -680,7 +682,7 @@ async def test_an_answer_before_the_question_or_to_another_question_is_ignored(s
     assert DECLINED in text_of(await agent.answer(1))
 
 
-async def test_one_answer_does_not_answer_another_question(scene: Scene) -> None:
+async def test_an_answer_counts_only_for_its_own_approval_request(scene: Scene) -> None:
     agent = await lean(scene, scene.config(RULE))
     await agent.send(call(1, "write", path="a"), call(2, "write", path="b"))
     questions = [await agent.notified("elicitation/create") for _ in range(2)]
@@ -744,7 +746,7 @@ async def test_a_proxy_behind_a_proxy_asks_and_gets_its_answer(scene: Scene, era
 # --- many, and ends ---
 
 
-async def test_three_hundred_questions_are_open_at_once(scene: Scene) -> None:
+async def test_three_hundred_approval_requests_are_pending_at_once(scene: Scene) -> None:
     agent = await lean(scene, scene.config(RULE))
     await agent.send(*[call(number, "write", n=number) for number in range(300)])
     questions = [await agent.notified("elicitation/create") for _ in range(300)]
@@ -759,7 +761,7 @@ async def test_three_hundred_questions_are_open_at_once(scene: Scene) -> None:
     assert {one["params"]["arguments"]["n"] for one in scene.calls_received()} == set(range(0, 300, 3))
 
 
-async def test_three_hundred_rounds_are_open_at_once(scene: Scene) -> None:
+async def test_three_hundred_rounds_are_pending_at_once(scene: Scene) -> None:
     agent = scene.run(scene.config(RULE))
     calls = [stateless(number, arguments={"n": number}) for number in range(300)]
     await agent.send(*calls)
@@ -774,7 +776,7 @@ async def test_three_hundred_rounds_are_open_at_once(scene: Scene) -> None:
 
 @pytest.mark.parametrize("end", ["of input", "of the agent", "by a signal"])
 @pytest.mark.parametrize("by", ["the agent", "a prompter"])
-async def test_nothing_is_left_of_a_question_when_the_run_ends(scene: Scene, end: str, by: str) -> None:
+async def test_no_approval_request_is_left_when_the_run_ends(scene: Scene, end: str, by: str) -> None:
     gate = scene.gate("prompter")
     prompter = json.dumps(["sh", "-c", f"sleep 600 & {gate.script}"])
     config = scene.config(f"on_ask_fallback = {{ command = {prompter} }}\n{RULE}")
@@ -851,7 +853,7 @@ async def test_the_audit_record_names_who_was_asked_and_the_outcome(scene: Scene
 
 
 @pytest.mark.parametrize("on_ask", ["allow", "deny"])
-async def test_a_configured_answer_is_recorded_as_one_to_a_question(scene: Scene, on_ask: str) -> None:
+async def test_an_answer_from_the_configuration_is_recorded_like_that_of_a_person(scene: Scene, on_ask: str) -> None:
     audit = scene.folder / "audit.jsonl"
     config = scene.config(f'on_ask = "{on_ask}"\n{RULE}[audit]\nfile = "{audit}"\nrequired = true\n')
     agent = await lean(scene, config)
@@ -860,7 +862,7 @@ async def test_a_configured_answer_is_recorded_as_one_to_a_question(scene: Scene
     assert [one["decision"] for one in records(audit)] == [f"asked-{on_ask}"]
 
 
-async def test_a_question_whose_required_record_cannot_be_written_is_a_refusal(scene: Scene) -> None:
+async def test_an_approval_request_whose_required_record_cannot_be_written_is_a_refusal(scene: Scene) -> None:
     agent = scene.run(scene.config(f'{RULE}[audit]\nfile = "/dev/full"\nrequired = true\n'))
     result = (await agent.ask(stateless(1)))["result"]
     assert result["isError"] is True
@@ -904,7 +906,7 @@ async def test_elicitation_hooks_do_not_run_for_our_own_approval_requests(scene:
     assert not log.exists(), log.read_text()
 
 
-async def test_a_reason_that_is_no_text_reaches_the_prompter_all_the_same(scene: Scene) -> None:
+async def test_a_reason_that_is_not_valid_text_still_reaches_the_prompter(scene: Scene) -> None:
     answer = scene.prints(json.dumps(SURE).replace("sure?", "\\ud800sure?"))
     recorded = scene.folder / "recorded"
     prompter = json.dumps(["sh", "-c", f"cat >'{recorded}'"])

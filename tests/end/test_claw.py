@@ -19,7 +19,7 @@ PAGE: Final = r"""
 }
 }
 """
-"""The page's example as it stands there, `.claude/settings.json`; only its indentation is lost."""
+"""The page's example, unchanged, `.claude/settings.json`; only its indentation is lost."""
 
 LAYOUT: Final = """\
 [tool output]
@@ -88,7 +88,7 @@ async def test_the_example_may_be_lime_s_as_well_so_that_the_person_must_choose(
 # --- feedback ---
 
 
-async def test_feedback_stands_behind_the_output_as_the_page_draws_it(scene: Scene) -> None:
+async def test_feedback_follows_the_output_as_the_page_shows(scene: Scene) -> None:
     option = hooks(scene, PreToolUse=["echo '[pre hook message]'"], PostToolUse=["echo '[post hook message]'"])
     agent = await begun(scene, option)
     answer = await agent.ask(call(1, "reply", result=expected_result("[tool output]")))
@@ -114,7 +114,7 @@ async def test_a_post_hook_that_denies_marks_the_result_as_an_error(scene: Scene
     ]
 
 
-async def test_a_post_hook_that_denies_speaks_beside_a_json_rpc_error_too(scene: Scene) -> None:
+async def test_a_post_hook_that_denies_also_comments_on_a_json_rpc_error(scene: Scene) -> None:
     agent = await begun(scene, hooks(scene, PostToolUse=["echo no; exit 2"]))
     error = (await agent.ask(call(1, "error", error={"code": -32602, "message": "Unknown tool"})))["error"]
     assert error["code"] == -32602
@@ -231,7 +231,7 @@ async def test_post_hooks_see_failed_calls_as_failed(scene: Scene, tool: str, ar
     assert env.endswith(f"|1|{output}|unset|")
 
 
-async def test_the_shell_is_no_login_shell_whose_profile_would_speak(scene: Scene) -> None:
+async def test_the_shell_is_not_a_login_shell_whose_profile_would_print(scene: Scene) -> None:
     (Path(scene.env["HOME"]) / ".profile").write_text("echo Welcome\n")
     agent = await begun(scene, hooks(scene, PreToolUse=["if true; then echo mine; fi"]))
     assert text_of(await agent.ask(call(1, "bash"))) == "ran bash\nHook feedback:\nmine"

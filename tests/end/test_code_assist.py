@@ -154,7 +154,7 @@ async def test_the_danger_guard_lets_other_calls_pass_as_they_are(project: Proje
     assert agent.standard_error() == ""
 
 
-async def test_auto_lint_tells_the_model_what_is_wrong_with_the_file(project: Project) -> None:
+async def test_auto_lint_shows_the_model_what_is_wrong_with_the_file(project: Project) -> None:
     path = project.folder / "written.py"
     path.write_text("import os\n")
     agent = await project.begun(AUTO_LINT)
@@ -165,7 +165,9 @@ async def test_auto_lint_tells_the_model_what_is_wrong_with_the_file(project: Pr
 
 
 @pytest.mark.parametrize(("tool", "name"), [("FileWriteTool", "notes.txt"), ("FileReadTool", "written.py")])
-async def test_auto_lint_says_nothing_about_other_files_and_other_tools(project: Project, tool: str, name: str) -> None:
+async def test_auto_lint_does_not_comment_on_other_files_and_other_tools(
+    project: Project, tool: str, name: str
+) -> None:
     agent = await project.begun(AUTO_LINT)
     assert texts(await agent.ask(call(1, tool, file_path=str(project.folder / name)))) == [f"ran {tool}"]
     assert agent.standard_error() == ""  # {} for a text that is not there is not a failure
@@ -192,7 +194,7 @@ async def test_the_logger_logs_calls_that_succeeded(project: Project) -> None:
 
 
 @pytest.mark.parametrize("word", ["deny", "block"])
-async def test_hooks_after_a_denial_run_all_the_same_and_the_denial_stands(project: Project, word: str) -> None:
+async def test_hooks_after_a_denial_still_run_and_the_call_is_denied(project: Project, word: str) -> None:
     order = "echo %s >>order; "
     entries: list[Json] = [
         {"command": order % "first" + project.prints(decision=word, reason="R", updated_input={"a": 2})["command"]},
@@ -256,7 +258,7 @@ async def test_the_configuration_can_make_a_failure_deny(project: Project) -> No
 # --- after the call ---
 
 
-async def test_updated_output_takes_the_place_of_the_output_and_context_stands_behind_it(project: Project) -> None:
+async def test_updated_output_replaces_the_output_and_context_follows_it(project: Project) -> None:
     filtered = project.prints(
         suppress_output=False,
         updated_output="Filtered output here...",
@@ -345,7 +347,7 @@ async def test_a_failed_call_is_repeated_when_a_hook_says_so(scene: Scene) -> No
         ("sleep 60", "cancelled"),
     ],
 )
-async def test_the_four_outcomes_stand_in_the_audit(scene: Scene, command: str, outcome: str) -> None:
+async def test_the_four_outcomes_are_in_the_audit(scene: Scene, command: str, outcome: str) -> None:
     """The table of hook outcomes."""
     audit = scene.folder / "audit.jsonl"
     hooks = {"hooks": {"PreToolUse": [{"command": command, "timeout": 200, "name": "one"}]}}
@@ -355,7 +357,7 @@ async def test_the_four_outcomes_stand_in_the_audit(scene: Scene, command: str, 
     assert [hook["outcome"] for hook in json.loads(audit.read_text())["hooks"]] == [outcome]
 
 
-async def test_hooks_run_for_a_question_of_the_server_and_its_answer(scene: Scene) -> None:
+async def test_hooks_run_for_an_elicitation_of_the_server_and_its_answer(scene: Scene) -> None:
     """Elicitation: "When the model asks the user a question"; ElicitationResult: "When the user answers"."""
     asked, answered = scene.gate("asked"), scene.gate("answered")
     recorded = scene.folder / "recorded"

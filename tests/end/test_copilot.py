@@ -180,10 +180,10 @@ def fails_with(text: str) -> Json:
 
 
 @BOTH
-async def test_the_example_of_command_hooks_guards_as_it_stands(repository: Repository, dialect: str) -> None:
+async def test_the_example_of_command_hooks_works_unchanged(repository: Repository, dialect: str) -> None:
     (repository.root / "optional/working/directory").mkdir(parents=True)
-    tell = f'#!/bin/bash\necho "$VAR $PWD" >>"{repository.root}/told"\n'
-    path = Path(repository.root, repository.script("your-bash-command", tell + GUARD.partition("\n")[2]))
+    record = f'#!/bin/bash\necho "$VAR $PWD" >>"{repository.root}/recorded"\n'
+    path = Path(repository.root, repository.script("your-bash-command", record + GUARD.partition("\n")[2]))
     env = {"PATH": f"{path.parent}:{repository.scene.env['PATH']}"}
     agent = await repository.run(f"--hooks={dialect}={repository.file(COMMAND_HOOKS)}", env=env)
     text = refused(await agent.ask(call(1, "bash", command="sudo rm -rf /")))
@@ -480,7 +480,7 @@ async def test_hooks_run_for_an_error(repository: Repository) -> None:
     assert (error["errorContext"], error["recoverable"]) == ("tool_execution", True)
 
 
-async def test_a_question_of_the_server_is_a_notification(repository: Repository) -> None:
+async def test_an_elicitation_of_the_server_is_a_notification(repository: Repository) -> None:
     gate, recorded = repository.scene.gate("notified"), repository.root / "recorded"
     show = {"bash": f"cat >'{recorded}'; {gate.report}", "matcher": "elicitation_.*"}
     agent = await repository.with_hooks("copilot", {"notification": [show]})

@@ -292,7 +292,7 @@ async def test_an_agent_that_is_not_there_stops_start_up(scene: Scene) -> None:
 # --- docker-agent@current ---
 
 
-async def test_today_the_pages_old_script_blocks_everything_and_says_why(scene: Scene) -> None:
+async def test_today_the_pages_old_script_blocks_everything_and_gives_the_reason(scene: Scene) -> None:
     agent = await begun(scene, f"--hooks=docker-agent@current={project(scene)}")
     text = refused(await agent.ask(call(1, "shell", cmd="ls")))
     assert "gave the decision 'allow', which is not block" in text
@@ -358,7 +358,7 @@ async def test_today_a_response_can_be_rewritten(scene: Scene) -> None:
     assert result == {"content": [{"type": "text", "text": "[redacted]"}], "isError": True}
 
 
-async def test_today_what_a_session_start_hook_prints_stands_in_the_instructions(scene: Scene) -> None:
+async def test_today_what_a_session_start_hook_prints_is_in_the_instructions(scene: Scene) -> None:
     text = "session_start: {type: command, command: echo On branch main.}\nstop: {type: command, command: x}\n"
     agent = scene.run("--name=lean", f"--hooks=docker-agent@current={file(scene, '50-mine.yaml', text)}")
     assert (await agent.initialize())["result"]["instructions"] == "On branch main."

@@ -89,7 +89,7 @@ async def test_in_the_stateless_era_a_refusal_says_that_it_is_complete(scene: Sc
     assert result["resultType"] == "complete"
 
 
-async def test_a_refused_task_is_an_error_because_a_result_would_be_no_task(scene: Scene) -> None:
+async def test_a_refused_task_is_an_error_because_a_result_would_not_be_a_task(scene: Scene) -> None:
     agent = await begun(scene, scene.hooks(PreToolUse="echo no >&2; exit 2"))
     asked = request(1, "tools/call", name="echo", arguments={}, task={"ttl": 1000})
     error = (await agent.ask(asked))["error"]
@@ -191,7 +191,7 @@ async def test_a_rewrite_that_fits_the_listed_schema_is_applied(scene: Scene) ->
     assert scene.calls_received()[0]["params"]["arguments"] == {"path": "x", "n": 1}
 
 
-async def test_a_denial_beside_a_rewrite_stands_and_nothing_is_forwarded(scene: Scene) -> None:
+async def test_a_denial_beats_a_rewrite_and_nothing_is_forwarded(scene: Scene) -> None:
     rewrite = scene.prints(pre(permissionDecision="allow", updatedInput={"a": 1}))
     groups = [group("echo stop >&2; exit 2"), group(rewrite)]
     agent = await begun(scene, scene.hooks(PreToolUse=groups))
@@ -213,7 +213,7 @@ async def test_later_files_see_what_earlier_files_rewrote_and_hooks_of_one_file_
 
 
 @pytest.mark.parametrize("decision", ["ask", "defer"])
-async def test_a_hook_that_wants_a_person_to_be_asked_denies_until_somebody_can_be(scene: Scene, decision: str) -> None:
+async def test_a_hook_that_asks_denies_if_no_person_can_be_asked(scene: Scene, decision: str) -> None:
     ask = scene.prints(pre(permissionDecision=decision, permissionDecisionReason="is it safe"))
     agent = await begun(scene, scene.hooks(PreToolUse=ask))
     text = refused(await agent.ask(call(1, "echo")))
@@ -224,7 +224,7 @@ async def test_a_hook_that_wants_a_person_to_be_asked_denies_until_somebody_can_
 
 
 @pytest.mark.parametrize(("rule", "passes"), [("allow", True), ("deny", False), ("elicit", False)])
-async def test_on_ask_decides_what_follows_a_question(scene: Scene, rule: str, passes: bool) -> None:
+async def test_on_ask_decides_what_happens_if_a_person_should_be_asked(scene: Scene, rule: str, passes: bool) -> None:
     ask = scene.prints(pre(permissionDecision="ask"))
     log = scene.folder / "audit.jsonl"
     agent = await begun(scene, scene.config(f'on_ask = "{rule}"\n'), f"--audit={log}", scene.hooks(PreToolUse=ask))
@@ -237,7 +237,7 @@ async def test_on_ask_decides_what_follows_a_question(scene: Scene, rule: str, p
 # --- commenting ---
 
 
-async def test_comments_before_and_after_stand_behind_the_tools_own_content(scene: Scene) -> None:
+async def test_feedback_from_before_and_after_the_call_follows_the_tools_own_content(scene: Scene) -> None:
     hooks = scene.hooks(
         PreToolUse=scene.prints(pre(additionalContext="before é")),
         PostToolUse=scene.prints({**post(additionalContext="after"), "decision": "block", "reason": "look again"}),
@@ -254,7 +254,7 @@ async def test_standard_error_of_a_result_hook_that_exits_2_reaches_the_model(sc
 
 
 @pytest.mark.parametrize("command", ["echo plain", "echo aside >&2", "true", "echo '[1]'", "echo '\"text\"'"])
-async def test_a_hook_that_says_nothing_to_the_model_leaves_the_result_as_it_came(scene: Scene, command: str) -> None:
+async def test_a_hook_without_feedback_leaves_the_result_unchanged(scene: Scene, command: str) -> None:
     agent = await begun(scene, scene.hooks(PreToolUse=command, PostToolUse=command))
     text = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"reply","arguments":{"result":{}}}}\n'
     await agent.send(text)
@@ -320,14 +320,14 @@ async def test_a_json_rpc_error_stays_one_with_the_comment_in_message_and_data(
     assert json.loads(recorded.read_text())["error"] == f"MCP error {error['code']}: {error['message']}"
 
 
-async def test_a_comment_before_the_call_reaches_the_model_although_the_call_fails(scene: Scene) -> None:
+async def test_feedback_from_before_the_call_reaches_the_model_even_if_the_call_fails(scene: Scene) -> None:
     agent = await begun(scene, scene.hooks(PreToolUse=scene.prints(pre(additionalContext="mind the gap"))))
     assert text_of(await agent.ask(call(1, "reply", result=FAILED))).endswith("\nmind the gap")
     answer = await agent.ask(call(2, "error", error={"code": 1, "message": "no"}))
     assert answer["error"]["data"] == {"hook_feedback": "mind the gap"}
 
 
-async def test_a_comment_before_the_call_goes_with_a_refusal_too(scene: Scene) -> None:
+async def test_feedback_from_before_the_call_goes_with_a_refusal_too(scene: Scene) -> None:
     groups = [group(scene.prints(pre(additionalContext="mind the gap"))), group("echo no >&2; exit 2")]
     agent = await begun(scene, scene.hooks(PreToolUse=groups))
     text = refused(await agent.ask(call(1, "echo")))
@@ -542,9 +542,9 @@ async def test_a_hook_that_never_reads_300_kilobytes_does_not_fail(scene: Scene)
 
 async def test_a_hook_that_prints_two_megabytes_is_read_in_full(scene: Scene) -> None:
     padding = "head -c 2000000 /dev/zero | tr '\\0' ' '"
-    denial = scene.prints(pre(permissionDecision="deny", permissionDecisionReason="heard"))
+    denial = scene.prints(pre(permissionDecision="deny", permissionDecisionReason="not now"))
     agent = await begun(scene, scene.hooks(PreToolUse=f"{padding}; {padding} >&2; {denial}"))
-    assert "heard" in refused(await agent.ask(call(1, "echo")))
+    assert "not now" in refused(await agent.ask(call(1, "echo")))
 
 
 async def test_a_long_text_of_a_hook_is_cut_where_its_document_says(scene: Scene) -> None:
@@ -582,7 +582,7 @@ async def test_a_python_hook_reads_the_document_and_its_variables(scene: Scene) 
         "document = json.load(sys.stdin)\n"
         "document['variables'] = {k: v for k, v in os.environ.items() if k.startswith('CLAUDE')}\n"
         "document['folder'] = os.getcwd()\n"
-        f"json.dump(document, open({str(scene.folder / 'told')!r}, 'w'))\n"
+        f"json.dump(document, open({str(scene.folder / 'recorded')!r}, 'w'))\n"
         "if document['tool_input'].get('path', '').startswith('/etc'):\n"
         "    print('outside of the project', file=sys.stderr)\n"
         "    sys.exit(2)\n",
@@ -789,7 +789,7 @@ async def test_plain_text_of_session_start_becomes_instructions_where_there_were
     assert "exited with status 1" in agent.standard_error()
 
 
-async def test_a_slow_session_start_holds_up_the_handshake_and_judged_calls_only(scene: Scene) -> None:
+async def test_a_slow_session_start_delays_only_the_handshake_and_judged_calls(scene: Scene) -> None:
     gate = scene.gate("starting")
     agent = scene.run(scene.hooks(SessionStart=f"{gate.script}; echo hello", PreToolUse="true"))
     discovered = await agent.ask(request(0, "server/discover"))
@@ -805,7 +805,7 @@ async def test_a_slow_session_start_holds_up_the_handshake_and_judged_calls_only
     assert text_of(await agent.answer(3)) == "{}"
 
 
-async def test_in_the_stateless_era_session_start_speaks_with_the_first_calls_feedback(scene: Scene) -> None:
+async def test_in_the_stateless_era_feedback_of_session_start_comes_with_the_first_call(scene: Scene) -> None:
     gate = scene.gate("session")
     hook = f"{gate.report}; echo be careful"
     agent = scene.run(scene.hooks(SessionStart=hook, PreToolUse="true"))
@@ -818,7 +818,7 @@ async def test_in_the_stateless_era_session_start_speaks_with_the_first_calls_fe
 
 
 @pytest.mark.parametrize("refuses", ["refuses", "fails"])
-async def test_feedback_of_session_start_reaches_the_model_although_the_first_call_fails(
+async def test_feedback_of_session_start_reaches_the_model_even_if_the_first_call_fails(
     scene: Scene, refuses: str
 ) -> None:
     guard = "echo no >&2; exit 2" if refuses == "refuses" else "true"
@@ -843,7 +843,7 @@ async def test_session_end_fires_once_when_the_agent_has_gone(scene: Scene) -> N
     assert (document["hook_event_name"], document["reason"]) == ("SessionEnd", "other")
 
 
-async def test_session_end_fires_without_a_session_never(scene: Scene) -> None:
+async def test_session_end_never_fires_without_a_session(scene: Scene) -> None:
     gate = scene.gate("end")
     agent = scene.run(scene.hooks(SessionEnd=gate.report))
     agent.end_input()
@@ -885,7 +885,7 @@ async def test_a_system_message_is_a_log_message_where_the_server_declared_loggi
     assert all(one["params"].keys() >= {"level", "data"} for one in logged)
 
 
-async def test_a_system_message_is_no_log_message_in_the_stateless_era_without_the_agents_opt_in(
+async def test_a_system_message_is_not_a_log_message_in_the_stateless_era_without_the_agents_opt_in(
     scene: Scene,
 ) -> None:
     agent = scene.run(
@@ -995,7 +995,7 @@ async def test_each_judged_call_is_one_line_of_the_audit(scene: Scene) -> None:
     assert (errored["decision"], errored["result"]) == ("allow", "error")
 
 
-async def test_calls_that_end_without_an_answer_are_in_the_audit_too(scene: Scene) -> None:
+async def test_calls_that_end_without_a_response_are_in_the_audit_too(scene: Scene) -> None:
     log = scene.folder / "audit.jsonl"
     agent = await begun(scene, scene.hooks(PreToolUse="true"), f"--audit={log}")
     await agent.send(call(1, "hold"))
@@ -1066,7 +1066,7 @@ async def test_an_audit_that_is_not_required_and_cannot_be_written_is_only_repor
 # --- many at once ---
 
 
-async def test_two_hundred_judged_calls_at_once_are_each_answered_once(scene: Scene) -> None:
+async def test_two_hundred_judged_calls_at_once_each_get_one_response(scene: Scene) -> None:
     groups = [group("grep -q '\"n\":[0-9]*7}' && exit 2; exit 0")]
     comment = scene.prints(post(additionalContext="seen"))
     agent = await begun(scene, scene.hooks(PreToolUse=groups, PostToolUse=comment))
@@ -1083,7 +1083,7 @@ async def test_two_hundred_judged_calls_at_once_are_each_answered_once(scene: Sc
     assert await agent.rest() == b""
 
 
-async def test_of_two_answers_to_a_judged_call_the_first_one_counts(scene: Scene) -> None:
+async def test_the_first_of_two_responses_to_a_judged_call_counts(scene: Scene) -> None:
     agent = await begun(scene, scene.hooks(PostToolUse="true"))
     assert text_of(await agent.ask(call(1, "twice"))) == "once"
     await agent.ask(request(2, "ping"))

@@ -217,8 +217,8 @@ async def test_a_judged_call_whose_server_dies_is_an_error_that_says_so_and_fail
     scene: Scene, tool: str, arguments: Json, how: str, status: int
 ) -> None:
     recorded = scene.folder / "recorded"
-    tell = f"cat >'{recorded}'.$$; mv '{recorded}'.$$ '{recorded}'"  # both calls tell at the same time
-    agent = scene.run(scene.hooks(PreToolUse="true", PostToolUseFailure=tell, PostToolUse="exit 2"))
+    record = f"cat >'{recorded}'.$$; mv '{recorded}'.$$ '{recorded}'"  # both calls record at the same time
+    agent = scene.run(scene.hooks(PreToolUse="true", PostToolUseFailure=record, PostToolUse="exit 2"))
     await agent.initialize()
     await agent.send(call(1, "hold"))
     await agent.notified("notifications/holding")
@@ -265,7 +265,7 @@ async def test_a_result_whose_server_dies_while_a_hook_comments_on_it_still_arri
 
 
 @pytest.mark.parametrize("hooked", [False, True])
-async def test_a_server_that_closes_its_output_but_lives_is_asked_to_leave(scene: Scene, hooked: bool) -> None:
+async def test_a_server_that_closes_its_output_but_does_not_exit_is_ended(scene: Scene, hooked: bool) -> None:
     options = [scene.hooks(PreToolUse="true")] if hooked else []
     agent = scene.run(*options, server=[*SERVER, "--status", "9"])
     await agent.initialize()
@@ -276,7 +276,9 @@ async def test_a_server_that_closes_its_output_but_lives_is_asked_to_leave(scene
 
 
 @pytest.mark.parametrize("hooked", [False, True])
-async def test_a_grandchild_that_keeps_the_servers_output_does_not_keep_us(scene: Scene, hooked: bool) -> None:
+async def test_a_grandchild_that_keeps_the_servers_output_open_does_not_delay_our_end(
+    scene: Scene, hooked: bool
+) -> None:
     options = [scene.hooks(PreToolUse=[group("true", matcher="other")])] if hooked else []
     agent = scene.run(*options)
     await agent.initialize()
@@ -291,7 +293,9 @@ async def test_a_grandchild_that_keeps_the_servers_output_does_not_keep_us(scene
 # --- how the agent ends ---
 
 
-async def test_a_call_whose_hook_runs_at_the_end_of_input_is_judged_forwarded_and_answered(scene: Scene) -> None:
+async def test_a_call_whose_hook_runs_at_the_end_of_input_is_judged_and_forwarded_and_gets_its_response(
+    scene: Scene,
+) -> None:
     gate = scene.gate("judging")
     comment = scene.prints(specific("PostToolUse", additionalContext="seen"))
     agent = scene.run(scene.hooks(PreToolUse=gate.script, PostToolUse=comment))
@@ -314,7 +318,7 @@ async def test_a_call_without_a_line_end_is_judged_as_well(scene: Scene) -> None
     assert scene.calls_received() == []
 
 
-async def test_a_slow_answer_after_the_end_of_input_is_waited_for(scene: Scene) -> None:
+async def test_a_slow_response_after_the_end_of_input_is_waited_for(scene: Scene) -> None:
     gate = scene.gate("answering")
     script = (
         f"read line; echo asked >'{gate.arrival}'; read _ <'{gate.way}'; echo '{{\"id\":1,\"result\":{{}}}}'; exit 3"
@@ -343,7 +347,7 @@ async def test_a_hook_that_hangs_at_the_end_of_input_gets_five_seconds(scene: Sc
     assert scene.calls_received() == []
 
 
-async def test_a_comment_that_hangs_at_the_end_of_input_does_not_cost_the_call_its_answer(scene: Scene) -> None:
+async def test_a_post_hook_that_hangs_at_the_end_of_input_does_not_lose_the_response(scene: Scene) -> None:
     gate = scene.gate("hanging")
     agent = scene.run(scene.hooks(PostToolUse=gate.script))
     await agent.initialize()
@@ -354,7 +358,7 @@ async def test_a_comment_that_hangs_at_the_end_of_input_does_not_cost_the_call_i
     assert await gone(scene, agent) == 0
 
 
-async def test_the_answer_to_initialize_waits_for_session_start_at_the_end_of_input_too(scene: Scene) -> None:
+async def test_the_response_to_initialize_waits_for_session_start_at_the_end_of_input_too(scene: Scene) -> None:
     agent = scene.run(scene.hooks(SessionStart="sleep 0.5; echo be careful"))
     await agent.send(INITIALIZE)
     agent.end_input()
@@ -362,7 +366,7 @@ async def test_the_answer_to_initialize_waits_for_session_start_at_the_end_of_in
     assert await gone(scene, agent) == 0
 
 
-async def test_a_hook_that_runs_when_nobody_listens_any_more_is_ended_at_once(scene: Scene) -> None:
+async def test_a_hook_that_runs_when_the_agent_no_longer_reads_is_ended_at_once(scene: Scene) -> None:
     gate = scene.gate("judging")
     agent = scene.run(scene.hooks(PreToolUse=f"sleep 600 & {gate.script}"))
     await agent.initialize()
@@ -383,7 +387,7 @@ async def test_an_agent_that_closes_only_its_reading_side_ends_the_run(scene: Sc
 
 @pytest.mark.parametrize("hooked", [False, True])
 @pytest.mark.parametrize(("stubborn", "status"), [(["--ignore-eof"], 143), (["--ignore-eof", "--ignore-signals"], 137)])
-async def test_a_server_that_does_not_leave_is_made_to(
+async def test_a_server_that_does_not_exit_is_ended_by_a_signal(
     scene: Scene, stubborn: Sequence[str], status: int, hooked: bool
 ) -> None:
     options = [scene.hooks(PreToolUse="true")] if hooked else []
@@ -432,14 +436,14 @@ async def test_a_signal_is_passed_on_and_ends_everything(scene: Scene, phase: st
 
 
 @pytest.mark.parametrize("phase", PHASES)
-async def test_a_signal_that_the_server_ignores_ends_it_all_the_same(scene: Scene, phase: str) -> None:
+async def test_a_signal_that_the_server_ignores_still_ends_it(scene: Scene, phase: str) -> None:
     agent, _, _ = await in_phase(scene, phase, [*SERVER, "--ignore-signals", "--ignore-eof"])
     agent.signal(signal.SIGTERM)
     assert await gone(scene, agent, silent=False) == 137
 
 
 @pytest.mark.parametrize("phase", PHASES)
-async def test_when_the_proxy_is_killed_the_server_goes_at_the_end_of_its_input(scene: Scene, phase: str) -> None:
+async def test_when_the_proxy_is_killed_the_server_exits_at_the_end_of_its_input(scene: Scene, phase: str) -> None:
     agent, gate, pid = await in_phase(scene, phase)
     agent.signal(signal.SIGKILL)
     assert await agent.ended(within=SOON) == -signal.SIGKILL
@@ -451,7 +455,7 @@ async def test_when_the_proxy_is_killed_the_server_goes_at_the_end_of_its_input(
 
 
 @pytest.mark.parametrize("phase", PHASES)
-async def test_when_the_agent_kills_our_process_group_the_server_goes_with_us(scene: Scene, phase: str) -> None:
+async def test_when_the_agent_kills_our_process_group_the_server_is_killed_too(scene: Scene, phase: str) -> None:
     agent, gate, pid = await in_phase(scene, phase, [*SERVER, "--ignore-eof", "--ignore-signals"])
     os.killpg(agent.pid, signal.SIGKILL)
     assert await agent.ended(within=SOON) == -signal.SIGKILL
@@ -518,7 +522,7 @@ async def test_an_interrupt_from_the_terminal_reaches_proxy_and_server_and_ends_
     assert await gone(scene, agent, silent=False) == 130
 
 
-async def test_a_second_signal_while_we_wind_down_changes_nothing(scene: Scene) -> None:
+async def test_a_second_signal_during_the_shutdown_changes_nothing(scene: Scene) -> None:
     agent, _, _ = await in_phase(scene, "before", [*SERVER, "--ignore-signals", "--ignore-eof"])
     agent.signal(signal.SIGTERM)
     agent.signal(signal.SIGTERM)
@@ -596,7 +600,7 @@ async def test_a_call_and_its_cancellation_in_one_piece_do_nothing(scene: Scene)
     assert scene.calls_received() == []
 
 
-async def test_cancelling_a_forwarded_call_reaches_the_server_and_failure_hooks_and_its_late_answer_is_dropped(
+async def test_cancelling_a_forwarded_call_reaches_the_server_and_failure_hooks_and_its_late_response_is_dropped(
     scene: Scene,
 ) -> None:
     failed = scene.gate("failed")
@@ -635,7 +639,7 @@ async def test_cancelling_while_a_hook_comments_lets_it_finish_and_drops_the_res
 
 
 @pytest.mark.parametrize("ending", ["end of input", "signal", "both"])
-async def test_a_probing_copy_starts_no_session_and_is_gone_within_a_second(scene: Scene, ending: str) -> None:
+async def test_a_probe_starts_no_session_and_ends_within_a_second(scene: Scene, ending: str) -> None:
     gate = scene.gate("session")
     agent = scene.run(scene.hooks(SessionStart=gate.report, SessionEnd=gate.report, PreToolUse="true"))
     assert "result" in await agent.ask(DISCOVER)
@@ -721,7 +725,7 @@ async def test_a_server_that_stops_reading_costs_no_memory_and_its_output_is_sti
 PATIENCE_TO_FILL = 5.0
 
 
-async def test_an_agent_that_stopped_reading_does_not_keep_a_signalled_proxy(scene: Scene) -> None:
+async def test_an_agent_that_stopped_reading_does_not_delay_the_end_after_a_signal(scene: Scene) -> None:
     stuck = scene.gate("stuck")
     agent = scene.run(scene.hooks(PreToolUse="true"))
     await agent.initialize()

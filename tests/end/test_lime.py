@@ -137,7 +137,7 @@ async def test_the_script_that_injects_context_adds_it_to_the_result(scene: Scen
     assert [block["text"] for block in result["content"]] == ["ran bash", "Note: this repo uses pnpm, not npm."]
 
 
-async def test_the_settings_of_the_page_run_as_they_stand(scene: Scene) -> None:
+async def test_the_settings_of_the_page_run_unchanged(scene: Scene) -> None:
     project = scene.folder / "project"
     (project / ".lime").mkdir(parents=True)
     (project / "scripts").mkdir()
@@ -308,7 +308,7 @@ async def test_a_hook_file_in_toml_runs(scene: Scene) -> None:
 
 async def test_hooks_run_for_a_denied_call_whoever_denied_it(scene: Scene) -> None:
     log = audit_log(scene)
-    audit, gate = script(scene, "audit.sh", AUDIT), scene.gate("told")
+    audit, gate = script(scene, "audit.sh", AUDIT), scene.gate("ran")
     recorded = hooks(scene, PermissionDenied=[f"{audit}; {gate.report}"])
     agent = await begun(scene, scene.hooks(PreToolUse="exit 2"), recorded)
     refused(await agent.ask(call(1, "bash")))
@@ -327,7 +327,7 @@ async def test_hooks_run_for_a_cancelled_call(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(("answer", "passes"), [("allow", True), ("deny", False)])
-async def test_a_hook_answers_a_question_in_the_persons_place(scene: Scene, answer: str, passes: bool) -> None:
+async def test_a_hook_answers_an_elicitation_in_the_persons_place(scene: Scene, answer: str, passes: bool) -> None:
     ask = scene.prints({"hookSpecificOutput": {"permissionDecision": "ask", "permissionDecisionReason": "sure?"}})
     say = scene.prints({"hookSpecificOutput": {"permissionDecision": answer}})
     agent = await begun(scene, hooks(scene, PreToolUse=[ask], PermissionRequest=[say]))

@@ -152,7 +152,7 @@ async def test_check_shows_what_is_managed(box: Box) -> None:
     assert "  setting  on_ask = deny (/etc/hookproxy/managed.toml: on_ask)\n" in shown
 
 
-async def test_check_says_no_where_a_users_hook_would_stop_the_start(box: Box) -> None:
+async def test_check_reports_a_users_hook_that_would_stop_the_start(box: Box) -> None:
     tool_call = {"type": "mcp_tool", "server": "any", "tool": "die", "input": {}}
     file = write(box.scene.folder / "errand.json", json.dumps({"hooks": {"PreToolUse": [{"hooks": [tool_call]}]}}))
     for verb in (("check",), ("run", "--name", "any")):
@@ -169,7 +169,7 @@ async def test_a_file_that_is_not_roots_stops_the_start_and_names_the_fix(box: B
     assert ended.stderr.endswith("hint: chown root: /etc/hookproxy/guard.sh\n")
 
 
-async def test_what_the_administrator_requires_to_be_trusted_is_looked_at(box: Box) -> None:
+async def test_files_that_the_administrator_requires_to_be_trusted_are_checked(box: Box) -> None:
     write(box.etc / "hookproxy" / "managed.d" / "trust.toml", "require_trust = true\n")
     assert box.complete("check").returncode == 0  # what is managed is root's: that is trust enough
     config = users(box, "require_trust = false\n")

@@ -59,7 +59,7 @@ async def test_start_up_and_check_report_which_server_it_cannot_call(scene: Scen
     assert b"the tool is called where its server 'policy' is the one behind hookproxy" in checked.stdout
 
 
-async def test_at_the_end_of_the_session_the_server_still_listens(scene: Scene) -> None:
+async def test_at_the_end_of_the_session_the_server_still_reads(scene: Scene) -> None:
     agent = scene.run(NAME, hook_that_calls(scene, "SessionEnd", "bye"))
     await agent.initialize()
     agent.end_input()
@@ -67,7 +67,7 @@ async def test_at_the_end_of_the_session_the_server_still_listens(scene: Scene) 
     assert [one["params"]["name"] for one in scene.calls_received()] == ["reply"]
 
 
-async def test_a_server_that_never_answers_holds_up_nothing_for_long(scene: Scene) -> None:
+async def test_a_server_that_never_responds_delays_nothing_for_long(scene: Scene) -> None:
     entry = {"type": "mcp_tool", "server": "lean", "tool": "hold", "timeout": 0.2}
     hooks = scene.hooks(PreToolUse=[{"hooks": [entry]}], SessionEnd=[{"hooks": [entry]}])
     agent = scene.run(NAME, hooks, server=SERVER)

@@ -72,7 +72,7 @@ async def test_an_alias_is_counted_with_the_tools_that_share_it(scene: Scene) ->
     assert "limits[0]" in text_of(await agent.ask(call(2, "open")))
 
 
-async def test_nobody_is_asked_about_a_call_that_a_limit_refuses_and_rounds_count_once(scene: Scene) -> None:
+async def test_no_person_is_asked_about_a_call_that_a_limit_refuses_and_rounds_count_once(scene: Scene) -> None:
     agent = scene.run("--name=lean", scene.config(limits(("echo", 1, "session"), more='[permissions]\nask = ["echo"]')))
     meta = {**STATELESS, "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
     params = {"name": "echo", "arguments": {"n": 1}, "_meta": meta}

@@ -46,7 +46,7 @@ def through(options: Sequence[str], server: Sequence[str]) -> list[str]:
 
 
 class Person:
-    """Answers what servers ask, and keeps what they tell."""
+    """Answers requests of servers, and keeps their notifications."""
 
     def __init__(self) -> None:
         self.requests: list[object] = []
@@ -316,9 +316,7 @@ async def everything(scene: Scene, era: str, _name: str, argv: Sequence[str]) ->
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")  # they are still there, in 2025
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_server_with_everything_says_and_asks_through_the_proxy_what_it_does_directly(
-    scene: Scene, era: str
-) -> None:
+async def test_a_server_with_all_features_behaves_through_the_proxy_as_it_does_directly(scene: Scene, era: str) -> None:
     recorded = json.dumps(await side_by_side(scene, partial(everything, scene, era), EVERYTHING))
     expected = ["step 3", "it broke", "not like this", "memo 5", "Ad-2", "first\\nsecond"]
     expected += ["a sample", "file:///tmp/root", "accept name='Ada'"] if era == "legacy" else ["state of the server: "]

@@ -15,7 +15,7 @@ DIALECTS = ("claude", "claw", "code-assist", "copilot", "docker-agent", "lime")
 
 
 def hook_file(scene: Scene, dialect: str, command: str) -> str:
-    """`--hooks` with a file in which this command stands before each call."""
+    """`--hooks` with a file in which this command runs before each call."""
     shapes: dict[str, Json] = {
         "claude": {"hooks": {"PreToolUse": [group(command)]}},
         "claw": {"hooks": {"PreToolUse": [command]}},
@@ -103,7 +103,7 @@ async def test_a_rewrite_of_one_system_is_what_the_next_one_judges(scene: Scene)
 
 
 async def test_a_denial_runs_the_hooks_of_the_system_that_has_an_event_for_it(scene: Scene) -> None:
-    gate = scene.gate("told")
+    gate = scene.gate("ran")
     recorded = scene.folder / "recorded"
     lime = {"hooks": {"PermissionDenied": [f"cat > '{recorded}'; {gate.report}"]}}
     listening = "--hooks=lime=" + scene.file("lime.json", json.dumps(lime))

@@ -92,11 +92,11 @@ async def test_the_output_of_a_task_is_commented_once_and_alike_in_each_poll(sce
 
 
 @both
-async def test_blocked_output_of_a_task_is_nowhere(scene: Scene, stateless: bool) -> None:
+async def test_blocked_output_of_a_task_never_reaches_the_agent(scene: Scene, stateless: bool) -> None:
     clean = specific("PostToolUse", updatedMCPToolOutput=[{"type": "text", "text": "clean"}])
     stage = Stage(scene, stateless, PostToolUse=clean)
     task_id = await stage.begin()
-    await stage.end(task_id, result=OUTPUT, tell=True)
+    await stage.end(task_id, result=OUTPUT, notify=True)
     for method in ("tasks/get", "tasks/result", "tasks/list", "tasks/get", "tasks/cancel"):
         assert "SECRET" not in json.dumps(await stage.task_request(method, task_id)), method
     assert "clean" in json.dumps(await stage.output(task_id))
@@ -110,7 +110,7 @@ async def test_blocked_output_of_a_task_is_nowhere(scene: Scene, stateless: bool
 async def test_a_task_that_fails_is_a_failure_once(scene: Scene, stateless: bool) -> None:
     stage = Stage(scene, stateless)
     task_id = await stage.begin()
-    await stage.end(task_id, error={"code": -32000, "message": "no"}, tell=True)
+    await stage.end(task_id, error={"code": -32000, "message": "no"}, notify=True)
     assert (await stage.output(task_id))["error"]["message"] == "no"
     assert (await stage.output(task_id))["error"]["message"] == "no"
     assert stage.events == ["PreToolUse", "PostToolUseFailure"]
@@ -129,7 +129,7 @@ async def test_a_cancelled_task_is_an_interrupt_once(scene: Scene, stateless: bo
 
 
 @both
-async def test_a_task_dies_with_its_server(scene: Scene, stateless: bool) -> None:
+async def test_a_task_ends_with_its_server(scene: Scene, stateless: bool) -> None:
     stage = Stage(scene, stateless)
     await stage.begin()
     await stage.agent.send(notification("quit", status=3))
@@ -166,7 +166,7 @@ async def test_tools_that_hooks_do_not_concern_have_their_tasks_untouched(scene:
     first["params"] |= more
     result = (await agent.ask(first))["result"]
     task_id = result["taskId"] if stateless else result["task"]["taskId"]
-    await agent.send(notification("end", task=task_id, result=OUTPUT, tell=True))
+    await agent.send(notification("end", task=task_id, result=OUTPUT, notify=True))
     polled = await agent.ask(request(2, "tasks/get" if stateless else "tasks/result", taskId=task_id))
     assert "SECRET" in json.dumps(polled)
     await agent.notified("notifications/tasks" if stateless else "notifications/tasks/status")

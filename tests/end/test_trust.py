@@ -29,7 +29,7 @@ def trust(scene: Scene, config: str) -> str:
     return ended.stdout.decode()
 
 
-async def test_what_is_not_trusted_does_not_start(scene: Scene) -> None:
+async def test_files_that_are_not_trusted_stop_the_start(scene: Scene) -> None:
     config, _ = guarded(scene)
     agent = scene.run(config)
     assert await agent.ended() == 2
