@@ -90,7 +90,7 @@ class AppendFile:
         """Raise OSError if the file may not grow, so that no call runs that could not be recorded."""
         limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
         if limit != resource.RLIM_INFINITY and os.fstat(self._fd).st_size + _NEEDED_SPACE > limit:
-            raise OSError(errno.EFBIG, f"may not grow over {limit} bytes: ulimit -f says so")
+            raise OSError(errno.EFBIG, f"cannot grow beyond {limit} bytes, the limit of ulimit -f")
         space = os.fstatvfs(self._fd)
         if space.f_blocks and not (space.f_bavail if os.geteuid() else space.f_bfree):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -224,7 +224,7 @@ class AppendFile:
         try:
             if fresh and options.shared:
                 with suppress(PermissionError):  # another account created it at the same time
-                    os.fchmod(fd, _SHARED_MODE)  # whatever the umask says
+                    os.fchmod(fd, _SHARED_MODE)  # whatever the umask is
             self._check(os.fstat(fd))
         except OSError:
             os.close(fd)

@@ -30,7 +30,7 @@ _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Tail(msgspec.Struct, frozen=True):
-    """What the next line must say about the end of a file."""
+    """What the next line must record about the end of a file."""
 
     previous: str = ""
     """The SHA-256 of the last whole line, in hexadecimal; empty if there is none."""

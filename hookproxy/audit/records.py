@@ -29,7 +29,7 @@ class Readable(Protocol):
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One line of a file as it stands there."""
+    """One line of a file, exactly as it is there."""
 
     number: int
     """From 1."""
@@ -131,7 +131,7 @@ Entry = CallRecord | NoteRecord | BadLine
 
 
 class _LineKind(msgspec.Struct, frozen=True):
-    """The members that tell a call's line from a note."""
+    """The members that distinguish the line of a call from a note."""
 
     v: int = 0
     tool: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
@@ -157,13 +157,13 @@ def open_file(path: str, flags: int = 0) -> BinaryIO:
     try:
         if os.path.isdir(path):
             raise UserError(f"{path}: is a folder, not a file", "name an audit file in it")
-        return open(path, "rb", buffering=0, opener=lambda name, reading: os.open(name, reading | flags))
+        return open(path, "rb", buffering=0, opener=lambda name, mode: os.open(name, mode | flags))
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file", "the file is created with the first judged call") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}", file_hint(path, error)) from None
     except ValueError:
-        raise UserError(f"{path!r}: is not a path: it holds a NUL character", "remove it") from None
+        raise UserError(f"{path!r}: is not a path: it contains a NUL character", "remove it") from None
 
 
 def open_older(path: str) -> BinaryIO:

@@ -60,7 +60,7 @@ class FinishedCall(Protocol):
 
 
 class Collector:
-    """Sends spans and metrics to `endpoint`, or to where OpenTelemetry's own variables say."""
+    """Sends spans and metrics to `endpoint`, or to the address in OpenTelemetry's own variables."""
 
     def __init__(self, endpoint: str, writer: Mapping[str, object], verdict_of: Callable[[HookRun], str]) -> None:
         """`writer` has `user`, `host` and `pid`."""

@@ -136,7 +136,7 @@ def _printable(raw: bytes) -> str:
 def _escaped(character: str) -> str:
     if character.isprintable():
         return character
-    return " " if character in "\t\r" else json.dumps(character)[1:-1]  # all others can only stand inside strings
+    return " " if character in "\t\r" else json.dumps(character)[1:-1]  # all others can only occur inside strings
 
 
 # --- sums ---

@@ -64,7 +64,7 @@ _NOTE: Final = Text.assemble("  ", ("note:", "cyan"), " ")
 _CONSEQUENCES: Final = {
     FailureEffect.BLOCK: "the call is refused",
     FailureEffect.WITHHOLD: "the result is withheld",
-    FailureEffect.INFORM_MODEL: "the result passes, and the model is told that it was not judged",
+    FailureEffect.INFORM_MODEL: "the result passes, and the model is informed that it was not judged",
 }
 _IN_PROCESS_TYPES: Final = ("python", "http")
 """The hook types that run in our own process: whether they can run is known before anything runs."""

@@ -75,7 +75,7 @@ def new_parser(verb: str, usage: str, description: str, hint: str = "") -> "Argu
 
 
 def add_hook_options(parser: "ArgumentParser") -> None:
-    """Add the options that say where hooks are configured: `--config FILE`, and `--hooks [DIALECT=]FILE`, repeated."""
+    """Add the options that name files with hooks: `--config FILE`, and `--hooks [DIALECT=]FILE`, repeated."""
     parser.add_argument(
         "--config", metavar="FILE", help="hookproxy's configuration (default: ~/.config/hookproxy/hookproxy.toml)"
     )

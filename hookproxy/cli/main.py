@@ -57,7 +57,7 @@ PIPE_CLOSED = 128 + 13  # what shells report for a program that SIGPIPE ended: n
 
 
 def main(arguments: "Sequence[str] | None" = None) -> int:
-    """Do what the command line says. Returns the exit status."""
+    """Run the verb that the command line names. Returns the exit status."""
     try:
         try:
             return _dispatch(sys.argv[1:] if arguments is None else list(arguments))
@@ -97,7 +97,7 @@ def _unknown_verb(verb: str) -> Exception:
     close = get_close_matches(verb, (*VERBS, "--version", "--help"), n=1)
     if verb.startswith("-") and not close:
         return UserError(
-            f"{verb!r} stands before the verb", "options come after the verb: hookproxy run [OPTION...] -- COMMAND"
+            f"{verb!r} is before the verb", "options come after the verb: hookproxy run [OPTION...] -- COMMAND"
         )
     hint = f"did you mean {close[0]!r}?" if close else f"to start a server behind hooks: hookproxy run -- {verb} …"
     return UserError(f"there is no {'option' if verb.startswith('-') else 'verb'} {verb!r}", hint)

@@ -113,7 +113,7 @@ def build_parser() -> argparse.ArgumentParser:
         USAGE,
         "Run recorded calls through the hooks and rules that are configured now, and list every decision that would "
         "differ. Hooks for events before a call run for real, with all their side effects. No call is forwarded, "
-        "nobody is asked, and nothing is audited. Hooks after a call are not run, because results are not recorded. "
+        "no person is asked, and nothing is audited. Hooks after a call are not run, because results are not recorded. "
         "Exit status: 0 no difference, 1 differences, 2 the replay failed.",
     )
     parser.add_argument("audit", metavar="AUDIT", help="an audit file that has the full arguments of calls")

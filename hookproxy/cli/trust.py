@@ -34,7 +34,7 @@ _INDENT: Final = "    "  # of a file's details
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do what the options say. Returns the exit status."""
+    """Do what the options require. Returns the exit status."""
     options = build_parser().parse_args(list(arguments))
     file_context = FileContext(os.environ, working_directory())
     store = store_path(file_context.environ, file_context.home)

@@ -1,9 +1,10 @@
 """`hookproxy try`: runs one call, or one other event, through the configured hooks, without a server.
 
-It uses the code of `run`: hooks run for real, but no call is forwarded, nobody is asked, and nothing is audited. Exit
-status: 0 the call is allowed, also if a hook failed and the call goes on; 1 it is refused, or a person would have to be
-asked, or a hook hides its result or marks it as an error; 2 it is not allowed only because a hook failed, or it could
-not be tried.
+It uses the code of `run`: hooks run for real, but no call is forwarded, no person is asked, and nothing is audited.
+
+Exit status: 0 the call is allowed, also if a hook failed and the call goes on; 1 it is refused, or a person would have
+to be asked, or a hook hides its result or marks it as an error; 2 it is not allowed only because a hook failed, or it
+could not be tried.
 """
 
 from __future__ import annotations
@@ -161,7 +162,7 @@ def build_parser() -> argparse.ArgumentParser:
         "try",
         USAGE,
         "Try a call on the configured hooks and rules, without a server. Hooks run for real, but no call is forwarded, "
-        "nobody is asked, and nothing is audited. Exit status: 0 allowed, 1 refused or a person would be asked, "
+        "no person is asked, and nothing is audited. Exit status: 0 allowed, 1 refused or a person would be asked, "
         "2 not allowed because a hook failed, or the call could not be tried.",
     )
     parser.add_argument("tool", metavar="TOOL", nargs="?", help="the server's own name of the tool")

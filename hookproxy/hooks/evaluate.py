@@ -82,7 +82,7 @@ class Hooks:
 
     def concerns(self, tool: str) -> bool:
         """True if any hook, rule or limit is about calls of this tool."""
-        for layer in self._layers:  # noqa: SIM110 - each call asks: a generator would cost more than the result
+        for layer in self._layers:  # noqa: SIM110 - runs for each call, and a generator would cost more than the result
             if layer.concerns(tool):
                 return True
         return False
@@ -128,7 +128,7 @@ class Hooks:
     async def run_pre_hooks(self, context: EventContext, listed: Tool | None, hook_runs: list[HookRun]) -> Evaluation:
         """Run the PreToolUse hooks: each group sees the arguments as rewritten so far, and a denial ends it.
 
-        `listed` is what `tools/list` says of the tool: a rewrite that does not fit its schema is a failure. Each hook
+        `listed` is the tool's entry in `tools/list`: a rewrite that does not fit its schema is a failure. Each hook
         run is appended to `hook_runs` at once. On cancel the hooks that run are ended with their whole process groups.
         """
         evaluation = Evaluation(Proceed(), context.arguments)
@@ -284,16 +284,14 @@ def _layers(groups: Sequence[Group], settings: Settings, server: str, whole: Hoo
 
 
 def check_mcp_tool_hooks(groups: Sequence[Group], settings: Settings) -> None:
-    """Check that no user's hook calls a tool that managed hooks or rules are about: no hook runs on a hook's call.
+    """Check that no user's hook calls a tool to which managed hooks or rules apply: they do not see calls of hooks.
 
     Raises ConfigError.
     """
     for spec in (spec for group in groups if not group.managed for spec in group.hooks if spec.type == "mcp_tool"):
         last = _layers(groups, settings, spec.server, HookGroups(groups, spec.server, settings.aliases))[-1]
         if last.managed and last.concerns(spec.tool):
-            why = (
-                f"calls the tool {spec.tool}, which managed hooks or rules are about; they would not see a hook's call"
-            )
+            why = f"calls the tool {spec.tool}, to which managed hooks or rules apply; they do not see calls of hooks"
             raise ConfigError(spec.source, why, "use a hook of type command or worker instead")
 
 
@@ -309,7 +307,7 @@ def _context_for_layer(layer: Permissions, context: EventContext) -> EventContex
 
 
 def _merge_requests(earlier_request: ApprovalRequest | None, request: ApprovalRequest | None) -> ApprovalRequest | None:
-    """One approval request from those of the user's layer and the managed one: the managed one stands for both."""
+    """One approval request from those of the user's layer and the managed one: the managed one replaces both."""
     if request is None:
         return earlier_request
     reasons = [one.reason for one in (request, earlier_request) if one is not None and one.reason]

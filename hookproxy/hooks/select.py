@@ -112,8 +112,8 @@ class HookGroups:
         """A sentence for each hook that is a tool of a server other than the one that hookproxy runs."""
         for spec in (spec for group in self._groups for spec in group.hooks):
             if spec.server and spec.server != server:
-                reach = f"the only server in reach is {server!r} (--name)"
-                yield f"{spec.source} calls a tool of the server {spec.server!r}, which cannot be reached: {reach}"
+                reason = f"the server of this session is {server!r} (--name)"
+                yield f"{spec.source} calls a tool of the server {spec.server!r}, which cannot be called: {reason}"
 
     @property
     def observes_elicitations(self) -> bool:

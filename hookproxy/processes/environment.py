@@ -27,7 +27,7 @@ def entries(env: Mapping[str, str]) -> tuple[bytes, ...]:
     """Each variable as `NAME=value`. Raises ValueError for a name that is empty or holds `=`."""
     for name in env:
         if not name or "=" in name:
-            raise ValueError(f"{name!r} is no name for an environment variable")
+            raise ValueError(f"{name!r} cannot be the name of an environment variable")
     return tuple(os.fsencode(f"{name}={value}") for name, value in env.items())
 
 

@@ -111,7 +111,7 @@ _prepared: dict[int, PreparedHook] = {}  # by the hook's identity
 
 
 async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
-    """Run a command hook, as `runner.Runner` says.
+    """Run a command hook, as `runner.Runner` describes.
 
     Raises OSError if the system has no descriptor, process or memory left: that is not the hook's fault.
     After the timeout its process group gets TERM, and `process.GRACE` seconds later KILL.

@@ -146,8 +146,8 @@ def _headers(spec: HookSpec, env: Mapping[str, str]) -> dict[str, str]:
             variable = found[1] or found[2]
             value = env.get(variable, "")
             if not value or not value.isascii() or not value.isprintable():
-                why = "has a value that no header can hold" if value else "is not set"
-                raise HookFailed(f"is not called: the variable {variable}, which its header {name} needs, {why}")
+                why = "has a value that a header cannot contain" if value else "is not set"
+                raise HookFailed(f"cannot be called: the variable {variable}, which its header {name} needs, {why}")
         value = HEADER_VARIABLE.sub(lambda found: env[found[1] or found[2]], written)
         for same in [one for one in headers if one.lower() == name.lower()]:
             del headers[same]
@@ -173,7 +173,7 @@ async def _response_body(connection: Connection, request: h11.Request, document:
 
 
 def _error_text(error: Exception) -> str:
-    """The first line of the innermost error, which usually says most."""
+    """The first line of the innermost error, which is usually the most exact."""
     deepest: BaseException = error
     while (cause := deepest.__cause__ or deepest.__context__) is not None:
         deepest = cause

@@ -60,7 +60,7 @@ class LongLivedProcess:
             self._watch.add_fd(self._stdin_fd, self._on_writable, WRITABLE)
 
     def take_stderr(self) -> bytes:
-        """What it has printed on standard error since the last call of this, or the end of that."""
+        """What it has printed on standard error since the last call of this method, or the end of it."""
         if self._stderr_fd >= 0:
             self._on_stderr()
         stderr = bytes(self._stderr)
@@ -105,7 +105,7 @@ class LongLivedProcess:
             self.unwritten = self.unwritten[os.write(self._stdin_fd, self.unwritten) :]
         except BlockingIOError:
             pass
-        except OSError:  # it has closed its input or has ended; `_on_exit` tells which
+        except OSError:  # it has closed its input or has ended; `_on_exit` finds out which
             self.unwritten = b""
             self._watch.loop.call_later(_EXIT_DELAY, self._end, "has closed its input")
 

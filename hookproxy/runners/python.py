@@ -129,8 +129,8 @@ def _document_type(function: PythonFunction) -> type:
         first = next(iter(inspect.signature(function).parameters), "")
     except (NameError, TypeError, ValueError):
         return dict
-    wanted: object = hints.get(first)
-    return wanted if isinstance(wanted, type) and issubclass(wanted, msgspec.Struct) else dict
+    hint: object = hints.get(first)
+    return hint if isinstance(hint, type) and issubclass(hint, msgspec.Struct) else dict
 
 
 # --- calling functions ---
@@ -161,7 +161,7 @@ def _call(call: _Function, document: bytes | bytearray) -> object:
     try:
         document_value = call.decoder.decode(document)
     except ValueError as error:
-        raise _FunctionFailed(f"cannot be given its document: {error}") from None
+        raise _FunctionFailed(f"cannot read its input: {error}") from None
     if call.is_async:
         return _call_async(call, document_value)
     try:
@@ -220,7 +220,7 @@ class Threads:
         After a timeout or a cancel the function runs on, and counts as stuck until it returns.
         """
         if self.stuck >= _MOST_STUCK:
-            raise TooManyStuck(f"is not called because {self.stuck} calls that took too long have not returned yet")
+            raise TooManyStuck(f"cannot be called: {self.stuck} calls that took too long have not returned yet")
         watch = get_watch(asyncio.get_running_loop())
         if self._eventfd < 0:
             self._eventfd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)

@@ -110,7 +110,7 @@ def _with_server_names(decision: Decision, alias: Alias) -> Decision:
 
 
 async def _request_approval(context: CallContext, proceed: Proceed) -> Decision | bytes:
-    """Ask a person to approve the call, or decide without one where the configuration says so.
+    """Ask a person to approve the call, or decide without a person if the configuration says so.
 
     Returns the decision; or, for a stateless call, an `input_required` response: the agent asks the person and sends
     the call again.

@@ -26,7 +26,7 @@ from ..protocol.elicitations import MAX_PENDING, Elicitations, all_in_result
 from ..protocol.responses import Members
 
 _DECLINE: Final = ElicitationResponse("decline")
-_REFUSED: Final = f"hookproxy refused this elicitation: {MAX_PENDING} of them, or too many bytes, wait for an answer"
+_REFUSED: Final = f"hookproxy refused this elicitation: {MAX_PENDING} others, or too many bytes, wait for an answer"
 
 
 class ElicitationHooks:
@@ -201,7 +201,7 @@ class ElicitationHooks:
             # in a thread: the validator takes 70 ms to import, and a schema may be written to take long
             problem = await anyio.to_thread.run_sync(schema.mismatch, elicitation.schema, verdict.content)
             if problem:
-                verdict = replace(verdict, failure=f"gave a content that does not fit the form: {problem}")
+                verdict = replace(verdict, failure=f"gave content that does not fit the form: {problem}")
         if verdict.failure != one.verdict.failure:
             self._session_events.report_hook_run(replace(one, verdict=Verdict(failure=verdict.failure)))
         return replace(one, verdict=verdict)

@@ -49,7 +49,7 @@ class HookToolCalls:
         """As `CallTool`. A response that is not final, such as a task, counts as none: nothing continues it."""
         meta = self._router.handshake.meta_for_own_request(CURRENT_META.get())
         if server != self._server:
-            raise HookFailed(f"cannot be called: the only server in reach is {self._server!r}, not {server!r}")
+            raise HookFailed(f"cannot be called: the server of this session is {self._server!r}, not {server!r}")
         if meta is None or self._closed:
             state = "no longer connected" if self._closed else "not connected yet"
             raise HookFailed(f"cannot be called: the server is {state}")
@@ -98,7 +98,7 @@ def _request(raw_id: bytes, tool: str, arguments: bytes, meta: Members) -> bytes
 
 
 def _cancellation(raw_id: bytes) -> bytes:
-    params = b'{"requestId":%b,"reason":"Nobody waits for it any more."}' % raw_id
+    params = b'{"requestId":%b,"reason":"The result is no longer needed."}' % raw_id
     return b'{"jsonrpc":"2.0","method":%b,"params":%b}\n' % (calls.CANCELLED, params)
 
 

@@ -1,6 +1,6 @@
 """Follows an MCP task, from the response that starts it to its end, and runs the call's post hooks once (law 1).
 
-The first message that has the task's output, or says that there will be none, waits while the hooks run; all others
+The first message that has the task's output, or shows that there will be none, waits while the hooks run; all others
 wait for the same hooks. The output that the hooks saw passes with their feedback, however often the server sends it.
 Any other output of the task is withheld: if a server sent two outputs of one call, no hook would have seen the second.
 """
@@ -108,7 +108,7 @@ class McpTasks:
         task = self._tasks.find(task_request.task_id)
         if task is not None and task.stage is TaskStage.OPEN:
             end = TaskStatus(status="lost")
-            await self._run_hooks(task, end, _reading(task, end), b"")
+            await self._run_hooks(task, end, _parse_end(task, end), b"")
 
     async def _handle_notification(self, task_request: TaskRequest) -> None:
         """A notification. It may come before the response that starts its task."""
@@ -122,7 +122,7 @@ class McpTasks:
         try:
             await self._changes.until(can_be_handled)
             if task_request.task_id not in self._tasks and any(call.phase is not Phase.ANSWERED for call in before):
-                raise raw_json.Unreadable("a call ended without an answer, and the task may be its own")
+                raise raw_json.Unreadable("a call ended without a response, and the task may belong to it")
             self._to_agent(await self._after_hooks(task_request, task_request.line))
         except ValueError as problem:
             self._services.report(f"a notification about a task is withheld: {problem}")
@@ -153,24 +153,24 @@ class McpTasks:
             return response_edits.with_error_withheld(line, feedback.TASK_REQUEST_FAILED) if task.guarded else line
         if update.ends and update.status == "failed" and not task.call.stateless:
             return line  # in 2025-11-25 the agent still fetches a failed result
-        reading = _reading(task, update)
+        parsed = _parse_end(task, update)
         if task.stage is TaskStage.OPEN:
-            await self._run_hooks(task, update, reading, line)
-        return self._with_feedback(task, update, reading, line)
+            await self._run_hooks(task, update, parsed, line)
+        return self._with_feedback(task, update, parsed, line)
 
-    def _with_feedback(self, task: Task, update: TaskStatus, reading: ParsedResponse, line: bytes) -> bytes:
+    def _with_feedback(self, task: Task, update: TaskStatus, parsed: ParsedResponse, line: bytes) -> bytes:
         """The message with the hooks' feedback. Raises Unreadable if its output is not the one that the hooks saw."""
         if update.response is None:
             return line
         if task.withheld_because:
             raise raw_json.Unreadable(task.withheld_because)
-        if task.guarded and tasks.outcome_digest(reading) != task.outcome_digest:
+        if task.guarded and tasks.outcome_digest(parsed) != task.outcome_digest:
             raise raw_json.Unreadable("it is not the output that its hooks got when the task ended")
         return self._add_feedback(task, update, line)
 
     # --- the hooks ---
 
-    async def _run_hooks(self, task: Task, end: TaskStatus, reading: ParsedResponse, line: bytes) -> None:
+    async def _run_hooks(self, task: Task, end: TaskStatus, parsed: ParsedResponse, line: bytes) -> None:
         """Run the task's post hooks. Whatever happens meanwhile, they do not run again."""
         call_record, started = self._records.pop(task)
         record = replace(call_record, hook_runs=[], result="cancelled", reason="", result_changed=False, repeats=0)
@@ -179,12 +179,12 @@ class McpTasks:
         ms = (event_context.outcome or NO_OUTCOME).duration_ms + (perf_counter() - started) * 1000
         task.stage, task.withheld_because = TaskStage.JUDGING, "its hooks did not finish"
         try:
-            task.outcome_digest = tasks.outcome_digest(reading)
-            outcome = replace(reading.outcome, duration_ms=round(ms))
+            task.outcome_digest = tasks.outcome_digest(parsed)
+            outcome = replace(parsed.outcome, duration_ms=round(ms))
             task.comments = await post_hooks.run_post_hooks(
                 task.call, self._services, event_context, outcome, record.hook_runs
             )
-            record.result = _ENDS[end.status][0] if end.response is None else "error" if reading.failed else "ok"
+            record.result = _ENDS[end.status][0] if end.response is None else "error" if parsed.failed else "ok"
             record.result_changed = end.response is not None and self._add_feedback(task, end, line) is not line
             task.withheld_because = ""
         except Exception as defect:
@@ -215,7 +215,7 @@ class McpTasks:
         return line if edited is answer else tasks.with_output(line, update.path, edited)
 
 
-def _reading(task: Task, update: TaskStatus) -> ParsedResponse:
+def _parse_end(task: Task, update: TaskStatus) -> ParsedResponse:
     """The end of a task, as hooks get it. Raises Unreadable, DuplicateKeys."""
     if update.response is None:
         return ParsedResponse(True, True, _ENDS[update.status][1])

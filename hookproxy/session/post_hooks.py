@@ -33,16 +33,16 @@ async def handle_response(context: CallContext, line: bytes, decision: Proceed, 
     """
     call, services, record = context.call, context.services, context.record
     try:
-        reading = tool_results.read(call)
+        parsed = tool_results.read(call)
     except ValueError as problem:
         services.report(f"the response to a call of {call.tool} is withheld: {problem}")
         record.result, record.reason = "error", str(problem)
         return HandledResponse(feedback.ambiguous(call.id, str(problem)))
-    if not reading.final:
+    if not parsed.final:
         record.result = "pending"
-        return await _handle_unfinished(context, line, decision, reading, request)
-    record.result = "error" if reading.failed else "ok"
-    outcome = replace(reading.outcome, duration_ms=(context.event_context.outcome or NO_OUTCOME).duration_ms)
+        return await _handle_unfinished(context, line, decision, parsed, request)
+    record.result = "error" if parsed.failed else "ok"
+    outcome = replace(parsed.outcome, duration_ms=(context.event_context.outcome or NO_OUTCOME).duration_ms)
     runs_before = len(record.hook_runs)
     comments = await run_post_hooks(call, services, context.event_context, outcome, record.hook_runs)
     edited = _apply_comments(context, outcome, line, comments, decision.feedback)
@@ -51,14 +51,14 @@ async def handle_response(context: CallContext, line: bytes, decision: Proceed, 
 
 
 async def _handle_unfinished(
-    context: CallContext, line: bytes, decision: Proceed, reading: ParsedResponse, request: bytes
+    context: CallContext, line: bytes, decision: Proceed, parsed: ParsedResponse, request: bytes
 ) -> HandledResponse:
     """Handle a response after which the call goes on: it starts a task, or it asks for input in a further round.
 
     Either hooks give the input, or the agent does: then our request state in the response recognises the next round.
     """
     call, services = context.call, context.services
-    if not reading.needs_input:
+    if not parsed.needs_input:
         return HandledResponse(
             services.follow_tasks(call, context.record, context.event_context, decision.feedback, line)
         )
@@ -66,7 +66,7 @@ async def _handle_unfinished(
     answers = await services.answer_elicitations(result) if request else None
     if answers is not None:
         return HandledResponse(line, next_round=elicitation_messages.next_round(request, result, answers))
-    for elicitation in reading.questions:
+    for elicitation in parsed.questions:
         services.start_elicitation_hooks(elicitation, only_observers=bool(request))
     state = request_edits.server_state_of(line)
     next_round = CallRound(

@@ -227,7 +227,7 @@ class Relay:
             self._partial_line_sent = False
 
     def _replacement(self, lost: TooLong) -> bytes:
-        """An error in place of a response that is too long for hooks; text that is no JSON in place of others."""
+        """An error in place of a response that is too long for hooks; text that is not JSON in place of others."""
         if lost.id is not None:
             return feedback.response_too_long(lost.id, lost.size, self._limit)
         return feedback.message_too_long(lost.size, self._limit).encode() + b"\n"

@@ -13,7 +13,7 @@ SMALL_PIECE: Final = 4096  # bytes: a piece is appended to a smaller one, becaus
 
 
 class TooLong(Struct, frozen=True):
-    """Stands for a line over the limit, which was dropped; `id` is that of its message, if it could be found."""
+    """In the place of a line over the limit, which was dropped; `id` is that of its message, if it could be found."""
 
     id: bytes | None
     size: int

@@ -78,9 +78,9 @@ def plan(alone: Event | None, has_result: bool, settings: Settings) -> Plan:
         return Plan(EVENTS_BEFORE | EVENTS_AFTER if has_result else EVENTS_BEFORE, settings)
     if alone is Event.PRE_TOOL_USE:
         return Plan(frozenset({alone}), settings)
-    asks = ("*",) if alone is Event.PERMISSION_REQUEST else ()  # a rule must want to ask
+    ask = ("*",) if alone is Event.PERMISSION_REQUEST else ()  # a rule must want to ask
     managed = settings.managed and replace(settings.managed, deny=(), ask=(), allow=(), limits=())
-    settings_alone = replace(settings, deny=(), ask=asks, allow=(), limits=(), managed=managed)
+    settings_alone = replace(settings, deny=(), ask=ask, allow=(), limits=(), managed=managed)
     return Plan(frozenset({alone}), settings_alone)
 
 

@@ -52,7 +52,7 @@ def read(path: str) -> Snapshot:
             os.close(fd)
     except FileNotFoundError:
         raise ConfigError(
-            path, "there is no such file", "hookproxy wrap without FILE lists those on this machine"
+            path, "there is no such file", "hookproxy wrap without FILE lists the configurations on this machine"
         ) from None
     except OSError as error:
         raise ConfigError(path, f"cannot be read: {error.strerror}", file_hint(path, error)) from None

@@ -195,7 +195,7 @@ except OSError as problem:
 """
     command = [sys.executable, "-c", program, str(tmp_path / "audit.jsonl")]
     ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
-    assert ended.stdout == "may not grow over 4096 bytes: ulimit -f says so\n"
+    assert ended.stdout == "cannot grow beyond 4096 bytes, the limit of ulimit -f\n"
 
 
 def test_a_full_disk_leaves_no_line_out_of_the_chain(tmp_path: Path) -> None:

@@ -263,7 +263,7 @@ def test_a_changed_line_is_named(folder: Path) -> None:
     assert found["files"][0]["broken"]["line"] == 3
 
 
-def test_a_torn_last_line_is_no_finding(folder: Path) -> None:
+def test_a_torn_last_line_is_not_a_finding(folder: Path) -> None:
     path = folder / "audit.jsonl"
     path.write_bytes(path.read_bytes()[:-20])
     done = run(folder, "verify", "audit.jsonl")
@@ -272,7 +272,7 @@ def test_a_torn_last_line_is_no_finding(folder: Path) -> None:
     assert "the last line is unfinished" in done.stdout
 
 
-def test_an_empty_new_file_is_no_finding_and_earlier_files_are_checked(folder: Path) -> None:
+def test_an_empty_new_file_is_not_a_finding_and_earlier_files_are_checked(folder: Path) -> None:
     (folder / "audit.jsonl").rename(folder / "audit.jsonl.1")
     (folder / "audit.jsonl").touch()
     done = run(folder, "verify", "audit.jsonl")

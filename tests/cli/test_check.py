@@ -104,7 +104,7 @@ SHOWN: Final = """\
   matcher  all
   command  true
   timeout  1.5 seconds
-  failure  the result passes, and the model is told that it was not judged
+  failure  the result passes, and the model is informed that it was not judged
 
 .claude/settings.json:39  hooks.PostToolUseFailure[0].hooks[0]
   dialect  claude
@@ -179,7 +179,7 @@ def test_a_character_that_the_output_cannot_encode_is_escaped(clean: Path) -> No
     assert "  command  true \\xe9\\u2026\n" in shown
 
 
-def test_a_file_whose_name_is_no_utf_8_can_be_checked(clean: Path) -> None:
+def test_a_file_whose_name_is_not_utf_8_can_be_checked(clean: Path) -> None:
     odd = os.fsencode(clean) + b"/\xff.json"
     os.rename(clean / "settings.json", odd)
     assert check(clean, "--hooks", os.fsdecode(odd)).stdout.startswith("\\udcff.json:7  hooks")
@@ -354,7 +354,7 @@ def test_checking_runs_nothing_and_leaves_nothing_behind(clean: Path) -> None:
     assert sorted(clean.iterdir()) == before
 
 
-def test_a_deleted_working_directory_is_no_error(clean: Path) -> None:
+def test_a_deleted_working_directory_is_not_an_error(clean: Path) -> None:
     (clean / "gone").mkdir()
     script = f"cd gone; rmdir ../gone; exec {' '.join(CHECK)} --hooks {clean}/settings.json"
     ended = subprocess.run(["sh", "-c", script], cwd=clean, env=environment(), capture_output=True, timeout=30)
@@ -391,7 +391,7 @@ def test_aliases_and_limits_are_shown_with_both_names(tmp_path: Path) -> None:
     assert settings["limits"] == [{"tool": "B*", "calls": 1, "per": "day", "by": "limits[0]"}]
 
 
-def test_tools_that_a_preset_does_not_rename_are_a_remark_and_no_finding(tmp_path: Path) -> None:
+def test_tools_that_a_preset_does_not_rename_are_a_remark_and_not_a_finding(tmp_path: Path) -> None:
     (tmp_path / "hookproxy.toml").write_text('preset = "playwright"\n[[hooks.PreToolUse]]\ncommand = "true"\n')
     ended = check(tmp_path, "--config", "hookproxy.toml")
     assert ended.returncode == 0

@@ -56,7 +56,7 @@ def test_an_error_is_raised_unchanged() -> None:
         run(fail)
 
 
-def test_a_closed_standard_output_is_no_error(tmp_path: Path) -> None:
+def test_a_closed_standard_output_is_not_an_error(tmp_path: Path) -> None:
     imports = "import sys\nfrom hookproxy.cli.hook_runtime import redirected_output"
     code = f"{imports}\nwith redirected_output(): pass\nsys.exit(7)"
     ended = subprocess.run(f"exec '{sys.executable}' -c '{code}' >&-", shell=True, capture_output=True, timeout=30)

@@ -17,7 +17,7 @@ def shown(name: str, before: bytes, after: bytes) -> str:
     return capture.get()
 
 
-def test_values_are_compared_line_by_line_and_formatting_is_no_difference() -> None:
+def test_values_are_compared_line_by_line_and_formatting_is_not_a_difference() -> None:
     assert shown("arguments", b'{"a":1,"b":2}', b'{"a": 1, "b": 3}') == (
         "arguments\n  --- before\n  +++ after\n  @@ -1,4 +1,4 @@\n"
         '   {\n     "a": 1,\n  -  "b": 2\n  +  "b": 3\n   }\n\n'

@@ -57,7 +57,7 @@ def test_the_installed_command_is_the_module() -> None:
         ([], "no verb given", "hookproxy --help"),
         (["rnu"], "there is no verb 'rnu'", "did you mean 'run'?"),
         (["npx", "server"], "there is no verb 'npx'", "hookproxy run -- npx"),
-        (["--config", "x.toml", "run"], "'--config' stands before the verb", "come after the verb"),
+        (["--config", "x.toml", "run"], "'--config' is before the verb", "come after the verb"),
         (["--verison"], "there is no option '--verison'", "did you mean '--version'?"),
         (["version"], "there is no verb 'version'", "did you mean '--version'?"),
         (["check", "--confg", "x"], "unrecognized arguments: --confg x", "did you mean '--config'?"),
@@ -86,7 +86,7 @@ def test_the_installed_command_is_the_module() -> None:
         (["audit", "x", "--tool", ""], "argument --tool: is empty", "usage: hookproxy audit"),
         (["audit", "x", "--session", ""], "argument --session: is empty", "usage: hookproxy audit"),
         (["audit", "verify", "x", "--head", ""], "argument --head: is empty", "usage: hookproxy audit verify"),
-        (["--", "npx"], "'--' stands before the verb", "come after the verb"),
+        (["--", "npx"], "'--' is before the verb", "come after the verb"),
     ],
 )
 def test_a_wrong_command_line_is_an_error_with_a_hint(arguments: list[str], message: str, hint: str) -> None:
@@ -119,7 +119,7 @@ def test_a_full_disk_is_an_error() -> None:
     )
 
 
-def test_closed_standard_streams_are_no_error_of_the_program() -> None:
+def test_closed_standard_streams_are_not_an_error_of_the_program() -> None:
     script = f"{sys.executable} -m hookproxy --help >&-; test $? = 0 && {sys.executable} -m hookproxy rnu 2>&-"
     assert subprocess.run(["sh", "-c", script], timeout=30, check=False).returncode == 2
 

@@ -120,7 +120,7 @@ def test_a_runs_own_record_replayed_on_the_same_hooks_has_no_difference(recorded
     assert len((recorded / "audit.jsonl").read_text().splitlines()) == 3, "nothing is audited"
 
 
-def test_a_closed_standard_error_is_no_error(recorded: Path) -> None:
+def test_a_closed_standard_error_is_not_an_error(recorded: Path) -> None:
     changed = config(recorded, '[[hooks.PreToolUse]]\ncommand = "cat; echo no >&2; exit 2"\n')
     command = f"exec {' '.join(HOOKPROXY)} replay audit.jsonl {changed} 2>&-"
     ended = subprocess.run(command, shell=True, cwd=recorded, stdout=subprocess.PIPE, encoding="utf-8", timeout=60)

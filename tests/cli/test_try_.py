@@ -270,7 +270,7 @@ def test_a_single_event_can_be_tried_in_any_systems_spelling(tmp_path: Path) -> 
     )
 
 
-def test_a_permission_request_that_is_tried_alone_comes_from_nobody(tmp_path: Path) -> None:
+def test_a_permission_request_that_is_tried_alone_names_no_hook_or_rule(tmp_path: Path) -> None:
     options = ("sh", "--event", "PermissionRequest", hooks_file(tmp_path, "claude", "exit 0", "PermissionRequest"))
     read = document(tmp_path, *options, status=1)
     assert (read["decision"], read["by"], read["question"]) == ("asked", "", None)

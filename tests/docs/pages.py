@@ -1,7 +1,7 @@
 """Plays a page as its reader would: makes the files that it shows, types its commands, and compares what they print.
 
 `<!-- block: KIND [NAME] -->` before a block says what it is. A page is played from top to bottom in one folder. In what
-is shown, `…` stands for whatever is not the same everywhere: paths, times, what is left out.
+is shown, `…` replaces whatever is not the same everywhere: paths, times, what is left out.
 """
 
 from __future__ import annotations

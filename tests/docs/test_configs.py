@@ -46,15 +46,15 @@ def project(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     return Path(shutil.copytree(CONFIGS / request.param, tmp_path / "project"))
 
 
-def ask(project: Path, options: tuple[str, ...], tool: str, **arguments: object) -> Answer:
-    """The answer to one call, which people hear nothing of."""
-    answer, heard = ask_aloud(project, options, tool, **arguments)
-    assert heard == ""
+def run_call(project: Path, options: tuple[str, ...], tool: str, **arguments: object) -> Answer:
+    """The answer to one call that prints nothing on standard error."""
+    answer, stderr = call_with_stderr(project, options, tool, **arguments)
+    assert stderr == ""
     return answer
 
 
-def ask_aloud(project: Path, options: tuple[str, ...], tool: str, **arguments: object) -> tuple[Answer, str]:
-    """The answer to one call, and what people hear of it."""
+def call_with_stderr(project: Path, options: tuple[str, ...], tool: str, **arguments: object) -> tuple[Answer, str]:
+    """The answer to one call, and standard error."""
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
     command = [sys.executable, "-m", "hookproxy", "run", *options, "--name", "tiny", "--", sys.executable, str(SERVER)]
     ended = subprocess.run(
@@ -88,7 +88,7 @@ def test_every_folder_of_configs_has_its_tests() -> None:
     ],
 )
 def test_guard_lets_ordinary_calls_pass(project: Path, tool: str, arguments: dict[str, object]) -> None:
-    answer = ask(project, CLAUDE, tool, **arguments)
+    answer = run_call(project, CLAUDE, tool, **arguments)
     assert (answer.failed, answer.received) == (False, arguments)
 
 
@@ -107,7 +107,7 @@ def test_guard_lets_ordinary_calls_pass(project: Path, tool: str, arguments: dic
     ],
 )
 def test_guard_refuses_commands_that_destroy(project: Path, command: str) -> None:
-    answer = ask(project, CLAUDE, "execute", command=command)
+    answer = run_call(project, CLAUDE, "execute", command=command)
     assert answer.failed
     assert answer.texts == [
         f"Blocked by the PreToolUse hook guard.sh: This command is not allowed here: {command}. "
@@ -121,23 +121,23 @@ def test_guard_refuses_commands_that_destroy(project: Path, command: str) -> Non
     [{"path": ".env"}, {"paths": ["a", "config/.env.local"]}, {"file_path": "/etc/passwd"}, {"source": "../../x"}],
 )
 def test_guard_refuses_paths_of_secrets_and_of_the_system(project: Path, arguments: dict[str, object]) -> None:
-    answer = ask(project, CLAUDE, "read_file", **arguments)
+    answer = run_call(project, CLAUDE, "read_file", **arguments)
     assert answer.failed
     assert "This path is off limits" in answer.texts[0]
 
 
 @in_copy_of("guard")
-def test_guard_refuses_where_its_script_is_missing(project: Path) -> None:
+def test_guard_refuses_if_its_script_is_missing(project: Path) -> None:
     (project / "hooks/guard.sh").unlink()
-    answer, heard = ask_aloud(project, CLAUDE, "execute", command="ls")
+    answer, stderr = call_with_stderr(project, CLAUDE, "execute", command="ls")
     assert answer.failed
     assert "set to block when it fails" in answer.texts[0]
-    assert "guard.sh: not found" in heard
+    assert "guard.sh: not found" in stderr
 
 
 @in_copy_of("rewrite")
 def test_rewrite_leaves_calls_without_secrets_alone(project: Path) -> None:
-    answer = ask(project, OWN, "post", text="sk-short", numbers=[1, 2.50, None])
+    answer = run_call(project, OWN, "post", text="sk-short", numbers=[1, 2.50, None])
     assert answer.received == {"text": "sk-short", "numbers": [1, 2.5, None]}
     assert len(answer.texts) == 1
 
@@ -152,16 +152,16 @@ def test_rewrite_leaves_calls_without_secrets_alone(project: Path) -> None:
         "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
     ],
 )
-def test_rewrite_keeps_secrets_from_the_server_and_says_so(project: Path, secret: str) -> None:
-    answer = ask(project, OWN, "post", id=7, parts=[{"text": f"it is {secret}."}])
+def test_rewrite_keeps_secrets_from_the_server_and_reports_it(project: Path, secret: str) -> None:
+    answer = run_call(project, OWN, "post", id=7, parts=[{"text": f"it is {secret}."}])
     assert answer.received == {"id": 7, "parts": [{"text": "it is [removed]."}]}
     assert answer.texts[1:] == ["Secrets in the arguments were replaced by [removed] before the tool ran."]
 
 
 @in_copy_of("rewrite")
-def test_rewrite_refuses_where_its_script_is_missing(project: Path) -> None:
+def test_rewrite_refuses_if_its_script_is_missing(project: Path) -> None:
     (project / "redact.py").unlink()
-    answer = ask(project, OWN, "post", text="x")
+    answer = run_call(project, OWN, "post", text="x")
     assert answer.failed
     assert answer.texts[0].startswith("Blocked by the PreToolUse hook redact: ")
     assert "No such file" in answer.texts[0]
@@ -169,8 +169,8 @@ def test_rewrite_refuses_where_its_script_is_missing(project: Path) -> None:
 
 @in_copy_of("audit")
 def test_audit_records_every_call_and_no_argument(project: Path, home: Path) -> None:
-    assert ask(project, OWN, "any", secret="x").received == {"secret": "x"}
-    assert ask(project, OWN, "other").received == {}
+    assert run_call(project, OWN, "any", secret="x").received == {"secret": "x"}
+    assert run_call(project, OWN, "other").received == {}
     lines = (home / ".local/state/hookproxy/audit.jsonl").read_text("utf-8").splitlines()
     records = [json.loads(line) for line in lines]
     assert [(one["tool"], one["decision"], one["result"]) for one in records] == [
@@ -183,10 +183,10 @@ def test_audit_records_every_call_and_no_argument(project: Path, home: Path) -> 
 @in_copy_of("audit")
 def test_audit_refuses_calls_that_it_cannot_record(project: Path, home: Path) -> None:
     (home / ".local").write_text("in the way of the folder")
-    answer, heard = ask_aloud(project, OWN, "any")
+    answer, stderr = call_with_stderr(project, OWN, "any")
     assert answer.failed
     assert "requires an audit log and it cannot be written" in answer.texts[0]
-    assert "is refused because its audit line cannot be written" in heard
+    assert "is refused because its audit line cannot be written" in stderr
 
 
 @in_copy_of("lint-after-write")
@@ -194,8 +194,8 @@ def test_audit_refuses_calls_that_it_cannot_record(project: Path, home: Path) ->
     ("path", "content"),
     [("a.json", "{}"), ("a.py", "x = 1\n"), ("a.sh", "echo\n"), ("a.txt", "{"), ("-n.json", "1")],
 )
-def test_lint_says_nothing_about_files_that_can_be_read(project: Path, path: str, content: str) -> None:
-    answer = ask(project, CLAUDE, "write_file", path=path, content=content)
+def test_lint_does_not_comment_on_files_that_can_be_read(project: Path, path: str, content: str) -> None:
+    answer = run_call(project, CLAUDE, "write_file", path=path, content=content)
     assert len(answer.texts) == 1
     assert (project / path).read_text("utf-8") == content
 
@@ -205,7 +205,7 @@ def test_lint_says_nothing_about_files_that_can_be_read(project: Path, path: str
     ("path", "content"), [("a.json", "{"), ("a.py", "x = (\n"), ("a.sh", "if\n"), ("$(id) b.json", "nope")]
 )
 def test_lint_comments_on_files_that_are_broken(project: Path, path: str, content: str) -> None:
-    answer = ask(project, CLAUDE, "write_file", path=path, content=content)
+    answer = run_call(project, CLAUDE, "write_file", path=path, content=content)
     assert not answer.failed
     assert len(answer.texts) == 2
     assert answer.texts[1].startswith(f"{path} was written, but is broken: ")
@@ -213,15 +213,15 @@ def test_lint_comments_on_files_that_are_broken(project: Path, path: str, conten
 
 
 @in_copy_of("lint-after-write")
-def test_lint_is_not_asked_about_other_tools(project: Path) -> None:
+def test_lint_does_not_run_for_other_tools(project: Path) -> None:
     (project / "a.json").write_text("{")
-    assert len(ask(project, CLAUDE, "read_file", path="a.json").texts) == 1
+    assert len(run_call(project, CLAUDE, "read_file", path="a.json").texts) == 1
 
 
 @in_copy_of("lime")
 @pytest.mark.parametrize("command", ["git push origin main", "cd x && git push --force upstream HEAD:main"])
 def test_lime_keeps_main_for_people(project: Path, command: str) -> None:
-    answer = ask(project, LIME, "execute", command=command)
+    answer = run_call(project, LIME, "execute", command=command)
     assert answer.failed
     assert answer.texts == [
         "Blocked by the PreToolUse hook house-rules.sh: Pushing to main is for people. "
@@ -231,10 +231,10 @@ def test_lime_keeps_main_for_people(project: Path, command: str) -> None:
 
 @in_copy_of("lime")
 def test_lime_lets_other_calls_pass_and_reminds_of_pnpm(project: Path) -> None:
-    assert ask(project, LIME, "execute", command="git push origin topic").texts == [
+    assert run_call(project, LIME, "execute", command="git push origin topic").texts == [
         '{"command": "git push origin topic"}'
     ]
-    answer = ask(project, LIME, "execute", command="npm install left-pad")
+    answer = run_call(project, LIME, "execute", command="npm install left-pad")
     assert (answer.failed, answer.received) == (False, {"command": "npm install left-pad"})
     assert answer.texts[1:] == ["Note: this project uses pnpm, not npm."]
 
@@ -243,33 +243,33 @@ def test_lime_lets_other_calls_pass_and_reminds_of_pnpm(project: Path) -> None:
 @pytest.mark.parametrize("dialect", ["claw", "claw@current"])
 def test_claw_refuses_a_destructive_command_and_no_other(project: Path, dialect: str) -> None:
     options = ("--hooks", f"{dialect}=.claw/settings.json")
-    assert ask(project, options, "bash", command="rm notes.txt").received == {"command": "rm notes.txt"}
-    refused = ask(project, options, "bash", command="rm -rf /")
+    assert run_call(project, options, "bash", command="rm notes.txt").received == {"command": "rm notes.txt"}
+    refused = run_call(project, options, "bash", command="rm -rf /")
     assert refused.failed
     assert refused.texts[0].endswith(": Blocked: destructive command")
 
 
 @in_copy_of("claw")
 def test_claw_marks_a_result_that_holds_a_key(project: Path) -> None:
-    answer = ask(project, CLAW, "read_file", path="-----BEGIN PRIVATE KEY-----")
+    answer = run_call(project, CLAW, "read_file", path="-----BEGIN PRIVATE KEY-----")
     assert answer.failed
     assert answer.texts[1:] == ["Hook feedback (denied):\nThis output holds a private key: do not repeat it."]
 
 
 @in_copy_of("code-assist")
 def test_code_assist_leaves_output_without_secrets_alone(project: Path) -> None:
-    assert ask(project, CODE_ASSIST, "read_file", path="sk-short").texts == ['{"path": "sk-short"}']
+    assert run_call(project, CODE_ASSIST, "read_file", path="sk-short").texts == ['{"path": "sk-short"}']
 
 
 @in_copy_of("code-assist")
 @pytest.mark.parametrize("secret", ["ghp_0123456789abcdefghij", "-----BEGIN PRIVATE KEY-----"])
 def test_code_assist_keeps_secrets_in_output_from_the_model(project: Path, secret: str) -> None:
-    answer, heard = ask_aloud(project, CODE_ASSIST, "read_file", path=f"it is {secret}")
+    answer, stderr = call_with_stderr(project, CODE_ASSIST, "read_file", path=f"it is {secret}")
     assert not answer.failed
     assert answer.texts[0].startswith('{"path": "it is [removed]')
     assert answer.texts[1:] == ["Secrets in this output were replaced by [removed]. The user can look them up."]
     assert secret not in "".join(answer.texts)
-    assert "1 removed from the output" in heard
+    assert "1 removed from the output" in stderr
 
 
 @in_copy_of("copilot")
@@ -278,7 +278,7 @@ def test_code_assist_keeps_secrets_in_output_from_the_model(project: Path, secre
     "sql", ["drop table users", "WITH old AS (SELECT 1) DELETE FROM log", "select 1; Update x set a=1"]
 )
 def test_copilot_refuses_statements_that_change_data(project: Path, dialect: str, sql: str) -> None:
-    answer = ask(project, ("--hooks", f"{dialect}=.github/hooks"), "run_query", sql=sql)
+    answer = run_call(project, ("--hooks", f"{dialect}=.github/hooks"), "run_query", sql=sql)
     assert answer.failed
     assert answer.texts == [
         "Blocked by the PreToolUse hook read-only-sql.sh: "
@@ -300,17 +300,17 @@ def test_copilot_refuses_statements_that_change_data(project: Path, dialect: str
 def test_copilot_limits_what_is_selected_and_leaves_the_rest_alone(
     project: Path, dialect: str, tool: str, sql: str, received: str
 ) -> None:
-    answer = ask(project, ("--hooks", f"{dialect}=.github/hooks"), tool, sql=sql, page=1)
+    answer = run_call(project, ("--hooks", f"{dialect}=.github/hooks"), tool, sql=sql, page=1)
     assert answer.received == {"sql": received, "page": 1}
     assert len(answer.texts) == 1
 
 
 @in_copy_of("copilot")
-def test_copilot_refuses_in_its_current_edition_where_its_script_fails(project: Path) -> None:
-    answer, heard = ask_aloud(project, ("--hooks", "copilot@current=.github/hooks"), "sql", sql=7)
+def test_copilot_refuses_in_its_current_edition_if_its_script_fails(project: Path) -> None:
+    answer, stderr = call_with_stderr(project, ("--hooks", "copilot@current=.github/hooks"), "sql", sql=7)
     assert answer.failed
     assert "exited with status 5" in answer.texts[0]
-    assert "exited with status 5" in heard
+    assert "exited with status 5" in stderr
 
 
 DOCKER_AGENT: Final = pytest.mark.parametrize("dialect", ["docker-agent", "docker-agent@current"])
@@ -320,7 +320,7 @@ DOCKER_AGENT: Final = pytest.mark.parametrize("dialect", ["docker-agent", "docke
 @DOCKER_AGENT
 @pytest.mark.parametrize("path", ["package-lock.json", "web/dist/app.js", "lib/x.min.js"])
 def test_docker_agent_keeps_generated_files_from_being_written(project: Path, dialect: str, path: str) -> None:
-    answer = ask(project, ("--hooks", f"{dialect}=agent.yaml"), "write_file", path=path, content="x")
+    answer = run_call(project, ("--hooks", f"{dialect}=agent.yaml"), "write_file", path=path, content="x")
     assert answer.failed
     assert f"{path} is generated: change its source" in answer.texts[0]
     assert not (project / path).exists()
@@ -329,7 +329,7 @@ def test_docker_agent_keeps_generated_files_from_being_written(project: Path, di
 @in_copy_of("docker-agent")
 @DOCKER_AGENT
 def test_docker_agent_has_the_user_asked_about_files_outside(project: Path, dialect: str) -> None:
-    answer = ask(project, ("--hooks", f"{dialect}=agent.yaml"), "edit_file", path="../x")
+    answer = run_call(project, ("--hooks", f"{dialect}=agent.yaml"), "edit_file", path="../x")
     assert answer.failed
     assert "../x is outside of the project" in answer.texts[0]
 
@@ -338,21 +338,24 @@ def test_docker_agent_has_the_user_asked_about_files_outside(project: Path, dial
 @DOCKER_AGENT
 def test_docker_agent_lets_other_calls_pass_and_logs_each(project: Path, dialect: str) -> None:
     options = ("--hooks", f"{dialect}=agent.yaml")
-    assert ask(project, options, "write_file", path="a.txt", content="x").received == {"path": "a.txt", "content": "x"}
-    assert ask(project, options, "read_file", path="uv.lock").received == {"path": "uv.lock"}
+    assert run_call(project, options, "write_file", path="a.txt", content="x").received == {
+        "path": "a.txt",
+        "content": "x",
+    }
+    assert run_call(project, options, "read_file", path="uv.lock").received == {"path": "uv.lock"}
     lines = [line.split("\t") for line in (project / "tool-calls.tsv").read_text("utf-8").splitlines()]
     assert [line[1:] for line in lines] == [["write_file", "33"], ["read_file", "19"]]
 
 
 @in_copy_of("docker-agent")
-def test_docker_agent_refuses_in_its_current_edition_where_its_script_fails(project: Path) -> None:
-    answer, heard = ask_aloud(project, ("--hooks", "docker-agent@current=agent.yaml"), "write_file", path=7)
+def test_docker_agent_refuses_in_its_current_edition_if_its_script_fails(project: Path) -> None:
+    answer, stderr = call_with_stderr(project, ("--hooks", "docker-agent@current=agent.yaml"), "write_file", path=7)
     assert answer.failed
     assert "exited with status 5" in answer.texts[0]
-    assert "exited with status 5" in heard
+    assert "exited with status 5" in stderr
 
 
-def ask_often(project: Path, options: tuple[str, ...], calls: list[tuple[str, dict[str, object]]]) -> list[Answer]:
+def call_all(project: Path, options: tuple[str, ...], calls: list[tuple[str, dict[str, object]]]) -> list[Answer]:
     """The answers to several calls of one session, one after another."""
     command = [sys.executable, "-m", "hookproxy", "run", *options, "--name", "tiny", "--", sys.executable, str(SERVER)]
     answers = []
@@ -375,27 +378,27 @@ def ask_often(project: Path, options: tuple[str, ...], calls: list[tuple[str, di
 
 
 @in_copy_of("worker")
-def test_workers_remember_and_are_asked_about_each_call(project: Path) -> None:
+def test_workers_remember_and_judge_each_call(project: Path) -> None:
     calls: list[tuple[str, dict[str, object]]] = [("read", {"n": n}) for n in range(4)]
-    *passed, refused = ask_often(project, OWN, calls)
+    *passed, refused = call_all(project, OWN, calls)
     assert [one.received for one in passed] == [{"n": 0}, {"n": 1}, {"n": 2}]
     assert (refused.failed, refused.texts) == (
         True,
         ["Blocked by the PreToolUse hook limit: read was called three times already."],
     )
-    (secret,) = ask_often(project, OWN, [("read", {"q": "what is swordfish?"})])
+    (secret,) = call_all(project, OWN, [("read", {"q": "what is swordfish?"})])
     assert secret.texts == ["Blocked by the PreToolUse hook words: swordfish is a secret."]
 
 
 @in_copy_of("python")
 def test_python_keeps_paths_below_the_project(project: Path) -> None:
-    passed, refused = ask_often(project, OWN, [("read", {"path": "a/b"}), ("read", {"path": "../x"})])
+    passed, refused = call_all(project, OWN, [("read", {"path": "a/b"}), ("read", {"path": "../x"})])
     assert passed.received == {"path": "a/b"}
     assert refused.texts == ["Blocked by the PreToolUse hook paths: ../x is outside of the project."]
 
 
 @in_copy_of("python")
-def test_python_stops_start_up_where_its_module_is_missing(project: Path) -> None:
+def test_python_stops_the_start_if_its_module_is_missing(project: Path) -> None:
     (project / "guards.py").unlink()
     command = [sys.executable, "-m", "hookproxy", "run", *OWN, "--", sys.executable, str(SERVER)]
     ended = subprocess.run(
@@ -410,43 +413,43 @@ def test_what_a_python_hook_prints_never_reaches_the_wire(project: Path) -> None
     (project / "guards.py").write_text(
         "import os\nprint('at import')\ndef check(d):\n    print('{}', flush=True)\n    os.write(1, b'raw\\n')\n"
     )
-    answer, heard = ask_aloud(project, OWN, "read", path="a")
+    answer, stderr = call_with_stderr(project, OWN, "read", path="a")
     assert answer.received == {"path": "a"}
-    assert "raw" in heard
-    assert "at import" in heard
+    assert "raw" in stderr
+    assert "at import" in stderr
 
 
 @in_copy_of("warm")
 def test_warm_judges_each_call_by_a_process_of_its_own(project: Path) -> None:
     calls: list[tuple[str, dict[str, object]]] = [("a", {"t": "x" * n}) for n in (1, 20_000, 2, 20_000)]
-    answers = ask_often(project, OWN, calls)
+    answers = call_all(project, OWN, calls)
     assert [one.failed for one in answers] == [False, True, False, True]
     assert answers[1].texts[0].startswith("Blocked by the PreToolUse hook size: 20009 characters are too many")
 
 
 @in_copy_of("aliases")
 def test_aliases_let_a_guard_for_bash_judge_the_servers_own_shell(project: Path) -> None:
-    assert ask(project, OWN, "run_shell", line="git status", n=1).received == {"line": "git status", "n": 1}
-    forced = ask(project, OWN, "run_shell", line="git push --force")
+    assert run_call(project, OWN, "run_shell", line="git status", n=1).received == {"line": "git status", "n": 1}
+    forced = run_call(project, OWN, "run_shell", line="git push --force")
     assert forced.received == {"line": "git push --force-with-lease"}
-    refused = ask(project, OWN, "run_shell", line="git reset --hard")
+    refused = run_call(project, OWN, "run_shell", line="git reset --hard")
     assert refused.texts == [
         "Blocked by the PreToolUse hook no-force.sh: a hard reset loses work: commit or stash it first"
     ]
-    assert "the permission rule Bash(sudo:*)" in ask(project, OWN, "run_shell", line="sudo ls").texts[0]
-    assert "the permission rule Read(*.pem)" in ask(project, OWN, "read_text_file", path="key.pem").texts[0]
+    assert "the permission rule Bash(sudo:*)" in run_call(project, OWN, "run_shell", line="sudo ls").texts[0]
+    assert "the permission rule Read(*.pem)" in run_call(project, OWN, "read_text_file", path="key.pem").texts[0]
 
 
 @in_copy_of("aliases")
-def test_aliases_have_a_limit_after_which_the_model_is_told_when_to_go_on(project: Path) -> None:
-    answers = ask_often(project, OWN, [("run_shell", {"line": f"echo {number}"}) for number in range(21)])
+def test_aliases_have_a_limit_after_which_the_model_learns_when_to_go_on(project: Path) -> None:
+    answers = call_all(project, OWN, [("run_shell", {"line": f"echo {number}"}) for number in range(21)])
     assert [one.failed for one in answers] == [False] * 20 + [True]
     assert "no more than 20 calls of Bash per minute" in answers[-1].texts[0]
 
 
 @pytest.fixture
 def freeze(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The service of configs/http on a free port, which its configuration is told; it knows this token."""
+    """The service of configs/http on a free port, to which its configuration is set; it knows this token."""
     token = "a secret that the service knows"  # it is one of this test
     monkeypatch.setenv("FREEZE_TOKEN", token)
     command = [sys.executable, "freeze.py", "0", "deploy"]
@@ -461,7 +464,7 @@ def freeze(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 @in_copy_of("http")
 @pytest.mark.usefixtures("freeze")
 def test_http_refuses_frozen_tools_and_no_others(project: Path) -> None:
-    passed, refused, other = ask_often(project, OWN, [("read", {"n": 1}), ("deploy", {}), ("undeploy", {"n": 2})])
+    passed, refused, other = call_all(project, OWN, [("read", {"n": 1}), ("deploy", {}), ("undeploy", {"n": 2})])
     assert (passed.received, other.received) == ({"n": 1}, {"n": 2})
     assert refused.texts == [
         "Blocked by the PreToolUse hook freeze: deploy is frozen until the release is out: tell the user."
@@ -469,19 +472,19 @@ def test_http_refuses_frozen_tools_and_no_others(project: Path) -> None:
 
 
 @in_copy_of("http")
-def test_http_refuses_where_the_service_does_not_know_who_asks(
+def test_http_refuses_if_the_service_does_not_accept_the_token(
     project: Path, freeze: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FREEZE_TOKEN", freeze + "!")
-    answer, heard = ask_aloud(project, OWN, "read")
+    answer, stderr = call_with_stderr(project, OWN, "read")
     assert answer.failed
     assert "answered with status 401" in answer.texts[0]
-    assert freeze not in "".join((*answer.texts, heard))
+    assert freeze not in "".join((*answer.texts, stderr))
 
 
 @in_copy_of("http")
 @pytest.mark.parametrize(("token", "why"), [("x", "could not be called: "), ("", "FREEZE_TOKEN")])
-def test_http_refuses_where_nobody_can_be_asked(
+def test_http_refuses_if_the_service_cannot_be_called(
     project: Path, monkeypatch: pytest.MonkeyPatch, token: str, why: str
 ) -> None:
     monkeypatch.setenv("FREEZE_TOKEN", token)
@@ -489,7 +492,7 @@ def test_http_refuses_where_nobody_can_be_asked(
         free.bind(("127.0.0.1", 0))
         file = project / "hookproxy.toml"
         file.write_text(file.read_text("utf-8").replace(":8787/", f":{free.getsockname()[1]}/"))
-        answer, heard = ask_aloud(project, OWN, "read")
+        answer, stderr = call_with_stderr(project, OWN, "read")
     assert answer.failed
     assert why in answer.texts[0]
-    assert why in heard
+    assert why in stderr

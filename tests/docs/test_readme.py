@@ -57,7 +57,7 @@ def blocks(kind: str) -> list[Block]:
     return [block for block in BLOCKS if block.kind == kind]
 
 
-def the(kind: str) -> Block:
+def only_block(kind: str) -> Block:
     (block,) = blocks(kind)
     return block
 
@@ -67,7 +67,7 @@ def section(title: str) -> str:
 
 
 def in_code(text: str) -> set[str]:
-    """What stands between backticks."""
+    """The text between backticks."""
     return set(re.findall(r"`([^`\n]+)`", text))
 
 
@@ -82,7 +82,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path = tmp_path / file.name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(file.text)
-    executable = the("run").text.splitlines()[0].removeprefix("$ ")
+    executable = only_block("run").text.splitlines()[0].removeprefix("$ ")
     assert executable.startswith("chmod ")
     subprocess.run(executable, shell=True, cwd=tmp_path, check=True)
     subprocess.run(["git", "init", "--quiet", "--initial-branch=main"], cwd=tmp_path, check=True)
@@ -99,14 +99,14 @@ def test_each_block_says_how_it_is_tested() -> None:
     assert {block.kind for block in BLOCKS} == KINDS
 
 
-def test_the_picture_shows_events_that_there_are() -> None:
-    shown = re.findall(r"─ (\w+)", the("picture").text)
+def test_the_picture_shows_only_events_that_exist() -> None:
+    shown = re.findall(r"─ (\w+)", only_block("picture").text)
     assert shown == ["PreToolUse", "PostToolUse", "PostToolUseFailure"]
     assert set(shown) <= {event.value for event in Event}
 
 
 def test_what_it_installs_is_what_the_scripts_install_and_the_demo_plays(project: Path) -> None:
-    install, play = the("install").text.splitlines()
+    install, play = only_block("install").text.splitlines()
     assert install == "$ pip install ."
     assert re.search(r'pip install [^\n]*"\.\$1"', (ROOT / "scripts" / "setup").read_text())
     ended = subprocess.run(play.removeprefix("$ "), shell=True, cwd=project, capture_output=True, timeout=60)
@@ -115,7 +115,7 @@ def test_what_it_installs_is_what_the_scripts_install_and_the_demo_plays(project
 
 def entry(sign: str) -> StdioServerParameters:
     """The one server of `.mcp.json`, before (-) or after (+)."""
-    lines = [line[1:] for line in the("entry").text.splitlines() if line.startswith(sign)]
+    lines = [line[1:] for line in only_block("entry").text.splitlines() if line.startswith(sign)]
     return StdioServerParameters.model_validate(json.loads("\n".join(lines))["mcpServers"]["git"])
 
 
@@ -136,7 +136,7 @@ def commits(project: Path) -> int:
 
 async def test_the_entry_after_is_the_entry_before_behind_its_hook(project: Path) -> None:
     failed, text, tools = await committed(project, "+")
-    assert (failed, text) == (True, the("run").text.splitlines()[-1])
+    assert (failed, text) == (True, only_block("run").text.splitlines()[-1])
     assert commits(project) == 0
     failed, text, tools_before = await committed(project, "-")
     assert not failed
@@ -165,7 +165,7 @@ def test_every_dialect_is_named() -> None:
     assert set(DIALECTS) <= in_code(section("Whose hooks, event by event and field by field"))
 
 
-def test_the_table_of_claudes_fields_is_whole() -> None:
+def test_the_table_of_claudes_fields_is_complete() -> None:
     named = in_code(CLAUDES)
     answered = {*output._MEMBERS, *output._Specific.__struct_encode_fields__}
     assert answered - {"hookEventName", "hookSpecificOutput"} <= named
@@ -174,15 +174,15 @@ def test_the_table_of_claudes_fields_is_whole() -> None:
         assert re.search(rf"\b{event}\b", CLAUDES)
 
 
-def test_what_hooks_are_said_to_read_is_what_they_read(project: Path) -> None:
-    groups = [{"hooks": [{"type": "command", "command": "cat >>heard.jsonl"}]}]
+def test_hooks_get_the_documented_input(project: Path) -> None:
+    groups = [{"hooks": [{"type": "command", "command": "cat >>recorded.jsonl"}]}]
     (project / "all.json").write_text(json.dumps({"hooks": {"PreToolUse": groups, "PostToolUse": groups}}))
     server = [sys.executable, str(Path(__file__).with_name("tiny_server.py"))]
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x", "arguments": {}}}
     command = ["hookproxy", "run", "--hooks", "claude=all.json", "--audit", "audit.jsonl", "--", *server]
     subprocess.run(command, cwd=project, input=json.dumps(call).encode() + b"\n", capture_output=True, check=True)
-    heard = [json.loads(line) for line in (project / "heard.jsonl").read_text("utf-8").splitlines()]
-    read = {key for document in heard for key in document} - {"hook_event_name"}
+    documents = [json.loads(line) for line in (project / "recorded.jsonl").read_text("utf-8").splitlines()]
+    read = {key for document in documents for key in document} - {"hook_event_name"}
     assert read <= in_code(CLAUDES)
     (line,) = msgspec.json.Decoder(dict[str, object]).decode_lines((project / "audit.jsonl").read_bytes())
     hooks = msgspec.convert(line["hooks"], list[dict[str, object]])
@@ -197,7 +197,7 @@ def test_the_usage_is_that_of_the_program() -> None:
         assert f"\n### hookproxy {verb}\n\n`hookproxy {verb}" in reference
 
 
-def test_the_files_that_it_names_are_there() -> None:
+def test_the_files_that_it_names_exist() -> None:
     for name in ("scripts/bench", "scripts/run", "scripts/test"):
         assert name in TEXT
         assert os.access(ROOT / name, os.X_OK)

@@ -1,4 +1,4 @@
-"""docs/troubleshooting.md: each heading is the exact text of a message, which what stands below it brings up."""
+"""docs/troubleshooting.md: each heading is the exact text of a message, and the steps below it cause that message."""
 
 from __future__ import annotations
 

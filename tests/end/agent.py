@@ -82,7 +82,7 @@ class Agent:
         self._partial = bytearray()
         self._at_end = False
 
-    # --- what it says ---
+    # --- what it sends ---
 
     async def send(self, *messages: Json | bytes) -> None:
         with anyio.fail_after(PATIENCE):
@@ -105,31 +105,31 @@ class Agent:
             return 0
 
     def end_input(self) -> None:
-        """It has no more to say, and goes on to listen."""
+        """Close its output; it still reads."""
         if self.to >= 0:
             os.close(self.to)
             self.to = -1
 
     def go(self) -> None:
-        """Both pipes closed at once, as when it dies."""
+        """Close both pipes at once, as when it dies."""
         self.end_input()
         if self.source >= 0:
             os.close(self.source)
             self.source = -1
 
-    async def greet(self) -> Json:
-        """Shake hands as in 2025; gives the answer to `initialize`."""
+    async def initialize(self) -> Json:
+        """Do the handshake of 2025; returns the response to `initialize`."""
         await self.send(INITIALIZE)
         answer = await self.answer("init")
         await self.send(INITIALIZED)
         return answer
 
     async def ask(self, message: Json) -> Json:
-        """Send a request, and give its answer."""
+        """Send a request, and return its response."""
         await self.send(message)
         return await self.answer(message["id"])
 
-    # --- what it hears ---
+    # --- what it receives ---
 
     async def line(self) -> bytes:
         """The next line, without its end; nothing at the end of output."""
@@ -172,13 +172,13 @@ class Agent:
         """The next notification or request of this method."""
         return await self._first(lambda one: one.get("method") == method)
 
-    async def _first(self, wanted: Any) -> Json:  # noqa: ANN401  # a lambda over messages
+    async def _first(self, matches: Any) -> Json:  # noqa: ANN401  # a lambda over messages
         for position, message in enumerate(self.earlier_messages):
-            if wanted(message):
+            if matches(message):
                 return self.earlier_messages.pop(position)
         while True:
             message = await self.message()
-            if wanted(message):
+            if matches(message):
                 return message
             self.earlier_messages.append(message)
 
@@ -269,7 +269,7 @@ class Gate:
         self.script = f"echo $$ >'{self._here}'; read _ <'{self._go}'"
         """Shell commands that wait here."""
         self.report = f"echo $$ >'{self._here}'"
-        """Shell commands that tell that they were here."""
+        """Shell commands that report that they run."""
         self.arrival = str(self._here)
         """A line written here is an arrival."""
         self.way = str(self._go)

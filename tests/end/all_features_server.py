@@ -168,15 +168,15 @@ async def grows(ctx: AnyContext) -> str:
 async def slow(ctx: AnyContext) -> str:
     """Never ends by itself; tells a FIFO when it begins, and when it is cancelled."""
     path = os.environ["E2E_FIFO"]
-    tell(path, "begun")
+    append_word(path, "begun")
     try:
         await anyio.sleep_forever()
     finally:
-        tell(path, "cancelled")
+        append_word(path, "cancelled")
     return "never"
 
 
-def tell(path: str, word: str) -> None:
+def append_word(path: str, word: str) -> None:
     with open(path, "w") as fifo:
         fifo.write(word + "\n")
 

@@ -1,7 +1,7 @@
-"""A hand-written MCP server with tasks of both eras, for the SDK has none; started as a process of its own.
+"""A hand-written MCP server with tasks of both eras, which the SDK does not have; it is started as a process.
 
-A task ends when the agent says so, by the notification `end` with the task's id and what it comes to: `result`,
-`error` or a `status`; with `tell`, the server tells of it. Each line it gets is appended to the file that the variable
+The agent ends a task with the notification `end`: the task's id, and a `result`, an `error` or a `status`. With
+`notify`, the server sends a notification about it. Each line that it gets is appended to the file that the variable
 E2E_LOG names.
 """
 
@@ -58,9 +58,9 @@ class Server:
             elif method == "tools/call":
                 send({"id": message["id"], "result": self.call(params)})
             else:
-                send({"id": message["id"], "result": self.greet(params) if method == "initialize" else {}})
+                send({"id": message["id"], "result": self.initialize_result(params) if method == "initialize" else {}})
 
-    def greet(self, params: Json) -> Json:
+    def initialize_result(self, params: Json) -> Json:
         tasks: Json = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
         return {
             "protocolVersion": params.get("protocolVersion", "2025-11-25"),
@@ -102,11 +102,11 @@ class Server:
             outcome = {key: value | meta if key == "result" else value for key, value in task.outcome.items()}
             send({"id": task.waiting.pop(0), **outcome})
 
-    def end(self, task: str, tell: bool = False, **outcome: Json) -> None:
+    def end(self, task: str, notify: bool = False, **outcome: Json) -> None:
         one = self.tasks[task]
         one.outcome = outcome
         one.state["status"] = "failed" if "error" in outcome else "completed"
-        if tell:
+        if notify:
             method = "notifications/tasks" if one.extension else "notifications/tasks/status"
             send({"method": method, "params": one.detailed})
         self.answer_waiting(one)

@@ -49,7 +49,7 @@ def hook_file_of(scene: Scene, dialect: str, command: str) -> str:
 
 async def begun(scene: Scene, *options: str) -> Agent:
     agent = scene.run("--name=lean", *options)
-    await agent.greet()
+    await agent.initialize()
     return agent
 
 
@@ -81,13 +81,13 @@ async def test_a_guard_for_bash_holds_for_execute_command_unmodified(scene: Scen
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_hooks_of_each_system_see_the_familiar_names(scene: Scene, dialect: str) -> None:
-    said = "; echo '{}'" if dialect == "code-assist" else ""
-    told = scene.folder / "told"
-    agent = await begun(scene, scene.config(BASH), hook_file(scene, dialect, f"cat > '{told}'{said}"))
+    text = "; echo '{}'" if dialect == "code-assist" else ""
+    recorded = scene.folder / "recorded"
+    agent = await begun(scene, scene.config(BASH), hook_file(scene, dialect, f"cat > '{recorded}'{text}"))
     answer = await agent.ask(line := call(1, "echo", cmd="ls", n=1.50))
     assert json.loads(text_of(answer)) == {"cmd": "ls", "n": 1.5}
     assert line_of(line).strip() in scene.received()
-    document = json.loads(told.read_bytes())
+    document = json.loads(recorded.read_bytes())
     assert document.get("tool_name", document.get("toolName")) == "Bash"
     given = document.get("tool_input", document.get("toolArgs"))
     arguments = json.loads(given) if isinstance(given, str) else given
@@ -208,8 +208,8 @@ async def test_a_rewrite_that_does_not_fit_the_tool_is_reported_with_the_name_th
     more = 'on_failure = "deny"\n[tools.typed]\nas = "Read"\narguments = { file_path = "path" }\n'
     agent = await begun(scene, using(scene, before(group(hook)), more))
     await agent.ask(request(1, "tools/list"))
-    said = refused(await agent.ask(call(2, "typed", path="a")))
-    assert "do not fit the tool: file_path: 7 is not of type 'string'" in said
+    text = refused(await agent.ask(call(2, "typed", path="a")))
+    assert "do not fit the tool: file_path: 7 is not of type 'string'" in text
     assert scene.calls_received() == []
 
 
@@ -217,25 +217,25 @@ async def test_a_rewrite_that_does_not_fit_the_tool_is_reported_with_the_name_th
 
 
 async def test_post_hooks_see_what_ran_under_the_familiar_names(scene: Scene) -> None:
-    told = scene.folder / "told"
+    recorded = scene.folder / "recorded"
     rewrite = scene.prints(specific("PreToolUse", updatedInput={"command": "ls -l"}))
-    hooks = {"hooks": {"PreToolUse": [group(rewrite)], "PostToolUse": [group(f"cat > '{told}'", matcher="Bash")]}}
+    hooks = {"hooks": {"PreToolUse": [group(rewrite)], "PostToolUse": [group(f"cat > '{recorded}'", matcher="Bash")]}}
     agent = await begun(scene, using(scene, hooks))
     await agent.ask(call(1, "echo", cmd="ls"))
-    document = json.loads(told.read_bytes())
+    document = json.loads(recorded.read_bytes())
     assert (document["tool_name"], document["tool_input"]) == ("Bash", {"command": "ls -l"})
     assert json.loads(document["tool_response"][0]["text"]) == {"cmd": "ls -l"}
 
 
 async def test_a_denial_is_reported_under_the_familiar_names(scene: Scene) -> None:
-    gate = scene.gate("told")
-    heard = scene.folder / "heard"
-    lime = {"hooks": {"PermissionDenied": [f"cat > '{heard}'; {gate.report}"]}}
+    gate = scene.gate("ran")
+    recorded = scene.folder / "recorded"
+    lime = {"hooks": {"PermissionDenied": [f"cat > '{recorded}'; {gate.report}"]}}
     config = scene.config(f'{BASH}[permissions]\ndeny = ["Bash(rm *)"]\n')
     agent = await begun(scene, config, "--hooks=lime=" + scene.file("lime.json", json.dumps(lime)))
     assert "the permission rule Bash(rm *)" in refused(await agent.ask(call(1, "echo", cmd="rm x")))
     await gate.reached()
-    document = json.loads(heard.read_bytes())
+    document = json.loads(recorded.read_bytes())
     assert (document["tool_name"], document["tool_input"]) == ("Bash", {"command": "rm x"})
     assert json.loads(text_of(await agent.ask(call(2, "echo", cmd="ls")))) == {"cmd": "ls"}
 
@@ -251,8 +251,8 @@ async def test_a_permission_request_hook_rewrites_under_the_familiar_names(scene
 
 async def test_a_person_is_shown_what_will_run_by_the_tools_own_names(scene: Scene) -> None:
     hook = scene.prints(specific("PreToolUse", permissionDecision="ask", updatedInput={"command": "ls -l"}))
-    told = scene.folder / "told"
-    hooks = {"hooks": {"PreToolUse": [group(hook, matcher="Bash")], "PostToolUse": [group(f"cat > '{told}'")]}}
+    recorded = scene.folder / "recorded"
+    hooks = {"hooks": {"PreToolUse": [group(hook, matcher="Bash")], "PostToolUse": [group(f"cat > '{recorded}'")]}}
     agent = scene.run("--name=lean", using(scene, hooks))
     meta = {**STATELESS, "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
     params = {"name": "echo", "arguments": {"cmd": "ls"}, "_meta": meta}
@@ -262,7 +262,7 @@ async def test_a_person_is_shown_what_will_run_by_the_tools_own_names(scene: Sce
     yes = {name: {"action": "accept", "content": {"decision": "allow once"}} for name in result["inputRequests"]}
     again = request(2, "tools/call", **params, inputResponses=yes, requestState=result["requestState"])
     assert json.loads(text_of(await agent.ask(again))) == {"cmd": "ls -l"}
-    assert json.loads(told.read_bytes())["tool_input"] == {"command": "ls -l"}  # and so in the round after the question
+    assert json.loads(recorded.read_bytes())["tool_input"] == {"command": "ls -l"}  # also in the next round
 
 
 async def test_an_operators_prompter_gets_the_tools_own_names(scene: Scene) -> None:

@@ -1,4 +1,4 @@
-"""A person is asked through a real agent of either era, and whoever cheats, leaves or dies has not consented."""
+"""A person is asked through a real agent of either era, and an agent that cheats, leaves or dies has not approved."""
 
 from __future__ import annotations
 
@@ -47,27 +47,27 @@ CANNOT: Final = "This agent cannot ask the user, so the call is denied."
 Elicit = Callable[[types.ElicitRequestParams], Awaitable[types.ElicitResult]]
 
 
-def says(decision: str, action: Any = "accept") -> types.ElicitResult:  # noqa: ANN401  # a literal
+def form_answer(decision: str, action: Any = "accept") -> types.ElicitResult:  # noqa: ANN401  # a literal
     return types.ElicitResult(action=action, content={"decision": decision} if action == "accept" else None)
 
 
 class Person:
-    """Answers what is asked, one answer after another, and keeps the questions."""
+    """Gives one answer after another, and keeps the questions."""
 
     def __init__(self, *answers: types.ElicitResult | Exception) -> None:
         self.answers = list(answers)
-        self.asked: list[str] = []
+        self.questions: list[str] = []
 
     async def __call__(self, params: types.ElicitRequestParams) -> types.ElicitResult:
-        self.asked.append(params.message)
+        self.questions.append(params.message)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
 
-class Thinker(Person):
-    """Thinks until told to answer; tells if the question is taken back."""
+class SlowPerson(Person):
+    """Waits until a test lets it answer, and notices if the request is withdrawn."""
 
     def __init__(self, *answers: types.ElicitResult | Exception) -> None:
         super().__init__(*answers)
@@ -103,17 +103,17 @@ async def connected(
             yield client
 
 
-def said(result: types.CallToolResult) -> str:
+def result_text(result: types.CallToolResult) -> str:
     return "\n".join(block.text for block in result.content if isinstance(block, types.TextContent))
 
 
-def asking(scene: Scene, tool: str = "write") -> str:
+def hooks_that_ask(scene: Scene, tool: str = "write") -> str:
     """`--hooks` with one of Claude Code that asks about a tool."""
     return scene.hooks(PreToolUse=[group(scene.prints(SURE), matcher=f"mcp__real__{tool}")])
 
 
 def ran(scene: Scene) -> list[tuple[str, Json]]:
-    """What the server was asked to run, with its arguments."""
+    """The calls that the server received, with their arguments."""
     return [(one["params"]["name"], one["params"]["arguments"]) for one in scene.calls_received()]
 
 
@@ -122,13 +122,13 @@ def ran(scene: Scene) -> list[tuple[str, Json]]:
 
 @BOTH
 async def test_an_approval_for_one_call_does_not_cover_the_next_call(scene: Scene, era: str) -> None:
-    person = Person(says(ONCE), says(NO))
-    async with connected(scene, era, person, asking(scene)) as client:
-        assert said(await client.call_tool("write", {"path": "a"})) == "wrote a"
+    person = Person(form_answer(ONCE), form_answer(NO))
+    async with connected(scene, era, person, hooks_that_ask(scene)) as client:
+        assert result_text(await client.call_tool("write", {"path": "a"})) == "wrote a"
         assert (await client.call_tool("write", {"path": "b"})).is_error
-        assert said(await client.call_tool("look", {"path": "c"})) == "saw c"
+        assert result_text(await client.call_tool("look", {"path": "c"})) == "saw c"
     assert ran(scene) == [("write", {"path": "a"}), ("look", {"path": "c"})]
-    assert [one.splitlines() for one in person.asked] == [
+    assert [one.splitlines() for one in person.questions] == [
         [
             "Allow the tool write of real to run?",
             "",
@@ -143,68 +143,68 @@ async def test_an_approval_for_one_call_does_not_cover_the_next_call(scene: Scen
 @BOTH
 @pytest.mark.parametrize("by", ["a hook", "a rule"])
 async def test_an_approval_for_the_session_covers_the_next_calls(scene: Scene, era: str, by: str) -> None:
-    person = Person(says(SESSION))
-    option = asking(scene) if by == "a hook" else scene.config(RULE)
+    person = Person(form_answer(SESSION))
+    option = hooks_that_ask(scene) if by == "a hook" else scene.config(RULE)
     async with connected(scene, era, person, option) as client:
-        assert said(await client.call_tool("write", {"path": "a"})) == "wrote a"
-        assert said(await client.call_tool("write", {"path": "b", "text": "x"})) == "wrote b x"
-    assert len(person.asked) == 1
+        assert result_text(await client.call_tool("write", {"path": "a"})) == "wrote a"
+        assert result_text(await client.call_tool("write", {"path": "b", "text": "x"})) == "wrote b x"
+    assert len(person.questions) == 1
 
 
 @BOTH
-async def test_all_but_a_yes_is_a_refusal_and_reaches_no_server(scene: Scene, era: str) -> None:
+async def test_anything_but_a_yes_is_a_refusal_and_reaches_no_server(scene: Scene, era: str) -> None:
     answers = [
-        says(NO),
-        says("", "decline"),
-        says("", "cancel"),
-        says("Allow once"),
+        form_answer(NO),
+        form_answer("", "decline"),
+        form_answer("", "cancel"),
+        form_answer("Allow once"),
         types.ElicitResult(action="accept", content={}),
         types.ElicitResult(action="accept", content={"decision": [ONCE]}),
         types.ElicitResult(action="decline", content={"decision": ONCE}),
     ]
     person = Person(*answers)
-    async with connected(scene, era, person, asking(scene)) as client:
+    async with connected(scene, era, person, hooks_that_ask(scene)) as client:
         for _ in answers:
             result = await client.call_tool("write", {"path": "a"})
             assert result.is_error
-            assert said(result) == (
+            assert result_text(result) == (
                 "Blocked: the PreToolUse hook cat requires the user's approval: sure? "
                 "The user was asked and did not allow it. Do not try it again unless the user says so."
             )
-        assert said(await client.call_tool("look", {"path": "c"})) == "saw c"
+        assert result_text(await client.call_tool("look", {"path": "c"})) == "saw c"
     assert ran(scene) == [("look", {"path": "c"})]
-    assert len(person.asked) == len(answers)
+    assert len(person.questions) == len(answers)
 
 
 @BOTH
 async def test_a_failed_form_is_not_an_approval(scene: Scene, era: str) -> None:
     person = Person(ValueError("no screen"))
-    async with connected(scene, era, person, asking(scene)) as client:
+    async with connected(scene, era, person, hooks_that_ask(scene)) as client:
         if era == "legacy":
             result = await client.call_tool("write", {"path": "a"})
             assert result.is_error
-            assert DECLINED in said(result)
+            assert DECLINED in result_text(result)
         else:  # this client does not come back
             with pytest.raises(ExceptionGroup) as caught:
                 await client.call_tool("write", {"path": "a"})
             assert caught.group_contains(ValueError, match="no screen")
-        assert said(await client.call_tool("look", {"path": "c"})) == "saw c"
+        assert result_text(await client.call_tool("look", {"path": "c"})) == "saw c"
     assert ran(scene) == [("look", {"path": "c"})]
 
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")  # ping is still there, in 2025
 @BOTH
-async def test_while_the_person_thinks_all_else_flows(scene: Scene, era: str) -> None:
-    person = Thinker(says(ONCE))
+async def test_while_the_person_thinks_all_other_lines_pass(scene: Scene, era: str) -> None:
+    person = SlowPerson(form_answer(ONCE))
     results: list[str] = []
-    async with connected(scene, era, person, asking(scene)) as client, anyio.create_task_group() as tasks:
+    async with connected(scene, era, person, hooks_that_ask(scene)) as client, anyio.create_task_group() as tasks:
 
         async def write() -> None:
-            results.append(said(await client.call_tool("write", {"path": "a"})))
+            results.append(result_text(await client.call_tool("write", {"path": "a"})))
 
         tasks.start_soon(write)
         await person.thinks.wait()
-        assert said(await client.call_tool("look", {"path": "c"})) == "saw c"
+        assert result_text(await client.call_tool("look", {"path": "c"})) == "saw c"
         if era == "legacy":
             await client.send_ping()
         assert len((await client.list_tools()).tools) == 4
@@ -215,35 +215,35 @@ async def test_while_the_person_thinks_all_else_flows(scene: Scene, era: str) ->
 
 @BOTH
 async def test_a_client_without_forms_gets_a_refusal_that_says_it_cannot_ask(scene: Scene, era: str) -> None:
-    async with connected(scene, era, None, asking(scene)) as client:
+    async with connected(scene, era, None, hooks_that_ask(scene)) as client:
         result = await client.call_tool("write", {"path": "a"})
         assert result.is_error
-        assert CANNOT in said(result)
+        assert CANNOT in result_text(result)
     assert ran(scene) == []
 
 
 @BOTH
-async def test_a_call_that_is_cancelled_takes_its_question_along(scene: Scene, era: str) -> None:
-    person = Thinker(says(ONCE))
-    async with connected(scene, era, person, asking(scene)) as client:
+async def test_a_cancelled_call_withdraws_its_approval_request(scene: Scene, era: str) -> None:
+    person = SlowPerson(form_answer(ONCE))
+    async with connected(scene, era, person, hooks_that_ask(scene)) as client:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.call_tool, "write", {"path": "a"})
             await person.thinks.wait()
             tasks.cancel_scope.cancel()
         await person.left_alone.wait()
-        assert said(await client.call_tool("look", {"path": "c"})) == "saw c"
+        assert result_text(await client.call_tool("look", {"path": "c"})) == "saw c"
     assert ran(scene) == [("look", {"path": "c"})]
 
 
 @BOTH
 async def test_shown_and_run_are_the_rewritten_arguments(scene: Scene, era: str) -> None:
     rewrite = specific("PreToolUse", permissionDecision="ask", updatedInput={"path": "safe", "text": "t"})
-    person = Person(says(ONCE))
+    person = Person(form_answer(ONCE))
     hooks = scene.hooks(PreToolUse=scene.prints(rewrite))
     async with connected(scene, era, person, hooks) as client:
-        assert said(await client.call_tool("write", {"path": "/etc/passwd"})) == "wrote safe t"
-    assert 'path: "safe"\ntext: "t"' in person.asked[0]
-    assert "/etc/passwd" not in person.asked[0]
+        assert result_text(await client.call_tool("write", {"path": "/etc/passwd"})) == "wrote safe t"
+    assert 'path: "safe"\ntext: "t"' in person.questions[0]
+    assert "/etc/passwd" not in person.questions[0]
     assert ran(scene) == [("write", {"path": "safe", "text": "t"})]
 
 
@@ -258,8 +258,8 @@ async def test_a_denied_tool_is_refused_and_hidden(scene: Scene, era: str) -> No
         for tool, path in (("delete", "a"), ("write", "/etc/passwd")):
             result = await client.call_tool(tool, {"path": path})
             assert result.is_error
-            assert "of hookproxy.toml" in said(result)
-        assert said(await client.call_tool("write", {"path": "a"})) == "wrote a"
+            assert "of hookproxy.toml" in result_text(result)
+        assert result_text(await client.call_tool("write", {"path": "a"})) == "wrote a"
     assert ran(scene) == [("write", {"path": "a"})]
 
 
@@ -283,23 +283,27 @@ async def test_rules_judge_what_hooks_have_rewritten(scene: Scene, era: str) -> 
     )
     config = scene.config('[permissions]\ndeny = ["write(/etc/*)", "look(bad)"]\n')
     async with connected(scene, era, None, config, hooks) as client:
-        assert "Blocked by the permission rule write(/etc/*)" in said(await client.call_tool("write", {"path": "a"}))
-        assert said(await client.call_tool("look", {"path": "bad"})) == "saw ok"
+        assert "Blocked by the permission rule write(/etc/*)" in result_text(
+            await client.call_tool("write", {"path": "a"})
+        )
+        assert result_text(await client.call_tool("look", {"path": "bad"})) == "saw ok"
     assert ran(scene) == [("look", {"path": "ok"})]
 
 
 @BOTH
-async def test_an_allow_rule_spares_the_person_a_hooks_question_but_not_that_of_a_rule(scene: Scene, era: str) -> None:
-    person = Person(says(NO))
+async def test_an_allow_rule_gives_the_approval_that_a_hook_wants_but_not_that_of_a_rule(
+    scene: Scene, era: str
+) -> None:
+    person = Person(form_answer(NO))
     config = scene.config('[permissions]\nallow = ["*"]\nask = ["delete"]\n')
-    async with connected(scene, era, person, config, asking(scene)) as client:
-        assert said(await client.call_tool("write", {"path": "a"})) == "wrote a"
+    async with connected(scene, era, person, config, hooks_that_ask(scene)) as client:
+        assert result_text(await client.call_tool("write", {"path": "a"})) == "wrote a"
         assert (await client.call_tool("delete", {"path": "a"})).is_error
-    assert len(person.asked) == 1
-    assert "the permission rule delete of hookproxy.toml asks you to confirm." in person.asked[0]
+    assert len(person.questions) == 1
+    assert "the permission rule delete of hookproxy.toml asks you to confirm." in person.questions[0]
 
 
-# --- who answers in the person's place, and who is told ---
+# --- who answers in the person's place, and which hooks run ---
 
 
 @BOTH
@@ -317,27 +321,27 @@ async def test_a_permission_request_hook_answers_first(scene: Scene, era: str, d
     else:
         hooks = {"hooks": {"PermissionRequest": [command]}}
     option = f"--hooks={dialect}={scene.file('hooks.json', json.dumps(hooks))}"
-    person = Person(says(ONCE))
-    async with connected(scene, era, person, asking(scene), option) as client:
-        assert said(await client.call_tool("write", {"path": "yes"})) == "wrote yes"
+    person = Person(form_answer(ONCE))
+    async with connected(scene, era, person, hooks_that_ask(scene), option) as client:
+        assert result_text(await client.call_tool("write", {"path": "yes"})) == "wrote yes"
         refused = await client.call_tool("write", {"path": "no"})
         assert refused.is_error
-        assert "Not here." in said(refused)
-        assert person.asked == []
-        assert said(await client.call_tool("write", {"path": "perhaps"})) == "wrote perhaps"
-    assert len(person.asked) == 1
+        assert "Not here." in result_text(refused)
+        assert person.questions == []
+        assert result_text(await client.call_tool("write", {"path": "perhaps"})) == "wrote perhaps"
+    assert len(person.questions) == 1
     assert [arguments["path"] for _, arguments in ran(scene)] == ["yes", "perhaps"]
 
 
 @BOTH
 async def test_permission_denied_hooks_run_after_a_persons_no(scene: Scene, era: str) -> None:
-    gate, told = scene.gate("told"), scene.folder / "told.json"
-    settings = json.dumps({"hooks": {"PermissionDenied": [f"cat >'{told}'; {gate.report}"]}})
+    gate, recorded = scene.gate("ran"), scene.folder / "recorded.json"
+    settings = json.dumps({"hooks": {"PermissionDenied": [f"cat >'{recorded}'; {gate.report}"]}})
     option = f"--hooks=lime={scene.file('settings.json', settings)}"
-    async with connected(scene, era, Person(says(NO)), asking(scene), option) as client:
+    async with connected(scene, era, Person(form_answer(NO)), hooks_that_ask(scene), option) as client:
         assert (await client.call_tool("write", {"path": "a"})).is_error
         await gate.reached()
-    document = json.loads(told.read_text())
+    document = json.loads(recorded.read_text())
     assert (document["event"], document["tool_name"]) == ("PermissionDenied", "write")
 
 
@@ -346,17 +350,17 @@ async def test_permission_denied_hooks_run_after_a_persons_no(scene: Scene, era:
 
 @BOTH
 @pytest.mark.parametrize(("fallback", "passes"), [("deny", False), ("allow", True)])
-async def test_what_follows_where_the_agent_cannot_ask(scene: Scene, era: str, fallback: str, passes: bool) -> None:
+async def test_on_ask_decides_if_the_agent_cannot_ask(scene: Scene, era: str, fallback: str, passes: bool) -> None:
     config = scene.config(f'on_ask_fallback = "{fallback}"\n{RULE}')
     async with connected(scene, era, None, config) as client:
         result = await client.call_tool("write", {"path": "a"})
         assert result.is_error is not passes
-        assert (CANNOT in said(result)) is not passes
+        assert (CANNOT in result_text(result)) is not passes
     assert len(ran(scene)) == passes
 
 
 @BOTH
-async def test_a_prompter_reads_the_question_and_answers(scene: Scene, era: str) -> None:
+async def test_a_prompter_reads_the_approval_request_and_answers(scene: Scene, era: str) -> None:
     script = """#!/bin/sh
     read -r question
     printf '%s\\n' "$question" >>"$0.asked"
@@ -368,10 +372,10 @@ async def test_a_prompter_reads_the_question_and_answers(scene: Scene, era: str)
     """
     prompter = scene.file("prompter", script, mode=0o700)
     config = scene.config(f'on_ask_fallback = {{ command = ["{prompter}"] }}\n')
-    async with connected(scene, era, None, config, asking(scene)) as client:
-        assert said(await client.call_tool("write", {"path": "good"})) == "wrote good"
+    async with connected(scene, era, None, config, hooks_that_ask(scene)) as client:
+        assert result_text(await client.call_tool("write", {"path": "good"})) == "wrote good"
         for path in ("bad", "odd"):
-            assert DECLINED in said(await client.call_tool("write", {"path": path}))
+            assert DECLINED in result_text(await client.call_tool("write", {"path": path}))
     asked = records(Path(f"{prompter}.asked"))
     assert [one["arguments"]["path"] for one in asked] == ["good", "bad", "odd"]
     assert asked[0] == {
@@ -388,8 +392,8 @@ async def test_a_prompter_reads_the_question_and_answers(scene: Scene, era: str)
 @BOTH
 async def test_the_prompter_does_not_run_when_the_agent_can_ask(scene: Scene, era: str) -> None:
     config = scene.config(f'on_ask_fallback = {{ command = ["/nowhere/prompter"] }}\n{RULE}')
-    async with connected(scene, era, Person(says(ONCE)), config) as client:
-        assert said(await client.call_tool("write", {"path": "a"})) == "wrote a"
+    async with connected(scene, era, Person(form_answer(ONCE)), config) as client:
+        assert result_text(await client.call_tool("write", {"path": "a"})) == "wrote a"
 
 
 # --- a tool that itself asks, in rounds ---
@@ -407,11 +411,11 @@ async def test_a_tool_that_asks_in_rounds_is_judged_once_and_rewritten_each_time
         PostToolUse=f"echo post >>'{log}'; {scene.prints(specific('PostToolUse', additionalContext='after'))}",
     )
     names = [types.ElicitResult(action="accept", content={"name": name}) for name in ("Ada", "Bob")]
-    person = Person(*[says(ONCE)] * asked_first, *names)
+    person = Person(*[form_answer(ONCE)] * asked_first, *names)
     async with connected(scene, "auto", person, hooks) as client:
         result = await client.call_tool("travel", {"to": "Paris"})
     assert not result.is_error
-    assert said(result) == "begun to Rome, then Ada, then Bob to Rome\nbefore\n\nafter"
+    assert result_text(result) == "begun to Rome, then Ada, then Bob to Rome\nbefore\n\nafter"
     assert log.read_text().split() == ["pre", "post"]
     assert ran(scene) == [("travel", {"to": "Rome"})] * 3
     states = [one["params"].get("requestState", "") for one in scene.calls_received()]
@@ -419,7 +423,7 @@ async def test_a_tool_that_asks_in_rounds_is_judged_once_and_rewritten_each_time
     assert all(state and not state.startswith("hookproxy1.") for state in states[1:])
     answers = [set(one["params"].get("inputResponses", {})) for one in scene.calls_received()]
     assert answers == [set(), {"first"}, {"second"}]
-    assert len(person.asked) == 2 + asked_first
+    assert len(person.questions) == 2 + asked_first
 
 
 # --- what we write is what the protocol knows ---
@@ -469,9 +473,9 @@ async def test_the_proxys_messages_in_the_handshake_era_follow_the_protocol(scen
     for refusal in refusals:
         assert set(refusal) == {"jsonrpc", "id", "result"}
         methods.validate_server_result("tools/call", version, refusal["result"])
-    taken_back = await agent.notified("notifications/cancelled")
-    methods.parse_server_notification("notifications/cancelled", version, taken_back["params"])
-    assert taken_back["params"]["requestId"] == second["id"]
+    withdrawn = await agent.notified("notifications/cancelled")
+    methods.parse_server_notification("notifications/cancelled", version, withdrawn["params"])
+    assert withdrawn["params"]["requestId"] == second["id"]
     await agent.send(answers(second))
     await agent.ask(request("sync", "ping"))
     assert agent.earlier_messages == []
@@ -501,15 +505,15 @@ async def test_the_proxys_messages_in_the_stateless_era_follow_the_protocol(scen
 # --- agents that cheat: rounds ---
 
 
-async def sealed(agent: Agent, number: int | str = "first", **more: Any) -> str:  # noqa: ANN401  # JSON
-    """Make a call that is asked about; gives its seal."""
+async def request_state_of(agent: Agent, number: int | str = "first", **more: Any) -> str:  # noqa: ANN401  # JSON
+    """Make a call that needs approval; gives its request state."""
     result = (await agent.ask(stateless(number, **more)))["result"]
     assert result["resultType"] == "input_required"
     return str(result["requestState"])
 
 
-async def asked_again(agent: Agent, *calls: Json) -> None:
-    """None of these goes to the server: the person is asked, as about new calls."""
+async def assert_asked_again(agent: Agent, *calls: Json) -> None:
+    """None of these reaches the server: the person is asked, as for new calls."""
     await agent.send(*calls)
     for one in calls:
         answer = await agent.answer(one["id"])
@@ -518,17 +522,18 @@ async def asked_again(agent: Agent, *calls: Json) -> None:
 
 async def test_a_request_state_with_any_changed_character_is_rejected(scene: Scene) -> None:
     agent = scene.run(scene.config(RULE))
-    seal = await sealed(agent)
+    state = await request_state_of(agent)
     forged = [
-        seal[:at] + ("A" if seal[at] != "A" else "B") + seal[at + 1 :] for at in range(len("hookproxy1."), len(seal))
+        state[:at] + ("A" if state[at] != "A" else "B") + state[at + 1 :]
+        for at in range(len("hookproxy1."), len(state))
     ]
-    forged += [seal + "A", seal + "=", seal[:-1], seal.replace(".", "..", 2), f"{seal}.{seal}", seal.upper(), ""]
+    forged += [state + "A", state + "=", state[:-1], state.replace(".", "..", 2), f"{state}.{state}", state.upper(), ""]
     forged += ["hookproxy1.", "hookproxy1..", "hookproxy1.e30.", "hookproxy1.é.", "hookproxy1." + "A" * 100_000]
-    await asked_again(
-        agent, *[stateless(n, requestState=state, inputResponses=ACCEPTED) for n, state in enumerate(forged)]
+    await assert_asked_again(
+        agent, *[stateless(n, requestState=one, inputResponses=ACCEPTED) for n, one in enumerate(forged)]
     )
     assert scene.calls_received() == []
-    await agent.ask(stateless("last", requestState=seal, inputResponses=ACCEPTED))
+    await agent.ask(stateless("last", requestState=state, inputResponses=ACCEPTED))
     assert ran(scene) == [("write", {"path": "a"})]
 
 
@@ -536,16 +541,16 @@ async def test_a_request_state_without_its_beginning_is_rejected_and_never_reach
     scene: Scene,
 ) -> None:
     agent = scene.run(scene.config(RULE))
-    seal = await sealed(agent)
-    await agent.ask(stateless(1, requestState=seal.partition(".")[2], inputResponses=ACCEPTED))
+    state = await request_state_of(agent)
+    await agent.ask(stateless(1, requestState=state.partition(".")[2], inputResponses=ACCEPTED))
     assert scene.calls_received() == []
 
 
 async def test_a_request_state_is_valid_once_for_its_call(scene: Scene) -> None:
     agent = scene.run(scene.config('[permissions]\nask = ["*"]\n'))
-    seal = await sealed(agent)
-    more: Json = {"requestState": seal, "inputResponses": ACCEPTED}
-    await asked_again(
+    state = await request_state_of(agent)
+    more: Json = {"requestState": state, "inputResponses": ACCEPTED}
+    await assert_asked_again(
         agent,
         stateless(1, "delete", **more),
         stateless(2, arguments={"path": "b"}, **more),
@@ -554,7 +559,7 @@ async def test_a_request_state_is_valid_once_for_its_call(scene: Scene) -> None:
     )
     assert scene.calls_received() == []
     assert text_of(await agent.ask(stateless(5, **more))) == "ran write"
-    await asked_again(agent, stateless(6, **more))
+    await assert_asked_again(agent, stateless(6, **more))
     await agent.send(stateless("left", **more), stateless("right", **more))
     for number in ("left", "right"):
         assert (await agent.answer(number))["result"]["resultType"] == "input_required"
@@ -563,37 +568,37 @@ async def test_a_request_state_is_valid_once_for_its_call(scene: Scene) -> None:
 
 async def test_only_one_of_two_rounds_with_the_same_request_state_passes(scene: Scene) -> None:
     agent = scene.run(scene.config(RULE))
-    more: Json = {"requestState": await sealed(agent), "inputResponses": ACCEPTED}
+    more: Json = {"requestState": await request_state_of(agent), "inputResponses": ACCEPTED}
     await agent.send(*[stateless(number, **more) for number in range(20)])
     results = [(await agent.answer(number))["result"] for number in range(20)]
     assert sum("content" in result for result in results) == 1
     assert len(scene.calls_received()) == 1
 
 
-async def test_a_no_is_not_taken_back_by_a_yes_with_the_same_request_state(scene: Scene) -> None:
+async def test_a_no_is_final_even_if_a_yes_follows_with_the_same_request_state(scene: Scene) -> None:
     agent = scene.run(scene.config(RULE))
-    seal = await sealed(agent)
+    state = await request_state_of(agent)
     no = {"hookproxy.ask": {"action": "accept", "content": {"decision": NO}}}
-    answer = await agent.ask(stateless(1, requestState=seal, inputResponses=no))
+    answer = await agent.ask(stateless(1, requestState=state, inputResponses=no))
     assert DECLINED in text_of(answer)
-    await asked_again(agent, stateless(2, requestState=seal, inputResponses=ACCEPTED))
+    await assert_asked_again(agent, stateless(2, requestState=state, inputResponses=ACCEPTED))
     assert scene.calls_received() == []
 
 
 async def test_a_request_state_in_a_call_of_the_other_era_is_not_an_approval(scene: Scene) -> None:
     agent = scene.run(scene.config(RULE))
-    more: Json = {"requestState": await sealed(agent), "inputResponses": ACCEPTED}
+    more: Json = {"requestState": await request_state_of(agent), "inputResponses": ACCEPTED}
     answer = await agent.ask(request(1, "tools/call", name="write", arguments={"path": "a"}, **more))
     assert answer["result"]["isError"] is True
-    await asked_again(agent, stateless(2, **more))
+    await assert_asked_again(agent, stateless(2, **more))
     assert scene.calls_received() == []
 
 
 async def test_a_request_state_of_another_run_is_rejected(scene: Scene) -> None:
     config = scene.config(RULE)
     first, second = scene.run(config), scene.run(config)
-    seal = await sealed(first)
-    await asked_again(second, stateless(1, requestState=seal, inputResponses=ACCEPTED))
+    state = await request_state_of(first)
+    await assert_asked_again(second, stateless(1, requestState=state, inputResponses=ACCEPTED))
     assert scene.calls_received() == []
 
 
@@ -605,11 +610,11 @@ async def test_a_request_state_expires_after_an_hour(scene: Scene) -> None:
     )
     clock = scene.file("sitecustomize.py", shifted)
     agent = scene.run(scene.config(RULE), env={"PYTHONPATH": str(Path(clock).parent)})
-    state_sealer = [await sealed(agent, number) for number in ("first", "second")]
+    state_sealer = [await request_state_of(agent, number) for number in ("first", "second")]
     later.write_text("3590")
     assert text_of(await agent.ask(stateless(1, requestState=state_sealer[0], inputResponses=ACCEPTED))) == "ran write"
     later.write_text("3700")
-    await asked_again(agent, stateless(2, requestState=state_sealer[1], inputResponses=ACCEPTED))
+    await assert_asked_again(agent, stateless(2, requestState=state_sealer[1], inputResponses=ACCEPTED))
     assert len(scene.calls_received()) == 1
 
 
@@ -626,7 +631,7 @@ async def test_a_request_state_expires_after_an_hour(scene: Scene) -> None:
 )
 async def test_an_answer_that_readers_could_take_differently_is_not_an_approval(scene: Scene, reply: bytes) -> None:
     agent = scene.run(scene.config(RULE))
-    line = json.dumps(stateless(1, requestState=await sealed(agent), inputResponses="HERE")).encode()
+    line = json.dumps(stateless(1, requestState=await request_state_of(agent), inputResponses="HERE")).encode()
     await agent.send(line.replace(b'"HERE"', reply) + b"\n")
     answer = await agent.answer(1)
     assert "error" in answer or answer["result"]["isError"] is True
@@ -650,7 +655,7 @@ async def test_the_first_answer_counts(scene: Scene, first: str, then: str) -> N
 
 
 @pytest.mark.parametrize("spelling", ["\\u0068ookproxy:", "hookproxy\\u003a", "\\u0068\\u006F\\u006f\\u006bproxy:"])
-async def test_an_answer_under_an_id_in_another_spelling_is_the_answer(scene: Scene, spelling: str) -> None:
+async def test_an_answer_whose_id_is_spelled_differently_is_the_answer(scene: Scene, spelling: str) -> None:
     agent = await lean(scene, scene.config(RULE))
     await agent.send(call(1, "write"))
     question = await agent.notified("elicitation/create")
@@ -665,7 +670,7 @@ async def test_an_answer_under_an_id_in_another_spelling_is_the_answer(scene: Sc
     ]
 
 
-async def test_an_answer_before_the_question_or_to_another_question_is_ignored(scene: Scene) -> None:
+async def test_an_answer_before_the_approval_request_or_to_another_one_is_ignored(scene: Scene) -> None:
     agent = await lean(scene, scene.config(RULE))
     early = [answers({"id": one}) for one in ("hookproxy:", "hookproxy:0", "hookproxy:" + "0" * 16)]
     await agent.send(*early, call(1, "write"), *early)
@@ -677,7 +682,7 @@ async def test_an_answer_before_the_question_or_to_another_question_is_ignored(s
     assert DECLINED in text_of(await agent.answer(1))
 
 
-async def test_one_answer_does_not_answer_another_question(scene: Scene) -> None:
+async def test_an_answer_counts_only_for_its_own_approval_request(scene: Scene) -> None:
     agent = await lean(scene, scene.config(RULE))
     await agent.send(call(1, "write", path="a"), call(2, "write", path="b"))
     questions = [await agent.notified("elicitation/create") for _ in range(2)]
@@ -731,17 +736,17 @@ async def test_a_proxy_behind_a_proxy_asks_and_gets_its_answer(scene: Scene, era
         "asks": scene.config(RULE),
         "judges": scene.hooks(PreToolUse="true"),
     }[outer]
-    person = Person(*[says(ONCE)] * 3)
+    person = Person(*[form_answer(ONCE)] * 3)
     with anyio.fail_after(PATIENCE):
         async with connected(scene, era, person, options, server=inner) as client:
-            assert said(await client.call_tool("write", {"path": "a"})) == "wrote a"
-    assert len(person.asked) == (2 if outer == "asks" else 1)
+            assert result_text(await client.call_tool("write", {"path": "a"})) == "wrote a"
+    assert len(person.questions) == (2 if outer == "asks" else 1)
 
 
 # --- many, and ends ---
 
 
-async def test_three_hundred_questions_are_open_at_once(scene: Scene) -> None:
+async def test_three_hundred_approval_requests_are_pending_at_once(scene: Scene) -> None:
     agent = await lean(scene, scene.config(RULE))
     await agent.send(*[call(number, "write", n=number) for number in range(300)])
     questions = [await agent.notified("elicitation/create") for _ in range(300)]
@@ -756,7 +761,7 @@ async def test_three_hundred_questions_are_open_at_once(scene: Scene) -> None:
     assert {one["params"]["arguments"]["n"] for one in scene.calls_received()} == set(range(0, 300, 3))
 
 
-async def test_three_hundred_rounds_are_open_at_once(scene: Scene) -> None:
+async def test_three_hundred_rounds_are_pending_at_once(scene: Scene) -> None:
     agent = scene.run(scene.config(RULE))
     calls = [stateless(number, arguments={"n": number}) for number in range(300)]
     await agent.send(*calls)
@@ -771,7 +776,7 @@ async def test_three_hundred_rounds_are_open_at_once(scene: Scene) -> None:
 
 @pytest.mark.parametrize("end", ["of input", "of the agent", "by a signal"])
 @pytest.mark.parametrize("by", ["the agent", "a prompter"])
-async def test_nothing_is_left_of_a_question_when_the_run_ends(scene: Scene, end: str, by: str) -> None:
+async def test_no_approval_request_is_left_when_the_run_ends(scene: Scene, end: str, by: str) -> None:
     gate = scene.gate("prompter")
     prompter = json.dumps(["sh", "-c", f"sleep 600 & {gate.script}"])
     config = scene.config(f"on_ask_fallback = {{ command = {prompter} }}\n{RULE}")
@@ -784,8 +789,8 @@ async def test_nothing_is_left_of_a_question_when_the_run_ends(scene: Scene, end
     if end == "of input":
         agent.end_input()
         rest = await agent.rest()
-        said = "did not allow it" if by == "the agent" else "ended before its hooks had judged this call"
-        assert said.encode() in rest
+        result_text = "did not allow it" if by == "the agent" else "ended before its hooks had judged this call"
+        assert result_text.encode() in rest
     elif end == "of the agent":
         agent.go()
     else:
@@ -817,9 +822,9 @@ async def test_a_server_that_dies_while_a_person_is_asked_ends_the_question(scen
 
 @BOTH
 async def test_a_real_client_that_leaves_while_its_person_thinks_leaves_nothing_behind(scene: Scene, era: str) -> None:
-    person = Thinker()
+    person = SlowPerson()
     with anyio.move_on_after(2 * PATIENCE) as scope:
-        async with connected(scene, era, person, asking(scene)) as client, anyio.create_task_group() as tasks:
+        async with connected(scene, era, person, hooks_that_ask(scene)) as client, anyio.create_task_group() as tasks:
             tasks.start_soon(client.call_tool, "write", {"path": "a"})
             await person.thinks.wait()
             scope.cancel()
@@ -838,7 +843,7 @@ def records(path: Path) -> list[Json]:
 async def test_the_audit_record_names_who_was_asked_and_the_outcome(scene: Scene, era: str) -> None:
     audit = scene.folder / "audit.jsonl"
     config = scene.config(f'{RULE}[audit]\nfile = "{audit}"\nrequired = true\n')
-    async with connected(scene, era, Person(says(ONCE), says(NO)), config) as client:
+    async with connected(scene, era, Person(form_answer(ONCE), form_answer(NO)), config) as client:
         await client.call_tool("write", {"path": "a"})
         await client.call_tool("write", {"path": "b"})
     found = [(one["decision"], one["result"]) for one in records(audit) if one["result"] != "pending"]
@@ -848,7 +853,7 @@ async def test_the_audit_record_names_who_was_asked_and_the_outcome(scene: Scene
 
 
 @pytest.mark.parametrize("on_ask", ["allow", "deny"])
-async def test_a_configured_answer_is_recorded_as_one_to_a_question(scene: Scene, on_ask: str) -> None:
+async def test_an_answer_from_the_configuration_is_recorded_like_that_of_a_person(scene: Scene, on_ask: str) -> None:
     audit = scene.folder / "audit.jsonl"
     config = scene.config(f'on_ask = "{on_ask}"\n{RULE}[audit]\nfile = "{audit}"\nrequired = true\n')
     agent = await lean(scene, config)
@@ -857,7 +862,7 @@ async def test_a_configured_answer_is_recorded_as_one_to_a_question(scene: Scene
     assert [one["decision"] for one in records(audit)] == [f"asked-{on_ask}"]
 
 
-async def test_a_question_whose_required_record_cannot_be_written_is_a_refusal(scene: Scene) -> None:
+async def test_an_approval_request_whose_required_record_cannot_be_written_is_a_refusal(scene: Scene) -> None:
     agent = scene.run(scene.config(f'{RULE}[audit]\nfile = "/dev/full"\nrequired = true\n'))
     result = (await agent.ask(stateless(1)))["result"]
     assert result["isError"] is True
@@ -892,23 +897,23 @@ async def test_a_required_record_that_fails_while_the_person_thinks_withholds_th
     ],
 )
 async def test_elicitation_hooks_do_not_run_for_our_own_approval_requests(scene: Scene, era: str) -> None:
-    log = scene.folder / "heard"
+    log = scene.folder / "recorded"
     hooks = {event: [{"command": f"cat >>'{log}'"}] for event in ("Elicitation", "ElicitationResult")}
     option = f"--hooks=code-assist={scene.file('settings.json', json.dumps({'hooks': hooks}))}"
-    async with connected(scene, era, Person(says(ONCE)), asking(scene), option) as client:
-        assert said(await client.call_tool("write", {"path": "a"})) == "wrote a"
+    async with connected(scene, era, Person(form_answer(ONCE)), hooks_that_ask(scene), option) as client:
+        assert result_text(await client.call_tool("write", {"path": "a"})) == "wrote a"
     await scene.empty(within=PATIENCE)
     assert not log.exists(), log.read_text()
 
 
-async def test_a_reason_that_is_no_text_reaches_the_prompter_all_the_same(scene: Scene) -> None:
+async def test_a_reason_that_is_not_valid_text_still_reaches_the_prompter(scene: Scene) -> None:
     answer = scene.prints(json.dumps(SURE).replace("sure?", "\\ud800sure?"))
-    heard = scene.folder / "heard"
-    prompter = json.dumps(["sh", "-c", f"cat >'{heard}'"])
+    recorded = scene.folder / "recorded"
+    prompter = json.dumps(["sh", "-c", f"cat >'{recorded}'"])
     config = scene.config(f"on_ask_fallback = {{ command = {prompter} }}\n")
     agent = scene.run(config, scene.hooks(PreToolUse=answer))
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "write"))
     answered = await agent.answer(1)
     assert text_of(answered) == "ran write", answered
-    assert "sure?" in heard.read_text()
+    assert "sure?" in recorded.read_text()

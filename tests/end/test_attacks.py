@@ -58,7 +58,7 @@ def answer_line(number: object, result: Json) -> str:
 
 async def begun(scene: Scene, *options: str, server: list[str] | None = None) -> Agent:
     agent = scene.run("--name=lean", *options, server=server or SERVER)
-    await agent.greet()
+    await agent.initialize()
     return agent
 
 
@@ -83,7 +83,7 @@ async def until(condition: Callable[[], bool], within: float = PATIENCE) -> None
 
 @pytest.mark.parametrize("late", ["short", "long", "in a batch", "long, in a batch"])
 @pytest.mark.parametrize("asked", ["lines", "batches", "one batch"])
-async def test_the_late_answer_to_a_cancelled_judged_call_is_not_the_answer_to_a_request_that_takes_its_id(
+async def test_the_late_response_to_a_cancelled_judged_call_is_not_the_response_to_a_request_that_takes_its_id(
     scene: Scene, asked: str, late: str
 ) -> None:
     agent = await begun(scene, redacting(scene))
@@ -191,7 +191,7 @@ async def test_a_long_line_on_its_way_that_ends_with_the_guessed_id_of_a_pending
 
 
 @pytest.mark.parametrize("kind", ["task", "input_required"])
-async def test_content_that_calls_itself_unfinished_is_judged_in_the_era_that_knows_no_such_thing(
+async def test_content_that_looks_unfinished_is_judged_in_the_era_without_unfinished_results(
     scene: Scene, kind: str
 ) -> None:
     agent = await begun(scene, redacting(scene))
@@ -215,7 +215,7 @@ async def test_an_id_that_is_in_use_for_a_reader_of_doubles_is_refused(scene: Sc
     assert text_of(await agent.answer(int(first))) == "REDACTED"
 
 
-async def test_a_server_that_spells_7_as_7_0_answers_all_the_same(scene: Scene) -> None:
+async def test_a_server_that_spells_the_id_7_as_7_0_still_responds(scene: Scene) -> None:
     agent = scene.run(redacting(scene), server=[*SERVER, "--float-ids"])
     await agent.ask(request(1, "initialize", **INITIALIZE["params"]))
     assert text_of(await agent.ask(call(7, "echo"))) == "REDACTED"
@@ -318,7 +318,7 @@ async def test_a_duplicate_key_behind_100_000_keys_is_found_and_refused_soon(sce
     assert scene.calls_received() == []
 
 
-async def test_a_pattern_that_takes_for_ever_holds_nothing_up(scene: Scene) -> None:
+async def test_a_pattern_that_takes_for_ever_delays_nothing(scene: Scene) -> None:
     schema = b'{"type":"object","properties":{"name":{"type":"string","pattern":"^(a+)+$"}}}'
     tools = b'[{"name":"echo","inputSchema":' + schema + b"}]"
     agent = await begun(scene, rewriting(scene, name="a" * 40 + "!"), server=listing(scene, tools))
@@ -332,7 +332,7 @@ async def test_a_pattern_that_takes_for_ever_holds_nothing_up(scene: Scene) -> N
     assert json.loads(text_of(await agent.answer(2))) == {"name": "a" * 40 + "!"}
 
 
-async def test_a_property_that_is_named_pattern_is_checked_as_any_other(scene: Scene) -> None:
+async def test_a_property_that_is_named_pattern_is_checked_like_any_other(scene: Scene) -> None:
     schema = b'{"type":"object","properties":{"pattern":{"type":"string","pattern":"^x"}},"required":["pattern"]}'
     tools = b'[{"name":"echo","inputSchema":' + schema + b"}]"
     agent = await begun(scene, rewriting(scene, pattern=7), server=listing(scene, tools))
@@ -396,7 +396,7 @@ async def test_our_error_is_a_line_of_its_own_although_the_server_died_in_the_mi
     assert await agent.ended() == 3
 
 
-async def test_half_an_answer_of_a_server_that_died_is_an_error(scene: Scene) -> None:
+async def test_half_a_response_of_a_server_that_died_is_an_error(scene: Scene) -> None:
     agent = await begun(scene, redacting(scene))
     await agent.send(call(1, "raw", text=answer_line(1, SECRET)[:-4], status=3))
     lines = (await agent.rest()).split(b"\n")
@@ -419,10 +419,10 @@ async def test_a_call_without_initialize_is_answered_although_session_start_has_
     assert "hello" in text_of(answer)
 
 
-async def test_standard_error_that_is_closed_from_the_start_is_no_noise_and_no_work(scene: Scene) -> None:
+async def test_standard_error_that_is_closed_from_the_start_causes_no_output_and_no_work(scene: Scene) -> None:
     command = shlex.join([HOOKPROXY, "run", scene.hooks(PreToolUse="exit 1", PostToolUse="exit 3"), "--", *SERVER])
     agent = scene.start(["sh", "-c", f"exec {command} 2>&-"])
-    await agent.greet()
+    await agent.initialize()
     await agent.send(b"nonsense\n")
     assert (await agent.message())["error"]
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"
@@ -437,13 +437,13 @@ async def test_standard_error_that_is_closed_from_the_start_is_no_noise_and_no_w
 
 
 @pytest.mark.parametrize("hooked", [False, True])
-async def test_a_working_directory_that_was_deleted_is_no_obstacle(scene: Scene, hooked: bool) -> None:
+async def test_a_deleted_working_directory_changes_nothing(scene: Scene, hooked: bool) -> None:
     gone = scene.folder / "gone"
     gone.mkdir()
     options = [redacting(scene), "--audit", str(scene.folder / "audit")] if hooked else []
     command = shlex.join([HOOKPROXY, "run", *options, "--", *SERVER])
     agent = scene.start(["sh", "-c", f"cd '{gone}' && rmdir '{gone}' && exec {command}"])
-    await agent.greet()
+    await agent.initialize()
     assert text_of(await agent.ask(call(1, "echo"))) == ("REDACTED" if hooked else "{}")
     agent.end_input()
     assert await agent.ended() == 0
@@ -452,10 +452,10 @@ async def test_a_working_directory_that_was_deleted_is_no_obstacle(scene: Scene,
 # --- what runs short ---
 
 
-async def test_guards_guard_although_descriptors_are_few(scene: Scene) -> None:
+async def test_guards_run_although_descriptors_are_few(scene: Scene) -> None:
     command = shlex.join([HOOKPROXY, "run", scene.hooks(PreToolUse="sleep 0.1; exit 2"), "--", *SERVER])
     agent = scene.start(["sh", "-c", f"ulimit -n 256; exec {command}"])
-    await agent.greet()
+    await agent.initialize()
     await agent.send(*(call(number, "echo") for number in range(100)))
     for number in range(100):
         assert "Blocked by the PreToolUse hook" in text_of(await agent.answer(number))
@@ -481,12 +481,12 @@ async def test_a_required_audit_on_a_full_disk_refuses_all_but_the_first_and_kee
     assert "No space left" in agent.standard_error()
 
 
-async def test_a_name_that_is_no_utf_8_can_be_audited(scene: Scene) -> None:
+async def test_a_name_that_is_not_utf_8_can_be_audited(scene: Scene) -> None:
     audit = scene.folder / "audit"
     agent = scene.run(
         redacting(scene), "--name", os.fsdecode(b"caf\xe9"), "--audit", str(audit), env={"LC_ALL": "C.UTF-8"}
     )
-    await agent.greet()
+    await agent.initialize()
     assert text_of(await agent.ask(call(1, "echo"))) == "REDACTED"
     agent.end_input()
     assert await agent.ended() == 0
@@ -496,7 +496,7 @@ async def test_a_name_that_is_no_utf_8_can_be_audited(scene: Scene) -> None:
     assert "Traceback" not in agent.standard_error()
 
 
-async def test_an_audit_file_that_is_removed_meanwhile_is_made_anew(scene: Scene) -> None:
+async def test_an_audit_file_that_is_removed_meanwhile_is_created_again(scene: Scene) -> None:
     audit = scene.folder / "audit"
     agent = await begun(scene, redacting(scene), "--audit", str(audit))
     for number in (1, 2, 3):

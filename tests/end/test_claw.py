@@ -19,7 +19,7 @@ PAGE: Final = r"""
 }
 }
 """
-"""The page's example as it stands there, `.claude/settings.json`; only its indentation is lost."""
+"""The page's example, unchanged, `.claude/settings.json`; only its indentation is lost."""
 
 LAYOUT: Final = """\
 [tool output]
@@ -46,11 +46,11 @@ def hooks(scene: Scene, dialect: str = "claw", **events: object) -> str:
 
 async def begun(scene: Scene, *options: str, env: dict[str, str] | None = None) -> Agent:
     agent = scene.run("--name=lean", *options, env=env)
-    await agent.greet()
+    await agent.initialize()
     return agent
 
 
-def said(*texts: str, failed: bool = False) -> Json:
+def expected_result(*texts: str, failed: bool = False) -> Json:
     """What the test's server is to answer."""
     return {"content": [{"type": "text", "text": text} for text in texts], **({"isError": True} if failed else {})}
 
@@ -61,7 +61,7 @@ def said(*texts: str, failed: bool = False) -> Json:
 async def test_the_example_of_the_page_blocks_a_destructive_command_and_no_other(scene: Scene) -> None:
     agent = await begun(scene, f"--hooks=claw={settings(scene, PAGE)}")
     allowed = await agent.ask(call(1, "bash", command="ls"))
-    assert allowed["result"] == said("ran bash")
+    assert allowed["result"] == expected_result("ran bash")
     blocked = await agent.ask(call(2, "bash", command="cd /; rm -rf *"))
     assert blocked["result"].keys() == {"content", "isError"}
     assert blocked["result"]["isError"] is True
@@ -88,10 +88,10 @@ async def test_the_example_may_be_lime_s_as_well_so_that_the_person_must_choose(
 # --- feedback ---
 
 
-async def test_feedback_stands_behind_the_output_as_the_page_draws_it(scene: Scene) -> None:
+async def test_feedback_follows_the_output_as_the_page_shows(scene: Scene) -> None:
     option = hooks(scene, PreToolUse=["echo '[pre hook message]'"], PostToolUse=["echo '[post hook message]'"])
     agent = await begun(scene, option)
-    answer = await agent.ask(call(1, "reply", result=said("[tool output]")))
+    answer = await agent.ask(call(1, "reply", result=expected_result("[tool output]")))
     assert answer["result"].keys() == {"content"}
     texts = [block["text"] for block in answer["result"]["content"]]
     assert texts[0] == "[tool output]"
@@ -106,7 +106,7 @@ async def test_a_result_without_feedback_is_byte_for_byte_the_server_s(scene: Sc
 
 async def test_a_post_hook_that_denies_marks_the_result_as_an_error(scene: Scene) -> None:
     agent = await begun(scene, hooks(scene, PreToolUse=["echo before"], PostToolUse=["echo 'a secret!'; exit 2"]))
-    result = (await agent.ask(call(1, "reply", result=said("output"))))["result"]
+    result = (await agent.ask(call(1, "reply", result=expected_result("output"))))["result"]
     assert result["isError"] is True
     assert [block["text"] for block in result["content"]] == [
         "output",
@@ -114,7 +114,7 @@ async def test_a_post_hook_that_denies_marks_the_result_as_an_error(scene: Scene
     ]
 
 
-async def test_a_post_hook_that_denies_speaks_beside_a_json_rpc_error_too(scene: Scene) -> None:
+async def test_a_post_hook_that_denies_also_comments_on_a_json_rpc_error(scene: Scene) -> None:
     agent = await begun(scene, hooks(scene, PostToolUse=["echo no; exit 2"]))
     error = (await agent.ask(call(1, "error", error={"code": -32602, "message": "Unknown tool"})))["error"]
     assert error["code"] == -32602
@@ -142,7 +142,7 @@ async def test_json_on_standard_output_is_plain_feedback(scene: Scene) -> None:
 )
 async def test_any_other_end_is_a_warning_and_the_call_goes_on(scene: Scene, command: str, failure: str) -> None:
     agent = await begun(scene, hooks(scene, PreToolUse=[command], PostToolUse=[command]))
-    assert (await agent.ask(call(1, "bash")))["result"] == said("ran bash")
+    assert (await agent.ask(call(1, "bash")))["result"] == expected_result("ran bash")
     assert agent.standard_error().count(failure) == 2
 
 
@@ -173,7 +173,7 @@ async def test_hooks_run_one_after_another(scene: Scene) -> None:
     assert text_of(await agent.answer(1)) == "ran bash\nHook feedback:\n1\n\nHook feedback:\n2"
 
 
-# --- what hooks are told ---
+# --- what hooks get ---
 
 RECORD: Final = """
 cat >"$HOOK_EVENT.stdin"
@@ -212,7 +212,7 @@ async def test_hooks_get_everything_that_the_page_lists(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("tool", "arguments", "output"),
     [
-        ("reply", {"result": said("it broke", "twice", failed=True)}, "it broke\ntwice"),
+        ("reply", {"result": expected_result("it broke", "twice", failed=True)}, "it broke\ntwice"),
         ("error", {"error": {"code": -32602, "message": "no"}}, "MCP error -32602: no"),
     ],
 )
@@ -220,14 +220,18 @@ async def test_post_hooks_see_failed_calls_as_failed(scene: Scene, tool: str, ar
     record = scene.file("record.sh", RECORD)
     agent = await begun(scene, hooks(scene, PostToolUse=[f"sh '{record}'"]))
     await agent.ask(request(1, "tools/call", name=tool, arguments=arguments))
-    told = json.loads((scene.folder / "PostToolUse.stdin").read_text())
-    assert (told["hook_event_name"], told["tool_output"], told["tool_result_is_error"]) == ("PostToolUse", output, True)
+    recorded = json.loads((scene.folder / "PostToolUse.stdin").read_text())
+    assert [recorded[key] for key in ("hook_event_name", "tool_output", "tool_result_is_error")] == [
+        "PostToolUse",
+        output,
+        True,
+    ]
     env = (scene.folder / "PostToolUse.env").read_text()
     assert env.startswith(f"PostToolUse|{tool}|")
     assert env.endswith(f"|1|{output}|unset|")
 
 
-async def test_the_shell_is_no_login_shell_whose_profile_would_speak(scene: Scene) -> None:
+async def test_the_shell_is_not_a_login_shell_whose_profile_would_print(scene: Scene) -> None:
     (Path(scene.env["HOME"]) / ".profile").write_text("echo Welcome\n")
     agent = await begun(scene, hooks(scene, PreToolUse=["if true; then echo mine; fi"]))
     assert text_of(await agent.ask(call(1, "bash"))) == "ran bash\nHook feedback:\nmine"
@@ -288,7 +292,7 @@ async def test_in_the_variant_any_failure_denies_a_call(scene: Scene, command: s
 
 async def test_in_the_variant_on_failure_can_let_a_call_pass(scene: Scene) -> None:
     agent = await begun(scene, scene.config('on_failure = "allow"\n'), current(scene, PreToolUse=["exit 1"]))
-    assert (await agent.ask(call(1, "bash")))["result"] == said("ran bash")
+    assert (await agent.ask(call(1, "bash")))["result"] == expected_result("ran bash")
 
 
 async def test_in_the_variant_failures_are_for_their_own_event(scene: Scene) -> None:
@@ -297,11 +301,11 @@ async def test_in_the_variant_failures_are_for_their_own_event(scene: Scene) -> 
     agent = await begun(
         scene, current(scene, PostToolUse=[wrong.report], PostToolUseFailure=[f"sh '{record}'; echo try again; exit 2"])
     )
-    result = (await agent.ask(call(1, "reply", result=said("it broke", failed=True))))["result"]
+    result = (await agent.ask(call(1, "reply", result=expected_result("it broke", failed=True))))["result"]
     assert [block["text"] for block in result["content"]] == ["it broke", "Hook feedback (error):\ntry again"]
-    told = json.loads((scene.folder / "PostToolUseFailure.stdin").read_text())
-    assert (told["tool_error"], told["tool_result_is_error"]) == ("it broke", True)
-    assert "tool_output" not in told
+    recorded = json.loads((scene.folder / "PostToolUseFailure.stdin").read_text())
+    assert (recorded["tool_error"], recorded["tool_result_is_error"]) == ("it broke", True)
+    assert "tool_output" not in recorded
     assert not wrong.visited
 
 

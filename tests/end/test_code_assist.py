@@ -102,7 +102,7 @@ class Project:
         """An agent before a server behind these settings, when they have shaken hands."""
         self.settings.write_text(settings if isinstance(settings, str) else json.dumps({"hooks": settings}))
         agent = self.scene.run(f"--hooks=code-assist={self.settings}", *options, env=PATH)
-        await agent.greet()
+        await agent.initialize()
         return agent
 
     def script(self, name: str, text: str) -> None:
@@ -112,8 +112,8 @@ class Project:
         """A hook that prints this."""
         return {"command": self.scene.prints(answer)}
 
-    def told(self, name: str) -> Json:
-        """What a hook with `cat >NAME` was told."""
+    def recorded_input(self, name: str) -> Json:
+        """The input that a hook with `cat >NAME` recorded."""
         document: Json = json.loads((self.folder / name).read_text())
         return document
 
@@ -154,7 +154,7 @@ async def test_the_danger_guard_lets_other_calls_pass_as_they_are(project: Proje
     assert agent.standard_error() == ""
 
 
-async def test_auto_lint_tells_the_model_what_is_wrong_with_the_file(project: Project) -> None:
+async def test_auto_lint_shows_the_model_what_is_wrong_with_the_file(project: Project) -> None:
     path = project.folder / "written.py"
     path.write_text("import os\n")
     agent = await project.begun(AUTO_LINT)
@@ -165,7 +165,9 @@ async def test_auto_lint_tells_the_model_what_is_wrong_with_the_file(project: Pr
 
 
 @pytest.mark.parametrize(("tool", "name"), [("FileWriteTool", "notes.txt"), ("FileReadTool", "written.py")])
-async def test_auto_lint_says_nothing_about_other_files_and_other_tools(project: Project, tool: str, name: str) -> None:
+async def test_auto_lint_does_not_comment_on_other_files_and_other_tools(
+    project: Project, tool: str, name: str
+) -> None:
     agent = await project.begun(AUTO_LINT)
     assert texts(await agent.ask(call(1, tool, file_path=str(project.folder / name)))) == [f"ran {tool}"]
     assert agent.standard_error() == ""  # {} for a text that is not there is not a failure
@@ -192,7 +194,7 @@ async def test_the_logger_logs_calls_that_succeeded(project: Project) -> None:
 
 
 @pytest.mark.parametrize("word", ["deny", "block"])
-async def test_hooks_after_a_denial_run_all_the_same_and_the_denial_stands(project: Project, word: str) -> None:
+async def test_hooks_after_a_denial_still_run_and_the_call_is_denied(project: Project, word: str) -> None:
     order = "echo %s >>order; "
     entries: list[Json] = [
         {"command": order % "first" + project.prints(decision=word, reason="R", updated_input={"a": 2})["command"]},
@@ -214,11 +216,11 @@ async def test_each_hook_sees_the_original_and_the_last_rewrite_wins(project: Pr
         project.prints(decision="approve", updated_input={"a": 3, "b": 1.50}),
         project.prints(status_message="done"),
     ]
-    agent = await project.begun({"PreToolUse": entries, "PostToolUse": [{"command": "cat >told"}]})
+    agent = await project.begun({"PreToolUse": entries, "PostToolUse": [{"command": "cat >recorded"}]})
     await agent.ask(call(1, "BashTool", a=1))
-    assert project.told("seen")["tool_input"] == {"a": 1}
+    assert project.recorded_input("seen")["tool_input"] == {"a": 1}
     assert b'"arguments": {"a": 3, "b": 1.5}' in project.scene.received()[-1]
-    assert project.told("told")["tool_input"] == {"a": 3, "b": 1.5}
+    assert project.recorded_input("recorded")["tool_input"] == {"a": 3, "b": 1.5}
     assert "done" in agent.standard_error()
 
 
@@ -256,16 +258,16 @@ async def test_the_configuration_can_make_a_failure_deny(project: Project) -> No
 # --- after the call ---
 
 
-async def test_updated_output_takes_the_place_of_the_output_and_context_stands_behind_it(project: Project) -> None:
+async def test_updated_output_replaces_the_output_and_context_follows_it(project: Project) -> None:
     filtered = project.prints(
         suppress_output=False,
         updated_output="Filtered output here...",
         additional_context="Note: 3 files were modified",
     )
-    agent = await project.begun({"PostToolUse": [{"command": "cat >told"}, filtered]})
+    agent = await project.begun({"PostToolUse": [{"command": "cat >recorded"}, filtered]})
     answer = await agent.ask(call(1, "echo", secret="s3cret"))
     assert texts(answer) == ["Filtered output here...", "Note: 3 files were modified"]
-    assert project.told("told")["tool_output"] == '{"secret": "s3cret"}'
+    assert project.recorded_input("recorded")["tool_output"] == '{"secret": "s3cret"}'
 
 
 async def test_suppress_output_hides_the_output_from_the_model(project: Project) -> None:
@@ -278,12 +280,12 @@ async def test_suppress_output_hides_the_output_from_the_model(project: Project)
 async def test_a_failed_call_is_for_failure_hooks_alone(project: Project) -> None:
     hooks = {
         "PostToolUse": [{"command": "touch wrong"}],
-        "PostToolUseFailure": [{"command": "cat >told"}, project.prints(additional_context="try again later")],
+        "PostToolUseFailure": [{"command": "cat >recorded"}, project.prints(additional_context="try again later")],
     }
     agent = await project.begun(hooks)
     failed = {"content": [{"type": "text", "text": "it broke"}], "isError": True}
     assert texts(await agent.ask(call(1, "reply", result=failed))) == ["it broke", "try again later"]
-    document = project.told("told")
+    document = project.recorded_input("recorded")
     assert (document["tool_name"], document["tool_input"], document["tool_output"]) == ("reply", None, "it broke")
     assert not (project.folder / "wrong").exists()
 
@@ -293,10 +295,10 @@ async def test_a_failed_call_is_for_failure_hooks_alone(project: Project) -> Non
 
 async def test_additional_context_at_the_start_of_a_session_is_among_the_instructions(project: Project) -> None:
     hook = project.prints(additional_context="Read the conventions.")
-    project.settings.write_text(json.dumps({"hooks": {"SessionStart": [{"command": "cat >told"}, hook]}}))
+    project.settings.write_text(json.dumps({"hooks": {"SessionStart": [{"command": "cat >recorded"}, hook]}}))
     agent = project.scene.run(f"--hooks={project.settings}", env=PATH)  # seen from the file's shape
-    assert (await agent.greet())["result"]["instructions"] == "Read the conventions."
-    document = project.told("told")
+    assert (await agent.initialize())["result"]["instructions"] == "Read the conventions."
+    document = project.recorded_input("recorded")
     assert (document["hook_event"], document["tool_name"], document["tool_input"]) == ("SessionStart", None, None)
     assert document["session_id"]
 
@@ -311,7 +313,7 @@ async def test_hooks_see_no_identity_of_another_system(project: Project) -> None
     project.settings.write_text(json.dumps({"hooks": {"PreToolUse": [{"command": "env >seen"}]}}))
     foreign = {"CLAUDE_PROJECT_DIR": "/elsewhere", "HOOK_EVENT": "PreToolUse", "CURSOR_VERSION": "1"}
     agent = project.scene.run(f"--hooks=code-assist={project.settings}", env={**PATH, **foreign})
-    await agent.greet()
+    await agent.initialize()
     await agent.ask(call(1, "BashTool"))
     seen = (project.folder / "seen").read_text()
     assert f"PWD={project.folder}" in seen
@@ -323,7 +325,7 @@ async def test_a_failed_call_is_repeated_when_a_hook_says_so(scene: Scene) -> No
     audit = scene.folder / "audit.jsonl"
     hooks = {"hooks": {"PostToolUseFailure": [{"command": scene.prints({"retry": True}), "name": "again"}]}}
     agent = scene.run("--hooks=code-assist=" + scene.file("settings.json", json.dumps(hooks)), f"--audit={audit}")
-    await agent.greet()
+    await agent.initialize()
     failing = {"content": [{"type": "text", "text": "busy"}], "isError": True}
     answer = await agent.ask(call(1, "reply", result=failing))
     assert answer["result"] == failing
@@ -345,32 +347,32 @@ async def test_a_failed_call_is_repeated_when_a_hook_says_so(scene: Scene) -> No
         ("sleep 60", "cancelled"),
     ],
 )
-async def test_the_four_outcomes_stand_in_the_audit(scene: Scene, command: str, outcome: str) -> None:
+async def test_the_four_outcomes_are_in_the_audit(scene: Scene, command: str, outcome: str) -> None:
     """The table of hook outcomes."""
     audit = scene.folder / "audit.jsonl"
     hooks = {"hooks": {"PreToolUse": [{"command": command, "timeout": 200, "name": "one"}]}}
     agent = scene.run("--hooks=code-assist=" + scene.file("settings.json", json.dumps(hooks)), f"--audit={audit}")
-    await agent.greet()
+    await agent.initialize()
     await agent.ask(call(1, "echo"))
     assert [hook["outcome"] for hook in json.loads(audit.read_text())["hooks"]] == [outcome]
 
 
-async def test_hooks_run_for_a_question_of_the_server_and_its_answer(scene: Scene) -> None:
+async def test_hooks_run_for_an_elicitation_of_the_server_and_its_answer(scene: Scene) -> None:
     """Elicitation: "When the model asks the user a question"; ElicitationResult: "When the user answers"."""
     asked, answered = scene.gate("asked"), scene.gate("answered")
-    heard = scene.folder / "heard"
+    recorded = scene.folder / "recorded"
     hooks = {
-        event: [{"command": f"cat > '{heard}.{event}'; echo '{{}}'; {gate.report}", "timeout": 9000, "name": event}]
+        event: [{"command": f"cat > '{recorded}.{event}'; echo '{{}}'; {gate.report}", "timeout": 9000, "name": event}]
         for event, gate in (("Elicitation", asked), ("ElicitationResult", answered))
     }
     agent = scene.run("--hooks=code-assist=" + scene.file("settings.json", json.dumps({"hooks": hooks})))
-    await agent.greet()
+    await agent.initialize()
     await agent.send({"jsonrpc": "2.0", "id": 9, "method": "ask", "params": {"method": "elicitation/create"}})
     question = await agent.notified("elicitation/create")
     await asked.reached()
     await agent.send({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}})
     await answered.reached()
     for event in ("Elicitation", "ElicitationResult"):
-        document = json.loads((scene.folder / f"heard.{event}").read_text())
+        document = json.loads((scene.folder / f"recorded.{event}").read_text())
         assert document["hook_event"] == event
         assert len(document) == 9

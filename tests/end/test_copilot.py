@@ -155,7 +155,7 @@ class Repository:
     async def run(self, *options: str, env: Mapping[str, str] | None = None) -> Agent:
         """A run that has shaken hands."""
         agent = self.scene.run("--name=lean", *options, server=SERVER, env=env)
-        await agent.greet()
+        await agent.initialize()
         return agent
 
     async def with_hooks(self, dialect: str, hooks: Mapping[str, Sequence[str | Json]] | str) -> Agent:
@@ -180,18 +180,18 @@ def fails_with(text: str) -> Json:
 
 
 @BOTH
-async def test_the_example_of_command_hooks_guards_as_it_stands(repository: Repository, dialect: str) -> None:
+async def test_the_example_of_command_hooks_works_unchanged(repository: Repository, dialect: str) -> None:
     (repository.root / "optional/working/directory").mkdir(parents=True)
-    tell = f'#!/bin/bash\necho "$VAR $PWD" >>"{repository.root}/told"\n'
-    path = Path(repository.root, repository.script("your-bash-command", tell + GUARD.partition("\n")[2]))
+    record = f'#!/bin/bash\necho "$VAR $PWD" >>"{repository.root}/recorded"\n'
+    path = Path(repository.root, repository.script("your-bash-command", record + GUARD.partition("\n")[2]))
     env = {"PATH": f"{path.parent}:{repository.scene.env['PATH']}"}
     agent = await repository.run(f"--hooks={dialect}={repository.file(COMMAND_HOOKS)}", env=env)
-    said = refused(await agent.ask(call(1, "bash", command="sudo rm -rf /")))
-    assert said == "Blocked by the PreToolUse hook your-bash-command: Blocked by policy: 'rm -rf' is not allowed"
+    text = refused(await agent.ask(call(1, "bash", command="sudo rm -rf /")))
+    assert text == "Blocked by the PreToolUse hook your-bash-command: Blocked by policy: 'rm -rf' is not allowed"
     assert text_of(await agent.ask(call(2, "bash", command="ls"))) == "ran bash"
     assert [one["params"]["arguments"] for one in repository.scene.calls_received()] == [{"command": "ls"}]
     place = f"value {repository.root}/optional/working/directory\n"
-    assert (repository.root / "told").read_text() == 2 * place
+    assert (repository.root / "recorded").read_text() == 2 * place
 
 
 @BOTH
@@ -207,8 +207,8 @@ async def test_the_example_of_prompt_hooks_is_reported_as_impossible(repository:
 @BOTH
 async def test_a_guard_denies_what_is_dangerous_and_lets_the_rest_run(repository: Repository, dialect: str) -> None:
     agent = await repository.with_hooks(dialect, {"preToolUse": [repository.script("guard.sh", GUARD)]})
-    said = refused(await agent.ask(call(1, "bash", command="git push --force origin main")))
-    assert "'git push --force' is not allowed" in said
+    text = refused(await agent.ask(call(1, "bash", command="git push --force origin main")))
+    assert "'git push --force' is not allowed" in text
     assert repository.scene.calls_received() == []
     assert text_of(await agent.ask(call(2, "bash", command="git status"))) == "ran bash"
     assert text_of(await agent.ask(call(3, "view", command="sudo"))) == "ran view"
@@ -290,7 +290,7 @@ async def test_failures_never_block(repository: Repository, command: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "expected"),
     [
         ("echo 'no, never' >&2; exit 2", "Blocked by the PreToolUse hook echo: no, never"),
         ("echo no >&2; exit 1", "Denied by preToolUse hook (hook errored): exited with status 1: no"),
@@ -299,10 +299,10 @@ async def test_failures_never_block(repository: Repository, command: str) -> Non
     ],
 )
 async def test_in_the_current_edition_failures_before_a_call_deny(
-    repository: Repository, command: str, told: str
+    repository: Repository, command: str, expected: str
 ) -> None:
     agent = await repository.with_hooks("copilot@current", {"preToolUse": [command]})
-    assert told in refused(await agent.ask(call(1, "bash")))
+    assert expected in refused(await agent.ask(call(1, "bash")))
     assert repository.scene.calls_received() == []
 
 
@@ -323,13 +323,13 @@ async def test_timeouts_are_let_go(repository: Repository, dialect: str) -> None
 
 @BOTH
 async def test_hooks_are_run_by_bash_with_the_variables_of_copilot_only(repository: Repository, dialect: str) -> None:
-    told = repository.root / "told"
-    show = f'a=(x y); env >"{told}"; [[ ${{#a[@]}} == 2 ]] && echo "bash" >>"{told}"'
+    recorded = repository.root / "recorded"
+    show = f'a=(x y); env >"{recorded}"; [[ ${{#a[@]}} == 2 ]] && echo "bash" >>"{recorded}"'
     file = repository.file({"preToolUse": [{"bash": show, "env": {"GREETING": "hi ${E2E_LOG}"}}]})
     env = {"CLAUDECODE": "1", "CURSOR_VERSION": "1", "HOOK_TOOL_NAME": "x"}
     agent = await repository.run(f"--hooks={dialect}={file}", env=env)
     await agent.ask(call(1, "bash"))
-    lines = told.read_text().splitlines()
+    lines = recorded.read_text().splitlines()
     variables = dict(line.split("=", 1) for line in lines if "=" in line)
     assert lines[-1] == "bash"
     assert (variables["COPILOT_CLI"], variables["COPILOT_PROJECT_DIR"]) == ("1", str(repository.root))
@@ -340,12 +340,12 @@ async def test_hooks_are_run_by_bash_with_the_variables_of_copilot_only(reposito
 
 
 async def test_tool_args_may_be_an_object(repository: Repository) -> None:
-    told = repository.root / "told"
-    file = repository.file({"preToolUse": [f"cat >'{told}'"]})
+    recorded = repository.root / "recorded"
+    file = repository.file({"preToolUse": [f"cat >'{recorded}'"]})
     text = f'[[use]]\nfile = "{file}"\ndialect = "copilot"\ntool_args = "object"\n'
     agent = await repository.run(repository.scene.config(text))
     await agent.ask(call(1, "bash", command="ls"))
-    assert json.loads(told.read_text())["toolArgs"] == {"command": "ls"}
+    assert json.loads(recorded.read_text())["toolArgs"] == {"command": "ls"}
 
 
 @pytest.mark.parametrize("where", [".github/hooks", ".github/hooks/*.json", ".github/hooks/a.json"])
@@ -380,13 +380,13 @@ async def test_in_the_current_edition_a_result_may_be_made_a_failure(repository:
 
 
 async def test_session_hooks_run_in_both_spellings(repository: Repository) -> None:
-    told = repository.root / "told"
+    recorded = repository.root / "recorded"
     names = ("sessionStart", "SessionStart", "sessionEnd", "SessionEnd")
-    agent = await repository.with_hooks("copilot", {name: [f"cat >>'{told}'"] for name in names})
+    agent = await repository.with_hooks("copilot", {name: [f"cat >>'{recorded}'"] for name in names})
     await agent.ask(call(1, "bash"))
     agent.end_input()
     await agent.ended()
-    started, started_too, ended, ended_too = map(json.loads, told.read_text().splitlines())
+    started, started_too, ended, ended_too = map(json.loads, recorded.read_text().splitlines())
     assert (started["source"], ended["reason"]) == ("startup", "complete")
     assert (started_too["hook_event_name"], ended_too["hook_event_name"]) == ("SessionStart", "SessionEnd")
     assert started["sessionId"] == ended["sessionId"] == started_too["session_id"] == ended_too["session_id"]
@@ -396,7 +396,7 @@ async def test_in_the_current_edition_a_session_begins_with_instructions(reposit
     context = repository.prints("context.sh", {"additionalContext": "Use pnpm."})
     file = repository.file({"sessionStart": [context]})
     agent = repository.scene.run(f"--hooks=copilot@current={file}")
-    assert (await agent.greet())["result"]["instructions"] == "Use pnpm."
+    assert (await agent.initialize())["result"]["instructions"] == "Use pnpm."
 
 
 # --- where a person would be asked ---
@@ -416,8 +416,8 @@ async def test_an_approver_answers_for_the_person(repository: Repository, dialec
     ask, approve = repository.prints("ask.sh", ASK), repository.script("approve.sh", APPROVE)
     agent = await repository.with_hooks(dialect, {"preToolUse": [ask], "permissionRequest": [approve]})
     assert text_of(await agent.ask(call(1, "view", path="/etc/hosts"))) == "ran view"
-    said = refused(await agent.ask(call(2, "create", path="/etc/hosts")))
-    assert "Only src/ may be written, not /etc/hosts" in said
+    text = refused(await agent.ask(call(2, "create", path="/etc/hosts")))
+    assert "Only src/ may be written, not /etc/hosts" in text
     assert [one["params"]["name"] for one in repository.scene.calls_received()] == ["view"]
 
 
@@ -464,30 +464,30 @@ async def test_exit_2_of_an_approver_denies_and_interrupt_stops_the_others(repos
     await gate.reached()
     await agent.send(call(2, "bash"))
     for number in (1, 2):
-        said = refused(await agent.answer(number))
-        assert "enough" in said
-        assert "noise" not in said
+        reason = refused(await agent.answer(number))
+        assert "enough" in reason
+        assert "noise" not in reason
     assert repository.scene.calls_received() == []
 
 
 async def test_hooks_run_for_an_error(repository: Repository) -> None:
-    gate, told = repository.scene.gate("error"), repository.root / "told"
-    agent = await repository.with_hooks("copilot", {"errorOccurred": [f"cat >'{told}'; {gate.report}"]})
+    gate, recorded = repository.scene.gate("error"), repository.root / "recorded"
+    agent = await repository.with_hooks("copilot", {"errorOccurred": [f"cat >'{recorded}'; {gate.report}"]})
     await agent.ask(call(1, "error", error={"code": -32602, "message": "Unknown tool"}))
     await gate.reached(PATIENCE)
-    error = json.loads(told.read_text())
+    error = json.loads(recorded.read_text())
     assert "Unknown tool" in error["error"]["message"]
     assert (error["errorContext"], error["recoverable"]) == ("tool_execution", True)
 
 
-async def test_a_question_of_the_server_is_a_notification(repository: Repository) -> None:
-    gate, told = repository.scene.gate("notified"), repository.root / "told"
-    show = {"bash": f"cat >'{told}'; {gate.report}", "matcher": "elicitation_.*"}
+async def test_an_elicitation_of_the_server_is_a_notification(repository: Repository) -> None:
+    gate, recorded = repository.scene.gate("notified"), repository.root / "recorded"
+    show = {"bash": f"cat >'{recorded}'; {gate.report}", "matcher": "elicitation_.*"}
     agent = await repository.with_hooks("copilot", {"notification": [show]})
     await agent.send(request(1, "raw", text=elicitation("Which branch?")))
     await agent.notified("elicitation/create")
     await gate.reached(PATIENCE)
-    notification = json.loads(told.read_text())
+    notification = json.loads(recorded.read_text())
     assert notification["hook_event_name"] == "Notification"
     assert (notification["message"], notification["notification_type"]) == ("Which branch?", "elicitation_dialog")
 
@@ -497,12 +497,12 @@ async def test_what_a_notification_hook_adds_goes_with_a_later_result(repository
     agent = await repository.with_hooks("copilot", {"preToolUse": ["true"], "notification": [away]})
     await agent.send(request("ask", "raw", text=elicitation("Which branch?")))
     await agent.notified("elicitation/create")
-    said, number = "ran bash", 0
+    text, number = "ran bash", 0
     with anyio.fail_after(PATIENCE):
-        while said == "ran bash":  # nobody waits for such a hook
+        while text == "ran bash":  # nobody waits for such a hook
             number += 1
-            said = text_of(await agent.ask(call(number, "bash")))
-    assert said == "ran bash\nThe user is away."
+            text = text_of(await agent.ask(call(number, "bash")))
+    assert text == "ran bash\nThe user is away."
     assert text_of(await agent.ask(call(0, "bash"))) == "ran bash"
 
 

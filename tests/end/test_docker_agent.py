@@ -69,7 +69,7 @@ def file(scene: Scene, name: str, text: str) -> Path:
 
 
 def project(scene: Scene, text: str = PAGE) -> Path:
-    """The page's agent file with its scripts. Those that the page only names copy what they are told."""
+    """The page's agent file with its scripts. Those that the page only names copy their input."""
     file(scene, "scripts/validate-command.sh", VALIDATE)
     file(scene, "scripts/log-tool-call.sh", LOG)
     for name in ("setup-env", "cleanup", "notify"):
@@ -85,7 +85,7 @@ def hooks(scene: Scene, dialect: str = "docker-agent", **events: list[Json]) -> 
 
 async def begun(scene: Scene, *options: str) -> Agent:
     agent = scene.run("--name=lean", *options)
-    await agent.greet()
+    await agent.initialize()
     return agent
 
 
@@ -102,9 +102,9 @@ async def test_the_pages_validation_script_blocks_what_it_says_and_its_reason_re
 ) -> None:
     agent = await begun(scene, f"--hooks={option}{project(scene)}")
     for number, command in enumerate(("rm -rf /tmp/cache", "sudo ls")):
-        said = refused(await agent.ask(call(number, "shell", cmd=command, cwd=".")))
-        assert said.startswith("Blocked by the PreToolUse hook validate-command.sh")
-        assert "Dangerous command blocked by policy" in said
+        text = refused(await agent.ask(call(number, "shell", cmd=command, cwd=".")))
+        assert text.startswith("Blocked by the PreToolUse hook validate-command.sh")
+        assert "Dangerous command blocked by policy" in text
     allowed = await agent.ask(call(7, "shell", cmd="ls -la", cwd="."))
     assert allowed["result"] == {"content": [{"type": "text", "text": "ran shell"}]}
     assert [one["params"]["arguments"]["cmd"] for one in scene.calls_received()] == ["ls -la"]
@@ -153,8 +153,8 @@ async def test_the_pages_session_hooks_run_at_the_start_and_the_end(scene: Scene
     agent.end_input()
     await agent.ended()
     ended = json.loads((path.parent / "cleanup.json").read_text())
-    told = {key: began[key] for key in ("session_id", "cwd")}
-    assert ended == {**told, "hook_event_name": "session_end", "reason": "other"}
+    recorded = {key: began[key] for key in ("session_id", "cwd")}
+    assert ended == {**recorded, "hook_event_name": "session_end", "reason": "other"}
 
 
 async def test_the_pages_on_user_input_hook_runs_when_the_server_waits_for_a_person(scene: Scene) -> None:
@@ -167,8 +167,8 @@ async def test_the_pages_on_user_input_hook_runs_when_the_server_waits_for_a_per
     await agent.send(request("ask", "raw", text=json.dumps(asked) + "\n"))
     await agent.notified("elicitation/create")
     await gate.reached()
-    told = json.loads((path.parent / "notify.json").read_text())
-    assert (told.keys(), told["hook_event_name"]) == ({"session_id", "cwd", "hook_event_name"}, "on_user_input")
+    recorded = json.loads((path.parent / "notify.json").read_text())
+    assert (recorded.keys(), recorded["hook_event_name"]) == ({"session_id", "cwd", "hook_event_name"}, "on_user_input")
 
 
 async def test_the_pages_example_of_a_timeout_runs(scene: Scene) -> None:
@@ -246,12 +246,12 @@ async def test_continue_false_denies_and_stops_the_other_pending_calls(scene: Sc
 
 
 async def test_a_hook_gets_the_output_as_text(scene: Scene) -> None:
-    told = scene.folder / "told"
-    agent = await begun(scene, hooks(scene, post_tool_use=[{"command": f"cat >'{told}'"}]))
+    recorded = scene.folder / "recorded"
+    agent = await begun(scene, hooks(scene, post_tool_use=[{"command": f"cat >'{recorded}'"}]))
     blocks = [{"type": "text", "text": "a\nb"}, {"type": "text", "text": "é"}]
     result = {"content": blocks, "structuredContent": {"n": 1}}
     assert (await agent.ask(call(1, "reply", result=result)))["result"] == result
-    assert json.loads(told.read_text())["tool_response"] == 'a\nb\né\n{"n": 1}'
+    assert json.loads(recorded.read_text())["tool_response"] == 'a\nb\né\n{"n": 1}'
 
 
 # --- files and agents ---
@@ -292,10 +292,10 @@ async def test_an_agent_that_is_not_there_stops_start_up(scene: Scene) -> None:
 # --- docker-agent@current ---
 
 
-async def test_today_the_pages_old_script_blocks_everything_and_says_why(scene: Scene) -> None:
+async def test_today_the_pages_old_script_blocks_everything_and_gives_the_reason(scene: Scene) -> None:
     agent = await begun(scene, f"--hooks=docker-agent@current={project(scene)}")
-    said = refused(await agent.ask(call(1, "shell", cmd="ls")))
-    assert "gave the decision 'allow', which is not block" in said
+    text = refused(await agent.ask(call(1, "shell", cmd="ls")))
+    assert "gave the decision 'allow', which is not block" in text
     assert "Dangerous command blocked by policy" in refused(await agent.ask(call(2, "shell", cmd="rm -rf /")))
     assert scene.calls_received() == []
 
@@ -316,15 +316,15 @@ async def test_today_a_hook_that_fails_blocks(scene: Scene, command: str) -> Non
 
 
 async def test_today_hooks_see_what_those_before_them_patched_and_all_patches_arrive(scene: Scene) -> None:
-    told = scene.folder / "told"
+    recorded = scene.folder / "recorded"
     first = scene.prints(answer(updated_input={"a": 2, "b": 2}))
-    second = f"cat >'{told}'; {scene.prints(answer(updated_input={'b': 3}))}"
+    second = f"cat >'{recorded}'; {scene.prints(answer(updated_input={'b': 3}))}"
     option = hooks(scene, "docker-agent@current", pre_tool_use=[{"command": first}, {"command": second}])
     agent = await begun(scene, option)
     await agent.ask(call(1, "echo", a=1, z=0))
     assert scene.calls_received()[0]["params"]["arguments"] == {"a": 2, "z": 0, "b": 3}
-    said = json.loads(told.read_text())
-    assert (said["tool_input"], said["agent_name"]) == ({"a": 2, "z": 0, "b": 2}, "root")
+    text = json.loads(recorded.read_text())
+    assert (text["tool_input"], text["agent_name"]) == ({"a": 2, "z": 0, "b": 2}, "root")
 
 
 async def test_today_a_guard_judges_what_other_hooks_have_made_of_the_input(scene: Scene) -> None:
@@ -337,12 +337,12 @@ async def test_today_a_guard_judges_what_other_hooks_have_made_of_the_input(scen
 
 
 async def test_today_hooks_get_a_failed_call_with_its_error(scene: Scene) -> None:
-    told = scene.folder / "told"
-    agent = await begun(scene, hooks(scene, "docker-agent@current", post_tool_use=[{"command": f"cat >'{told}'"}]))
+    recorded = scene.folder / "recorded"
+    agent = await begun(scene, hooks(scene, "docker-agent@current", post_tool_use=[{"command": f"cat >'{recorded}'"}]))
     failed = {"content": [{"type": "text", "text": "rate limited"}], "isError": True}
     assert (await agent.ask(call(1, "reply", result=failed)))["result"] == failed
-    said = json.loads(told.read_text())
-    assert (said["hook_event_name"], said["tool_response"], said["tool_error"]) == (
+    text = json.loads(recorded.read_text())
+    assert (text["hook_event_name"], text["tool_response"], text["tool_error"]) == (
         "post_tool_use",
         "rate limited",
         True,
@@ -358,8 +358,8 @@ async def test_today_a_response_can_be_rewritten(scene: Scene) -> None:
     assert result == {"content": [{"type": "text", "text": "[redacted]"}], "isError": True}
 
 
-async def test_today_what_a_session_start_hook_prints_stands_in_the_instructions(scene: Scene) -> None:
+async def test_today_what_a_session_start_hook_prints_is_in_the_instructions(scene: Scene) -> None:
     text = "session_start: {type: command, command: echo On branch main.}\nstop: {type: command, command: x}\n"
     agent = scene.run("--name=lean", f"--hooks=docker-agent@current={file(scene, '50-mine.yaml', text)}")
-    assert (await agent.greet())["result"]["instructions"] == "On branch main."
+    assert (await agent.initialize())["result"]["instructions"] == "On branch main."
     assert "stop cannot fire behind MCP" in agent.standard_error()

@@ -20,7 +20,7 @@ ASK: Json = {"jsonrpc": "2.0", "id": 9, "method": "ask", "params": {"method": "e
 
 async def begun(scene: Scene, *options: str) -> Agent:
     agent = scene.run("--name=files", *options)
-    await agent.greet()
+    await agent.initialize()
     return agent
 
 
@@ -84,7 +84,7 @@ async def test_a_real_agent_is_asked_nothing_that_a_hook_answers(scene: Scene) -
     argv = through([scene.hooks(Elicitation=accept)], EVERYTHING)
     async with connected(scene, argv, "legacy", person) as agent:
         assert text(await agent.call_tool("elicits", {})) == "accept name='Grace'"
-    assert person.asked == []
+    assert person.requests == []
 
 
 async def test_the_answer_of_a_real_agents_person_is_changed(scene: Scene) -> None:
@@ -94,7 +94,7 @@ async def test_the_answer_of_a_real_agents_person_is_changed(scene: Scene) -> No
     argv = through([scene.hooks(ElicitationResult=mask)], EVERYTHING)
     async with connected(scene, argv, "legacy", person) as agent:
         assert text(await agent.call_tool("elicits", {})) == "accept name='A.'"
-    assert len(person.asked) == 1
+    assert len(person.requests) == 1
 
 
 async def test_what_does_not_fit_the_form_is_left_to_the_person(scene: Scene) -> None:
@@ -103,9 +103,9 @@ async def test_what_does_not_fit_the_form_is_left_to_the_person(scene: Scene) ->
     argv = through([scene.hooks(Elicitation=accept)], EVERYTHING)
     async with connected(scene, argv, "legacy", person) as agent:
         assert text(await agent.call_tool("elicits", {})) == "accept name='Ada'"
-    assert len(person.asked) == 1
+    assert len(person.requests) == 1
 
 
 def text(result: Any) -> str:  # noqa: ANN401  # the package's own type
-    said: str = result.content[0].text
-    return said
+    text: str = result.content[0].text
+    return text

@@ -47,7 +47,7 @@ def post(**members: object) -> Json:
 async def begun(scene: Scene, *options: str, server: Sequence[str] = SERVER) -> Agent:
     """A run that has shaken hands."""
     agent = scene.run(NAME, *options, server=server)
-    await agent.greet()
+    await agent.initialize()
     return agent
 
 
@@ -69,9 +69,9 @@ async def test_a_hook_that_blocks_keeps_the_call_from_the_server_and_its_reason_
 ) -> None:
     guard = scene.file("guard.sh", f"#!/bin/sh\n{command}\n", mode=0o700)
     agent = await begun(scene, scene.hooks(PreToolUse=guard, PostToolUse="exit 2", PostToolUseFailure="exit 2"))
-    said = refused(await agent.ask(call(1, "echo")))
-    assert said.startswith("Blocked by the PreToolUse hook guard.sh")
-    assert reason in said
+    text = refused(await agent.ask(call(1, "echo")))
+    assert text.startswith("Blocked by the PreToolUse hook guard.sh")
+    assert reason in text
     assert scene.calls_received() == []
 
 
@@ -89,7 +89,7 @@ async def test_in_the_stateless_era_a_refusal_says_that_it_is_complete(scene: Sc
     assert result["resultType"] == "complete"
 
 
-async def test_a_refused_task_is_an_error_because_a_result_would_be_no_task(scene: Scene) -> None:
+async def test_a_refused_task_is_an_error_because_a_result_would_not_be_a_task(scene: Scene) -> None:
     agent = await begun(scene, scene.hooks(PreToolUse="echo no >&2; exit 2"))
     asked = request(1, "tools/call", name="echo", arguments={}, task={"ttl": 1000})
     error = (await agent.ask(asked))["error"]
@@ -153,11 +153,11 @@ async def test_a_rewrite_printed_over_many_lines_arrives_on_one(scene: Scene) ->
 
 
 async def test_the_result_hook_gets_the_arguments_that_ran(scene: Scene) -> None:
-    told = scene.folder / "told"
+    recorded = scene.folder / "recorded"
     rewrite = scene.prints(pre(updatedInput={"a": 2}))
-    agent = await begun(scene, scene.hooks(PreToolUse=rewrite, PostToolUse=f"cat >'{told}'"))
+    agent = await begun(scene, scene.hooks(PreToolUse=rewrite, PostToolUse=f"cat >'{recorded}'"))
     await agent.ask(call(1, "echo", a=1))
-    assert json.loads(told.read_text())["tool_input"] == {"a": 2}
+    assert json.loads(recorded.read_text())["tool_input"] == {"a": 2}
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ async def test_a_rewrite_that_fits_the_listed_schema_is_applied(scene: Scene) ->
     assert scene.calls_received()[0]["params"]["arguments"] == {"path": "x", "n": 1}
 
 
-async def test_a_denial_beside_a_rewrite_stands_and_nothing_is_forwarded(scene: Scene) -> None:
+async def test_a_denial_beats_a_rewrite_and_nothing_is_forwarded(scene: Scene) -> None:
     rewrite = scene.prints(pre(permissionDecision="allow", updatedInput={"a": 1}))
     groups = [group("echo stop >&2; exit 2"), group(rewrite)]
     agent = await begun(scene, scene.hooks(PreToolUse=groups))
@@ -213,18 +213,18 @@ async def test_later_files_see_what_earlier_files_rewrote_and_hooks_of_one_file_
 
 
 @pytest.mark.parametrize("decision", ["ask", "defer"])
-async def test_a_hook_that_wants_a_person_to_be_asked_denies_until_somebody_can_be(scene: Scene, decision: str) -> None:
+async def test_a_hook_that_asks_denies_if_no_person_can_be_asked(scene: Scene, decision: str) -> None:
     ask = scene.prints(pre(permissionDecision=decision, permissionDecisionReason="is it safe"))
     agent = await begun(scene, scene.hooks(PreToolUse=ask))
-    said = refused(await agent.ask(call(1, "echo")))
-    assert "is it safe" in said
-    assert "requires the user's approval" in said
-    assert "cannot ask" in said
+    text = refused(await agent.ask(call(1, "echo")))
+    assert "is it safe" in text
+    assert "requires the user's approval" in text
+    assert "cannot ask" in text
     assert scene.calls_received() == []
 
 
 @pytest.mark.parametrize(("rule", "passes"), [("allow", True), ("deny", False), ("elicit", False)])
-async def test_on_ask_decides_what_follows_a_question(scene: Scene, rule: str, passes: bool) -> None:
+async def test_on_ask_decides_what_happens_if_a_person_should_be_asked(scene: Scene, rule: str, passes: bool) -> None:
     ask = scene.prints(pre(permissionDecision="ask"))
     log = scene.folder / "audit.jsonl"
     agent = await begun(scene, scene.config(f'on_ask = "{rule}"\n'), f"--audit={log}", scene.hooks(PreToolUse=ask))
@@ -237,7 +237,7 @@ async def test_on_ask_decides_what_follows_a_question(scene: Scene, rule: str, p
 # --- commenting ---
 
 
-async def test_comments_before_and_after_stand_behind_the_tools_own_content(scene: Scene) -> None:
+async def test_feedback_from_before_and_after_the_call_follows_the_tools_own_content(scene: Scene) -> None:
     hooks = scene.hooks(
         PreToolUse=scene.prints(pre(additionalContext="before é")),
         PostToolUse=scene.prints({**post(additionalContext="after"), "decision": "block", "reason": "look again"}),
@@ -254,7 +254,7 @@ async def test_standard_error_of_a_result_hook_that_exits_2_reaches_the_model(sc
 
 
 @pytest.mark.parametrize("command", ["echo plain", "echo aside >&2", "true", "echo '[1]'", "echo '\"text\"'"])
-async def test_a_hook_that_says_nothing_to_the_model_leaves_the_result_as_it_came(scene: Scene, command: str) -> None:
+async def test_a_hook_without_feedback_leaves_the_result_unchanged(scene: Scene, command: str) -> None:
     agent = await begun(scene, scene.hooks(PreToolUse=command, PostToolUse=command))
     text = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"reply","arguments":{"result":{}}}}\n'
     await agent.send(text)
@@ -289,14 +289,14 @@ FAILED = {"content": [{"type": "text", "text": "it broke"}, {"type": "text", "te
 
 
 async def test_a_failed_result_is_for_failure_hooks_alone(scene: Scene) -> None:
-    told, wrong = scene.folder / "told", scene.gate("wrong")
+    recorded, wrong = scene.folder / "recorded", scene.gate("wrong")
     comment = scene.prints(specific("PostToolUseFailure", additionalContext="try again later"))
-    hooks = scene.hooks(PostToolUse=wrong.report, PostToolUseFailure=f"cat >'{told}'; {comment}")
+    hooks = scene.hooks(PostToolUse=wrong.report, PostToolUseFailure=f"cat >'{recorded}'; {comment}")
     agent = await begun(scene, hooks)
     result = (await agent.ask(call(1, "reply", result=FAILED)))["result"]
     assert result["isError"] is True
     assert [block["text"] for block in result["content"]] == ["it broke", "twice", "try again later"]
-    document = json.loads(told.read_text())
+    document = json.loads(recorded.read_text())
     assert document["error"] == "it broke\ntwice"
     assert document["is_interrupt"] is False
     assert not wrong.visited
@@ -313,26 +313,26 @@ async def test_a_failed_result_is_for_failure_hooks_alone(scene: Scene) -> None:
 async def test_a_json_rpc_error_stays_one_with_the_comment_in_message_and_data(
     scene: Scene, error: Json, message: str, data: object
 ) -> None:
-    told = scene.folder / "told"
-    agent = await begun(scene, scene.hooks(PostToolUseFailure=f"cat >'{told}'; echo 'use ls' >&2; exit 2"))
+    recorded = scene.folder / "recorded"
+    agent = await begun(scene, scene.hooks(PostToolUseFailure=f"cat >'{recorded}'; echo 'use ls' >&2; exit 2"))
     answer = await agent.ask(call(1, "error", error=error))
     assert answer["error"] == {"code": error["code"], "message": message, "data": data}
-    assert json.loads(told.read_text())["error"] == f"MCP error {error['code']}: {error['message']}"
+    assert json.loads(recorded.read_text())["error"] == f"MCP error {error['code']}: {error['message']}"
 
 
-async def test_a_comment_before_the_call_reaches_the_model_although_the_call_fails(scene: Scene) -> None:
+async def test_feedback_from_before_the_call_reaches_the_model_even_if_the_call_fails(scene: Scene) -> None:
     agent = await begun(scene, scene.hooks(PreToolUse=scene.prints(pre(additionalContext="mind the gap"))))
     assert text_of(await agent.ask(call(1, "reply", result=FAILED))).endswith("\nmind the gap")
     answer = await agent.ask(call(2, "error", error={"code": 1, "message": "no"}))
     assert answer["error"]["data"] == {"hook_feedback": "mind the gap"}
 
 
-async def test_a_comment_before_the_call_goes_with_a_refusal_too(scene: Scene) -> None:
+async def test_feedback_from_before_the_call_goes_with_a_refusal_too(scene: Scene) -> None:
     groups = [group(scene.prints(pre(additionalContext="mind the gap"))), group("echo no >&2; exit 2")]
     agent = await begun(scene, scene.hooks(PreToolUse=groups))
-    said = refused(await agent.ask(call(1, "echo")))
-    assert "no" in said
-    assert said.endswith("mind the gap")
+    text = refused(await agent.ask(call(1, "echo")))
+    assert "no" in text
+    assert text.endswith("mind the gap")
 
 
 # --- structured content ---
@@ -459,19 +459,19 @@ FAILURES: dict[str, tuple[str, Json, str]] = {
 async def test_a_failed_hook_lets_the_call_pass_as_the_document_says_and_is_reported(
     scene: Scene, failure: str
 ) -> None:
-    command, more, said = FAILURES[failure]
+    command, more, text = FAILURES[failure]
     agent = await begun(scene, scene.hooks(PreToolUse=[group(command, **more)]))
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"
-    assert said in agent.standard_error()
+    assert text in agent.standard_error()
 
 
 @pytest.mark.parametrize("failure", ["exit code", "signal", "timeout", "missing", "bad JSON"])
 async def test_a_failed_hook_that_blocks_on_failure_blocks(scene: Scene, failure: str) -> None:
-    command, more, said = FAILURES[failure]
+    command, more, text = FAILURES[failure]
     agent = await begun(scene, scene.hooks(PreToolUse=[group(command, onFailure="block", **more)]))
-    told = refused(await agent.ask(call(1, "echo")))
-    assert said in told
-    assert "blocking because this hook is set to block when it fails" in told
+    recorded = refused(await agent.ask(call(1, "echo")))
+    assert text in recorded
+    assert "blocking because this hook is set to block when it fails" in recorded
     assert scene.calls_received() == []
 
 
@@ -526,11 +526,11 @@ async def test_calls_without_slow_hooks_overtake_those_with_them(scene: Scene) -
 
 
 async def test_arguments_of_300_kilobytes_reach_the_hook_whole(scene: Scene) -> None:
-    told = scene.folder / "told"
-    agent = await begun(scene, scene.hooks(PreToolUse=f"cat >'{told}'", PostToolUse="true"))
+    recorded = scene.folder / "recorded"
+    agent = await begun(scene, scene.hooks(PreToolUse=f"cat >'{recorded}'", PostToolUse="true"))
     text = "é" * 150_000
     assert json.loads(text_of(await agent.ask(call(1, "echo", text=text)))) == {"text": text}
-    assert json.loads(told.read_text())["tool_input"] == {"text": text}
+    assert json.loads(recorded.read_text())["tool_input"] == {"text": text}
 
 
 async def test_a_hook_that_never_reads_300_kilobytes_does_not_fail(scene: Scene) -> None:
@@ -542,17 +542,17 @@ async def test_a_hook_that_never_reads_300_kilobytes_does_not_fail(scene: Scene)
 
 async def test_a_hook_that_prints_two_megabytes_is_read_in_full(scene: Scene) -> None:
     padding = "head -c 2000000 /dev/zero | tr '\\0' ' '"
-    denial = scene.prints(pre(permissionDecision="deny", permissionDecisionReason="heard"))
+    denial = scene.prints(pre(permissionDecision="deny", permissionDecisionReason="not now"))
     agent = await begun(scene, scene.hooks(PreToolUse=f"{padding}; {padding} >&2; {denial}"))
-    assert "heard" in refused(await agent.ask(call(1, "echo")))
+    assert "not now" in refused(await agent.ask(call(1, "echo")))
 
 
 async def test_a_long_text_of_a_hook_is_cut_where_its_document_says(scene: Scene) -> None:
     agent = await begun(scene, scene.hooks(PostToolUse=scene.prints(post(additionalContext="x" * 50_000))))
-    said = text_of(await agent.ask(call(1, "echo")))
-    assert "x" * 10_000 in said
-    assert "x" * 10_001 not in said
-    assert "40000 more characters cut" in said
+    text = text_of(await agent.ask(call(1, "echo")))
+    assert "x" * 10_000 in text
+    assert "x" * 10_001 not in text
+    assert "40000 more characters cut" in text
 
 
 async def test_a_hook_whose_child_keeps_its_output_is_over_when_it_exits(scene: Scene) -> None:
@@ -582,7 +582,7 @@ async def test_a_python_hook_reads_the_document_and_its_variables(scene: Scene) 
         "document = json.load(sys.stdin)\n"
         "document['variables'] = {k: v for k, v in os.environ.items() if k.startswith('CLAUDE')}\n"
         "document['folder'] = os.getcwd()\n"
-        f"json.dump(document, open({str(scene.folder / 'told')!r}, 'w'))\n"
+        f"json.dump(document, open({str(scene.folder / 'recorded')!r}, 'w'))\n"
         "if document['tool_input'].get('path', '').startswith('/etc'):\n"
         "    print('outside of the project', file=sys.stderr)\n"
         "    sys.exit(2)\n",
@@ -593,7 +593,7 @@ async def test_a_python_hook_reads_the_document_and_its_variables(scene: Scene) 
         1, "tools/call", name="echo", arguments={"path": "/etc/x"}, _meta={"claudecode/toolUseId": "toolu_1"}
     )
     assert "guard.py: outside of the project" in refused(await agent.ask(asked))
-    document = json.loads((scene.folder / "told").read_text())
+    document = json.loads((scene.folder / "recorded").read_text())
     session = document.pop("session_id")
     variables = document.pop("variables")
     assert variables["CLAUDE_CODE_SESSION_ID"] == session
@@ -613,10 +613,10 @@ async def test_a_python_hook_reads_the_document_and_its_variables(scene: Scene) 
 
 
 async def test_the_result_hook_gets_the_content_and_how_long_the_tool_took(scene: Scene) -> None:
-    told = scene.folder / "told"
-    agent = await begun(scene, scene.hooks(PreToolUse="sleep 0.3", PostToolUse=f"cat >'{told}'"))
+    recorded = scene.folder / "recorded"
+    agent = await begun(scene, scene.hooks(PreToolUse="sleep 0.3", PostToolUse=f"cat >'{recorded}'"))
     await agent.ask(call(1, "echo", a=1))
-    document = json.loads(told.read_text())
+    document = json.loads(recorded.read_text())
     assert document["tool_response"] == [{"type": "text", "text": '{"a": 1}'}]
     assert 0 <= document["duration_ms"] < 300  # the tool's time, not the hook's
     assert document["tool_use_id"]
@@ -661,23 +661,23 @@ async def test_matchers_choose_by_the_documents_rules(scene: Scene) -> None:
 
 
 async def test_the_servers_name_is_made_from_its_command_and_can_be_given(scene: Scene) -> None:
-    told = scene.folder / "told"
-    hooks = scene.hooks(PreToolUse=f"cat >'{told}'")
+    recorded = scene.folder / "recorded"
+    hooks = scene.hooks(PreToolUse=f"cat >'{recorded}'")
     for options, name in (([], "mcp__tool_server__echo"), (["--name", "my server!"], "mcp__my_server___echo")):
         agent = scene.run(*options, hooks)
         await agent.ask(call(1, "echo"))
-        assert json.loads(told.read_text())["tool_name"] == name
+        assert json.loads(recorded.read_text())["tool_name"] == name
 
 
 async def test_exec_form_passes_arguments_as_they_are_and_fills_the_project_in(scene: Scene) -> None:
-    told = scene.folder / "told"
-    script = scene.file("args.sh", f"#!/bin/sh\nprintf '%s\\n' \"$@\" >'{told}'\n", mode=0o700)
+    recorded = scene.folder / "recorded"
+    script = scene.file("args.sh", f"#!/bin/sh\nprintf '%s\\n' \"$@\" >'{recorded}'\n", mode=0o700)
     args = ["$HOME", "a b", "*", "${CLAUDE_PROJECT_DIR}/x", ""]
     hooks = scene.hooks(PreToolUse=[group(script, args=args)])
     agent = await begun(scene, hooks)
     await agent.ask(call(1, "echo"))
     project = str(Path(hooks.partition("claude=")[2]).parent)
-    assert told.read_text() == f"$HOME\na b\n*\n{project}/x\n\n"
+    assert recorded.read_text() == f"$HOME\na b\n*\n{project}/x\n\n"
 
 
 async def test_a_relative_command_starts_from_the_project_of_its_file(scene: Scene) -> None:
@@ -730,10 +730,10 @@ async def test_of_parallel_rewrites_the_last_to_finish_wins_and_all_comments_are
     await first.reached()
     await ends(int(pid))
     last.open()
-    said = text_of(await agent.answer(1))
-    assert said.startswith('{"by": "last"}')
-    assert "from the first" in said
-    assert "from the last" in said
+    text = text_of(await agent.answer(1))
+    assert text.startswith('{"by": "last"}')
+    assert "from the first" in text
+    assert "from the last" in text
 
 
 async def test_a_background_hook_delays_nothing_and_decides_nothing(scene: Scene) -> None:
@@ -773,23 +773,23 @@ async def test_events_that_cannot_happen_here_are_named_at_the_start(scene: Scen
 
 
 async def test_session_start_adds_to_the_instructions_of_the_handshake_and_fires_once(scene: Scene) -> None:
-    told = scene.folder / "told"
-    hook = f"cat >>'{told}'; {scene.prints(specific('SessionStart', additionalContext='be careful'))}"
+    recorded = scene.folder / "recorded"
+    hook = f"cat >>'{recorded}'; {scene.prints(specific('SessionStart', additionalContext='be careful'))}"
     agent = scene.run(scene.hooks(SessionStart=hook), server=[*SERVER, "--instructions", "use me"])
-    answer = await agent.greet()
+    answer = await agent.initialize()
     assert answer["result"]["instructions"] == "use me\n\nbe careful"
     await agent.ask(call(1, "echo"))
-    document = json.loads(told.read_text())
+    document = json.loads(recorded.read_text())
     assert (document["hook_event_name"], document["source"]) == ("SessionStart", "startup")
 
 
 async def test_plain_text_of_session_start_becomes_instructions_where_there_were_none(scene: Scene) -> None:
     agent = scene.run(scene.hooks(SessionStart=[group("echo be careful", matcher="startup"), group("exit 1")]))
-    assert (await agent.greet())["result"]["instructions"] == "be careful"
+    assert (await agent.initialize())["result"]["instructions"] == "be careful"
     assert "exited with status 1" in agent.standard_error()
 
 
-async def test_a_slow_session_start_holds_up_the_handshake_and_judged_calls_only(scene: Scene) -> None:
+async def test_a_slow_session_start_delays_only_the_handshake_and_judged_calls(scene: Scene) -> None:
     gate = scene.gate("starting")
     agent = scene.run(scene.hooks(SessionStart=f"{gate.script}; echo hello", PreToolUse="true"))
     discovered = await agent.ask(request(0, "server/discover"))
@@ -805,7 +805,7 @@ async def test_a_slow_session_start_holds_up_the_handshake_and_judged_calls_only
     assert text_of(await agent.answer(3)) == "{}"
 
 
-async def test_in_the_stateless_era_session_start_speaks_with_the_first_calls_feedback(scene: Scene) -> None:
+async def test_in_the_stateless_era_feedback_of_session_start_comes_with_the_first_call(scene: Scene) -> None:
     gate = scene.gate("session")
     hook = f"{gate.report}; echo be careful"
     agent = scene.run(scene.hooks(SessionStart=hook, PreToolUse="true"))
@@ -818,15 +818,15 @@ async def test_in_the_stateless_era_session_start_speaks_with_the_first_calls_fe
 
 
 @pytest.mark.parametrize("refuses", ["refuses", "fails"])
-async def test_feedback_of_session_start_reaches_the_model_although_the_first_call_fails(
+async def test_feedback_of_session_start_reaches_the_model_even_if_the_first_call_fails(
     scene: Scene, refuses: str
 ) -> None:
     guard = "echo no >&2; exit 2" if refuses == "refuses" else "true"
     agent = scene.run(scene.hooks(SessionStart="echo be careful", PreToolUse=[group(guard, matcher=".*__error")]))
     error = {"code": 1, "message": "no"}
-    said = json.dumps(await agent.ask(stateless_call(1, "error", error=error)))
-    said += json.dumps(await agent.ask(stateless_call(2, "echo")))
-    assert said.count("be careful") >= 1
+    text = json.dumps(await agent.ask(stateless_call(1, "error", error=error)))
+    text += json.dumps(await agent.ask(stateless_call(2, "echo")))
+    assert text.count("be careful") >= 1
 
 
 async def test_session_start_alone_reaches_the_model_in_the_stateless_era(scene: Scene) -> None:
@@ -835,15 +835,15 @@ async def test_session_start_alone_reaches_the_model_in_the_stateless_era(scene:
 
 
 async def test_session_end_fires_once_when_the_agent_has_gone(scene: Scene) -> None:
-    told = scene.folder / "told"
-    agent = await begun(scene, scene.hooks(SessionEnd=f"cat >>'{told}'"))
+    recorded = scene.folder / "recorded"
+    agent = await begun(scene, scene.hooks(SessionEnd=f"cat >>'{recorded}'"))
     agent.end_input()
     assert await agent.ended(within=2) == 0
-    document = json.loads(told.read_text())
+    document = json.loads(recorded.read_text())
     assert (document["hook_event_name"], document["reason"]) == ("SessionEnd", "other")
 
 
-async def test_session_end_fires_without_a_session_never(scene: Scene) -> None:
+async def test_session_end_never_fires_without_a_session(scene: Scene) -> None:
     gate = scene.gate("end")
     agent = scene.run(scene.hooks(SessionEnd=gate.report))
     agent.end_input()
@@ -885,7 +885,7 @@ async def test_a_system_message_is_a_log_message_where_the_server_declared_loggi
     assert all(one["params"].keys() >= {"level", "data"} for one in logged)
 
 
-async def test_a_system_message_is_no_log_message_in_the_stateless_era_without_the_agents_opt_in(
+async def test_a_system_message_is_not_a_log_message_in_the_stateless_era_without_the_agents_opt_in(
     scene: Scene,
 ) -> None:
     agent = scene.run(
@@ -995,7 +995,7 @@ async def test_each_judged_call_is_one_line_of_the_audit(scene: Scene) -> None:
     assert (errored["decision"], errored["result"]) == ("allow", "error")
 
 
-async def test_calls_that_end_without_an_answer_are_in_the_audit_too(scene: Scene) -> None:
+async def test_calls_that_end_without_a_response_are_in_the_audit_too(scene: Scene) -> None:
     log = scene.folder / "audit.jsonl"
     agent = await begun(scene, scene.hooks(PreToolUse="true"), f"--audit={log}")
     await agent.send(call(1, "hold"))
@@ -1041,8 +1041,8 @@ async def test_a_required_audit_that_cannot_be_written_refuses_calls_before_any_
     blocker.mkdir()
     config = scene.config(f'[audit]\nfile = "{blocker}"\nrequired = true\n')
     agent = await begun(scene, config, scene.hooks(PreToolUse=gate.report))
-    said = refused(await agent.ask(call(1, "echo")))
-    assert "audit" in said
+    text = refused(await agent.ask(call(1, "echo")))
+    assert "audit" in text
     assert scene.calls_received() == []
     assert not gate.visited
     assert str(blocker) in agent.standard_error()
@@ -1066,7 +1066,7 @@ async def test_an_audit_that_is_not_required_and_cannot_be_written_is_only_repor
 # --- many at once ---
 
 
-async def test_two_hundred_judged_calls_at_once_are_each_answered_once(scene: Scene) -> None:
+async def test_two_hundred_judged_calls_at_once_each_get_one_response(scene: Scene) -> None:
     groups = [group("grep -q '\"n\":[0-9]*7}' && exit 2; exit 0")]
     comment = scene.prints(post(additionalContext="seen"))
     agent = await begun(scene, scene.hooks(PreToolUse=groups, PostToolUse=comment))
@@ -1083,7 +1083,7 @@ async def test_two_hundred_judged_calls_at_once_are_each_answered_once(scene: Sc
     assert await agent.rest() == b""
 
 
-async def test_of_two_answers_to_a_judged_call_the_first_one_counts(scene: Scene) -> None:
+async def test_the_first_of_two_responses_to_a_judged_call_counts(scene: Scene) -> None:
     agent = await begun(scene, scene.hooks(PostToolUse="true"))
     assert text_of(await agent.ask(call(1, "twice"))) == "once"
     await agent.ask(request(2, "ping"))

@@ -133,7 +133,7 @@ async def test_environment_folder_arguments_and_standard_error_are_the_servers_o
     assert behind == alone
     script = f"echo to standard error >&2; exec {shlex.join(SERVER)}"
     speaking = scene.run(server=["sh", "-c", script])
-    await speaking.greet()
+    await speaking.initialize()
     assert speaking.standard_error() == "to standard error\n"
 
 
@@ -154,7 +154,7 @@ async def test_standard_input_of_the_server_is_not_ours_and_no_stray_descriptor_
 async def test_the_status_of_a_server_that_exits_is_ours(scene: Scene, status: int, hooked: bool) -> None:
     options = [scene.hooks(PreToolUse=[group("true", matcher="other")])] if hooked else []
     agent = scene.run(*options)
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "quit", status=status))
     assert await gone(scene, agent) == status
 
@@ -197,7 +197,7 @@ async def test_what_cannot_be_configured_ends_the_server_before_it_receives_anyt
 
 async def test_a_server_that_dies_with_calls_that_no_hook_concerns_just_ends_the_output(scene: Scene) -> None:
     agent = scene.run(scene.hooks(PostToolUseFailure=[group("true", matcher="other")]))
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "hold"), call(2, "quit", status=5))
     holding = json.loads(await agent.line())
     assert holding["method"] == "notifications/holding"
@@ -216,10 +216,10 @@ async def test_a_server_that_dies_with_calls_that_no_hook_concerns_just_ends_the
 async def test_a_judged_call_whose_server_dies_is_an_error_that_says_so_and_failure_hooks_run(
     scene: Scene, tool: str, arguments: Json, how: str, status: int
 ) -> None:
-    told = scene.folder / "told"
-    tell = f"cat >'{told}'.$$; mv '{told}'.$$ '{told}'"  # both calls tell at the same time
-    agent = scene.run(scene.hooks(PreToolUse="true", PostToolUseFailure=tell, PostToolUse="exit 2"))
-    await agent.greet()
+    recorded = scene.folder / "recorded"
+    record = f"cat >'{recorded}'.$$; mv '{recorded}'.$$ '{recorded}'"  # both calls record at the same time
+    agent = scene.run(scene.hooks(PreToolUse="true", PostToolUseFailure=record, PostToolUse="exit 2"))
+    await agent.initialize()
     await agent.send(call(1, "hold"))
     await agent.notified("notifications/holding")
     await agent.send(call(2, tool, **arguments))
@@ -228,7 +228,7 @@ async def test_a_judged_call_whose_server_dies_is_an_error_that_says_so_and_fail
         assert error["code"] == -32603
         assert how in error["message"]
     assert await gone(scene, agent) == status
-    document = json.loads(told.read_text())
+    document = json.loads(recorded.read_text())
     assert document["hook_event_name"] == "PostToolUseFailure"
     assert document["is_interrupt"] is False
     assert document["error"]
@@ -240,7 +240,7 @@ async def test_a_server_that_dies_while_a_hook_judges_a_call_ends_the_hook_and_t
 ) -> None:
     gate = scene.gate("judging")
     agent = scene.run(scene.hooks(PreToolUse=[group(gate.script, matcher="mcp__.*__echo")]))
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "echo"))
     await gate.reached()
     await agent.send(call(2, tool, status=6))
@@ -255,7 +255,7 @@ async def test_a_result_whose_server_dies_while_a_hook_comments_on_it_still_arri
     gate = scene.gate("commenting")
     comment = scene.prints(specific("PostToolUse", additionalContext="well done"))
     agent = scene.run(scene.hooks(PostToolUse=[group(f"{gate.script}; {comment}", matcher="mcp__.*__echo")]))
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "echo"))
     await gate.reached()
     await agent.send(call(2, "quit", status=6))
@@ -265,10 +265,10 @@ async def test_a_result_whose_server_dies_while_a_hook_comments_on_it_still_arri
 
 
 @pytest.mark.parametrize("hooked", [False, True])
-async def test_a_server_that_closes_its_output_but_lives_is_asked_to_leave(scene: Scene, hooked: bool) -> None:
+async def test_a_server_that_closes_its_output_but_does_not_exit_is_ended(scene: Scene, hooked: bool) -> None:
     options = [scene.hooks(PreToolUse="true")] if hooked else []
     agent = scene.run(*options, server=[*SERVER, "--status", "9"])
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "mute"))
     rest = [json.loads(line) for line in (await agent.rest()).splitlines()]
     assert await gone(scene, agent) == 9
@@ -276,10 +276,12 @@ async def test_a_server_that_closes_its_output_but_lives_is_asked_to_leave(scene
 
 
 @pytest.mark.parametrize("hooked", [False, True])
-async def test_a_grandchild_that_keeps_the_servers_output_does_not_keep_us(scene: Scene, hooked: bool) -> None:
+async def test_a_grandchild_that_keeps_the_servers_output_open_does_not_delay_our_end(
+    scene: Scene, hooked: bool
+) -> None:
     options = [scene.hooks(PreToolUse=[group("true", matcher="other")])] if hooked else []
     agent = scene.run(*options)
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "orphan", status=8))
     assert await agent.ended(within=SOON) == 8
     assert await agent.rest() == b""
@@ -291,11 +293,13 @@ async def test_a_grandchild_that_keeps_the_servers_output_does_not_keep_us(scene
 # --- how the agent ends ---
 
 
-async def test_a_call_whose_hook_runs_at_the_end_of_input_is_judged_forwarded_and_answered(scene: Scene) -> None:
+async def test_a_call_whose_hook_runs_at_the_end_of_input_is_judged_and_forwarded_and_gets_its_response(
+    scene: Scene,
+) -> None:
     gate = scene.gate("judging")
     comment = scene.prints(specific("PostToolUse", additionalContext="seen"))
     agent = scene.run(scene.hooks(PreToolUse=gate.script, PostToolUse=comment))
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "echo", a=1))
     await gate.reached()
     agent.end_input()
@@ -306,7 +310,7 @@ async def test_a_call_whose_hook_runs_at_the_end_of_input_is_judged_forwarded_an
 
 async def test_a_call_without_a_line_end_is_judged_as_well(scene: Scene) -> None:
     agent = scene.run(scene.hooks(PreToolUse="echo never >&2; exit 2"))
-    await agent.greet()
+    await agent.initialize()
     await agent.write(line_of(call(1, "echo")).rstrip(b"\n"))
     agent.end_input()
     assert "never" in text_of(await agent.answer(1))
@@ -314,7 +318,7 @@ async def test_a_call_without_a_line_end_is_judged_as_well(scene: Scene) -> None
     assert scene.calls_received() == []
 
 
-async def test_a_slow_answer_after_the_end_of_input_is_waited_for(scene: Scene) -> None:
+async def test_a_slow_response_after_the_end_of_input_is_waited_for(scene: Scene) -> None:
     gate = scene.gate("answering")
     script = (
         f"read line; echo asked >'{gate.arrival}'; read _ <'{gate.way}'; echo '{{\"id\":1,\"result\":{{}}}}'; exit 3"
@@ -331,7 +335,7 @@ async def test_a_slow_answer_after_the_end_of_input_is_waited_for(scene: Scene) 
 async def test_a_hook_that_hangs_at_the_end_of_input_gets_five_seconds(scene: Scene) -> None:
     gate = scene.gate("hanging")
     agent = scene.run(scene.hooks(PreToolUse=f"sleep 600 & {gate.script}"))
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "echo"))
     await gate.reached()
     agent.end_input()
@@ -343,10 +347,10 @@ async def test_a_hook_that_hangs_at_the_end_of_input_gets_five_seconds(scene: Sc
     assert scene.calls_received() == []
 
 
-async def test_a_comment_that_hangs_at_the_end_of_input_does_not_cost_the_call_its_answer(scene: Scene) -> None:
+async def test_a_post_hook_that_hangs_at_the_end_of_input_does_not_lose_the_response(scene: Scene) -> None:
     gate = scene.gate("hanging")
     agent = scene.run(scene.hooks(PostToolUse=gate.script))
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "echo"))
     await gate.reached()
     agent.end_input()
@@ -354,7 +358,7 @@ async def test_a_comment_that_hangs_at_the_end_of_input_does_not_cost_the_call_i
     assert await gone(scene, agent) == 0
 
 
-async def test_the_answer_to_initialize_waits_for_session_start_at_the_end_of_input_too(scene: Scene) -> None:
+async def test_the_response_to_initialize_waits_for_session_start_at_the_end_of_input_too(scene: Scene) -> None:
     agent = scene.run(scene.hooks(SessionStart="sleep 0.5; echo be careful"))
     await agent.send(INITIALIZE)
     agent.end_input()
@@ -362,10 +366,10 @@ async def test_the_answer_to_initialize_waits_for_session_start_at_the_end_of_in
     assert await gone(scene, agent) == 0
 
 
-async def test_a_hook_that_runs_when_nobody_listens_any_more_is_ended_at_once(scene: Scene) -> None:
+async def test_a_hook_that_runs_when_the_agent_no_longer_reads_is_ended_at_once(scene: Scene) -> None:
     gate = scene.gate("judging")
     agent = scene.run(scene.hooks(PreToolUse=f"sleep 600 & {gate.script}"))
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "echo"))
     await gate.reached()
     agent.go()
@@ -375,7 +379,7 @@ async def test_a_hook_that_runs_when_nobody_listens_any_more_is_ended_at_once(sc
 
 async def test_an_agent_that_closes_only_its_reading_side_ends_the_run(scene: Scene) -> None:
     agent = scene.run(scene.hooks(PreToolUse="true"), server=[*SERVER, "--status", "5"])
-    await agent.greet()
+    await agent.initialize()
     os.close(agent.source)
     agent.source = -1
     assert await gone(scene, agent) == 5
@@ -383,12 +387,12 @@ async def test_an_agent_that_closes_only_its_reading_side_ends_the_run(scene: Sc
 
 @pytest.mark.parametrize("hooked", [False, True])
 @pytest.mark.parametrize(("stubborn", "status"), [(["--ignore-eof"], 143), (["--ignore-eof", "--ignore-signals"], 137)])
-async def test_a_server_that_does_not_leave_is_made_to(
+async def test_a_server_that_does_not_exit_is_ended_by_a_signal(
     scene: Scene, stubborn: Sequence[str], status: int, hooked: bool
 ) -> None:
     options = [scene.hooks(PreToolUse="true")] if hooked else []
     agent = scene.run(*options, server=[*SERVER, *stubborn])
-    await agent.greet()
+    await agent.initialize()
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"
     agent.end_input()
     assert await gone(scene, agent) == status
@@ -412,7 +416,7 @@ async def in_phase(scene: Scene, phase: str, server: Sequence[str] = SERVER) -> 
     events = {"before": "PreToolUse", "after": "PostToolUse"}
     hooks = {events[phase]: f"sleep 600 & {gate.script}"} if phase in events else {"PreToolUse": "true"}
     agent = scene.run(scene.hooks(**hooks), server=server)
-    await agent.greet()
+    await agent.initialize()
     pid = (await agent.ask(request("pid", "process")))["result"]["pid"]
     if phase in events:
         await agent.send(call(1, "echo"))
@@ -432,14 +436,14 @@ async def test_a_signal_is_passed_on_and_ends_everything(scene: Scene, phase: st
 
 
 @pytest.mark.parametrize("phase", PHASES)
-async def test_a_signal_that_the_server_ignores_ends_it_all_the_same(scene: Scene, phase: str) -> None:
+async def test_a_signal_that_the_server_ignores_still_ends_it(scene: Scene, phase: str) -> None:
     agent, _, _ = await in_phase(scene, phase, [*SERVER, "--ignore-signals", "--ignore-eof"])
     agent.signal(signal.SIGTERM)
     assert await gone(scene, agent, silent=False) == 137
 
 
 @pytest.mark.parametrize("phase", PHASES)
-async def test_when_the_proxy_is_killed_the_server_goes_at_the_end_of_its_input(scene: Scene, phase: str) -> None:
+async def test_when_the_proxy_is_killed_the_server_exits_at_the_end_of_its_input(scene: Scene, phase: str) -> None:
     agent, gate, pid = await in_phase(scene, phase)
     agent.signal(signal.SIGKILL)
     assert await agent.ended(within=SOON) == -signal.SIGKILL
@@ -451,7 +455,7 @@ async def test_when_the_proxy_is_killed_the_server_goes_at_the_end_of_its_input(
 
 
 @pytest.mark.parametrize("phase", PHASES)
-async def test_when_the_agent_kills_our_process_group_the_server_goes_with_us(scene: Scene, phase: str) -> None:
+async def test_when_the_agent_kills_our_process_group_the_server_is_killed_too(scene: Scene, phase: str) -> None:
     agent, gate, pid = await in_phase(scene, phase, [*SERVER, "--ignore-eof", "--ignore-signals"])
     os.killpg(agent.pid, signal.SIGKILL)
     assert await agent.ended(within=SOON) == -signal.SIGKILL
@@ -518,7 +522,7 @@ async def test_an_interrupt_from_the_terminal_reaches_proxy_and_server_and_ends_
     assert await gone(scene, agent, silent=False) == 130
 
 
-async def test_a_second_signal_while_we_wind_down_changes_nothing(scene: Scene) -> None:
+async def test_a_second_signal_during_the_shutdown_changes_nothing(scene: Scene) -> None:
     agent, _, _ = await in_phase(scene, "before", [*SERVER, "--ignore-signals", "--ignore-eof"])
     agent.signal(signal.SIGTERM)
     agent.signal(signal.SIGTERM)
@@ -571,7 +575,7 @@ async def test_cancelling_while_a_hook_runs_kills_its_tree_and_is_silent(scene: 
         PreToolUse=[group(f"sleep 600 & {gate.script}", matcher="mcp__.*__echo")], PostToolUseFailure=failed.report
     )
     agent = scene.run(hooks)
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "echo"))
     hook = int(await gate.reached())
     await agent.send(cancel(1))
@@ -588,7 +592,7 @@ async def test_cancelling_while_a_hook_runs_kills_its_tree_and_is_silent(scene: 
 async def test_a_call_and_its_cancellation_in_one_piece_do_nothing(scene: Scene) -> None:
     gate = scene.gate("judging")
     agent = scene.run(scene.hooks(PreToolUse=gate.script))
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "echo"), cancel(1), request(2, "ping"))
     await agent.answer(2)
     agent.end_input()
@@ -596,18 +600,18 @@ async def test_a_call_and_its_cancellation_in_one_piece_do_nothing(scene: Scene)
     assert scene.calls_received() == []
 
 
-async def test_cancelling_a_forwarded_call_reaches_the_server_and_failure_hooks_and_its_late_answer_is_dropped(
+async def test_cancelling_a_forwarded_call_reaches_the_server_and_failure_hooks_and_its_late_response_is_dropped(
     scene: Scene,
 ) -> None:
     failed = scene.gate("failed")
-    told = scene.folder / "told"
-    agent = scene.run(scene.hooks(PreToolUse="true", PostToolUseFailure=f"cat >'{told}'; {failed.report}"))
-    await agent.greet()
+    recorded = scene.folder / "recorded"
+    agent = scene.run(scene.hooks(PreToolUse="true", PostToolUseFailure=f"cat >'{recorded}'; {failed.report}"))
+    await agent.initialize()
     await agent.send(call(1, "hold"))
     await agent.notified("notifications/holding")
     await agent.send(cancel(1))
     await failed.reached()
-    assert json.loads(told.read_text())["is_interrupt"] is True
+    assert json.loads(recorded.read_text())["is_interrupt"] is True
     await agent.send(notification("release", requestId=1))
     await agent.ask(request(2, "ping"))
     agent.end_input()
@@ -620,7 +624,7 @@ async def test_cancelling_a_forwarded_call_reaches_the_server_and_failure_hooks_
 async def test_cancelling_while_a_hook_comments_lets_it_finish_and_drops_the_result(scene: Scene) -> None:
     gate, done = scene.gate("commenting"), scene.gate("done")
     agent = scene.run(scene.hooks(PostToolUse=f"{gate.script}; {done.report}"))
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "echo"))
     await gate.reached()
     await agent.send(cancel(1), request(2, "ping"))
@@ -635,7 +639,7 @@ async def test_cancelling_while_a_hook_comments_lets_it_finish_and_drops_the_res
 
 
 @pytest.mark.parametrize("ending", ["end of input", "signal", "both"])
-async def test_a_probing_copy_starts_no_session_and_is_gone_within_a_second(scene: Scene, ending: str) -> None:
+async def test_a_probe_starts_no_session_and_ends_within_a_second(scene: Scene, ending: str) -> None:
     gate = scene.gate("session")
     agent = scene.run(scene.hooks(SessionStart=gate.report, SessionEnd=gate.report, PreToolUse="true"))
     assert "result" in await agent.ask(DISCOVER)
@@ -659,7 +663,7 @@ async def test_an_agent_that_stops_reading_costs_no_memory_and_does_not_stop_the
 ) -> None:
     stuck, touched = scene.gate("stuck"), scene.gate("touched")
     agent = scene.run(scene.hooks(PreToolUse=[group("true", matcher="other")]), env={"COVERAGE_PROCESS_CONFIG": ""})
-    await agent.greet()
+    await agent.initialize()
     size = 64 * MEGABYTE
     await agent.send(call(1, "flood", size=size, stuck=stuck.arrival))
     assert int(await stuck.reached()) < 2 * MEGABYTE  # all that is kept between the server and the agent
@@ -677,7 +681,7 @@ async def test_an_agent_that_stops_reading_costs_no_memory_and_does_not_stop_the
 
 async def test_judged_results_that_nobody_reads_are_bounded_too(scene: Scene) -> None:
     agent = scene.run(scene.hooks(PostToolUse="true"), env={"COVERAGE_PROCESS_CONFIG": ""})
-    await agent.greet()
+    await agent.initialize()
     results = 100
     await agent.send(*[call(number, "big", size=MEGABYTE) for number in range(results)])
     with anyio.move_on_after(1):  # as far as it gets
@@ -691,7 +695,7 @@ async def test_judged_results_that_nobody_reads_are_bounded_too(scene: Scene) ->
 async def test_a_server_that_stops_reading_costs_no_memory_and_its_output_is_still_read(scene: Scene) -> None:
     say, listen = scene.gate("say"), scene.gate("listen")
     agent = scene.run(scene.hooks(PreToolUse=[group("true", matcher="other")]), env={"COVERAGE_PROCESS_CONFIG": ""})
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "deaf", say=say.way, listen=listen.way))
     await agent.notified("notifications/deaf")
     line = line_of(notification("notifications/flood", text="x" * 4000))
@@ -721,10 +725,10 @@ async def test_a_server_that_stops_reading_costs_no_memory_and_its_output_is_sti
 PATIENCE_TO_FILL = 5.0
 
 
-async def test_an_agent_that_stopped_reading_does_not_keep_a_signalled_proxy(scene: Scene) -> None:
+async def test_an_agent_that_stopped_reading_does_not_delay_the_end_after_a_signal(scene: Scene) -> None:
     stuck = scene.gate("stuck")
     agent = scene.run(scene.hooks(PreToolUse="true"))
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "flood", size=64 * MEGABYTE, stuck=stuck.arrival))
     await stuck.reached()
     agent.signal(signal.SIGTERM)
@@ -737,7 +741,7 @@ async def test_pending_calls_beyond_the_limit_stop_the_agent_and_not_us(scene: S
     gate = scene.gate("judging")
     config = scene.config("max_message_bytes = 100000\n")
     agent = scene.run(config, scene.hooks(PreToolUse=gate.script))
-    await agent.greet()
+    await agent.initialize()
     calls = [call(number, "other", text="x" * 30_000) for number in range(20)]
     block = b"".join(map(line_of, calls))
     async with anyio.create_task_group() as tasks:
@@ -760,7 +764,7 @@ async def test_pending_calls_beyond_the_limit_stop_the_agent_and_not_us(scene: S
 async def test_a_line_of_forty_megabytes_passes_in_both_directions(scene: Scene, hooked: bool) -> None:
     options = [scene.hooks(PreToolUse=[group("exit 2", matcher="other")])] if hooked else []
     agent = scene.run(*options)
-    await agent.greet()
+    await agent.initialize()
     line = line_of(call(1, "echo", text="x" * (40 * MEGABYTE)))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(agent.write, line)
@@ -773,7 +777,7 @@ async def test_a_line_of_forty_megabytes_passes_in_both_directions(scene: Scene,
 async def test_a_judged_line_of_forty_megabytes_is_judged_and_commented_whole(scene: Scene) -> None:
     count = "wc -c >&2; exit 2"
     agent = scene.run(scene.hooks(PreToolUse="cat >/dev/null", PostToolUse=count))
-    await agent.greet()
+    await agent.initialize()
     line = line_of(call(1, "echo", text="x" * (40 * MEGABYTE)))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(agent.write, line)
@@ -787,7 +791,7 @@ async def test_a_judged_line_of_forty_megabytes_is_judged_and_commented_whole(sc
 @pytest.mark.parametrize("limit", [5000, 100_000])
 async def test_a_message_beyond_the_limit_is_refused_and_the_proxy_lives(scene: Scene, limit: int) -> None:
     agent = scene.run(scene.config(f"max_message_bytes = {limit}\n"), scene.hooks(PreToolUse="true"))
-    await agent.greet()
+    await agent.initialize()
     refused = await agent.ask(call(7, "echo", text="x" * limit))
     assert refused["error"]["code"] == -32600
     assert "max_message_bytes" in refused["error"]["message"]
@@ -801,7 +805,7 @@ async def test_a_message_beyond_the_limit_is_refused_and_the_proxy_lives(scene: 
 
 async def test_without_hooks_a_message_beyond_the_limit_passes(scene: Scene) -> None:
     agent = scene.run(scene.config("max_message_bytes = 5000\n"))
-    await agent.greet()
+    await agent.initialize()
     assert len(text_of(await agent.ask(call(7, "echo", text="x" * 60_000)))) > 60_000
     assert text_of(await agent.ask(call(9, "echo"))) == "{}"
 
@@ -812,7 +816,7 @@ async def test_without_hooks_a_message_beyond_the_limit_passes(scene: Scene) -> 
 @pytest.mark.parametrize("busy_before", [False, True])
 async def test_an_idle_proxy_uses_no_cpu(scene: Scene, busy_before: bool) -> None:
     agent = scene.run(scene.hooks(PreToolUse="true", PostToolUse="true"))
-    await agent.greet()
+    await agent.initialize()
     if busy_before:
         for number in range(5):
             await agent.ask(call(number, "echo"))
@@ -828,7 +832,7 @@ async def test_an_idle_proxy_uses_no_cpu(scene: Scene, busy_before: bool) -> Non
 async def test_a_proxy_that_waits_for_a_hook_uses_no_cpu(scene: Scene) -> None:
     gate = scene.gate("judging")
     agent = scene.run(scene.hooks(PreToolUse=gate.script))
-    await agent.greet()
+    await agent.initialize()
     await agent.send(call(1, "echo"))
     await gate.reached()
     with anyio.move_on_after(0.3):

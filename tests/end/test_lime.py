@@ -67,7 +67,7 @@ def script(scene: Scene, name: str, text: str) -> str:
 
 async def begun(scene: Scene, *options: str) -> Agent:
     agent = scene.run(*options)
-    await agent.greet()
+    await agent.initialize()
     return agent
 
 
@@ -114,8 +114,8 @@ async def test_the_audit_script_blocks_nothing_even_where_it_cannot_write(scene:
 
 async def test_the_script_against_destructive_shell_blocks_that_and_nothing_else(scene: Scene) -> None:
     agent = await begun(scene, hooks(scene, PreToolUse=[script(scene, "block.sh", BLOCK)]))
-    said = refused(await agent.ask(call(1, "bash", command="cd /tmp && rm -rf .")))
-    assert said == "Blocked by the PreToolUse hook block.sh: rm -rf is blocked by hook"
+    text = refused(await agent.ask(call(1, "bash", command="cd /tmp && rm -rf .")))
+    assert text == "Blocked by the PreToolUse hook block.sh: rm -rf is blocked by hook"
     assert scene.calls_received() == []
     assert text_of(await agent.ask(call(2, "bash", command="rm -r build"))) == "ran bash"
     assert text_of(await agent.ask(call(3, "echo", text="rm -rf"))) == '{"text": "rm -rf"}'
@@ -137,7 +137,7 @@ async def test_the_script_that_injects_context_adds_it_to_the_result(scene: Scen
     assert [block["text"] for block in result["content"]] == ["ran bash", "Note: this repo uses pnpm, not npm."]
 
 
-async def test_the_settings_of_the_page_run_as_they_stand(scene: Scene) -> None:
+async def test_the_settings_of_the_page_run_unchanged(scene: Scene) -> None:
     project = scene.folder / "project"
     (project / ".lime").mkdir(parents=True)
     (project / "scripts").mkdir()
@@ -149,7 +149,7 @@ async def test_the_settings_of_the_page_run_as_they_stand(scene: Scene) -> None:
         path.write_text(f"#!/bin/sh\n{gates[name].report}\n")
         path.chmod(0o700)
     agent = scene.run(f"--hooks={project}/.lime/settings.json")  # whose they are is seen from their shape
-    assert "instructions" not in (await agent.greet())["result"]
+    assert "instructions" not in (await agent.initialize())["result"]
     assert text_of(await agent.ask(call(1, "bash"))) == "ran bash"
     await gates["before_tool"].reached()
     await gates["log_tool"].reached()
@@ -170,10 +170,10 @@ async def test_the_answer_of_the_page_denies_the_call_and_the_other_pending_call
     agent = await begun(scene, hooks(scene, PreToolUse=[select]))
     await agent.send(call(1, "echo"))
     await gate.reached()
-    said = refused(await agent.ask(call(2, "bash", command="git push origin main")))
-    assert "git push to main is restricted" in said
-    assert "Make no further calls" in said
-    assert said.endswith("see runbook RB-42")
+    text = refused(await agent.ask(call(2, "bash", command="git push origin main")))
+    assert "git push to main is restricted" in text
+    assert "Make no further calls" in text
+    assert text.endswith("see runbook RB-42")
     assert "git push to main is restricted" in refused(await agent.answer(1))
     assert scene.calls_received() == []
     assert ": Suppressed by audit hook.\n" in agent.standard_error()
@@ -202,7 +202,7 @@ async def test_a_denial_keeps_the_call_from_the_server(scene: Scene, command: st
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "expected"),
     [
         ("echo plain; echo aside >&2", ""),
         ("echo '[1]'", ""),
@@ -214,11 +214,13 @@ async def test_a_denial_keeps_the_call_from_the_server(scene: Scene, command: st
         ('echo \'{"decision":"block"}\'; exit 3', "exited with status 3"),
     ],
 )
-async def test_a_hook_without_output_or_that_fails_lets_the_call_pass(scene: Scene, command: str, told: str) -> None:
+async def test_a_hook_without_output_or_that_fails_lets_the_call_pass(
+    scene: Scene, command: str, expected: str
+) -> None:
     agent = await begun(scene, hooks(scene, PreToolUse=[command]))
     assert (await agent.ask(call(1, "echo", a=1)))["result"] == {"content": [{"type": "text", "text": '{"a": 1}'}]}
-    assert told in agent.standard_error()
-    assert bool(told) is bool(agent.standard_error())
+    assert expected in agent.standard_error()
+    assert bool(expected) is bool(agent.standard_error())
 
 
 async def test_on_failure_deny_blocks_what_the_page_lets_go(scene: Scene) -> None:
@@ -265,14 +267,14 @@ async def test_a_hook_after_a_call_that_is_waited_for_adds_its_context(
 
 
 async def test_variables_and_standard_input_agree_and_name_no_other_system(scene: Scene) -> None:
-    told, env = scene.folder / "told", scene.folder / "env"
+    recorded, env = scene.folder / "recorded", scene.folder / "env"
     agent = scene.run(
-        awaiting(scene, PostToolUseFailure=[f"cat >'{told}'; env >'{env}'"]),
+        awaiting(scene, PostToolUseFailure=[f"cat >'{recorded}'; env >'{env}'"]),
         env={"CLAUDE_PROJECT_DIR": "/elsewhere", "CLAUDECODE": "1", "HOOK_TRUSTED": "kept"},
     )
-    await agent.greet()
+    await agent.initialize()
     await agent.ask(call("seven", "error", error={"code": -32602, "message": "no é"}))
-    document = json.loads(told.read_text())
+    document = json.loads(recorded.read_text())
     variables = dict(line.partition("=")[::2] for line in env.read_text().splitlines())
     assert document["event"] == variables["HOOK_EVENT"] == "PostToolUseFailure"
     assert document["tool_name"] == variables["HOOK_TOOL_NAME"] == "error"
@@ -285,11 +287,11 @@ async def test_variables_and_standard_input_agree_and_name_no_other_system(scene
 
 
 async def test_an_output_too_long_for_a_variable_is_whole_on_standard_input(scene: Scene) -> None:
-    told, env = scene.folder / "told", scene.folder / "env"
-    keep = f"cat >'{told}'; echo \"${{#HOOK_TOOL_OUTPUT}} $HOOK_TRUNCATED\" >'{env}'"
+    recorded, env = scene.folder / "recorded", scene.folder / "env"
+    keep = f"cat >'{recorded}'; echo \"${{#HOOK_TOOL_OUTPUT}} $HOOK_TRUNCATED\" >'{env}'"
     agent = await begun(scene, awaiting(scene, PostToolUse=[keep]))
     await agent.ask(call(1, "big", size=200_000))
-    assert json.loads(told.read_text())["tool_output"][0]["text"] == "x" * 200_000
+    assert json.loads(recorded.read_text())["tool_output"][0]["text"] == "x" * 200_000
     length, truncated = env.read_text().split()
     assert 130_000 < int(length) < 131_072
     assert truncated == "1"
@@ -306,26 +308,26 @@ async def test_a_hook_file_in_toml_runs(scene: Scene) -> None:
 
 async def test_hooks_run_for_a_denied_call_whoever_denied_it(scene: Scene) -> None:
     log = audit_log(scene)
-    audit, gate = script(scene, "audit.sh", AUDIT), scene.gate("told")
-    told = hooks(scene, PermissionDenied=[f"{audit}; {gate.report}"])
-    agent = await begun(scene, scene.hooks(PreToolUse="exit 2"), told)
+    audit, gate = script(scene, "audit.sh", AUDIT), scene.gate("ran")
+    recorded = hooks(scene, PermissionDenied=[f"{audit}; {gate.report}"])
+    agent = await begun(scene, scene.hooks(PreToolUse="exit 2"), recorded)
     refused(await agent.ask(call(1, "bash")))
     await gate.reached()
     assert logged(log) == [{"event": "PermissionDenied", "tool": "bash", "ok": True}]
 
 
 async def test_hooks_run_for_a_cancelled_call(scene: Scene) -> None:
-    told, gate = scene.folder / "told", scene.gate("stopped")
-    agent = await begun(scene, hooks(scene, PreToolUse=["true"], Stop=[f"cat >'{told}'; {gate.report}"]))
+    recorded, gate = scene.folder / "recorded", scene.gate("stopped")
+    agent = await begun(scene, hooks(scene, PreToolUse=["true"], Stop=[f"cat >'{recorded}'; {gate.report}"]))
     await agent.send(call(1, "hold"))
     await agent.notified("notifications/holding")
     await agent.send(cancel(1))
     await gate.reached()
-    assert json.loads(told.read_text())["event"] == "Stop"
+    assert json.loads(recorded.read_text())["event"] == "Stop"
 
 
 @pytest.mark.parametrize(("answer", "passes"), [("allow", True), ("deny", False)])
-async def test_a_hook_answers_a_question_in_the_persons_place(scene: Scene, answer: str, passes: bool) -> None:
+async def test_a_hook_answers_an_elicitation_in_the_persons_place(scene: Scene, answer: str, passes: bool) -> None:
     ask = scene.prints({"hookSpecificOutput": {"permissionDecision": "ask", "permissionDecisionReason": "sure?"}})
     say = scene.prints({"hookSpecificOutput": {"permissionDecision": answer}})
     agent = await begun(scene, hooks(scene, PreToolUse=[ask], PermissionRequest=[say]))

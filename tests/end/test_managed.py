@@ -92,20 +92,20 @@ async def test_a_managed_hook_refuses_what_a_users_hook_has_rewritten_after_it_w
     path = write(box.scene.folder / "answer.json", json.dumps(answer))
     config = users(box, f'[[hooks.PreToolUse]]\nargv = ["cat", "{path}"]\n')
     agent = box.run(config)
-    await agent.greet()
+    await agent.initialize()
     assert "managed: no secrets" in text_of(await agent.ask(call(1, "echo", text="harmless")))
     assert box.scene.calls_received() == []
 
 
 async def test_a_managed_rule_holds_whatever_the_user_allows(box: Box) -> None:
     agent = box.run(users(box, 'on_failure = "allow"\non_ask = "allow"\n[permissions]\nallow = ["*"]\n'))
-    await agent.greet()
+    await agent.initialize()
     answer = await agent.ask(call(1, "die"))
     assert answer["result"]["isError"]
     assert box.scene.calls_received() == []
-    said = agent.standard_error()
-    assert "users.toml: on_failure is not used: /etc/hookproxy/managed.toml: on_failure takes precedence" in said
-    assert "users.toml: on_ask is not used: /etc/hookproxy/managed.toml: on_ask takes precedence" in said
+    text = agent.standard_error()
+    assert "users.toml: on_failure is not used: /etc/hookproxy/managed.toml: on_failure takes precedence" in text
+    assert "users.toml: on_ask is not used: /etc/hookproxy/managed.toml: on_ask takes precedence" in text
 
 
 @pytest.mark.parametrize(
@@ -126,16 +126,16 @@ async def test_no_environment_and_no_option_switches_it_off(box: Box, environ: d
         box.etc, *prefix, HOOKPROXY, "run", "--config=/dev/null", "--name=other", "--", *box.server, user=box.user
     )
     agent = box.scene.start(words, {"HOME": "/", **environ})
-    await agent.greet()
+    await agent.initialize()
     assert "managed: no secrets" in text_of(await agent.ask(call(1, "echo", text="secret")))
     assert "error" not in await agent.ask(call(2, "echo", text="harmless"))
 
 
 async def test_the_refusal_names_the_owner_of_the_rule(box: Box) -> None:
     agent = box.run()
-    await agent.greet()
-    said = text_of(await agent.ask(call(1, "die")))
-    assert said == "Blocked by the permission rule die of what is managed. The tool was not run."
+    await agent.initialize()
+    text = text_of(await agent.ask(call(1, "die")))
+    assert text == "Blocked by the permission rule die of what is managed. The tool was not run."
 
 
 async def test_check_shows_what_is_managed(box: Box) -> None:
@@ -152,7 +152,7 @@ async def test_check_shows_what_is_managed(box: Box) -> None:
     assert "  setting  on_ask = deny (/etc/hookproxy/managed.toml: on_ask)\n" in shown
 
 
-async def test_check_says_no_where_a_users_hook_would_stop_the_start(box: Box) -> None:
+async def test_check_reports_a_users_hook_that_would_stop_the_start(box: Box) -> None:
     tool_call = {"type": "mcp_tool", "server": "any", "tool": "die", "input": {}}
     file = write(box.scene.folder / "errand.json", json.dumps({"hooks": {"PreToolUse": [{"hooks": [tool_call]}]}}))
     for verb in (("check",), ("run", "--name", "any")):
@@ -169,7 +169,7 @@ async def test_a_file_that_is_not_roots_stops_the_start_and_names_the_fix(box: B
     assert ended.stderr.endswith("hint: chown root: /etc/hookproxy/guard.sh\n")
 
 
-async def test_what_the_administrator_requires_to_be_trusted_is_looked_at(box: Box) -> None:
+async def test_files_that_the_administrator_requires_to_be_trusted_are_checked(box: Box) -> None:
     write(box.etc / "hookproxy" / "managed.d" / "trust.toml", "require_trust = true\n")
     assert box.complete("check").returncode == 0  # what is managed is root's: that is trust enough
     config = users(box, "require_trust = false\n")

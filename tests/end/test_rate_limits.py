@@ -1,4 +1,4 @@
-"""How many calls a run lets through, as a model is told and an auditor reads it."""
+"""How many calls a run lets through, and what the model and the audit file get."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def limits(*each: tuple[str, int, str], more: str = "") -> str:
 
 async def begun(scene: Scene, text: str) -> Agent:
     agent = scene.run("--name=lean", scene.config(text))
-    await agent.greet()
+    await agent.initialize()
     return agent
 
 
@@ -33,13 +33,13 @@ async def test_calls_pass_up_to_the_limit_and_the_next_refusal_says_when_to_retr
         assert not (await agent.ask(call(number, "echo", n=number)))["result"].get("isError")
     answer = await agent.ask(call(3, "echo"))
     assert answer["result"]["isError"] is True
-    said = re.fullmatch(
+    text = re.fullmatch(
         r"Blocked by limits\[0\] of hookproxy\.toml: no more than 2 calls of ec\* per hour\. The tool was not run\. "
         r"Try again in (\d+) seconds\.",
         text_of(answer),
     )
-    assert said
-    assert 3580 <= int(said[1]) <= 3600
+    assert text
+    assert 3580 <= int(text[1]) <= 3600
     assert len(scene.calls_received()) == 2
     assert not (await agent.ask(call(4, "free")))["result"].get("isError")
     *_, line = audited(scene)
@@ -72,7 +72,7 @@ async def test_an_alias_is_counted_with_the_tools_that_share_it(scene: Scene) ->
     assert "limits[0]" in text_of(await agent.ask(call(2, "open")))
 
 
-async def test_nobody_is_asked_about_a_call_that_a_limit_refuses_and_rounds_count_once(scene: Scene) -> None:
+async def test_no_person_is_asked_about_a_call_that_a_limit_refuses_and_rounds_count_once(scene: Scene) -> None:
     agent = scene.run("--name=lean", scene.config(limits(("echo", 1, "session"), more='[permissions]\nask = ["echo"]')))
     meta = {**STATELESS, "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
     params = {"name": "echo", "arguments": {"n": 1}, "_meta": meta}

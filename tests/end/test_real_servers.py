@@ -46,39 +46,39 @@ def through(options: Sequence[str], server: Sequence[str]) -> list[str]:
 
 
 class Person:
-    """Answers what servers ask, and keeps what they tell."""
+    """Answers requests of servers, and keeps their notifications."""
 
     def __init__(self) -> None:
-        self.asked: list[object] = []
-        self.told: list[object] = []
-        self.heard = anyio.Event()
+        self.requests: list[object] = []
+        self.notifications: list[object] = []
+        self.list_changed = anyio.Event()
 
     async def sample(
         self, context: ClientRequestContext, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult:
-        self.asked.append(plain(params))
+        self.requests.append(plain(params))
         content = types.TextContent(type="text", text="a sample")
         return types.CreateMessageResult(role="assistant", content=content, model="none", stop_reason="endTurn")
 
     async def elicit(self, context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
-        self.asked.append(plain(params))
+        self.requests.append(plain(params))
         return types.ElicitResult(action="accept", content={"name": "Ada"})
 
     async def roots(self, context: ClientRequestContext) -> types.ListRootsResult:
-        self.asked.append("roots")
+        self.requests.append("roots")
         return types.ListRootsResult(roots=[types.Root(uri="file:///tmp/root", name="root")])
 
     async def log(self, params: types.LoggingMessageNotificationParams) -> None:
-        self.told.append(plain(params))
+        self.notifications.append(plain(params))
 
     async def message(self, message: object) -> None:
         if isinstance(message, types.ToolListChangedNotification):
-            self.told.append("tools changed")
-            self.heard.set()
+            self.notifications.append("tools changed")
+            self.list_changed.set()
         assert not isinstance(message, Exception), message
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        self.told.append((progress, total, message))
+        self.notifications.append((progress, total, message))
 
 
 def plain(model: BaseModel) -> Json:
@@ -113,10 +113,10 @@ async def connected(
             yield client
 
 
-async def outcome(said: Awaitable[BaseModel]) -> object:
+async def outcome(text: Awaitable[BaseModel]) -> object:
     """What a request came to, an error included."""
     try:
-        return plain(await said)
+        return plain(await text)
     except MCPError as error:
         return {"code": error.code, "message": error.message, "data": error.data}
 
@@ -162,8 +162,8 @@ TIMES: Plan = [
 async def test_the_time_server_answers_through_the_proxy_as_it_does_directly(scene: Scene, era: str) -> None:
     async def script(_name: str, argv: Sequence[str]) -> object:
         async with connected(scene, argv, era) as client:
-            said = [*await introduced(client), *[await outcome(client.call_tool(*one)) for one in TIMES]]
-        return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", "NOW", json.dumps(said))
+            text = [*await introduced(client), *[await outcome(client.call_tool(*one)) for one in TIMES]]
+        return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", "NOW", json.dumps(text))
 
     assert "NOW" in str(await side_by_side(scene, script, TIME))
 
@@ -217,10 +217,10 @@ async def test_the_git_server_works_through_the_proxy_as_it_does_directly_in_the
     async def script(name: str, argv: Sequence[str]) -> object:
         folder = repository(scene.folder / name, env)
         async with connected(scene, argv, era, env=AUTHOR) as client:
-            said = await introduced(client)
+            text = await introduced(client)
             for tool, arguments in COMMITS:
-                said.append(await outcome(client.call_tool(tool, {"repo_path": folder, **arguments})))
-        return json.dumps(said).replace(folder, "REPO")
+                text.append(await outcome(client.call_tool(tool, {"repo_path": folder, **arguments})))
+        return json.dumps(text).replace(folder, "REPO")
 
     direct = str(await side_by_side(scene, script, GIT))
     assert all(word in direct for word in ("Changes committed successfully", "Ada", "Switched to branch"))
@@ -288,15 +288,15 @@ TOOLS: Plan = [
 
 
 async def everything(scene: Scene, era: str, _name: str, argv: Sequence[str]) -> object:
-    """All that a server with everything says and asks."""
+    """All messages of a server with all features."""
     person = Person()
     async with connected(scene, argv, era, person, {"ODD_ONE": "first\nsecond é"}) as client:
-        said = await introduced(client)
+        text = await introduced(client)
         for name, arguments in TOOLS:
-            said.append([name, await outcome(client.call_tool(name, arguments))])
-        said.append(await outcome(client.call_tool("progress", {"steps": 3}, progress_callback=person.progress)))
+            text.append([name, await outcome(client.call_tool(name, arguments))])
+        text.append(await outcome(client.call_tool("progress", {"steps": 3}, progress_callback=person.progress)))
         prompt = types.PromptReference(type="ref/prompt", name="greeting")
-        said += [
+        text += [
             await outcome(client.list_prompts()),
             await outcome(client.get_prompt("greeting", {"name": "Ada"})),
             await outcome(client.get_prompt("none")),
@@ -308,21 +308,19 @@ async def everything(scene: Scene, era: str, _name: str, argv: Sequence[str]) ->
             await outcome(client.complete(prompt, {"name": "name", "value": "Ad"})),
         ]
         if era == "legacy":
-            said.append(await outcome(client.send_ping()))
-            said.append(await outcome(client.set_logging_level("error")))
-    said += [person.asked, person.told]
-    return said
+            text.append(await outcome(client.send_ping()))
+            text.append(await outcome(client.set_logging_level("error")))
+    text += [person.requests, person.notifications]
+    return text
 
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")  # they are still there, in 2025
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_server_with_everything_says_and_asks_through_the_proxy_what_it_does_directly(
-    scene: Scene, era: str
-) -> None:
-    told = json.dumps(await side_by_side(scene, partial(everything, scene, era), EVERYTHING))
+async def test_a_server_with_all_features_behaves_through_the_proxy_as_it_does_directly(scene: Scene, era: str) -> None:
+    recorded = json.dumps(await side_by_side(scene, partial(everything, scene, era), EVERYTHING))
     expected = ["step 3", "it broke", "not like this", "memo 5", "Ad-2", "first\\nsecond"]
     expected += ["a sample", "file:///tmp/root", "accept name='Ada'"] if era == "legacy" else ["state of the server: "]
-    assert [word for word in expected if json.dumps(word)[1:-1] not in told and word not in told] == []
+    assert [word for word in expected if json.dumps(word)[1:-1] not in recorded and word not in recorded] == []
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -333,7 +331,7 @@ async def test_a_changed_list_of_tools_is_announced_and_the_new_tool_can_be_call
         before = {tool.name for tool in (await client.list_tools()).tools}
         if era == "legacy":
             await client.call_tool("grows")
-            await person.heard.wait()
+            await person.list_changed.wait()
         else:
             async with client.listen(tools_list_changed=True) as changes:
                 await client.call_tool("grows")
@@ -392,23 +390,23 @@ async def test_hooks_rewrite_block_comment_and_fail_and_the_client_accepts_every
     async with connected(scene, through([hooks], EVERYTHING), era) as client:
         await client.list_tools()
 
-        async def said(tool: str, **arguments: Any) -> types.CallToolResult:  # noqa: ANN401  # any JSON
+        async def call_tool(tool: str, **arguments: Any) -> types.CallToolResult:  # noqa: ANN401  # any JSON
             return await client.call_tool(tool, arguments)
 
-        rewritten = await said("text", word="mine")
+        rewritten = await call_tool("text", word="mine")
         assert rewritten.structured_content == {"result": "You said rewritten."}
-        blocked = await said("environment", name="PATH")
+        blocked = await call_tool("environment", name="PATH")
         assert blocked.is_error
         assert "not that one" in texts(blocked)[0]
-        commented = await said("open_schema", word="abc")
+        commented = await call_tool("open_schema", word="abc")
         assert texts(commented)[-1] == "before\n\nafter"
         assert commented.structured_content == {
             "text": "abc", "length": 3, "ratio": 1.0, "hook_feedback": "before\n\nafter",
         }  # fmt: skip
-        closed = await said("closed_schema", word="abc")  # its rewrite does not fit, and is not applied
+        closed = await call_tool("closed_schema", word="abc")  # its rewrite does not fit, and is not applied
         assert texts(closed)[-1] == "before\n\nafter"
         assert closed.structured_content == {"text": "abc", "length": 3, "ratio": 1.0}
-        kinds = await said("all_kinds")
+        kinds = await call_tool("all_kinds")
         assert [block.type for block in kinds.content] == [
             "text",
             "image",
@@ -417,14 +415,14 @@ async def test_hooks_rewrite_block_comment_and_fail_and_the_client_accepts_every
             "resource",
             "text",
         ]
-        assert texts(await said("error_result"))[-1] == "before\n\nfailed"
-        assert texts(await said("raises"))[-1] == "failed"
+        assert texts(await call_tool("error_result"))[-1] == "before\n\nfailed"
+        assert texts(await call_tool("raises"))[-1] == "failed"
         with pytest.raises(MCPError, match=r"not like this\. failed") as caught:
-            await said("protocol_error")
+            await call_tool("protocol_error")
         assert caught.value.code == -31999
         assert caught.value.data == {"n": 1, "hook_feedback": "failed"}
-        assert texts(await said("unstructured", word="x")) == ["You said x."]
-        stopped = await said("progress", steps=1)
+        assert texts(await call_tool("unstructured", word="x")) == ["You said x."]
+        stopped = await call_tool("progress", steps=1)
         assert stopped.is_error
         assert "set to block when it fails" in texts(stopped)[0]
 
@@ -441,13 +439,13 @@ async def test_requests_of_the_server_pass_while_hooks_judge_its_calls(scene: Sc
                 result = await client.call_tool(tool, arguments)
                 assert not result.is_error
                 assert texts(result)[-1] == "asked"
-            assert len(person.asked) == 3
+            assert len(person.requests) == 3
         else:
             result = await client.call_tool("asks")
             assert texts(result)[0].startswith("state of the server: ")
             assert texts(result)[-1] == "asked"
-            assert len(person.asked) == 1
-            assert len(texts(result)) == 2  # nothing was said about the round before
+            assert len(person.requests) == 1
+            assert len(texts(result)) == 2  # hooks did not comment on the round before
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -15,7 +15,7 @@ DIALECTS = ("claude", "claw", "code-assist", "copilot", "docker-agent", "lime")
 
 
 def hook_file(scene: Scene, dialect: str, command: str) -> str:
-    """`--hooks` with a file in which this command stands before each call."""
+    """`--hooks` with a file in which this command runs before each call."""
     shapes: dict[str, Json] = {
         "claude": {"hooks": {"PreToolUse": [group(command)]}},
         "claw": {"hooks": {"PreToolUse": [command]}},
@@ -39,33 +39,37 @@ DENIALS = {
 
 async def begun(scene: Scene, *options: str) -> Agent:
     agent = scene.run("--name=files", *options)
-    await agent.greet()
+    await agent.initialize()
     return agent
 
 
 async def test_each_hook_sees_its_own_systems_spelling(scene: Scene) -> None:
     files = []
     for dialect in DIALECTS:
-        said = "; echo '{}'" if dialect == "code-assist" else ""
+        text = "; echo '{}'" if dialect == "code-assist" else ""
         files.append(
             hook_file(
-                scene, dialect, f"cat > '{scene.folder / dialect}.told'; env > '{scene.folder / dialect}.env'{said}"
+                scene, dialect, f"cat > '{scene.folder / dialect}.input'; env > '{scene.folder / dialect}.env'{text}"
             )
         )
     agent = await begun(scene, *files)
     answer = await agent.ask(call(1, "echo", path="a"))
     assert json.loads(text_of(answer)) == {"path": "a"}
 
-    def told(dialect: str) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads((scene.folder / f"{dialect}.told").read_text())
+    def hook_input(dialect: str) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads((scene.folder / f"{dialect}.input").read_text())
         return document
 
-    names = {dialect: told(dialect).get("tool_name", told(dialect).get("toolName")) for dialect in DIALECTS}
+    names = {dialect: hook_input(dialect).get("tool_name", hook_input(dialect).get("toolName")) for dialect in DIALECTS}
     assert names == {"claude": "mcp__files__echo", **dict.fromkeys(DIALECTS[1:], "echo")}
-    assert told("claude")["tool_input"] == told("lime")["tool_input"] == {"path": "a"}
-    assert json.loads(told("claw")["tool_input_json"]) == json.loads(told("copilot")["toolArgs"]) == {"path": "a"}
-    assert told("docker-agent")["hook_event_name"] == "pre_tool_use"
-    assert told("code-assist")["hook_event"] == "PreToolUse"
+    assert hook_input("claude")["tool_input"] == hook_input("lime")["tool_input"] == {"path": "a"}
+    assert (
+        json.loads(hook_input("claw")["tool_input_json"])
+        == json.loads(hook_input("copilot")["toolArgs"])
+        == {"path": "a"}
+    )
+    assert hook_input("docker-agent")["hook_event_name"] == "pre_tool_use"
+    assert hook_input("code-assist")["hook_event"] == "PreToolUse"
     marks = {"CLAUDE_PROJECT_DIR": {"claude"}, "HOOK_TOOL_NAME": {"claw", "lime"}, "COPILOT_CLI": {"copilot"}}
     for mark, owners in marks.items():
         seen = {dialect for dialect in DIALECTS if f"{mark}=" in (scene.folder / f"{dialect}.env").read_text()}
@@ -99,13 +103,13 @@ async def test_a_rewrite_of_one_system_is_what_the_next_one_judges(scene: Scene)
 
 
 async def test_a_denial_runs_the_hooks_of_the_system_that_has_an_event_for_it(scene: Scene) -> None:
-    gate = scene.gate("told")
-    heard = scene.folder / "heard"
-    lime = {"hooks": {"PermissionDenied": [f"cat > '{heard}'; {gate.report}"]}}
+    gate = scene.gate("ran")
+    recorded = scene.folder / "recorded"
+    lime = {"hooks": {"PermissionDenied": [f"cat > '{recorded}'; {gate.report}"]}}
     listening = "--hooks=lime=" + scene.file("lime.json", json.dumps(lime))
     agent = await begun(scene, hook_file(scene, "docker-agent", DENIALS["docker-agent"]), listening)
     await agent.ask(call(1, "echo"))
     await gate.reached()
-    with open(heard, "rb") as file:  # noqa: ASYNC230  # it is there
-        told = json.load(file)
-    assert (told["event"], told["tool_name"], told["reason"]) == ("PermissionDenied", "echo", "no")
+    with open(recorded, "rb") as file:  # noqa: ASYNC230  # it is there
+        document = json.load(file)
+    assert (document["event"], document["tool_name"], document["reason"]) == ("PermissionDenied", "echo", "no")

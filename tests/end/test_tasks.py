@@ -18,16 +18,16 @@ OUTPUT: Final = {"content": [{"type": "text", "text": "SECRET"}], "isError": Fal
 
 
 class Stage:
-    """One agent that has called a tool, which has become a task; hooks note what they are told."""
+    """One agent that has called a tool, which has become a task; hooks record their input."""
 
     def __init__(self, scene: Scene, stateless: bool, **says: Json) -> None:
         self.scene = scene
         self.stateless = stateless
-        self.told = scene.folder / "told"
+        self.recorded = scene.folder / "recorded"
         self.audit = scene.folder / "audit.jsonl"
         events = {}
         for event in ("PreToolUse", "PostToolUse", "PostToolUseFailure"):
-            note = f"cat >> '{self.told}'; echo >> '{self.told}'"
+            note = f"cat >> '{self.recorded}'; echo >> '{self.recorded}'"
             events[event] = note + (f"; {scene.prints(says[event])}" if event in says else "")
         options = (scene.hooks(**events), f"--audit={self.audit}", "--name=files")
         self.agent: Agent = scene.run(*options, server=SERVER)
@@ -38,7 +38,7 @@ class Stage:
         if self.stateless:
             handle = (await self.agent.ask(self.augmented(1, _meta=STATELESS)))["result"]
         else:
-            await self.agent.greet()
+            await self.agent.initialize()
             handle = (await self.agent.ask(self.augmented(1, task={"ttl": 60000})))["result"]["task"]
         assert handle["status"] == "working"
         return str(handle["taskId"])
@@ -65,7 +65,7 @@ class Stage:
 
     @property
     def events(self) -> list[str]:
-        return [json.loads(line)["hook_event_name"] for line in self.told.read_bytes().splitlines() if line]
+        return [json.loads(line)["hook_event_name"] for line in self.recorded.read_bytes().splitlines() if line]
 
     @property
     def results(self) -> list[str]:
@@ -92,11 +92,11 @@ async def test_the_output_of_a_task_is_commented_once_and_alike_in_each_poll(sce
 
 
 @both
-async def test_blocked_output_of_a_task_is_nowhere(scene: Scene, stateless: bool) -> None:
+async def test_blocked_output_of_a_task_never_reaches_the_agent(scene: Scene, stateless: bool) -> None:
     clean = specific("PostToolUse", updatedMCPToolOutput=[{"type": "text", "text": "clean"}])
     stage = Stage(scene, stateless, PostToolUse=clean)
     task_id = await stage.begin()
-    await stage.end(task_id, result=OUTPUT, tell=True)
+    await stage.end(task_id, result=OUTPUT, notify=True)
     for method in ("tasks/get", "tasks/result", "tasks/list", "tasks/get", "tasks/cancel"):
         assert "SECRET" not in json.dumps(await stage.task_request(method, task_id)), method
     assert "clean" in json.dumps(await stage.output(task_id))
@@ -110,7 +110,7 @@ async def test_blocked_output_of_a_task_is_nowhere(scene: Scene, stateless: bool
 async def test_a_task_that_fails_is_a_failure_once(scene: Scene, stateless: bool) -> None:
     stage = Stage(scene, stateless)
     task_id = await stage.begin()
-    await stage.end(task_id, error={"code": -32000, "message": "no"}, tell=True)
+    await stage.end(task_id, error={"code": -32000, "message": "no"}, notify=True)
     assert (await stage.output(task_id))["error"]["message"] == "no"
     assert (await stage.output(task_id))["error"]["message"] == "no"
     assert stage.events == ["PreToolUse", "PostToolUseFailure"]
@@ -124,12 +124,12 @@ async def test_a_cancelled_task_is_an_interrupt_once(scene: Scene, stateless: bo
     await stage.task_request("tasks/cancel", task_id)
     assert (await stage.task_request("tasks/get", task_id))["result"]["status"] == "cancelled"
     assert stage.events == ["PreToolUse", "PostToolUseFailure"]
-    assert json.loads(stage.told.read_bytes().splitlines()[-1] or b"{}").get("is_interrupt", True) is True
+    assert json.loads(stage.recorded.read_bytes().splitlines()[-1] or b"{}").get("is_interrupt", True) is True
     assert stage.results == ["pending", "cancelled"]
 
 
 @both
-async def test_a_task_dies_with_its_server(scene: Scene, stateless: bool) -> None:
+async def test_a_task_ends_with_its_server(scene: Scene, stateless: bool) -> None:
     stage = Stage(scene, stateless)
     await stage.begin()
     await stage.agent.send(notification("quit", status=3))
@@ -149,7 +149,7 @@ async def test_a_task_that_the_agent_leaves_behind_is_a_failure(scene: Scene, st
 
 async def test_a_refused_call_for_a_task_is_an_error(scene: Scene) -> None:
     stage = Stage(scene, False, PreToolUse=specific("PreToolUse", permissionDecision="deny"))
-    await stage.agent.greet()
+    await stage.agent.initialize()
     answer = await stage.agent.ask(stage.augmented(1, task={}))
     assert answer["error"]["code"] == -31403
     assert stage.events == ["PreToolUse"]
@@ -161,12 +161,12 @@ async def test_tools_that_hooks_do_not_concern_have_their_tasks_untouched(scene:
     events = {"PostToolUse": [{"matcher": "mcp__files__other", "hooks": [{"type": "command", "command": "exit 2"}]}]}
     agent = scene.run(scene.hooks(**events), "--name=files", server=SERVER)
     more: Json = {"_meta": STATELESS} if stateless else {"task": {}}
-    await agent.greet()
+    await agent.initialize()
     first = call(1, "slow")
     first["params"] |= more
     result = (await agent.ask(first))["result"]
     task_id = result["taskId"] if stateless else result["task"]["taskId"]
-    await agent.send(notification("end", task=task_id, result=OUTPUT, tell=True))
+    await agent.send(notification("end", task=task_id, result=OUTPUT, notify=True))
     polled = await agent.ask(request(2, "tasks/get" if stateless else "tasks/result", taskId=task_id))
     assert "SECRET" in json.dumps(polled)
     await agent.notified("notifications/tasks" if stateless else "notifications/tasks/status")

@@ -29,7 +29,7 @@ def trust(scene: Scene, config: str) -> str:
     return ended.stdout.decode()
 
 
-async def test_what_is_not_trusted_does_not_start(scene: Scene) -> None:
+async def test_files_that_are_not_trusted_stop_the_start(scene: Scene) -> None:
     config, _ = guarded(scene)
     agent = scene.run(config)
     assert await agent.ended() == 2
@@ -40,7 +40,7 @@ async def test_a_guard_swapped_between_trust_and_call_denies_until_it_is_trusted
     config, guard = guarded(scene)
     trust(scene, config)
     agent = scene.run(config)
-    await agent.greet()
+    await agent.initialize()
     assert text_of(await agent.ask(call(1, "echo", text="harmless"))) == '{"text": "harmless"}'
     assert "no secrets" in text_of(await agent.ask(call(2, "echo", text="secret")))
     guard.with_name("soft.sh").write_text("#!/bin/sh\nexit 0\n")
@@ -58,9 +58,9 @@ async def test_a_guard_swapped_between_trust_and_call_denies_until_it_is_trusted
 async def test_check_reports_that_trust_is_required_and_for_which_files(scene: Scene) -> None:
     config, guard = guarded(scene)
     trust(scene, config)
-    said = json.loads(scene.complete([HOOKPROXY, "check", config, "--json"]).stdout)
-    assert said["trust"]["files"] == [config.partition("=")[2], str(guard)]
-    assert said["trust"]["not_covered"]
+    text = json.loads(scene.complete([HOOKPROXY, "check", config, "--json"]).stdout)
+    assert text["trust"]["files"] == [config.partition("=")[2], str(guard)]
+    assert text["trust"]["not_covered"]
     shown = scene.complete([HOOKPROXY, "check", config]).stdout.decode()
     assert "trust: required; these files are used only while they are unchanged\n  file" in shown
 

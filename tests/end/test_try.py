@@ -50,21 +50,21 @@ def tried(folder: Path, *options: str) -> dict[str, Any]:
     return read
 
 
-def without_moments(document: str) -> dict[str, Any]:
+def without_times(document: str) -> dict[str, Any]:
     return {name: value for name, value in json.loads(document).items() if name not in OF_A_MOMENT}
 
 
 @pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse"])
 @pytest.mark.parametrize("dialect", HOOK_FILES)
 def test_a_hook_gets_the_same_document_and_variables(tmp_path: Path, dialect: str, event: str) -> None:
-    said = "; echo '{}'" if dialect == "code-assist" else ""
-    hooks = hooks_file(tmp_path, dialect, f"cat > stdin.$PPID; env -0 > env.$PPID{said}", event)
+    text = "; echo '{}'" if dialect == "code-assist" else ""
+    hooks = hooks_file(tmp_path, dialect, f"cat > stdin.$PPID; env -0 > env.$PPID{text}", event)
     ran(tmp_path, hooks)
     (of_the_run,) = tmp_path.glob("stdin.*")
     env = dict(pair.split("=", 1) for pair in (tmp_path / f"env{of_the_run.suffix}").read_text().split("\0") if pair)
     document = of_the_run.read_text()
     (shown,) = (hook for hook in tried(tmp_path, hooks)["hooks"] if hook["absent"] is None)
-    assert without_moments(shown["stdin"]) == without_moments(document)
+    assert without_times(shown["stdin"]) == without_times(document)
     if event == "PreToolUse":  # after it, variables may hold the document, and so how long the call took
         assert {name: env[name] for name in shown["variables"]} == shown["variables"]
 

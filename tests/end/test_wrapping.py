@@ -225,7 +225,7 @@ def written(file: str) -> str:
     return Path(file).read_bytes().decode()
 
 
-async def said(scene: Scene, argv: Sequence[str], tool: str) -> tuple[bool | None, str]:
+async def call_tool(scene: Scene, argv: Sequence[str], tool: str) -> tuple[bool | None, str]:
     """What a real agent gets that starts the command somewhere else and calls a tool."""
     server = StdioServerParameters(command=argv[0], args=list(argv[1:]), env=scene.env, cwd="/")
     with (scene.folder / "stderr").open("a") as errors, anyio.fail_after(2 * PATIENCE):
@@ -246,18 +246,18 @@ async def test_a_wrapped_server_runs_behind_hooks_and_every_byte_comes_back(scen
     assert wrap.returncode == 0, wrap.stderr
     argv = read(written(file))
     assert argv[0] == HOOKPROXY
-    refused, reason = await said(scene, argv, "echo")
+    refused, reason = await call_tool(scene, argv, "echo")
     assert refused
     assert "not that" in reason
     assert scene.calls_received() == []
-    refused, _ = await said(scene, argv, "typed")
+    refused, _ = await call_tool(scene, argv, "typed")
     assert not refused
     assert len(scene.calls_received()) == 1
 
     unwrap = scene.complete([HOOKPROXY, "unwrap", file], within=3 * PATIENCE)
     assert unwrap.returncode == 0, unwrap.stderr
     assert written(file) == text
-    assert not (await said(scene, read(written(file)), "echo"))[0]
+    assert not (await call_tool(scene, read(written(file)), "echo"))[0]
 
 
 async def test_three_real_servers_are_wrapped_at_once(scene: Scene) -> None:
@@ -271,8 +271,8 @@ async def test_three_real_servers_are_wrapped_at_once(scene: Scene) -> None:
     guard = scene.file("hookproxy.toml", '[permissions]\ndeny = ["mcp__time__convert_time"]\n')
     assert scene.complete([HOOKPROXY, "wrap", file, "--config", guard], within=3 * PATIENCE).returncode == 0
     wrapped = {name: of("mcpServers", name)(written(file)) for name in servers}
-    refused, reason = await said(scene, wrapped["time"], "convert_time")
+    refused, reason = await call_tool(scene, wrapped["time"], "convert_time")
     assert refused
     assert "mcp__time__convert_time" in reason
-    assert (await said(scene, wrapped["lean"], "echo"))[0] is False
-    assert "repo_path" in (await said(scene, wrapped["git"], "git_status"))[1]  # its own answer: an argument is missing
+    assert (await call_tool(scene, wrapped["lean"], "echo"))[0] is False
+    assert "repo_path" in (await call_tool(scene, wrapped["git"], "git_status"))[1]  # an argument is missing

@@ -56,7 +56,7 @@ def send(message: Json) -> None:
     write(json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False))
 
 
-def said(text: str) -> Json:
+def text_result(text: str) -> Json:
     return {"content": [{"type": "text", "text": text}]}
 
 
@@ -86,7 +86,7 @@ class Server:
                 answer = {
                     "jsonrpc": "2.0",
                     "id": params["requestId"],
-                    "result": said("released" + params.get("pad", "")),
+                    "result": text_result("released" + params.get("pad", "")),
                 }
                 write(json.dumps([answer] if params.get("batch") else answer))
             elif method == "raw":
@@ -142,10 +142,10 @@ class Server:
     def on_tools_call(self, params: Json, request: object) -> Json | None:
         act = getattr(self, "tool_" + str(params["name"]), None)
         arguments = params.get("arguments") or {}
-        return said("ran " + params["name"]) if act is None else act(arguments, request)
+        return text_result("ran " + params["name"]) if act is None else act(arguments, request)
 
     def tool_echo(self, arguments: Json, _id: object) -> Json:
-        return said(json.dumps(arguments))
+        return text_result(json.dumps(arguments))
 
     def tool_reply(self, arguments: Json, _id: object) -> Json:
         result: Json = arguments["result"]
@@ -166,11 +166,11 @@ class Server:
         send({"method": "notifications/holding", "params": {"requestId": request}})
 
     def tool_twice(self, _arguments: Json, request: object) -> Json:
-        send({"id": request, "result": said("once")})
-        return said("twice")
+        send({"id": request, "result": text_result("once")})
+        return text_result("twice")
 
     def tool_big(self, arguments: Json, _id: object) -> Json:
-        return said("x" * int(arguments["size"]))
+        return text_result("x" * int(arguments["size"]))
 
     def tool_quit(self, arguments: Json, _id: object) -> None:
         os._exit(int(arguments["status"]))
@@ -192,7 +192,7 @@ class Server:
         if os.fork() == 0:
             flood(int(arguments["size"]), arguments["stuck"])
             os._exit(0)
-        return said("flooding")
+        return text_result("flooding")
 
     def tool_deaf(self, arguments: Json, _id: object) -> Json:
         """Read nothing until somebody writes to a FIFO; meanwhile each line of another is a notification."""
@@ -204,7 +204,7 @@ class Server:
             if said_now in ready:
                 send({"method": "notifications/said", "params": {"text": os.read(said_now, 100).decode()}})
             if listen in ready:
-                return said("listening again")
+                return text_result("listening again")
 
     def tool_orphan(self, arguments: Json, _id: object) -> None:
         """Leave a grandchild that keeps standard output, and go."""
@@ -221,14 +221,14 @@ def flood(size: int, stuck: str) -> None:
     task_request.register(1, select.POLLOUT)
     line = json.dumps({"jsonrpc": "2.0", "method": "notifications/flood", "params": {"text": "x" * 4000}}).encode()
     block = memoryview((line + b"\n") * 16)
-    sent, rest, told = 0, block, False
+    sent, rest, reported = 0, block, False
     while sent < size or len(rest) < len(block):
         try:
             written = os.write(1, rest)
             sent, rest = sent + written, rest[written:] or block
         except BlockingIOError:
-            if not task_request.poll(None if told else 500):
-                told = True
+            if not task_request.poll(None if reported else 500):
+                reported = True
                 with open(stuck, "w") as fifo:
                     fifo.write(f"{sent}\n")
     with open(stuck, "w") as fifo:

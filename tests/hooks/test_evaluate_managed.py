@@ -221,7 +221,7 @@ async def test_an_alias_of_the_users_hides_nothing_from_managed_hooks_after_a_ca
 def test_no_hook_of_the_users_may_call_a_tool_that_managed_hooks_or_rules_are_about() -> None:
     tool_call = replace(hook(""), shell="", type="mcp_tool", server="files", tool="die")
     users = replace(group(tool_call), source="mine")
-    with pytest.raises(ConfigError, match="calls the tool die, which managed hooks or rules are about"):
+    with pytest.raises(ConfigError, match="calls the tool die, to which managed hooks or rules apply"):
         layered(users, ask=("d*",))
     with pytest.raises(ConfigError, match="calls the tool die"):
         layered(users, managed(stub(PRE)))

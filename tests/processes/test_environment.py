@@ -46,5 +46,5 @@ def test_variables_keep_their_bytes() -> None:
 
 @pytest.mark.parametrize("name", ["", "A=B", "=A"])
 def test_an_invalid_name_of_a_variable_is_an_error(name: str) -> None:
-    with pytest.raises(ValueError, match="no name for an environment variable"):
+    with pytest.raises(ValueError, match="cannot be the name of an environment variable"):
         environment.entries({"FINE": "x", name: "y"})

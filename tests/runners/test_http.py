@@ -235,7 +235,7 @@ async def test_headers_hold_the_variables_that_are_allowed() -> None:
     assert (headers["authorization"], headers["user-agent"]) == ("Bearer a$U-b", "me")
 
 
-@pytest.mark.parametrize(("value", "why"), [(None, "is not set"), ("", "is not set"), ("a\r\nX: y", "no header can")])
+@pytest.mark.parametrize(("value", "why"), [(None, "is not set"), ("", "is not set"), ("a\r\nX: y", "a header cannot")])
 async def test_a_variable_that_cannot_be_sent_is_a_failure_and_nothing_is_posted(value: str | None, why: str) -> None:
     async with serving() as server:
         hook = spec(server, headers=(("A", "$T"),), allowed_env_vars=("T",))

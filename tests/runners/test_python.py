@@ -91,7 +91,7 @@ async def test_a_document_that_does_not_fit_the_type_is_a_failure(tmp_path: Path
     code = "from hookproxy.hooks.api import HookInput\ndef check(hook_input: HookInput): pass"
     result = await call(tmp_path, code, {"session_id": 7})
     assert result.ended is Ended.FAILED
-    assert "cannot be given its document" in result.detail
+    assert "cannot read its input" in result.detail
 
 
 @pytest.mark.parametrize("kind", ["def", "async def"])

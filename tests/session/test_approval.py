@@ -312,7 +312,7 @@ async def test_any_answer_but_a_yes_in_the_next_round_is_a_refusal(reply: dict[s
         assert await one.finish() == (b"", b"")
 
 
-async def test_a_sealed_state_is_good_for_one_round_of_that_call_only() -> None:
+async def test_a_request_state_is_valid_for_one_round_of_that_call_only() -> None:
     async with rig(stub_group(ASKS)) as one:
         seal = await approval_request(one)
         other = {"arguments": {"a": 2}, "inputResponses": accepted(ALLOW), "requestState": seal}
@@ -465,8 +465,8 @@ async def test_a_call_cancelled_while_hooks_answer_its_server_runs_its_failure_h
     for name in ("here", "go"):
         os.mkfifo(tmp_path / name)
     here, go = (shlex.quote(str(tmp_path / name)) for name in ("here", "go"))
-    said = shlex.quote(json.dumps({"action": "accept", "content": {}}))
-    answers = stub(Event.ELICITATION, f"echo x > {here}; read y < {go}; printf %s {said}")
+    printed = shlex.quote(json.dumps({"action": "accept", "content": {}}))
+    answers = stub(Event.ELICITATION, f"echo x > {here}; read y < {go}; printf %s {printed}")
     failure = stub(Event.POST_TOOL_USE_FAILURE, f"cat > {shlex.quote(str(tmp_path / 'failure'))}")
     async with rig(stub_group(stub(PRE), answers, failure)) as one:
         await one.agent.send(stateless(1))
@@ -480,7 +480,7 @@ async def test_a_call_cancelled_while_hooks_answer_its_server_runs_its_failure_h
     assert json.loads((tmp_path / "failure").read_bytes())["event"] == "PostToolUseFailure"
 
 
-async def test_an_answer_with_an_error_beside_a_yes_is_no_yes() -> None:
+async def test_an_answer_with_an_error_beside_a_yes_is_not_a_yes() -> None:
     async with rig(stub_group(ASKS)) as one:
         await handshake(one)
         await one.agent.send(call(1))

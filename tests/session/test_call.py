@@ -297,7 +297,7 @@ async def test_a_response_that_can_be_read_in_different_ways_is_withheld(
     assert hook_inputs.documents == []
 
 
-async def test_a_response_without_any_content_is_no_defect() -> None:
+async def test_a_response_without_any_content_is_not_a_defect() -> None:
     async with rig(group(hook("exit 0", POST), hook("exit 0", FAILURE))) as proxied:
         await proxied.agent.send(CALL)
         await proxied.server.line()
@@ -344,7 +344,7 @@ async def test_a_cancelled_call_runs_its_failure_hooks_and_is_audited(hook_input
     assert (record["result"], record["decision"]) == ("cancelled", "allow")
 
 
-async def test_the_record_holds_what_happened(tmp_path: Path) -> None:
+async def test_the_record_contains_what_happened(tmp_path: Path) -> None:
     audit = tmp_path / "audit"
     groups = group(
         hook("echo no >&2; exit 2", matcher="danger"),
@@ -578,7 +578,7 @@ async def test_an_answer_that_is_neither_result_nor_error_cannot_carry_hidden_ou
 
 
 @pytest.mark.parametrize("result", [b'"x"', b"null", b"[]"])
-async def test_a_denied_result_of_any_shape_is_no_defect(result: bytes) -> None:
+async def test_a_denied_result_of_any_shape_is_not_a_defect(result: bytes) -> None:
     async with rig(stub_group(stub(POST, permission="deny", feedback=["no"]))) as one:
         await one.agent.send(CALL)
         await one.server.line()

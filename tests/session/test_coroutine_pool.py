@@ -149,7 +149,7 @@ async def test_an_idle_coroutine_that_gets_a_call_where_bytes_arrive_reaches_its
     assert seen == ["1 began", "2 began", "the callback goes on"]
 
 
-async def test_resuming_twice_or_without_a_waiter_is_no_error() -> None:
+async def test_resuming_twice_or_without_a_waiter_is_not_an_error() -> None:
     waiting: list[Call] = []
     coroutine = CallCoroutine()
     coroutine.resume(call(1))

@@ -1,4 +1,4 @@
-"""How a run ends: with the server's own status, whoever ends first; `end/test_life_and_death.py` has the rest."""
+"""How a run ends: with the server's own status, whoever ends first; `end/test_lifecycle.py` has the rest."""
 
 from __future__ import annotations
 
