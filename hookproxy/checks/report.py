@@ -13,8 +13,8 @@ from msgspec.structs import asdict
 from ..dialects.dialect import Group
 from ..model.hooks import HookSpec
 from ..model.settings import Settings
+from ..trust.check_unchanged import Dependencies
 from ..trust.sources import ManagedSummary
-from ..trust.trusted_files import Dependencies
 
 
 class FailureEffect(StrEnum):

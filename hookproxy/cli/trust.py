@@ -4,7 +4,7 @@ It never asks for confirmation: `--dry-run` shows the changes first. Exit status
 to trust, or `--list` found something that has changed; 2 it failed.
 
 The store is a file of the user: an agent that may write to it can trust whatever it likes. See
-`hookproxy.trust.trusted_files`.
+`hookproxy.trust.check_unchanged`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from msgspec.structs import replace
 
 from ..config.load import user_layer
 from ..model.errors import EXIT_FINDINGS, UserError, printable
-from ..trust import trusted_files
+from ..trust import check_unchanged
+from ..trust.check_unchanged import Dependencies
 from ..trust.sources import FileContext, FileSnapshot, store_path
 from ..trust.trust_store import MAX_TEXT_LENGTH, TrustEntry, locked_entries, read_store
-from ..trust.trusted_files import Dependencies
 from .common import new_parser, show, working_directory
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _record(
             before = entries[path].of if path in entries else ()
             of = tuple(dict.fromkeys((*before, name)))
             entries[path] = TrustEntry(
-                trusted_files.digest(seen[path]), _text(seen[path]), of, path in file_context.files_read
+                check_unchanged.digest(seen[path]), _text(seen[path]), of, path in file_context.files_read
             )
 
 
@@ -105,7 +105,7 @@ def _covered(files: Sequence[str], file_context: FileContext) -> Dependencies:
             file_context,
             "hookproxy trust",
         )
-        of_item = trusted_files.dependencies(layer, layer.groups, file_context)
+        of_item = check_unchanged.dependencies(layer, layer.groups, file_context)
         for path, name in of_item.files.items():
             covered.files.setdefault(path, name)
         covered.not_covered += [text for text in of_item.not_covered if text not in covered.not_covered]
@@ -119,13 +119,13 @@ def _show(
     read: dict[str, FileSnapshot] = {}
     untrusted = 0
     for path in found.files:
-        seen = file_context.files_read.get(path) or trusted_files.read_for_hashing(path)
+        seen = file_context.files_read.get(path) or check_unchanged.read_for_hashing(path)
         if seen is None:
             show(f"missing    {visible(path)}\n")
             continue
         read[path] = seen
         entry = entries.get(path)
-        if entry is not None and entry.sha256 == trusted_files.digest(seen):
+        if entry is not None and entry.sha256 == check_unchanged.digest(seen):
             show(f"unchanged  {visible(path)}\n")
             continue
         untrusted += 1
@@ -146,9 +146,9 @@ def _difference(entry: TrustEntry | None, seen: FileSnapshot) -> Iterator[str]:
 
     text = _text(seen)
     if entry is None:
-        yield f"{len(seen.data)} bytes, sha256 {trusted_files.digest(seen)}"
+        yield f"{len(seen.data)} bytes, sha256 {check_unchanged.digest(seen)}"
     elif text is None or entry.text is None:
-        digests = f"sha256 {trusted_files.digest(seen)}, before {entry.sha256}"
+        digests = f"sha256 {check_unchanged.digest(seen)}, before {entry.sha256}"
         yield f"cannot be compared as text: {len(seen.data)} bytes, {digests}"
     else:
         lines = unified_diff(entry.text.splitlines(), text.splitlines(), "as trusted", "as it is", lineterm="")
@@ -171,9 +171,9 @@ def _list(store: str) -> int:
             sys.stderr.write("hookproxy: nothing is trusted yet\n")
     for path, entry in sorted(entries.items()):
         try:
-            seen = trusted_files.read_for_hashing(path)
+            seen = check_unchanged.read_for_hashing(path)
             state = (
-                "missing" if seen is None else "trusted" if trusted_files.digest(seen) == entry.sha256 else "changed"
+                "missing" if seen is None else "trusted" if check_unchanged.digest(seen) == entry.sha256 else "changed"
             )
         except UserError:
             state = "unusable"

@@ -23,7 +23,7 @@ from ..trust.sources import FileContext, Layer, ManagedSummary, store_path
 from .hook_files import GroupAndNotes, Use, dialect_named, parse_option, read_use
 
 if TYPE_CHECKING:
-    from ..trust.trusted_files import Trust
+    from ..trust.check_unchanged import Trust
     from .models import ConfigFile
 
 MANAGED_FOLDER = "/etc/hookproxy"
@@ -96,7 +96,7 @@ def load(config: str | None, hooks: Sequence[str], audit: str | None, environ: M
         where = user.source or (managed[-1].source if managed else "")
         raise ConfigError(where, "audit.required is true, but no file is named", "set audit.file, or use --audit FILE")
     if user.require_trust or any(one.require_trust for one in managed):
-        from ..trust.trusted_files import verify
+        from ..trust.check_unchanged import verify
 
         loaded = replace(loaded, trust=verify(loaded.groups, user, file_context))
     return loaded

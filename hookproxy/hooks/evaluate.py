@@ -20,13 +20,13 @@ from ..policy import decide
 from ..runners.runner import CallTool, no_server
 from .background import ReportHookRun
 from .permissions import Permissions
-from .run_in_order import HookExecutor
+from .run_hooks import HookExecutor
 from .select import HookGroups, SelectedHooks
 
 if TYPE_CHECKING:
     import anyio.abc
 
-    from ..trust.trusted_files import Trust
+    from ..trust.check_unchanged import Trust
 
 
 class Evaluation(Struct, frozen=True):

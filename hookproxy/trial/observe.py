@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from ..dialects.dialect import Group
 from ..hooks.evaluate import Evaluation, Hooks
-from ..hooks.run_in_order import HookExecutor
+from ..hooks.run_hooks import HookExecutor
 from ..model.decision import Comments
 from ..model.hooks import Document, EventContext, HookResult, HookRun, HookSpec, Tool
 from ..runners.command import prepare

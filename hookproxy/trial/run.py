@@ -32,7 +32,7 @@ from .context import TrialServices
 from .observe import Observation, ObservedHooks
 
 if TYPE_CHECKING:
-    from ..trust.trusted_files import Trust
+    from ..trust.check_unchanged import Trust
 
 EVENTS_BEFORE: Final = frozenset(
     {Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST, Event.PERMISSION_DENIED, Event.NOTIFICATION, Event.USER_INPUT}

@@ -27,7 +27,7 @@ from ..runners.runner import CallTool, no_server
 from .background import BackgroundHooks, ReportHookRun
 
 if TYPE_CHECKING:
-    from ..trust.trusted_files import Trust
+    from ..trust.check_unchanged import Trust
 
 _MAX_RUNNING: Final = 128  # hooks that run at a time: more would only wait for each other
 _DESCRIPTORS_PER_HOOK: Final = 8  # needed to start a hook: three pipes, its pidfd, and one to spare

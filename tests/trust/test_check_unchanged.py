@@ -14,8 +14,8 @@ from hookproxy.cli.main import main
 from hookproxy.config.load import Loaded, load
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import HookSpec
-from hookproxy.trust import trusted_files
-from hookproxy.trust.trusted_files import Trust
+from hookproxy.trust import check_unchanged
+from hookproxy.trust.check_unchanged import Trust
 
 REQUIRED = "require_trust = true\n"
 
@@ -139,10 +139,10 @@ def test_only_regular_files_of_limited_size_are_trusted(
     elif kind == "pipe":
         os.mkfifo(project.guard, 0o755)
     else:
-        monkeypatch.setattr(trusted_files, "MAX_BYTES", 10)
+        monkeypatch.setattr(check_unchanged, "MAX_BYTES", 10)
         project.guard.write_text("12345678901")
     with pytest.raises(ConfigError, match=r"guard\.sh: is .*, so it cannot be trusted"):
-        trusted_files.read_for_hashing(str(project.guard))
+        check_unchanged.read_for_hashing(str(project.guard))
     assert main(["trust", str(project.config)]) == 2
 
 
