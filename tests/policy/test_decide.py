@@ -29,12 +29,12 @@ def said(verdict: Verdict, spec: HookSpec = PRE, label: str = "") -> HookRun:
     return HookRun(replace(spec, label=label or spec.label), HookResult(Ended.EXITED), verdict)
 
 
-def test_a_call_that_no_hook_speaks_about_goes_on_as_it_is() -> None:
+def test_a_call_without_verdicts_proceeds_unchanged() -> None:
     assert decide([], Settings(), None) == Proceed()
     assert decide([said(Verdict()), said(Verdict(permission=ALLOW))], Settings(), None) == Proceed()
 
 
-def test_one_denial_beats_any_number_of_allowances_and_questions() -> None:
+def test_one_denial_beats_any_number_of_allow_and_ask_verdicts() -> None:
     hook_runs = [
         said(Verdict(permission=ALLOW)),
         said(Verdict(permission=ASK, reason="sure?")),
@@ -44,7 +44,7 @@ def test_one_denial_beats_any_number_of_allowances_and_questions() -> None:
     assert decide(hook_runs, Settings(on_ask=OnAsk.ALLOW), None) == Refuse(by="rm.sh", reason="no rm")
 
 
-def test_the_first_hook_that_denies_is_named_and_the_reasons_of_all_are_told_in_order() -> None:
+def test_a_refusal_names_the_first_denying_hook_and_all_reasons_in_order() -> None:
     hook_runs = [
         said(Verdict(permission=DENY, reason="one"), label="a"),
         said(Verdict(permission=DENY), label="b"),
@@ -56,7 +56,7 @@ def test_the_first_hook_that_denies_is_named_and_the_reasons_of_all_are_told_in_
 QUESTION = ApprovalRequest("the PreToolUse hook guard.sh", "sure?")
 
 
-def test_a_hook_that_asks_makes_a_question() -> None:
+def test_an_ask_verdict_creates_an_approval_request() -> None:
     hook_runs = [said(Verdict(permission=ALLOW)), said(Verdict(permission=ASK, reason="sure?"))]
     assert decide(hook_runs, Settings(), None) == Proceed(approval_request=QUESTION)
 
@@ -72,14 +72,14 @@ def test_a_hook_that_asks_makes_a_question() -> None:
         (Settings(on_ask=OnAsk.DENY), True, Refuse(QUESTION.by, "sure?", asked=True, cause=RefusalCause.ASK_DENIED)),
     ],
 )
-def test_a_question_that_no_hook_answers_is_settled_as_configured(
+def test_an_approval_request_that_no_hook_answers_is_decided_as_configured(
     settings: Settings, can_ask: bool, decision: Proceed | Refuse
 ) -> None:
     assert without_person(Proceed(approval_request=QUESTION), settings, can_ask) == decision
     assert without_person(Proceed(), settings, can_ask) == Proceed()
 
 
-def test_who_declines_refuses_with_what_hooks_had_to_say() -> None:
+def test_a_declined_approval_is_a_refusal_with_the_hooks_feedback() -> None:
     refuse = declined(Proceed(b"{}", ("note",), QUESTION))
     assert refuse == Refuse(QUESTION.by, "sure?", asked=True, cause=RefusalCause.DECLINED, feedback=("note",))
 
@@ -108,7 +108,7 @@ YES, NO, NOTHING = (Verdict(permission=ALLOW), Verdict(permission=DENY, reason="
         ([YES, replace(CRASH, fails_closed=True)], True, "failed"),
     ],
 )
-def test_permission_request_hooks_answer_in_the_persons_place(
+def test_permission_request_hooks_decide_for_the_person(
     verdicts: list[Verdict], last_answer_counts: bool, answer: Refuse | bool | str
 ) -> None:
     if answer == "failed":
@@ -126,13 +126,13 @@ def test_a_denying_post_hook_marks_the_result_and_a_hiding_one_is_named() -> Non
     assert merge_comments(Comments(hidden_by="a"), Comments(hidden_by="b")).hidden_by == "a"
 
 
-def test_trouble_that_the_document_says_blocks_is_still_the_configurations_to_allow() -> None:
+def test_the_configuration_can_allow_a_failure_that_blocks_by_the_document() -> None:
     crash = said(replace(CRASH, fails_closed=True))
     assert decide([crash], Settings(), None) == Refuse("guard.sh", CRASH.failure, cause=RefusalCause.FAILED_CLOSED)
     assert decide([crash], Settings(on_failure=OnFailure.ALLOW), None) == Proceed()
 
 
-def test_a_hook_that_wants_the_turn_to_end_denies_and_says_so() -> None:
+def test_a_hook_that_stops_the_agent_denies_the_call_and_is_reported() -> None:
     hook_runs = [said(Verdict(permission=DENY, reason="no")), said(Verdict(stop=True, reason="enough"))]
     assert decide(hook_runs, Settings(), None) == Refuse("guard.sh", "no\nenough", stop=True)
     assert decide(hook_runs[1:], Settings(), None) == Refuse("guard.sh", "enough", stop=True)
@@ -146,7 +146,7 @@ def test_the_last_rewrite_wins_byte_for_byte() -> None:
     assert decision.arguments is last
 
 
-def test_all_feedback_is_carried_in_order_with_a_refusal_too() -> None:
+def test_all_feedback_is_delivered_in_order_with_a_refusal_too() -> None:
     hook_runs = [said(Verdict(feedback=("a", "b"))), said(Verdict(feedback=("c",)))]
     denial = said(Verdict(permission=DENY, reason="no", feedback=("d",)))
     assert decide(hook_runs, Settings(), None) == Proceed(feedback=("a", "b", "c"))
@@ -179,7 +179,7 @@ RULES = [
 
 @pytest.mark.parametrize(("own", "group", "settings", "rule"), RULES)
 @pytest.mark.parametrize("fails_closed", [False, True])
-def test_trouble_before_a_call_has_the_consequence_that_the_nearest_choice_names(
+def test_a_failure_before_a_call_has_the_consequence_of_the_nearest_setting(
     own: OnFailure | None, group: OnFailure | None, settings: OnFailure, rule: OnFailure, fails_closed: bool
 ) -> None:
     hook = replace(PRE, on_failure=own, fails_closed=fails_closed)
@@ -194,7 +194,7 @@ def test_trouble_before_a_call_has_the_consequence_that_the_nearest_choice_names
 @pytest.mark.parametrize(("own", "group", "settings", "rule"), RULES)
 @pytest.mark.parametrize("fails_closed", [False, True])
 @pytest.mark.parametrize("withholds", [False, True])
-def test_trouble_after_a_call_withholds_or_is_told_or_nothing(
+def test_a_failure_after_a_call_withholds_or_is_noted_or_changes_nothing(
     own: OnFailure | None,
     group: OnFailure | None,
     settings: OnFailure,
@@ -212,7 +212,7 @@ def test_trouble_after_a_call_withholds_or_is_told_or_nothing(
     assert comments([crash], Settings(on_failure=settings), group) == expected
 
 
-def test_a_judgement_is_told_before_trouble_and_trouble_before_a_question() -> None:
+def test_a_denial_is_reported_before_a_failure_and_a_failure_before_an_approval_request() -> None:
     crash = said(CRASH, CLOSED, "crash.sh")
     denial = said(Verdict(permission=DENY, reason="no rm"), label="rm.sh")
     question = said(Verdict(permission=ASK), label="ask.sh")
@@ -221,7 +221,7 @@ def test_a_judgement_is_told_before_trouble_and_trouble_before_a_question() -> N
     assert asked_and_failed == Refuse("crash.sh", CRASH.failure, cause=RefusalCause.FAILED_CLOSED)
 
 
-def test_a_hook_in_trouble_that_is_let_go_may_refuse_but_not_rewrite() -> None:
+def test_a_failed_hook_whose_failure_is_allowed_can_refuse_but_not_rewrite() -> None:
     broken = Verdict(failure="the rewrite does not fit", arguments=b'{"n":1}')
     good = said(Verdict(arguments=b"{}"))
     assert decide([good, said(broken)], Settings(), None) == Proceed(b"{}")
@@ -231,7 +231,7 @@ def test_a_hook_in_trouble_that_is_let_go_may_refuse_but_not_rewrite() -> None:
     assert comments([replacing], Settings(), None) == Comments()
 
 
-def test_comments_carry_all_feedback_and_the_last_replacement() -> None:
+def test_comments_have_all_feedback_and_the_last_replacement() -> None:
     hook_runs = [
         said(Verdict(feedback=("a",), replacement=b'"first"'), POST),
         said(Verdict(feedback=("b", "c"), replacement=b'"last"'), POST),
@@ -240,7 +240,7 @@ def test_comments_carry_all_feedback_and_the_last_replacement() -> None:
     assert comments(hook_runs, Settings(), None) == Comments(("a", "b", "c", "d"), b'"last"')
 
 
-def test_merged_comments_hold_both_groups_in_order_and_the_later_replacement() -> None:
+def test_merged_comments_have_both_groups_in_order_and_the_later_replacement() -> None:
     one, two = said(CRASH, POST, "one"), said(CRASH, POST, "two")
     first = Comments(("a",), b"[1]", (one,), (two,))
     assert merge_comments(first, Comments(("b",), b"[2]", (two,), (one,))) == Comments(
@@ -274,7 +274,7 @@ GROUP = st.sampled_from([None, *OnFailure])
 
 
 @given(STATEMENTS, st.builds(said, VERDICTS, SPECS), SETTINGS, GROUP)
-def test_no_further_hook_turns_a_refusal_into_consent(
+def test_no_further_hook_turns_a_refusal_into_an_approval(
     hook_runs: list[HookRun], further: HookRun, settings: Settings, group: OnFailure | None
 ) -> None:
     if isinstance(decide(hook_runs, settings, group), Refuse):
@@ -283,7 +283,7 @@ def test_no_further_hook_turns_a_refusal_into_consent(
 
 
 @given(STATEMENTS, STATEMENTS, SETTINGS, GROUP)
-def test_two_groups_comment_as_one_would(
+def test_two_groups_give_the_same_comments_as_one(
     first: list[HookRun], second: list[HookRun], settings: Settings, group: OnFailure | None
 ) -> None:
     apart = merge_comments(comments(first, settings, group), comments(second, settings, group))
@@ -307,11 +307,11 @@ def test_two_groups_comment_as_one_would(
         (replace(PRE, event=Event.NOTIFICATION), OnFailure.DENY, ""),
     ],
 )
-def test_people_are_told_what_follows_from_trouble(spec: HookSpec, rule: OnFailure, told: str) -> None:
+def test_the_consequence_of_a_failure_is_reported(spec: HookSpec, rule: OnFailure, told: str) -> None:
     assert consequence(said(CRASH, spec), Settings(), rule) == told
     assert consequence(said(Verdict(), spec), Settings(), rule) == ""
 
 
-def test_where_a_hook_denies_and_fails_at_something_people_hear_that_the_denial_stands() -> None:
+def test_the_report_says_that_the_denial_of_a_failed_hook_counts() -> None:
     denies = said(replace(CRASH, permission=DENY, reason="no"))
     assert consequence(denies, Settings(), OnFailure.ALLOW) == "the call is refused"

@@ -129,7 +129,7 @@ COMMENTED = [
 
 
 @pytest.mark.parametrize(("result", "delivery", "tool", "expected", "note"), COMMENTED)
-def test_feedback_stands_after_the_tools_own_output_and_where_else_the_model_may_look(
+def test_feedback_follows_the_tools_output_and_is_wherever_else_the_model_may_look(
     result: bytes, delivery: Delivery, tool: Tool | None, expected: bytes | None, note: DeliveryNote | None
 ) -> None:
     """Where no result is given it is the one that came in, with the block before the end of `content`."""
@@ -153,7 +153,7 @@ UNTOUCHED = [
 
 
 @pytest.mark.parametrize(("result", "note"), UNTOUCHED)
-def test_an_answer_without_a_place_for_feedback_passes_as_it_is(result: bytes, note: DeliveryNote) -> None:
+def test_a_response_without_a_place_for_feedback_passes_unchanged(result: bytes, note: DeliveryNote) -> None:
     line = answer(result)
     went = with_feedback(line, SAID, AUTO, PLAIN)
     assert went.line is line
@@ -163,7 +163,7 @@ def test_an_answer_without_a_place_for_feedback_passes_as_it_is(result: bytes, n
 @pytest.mark.parametrize(
     ("missing", "reached"), [(len(BLOCK), True), (len(BLOCK) + 1, False), (1, True), (0, True), (-1, True)]
 )
-def test_feedback_never_pushes_a_line_to_the_length_at_which_agents_hang_up(missing: int, reached: bool) -> None:
+def test_feedback_never_makes_a_line_so_long_that_agents_close_the_connection(missing: int, reached: bool) -> None:
     frame = answer(b'{"content":[],"x":"%b"}')
     line = frame.replace(b"%b", b"a" * (MAX_LINE_BYTES - missing - len(frame) + 2))
     assert len(line) == MAX_LINE_BYTES - missing
@@ -173,7 +173,7 @@ def test_feedback_never_pushes_a_line_to_the_length_at_which_agents_hang_up(miss
     assert reached or len(went.line) == MAX_LINE_BYTES - 1
 
 
-def test_a_line_of_that_length_gets_no_feedback_even_if_structured_content_would_go() -> None:
+def test_a_line_of_that_length_gets_no_feedback_even_without_structured_content() -> None:
     half = b"a" * (MAX_LINE_BYTES // 3)
     frame = answer(
         b'{"content":[{"type":"text","text":"%b"}],"isError":true,"structuredContent":"%b"' % (half, half)
@@ -184,7 +184,7 @@ def test_a_line_of_that_length_gets_no_feedback_even_if_structured_content_would
     assert with_feedback(line, SAID, AUTO, PLAIN) == DeliveredResponse(line, DeliveryNote.TOO_LONG)
 
 
-def test_an_error_that_feedback_would_make_too_long_passes_as_it_is() -> None:
+def test_an_error_that_feedback_would_make_too_long_passes_unchanged() -> None:
     line = failed(b'{"code":1,"message":"%b"}' % (b"a" * (MAX_LINE_BYTES - 100)))
     went = with_feedback_on_error(line, SAID)
     assert went.line is line
@@ -232,7 +232,7 @@ def marked(text: str = "⟪said⟫") -> bytes:
 
 
 @given(results(), st.sampled_from(Delivery), st.sampled_from([UNLISTED, PLAIN, OPEN, CLOSED]))
-def test_every_byte_beside_the_added_block_is_as_it_was(result: bytes, delivery: Delivery, tool: Tool | None) -> None:
+def test_every_byte_except_the_added_block_is_unchanged(result: bytes, delivery: Delivery, tool: Tool | None) -> None:
     line = answer(result)
     before, added, after = with_feedback(line, "⟪said⟫", delivery, tool).line.partition(marked())
     assert added
@@ -241,7 +241,7 @@ def test_every_byte_beside_the_added_block_is_as_it_was(result: bytes, delivery:
 
 
 @given(results(structured=VALUES), st.sampled_from([PLAIN, OPEN]))
-def test_every_byte_beside_the_block_and_the_member_is_as_it_was(result: bytes, tool: Tool) -> None:
+def test_every_byte_except_the_block_and_the_member_is_unchanged(result: bytes, tool: Tool) -> None:
     went = with_feedback(answer(result), "⟪said⟫", AUTO, tool)
     member = '"hook_feedback":"⟪said⟫"'.encode()
     rest = went.line
@@ -252,7 +252,9 @@ def test_every_byte_beside_the_block_and_the_member_is_as_it_was(result: bytes, 
 
 
 @given(VALUES, st.sampled_from(Delivery), st.sampled_from([UNLISTED, PLAIN, OPEN, CLOSED]))
-def test_any_result_is_commented_once_or_passes_as_it_is(result: bytes, delivery: Delivery, tool: Tool | None) -> None:
+def test_any_result_gets_feedback_once_or_passes_unchanged(
+    result: bytes, delivery: Delivery, tool: Tool | None
+) -> None:
     line = answer(result)
     went = with_feedback(line, "⟪said⟫", delivery, tool)
     assert (went.line is line) is (went.note in {DeliveryNote.NO_PLACE, DeliveryNote.AMBIGUOUS})
@@ -290,13 +292,13 @@ def test_feedback_on_an_error_is_a_sentence_of_its_message_and_a_member_of_its_d
     assert with_feedback_on_error(failed(given_error), SAID) == DeliveredResponse(failed(expected))
 
 
-def test_an_error_without_a_place_for_feedback_passes_as_it_is() -> None:
+def test_an_error_without_a_place_for_feedback_passes_unchanged() -> None:
     for raw, note in ((b'{"message":5,"data":[]}', DeliveryNote.NO_PLACE), (b'"gone"', DeliveryNote.AMBIGUOUS)):
         assert with_feedback_on_error(failed(raw), SAID) == DeliveredResponse(failed(raw), note)
 
 
 @pytest.mark.parametrize("code", [b'"SECRET"', b"1" + b"0" * 5000, b"1.5", b"[1]"])
-def test_of_an_error_only_a_plain_code_is_left(code: bytes) -> None:
+def test_only_a_plain_code_of_a_withheld_error_remains(code: bytes) -> None:
     line = b'{"error":{"code":%b,"message":"SECRET","data":"SECRET"},"id":"a","x":"SECRET"}\n' % code
     assert with_error_withheld(line, SAID) == error_response(b'"a"', INTERNAL_ERROR, SAID)
     assert with_error_withheld(line.replace(code, b"-32002"), SAID) == error_response(b'"a"', -32002, SAID)
@@ -324,7 +326,7 @@ REPLACED = [
 
 
 @pytest.mark.parametrize(("replacement", "content"), REPLACED)
-def test_a_replacement_takes_the_place_of_the_whole_result(replacement: bytes, content: bytes) -> None:
+def test_a_replacement_replaces_the_whole_result(replacement: bytes, content: bytes) -> None:
     secret = b'{"type":"text","text":"SECRET"}'
     line = answer(
         b'{"_meta": {"raw":"SECRET"}, "content": [%b], "Content": [%b], "toolResult": "SECRET"}' % (secret, secret)
@@ -347,7 +349,7 @@ STRUCTURED = [
 
 
 @pytest.mark.parametrize(("tool", "delivery", "replacement", "rest"), STRUCTURED)
-def test_replaced_output_does_not_stay_behind_in_structured_content(
+def test_replaced_output_does_not_remain_in_structured_content(
     tool: Tool | None, delivery: Delivery, replacement: bytes, rest: bytes
 ) -> None:
     line = answer(b'{"content":[],"structuredContent":{"result":"SECRET"}}')
@@ -363,18 +365,18 @@ def test_replaced_output_does_not_stay_behind_in_structured_content(
         (b'{"content":[],"content":["SECRET"]}', b'{"resultType":"complete","content":%b}'),
     ],
 )
-def test_odd_output_is_replaced_too(result: bytes, expected: bytes) -> None:
+def test_invalid_output_is_replaced_too(result: bytes, expected: bytes) -> None:
     assert with_replacement(answer(result), b'"clean"', AUTO, PLAIN) == answer(expected % BLOCKS)
 
 
 @pytest.mark.parametrize("result", [b'"x"', b"null", b"[]", b"true", b"5"])
-def test_a_result_that_is_no_object_can_be_marked_as_failed_too(result: bytes) -> None:
+def test_a_result_that_is_not_an_object_can_be_marked_as_failed_too(result: bytes) -> None:
     marked = json.loads(response_edits.marked_as_failed(answer(result)))["result"]
     assert marked["isError"] is True
     assert marked["content"][0]["text"] == result.decode()
 
 
-def test_the_kind_of_a_result_and_its_failure_stay_when_it_is_replaced() -> None:
+def test_a_replaced_result_keeps_its_result_type_and_its_error_mark() -> None:
     line = answer(b'{"resultType":"complete","content":[],"isError":true}')
     assert json.loads(with_replacement(line, b'"clean"', AUTO, PLAIN))["result"] == {
         "resultType": "complete",
@@ -383,7 +385,7 @@ def test_the_kind_of_a_result_and_its_failure_stay_when_it_is_replaced() -> None
     }
 
 
-def test_an_answer_whose_envelope_is_unclear_is_never_delivered_where_its_output_must_not_pass() -> None:
+def test_an_ambiguous_response_is_never_delivered_if_its_output_must_not_pass() -> None:
     twins = b'{"id":1,"result":{},"result":{"content":["SECRET"]}}\n'
     with pytest.raises(raw_json.DuplicateKeys):
         with_result_withheld(twins, SAID)
@@ -392,7 +394,7 @@ def test_an_answer_whose_envelope_is_unclear_is_never_delivered_where_its_output
 
 
 @pytest.mark.parametrize("kind", [b"", b'"resultType":"complete",'])
-def test_of_a_withheld_result_nothing_is_left(kind: bytes) -> None:
+def test_nothing_of_a_withheld_result_remains(kind: bytes) -> None:
     secrets = b'{%b"content":["SECRET"],"_meta":{"a":"SECRET"},"structuredContent":"SECRET","b":"SECRET"}' % kind
     line = b'{"id":"\\u0061","result":%b,"SECRET":1}\n' % secrets
     expected = b'{"jsonrpc":"2.0","id":"\\u0061","result":{%b"content":[%b],"isError":true}}\n' % (
@@ -403,7 +405,7 @@ def test_of_a_withheld_result_nothing_is_left(kind: bytes) -> None:
 
 
 @given(results(structured=VALUES), VALUES, st.sampled_from(Delivery))
-def test_any_replacement_of_any_result_leaves_one_clear_line(
+def test_any_replacement_of_any_result_is_one_unambiguous_line(
     result: bytes, replacement: bytes, delivery: Delivery
 ) -> None:
     went = with_replacement(answer(result), replacement, delivery, OPEN)
@@ -434,7 +436,7 @@ def test_any_replacement_of_any_result_leaves_one_clear_line(
         (b"", False),
     ],
 )
-def test_a_schema_is_open_only_if_one_more_member_surely_fits(schema: bytes, is_open: bool) -> None:
+def test_a_schema_is_open_only_if_it_certainly_allows_one_more_member(schema: bytes, is_open: bool) -> None:
     assert open_schema(schema) is is_open
 
 
@@ -460,5 +462,5 @@ def test_a_failure_is_a_valid_result_in_its_era(stateless: bool, versions: Seque
     assert ("resultType" in json.loads(line)["result"]) is stateless
 
 
-def test_half_a_surrogate_pair_from_a_hook_does_not_break_the_answer() -> None:
+def test_half_of_a_surrogate_pair_from_a_hook_does_not_break_the_response() -> None:
     assert json_string("a\ud800") == b'"a?"'

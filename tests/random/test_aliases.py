@@ -24,7 +24,9 @@ def spelled(draw: st.DrawFn) -> bytes:
 
 
 @given(MAPS, spelled())
-def test_there_and_back_is_the_same_and_no_value_is_lost_or_doubled(names: dict[str, str], arguments: bytes) -> None:
+def test_a_translation_to_hooks_and_back_is_the_same_and_loses_no_value(
+    names: dict[str, str], arguments: bytes
+) -> None:
     alias = Alias("tool", "Tool", names)
     try:
         held = alias.for_call(arguments)
@@ -42,9 +44,7 @@ def test_there_and_back_is_the_same_and_no_value_is_lost_or_doubled(names: dict[
 
 
 @given(MAPS, spelled())
-def test_what_a_hook_says_is_sent_or_an_error_and_hooks_would_read_it_so_again(
-    names: dict[str, str], said: bytes
-) -> None:
+def test_a_rewrite_is_sent_or_an_error_and_hooks_would_read_it_the_same(names: dict[str, str], said: bytes) -> None:
     alias = Alias("tool", "Tool", names)
     try:
         sent = alias.for_server(said)

@@ -232,7 +232,7 @@ def test_with_hooks_for_other_tools_bytes_are_the_same_in_both_directions(
     assert outlet.through(cut(stream, cuts), last) == stream
 
 
-def test_very_long_lines_pass_both_ways(bare: Running, elsewhere: Running) -> None:
+def test_very_long_lines_pass_in_both_directions(bare: Running, elsewhere: Running) -> None:
     for running in (bare, elsewhere):
         for outlet in (running.to_server, running.to_agent):
             last = running.barrier()
@@ -285,7 +285,7 @@ def calls(draw: st.DrawFn) -> tuple[str, bytes, bytes, bytes]:
 
 @settings(max_examples=40)
 @given(st.lists(calls(), min_size=1, max_size=4), st.lists(messages(), max_size=3), CUTS)
-def test_a_rewritten_call_differs_in_its_arguments_alone_and_all_else_is_equal_and_in_order(
+def test_a_rewritten_call_differs_only_in_its_arguments_and_everything_else_keeps_its_order(
     hooked: Running, said: list[tuple[str, bytes, bytes, bytes]], others: list[bytes], cuts: list[int]
 ) -> None:
     hooked.count += 1
@@ -310,7 +310,7 @@ def test_a_rewritten_call_differs_in_its_arguments_alone_and_all_else_is_equal_a
 
 @settings(max_examples=40)
 @given(st.lists(objects(), min_size=1, max_size=3), st.lists(messages(), max_size=3), CUTS)
-def test_a_commented_answer_differs_by_one_insertion_and_all_else_is_equal_and_in_order(
+def test_a_response_with_feedback_differs_by_one_insertion_and_everything_else_keeps_its_order(
     hooked: Running, extras: list[bytes], others: list[bytes], cuts: list[int]
 ) -> None:
     hooked.count += 1
@@ -333,7 +333,7 @@ def test_a_commented_answer_differs_by_one_insertion_and_all_else_is_equal_and_i
 
 @settings(max_examples=60)
 @given(st.lists(st.sampled_from(SPELLINGS + CARRIERS), min_size=1, max_size=3), CUTS)
-def test_no_spelling_of_a_denied_call_gets_through_however_it_is_cut(
+def test_no_spelling_of_a_denied_call_passes_in_any_pieces(
     hooked: Running, said: list[Spelling], cuts: list[int]
 ) -> None:
     texts = [one.text for one in said]

@@ -67,7 +67,7 @@ def test_a_response_that_is_read_has_no_duplicate_keys_and_one_meaning(line: byt
 
 @settings(max_examples=500)
 @given(envelopes(MEMBERS))
-def test_both_readings_agree_on_whom_an_answer_answers(line: bytes) -> None:
+def test_both_readings_agree_on_the_id_of_a_response(line: bytes) -> None:
     closely, briefly = responses.read(line, closely=True), responses.read(line, closely=False)
     if closely is not None and closely.certain:
         assert briefly is not None

@@ -166,7 +166,7 @@ def hooks(path: Path) -> Group:
 
 @settings(max_examples=60, deadline=None)
 @given(schedule=steps)
-def test_each_task_is_judged_once_and_each_poll_answered_once(schedule: list[tuple[str, str, int]]) -> None:
+def test_each_task_is_judged_once_and_each_task_request_answered_once(schedule: list[tuple[str, str, int]]) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder, "told")
 
