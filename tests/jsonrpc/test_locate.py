@@ -1,4 +1,4 @@
-"""The lines of keys in JSON, TOML and YAML, whatever the file looks like."""
+"""The lines of keys in JSON, TOML and YAML, in any spelling."""
 
 from __future__ import annotations
 

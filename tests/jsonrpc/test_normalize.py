@@ -1,4 +1,4 @@
-"""What hooks are given to read: the same value, and nothing that a search of the text would miss."""
+"""Normalised JSON for hooks: the same value, and nothing that a search of the text would miss."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import pytest
 
 from hookproxy.jsonrpc import normalize
 from hookproxy.jsonrpc.raw_json import DuplicateKeys, Unreadable
-from tests.jsonrpc.test_raw_json import TWINS
+from tests.jsonrpc.test_raw_json import DUPLICATES
 
 READERS = (normalize.normalize, normalize.normalize_output)
 
 
-@pytest.mark.parametrize("raw", TWINS.values(), ids=TWINS)
+@pytest.mark.parametrize("raw", DUPLICATES.values(), ids=DUPLICATES)
 def test_a_duplicate_key_is_an_error_in_any_spelling(raw: bytes) -> None:
     for read in READERS:
         with pytest.raises(DuplicateKeys, match="appears twice"):
             read(raw.strip())
 
 
-@pytest.mark.parametrize("raw", TWINS.values(), ids=TWINS)
+@pytest.mark.parametrize("raw", DUPLICATES.values(), ids=DUPLICATES)
 def test_a_nested_duplicate_key_is_an_error_before_hooks_get_it(raw: bytes) -> None:
     for outer in (b'{"x":[1,%b]}', b"[[%b]]", b'{ "x" : %b }', b'[{"y":0},{"x":%b}]', b'{"\\u0078":%b}'):
         for read in READERS:

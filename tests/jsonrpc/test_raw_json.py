@@ -1,4 +1,4 @@
-"""A message and its exact bytes: what is read, what is refused, and that an edit touches nothing else."""
+"""A message and its exact bytes: what is read, what is refused, and that an edit changes nothing else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hookproxy.jsonrpc.raw_json import DuplicateKeys, Unreadable
 
 LOOSE = b' { "a" : 1.50 , "b" : [ 1,\t2 ] ,"c":{"d" : null}} \r\n'
 
-TWINS = {
+DUPLICATES = {
     "dense": b'{"a":1,"a":2}',
     "equal": b'{"a":1,"a":1}',
     "as Python spells it": b'{"a": 1, "a": 2}',
@@ -58,7 +58,7 @@ NOT_ONE_OBJECT = {
 }
 
 
-@pytest.mark.parametrize("raw", TWINS.values(), ids=TWINS)
+@pytest.mark.parametrize("raw", DUPLICATES.values(), ids=DUPLICATES)
 def test_a_duplicate_key_is_an_error_in_any_spelling(raw: bytes) -> None:
     for read in (raw_json.fields, raw_json.members):
         with pytest.raises(DuplicateKeys, match="appears twice"):

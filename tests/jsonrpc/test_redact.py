@@ -1,4 +1,4 @@
-"""Secrets do not get into the audit: by what finds them in a text, by the name of their member, however spelled."""
+"""Secrets do not get into the audit: found by a pattern or by the name of their member, in any spelling."""
 
 from __future__ import annotations
 

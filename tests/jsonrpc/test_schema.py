@@ -1,4 +1,4 @@
-"""Whether rewritten arguments still fit what the server lists for its tool."""
+"""Whether rewritten arguments fit the input schema of the tool."""
 
 from __future__ import annotations
 

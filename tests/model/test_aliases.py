@@ -1,4 +1,4 @@
-"""Arguments under the names that hooks know, and back: each value once, as it was spelled, and nothing to choose."""
+"""Arguments under the names that hooks know, and back: each value once, as spelled, and never ambiguous."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ SWAP = Alias("swap", "", {"a": "b", "b": "a"})
 )
 def test_only_names_change(alias: Alias, server: bytes, hooks: bytes | None) -> None:
     held = alias.for_call(server)
-    told = held.for_hooks(server)
-    assert told == (hooks or server.replace(b'"cmd":"', b'"command":"', 1))
-    assert held.for_server(told) == server
+    renamed = held.for_hooks(server)
+    assert renamed == (hooks or server.replace(b'"cmd":"', b'"command":"', 1))
+    assert held.for_server(renamed) == server
 
 
 def test_arguments_without_an_alias_are_the_same_object() -> None:

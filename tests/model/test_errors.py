@@ -1,4 +1,4 @@
-"""What the user sees when something is theirs to mend."""
+"""What the user sees if there is an error that the user can fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The little that frozen values do: what makes two hooks the same, and which wish wins."""
+"""The little behaviour of frozen values: when two hooks are the same, and which permission wins."""
 
 from __future__ import annotations
 

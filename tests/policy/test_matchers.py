@@ -1,4 +1,4 @@
-"""Which tools a matcher selects, and which calls a permission rule means."""
+"""Which tools a matcher selects, and which calls a permission rule matches."""
 
 import json
 import re

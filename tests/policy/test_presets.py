@@ -1,4 +1,4 @@
-"""The presets: names that Claude Code's guards know, and nothing that could be said twice."""
+"""The presets: names that hooks for Claude Code know, and no tool twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many calls a limit lets through, and when there is room again; the clock is the test's."""
+"""How many calls a limit allows, and when it allows the next; the test sets the clock."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_no_minute_has_more_calls_than_allowed_wherever_it_begins(calls: int, pa
             assert 1 <= reached.retry_after <= 60
             assert sum(time > clock.now - 60 for time in passed) == calls  # it was full
             clock.now += reached.retry_after
-            assert one.reached(["search_x"]) is None  # what is told is true
+            assert one.reached(["search_x"]) is None  # the reported wait is true
             clock.now -= reached.retry_after
     for begin in passed:
         assert sum(begin <= time < begin + 60 for time in passed) <= calls

@@ -1,4 +1,4 @@
-"""Permission rules: what is denied, asked and allowed, as attackers and honest models spell it."""
+"""Permission rules: which calls are denied, need approval or are allowed, in the spelling of attackers and models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Command lines as attackers spell them, and as honest models do."""
+"""Command lines as attackers spell them, and as usual models do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the switchboard can decide: nothing that is decided changes any more."""
+"""The actions of the router: an action never changes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from hookproxy.protocol.actions import PASS, ElicitationSeen, Pass, Refused, Sta
 def test_each_direction_has_its_actions_and_both_can_pass() -> None:
     from_agent, from_server = set(get_args(actions.AgentAction)), set(get_args(actions.ServerAction))
     assert from_agent & from_server == {Pass, StartCall}
-    told = {ElicitationSeen}  # of the stateless era: in results and in calls, which have effects of their own
+    reported = {ElicitationSeen}  # of the stateless era: in results and in calls, which have actions of their own
     defined = {one for one in vars(actions).values() if isinstance(one, type) and issubclass(one, msgspec.Struct)}
-    assert {one for one in defined if one.__module__ == actions.__name__} == told | (from_agent | from_server) - {Pass}
+    assert {one for one in defined if one.__module__ == actions.__name__} == reported | (from_agent | from_server) - {
+        Pass
+    }
 
 
 def test_an_action_cannot_change() -> None:

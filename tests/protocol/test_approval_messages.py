@@ -1,4 +1,4 @@
-"""What a person is shown, and that nothing but an explicit yes is consent."""
+"""What is shown to a person, and that only an explicit yes is an approval."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def test_a_person_sees_the_server_the_tool_the_arguments_the_hook_and_the_reason
     ],
 )
 def test_secrets_are_not_shown(name: str, value: str, kept: str) -> None:
-    told = shown({name: value})
-    assert value not in told
-    assert "[hidden" in told
-    assert kept in told
+    text = shown({name: value})
+    assert value not in text
+    assert "[hidden" in text
+    assert kept in text
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_the_name_of_an_argument_does_not_hide_a_command(name: str) -> None:
 @pytest.mark.parametrize("name", ["command", "shell_command", "argv", "targetUrl", "sql"])
 @pytest.mark.parametrize("fillers", [20, 3000])
 def test_many_other_arguments_do_not_hide_a_command(name: str, fillers: int) -> None:
-    told = shown({**{f"option{n}": "filler" for n in range(fillers)}, name: "rm -rf / #" + "x" * 9})
-    assert told.splitlines()[1:4] == [
+    text = shown({**{f"option{n}": "filler" for n in range(fillers)}, name: "rm -rf / #" + "x" * 9})
+    assert text.splitlines()[1:4] == [
         f"Not all of it is shown here: {fillers - 19} of {fillers + 1} arguments left out.",
         "",
         f'{name}: "rm -rf / #xxxxxxxxx"',
@@ -127,19 +127,19 @@ def test_long_values_are_shortened_and_the_message_says_so() -> None:
 
 @pytest.mark.parametrize("size", [500, 50_000])
 def test_the_beginning_and_the_end_of_a_long_value_are_shown(size: int) -> None:
-    told = shown({"command": "begin" + "x" * size + "end"})
-    assert 'command: "beginxxx' in told
-    assert 'xxxend"\n' in told
-    assert f"[{size + 10 - 380} more characters]" in told
+    text = shown({"command": "begin" + "x" * size + "end"})
+    assert 'command: "beginxxx' in text
+    assert 'xxxend"\n' in text
+    assert f"[{size + 10 - 380} more characters]" in text
 
 
 def test_long_names_are_shortened() -> None:
-    told = approval_messages.message(
+    text = approval_messages.message(
         "s" * 9999, "t" * 9999, b'{"%b":1}' % (b"n" * 300_000), ApprovalRequest("b" * 9999, "")
     )
-    assert len(told) < 800
-    assert f"\n{'n' * 80} … [299920 more characters]: 1\n" in told
-    assert f"of {'s' * 120} … [9879 more characters] to run?" in told
+    assert len(text) < 800
+    assert f"\n{'n' * 80} … [299920 more characters]: 1\n" in text
+    assert f"of {'s' * 120} … [9879 more characters] to run?" in text
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_no_value_makes_the_message_slow(value: str) -> None:
     times = []
     for _ in range(3):
         begun = time.process_time()
-        raw_json.fields(raw)  # to read JSON takes its time, whoever asks for it
+        raw_json.fields(raw)  # reading JSON takes its time in any case
         read = time.process_time()
         approval_messages.message("s", "t", raw, WHO)
         times.append(time.process_time() - read - (read - begun))
@@ -163,27 +163,27 @@ def test_no_value_makes_the_message_slow(value: str) -> None:
 
 def test_no_reason_and_no_unreadable_arguments_make_the_message_slow() -> None:
     begun = time.process_time()
-    told = approval_messages.message("s", "t", b"x" * 50_000_000, ApprovalRequest("h", "r\u2028" * 5_000_000))
+    text = approval_messages.message("s", "t", b"x" * 50_000_000, ApprovalRequest("h", "r\u2028" * 5_000_000))
     assert time.process_time() - begun < 0.5
-    assert "Not all of it is shown here: the arguments are shortened." in told
+    assert "Not all of it is shown here: the arguments are shortened." in text
 
 
 def test_an_argument_cannot_pass_for_a_line_of_ours() -> None:
-    told = shown({"a": "x\n\nthe user has allowed this", "b\nc": "\u202e\u0007\u200b"})
-    assert "\nthe user has allowed" not in told
-    assert not any(sign in told for sign in "\u202e\u0007\u200b")
-    assert "\\u202e" in told
+    text = shown({"a": "x\n\nthe user has allowed this", "b\nc": "\u202e\u0007\u200b"})
+    assert "\nthe user has allowed" not in text
+    assert not any(sign in text for sign in "\u202e\u0007\u200b")
+    assert "\\u202e" in text
 
 
 @pytest.mark.parametrize("sign", "\u2028\u2029\u0085\u00a0\u3000\u200b\u202e\u2066\ufeff\u00ad\u3164\u2800\U000e0041")
 def test_invisible_characters_and_line_ends_are_escaped(sign: str) -> None:
     question = ApprovalRequest(f"a{sign}", f"a{sign}b")
-    told = approval_messages.message(
+    text = approval_messages.message(
         f"a{sign}", f"a{sign}", json.dumps({f"a{sign}": sign}, ensure_ascii=False).encode(), question
     )
-    assert sign not in told
-    assert len(told.splitlines()) == 5
-    assert told.count(f"{ord(sign):04x}") == 6
+    assert sign not in text
+    assert len(text.splitlines()) == 5
+    assert text.count(f"{ord(sign):04x}") == 6
 
 
 def test_a_name_that_could_pass_for_more_is_shown_as_json() -> None:
@@ -193,7 +193,7 @@ def test_a_name_that_could_pass_for_more_is_shown_as_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("result", "said"),
+    ("result", "approval"),
     [
         (b'{"action":"accept","content":{"decision":"allow once"}}', Approval.ONCE),
         (b'{"action":"accept","content":{"decision":"allow for this session"}}', Approval.SESSION),
@@ -209,8 +209,8 @@ def test_a_name_that_could_pass_for_more_is_shown_as_json() -> None:
         (b"[]", Approval.NO),
     ],
 )
-def test_only_an_explicit_yes_is_an_approval(result: bytes, said: Approval) -> None:
-    assert read_approval(result) is said
+def test_only_an_explicit_yes_is_an_approval(result: bytes, approval: Approval) -> None:
+    assert read_approval(result) is approval
 
 
 @given(st.binary(max_size=60))
@@ -219,15 +219,15 @@ def test_every_other_response_of_an_agent_is_a_no(result: bytes) -> None:
 
 
 @given(st.text(max_size=50), st.text(max_size=50))
-def test_our_own_messages_are_valid_in_the_protocol(message: str, seal: str) -> None:
+def test_our_own_messages_are_valid_in_the_protocol(message: str, request_state: str) -> None:
     asked = json.loads(approval_elicitation(b'"hookproxy:1"', message))
     methods.parse_server_request("elicitation/create", "2025-06-18", asked["params"])
     methods.parse_server_request("elicitation/create", "2025-11-25", asked["params"])
-    answer = json.loads(input_required(b"1", message, seal))
+    answer = json.loads(input_required(b"1", message, request_state))
     methods.validate_server_result("tools/call", "2026-07-28", answer["result"])
     taken_back = json.loads(approval_cancelled(b'"hookproxy:1"'))
     methods.parse_server_notification("notifications/cancelled", "2025-11-25", taken_back["params"])
-    for line in (approval_elicitation(b"1", message), input_required(b"1", message, seal)):
+    for line in (approval_elicitation(b"1", message), input_required(b"1", message, request_state)):
         assert line.decode().splitlines() == [line.decode()[:-1]]
 
 

@@ -1,4 +1,4 @@
-"""Reading a tool call so that no server can take it otherwise than its hooks did."""
+"""Read a tool call so that no server can read it differently than its hooks do."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_call_is_forwarded_on_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("info", "said"),
+    ("info", "name"),
     [
         (b'{"name":"Lean","version":"1"}', "Lean 1"),
         (b'{"name":"Lean"}', "Lean"),
@@ -133,8 +133,8 @@ def test_a_call_is_forwarded_on_one_line() -> None:
         (b'{"name":"a","name":"b"}', ""),
     ],
 )
-def test_an_agent_has_a_name_and_a_version(info: bytes, said: str) -> None:
-    assert calls.client_name(raw_json.fields(b'{"x":%b}' % info)["x"]) == said
+def test_an_agent_has_a_name_and_a_version(info: bytes, name: str) -> None:
+    assert calls.client_name(raw_json.fields(b'{"x":%b}' % info)["x"]) == name
     assert calls.client_name(None) == ""
 
 

@@ -1,4 +1,4 @@
-"""What hooks say in the person's place, and the lines that carry it."""
+"""The responses of hooks for the person, and the lines that contain them."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ VISIT = Elicitation("Log in", mode="url", url="https://x")
 LINE = b'{"jsonrpc": "2.0", "id":"\\u0037", "result": {"x":1.0, "action":"accept", "content": {"n":1.10}} }\n'
 
 
-def said(label: str = "a", *, fails_closed: bool = False, background: bool = False, **verdict: object) -> HookRun:
+def hook_run(label: str = "a", *, fails_closed: bool = False, background: bool = False, **verdict: object) -> HookRun:
     spec = HookSpec("any", "f", Event.ELICITATION, label, fails_closed=fails_closed, background=background)
     return HookRun(spec, HookResult(Ended.EXITED), Verdict(**verdict))  # type: ignore[arg-type]
 
 
-ACCEPT, CANCEL = said("yes", action="accept", content=b'{"a":1}'), said("stop", action="cancel")
-DECLINE, NOTHING = said("no", action="decline"), said("mute")
+ACCEPT, CANCEL = hook_run("yes", action="accept", content=b'{"a":1}'), hook_run("stop", action="cancel")
+DECLINE, NOTHING = hook_run("no", action="decline"), hook_run("silent")
 
 
 @pytest.mark.parametrize(
@@ -45,15 +45,15 @@ DECLINE, NOTHING = said("no", action="decline"), said("mute")
         ([], "", ""),
         ([NOTHING], "", ""),
         ([NOTHING, ACCEPT], "accept", "yes"),
-        ([ACCEPT, said("later", action="accept")], "accept", "later"),
+        ([ACCEPT, hook_run("later", action="accept")], "accept", "later"),
         ([CANCEL, ACCEPT], "cancel", "stop"),
         ([DECLINE, CANCEL, ACCEPT], "decline", "no"),
-        ([ACCEPT, said("end", stop=True)], "decline", "end"),
-        ([said("half", action="accept", failure="nonsense")], "", ""),
-        ([said("half", action="decline", failure="nonsense")], "decline", "half"),
-        ([said("odd", action="perhaps")], "", ""),
-        ([ACCEPT, said("closed", failure="crashed", fails_closed=True)], "decline", "closed"),
-        ([said("late", action="decline", background=True), ACCEPT], "accept", "yes"),
+        ([ACCEPT, hook_run("end", stop=True)], "decline", "end"),
+        ([hook_run("half", action="accept", failure="invalid output")], "", ""),
+        ([hook_run("half", action="decline", failure="invalid output")], "decline", "half"),
+        ([hook_run("odd", action="perhaps")], "", ""),
+        ([ACCEPT, hook_run("closed", failure="crashed", fails_closed=True)], "decline", "closed"),
+        ([hook_run("late", action="decline", background=True), ACCEPT], "accept", "yes"),
     ],
 )
 def test_decline_beats_cancel_beats_accept_and_a_failure_is_no_approval(
@@ -65,7 +65,7 @@ def test_decline_beats_cancel_beats_accept_and_a_failure_is_no_approval(
 
 @pytest.mark.parametrize(("rule", "action"), [("deny", "decline"), ("allow", ""), ("dialect", "")])
 def test_a_failure_has_the_configured_consequence(rule: str, action: str) -> None:
-    failure = [said(failure="crashed")]
+    failure = [hook_run(failure="crashed")]
     for answer in (
         decide(failure, Settings(on_failure=OnFailure(rule)), None),
         decide(failure, Settings(), OnFailure(rule)),

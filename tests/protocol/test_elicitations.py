@@ -1,4 +1,4 @@
-"""Questions of the server to the person are seen as they pass, in both eras, and nothing else is taken for one."""
+"""Elicitations of the server are recognised as they pass, in both eras, and no other message is."""
 
 import pytest
 
@@ -137,18 +137,18 @@ def test_a_second_response_is_refused_while_the_first_is_held() -> None:
     assert seen.is_awaited(ANSWER)
     assert isinstance(seen.read_response(ANSWER), ElicitationAnswered)
     assert isinstance(seen.read_response(ANSWER), Refused)
-    assert seen.read_from_server(CANCEL) is None, "the agent hears of it"
+    assert seen.read_from_server(CANCEL) is None, "the agent gets it"
     assert question.stage is ElicitationStage.ANSWERED
     seen.close(question)
     assert not seen.is_awaited(ANSWER)
 
 
 def test_an_ambiguous_response_is_refused_if_hooks_judge_it() -> None:
-    twins = raw_json.fields(b'{"jsonrpc":"2.0","id":7,"result":{"action":"accept","action":"decline"}}')
+    duplicates = raw_json.fields(b'{"jsonrpc":"2.0","id":7,"result":{"action":"accept","action":"decline"}}')
     for guarded, effect in ((True, Refused), (False, ElicitationAnswered)):
         seen = Elicitations(guarded)
         seen.read_from_server(ASK % b"7")
-        assert isinstance(seen.read_response(twins), effect)
+        assert isinstance(seen.read_response(duplicates), effect)
 
 
 def test_a_batch_that_contains_an_elicitation_is_recognised() -> None:
@@ -167,8 +167,8 @@ def test_stateless_elicitations_are_in_a_result_and_their_responses_in_the_next_
     )
     assert in_result(result) == [ElicitationSeen("Which?", elicitation=Elicitation("Which?"))]
     assert all_in_result(result) is None
-    said = in_responses(b'{"a":{"action":"accept","content":{}},"b":{"role":"assistant"},"c":{"action":"cancel"}}')
-    assert [(one.message, one.action) for one in said] == [("", "accept"), ("", "cancel")]
+    responses = in_responses(b'{"a":{"action":"accept","content":{}},"b":{"role":"assistant"},"c":{"action":"cancel"}}')
+    assert [(one.message, one.action) for one in responses] == [("", "accept"), ("", "cancel")]
     assert in_result({}) == in_responses(b"") == in_responses(b"[1]") == []
 
 

@@ -1,4 +1,4 @@
-"""Blocks that a glance passes and blocks that it must leave to the full reading."""
+"""Blocks of lines that pass on the fast path, and blocks that are left to the full reading."""
 
 from __future__ import annotations
 
@@ -85,13 +85,13 @@ LEFT: Final = {
     "the same, counted right": moved(f"[\n{EVIL}\n]") + call(2) + call(3),
     "a raw line end in a string": moved('{"a":"}\n{"}'),
     "a raw line end in a string, with a call": moved('{"a":"}\n' + EVIL.replace('"', '\\"') + '\n{"}'),
-    "twin method": CALL[:-1] + ',"method":"tools/call"}',
-    "twin name": call(1, more=',"name":"safe"'),
-    "twin name, the judged one first": CALL.replace('"name"', '"name":"danger","name"'),
-    "twin arguments": moved('{},"arguments":{}'),
-    "twin params": CALL[:-1] + ',"params":{"name":"safe"}}',
-    "twin params, the judged one first": CALL.replace('"params"', '"params":{"name":"danger"},"params"'),
-    "twin id": CALL.replace('"id":1', '"id":1,"id":1'),
+    "duplicate method": CALL[:-1] + ',"method":"tools/call"}',
+    "duplicate name": call(1, more=',"name":"safe"'),
+    "duplicate name, the judged one first": CALL.replace('"name"', '"name":"danger","name"'),
+    "duplicate arguments": moved('{},"arguments":{}'),
+    "duplicate params": CALL[:-1] + ',"params":{"name":"safe"}}',
+    "duplicate params, the judged one first": CALL.replace('"params"', '"params":{"name":"danger"},"params"'),
+    "duplicate id": CALL.replace('"id":1', '"id":1,"id":1'),
     "an escaped key": CALL.replace('"method"', '"\\u006dethod"'),
     "an escaped method": CALL.replace("tools/call", "tools\\/call"),
     "a method in capitals": CALL[:-1] + ',"Method":"tools/call"}',
@@ -151,9 +151,9 @@ def test_a_block_without_its_last_line_end_is_left_to_the_full_reading() -> None
 FROM_SERVER_LEFT: Final = {
     "an answer nobody asked for": b'{"jsonrpc":"2.0","id":5,"result":{}}\n',
     "an answer to initialize": b'{"jsonrpc":"2.0","id":"i","result":{}}\n',
-    "noise": b"listening\n",
+    "no JSON": b"listening\n",
     "a batch": b'[{"jsonrpc":"2.0","id":1,"result":{}}]\n',
-    "noise among messages": b'{"jsonrpc":"2.0","method":"x"}\nlistening\n',
+    "no JSON among messages": b'{"jsonrpc":"2.0","method":"x"}\nlistening\n',
     "an answer on a line of its own inside another message": (
         b'{"a":[\n{"jsonrpc":"2.0","id":5,"result":{}}\n]}{"x":1}{"y":2}\n'
     ),

@@ -1,4 +1,4 @@
-"""The sentences that the model reads, and the answers that carry them."""
+"""The sentences that the model reads, and the responses that contain them."""
 
 import json
 from collections.abc import Sequence
@@ -160,9 +160,9 @@ def test_a_response_without_comments_is_the_same_object(line: bytes, texts: Sequ
 def test_feedback_follows_the_output_in_the_order_pre_hooks_post_hooks_failures() -> None:
     comments = Comments(feedback=("post 1", "post 2"), noted=(HUNG,))
     went = deliver(RESULT, comments, ["pre 1", "pre 2"], AUTO, None)
-    output, said = json.loads(went.line)["result"]["content"]
+    output, added = json.loads(went.line)["result"]["content"]
     assert output["text"] == "SECRET"
-    *texts, failure = said["text"].split("\n\n")
+    *texts, failure = added["text"].split("\n\n")
     assert texts == ["pre 1", "pre 2", "post 1", "post 2"]
     assert failure == (
         "Note: the PostToolUse hook redact.sh failed: it ran longer than 5 s. This hook is set to block when it fails, "
@@ -277,7 +277,7 @@ TOOLS = (
 )
 
 
-TWINS = b'{"tools":[{"name":"a","outputSchema":1},{"name":"a","outputSchema":1}]}'
+DUPLICATES = b'{"tools":[{"name":"a","outputSchema":1},{"name":"a","outputSchema":1}]}'
 
 
 def test_only_hooked_tools_lose_their_output_schema_and_the_list_becomes_private() -> None:
@@ -286,8 +286,8 @@ def test_only_hooked_tools_lose_their_output_schema_and_the_list_becomes_private
         b'{"tools": [ {"name":"a", "n":1.0} ,{"outputSchema":{},"name":"b"},{"name":"c"}], '
         b'"cacheScope":"private","ttlMs":1}'
     )
-    twins = without_output_schemas(answer(TWINS), lambda _name: True)
-    assert twins == answer(b'{"tools":[{"name":"a"},{"name":"a"}]}')
+    duplicates = without_output_schemas(answer(DUPLICATES), lambda _name: True)
+    assert duplicates == answer(b'{"tools":[{"name":"a"},{"name":"a"}]}')
     both = without_output_schemas(answer(TOOLS.replace(b'"cacheScope":"public",', b"")), lambda _name: True)
     assert both == answer(b'{"tools": [ {"name":"a", "n":1.0} ,{"name":"b"},{"name":"c"}], "ttlMs":1}')
 
@@ -434,10 +434,10 @@ def test_a_response_without_texts_or_without_a_result_is_the_same_object() -> No
             "message. It is no JSON.",
         ),
         (
-            feedback.refused_message(b'"7"', "It has twins.", unreadable=False),
+            feedback.refused_message(b'"7"', "It has duplicate keys.", unreadable=False),
             "7",
             -32600,
-            "message. It has twins.",
+            "message. It has duplicate keys.",
         ),
         (feedback.unaudited(b"7", stateless=False, task=True, ran=False), 7, -31403, "requires an audit"),
     ],

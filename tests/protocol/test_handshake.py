@@ -1,4 +1,4 @@
-"""How a session begins, and whose it is."""
+"""How a session begins, and which agent it belongs to."""
 
 from hookproxy.jsonrpc import raw_json
 from hookproxy.protocol.handshake import Handshake

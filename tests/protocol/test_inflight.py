@@ -1,4 +1,4 @@
-"""Requests in flight that nobody judges: each answer ends its own, and late ones are told from stray ones."""
+"""Requests in flight that no hook judges: each response ends one, and late responses differ from unexpected ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A judged call's line as the server gets it: what is between the agent and us stays there."""
+"""The line of a judged call as the server gets it: nothing that is only for hookproxy remains in it."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def test_a_rewrite_changes_only_the_arguments() -> None:
 )
 def test_only_the_servers_own_state_reaches_the_server(state: bytes, inputs: bytes, more: bytes) -> None:
     waiting = CallRound("write", b"{}", state=state, approval_request=ApprovalRequest("a", "b"))
-    seal = StateSealer().to_request_state(waiting).encode()
-    one = call(b',"requestState":"%b","inputResponses":%b' % (seal, inputs))
+    state = StateSealer().to_request_state(waiting).encode()
+    one = call(b',"requestState":"%b","inputResponses":%b' % (state, inputs))
     assert request_edits.line_for_server(one, None, waiting) == call(more).line
-    assert request_edits.line_for_server(one, None) == call(more).line, "also where the seal was not opened"
+    assert request_edits.line_for_server(one, None) == call(more).line, "also if the state was not restored"
 
 
 def test_a_state_that_only_looks_like_ours_is_removed() -> None:

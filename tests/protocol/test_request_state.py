@@ -1,4 +1,4 @@
-"""What comes back sealed is ours, unchanged, fresh and used once; all else opens nothing."""
+"""A request state is valid only if it is ours, unchanged, in time and used once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hookproxy.protocol.request_state import LIFETIME, CallRound, StateSealer, e
 WAITING = CallRound("write", b'{"a":1}', b'{"a":2}', ("note",), ApprovalRequest("the hook", "why"), state=b'"s\\u0041"')
 
 
-KEPT = replace(WAITING, arguments=b"")  # the seal itself holds the next round to them
+KEPT = replace(WAITING, arguments=b"")  # the signature covers them
 
 
 class Clock:

@@ -1,4 +1,4 @@
-"""Edits of answers: every byte beside them stays as it was."""
+"""Edits of responses: every other byte stays as it was."""
 
 import json
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ OPEN = Tool("t", output_schema=b'{"type":"object","properties":{"result":{"type"
 CLOSED = Tool("t", output_schema=b'{"type":"object","additionalProperties":false}')
 UNLISTED = None
 PLAIN = Tool("t")
-SAID = "lint: 2 warnings"
+FEEDBACK = "lint: 2 warnings"
 BLOCK = b'{"type":"text","text":"lint: 2 warnings"}'
 
 
@@ -51,7 +51,7 @@ def check_valid(line: bytes, versions: Sequence[str] = ("2024-11-05", "2025-11-2
         methods.validate_server_result("tools/call", version, json.loads(line)["result"])
 
 
-# Feedback in results: what came in, the delivery, what is known of the tool; what goes out, what people hear
+# Feedback in results: what came in, the delivery, what is known about the tool; what goes out, what is reported
 
 COMMENTED = [
     (b'{"content":[]}', AUTO, UNLISTED, b'{"content":[%b]}', None),
@@ -82,7 +82,7 @@ COMMENTED = [
     (b'{"content":[],"structuredContent":{"a":1,"a":2}}', AUTO, PLAIN, None, DeliveryNote.MAY_BE_INVISIBLE),
     (b'{"content":[],"structuredContent":{"result":"a"}}', TEXT, OPEN, None, None),
     (b'{"content":[],"structuredContent":{},"isError":true}', TEXT, OPEN, None, None),
-    # a failed call, or a schema that is not shown: structuredContent goes, and what only it said becomes text
+    # a failed call, or a schema that is not shown: structuredContent goes, and what only it contained becomes text
     (
         b'{"content":[{"type":"text","text":"{\\"a\\": [1]}"}],"structuredContent":{"a":[1]},"isError":true}',
         AUTO,
@@ -138,7 +138,7 @@ def test_feedback_follows_the_tools_output_and_is_wherever_else_the_model_may_lo
         comma = b"" if json.loads(result)["content"] == [] else b","
         expected = result[: end - 1] + comma + b"%b" + result[end - 1 :]
         assert result[start : start + 1] == b"["
-    went = with_feedback(answer(result), SAID, delivery, tool)
+    went = with_feedback(answer(result), FEEDBACK, delivery, tool)
     assert went == DeliveredResponse(answer(expected.replace(b"%b", BLOCK)), note)
 
 
@@ -155,7 +155,7 @@ UNTOUCHED = [
 @pytest.mark.parametrize(("result", "note"), UNTOUCHED)
 def test_a_response_without_a_place_for_feedback_passes_unchanged(result: bytes, note: DeliveryNote) -> None:
     line = answer(result)
-    went = with_feedback(line, SAID, AUTO, PLAIN)
+    went = with_feedback(line, FEEDBACK, AUTO, PLAIN)
     assert went.line is line
     assert went.note is note
 
@@ -167,7 +167,7 @@ def test_feedback_never_makes_a_line_so_long_that_agents_close_the_connection(mi
     frame = answer(b'{"content":[],"x":"%b"}')
     line = frame.replace(b"%b", b"a" * (MAX_LINE_BYTES - missing - len(frame) + 2))
     assert len(line) == MAX_LINE_BYTES - missing
-    went = with_feedback(line, SAID, AUTO, PLAIN)
+    went = with_feedback(line, FEEDBACK, AUTO, PLAIN)
     assert went.note is (DeliveryNote.TOO_LONG if reached else None)
     assert (went.line is line) is reached
     assert reached or len(went.line) == MAX_LINE_BYTES - 1
@@ -181,12 +181,12 @@ def test_a_line_of_that_length_gets_no_feedback_even_without_structured_content(
     )
     line = frame.replace(b"%b", b"a" * (MAX_LINE_BYTES - len(frame) + 2))
     assert len(line) == MAX_LINE_BYTES
-    assert with_feedback(line, SAID, AUTO, PLAIN) == DeliveredResponse(line, DeliveryNote.TOO_LONG)
+    assert with_feedback(line, FEEDBACK, AUTO, PLAIN) == DeliveredResponse(line, DeliveryNote.TOO_LONG)
 
 
 def test_an_error_that_feedback_would_make_too_long_passes_unchanged() -> None:
     line = failed(b'{"code":1,"message":"%b"}' % (b"a" * (MAX_LINE_BYTES - 100)))
-    went = with_feedback_on_error(line, SAID)
+    went = with_feedback_on_error(line, FEEDBACK)
     assert went.line is line
     assert went.note is DeliveryNote.TOO_LONG
 
@@ -227,14 +227,14 @@ def results(draw: st.DrawFn, structured: st.SearchStrategy[bytes] | None = None)
     return spelled_object(draw(st.permutations(members)), draw(BLANKS))
 
 
-def marked(text: str = "⟪said⟫") -> bytes:
+def marked(text: str = "⟪text⟫") -> bytes:
     return b'{"type":"text","text":"%b"}' % text.encode()
 
 
 @given(results(), st.sampled_from(Delivery), st.sampled_from([UNLISTED, PLAIN, OPEN, CLOSED]))
 def test_every_byte_except_the_added_block_is_unchanged(result: bytes, delivery: Delivery, tool: Tool | None) -> None:
     line = answer(result)
-    before, added, after = with_feedback(line, "⟪said⟫", delivery, tool).line.partition(marked())
+    before, added, after = with_feedback(line, "⟪text⟫", delivery, tool).line.partition(marked())
     assert added
     assert line in (before + after, before.removesuffix(b",") + after)
     assert after.startswith(b"]")
@@ -242,8 +242,8 @@ def test_every_byte_except_the_added_block_is_unchanged(result: bytes, delivery:
 
 @given(results(structured=VALUES), st.sampled_from([PLAIN, OPEN]))
 def test_every_byte_except_the_block_and_the_member_is_unchanged(result: bytes, tool: Tool) -> None:
-    went = with_feedback(answer(result), "⟪said⟫", AUTO, tool)
-    member = '"hook_feedback":"⟪said⟫"'.encode()
+    went = with_feedback(answer(result), "⟪text⟫", AUTO, tool)
+    member = '"hook_feedback":"⟪text⟫"'.encode()
     rest = went.line
     for added in (marked(), member):
         rest = rest.replace(b"," + added, b"").replace(added, b"")
@@ -256,7 +256,7 @@ def test_any_result_gets_feedback_once_or_passes_unchanged(
     result: bytes, delivery: Delivery, tool: Tool | None
 ) -> None:
     line = answer(result)
-    went = with_feedback(line, "⟪said⟫", delivery, tool)
+    went = with_feedback(line, "⟪text⟫", delivery, tool)
     assert (went.line is line) is (went.note in {DeliveryNote.NO_PLACE, DeliveryNote.AMBIGUOUS})
     assert went.line.count(marked()) == (0 if went.line is line else 1)
     raw_json.members(went.line)
@@ -289,19 +289,19 @@ ERRORS = [
 def test_feedback_on_an_error_is_a_sentence_of_its_message_and_a_member_of_its_data(
     given_error: bytes, expected: bytes
 ) -> None:
-    assert with_feedback_on_error(failed(given_error), SAID) == DeliveredResponse(failed(expected))
+    assert with_feedback_on_error(failed(given_error), FEEDBACK) == DeliveredResponse(failed(expected))
 
 
 def test_an_error_without_a_place_for_feedback_passes_unchanged() -> None:
     for raw, note in ((b'{"message":5,"data":[]}', DeliveryNote.NO_PLACE), (b'"gone"', DeliveryNote.AMBIGUOUS)):
-        assert with_feedback_on_error(failed(raw), SAID) == DeliveredResponse(failed(raw), note)
+        assert with_feedback_on_error(failed(raw), FEEDBACK) == DeliveredResponse(failed(raw), note)
 
 
 @pytest.mark.parametrize("code", [b'"SECRET"', b"1" + b"0" * 5000, b"1.5", b"[1]"])
 def test_only_a_plain_code_of_a_withheld_error_remains(code: bytes) -> None:
     line = b'{"error":{"code":%b,"message":"SECRET","data":"SECRET"},"id":"a","x":"SECRET"}\n' % code
-    assert with_error_withheld(line, SAID) == error_response(b'"a"', INTERNAL_ERROR, SAID)
-    assert with_error_withheld(line.replace(code, b"-32002"), SAID) == error_response(b'"a"', -32002, SAID)
+    assert with_error_withheld(line, FEEDBACK) == error_response(b'"a"', INTERNAL_ERROR, FEEDBACK)
+    assert with_error_withheld(line.replace(code, b"-32002"), FEEDBACK) == error_response(b'"a"', -32002, FEEDBACK)
 
 
 # Replaced and withheld output
@@ -386,11 +386,11 @@ def test_a_replaced_result_keeps_its_result_type_and_its_error_mark() -> None:
 
 
 def test_an_ambiguous_response_is_never_delivered_if_its_output_must_not_pass() -> None:
-    twins = b'{"id":1,"result":{},"result":{"content":["SECRET"]}}\n'
+    duplicates = b'{"id":1,"result":{},"result":{"content":["SECRET"]}}\n'
     with pytest.raises(raw_json.DuplicateKeys):
-        with_result_withheld(twins, SAID)
+        with_result_withheld(duplicates, FEEDBACK)
     with pytest.raises(raw_json.DuplicateKeys):
-        with_replacement(twins, b'"clean"', AUTO, PLAIN)
+        with_replacement(duplicates, b'"clean"', AUTO, PLAIN)
 
 
 @pytest.mark.parametrize("kind", [b"", b'"resultType":"complete",'])
@@ -401,7 +401,7 @@ def test_nothing_of_a_withheld_result_remains(kind: bytes) -> None:
         kind,
         BLOCK,
     )
-    assert with_result_withheld(line, SAID) == expected
+    assert with_result_withheld(line, FEEDBACK) == expected
 
 
 @given(results(structured=VALUES), VALUES, st.sampled_from(Delivery))
@@ -456,7 +456,7 @@ def test_any_text_is_one_line_that_agents_can_read(text: str) -> None:
     [(False, ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")), (True, ("2026-07-28",))],
 )
 def test_a_failure_is_a_valid_result_in_its_era(stateless: bool, versions: Sequence[str]) -> None:
-    line = failed_result(b'"7"', SAID, stateless)
+    line = failed_result(b'"7"', FEEDBACK, stateless)
     check_valid(line, versions)
     assert json.loads(line)["id"] == "7"
     assert ("resultType" in json.loads(line)["result"]) is stateless

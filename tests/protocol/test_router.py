@@ -1,4 +1,4 @@
-"""Who gets each frame, case by case; `random/test_router.py` has the schedules."""
+"""The action for each line, case by case; `random/test_router.py` has random schedules."""
 
 from __future__ import annotations
 
@@ -96,35 +96,35 @@ def test_a_repeated_call_that_the_agent_cancels_gets_no_late_response(router: Ro
 
 
 def test_elicitations_are_reported_if_hooks_observe_them() -> None:
-    ask = b'{"jsonrpc":"2.0","id":5,"method":"elicitation/create","params":{"message":"Sure?"}}\n'
+    elicitation = b'{"jsonrpc":"2.0","id":5,"method":"elicitation/create","params":{"message":"Sure?"}}\n'
     answer = b'{"jsonrpc":"2.0","id":5,"result":{"action":"accept"}}\n'
     evaluation = Router(lambda tool: tool == "danger", Elicitations())
-    assert not evaluation.scan_from_server(ask)
-    assert not evaluation.may_pass_in_pieces(ask[:40]), "a long question must be seen whole"
+    assert not evaluation.scan_from_server(elicitation)
+    assert not evaluation.may_pass_in_pieces(elicitation[:40]), "a long elicitation must be read in full"
     evaluation.from_agent(PING)
     assert evaluation.may_pass_in_pieces(b'{"jsonrpc":"2.0","id":9,"result":{"contents":['), "an answer is no question"
-    asked, replied = evaluation.from_server(ask), evaluation.from_agent(answer)
+    asked, replied = evaluation.from_server(elicitation), evaluation.from_agent(answer)
     assert isinstance(asked, ElicitationRequested)
     assert isinstance(replied, ElicitationAnswered)
     assert replied.pending is asked.pending
     assert replied.elicitation == Elicitation("Sure?", action="accept")
     assert evaluation.from_agent(answer) is PASS
-    deaf = Router(lambda tool: tool == "danger")
-    assert deaf.from_server(ask) is PASS
-    assert deaf.from_agent(answer) is PASS
+    unobserved = Router(lambda tool: tool == "danger")
+    assert unobserved.from_server(elicitation) is PASS
+    assert unobserved.from_agent(answer) is PASS
 
 
 def test_no_elicitation_and_no_response_bypasses_its_hooks_in_a_batch() -> None:
-    ask = b'{"jsonrpc":"2.0","id":5,"method":"elicitation/create","params":{"message":"Sure?"}}'
+    elicitation = b'{"jsonrpc":"2.0","id":5,"method":"elicitation/create","params":{"message":"Sure?"}}'
     answer = b'{"jsonrpc":"2.0","id":5,"result":{"action":"accept"}}'
     guarded = Router(lambda tool: tool == "danger", Elicitations(guarded=True))
-    assert isinstance(guarded.from_server(b"[%b]\n" % ask), Dropped)
-    assert isinstance(guarded.from_server(ask + b"\n"), ElicitationRequested)
+    assert isinstance(guarded.from_server(b"[%b]\n" % elicitation), Dropped)
+    assert isinstance(guarded.from_server(elicitation + b"\n"), ElicitationRequested)
     assert isinstance(guarded.from_agent(b"[%b]\n" % answer), Refused)
-    told = Router(lambda tool: tool == "danger", Elicitations())
-    assert told.from_server(b"[%b]\n" % ask) is PASS
-    told.from_server(ask + b"\n")
-    assert told.from_agent(b"[%b]\n" % answer) is PASS
+    observing = Router(lambda tool: tool == "danger", Elicitations())
+    assert observing.from_server(b"[%b]\n" % elicitation) is PASS
+    observing.from_server(elicitation + b"\n")
+    assert observing.from_agent(b"[%b]\n" % answer) is PASS
 
 
 def test_a_line_that_concerns_no_hook_passes(router: Router) -> None:
@@ -225,7 +225,7 @@ def test_the_late_response_to_a_cancelled_judged_call_is_always_dropped(
 ) -> None:
     call = start(router)
     assert router.release(call, unseen=True)
-    assert router.from_agent(CANCEL) is PASS, "the server hears of it"
+    assert router.from_agent(CANCEL) is PASS, "the server gets it"
     assert not router.scan_from_server(ANSWER)
     assert isinstance(router.from_server(ANSWER), Dropped)
 
@@ -480,11 +480,11 @@ def test_names_of_tools_do_not_fill_memory(router: Router) -> None:
 def test_a_call_that_is_ambiguous_under_its_alias_is_refused() -> None:
     alias = Alias("danger", "Bash", {"command": "cmd"})
     router = Router(lambda tool: tool == "danger", None, {"danger": alias})
-    twins = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"danger","arguments":%b}}\n'
-    refused = router.from_agent(twins % b'{"cmd":"rm","command":"ls"}')
+    template = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"danger","arguments":%b}}\n'
+    refused = router.from_agent(template % b'{"cmd":"rm","command":"ls"}')
     assert isinstance(refused, Refused)
     assert "its arguments 'cmd' and 'command' are the same argument for its hooks" in refused.why
     assert not router.calls
-    started = router.from_agent(twins % b'{"cmd":"rm"}')
+    started = router.from_agent(template % b'{"cmd":"rm"}')
     assert isinstance(started, StartCall)
     assert started.call.arguments == b'{"cmd":"rm"}'

@@ -1,4 +1,4 @@
-"""Several messages in one line: no tool call passes in one, and no answer to a judged call."""
+"""Batches: no tool call and no response to a judged call passes in one."""
 
 import pytest
 

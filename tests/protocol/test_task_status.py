@@ -1,4 +1,4 @@
-"""What one message says of a task, and how its output is edited in place."""
+"""What a message says about a task, and how its output is edited in place."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from hookproxy.protocol.tasks import TaskStatus
 from hookproxy.protocol.tool_results import ParsedResponse
 
 
-def said(text: str, *, whole: bool = False, holder: str = "result") -> TaskStatus:
+def status(text: str, *, whole: bool = False, holder: str = "result") -> TaskStatus:
     return tasks.status_of(raw_json.fields(text.encode()), holder, whole=whole)
 
 
 def test_a_status_alone_is_not_output() -> None:
-    told = said('{"taskId":"T","status":"working","result":null}')
-    assert told == TaskStatus(frozenset({"T"}), "working")
-    assert not told.ends
-    assert said('{"taskId":"T","status":"cancelled"}').ends
-    assert said('{"taskId":"T","status":"failed","error":null}').ends
-    assert not said('{"taskId":"T","status":"failed","error":{}}').ends
+    task_status = status('{"taskId":"T","status":"working","result":null}')
+    assert task_status == TaskStatus(frozenset({"T"}), "working")
+    assert not task_status.ends
+    assert status('{"taskId":"T","status":"cancelled"}').ends
+    assert status('{"taskId":"T","status":"failed","error":null}').ends
+    assert not status('{"taskId":"T","status":"failed","error":{}}').ends
 
 
 @pytest.mark.parametrize(
@@ -37,16 +37,16 @@ def test_a_status_alone_is_not_output() -> None:
     ],
 )
 def test_output_is_found_in_every_place_where_an_agent_finds_it(text: str, place: tuple[str, ...]) -> None:
-    told = said(text)
-    assert told.response is not None
-    assert told.path == place
+    task_status = status(text)
+    assert task_status.response is not None
+    assert task_status.path == place
 
 
 def test_a_whole_result_is_output_and_its_meta_names_the_task() -> None:
-    told = said('{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"T"}}}', whole=True)
-    assert told.ids == {"T"}
-    assert not told.path
-    assert told.response is not None
+    task_status = status('{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"T"}}}', whole=True)
+    assert task_status.ids == {"T"}
+    assert not task_status.path
+    assert task_status.response is not None
 
 
 @pytest.mark.parametrize(
@@ -68,12 +68,12 @@ def test_a_whole_result_is_output_and_its_meta_names_the_task() -> None:
 )
 def test_an_ambiguous_message_is_unreadable(text: str) -> None:
     with pytest.raises((raw_json.Unreadable, raw_json.DuplicateKeys)):
-        said(text)
+        status(text)
 
 
 def test_output_outside_the_params_of_a_notification_is_unreadable() -> None:
     with pytest.raises(raw_json.Unreadable):
-        said('{"content":[]}', holder="params")
+        status('{"content":[]}', holder="params")
 
 
 @pytest.mark.parametrize(

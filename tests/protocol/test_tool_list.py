@@ -1,4 +1,4 @@
-"""What a listing tells of tools, and that what cannot be read tells nothing."""
+"""The tools in a list; a part that cannot be read stays unknown."""
 
 from __future__ import annotations
 

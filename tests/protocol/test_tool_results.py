@@ -1,4 +1,4 @@
-"""What an answer says, as hooks after a call are told."""
+"""The content of a response, as hooks after a call get it."""
 
 from __future__ import annotations
 

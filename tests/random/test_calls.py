@@ -1,4 +1,4 @@
-"""Random calls with members too many, too few and twice: what is read is what every reader reads."""
+"""Random calls with additional, missing and duplicate members: what is read is what every reader reads."""
 
 from __future__ import annotations
 

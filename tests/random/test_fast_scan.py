@@ -1,4 +1,4 @@
-"""What a glance passes, the full reading passes too, with the same notes: for random and for hostile blocks."""
+"""What passes on the fast path also passes the full reading, with the same notes: random and hostile blocks."""
 
 from __future__ import annotations
 
@@ -171,18 +171,18 @@ FROM_SERVER: Final = (
     '{"\\u0069d":5,"result":{}}',
     "{}",
     "[]",
-    "noise",
+    "no JSON",
     "",
 )
 
 
 @given(st.lists(st.sampled_from(FROM_SERVER), min_size=1, max_size=4), st.data())
 def test_lines_from_the_server_that_pass_the_fast_path_pass_the_full_reading(
-    said: list[str], data: st.DataObject
+    lines_sent: list[str], data: st.DataObject
 ) -> None:
-    assume(len({line for line in said if '"id":40' in line}) == sum('"id":40' in line for line in said))
-    assume(said.count(FROM_SERVER[1]) < 2)
-    text = "\n".join(said)
+    assume(len({line for line in lines_sent if '"id":40' in line}) == sum('"id":40' in line for line in lines_sent))
+    assume(lines_sent.count(FROM_SERVER[1]) < 2)
+    text = "\n".join(lines_sent)
     if data.draw(st.booleans()):
         text = data.draw(damaged(text))
     block = text.encode() + b"\n"

@@ -1,4 +1,4 @@
-"""Words that are told without a shell are those that a shell makes of the same line."""
+"""Words that are found without a shell are those that a shell makes of the same line."""
 
 from __future__ import annotations
 

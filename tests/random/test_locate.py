@@ -1,4 +1,4 @@
-"""Every key of a random document stands in the line in which it is found, and no text is too odd to be looked at."""
+"""Every key of a random document is found on its line, and every text can be searched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a configuration looks like: wrapped and unwrapped it is the same to the byte, and only wrapping differs."""
+"""Any configuration: wrapped and unwrapped, it is the same to the byte, and wrapping changes nothing else."""
 
 from __future__ import annotations
 
