@@ -1,6 +1,6 @@
 """The fast path: it recognises blocks of lines that certainly do not concern hooks, and decides nothing about others.
 
-The fast path never refuses a line. A test checks that `router` also passes each of these lines when it reads it whole.
+The fast path never refuses a line. A test checks that `router` also passes these lines when it reads each whole.
 The proof is by length: if a message that is written again in the most compact form is as long as its line, the line had
 no room for a duplicate key, an unknown member or another spelling.
 """

@@ -1,4 +1,4 @@
-"""The lines of keys in JSON, TOML and YAML, whatever the file looks like."""
+"""The lines of keys in JSON, TOML and YAML, in any spelling."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_a_key_of_a_toml_file_is_found(key: str, wanted: int | None) -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["hooks.yaml", "hooks.yml"])
-def test_a_key_of_a_yaml_file_is_found_where_its_anchor_stands(name: str, key: str, wanted: int | None) -> None:
+def test_a_key_of_a_yaml_file_is_found_at_its_anchor(name: str, key: str, wanted: int | None) -> None:
     assert line(name, YAML, key) == wanted
 
 
@@ -146,13 +146,13 @@ def test_a_byte_order_mark_and_other_line_ends_change_no_line() -> None:
     assert line("hooks.json", '\ufeff{\r\n"a":\r\n[\r\n1]}', "a[0]") == 4
 
 
-def test_a_longer_name_goes_before_a_shorter_one() -> None:
+def test_a_longer_name_is_found_before_a_shorter_one() -> None:
     text = '{"a": {"b": 1},\n"a.b": {"c": 2}}'
     assert (line("x.json", text, "a.b.c"), line("x.json", text, "a.b")) == (2, 2)
     assert line("x.json", '{"a": {"b": {"d": 1}},\n"a.b": {"c": 2}}', "a.b.d") == 1
 
 
-def test_a_node_that_is_in_itself_is_found_again_and_again() -> None:
+def test_a_node_that_contains_itself_is_found_at_any_depth() -> None:
     text = "a: &a\n  b: *a\n  '': *a\n"
     assert line("x.yaml", text, "a.b.b.b") == 2
     assert line("x.yaml", text, "a.x") is None
@@ -160,5 +160,5 @@ def test_a_node_that_is_in_itself_is_found_again_and_again() -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[", '{"a"', '{"a" 1}', "[1", "a: [", "= 3", "[[a", "[" * 5_000, "a: *b"])
 @pytest.mark.parametrize("path", ["x.json", "x.toml", "x.yaml"])
-def test_what_cannot_be_read_has_no_lines(path: str, text: str) -> None:
+def test_a_text_that_cannot_be_read_has_no_lines(path: str, text: str) -> None:
     assert line(path, text, "b") is None

@@ -1,4 +1,4 @@
-"""What hooks are given to read: the same value, and nothing that a search of the text would miss."""
+"""Normalised JSON for hooks: the same value, and nothing that a search of the text would miss."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import pytest
 
 from hookproxy.jsonrpc import normalize
 from hookproxy.jsonrpc.raw_json import DuplicateKeys, Unreadable
-from tests.jsonrpc.test_raw_json import TWINS
+from tests.jsonrpc.test_raw_json import DUPLICATES
 
 READERS = (normalize.normalize, normalize.normalize_output)
 
 
-@pytest.mark.parametrize("raw", TWINS.values(), ids=TWINS)
-def test_a_key_that_stands_twice_is_an_error_however_it_is_spelled(raw: bytes) -> None:
+@pytest.mark.parametrize("raw", DUPLICATES.values(), ids=DUPLICATES)
+def test_a_duplicate_key_is_an_error_in_any_spelling(raw: bytes) -> None:
     for read in READERS:
         with pytest.raises(DuplicateKeys, match="appears twice"):
             read(raw.strip())
 
 
-@pytest.mark.parametrize("raw", TWINS.values(), ids=TWINS)
-def test_a_key_that_stands_twice_inside_is_an_error_to_whoever_shows_it_to_hooks(raw: bytes) -> None:
+@pytest.mark.parametrize("raw", DUPLICATES.values(), ids=DUPLICATES)
+def test_a_nested_duplicate_key_is_an_error_before_hooks_get_it(raw: bytes) -> None:
     for outer in (b'{"x":[1,%b]}', b"[[%b]]", b'{ "x" : %b }', b'[{"y":0},{"x":%b}]', b'{"\\u0078":%b}'):
         for read in READERS:
             with pytest.raises(DuplicateKeys):
                 read(outer % raw.strip())
 
 
-def test_twins_are_found_after_leading_blanks_too() -> None:
+def test_duplicate_keys_are_found_after_leading_blanks_too() -> None:
     for read in READERS:
         with pytest.raises(DuplicateKeys):
             read(b' {"a":1,"a":2}')
@@ -55,11 +55,11 @@ def test_text_that_is_not_utf_8_is_unreadable(raw: bytes) -> None:
         (b"null", None),
     ],
 )
-def test_hooks_read_the_same_value_without_needless_escapes(raw: bytes, expected: bytes | None) -> None:
+def test_hooks_get_the_same_value_without_needless_escapes(raw: bytes, expected: bytes | None) -> None:
     assert normalize.normalize(raw) == (raw if expected is None else expected)
 
 
-def test_half_a_surrogate_pair_is_an_error_or_where_that_is_asked_for_a_replacement_character() -> None:
+def test_half_of_a_surrogate_pair_is_an_error_or_if_lenient_a_replacement_character() -> None:
     for raw in (b'{"a":"x\\ud800y"}', b'{"\\udc00":1}', b'["\\ud83d"]'):
         with pytest.raises(Unreadable, match="surrogate"):
             normalize.normalize(raw)
@@ -69,7 +69,7 @@ def test_half_a_surrogate_pair_is_an_error_or_where_that_is_asked_for_a_replacem
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[NaN]", b"[Infinity]", b"1 2", b"[\x0b]", b'["\t"]', b"[1,]"])
-def test_what_is_no_json_is_not_shown_to_hooks(raw: bytes) -> None:
+def test_hooks_do_not_get_text_that_is_not_json(raw: bytes) -> None:
     with pytest.raises(Unreadable):
         normalize.normalize(raw)
 
@@ -85,7 +85,7 @@ def test_nesting_of_any_depth_is_read_or_refused_but_never_a_crash(read: Callabl
             assert read(raw) == raw
 
 
-def test_arguments_nested_to_where_our_own_reading_ends_are_read_or_refused_but_never_a_crash() -> None:
+def test_arguments_at_our_own_limit_of_nesting_are_read_or_refused_but_never_a_crash() -> None:
     for depth in range(250, 350):  # where it ends depends on how deep we are called
         raw = b'{"a":' * depth + b"1" + b"}" * depth
         with contextlib.suppress(Unreadable):
@@ -97,13 +97,13 @@ def test_normal_output_is_not_copied_for_hooks() -> None:
     assert normalize.normalize_output(raw) is raw
 
 
-def test_output_with_escapes_is_spelled_without_for_hooks() -> None:
+def test_hooks_get_output_without_escapes() -> None:
     assert normalize.normalize_output(b'[{"text":"\\u0061\\/\\ud800"}]') == '[{"text":"a/\ufffd"}]'.encode()
 
 
 @pytest.mark.parametrize("outer", [b"%b", b'{"a":%b}', b'{ "a" : [ 1, %b ] }', b'["\\u0061",%b]'])
 @pytest.mark.parametrize("number", [b"%b", b"-%b", b"%b.5", b"0.%b", b"1e%b"])
-def test_a_number_that_makes_readers_fail_is_not_shown_to_hooks(number: bytes, outer: bytes) -> None:
+def test_hooks_do_not_get_a_number_that_makes_readers_fail(number: bytes, outer: bytes) -> None:
     longest = number % (b"1" * (normalize.MAX_NUMBER_CHARACTERS - len(number) + 2))
     assert len(longest) == normalize.MAX_NUMBER_CHARACTERS
     assert longest in normalize.normalize(outer % longest)
@@ -111,6 +111,6 @@ def test_a_number_that_makes_readers_fail_is_not_shown_to_hooks(number: bytes, o
         normalize.normalize(outer % (number % (b"1" * (normalize.MAX_NUMBER_CHARACTERS - len(number) + 3))))
 
 
-def test_digits_in_a_text_are_no_number() -> None:
+def test_digits_in_a_text_are_not_a_number() -> None:
     raw = b'{"a":"%b"}' % (b"1" * 5000)
     assert normalize.normalize(raw) == raw

@@ -1,4 +1,4 @@
-"""A message and its exact bytes: what is read, what is refused, and that an edit touches nothing else."""
+"""A message and its exact bytes: what is read, what is refused, and that an edit changes nothing else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hookproxy.jsonrpc.raw_json import DuplicateKeys, Unreadable
 
 LOOSE = b' { "a" : 1.50 , "b" : [ 1,\t2 ] ,"c":{"d" : null}} \r\n'
 
-TWINS = {
+DUPLICATES = {
     "dense": b'{"a":1,"a":2}',
     "equal": b'{"a":1,"a":1}',
     "as Python spells it": b'{"a": 1, "a": 2}',
@@ -58,8 +58,8 @@ NOT_ONE_OBJECT = {
 }
 
 
-@pytest.mark.parametrize("raw", TWINS.values(), ids=TWINS)
-def test_a_key_that_stands_twice_is_an_error_however_it_is_spelled(raw: bytes) -> None:
+@pytest.mark.parametrize("raw", DUPLICATES.values(), ids=DUPLICATES)
+def test_a_duplicate_key_is_an_error_in_any_spelling(raw: bytes) -> None:
     for read in (raw_json.fields, raw_json.members):
         with pytest.raises(DuplicateKeys, match="appears twice"):
             read(raw.strip())
@@ -67,14 +67,14 @@ def test_a_key_that_stands_twice_is_an_error_however_it_is_spelled(raw: bytes) -
             read(raw)
 
 
-def test_twins_are_found_after_leading_blanks_too() -> None:
+def test_duplicate_keys_are_found_after_leading_blanks_too() -> None:
     for read in (raw_json.fields, raw_json.members):
         with pytest.raises(DuplicateKeys):
             read(b' {"a":1,"a":2}')
 
 
 @pytest.mark.parametrize("raw", NOT_ONE_OBJECT.values(), ids=NOT_ONE_OBJECT)
-def test_what_is_not_exactly_one_object_is_unreadable(raw: bytes) -> None:
+def test_text_that_is_not_exactly_one_object_is_unreadable(raw: bytes) -> None:
     with pytest.raises(Unreadable):
         raw_json.fields(raw)
     with pytest.raises(Unreadable):
@@ -106,7 +106,7 @@ def test_an_object_may_be_empty(raw: bytes) -> None:
     assert raw_json.members(raw) == {}
 
 
-def test_half_a_surrogate_pair_in_a_value_hides_nothing_from_spans() -> None:
+def test_half_of_a_surrogate_pair_in_a_value_hides_nothing_from_spans() -> None:
     raw = b'{"id":7,"x":"\\ud800","result":{}}'
     assert {key: raw[slice(*span)] for key, span in raw_json.members(raw).items()} == {
         "id": b"7",
@@ -128,7 +128,7 @@ def test_half_a_surrogate_pair_in_a_value_hides_nothing_from_spans() -> None:
         ('{"é":1,"ü":2}'.encode(), "ü", b"3", '{"é":1,"ü":3}'.encode()),
     ],
 )
-def test_setting_a_member_changes_this_member_alone(raw: bytes, name: str, value: bytes, expected: bytes) -> None:
+def test_setting_a_member_changes_only_this_member(raw: bytes, name: str, value: bytes, expected: bytes) -> None:
     assert raw_json.with_member(raw, name, value) == expected
 
 
@@ -145,11 +145,11 @@ def test_setting_a_member_changes_this_member_alone(raw: bytes, name: str, value
         (b'{"a":"x,y","b":2}', "a", b'{"b":2}'),
     ],
 )
-def test_removing_a_member_takes_its_comma_along_and_nothing_else(raw: bytes, name: str, expected: bytes) -> None:
+def test_removing_a_member_removes_its_comma_and_nothing_else(raw: bytes, name: str, expected: bytes) -> None:
     assert raw_json.without_member(raw, name) == expected
 
 
-def test_items_of_what_is_no_array_are_unreadable() -> None:
+def test_a_value_that_is_not_an_array_has_no_readable_items() -> None:
     for raw in (b"{}", b"[1,]", b"1", b"", b"[" * 100_000 + b"]" * 100_000, b"[\xff"):
         with pytest.raises(Unreadable):
             raw_json.items(raw)
@@ -171,25 +171,25 @@ def test_spans_are_replaced_in_one_pass() -> None:
         ('{"a":"É \u2027"}\n'.encode(), '{"a":"É \u2027"}\n'.encode()),
     ],
 )
-def test_no_reader_finds_a_second_line_in_what_was_made_one(line: bytes, expected: bytes) -> None:
+def test_every_reader_finds_exactly_one_line_after_one_line(line: bytes, expected: bytes) -> None:
     made = raw_json.one_line(line)
     assert made == expected
     assert len(made.decode().splitlines()) == 1
 
 
-def test_a_string_is_decoded_and_anything_else_is_none() -> None:
+def test_a_string_is_decoded_and_any_other_value_is_none() -> None:
     assert raw_json.text(b'"a\\u0062"') == "ab"
     for raw in (b"", b"1", b"null", b'"\\ud800"', b'"\xff"', b'"a', b'["a"]'):
         assert raw_json.text(raw) is None
 
 
 @pytest.mark.parametrize("raw", [b"0", b"-7", b"12345678901234567890123"])
-def test_integers_are_told_from_what_only_looks_like_one(raw: bytes) -> None:
+def test_integers_are_distinguished_from_similar_texts(raw: bytes) -> None:
     assert raw_json.is_integer(raw)
     for other in (raw + b".0", raw + b"e0", b"0" + raw, b"+" + raw, b'"%b"' % raw, raw + b" ", raw + b"\n"):
         assert not raw_json.is_integer(other)
 
 
-def test_values_are_encoded_compactly_and_raw_json_goes_in_verbatim() -> None:
+def test_values_are_encoded_compactly_and_raw_json_is_copied_verbatim() -> None:
     raw = raw_json.fields(b'{"a":[ 1.0 ]}')["a"]
     assert raw_json.encode({"é": raw, "b": None}) == '{"é":[ 1.0 ],"b":null}'.encode()

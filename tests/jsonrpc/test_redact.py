@@ -1,4 +1,4 @@
-"""Secrets do not get into the audit: by what finds them in a text, by the name of their member, however spelled."""
+"""Secrets do not get into the audit: found by a pattern or by the name of their member, in any spelling."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def secrets(*patterns: str, keys: tuple[str, ...] = ()) -> Redaction:
     return found
 
 
-def test_what_a_pattern_finds_is_replaced_wherever_a_text_stands() -> None:
+def test_a_match_of_a_pattern_is_replaced_in_every_text() -> None:
     raw = b'{"a":"use sk-abc now","b":[{"c":"sk-xyz"}],"sk-key":1,"n":1e400}'
     assert secrets("sk-[a-z]+").json(raw) == (
         b'{"a":"use [redacted] now","b":[{"c":"[redacted]"}],"[redacted]":1,"n":1e400}'
@@ -30,19 +30,19 @@ def test_no_escape_hides_a_secret(spelled: bytes) -> None:
     assert secrets("sk-[a-z]+").json(b'{"a":' + spelled + b"}") == b'{"a":"[redacted]"}'
 
 
-def test_a_secret_that_is_spelled_as_a_number_is_one() -> None:
+def test_a_number_can_be_a_secret() -> None:
     raw = b'{"card":4111111111111111,"text":"4111111111111111","n":[1.50,41]}'
     assert secrets(r"\b4\d{15}\b").json(raw) == b'{"card":"[redacted]","text":"[redacted]","n":[1.50,41]}'
 
 
 @pytest.mark.parametrize("name", ["api_key", "apiKey", "API-KEY", "Api Key", "apikey"])
 @pytest.mark.parametrize("value", ['"x"', "7", "[1,2]", '{"a":"b"}', "true", "null"])
-def test_a_member_of_a_secret_name_loses_its_value_whatever_it_is(name: str, value: str) -> None:
+def test_a_member_with_a_secret_name_loses_any_value(name: str, value: str) -> None:
     raw = f'{{"deep":[{{"{name}":{value},"other":1}}]}}'.encode()
     assert secrets(keys=("api_key",)).json(raw) == f'{{"deep":[{{"{name}":"{MARK}","other":1}}]}}'.encode()
 
 
-def test_a_name_is_no_part_of_another() -> None:
+def test_a_secret_name_does_not_match_a_part_of_a_name() -> None:
     raw = b'{"tokens":1,"my_token":2}'
     assert secrets(keys=("token",)).json(raw) == raw
 
@@ -55,16 +55,16 @@ def test_json_in_a_text_is_searched_for_names() -> None:
     assert secrets(keys=("password",)).text("{no json") == "{no json"
 
 
-def test_two_members_whose_names_were_secret_both_stay() -> None:
+def test_two_members_with_secrets_as_names_both_stay() -> None:
     assert secrets("sk-[a-z]").json(b'{"sk-a":1,"sk-b":2}') == b'{"[redacted]":1,"[redacted]\'":2}'
 
 
-def test_what_cannot_be_read_goes_whole() -> None:
+def test_a_value_that_cannot_be_read_is_removed() -> None:
     for raw in (b"{nonsense", b'{"a":1,"a":2}', b'"\xff"', b"[" * 100_000):
         assert secrets("x").json(raw) == b'"[redacted]"'
 
 
-def test_a_text_too_long_to_be_searched_goes_whole() -> None:
+def test_a_text_too_long_to_be_searched_is_removed() -> None:
     text = "y" * (redact.MAX_SEARCHED + 1)
     assert secrets("x").text(text) == "[redacted: 65537 characters, too many to be searched]"
     assert secrets("x").text(text[1:]) == text[1:]
@@ -76,12 +76,12 @@ def test_nothing_is_secret_unless_the_configuration_says_so() -> None:
 
 
 @pytest.mark.parametrize("text", ["(", "[", "*", "(?P<a>x)(?P<a>y)", "a{99999999999}", "x*", "^", "$", "|a"])
-def test_what_is_no_pattern_is_refused(text: str) -> None:
+def test_an_invalid_pattern_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"regular expression|empty text"):
         redact.pattern(text)
 
 
-def test_a_name_of_signs_alone_is_a_name() -> None:
+def test_a_name_without_letters_and_digits_is_a_name() -> None:
     assert secrets(keys=("--",)).json(b'{"--":1,"-":2,"a":3}') == b'{"--":"[redacted]","-":2,"a":3}'
 
 
@@ -92,7 +92,7 @@ _JSON = st.recursive(
 
 
 @given(_JSON)
-def test_whatever_the_value_the_outcome_is_json_without_the_secret(value: object) -> None:
+def test_any_redacted_value_is_json_without_the_secret(value: object) -> None:
     raw = json.dumps({"a": [value, "pre-s3cret-post"], "token": value}).encode()
     got = secrets("s3cret", keys=("token",)).json(raw)
     assert b"s3cret" not in got

@@ -1,4 +1,4 @@
-"""Whether rewritten arguments still fit what the server lists for its tool."""
+"""Whether rewritten arguments fit the input schema of the tool."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SCHEMA = (
 )
 
 
-def test_arguments_that_fit_are_no_trouble() -> None:
+def test_arguments_that_fit_have_no_mismatch() -> None:
     assert mismatch(SCHEMA, b'{"path":"x","o":{"n":1},"other":true}') == ""
 
 
@@ -24,7 +24,7 @@ def test_arguments_that_fit_are_no_trouble() -> None:
         (b'{"path":"x","o":{"n":"1"}}', "o.n: '1' is not of type 'integer'"),
     ],
 )
-def test_a_misfit_names_the_field(arguments: bytes, named: str) -> None:
+def test_a_mismatch_names_the_field(arguments: bytes, named: str) -> None:
     assert mismatch(SCHEMA, arguments) == named
 
 
@@ -67,7 +67,7 @@ def test_schemas_of_any_draft_and_with_references_of_their_own_are_used(schema: 
         b'{"properties":{"a":{"type":"integer","multipleOf":0}}}',
     ],
 )
-def test_no_schema_of_a_server_is_a_crash(schema: bytes) -> None:
+def test_no_schema_of_a_server_causes_a_crash(schema: bytes) -> None:
     assert isinstance(mismatch(schema, b'{"a":"x"}'), str)
 
 
@@ -75,12 +75,12 @@ def test_no_schema_of_a_server_is_a_crash(schema: bytes) -> None:
     "arguments",
     [b'{"n":1e400}', b'{"n":%b}' % (b"9" * 5000), b'{"n":%b}' % (b"[" * 900 + b"]" * 900), b'{"n":0.1}'],
 )
-def test_no_arguments_are_a_crash(arguments: bytes) -> None:
+def test_no_arguments_cause_a_crash(arguments: bytes) -> None:
     schema = b'{"properties":{"n":{"multipleOf":0.01}}}'
     assert isinstance(mismatch(schema, arguments), str)
 
 
-def test_a_misfit_names_the_field_as_its_reader_knows_it() -> None:
+def test_a_mismatch_names_the_field_as_its_reader_knows_it() -> None:
     names = {"path": "file_path", "o": "options"}
     assert mismatch(SCHEMA, b'{"path":7}', names) == "file_path: 7 is not of type 'string'"
     assert mismatch(SCHEMA, b"{}", names) == "'file_path' is a required property"

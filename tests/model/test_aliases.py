@@ -1,4 +1,4 @@
-"""Arguments under the names that hooks know, and back: each value once, as it was spelled, and nothing to choose."""
+"""Arguments under the names that hooks know, and back: each value once, as spelled, and never ambiguous."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ SWAP = Alias("swap", "", {"a": "b", "b": "a"})
         (Alias("x", "", {'say "hi"': "ümläut"}), '{"ümläut":1}'.encode(), b'{"say \\"hi\\"":1}'),
     ],
 )
-def test_names_change_and_nothing_else_does(alias: Alias, server: bytes, hooks: bytes | None) -> None:
+def test_only_names_change(alias: Alias, server: bytes, hooks: bytes | None) -> None:
     held = alias.for_call(server)
-    told = held.for_hooks(server)
-    assert told == (hooks or server.replace(b'"cmd":"', b'"command":"', 1))
-    assert held.for_server(told) == server
+    renamed = held.for_hooks(server)
+    assert renamed == (hooks or server.replace(b'"cmd":"', b'"command":"', 1))
+    assert held.for_server(renamed) == server
 
 
-def test_what_has_no_other_name_is_the_same_object() -> None:
+def test_arguments_without_an_alias_are_the_same_object() -> None:
     plain = b'{ "x" : 1 }'
     assert BASH.for_call(plain) is BASH
     assert BASH.for_hooks(plain) is plain
@@ -58,9 +58,7 @@ def test_a_rewrite_may_be_spelled_over_many_lines() -> None:
         (b'{"\xc5\xbfource":"rm"}', None),  # a long s, which is an s to those who fold, but of no name here
     ],
 )
-def test_what_could_be_two_arguments_to_a_server_and_one_to_hooks_is_not_judged(
-    arguments: bytes, why: str | None
-) -> None:
+def test_two_arguments_of_the_server_that_are_one_for_hooks_are_an_error(arguments: bytes, why: str | None) -> None:
     if why is None:
         assert BASH.for_call(arguments) is BASH
         return
@@ -68,7 +66,7 @@ def test_what_could_be_two_arguments_to_a_server_and_one_to_hooks_is_not_judged(
         BASH.for_call(arguments)
 
 
-def test_twins_are_no_choice() -> None:
+def test_duplicate_keys_are_an_error() -> None:
     with pytest.raises(DuplicateKeys):
         BASH.for_call(b'{"cmd":1,"cmd":2}')
     with pytest.raises(DuplicateKeys):
@@ -85,7 +83,7 @@ def test_twins_are_no_choice() -> None:
         (b"[]", "not a JSON object"),
     ],
 )
-def test_a_rewrite_that_cannot_be_mapped_is_an_error(arguments: bytes, why: str) -> None:
+def test_a_rewrite_that_cannot_be_translated_is_an_error(arguments: bytes, why: str) -> None:
     with pytest.raises(Unreadable, match=why):
         BASH.for_server(arguments)
 

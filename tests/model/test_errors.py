@@ -1,4 +1,4 @@
-"""What the user sees when something is theirs to mend."""
+"""What the user sees if there is an error that the user can fix."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hookproxy.model.errors import (
 )
 
 
-def test_an_error_says_what_and_a_hint_says_what_to_do() -> None:
+def test_an_error_says_what_went_wrong_and_a_hint_what_to_do() -> None:
     assert str(UserError("no verb given", "see --help")) == "error: no verb given\nhint: see --help"
 
 
@@ -54,11 +54,11 @@ def test_no_error_is_raised_without_a_hint() -> None:
     assert bare == []
 
 
-def test_nothing_of_a_text_is_obeyed_by_a_terminal() -> None:
+def test_a_terminal_interprets_no_character_of_a_printable_text() -> None:
     assert printable("é \x1b[31m\n\t\u202e\x9b") == "é \\x1b[31m\\n\\t\\u202e\\x9b"
 
 
-def test_what_the_system_lacks_is_told_from_what_is_wrong_with_us() -> None:
+def test_a_shortage_of_resources_is_distinguished_from_a_defect() -> None:
     lacking, missing = OSError(errno.EMFILE, "Too many open files"), FileNotFoundError(errno.ENOENT, "no such file")
     assert (resource_shortage(lacking), resource_shortage(missing), resource_shortage(KeyError("id"))) == (
         "Too many open files",

@@ -1,4 +1,4 @@
-"""The little that frozen values do: what makes two hooks the same, and which wish wins."""
+"""The little behaviour of frozen values: when two hooks are the same, and which permission wins."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def test_a_hook_in_two_files_is_the_same_hook() -> None:
         replace(HOOK, type="http"),
     ],
 )
-def test_hooks_that_run_otherwise_are_different_hooks(other: HookSpec) -> None:
+def test_hooks_that_run_differently_are_different_hooks(other: HookSpec) -> None:
     assert other.identity != HOOK.identity
 
 
-def test_the_strictest_of_many_wishes_is_the_highest() -> None:
+def test_the_strictest_permission_is_the_highest() -> None:
     assert max(Permission) is Permission.DENY
     assert max(Permission.ALLOW, Permission.ASK) is Permission.ASK
 
 
-def test_a_hook_matches_every_tool_unless_it_says_otherwise() -> None:
+def test_a_hook_matches_every_tool_by_default() -> None:
     assert HOOK.matches("anything")
 
 

@@ -1,4 +1,4 @@
-"""What many hooks said, as one decision."""
+"""The verdicts of many hooks, as one decision."""
 
 import pytest
 from hypothesis import given
@@ -25,30 +25,30 @@ CLOSED = replace(PRE, fails_closed=True)
 CRASH = Verdict(failure="it exited with status 1")
 
 
-def said(verdict: Verdict, spec: HookSpec = PRE, label: str = "") -> HookRun:
+def hook_run(verdict: Verdict, spec: HookSpec = PRE, label: str = "") -> HookRun:
     return HookRun(replace(spec, label=label or spec.label), HookResult(Ended.EXITED), verdict)
 
 
-def test_a_call_that_no_hook_speaks_about_goes_on_as_it_is() -> None:
+def test_a_call_without_verdicts_proceeds_unchanged() -> None:
     assert decide([], Settings(), None) == Proceed()
-    assert decide([said(Verdict()), said(Verdict(permission=ALLOW))], Settings(), None) == Proceed()
+    assert decide([hook_run(Verdict()), hook_run(Verdict(permission=ALLOW))], Settings(), None) == Proceed()
 
 
-def test_one_denial_beats_any_number_of_allowances_and_questions() -> None:
+def test_one_denial_beats_any_number_of_allow_and_ask_verdicts() -> None:
     hook_runs = [
-        said(Verdict(permission=ALLOW)),
-        said(Verdict(permission=ASK, reason="sure?")),
-        said(Verdict(permission=DENY, reason="no rm"), label="rm.sh"),
-        said(Verdict(permission=ALLOW)),
+        hook_run(Verdict(permission=ALLOW)),
+        hook_run(Verdict(permission=ASK, reason="sure?")),
+        hook_run(Verdict(permission=DENY, reason="no rm"), label="rm.sh"),
+        hook_run(Verdict(permission=ALLOW)),
     ]
     assert decide(hook_runs, Settings(on_ask=OnAsk.ALLOW), None) == Refuse(by="rm.sh", reason="no rm")
 
 
-def test_the_first_hook_that_denies_is_named_and_the_reasons_of_all_are_told_in_order() -> None:
+def test_a_refusal_names_the_first_denying_hook_and_all_reasons_in_order() -> None:
     hook_runs = [
-        said(Verdict(permission=DENY, reason="one"), label="a"),
-        said(Verdict(permission=DENY), label="b"),
-        said(Verdict(permission=DENY, reason="two"), label="c"),
+        hook_run(Verdict(permission=DENY, reason="one"), label="a"),
+        hook_run(Verdict(permission=DENY), label="b"),
+        hook_run(Verdict(permission=DENY, reason="two"), label="c"),
     ]
     assert decide(hook_runs, Settings(), None) == Refuse(by="a", reason="one\ntwo")
 
@@ -56,8 +56,8 @@ def test_the_first_hook_that_denies_is_named_and_the_reasons_of_all_are_told_in_
 QUESTION = ApprovalRequest("the PreToolUse hook guard.sh", "sure?")
 
 
-def test_a_hook_that_asks_makes_a_question() -> None:
-    hook_runs = [said(Verdict(permission=ALLOW)), said(Verdict(permission=ASK, reason="sure?"))]
+def test_an_ask_verdict_creates_an_approval_request() -> None:
+    hook_runs = [hook_run(Verdict(permission=ALLOW)), hook_run(Verdict(permission=ASK, reason="sure?"))]
     assert decide(hook_runs, Settings(), None) == Proceed(approval_request=QUESTION)
 
 
@@ -72,14 +72,14 @@ def test_a_hook_that_asks_makes_a_question() -> None:
         (Settings(on_ask=OnAsk.DENY), True, Refuse(QUESTION.by, "sure?", asked=True, cause=RefusalCause.ASK_DENIED)),
     ],
 )
-def test_a_question_that_no_hook_answers_is_settled_as_configured(
+def test_an_approval_request_that_no_hook_answers_is_decided_as_configured(
     settings: Settings, can_ask: bool, decision: Proceed | Refuse
 ) -> None:
     assert without_person(Proceed(approval_request=QUESTION), settings, can_ask) == decision
     assert without_person(Proceed(), settings, can_ask) == Proceed()
 
 
-def test_who_declines_refuses_with_what_hooks_had_to_say() -> None:
+def test_a_declined_approval_is_a_refusal_with_the_hooks_feedback() -> None:
     refuse = declined(Proceed(b"{}", ("note",), QUESTION))
     assert refuse == Refuse(QUESTION.by, "sure?", asked=True, cause=RefusalCause.DECLINED, feedback=("note",))
 
@@ -108,47 +108,47 @@ YES, NO, NOTHING = (Verdict(permission=ALLOW), Verdict(permission=DENY, reason="
         ([YES, replace(CRASH, fails_closed=True)], True, "failed"),
     ],
 )
-def test_permission_request_hooks_answer_in_the_persons_place(
+def test_permission_request_hooks_decide_for_the_person(
     verdicts: list[Verdict], last_answer_counts: bool, answer: Refuse | bool | str
 ) -> None:
     if answer == "failed":
         answer = Refuse(
             "guard.sh", CRASH.failure, asked=True, cause=RefusalCause.FAILED_CLOSED, event=Event.PERMISSION_REQUEST
         )
-    hook_runs = [said(verdict, REQUEST) for verdict in verdicts]
+    hook_runs = [hook_run(verdict, REQUEST) for verdict in verdicts]
     assert permission_decision(hook_runs, Settings(), None, last_answer_counts) == answer
 
 
 def test_a_denying_post_hook_marks_the_result_and_a_hiding_one_is_named() -> None:
-    heard = comments([said(NO, POST), said(Verdict(hides=True), POST, "hide.sh")], Settings(), None)
-    assert heard == Comments(failed=True, hidden_by="hide.sh")
+    commented = comments([hook_run(NO, POST), hook_run(Verdict(hides=True), POST, "hide.sh")], Settings(), None)
+    assert commented == Comments(failed=True, hidden_by="hide.sh")
     assert merge_comments(Comments(failed=True), Comments(hidden_by="b")) == Comments(failed=True, hidden_by="b")
     assert merge_comments(Comments(hidden_by="a"), Comments(hidden_by="b")).hidden_by == "a"
 
 
-def test_trouble_that_the_document_says_blocks_is_still_the_configurations_to_allow() -> None:
-    crash = said(replace(CRASH, fails_closed=True))
+def test_the_configuration_can_allow_a_failure_that_blocks_by_the_document() -> None:
+    crash = hook_run(replace(CRASH, fails_closed=True))
     assert decide([crash], Settings(), None) == Refuse("guard.sh", CRASH.failure, cause=RefusalCause.FAILED_CLOSED)
     assert decide([crash], Settings(on_failure=OnFailure.ALLOW), None) == Proceed()
 
 
-def test_a_hook_that_wants_the_turn_to_end_denies_and_says_so() -> None:
-    hook_runs = [said(Verdict(permission=DENY, reason="no")), said(Verdict(stop=True, reason="enough"))]
+def test_a_hook_that_stops_the_agent_denies_the_call_and_is_reported() -> None:
+    hook_runs = [hook_run(Verdict(permission=DENY, reason="no")), hook_run(Verdict(stop=True, reason="enough"))]
     assert decide(hook_runs, Settings(), None) == Refuse("guard.sh", "no\nenough", stop=True)
     assert decide(hook_runs[1:], Settings(), None) == Refuse("guard.sh", "enough", stop=True)
 
 
 def test_the_last_rewrite_wins_byte_for_byte() -> None:
     first, last = b'{"n": 1}', b'{"n":  2.0}'
-    hook_runs = [said(Verdict(arguments=first)), said(Verdict(arguments=last)), said(Verdict())]
+    hook_runs = [hook_run(Verdict(arguments=first)), hook_run(Verdict(arguments=last)), hook_run(Verdict())]
     decision = decide(hook_runs, Settings(), None)
     assert isinstance(decision, Proceed)
     assert decision.arguments is last
 
 
-def test_all_feedback_is_carried_in_order_with_a_refusal_too() -> None:
-    hook_runs = [said(Verdict(feedback=("a", "b"))), said(Verdict(feedback=("c",)))]
-    denial = said(Verdict(permission=DENY, reason="no", feedback=("d",)))
+def test_all_feedback_is_delivered_in_order_with_a_refusal_too() -> None:
+    hook_runs = [hook_run(Verdict(feedback=("a", "b"))), hook_run(Verdict(feedback=("c",)))]
+    denial = hook_run(Verdict(permission=DENY, reason="no", feedback=("d",)))
     assert decide(hook_runs, Settings(), None) == Proceed(feedback=("a", "b", "c"))
     assert decide([*hook_runs, denial], Settings(), None).feedback == ("a", "b", "c", "d")
 
@@ -156,10 +156,12 @@ def test_all_feedback_is_carried_in_order_with_a_refusal_too() -> None:
 def test_a_background_hook_decides_nothing() -> None:
     later = replace(CLOSED, background=True)
     wishes = [Verdict(permission=DENY, arguments=b"{}"), Verdict(stop=True), Verdict(permission=ASK), CRASH]
-    assert decide([said(wish, later) for wish in wishes], Settings(OnFailure.DENY), None) == Proceed()
+    assert decide([hook_run(wish, later) for wish in wishes], Settings(OnFailure.DENY), None) == Proceed()
     post = replace(later, event=Event.POST_TOOL_USE, withholds=True)
-    heard = comments([said(Verdict(replacement=b"[]"), post), said(CRASH, post)], Settings(OnFailure.DENY), None)
-    assert heard == Comments()
+    commented = comments(
+        [hook_run(Verdict(replacement=b"[]"), post), hook_run(CRASH, post)], Settings(OnFailure.DENY), None
+    )
+    assert commented == Comments()
 
 
 DIALECT, DENY_IT, ALLOW_IT = OnFailure.DIALECT, OnFailure.DENY, OnFailure.ALLOW
@@ -179,7 +181,7 @@ RULES = [
 
 @pytest.mark.parametrize(("own", "group", "settings", "rule"), RULES)
 @pytest.mark.parametrize("fails_closed", [False, True])
-def test_trouble_before_a_call_has_the_consequence_that_the_nearest_choice_names(
+def test_a_failure_before_a_call_has_the_consequence_of_the_nearest_setting(
     own: OnFailure | None, group: OnFailure | None, settings: OnFailure, rule: OnFailure, fails_closed: bool
 ) -> None:
     hook = replace(PRE, on_failure=own, fails_closed=fails_closed)
@@ -188,13 +190,13 @@ def test_trouble_before_a_call_has_the_consequence_that_the_nearest_choice_names
         expected = Refuse("guard.sh", CRASH.failure, cause=RefusalCause.FAILURE)
     if rule is DIALECT and fails_closed:
         expected = Refuse("guard.sh", CRASH.failure, cause=RefusalCause.FAILED_CLOSED)
-    assert decide([said(CRASH, hook)], Settings(on_failure=settings), group) == expected
+    assert decide([hook_run(CRASH, hook)], Settings(on_failure=settings), group) == expected
 
 
 @pytest.mark.parametrize(("own", "group", "settings", "rule"), RULES)
 @pytest.mark.parametrize("fails_closed", [False, True])
 @pytest.mark.parametrize("withholds", [False, True])
-def test_trouble_after_a_call_withholds_or_is_told_or_nothing(
+def test_a_failure_after_a_call_withholds_or_is_noted_or_changes_nothing(
     own: OnFailure | None,
     group: OnFailure | None,
     settings: OnFailure,
@@ -203,7 +205,7 @@ def test_trouble_after_a_call_withholds_or_is_told_or_nothing(
     withholds: bool,
 ) -> None:
     hook = replace(POST, on_failure=own, fails_closed=fails_closed, withholds=withholds)
-    crash = said(CRASH, hook)
+    crash = hook_run(CRASH, hook)
     expected = Comments()
     if rule is DENY_IT or (rule is DIALECT and withholds):
         expected = Comments(withheld=(crash,))
@@ -212,36 +214,36 @@ def test_trouble_after_a_call_withholds_or_is_told_or_nothing(
     assert comments([crash], Settings(on_failure=settings), group) == expected
 
 
-def test_a_judgement_is_told_before_trouble_and_trouble_before_a_question() -> None:
-    crash = said(CRASH, CLOSED, "crash.sh")
-    denial = said(Verdict(permission=DENY, reason="no rm"), label="rm.sh")
-    question = said(Verdict(permission=ASK), label="ask.sh")
+def test_a_denial_is_reported_before_a_failure_and_a_failure_before_an_approval_request() -> None:
+    crash = hook_run(CRASH, CLOSED, "crash.sh")
+    denial = hook_run(Verdict(permission=DENY, reason="no rm"), label="rm.sh")
+    question = hook_run(Verdict(permission=ASK), label="ask.sh")
     assert decide([crash, denial], Settings(), None) == Refuse("rm.sh", "no rm")
     asked_and_failed = decide([question, crash], Settings(), None)
     assert asked_and_failed == Refuse("crash.sh", CRASH.failure, cause=RefusalCause.FAILED_CLOSED)
 
 
-def test_a_hook_in_trouble_that_is_let_go_may_refuse_but_not_rewrite() -> None:
+def test_a_failed_hook_whose_failure_is_allowed_can_refuse_but_not_rewrite() -> None:
     broken = Verdict(failure="the rewrite does not fit", arguments=b'{"n":1}')
-    good = said(Verdict(arguments=b"{}"))
-    assert decide([good, said(broken)], Settings(), None) == Proceed(b"{}")
+    good = hook_run(Verdict(arguments=b"{}"))
+    assert decide([good, hook_run(broken)], Settings(), None) == Proceed(b"{}")
     denying = replace(broken, permission=DENY, reason="no")
-    assert decide([good, said(denying)], Settings(), None) == Refuse("guard.sh", "no")
-    replacing = said(Verdict(failure="its output was cut", replacement=b'"x"'), POST)
+    assert decide([good, hook_run(denying)], Settings(), None) == Refuse("guard.sh", "no")
+    replacing = hook_run(Verdict(failure="its output was cut", replacement=b'"x"'), POST)
     assert comments([replacing], Settings(), None) == Comments()
 
 
-def test_comments_carry_all_feedback_and_the_last_replacement() -> None:
+def test_comments_have_all_feedback_and_the_last_replacement() -> None:
     hook_runs = [
-        said(Verdict(feedback=("a",), replacement=b'"first"'), POST),
-        said(Verdict(feedback=("b", "c"), replacement=b'"last"'), POST),
-        said(Verdict(feedback=("d",)), POST),
+        hook_run(Verdict(feedback=("a",), replacement=b'"first"'), POST),
+        hook_run(Verdict(feedback=("b", "c"), replacement=b'"last"'), POST),
+        hook_run(Verdict(feedback=("d",)), POST),
     ]
     assert comments(hook_runs, Settings(), None) == Comments(("a", "b", "c", "d"), b'"last"')
 
 
-def test_merged_comments_hold_both_groups_in_order_and_the_later_replacement() -> None:
-    one, two = said(CRASH, POST, "one"), said(CRASH, POST, "two")
+def test_merged_comments_have_both_groups_in_order_and_the_later_replacement() -> None:
+    one, two = hook_run(CRASH, POST, "one"), hook_run(CRASH, POST, "two")
     first = Comments(("a",), b"[1]", (one,), (two,))
     assert merge_comments(first, Comments(("b",), b"[2]", (two,), (one,))) == Comments(
         ("a", "b"), b"[2]", (one, two), (two, one)
@@ -268,13 +270,13 @@ SPECS = st.builds(
     withholds=st.booleans(),
     on_failure=st.sampled_from([None, *OnFailure]),
 )
-STATEMENTS = st.lists(st.builds(said, VERDICTS, SPECS), max_size=5)
+HOOK_RUNS = st.lists(st.builds(hook_run, VERDICTS, SPECS), max_size=5)
 SETTINGS = st.builds(Settings, on_failure=st.sampled_from(OnFailure), on_ask=st.sampled_from(OnAsk))
 GROUP = st.sampled_from([None, *OnFailure])
 
 
-@given(STATEMENTS, st.builds(said, VERDICTS, SPECS), SETTINGS, GROUP)
-def test_no_further_hook_turns_a_refusal_into_consent(
+@given(HOOK_RUNS, st.builds(hook_run, VERDICTS, SPECS), SETTINGS, GROUP)
+def test_no_further_hook_turns_a_refusal_into_an_approval(
     hook_runs: list[HookRun], further: HookRun, settings: Settings, group: OnFailure | None
 ) -> None:
     if isinstance(decide(hook_runs, settings, group), Refuse):
@@ -282,8 +284,8 @@ def test_no_further_hook_turns_a_refusal_into_consent(
         assert isinstance(decide([further, *hook_runs], settings, group), Refuse)
 
 
-@given(STATEMENTS, STATEMENTS, SETTINGS, GROUP)
-def test_two_groups_comment_as_one_would(
+@given(HOOK_RUNS, HOOK_RUNS, SETTINGS, GROUP)
+def test_two_groups_give_the_same_comments_as_one(
     first: list[HookRun], second: list[HookRun], settings: Settings, group: OnFailure | None
 ) -> None:
     apart = merge_comments(comments(first, settings, group), comments(second, settings, group))
@@ -291,7 +293,7 @@ def test_two_groups_comment_as_one_would(
 
 
 @pytest.mark.parametrize(
-    ("spec", "rule", "told"),
+    ("spec", "rule", "reported"),
     [
         (PRE, OnFailure.DENY, "the call is refused"),
         (PRE, OnFailure.DIALECT, "it does not block the call"),
@@ -307,11 +309,11 @@ def test_two_groups_comment_as_one_would(
         (replace(PRE, event=Event.NOTIFICATION), OnFailure.DENY, ""),
     ],
 )
-def test_people_are_told_what_follows_from_trouble(spec: HookSpec, rule: OnFailure, told: str) -> None:
-    assert consequence(said(CRASH, spec), Settings(), rule) == told
-    assert consequence(said(Verdict(), spec), Settings(), rule) == ""
+def test_the_consequence_of_a_failure_is_reported(spec: HookSpec, rule: OnFailure, reported: str) -> None:
+    assert consequence(hook_run(CRASH, spec), Settings(), rule) == reported
+    assert consequence(hook_run(Verdict(), spec), Settings(), rule) == ""
 
 
-def test_where_a_hook_denies_and_fails_at_something_people_hear_that_the_denial_stands() -> None:
-    denies = said(replace(CRASH, permission=DENY, reason="no"))
+def test_the_report_says_that_the_denial_of_a_failed_hook_counts() -> None:
+    denies = hook_run(replace(CRASH, permission=DENY, reason="no"))
     assert consequence(denies, Settings(), OnFailure.ALLOW) == "the call is refused"

@@ -1,4 +1,4 @@
-"""Which tools a matcher selects, and which calls a permission rule means."""
+"""Which tools a matcher selects, and which calls a permission rule matches."""
 
 import json
 import re
@@ -66,12 +66,12 @@ def test_any_pattern_is_a_matcher_or_an_error(pattern: str) -> None:
     assert matches("Bash") in (True, False)
 
 
-def test_plain_names_are_told_apart_from_expressions() -> None:
+def test_plain_names_are_distinguished_from_expressions() -> None:
     assert plain_names("Edit | Write, Read") == ["Edit", "Write", "Read"]
     assert plain_names("mcp__.*") == []
 
 
-def test_a_server_is_told_apart_from_its_tools() -> None:
+def test_a_server_is_distinguished_from_its_tools() -> None:
     assert is_server("mcp__github")
     assert not is_server("mcp__github__search")
     assert not is_server("github")
@@ -110,7 +110,7 @@ def test_a_rule_without_arguments_is_about_names(rule: str, meant: list[str], ot
         ("Bash(rm *)", ["echo $(rm -rf x)", "echo `rm x`", "cat <(rm x)"], ["echo x"]),
     ],
 )  # fmt: skip
-def test_a_rule_about_commands_means_as_in_claude_code(rule: str, meant: list[str], other: list[str]) -> None:
+def test_a_rule_about_commands_matches_as_in_claude_code(rule: str, meant: list[str], other: list[str]) -> None:
     assert [line for line in [*meant, *other] if means(rule, "Bash", command=line)] == meant
 
 
@@ -124,13 +124,11 @@ def test_a_rule_about_commands_means_as_in_claude_code(rule: str, meant: list[st
         ("Edit(//etc/*)", ["/etc/passwd"], ["/etcetera"]),
     ],
 )
-def test_a_rule_about_paths_means_them_wherever_their_folder_lies(
-    rule: str, meant: list[str], other: list[str]
-) -> None:
+def test_a_rule_about_paths_matches_them_in_any_folder(rule: str, meant: list[str], other: list[str]) -> None:
     assert [path for path in [*meant, *other] if means(rule, "Edit", file_path=path)] == meant
 
 
-def test_a_rule_about_a_domain_means_its_urls() -> None:
+def test_a_rule_about_a_domain_matches_its_urls() -> None:
     assert means("WebFetch(domain:example.com)", "WebFetch", url="https://docs.example.com/x")
     assert not means("WebFetch(domain:example.com)", "WebFetch", url="https://example.org/")
 
@@ -154,20 +152,20 @@ def test_neither_order_nor_other_arguments_hide_a_call_from_a_rule() -> None:
         b'{"command":1,"command":"ls"}',
     ],
 )
-def test_a_call_that_cannot_be_judged_counts_as_meant(tool: str, arguments: bytes) -> None:
+def test_a_call_that_cannot_be_judged_counts_as_a_match(tool: str, arguments: bytes) -> None:
     assert permission_rule(f"{tool}(rm *)")(tool, arguments)
 
 
-def test_a_call_without_the_argument_that_is_judged_counts_as_meant() -> None:
+def test_a_call_without_the_judged_argument_counts_as_a_match() -> None:
     assert means("Bash(rm *)", "Bash", description="x")
 
 
-def test_a_call_of_another_tool_is_never_meant() -> None:
+def test_a_call_of_another_tool_never_matches() -> None:
     assert not permission_rule("Bash(rm *)")("Edit", b"nonsense")
 
 
 @pytest.mark.parametrize("rule", ["", "Bash(", "Bash)", "Bash(a", "(a)", "Bash Edit", "Bash(a) && Edit(b)"])
-def test_what_is_no_single_rule_is_an_error(rule: str) -> None:
+def test_a_text_that_is_not_one_rule_is_an_error(rule: str) -> None:
     with pytest.raises(ValueError, match="is not a permission rule"):
         permission_rule(rule)
 
@@ -216,17 +214,17 @@ NOT_COVERED = [
 
 
 @pytest.mark.parametrize(("rule", "tool", "arguments"), COVERED)
-def test_an_allow_rule_covers_what_it_names(rule: str, tool: str, arguments: dict[str, object]) -> None:
+def test_an_allow_rule_covers_the_calls_that_it_names(rule: str, tool: str, arguments: dict[str, object]) -> None:
     assert allow_rule(rule)(tool, json.dumps(arguments).encode())
 
 
 @pytest.mark.parametrize(("rule", "tool", "arguments"), NOT_COVERED)
-def test_an_allow_rule_covers_nothing_that_it_cannot_judge(rule: str, tool: str, arguments: dict[str, object]) -> None:
+def test_an_allow_rule_covers_no_call_that_it_cannot_judge(rule: str, tool: str, arguments: dict[str, object]) -> None:
     assert not allow_rule(rule)(tool, json.dumps(arguments).encode())
     assert not allow_rule("x(y)")("x", b"no object")
 
 
 @pytest.mark.parametrize("rule", ["", "a b", "Bash(a", "Bash(a) && Bash(b)"])
-def test_what_is_no_rule_allows_nothing(rule: str) -> None:
+def test_a_text_that_is_not_a_rule_allows_nothing(rule: str) -> None:
     with pytest.raises(ValueError, match="is not a permission rule"):
         allow_rule(rule)

@@ -1,4 +1,4 @@
-"""The presets: names that Claude Code's guards know, and nothing that could be said twice."""
+"""The presets: names that hooks for Claude Code know, and no tool twice."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SAME: Final = {"start_process", "execute_command", "edit_block", "fetch", "brows
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_has_names_that_guards_know(name: str) -> None:
+def test_a_preset_has_names_that_hooks_know(name: str) -> None:
     for one in PRESETS[name].tools:
         ToolTable.model_validate({"as": one.name or None, "arguments": dict(one.arguments)})
         assert not one.name or set(one.arguments) <= CLAUDE[one.name]
@@ -37,12 +37,12 @@ def test_a_preset_has_names_that_guards_know(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_each_tool_stands_once(name: str) -> None:
+def test_each_tool_is_in_a_preset_once(name: str) -> None:
     tools = [one.tool for one in PRESETS[name].tools]
     assert len({*tools, *PRESETS[name].others}) == len(tools) + len(PRESETS[name].others)
 
 
-def test_what_a_permission_rule_judges_has_the_name_by_which_it_does() -> None:
+def test_an_argument_that_permission_rules_judge_has_the_judged_name() -> None:
     assert {name: JUDGED_ARGUMENT[name] for name in OWN} == OWN
     for preset in PRESETS.values():
         for one in preset.tools:
@@ -50,6 +50,6 @@ def test_what_a_permission_rule_judges_has_the_name_by_which_it_does() -> None:
                 assert OWN[one.name] in one.arguments or one.tool in SAME, one.tool
 
 
-def test_the_documentation_of_the_key_names_them_all() -> None:
+def test_the_documentation_of_the_key_names_all_presets() -> None:
     text = ConfigFile.model_fields["preset"].description or ""
     assert all(f'"{name}"' in text for name in PRESETS)

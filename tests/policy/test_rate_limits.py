@@ -1,4 +1,4 @@
-"""How many calls a limit lets through, and when there is room again; the clock is the test's."""
+"""How many calls a limit allows, and when it allows the next; the test sets the clock."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def limit(tool: str = "search_*", calls: int = 2, per: Per = Per.MINUTE, by: str
     return Limit(tool, calls, per, by)
 
 
-def test_so_many_calls_pass_and_then_it_is_told_when_there_is_room() -> None:
+def test_calls_up_to_the_limit_pass_and_then_the_wait_is_reported() -> None:
     clock = Clock()
     one = RateLimits([limit()], clock)
     assert one.count(["search_web"]) is None
@@ -36,7 +36,7 @@ def test_so_many_calls_pass_and_then_it_is_told_when_there_is_room() -> None:
     assert one.count(["search_web"]) == LimitReached(limit(), retry_after=20)
 
 
-def test_to_look_counts_nothing_and_neither_does_a_refusal() -> None:
+def test_a_check_counts_nothing_and_neither_does_a_refusal() -> None:
     clock = Clock()
     one = RateLimits([limit(calls=1, per=Per.SECOND)], clock)
     assert [one.reached(["search_x"]) for _ in range(5)] == [None] * 5
@@ -48,7 +48,7 @@ def test_to_look_counts_nothing_and_neither_does_a_refusal() -> None:
     assert one.count(["search_x"]) is None
 
 
-def test_what_one_limit_refuses_counts_against_no_other() -> None:
+def test_a_call_that_one_limit_refuses_counts_against_no_other() -> None:
     strict, loose = limit(calls=1), limit("*", calls=3, by="limits[1]")
     one = RateLimits([strict, loose], Clock())
     for _ in range(4):
@@ -58,7 +58,7 @@ def test_what_one_limit_refuses_counts_against_no_other() -> None:
     assert one.count(["list"]) == LimitReached(loose, retry_after=60)
 
 
-def test_of_several_limits_the_one_that_lasts_longest_is_told() -> None:
+def test_the_limit_with_the_longest_wait_is_reported() -> None:
     short, long, budget = limit(calls=1, per=Per.SECOND), limit(calls=1, per=Per.DAY), limit(calls=1, per=Per.SESSION)
     one = RateLimits([short, long], Clock())
     one.count(["search_x"])
@@ -68,7 +68,7 @@ def test_of_several_limits_the_one_that_lasts_longest_is_told() -> None:
     assert one.reached(["search_x"]) == LimitReached(budget, retry_after=0)
 
 
-def test_a_budget_is_for_good() -> None:
+def test_a_limit_per_session_never_ends() -> None:
     clock = Clock()
     one = RateLimits([limit(calls=2, per=Per.SESSION)], clock)
     one.count(["search_x"])
@@ -78,7 +78,7 @@ def test_a_budget_is_for_good() -> None:
 
 
 @pytest.mark.parametrize("names", [("search_x",), ("x", "mcp__s__search_x", "search_x"), ("Search_X",), (" search_x",)])
-def test_a_tool_is_meant_by_any_of_its_names_in_any_case(names: tuple[str, ...]) -> None:
+def test_a_limit_applies_to_any_name_of_a_tool_in_any_case(names: tuple[str, ...]) -> None:
     assert RateLimits([limit()]).concerns(names)
 
 
@@ -89,7 +89,7 @@ def test_other_tools_are_not_concerned() -> None:
 
 
 @pytest.mark.parametrize("text", ["Bash(rm *)", "Bash(*)", "a b", "read|write", ""])
-def test_what_names_no_tools_is_an_error(text: str) -> None:
+def test_a_limit_that_names_no_tools_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match="tools"):
         tool_rule(text)
 
@@ -98,7 +98,7 @@ def test_what_names_no_tools_is_an_error(text: str) -> None:
     st.integers(1, 5),
     st.lists(st.floats(0, 40), max_size=60),
 )
-def test_no_minute_wherever_it_begins_has_more_calls_than_are_allowed(calls: int, pauses: list[float]) -> None:
+def test_no_minute_has_more_calls_than_allowed_wherever_it_begins(calls: int, pauses: list[float]) -> None:
     clock = Clock()
     one = RateLimits([limit(calls=calls)], clock)
     passed: list[float] = []
@@ -111,7 +111,7 @@ def test_no_minute_wherever_it_begins_has_more_calls_than_are_allowed(calls: int
             assert 1 <= reached.retry_after <= 60
             assert sum(time > clock.now - 60 for time in passed) == calls  # it was full
             clock.now += reached.retry_after
-            assert one.reached(["search_x"]) is None  # what is told is true
+            assert one.reached(["search_x"]) is None  # the reported wait is true
             clock.now -= reached.retry_after
     for begin in passed:
         assert sum(begin <= time < begin + 60 for time in passed) <= calls

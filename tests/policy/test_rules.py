@@ -1,4 +1,4 @@
-"""Permission rules: what is denied, asked and allowed, as attackers and honest models spell it."""
+"""Permission rules: which calls are denied, need approval or are allowed, in the spelling of attackers and models."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_deny_beats_ask_beats_allow(deny: str, ask: str, allow: str, permission:
     assert (ruling.permission if ruling else None) == permission
 
 
-def test_the_first_rule_of_its_kind_is_named_as_it_is_written() -> None:
+def test_the_first_rule_of_its_kind_is_reported_as_written() -> None:
     several = Rules.of(Settings(deny=("b", " a(x) ", "a*"), ask=("a",)))
     assert several.judge(["a"], b'{"n":"x"}') == RuleDecision(DENY, "a(x)")
     assert several.judge(["a"], b'{"n":"y"}') == RuleDecision(DENY, "a*")
@@ -116,7 +116,7 @@ def test_rules_are_true_if_there_are_any() -> None:
 
 
 @pytest.mark.parametrize("key", ["command", "cmd", "Command", "shell_command", "commandLine", "script"])
-def test_a_command_line_is_judged_wherever_it_stands(key: str) -> None:
+def test_a_command_line_is_judged_in_any_argument(key: str) -> None:
     assert denies("run(rm *)", "run", **{"note": "harmless", key: "ls; \\rm x"})
     assert not denies("run(rm *)", "run", **{"note": "harmless", key: "ls; cat x"})
 
@@ -137,7 +137,7 @@ def test_a_command_line_is_judged_wherever_it_stands(key: str) -> None:
         {},
     ],
 )
-def test_another_argument_or_another_kind_of_it_does_not_slip_past(arguments: dict[str, object]) -> None:
+def test_another_argument_or_another_type_of_it_does_not_bypass_a_rule(arguments: dict[str, object]) -> None:
     assert denies("run(rm *)", "run", **arguments)
 
 
@@ -156,11 +156,11 @@ def test_a_program_and_its_list_of_arguments_are_one_command() -> None:
         {"argv": ["ls", "$(x)"], "wait": True},
     ],
 )
-def test_an_honest_call_is_not_denied(arguments: dict[str, object]) -> None:
+def test_an_unrelated_call_is_not_denied(arguments: dict[str, object]) -> None:
     assert not denies("run(rm *)", "run", **arguments)
 
 
-def test_of_claudes_own_tools_the_argument_is_judged_that_claude_code_judges() -> None:
+def test_in_claude_codes_own_tools_only_the_judged_argument_counts() -> None:
     assert not denies("Bash(rm *)", "Bash", description="rm the rest", command="ls")
     assert denies("Bash(rm *)", "Bash", command="ls", Command="rm x")
     assert denies("Bash(rm *)", "Bash", cmd="rm x")
@@ -189,7 +189,7 @@ def test_of_claudes_own_tools_the_argument_is_judged_that_claude_code_judges() -
         " /etc/passwd ",
     ],
 )
-def test_a_path_is_judged_however_it_is_spelled(path: str) -> None:
+def test_a_path_is_judged_in_any_spelling(path: str) -> None:
     assert denies("write_file(/etc/*)", "write_file", content="x", path=path)
 
 
@@ -211,7 +211,7 @@ def test_another_path_is_not_denied(path: str) -> None:
         "https://example.com/" + "x" * 9000,
     ],
 )
-def test_a_domain_is_judged_however_it_is_spelled(url: str) -> None:
+def test_a_domain_is_judged_in_any_spelling(url: str) -> None:
     assert denies("fetch(domain:example.com)", "fetch", url=url)
 
 
@@ -220,7 +220,7 @@ def test_another_domain_is_not_denied() -> None:
     assert not denies("fetch(domain:example.com)", "fetch", url="https://example.org/")
 
 
-def test_a_text_is_judged_whole_and_in_its_parts() -> None:
+def test_a_text_is_judged_as_a_whole_and_in_its_parts() -> None:
     assert denies("query(DROP *)", "query", sql="select 1; DROP TABLE x")
     assert denies("open(8080)", "open", port=8080)
     assert denies("open(true)", "open", wide=True)
@@ -228,7 +228,7 @@ def test_a_text_is_judged_whole_and_in_its_parts() -> None:
     assert not denies("send(secret*)", "send", to="bob", text="a secret", times=1)
 
 
-def test_keys_are_judged_as_texts_are() -> None:
+def test_keys_are_judged_like_texts() -> None:
     assert denies("write_files(/etc/*)", "write_files", files={"/etc/passwd": "x"})
     assert denies("write_files(/etc/*)", "write_files", **{"/etc/passwd": "x"})
     assert denies("run(rm:*)", "run", commands=[{"rm -rf /": True}])
@@ -255,7 +255,7 @@ def test_a_servers_name_is_written_as_it_is_or_as_claude_code_composes_it() -> N
     assert configured(deny="mcp__x__a.b").judge(("a.b", "mcp__x__a.b"), b"{}")
 
 
-def test_no_tool_is_allowed_because_it_calls_itself_another_servers() -> None:
+def test_no_tool_is_allowed_because_its_name_imitates_another_server() -> None:
     posing = ("mcp__github__wipe", "mcp__evil__mcp__github__wipe")
     for rule in ("mcp__github", "mcp__github__wipe"):
         assert configured(allow=rule).judge(posing, b"{}") is None
@@ -282,7 +282,7 @@ def test_no_tool_is_allowed_because_it_calls_itself_another_servers() -> None:
         json.dumps({"command": "\n".join(map(str, range(20_000)))}).encode(),
     ],
 )
-def test_what_cannot_be_judged_is_denied_and_asked_about_and_never_allowed(arguments: bytes) -> None:
+def test_deny_and_ask_rules_match_what_cannot_be_judged_and_allow_rules_never_do(arguments: bytes) -> None:
     assert configured(deny="run(rm *)").judge(["run"], arguments) == RuleDecision(DENY, "run(rm *)")
     assert configured(ask="run(rm *)").judge(["run"], arguments) == RuleDecision(ASK, "run(rm *)")
     assert configured(allow="run(rm *)").judge(["run"], arguments) is None
@@ -315,7 +315,7 @@ SHORT = {f"a{number}": "x" for number in range(500)}
         {"text": "y" * 20_000_000},
     ],
 )
-def test_a_call_takes_little_time_and_memory_and_counts_as_meant_if_it_would_not(
+def test_a_call_takes_little_time_and_memory_and_else_counts_as_a_match(
     rule: str, arguments: dict[str, object]
 ) -> None:
     guard, raw = configured(deny=rule, allow=rule), json.dumps(arguments, separators=(",", ":")).encode()
@@ -330,7 +330,7 @@ def test_a_call_takes_little_time_and_memory_and_counts_as_meant_if_it_would_not
     assert peak < 5 * len(raw)
 
 
-def test_a_long_text_beside_a_path_is_not_what_a_rule_about_paths_means() -> None:
+def test_a_long_text_beside_a_path_does_not_match_a_rule_about_paths() -> None:
     for content in ("// a comment\n" * 20_000, "y" * 500_000):
         assert not denies("write_file(/etc/*)", "write_file", path="/tmp/x", content=content)
         assert not denies("write_files(/etc/*)", "write_files", files=[{"path": "/tmp/x", "text": content[:200_000]}])
@@ -347,7 +347,7 @@ def test_a_long_text_beside_a_path_is_not_what_a_rule_about_paths_means() -> Non
 
 
 @pytest.mark.parametrize("rule", ["", "Bash(", "Bash Edit", "(a)", "Bash(a) && Edit(b)", "Bash(a), Edit(b)"])
-def test_what_is_no_rule_is_an_error(rule: str) -> None:
+def test_a_text_that_is_not_a_rule_is_an_error(rule: str) -> None:
     with pytest.raises(ValueError, match="is not a permission rule"):
         Rules.of(Settings(ask=(rule,)))
 
@@ -377,7 +377,7 @@ WANTED = st.sampled_from(
 
 
 @given(TOOLS, WANTED | TEXTS.map(lambda text: text.replace("(", "").strip() or "x"), ARGUMENTS)
-def test_what_an_allow_rule_covers_a_deny_rule_of_the_same_words_covers_too(
+def test_a_deny_rule_covers_every_call_that_the_same_allow_rule_covers(
     tool: str, wanted: str, arguments: dict[str, object]
 ) -> None:
     rule, raw = f"{tool}({wanted})", normalize(json.dumps(arguments).encode())
@@ -388,16 +388,14 @@ def test_what_an_allow_rule_covers_a_deny_rule_of_the_same_words_covers_too(
 @given(
     TOOLS, st.sampled_from(["rm", "rm x", "rm -rf /"]), st.sampled_from([";", "&&", "||", "|", "\n", "&", " & "]), TEXTS
 )
-def test_what_stands_before_or_after_a_command_does_not_hide_it(
-    tool: str, command: str, separator: str, other: str
-) -> None:
+def test_words_before_or_after_a_command_do_not_hide_it(tool: str, command: str, separator: str, other: str) -> None:
     guard = configured(deny="run(rm *)")
     for line in (f"{other}{separator}{command}", f"{command}{separator}{other}"):
         assert guard.judge(["run"], normalize(json.dumps({"command": line}).encode()))
 
 
 @given(st.binary(max_size=20) | ARGUMENTS.map(lambda value: json.dumps(value).encode()), TOOLS, WANTED)
-def test_no_arguments_are_an_error_and_no_allow_rule_lifts_a_denial(raw: bytes, tool: str, wanted: str) -> None:
+def test_no_arguments_raise_an_error_and_no_allow_rule_overrides_a_denial(raw: bytes, tool: str, wanted: str) -> None:
     rule = f"{tool}({wanted})"
     denied = configured(deny=rule).judge([tool], raw)
     assert configured(deny=rule, ask="*", allow="*").judge([tool], raw) == (denied or RuleDecision(ASK, "*"))

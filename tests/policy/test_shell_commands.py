@@ -1,4 +1,4 @@
-"""Command lines as attackers spell them, and as honest models do."""
+"""Command lines as attackers spell them, and as usual models do."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ HARMLESS = [
 
 
 @pytest.mark.parametrize("line", REMOVES)
-def test_a_command_is_seen_however_it_is_spelled(line: str) -> None:
+def test_a_command_is_recognised_in_any_spelling(line: str) -> None:
     assert runs("rm *")(line)
 
 
 @pytest.mark.parametrize("line", HARMLESS)
-def test_other_commands_are_left_alone(line: str) -> None:
+def test_other_commands_do_not_match(line: str) -> None:
     assert not runs("rm *")(line)
 
 
@@ -79,12 +79,12 @@ def test_other_commands_are_left_alone(line: str) -> None:
         "a && git push", "sudo git -C x push", "git pu\\\nsh",
     ],
 )  # fmt: skip
-def test_a_subcommand_is_seen_however_it_is_spelled(line: str) -> None:
+def test_a_subcommand_is_recognised_in_any_spelling(line: str) -> None:
     assert runs("git push:*")(line)
 
 
 @pytest.mark.parametrize("line", ["git status", "git pushx", "git commit -m 'git push'", "git log -p $X", "gitpush"])
-def test_other_subcommands_are_left_alone(line: str) -> None:
+def test_other_subcommands_do_not_match(line: str) -> None:
     assert not runs("git push:*")(line)
 
 
@@ -100,7 +100,7 @@ def test_other_subcommands_are_left_alone(line: str) -> None:
         ("kubectl delete ns *", ["kubectl delete ns a", "kubectl -n x delete ns a"], ["kubectl get ns a"]),
     ],
 )
-def test_a_rule_says_what_it_names(wanted: str, meant: list[str], other: list[str]) -> None:
+def test_a_rule_matches_the_commands_that_it_names(wanted: str, meant: list[str], other: list[str]) -> None:
     assert [line for line in [*meant, *other] if runs(wanted)(line)] == meant
 
 

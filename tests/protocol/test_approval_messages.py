@@ -1,4 +1,4 @@
-"""What a person is shown, and that nothing but an explicit yes is consent."""
+"""What is shown to a person, and that only an explicit yes is an approval."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def shown(arguments: object, question: ApprovalRequest = WHO) -> str:
     return approval_messages.message("git", "push", json.dumps(arguments, ensure_ascii=False).encode(), question)
 
 
-def test_a_person_sees_server_tool_arguments_who_asks_and_why() -> None:
+def test_a_person_sees_the_server_the_tool_the_arguments_the_hook_and_the_reason() -> None:
     assert shown({"branch": "main", "force": True}) == (
         'Allow the tool push of git to run?\n\nbranch: "main"\nforce: true\n\n'
         "the PreToolUse hook guard.sh asks you to confirm: pushes to main"
@@ -64,10 +64,10 @@ def test_a_person_sees_server_tool_arguments_who_asks_and_why() -> None:
     ],
 )
 def test_secrets_are_not_shown(name: str, value: str, kept: str) -> None:
-    told = shown({name: value})
-    assert value not in told
-    assert "[hidden" in told
-    assert kept in told
+    text = shown({name: value})
+    assert value not in text
+    assert "[hidden" in text
+    assert kept in text
 
 
 @pytest.mark.parametrize(
@@ -91,20 +91,20 @@ def test_secrets_are_not_shown(name: str, value: str, kept: str) -> None:
         "sk-the-name-of-a-program",
     ],
 )
-def test_what_hides_a_secret_hides_no_command(command: str) -> None:
+def test_hiding_a_secret_does_not_hide_a_command(command: str) -> None:
     assert f"command: {json.dumps(command)}\n" in shown({"command": command})
 
 
 @pytest.mark.parametrize("name", ["passthrough", "password_command", "compass", "cookie_script", "token_path"])
-def test_an_arguments_name_hides_no_command(name: str) -> None:
+def test_the_name_of_an_argument_does_not_hide_a_command(name: str) -> None:
     assert f'{name}: "reboot"' in shown({name: "reboot"})
 
 
 @pytest.mark.parametrize("name", ["command", "shell_command", "argv", "targetUrl", "sql"])
 @pytest.mark.parametrize("fillers", [20, 3000])
-def test_no_filler_pushes_a_command_out_of_sight(name: str, fillers: int) -> None:
-    told = shown({**{f"option{n}": "filler" for n in range(fillers)}, name: "rm -rf / #" + "x" * 9})
-    assert told.splitlines()[1:4] == [
+def test_many_other_arguments_do_not_hide_a_command(name: str, fillers: int) -> None:
+    text = shown({**{f"option{n}": "filler" for n in range(fillers)}, name: "rm -rf / #" + "x" * 9})
+    assert text.splitlines()[1:4] == [
         f"Not all of it is shown here: {fillers - 19} of {fillers + 1} arguments left out.",
         "",
         f'{name}: "rm -rf / #xxxxxxxxx"',
@@ -113,33 +113,33 @@ def test_no_filler_pushes_a_command_out_of_sight(name: str, fillers: int) -> Non
     assert 'body: "something longer"' in long
 
 
-def test_all_that_is_shown_whole_says_nothing_of_more() -> None:
+def test_a_complete_message_does_not_mention_missing_parts() -> None:
     assert "Not all" not in shown({f"a{n}": "x" * 378 for n in range(20)})
     assert "\nNot all of it is shown here: 1 of 2 arguments shortened.\n\n" in shown({"a": "x" * 379, "b": 1})
     assert "1 of 1 arguments shortened" in shown({"n" * 81: 1})
 
 
-def test_long_things_are_shortened_and_say_so() -> None:
+def test_long_values_are_shortened_and_the_message_says_so() -> None:
     assert "… [99622 more characters] …" in shown({"text": "a" * 100_000})
     assert "… and 30 more arguments" in shown({f"a{n}": n for n in range(50)})
     assert len(shown({"a": "x" * 10**6}, ApprovalRequest("h", "r" * 10**6))) < 4000
 
 
 @pytest.mark.parametrize("size", [500, 50_000])
-def test_of_a_long_value_begin_and_end_are_shown(size: int) -> None:
-    told = shown({"command": "begin" + "x" * size + "end"})
-    assert 'command: "beginxxx' in told
-    assert 'xxxend"\n' in told
-    assert f"[{size + 10 - 380} more characters]" in told
+def test_the_beginning_and_the_end_of_a_long_value_are_shown(size: int) -> None:
+    text = shown({"command": "begin" + "x" * size + "end"})
+    assert 'command: "beginxxx' in text
+    assert 'xxxend"\n' in text
+    assert f"[{size + 10 - 380} more characters]" in text
 
 
 def test_long_names_are_shortened() -> None:
-    told = approval_messages.message(
+    text = approval_messages.message(
         "s" * 9999, "t" * 9999, b'{"%b":1}' % (b"n" * 300_000), ApprovalRequest("b" * 9999, "")
     )
-    assert len(told) < 800
-    assert f"\n{'n' * 80} … [299920 more characters]: 1\n" in told
-    assert f"of {'s' * 120} … [9879 more characters] to run?" in told
+    assert len(text) < 800
+    assert f"\n{'n' * 80} … [299920 more characters]: 1\n" in text
+    assert f"of {'s' * 120} … [9879 more characters] to run?" in text
 
 
 @pytest.mark.parametrize(
@@ -148,42 +148,42 @@ def test_long_names_are_shortened() -> None:
      "\u2028" * 9000, "-----BEGIN PRIVATE KEY-----\n" * 500, "Authorization: Bearer " * 900, " --token=a" * 2000,
      "-----BEGIN PRIVATE KEY-----\n" + KEY * 5000]
 )  # fmt: skip
-def test_no_value_makes_a_question_slow(value: str) -> None:
+def test_no_value_makes_the_message_slow(value: str) -> None:
     raw = msgspec.json.encode({"x": value})
     shown({"x": TOKEN})  # compiles the patterns
     times = []
     for _ in range(3):
         begun = time.process_time()
-        raw_json.fields(raw)  # to read JSON takes its time, whoever asks for it
+        raw_json.fields(raw)  # reading JSON takes its time in any case
         read = time.process_time()
         approval_messages.message("s", "t", raw, WHO)
         times.append(time.process_time() - read - (read - begun))
     assert min(times) < 0.05
 
 
-def test_no_reason_and_no_unreadable_arguments_make_a_question_slow() -> None:
+def test_no_reason_and_no_unreadable_arguments_make_the_message_slow() -> None:
     begun = time.process_time()
-    told = approval_messages.message("s", "t", b"x" * 50_000_000, ApprovalRequest("h", "r\u2028" * 5_000_000))
+    text = approval_messages.message("s", "t", b"x" * 50_000_000, ApprovalRequest("h", "r\u2028" * 5_000_000))
     assert time.process_time() - begun < 0.5
-    assert "Not all of it is shown here: the arguments are shortened." in told
+    assert "Not all of it is shown here: the arguments are shortened." in text
 
 
 def test_an_argument_cannot_pass_for_a_line_of_ours() -> None:
-    told = shown({"a": "x\n\nthe user has allowed this", "b\nc": "\u202e\u0007\u200b"})
-    assert "\nthe user has allowed" not in told
-    assert not any(sign in told for sign in "\u202e\u0007\u200b")
-    assert "\\u202e" in told
+    text = shown({"a": "x\n\nthe user has allowed this", "b\nc": "\u202e\u0007\u200b"})
+    assert "\nthe user has allowed" not in text
+    assert not any(sign in text for sign in "\u202e\u0007\u200b")
+    assert "\\u202e" in text
 
 
 @pytest.mark.parametrize("sign", "\u2028\u2029\u0085\u00a0\u3000\u200b\u202e\u2066\ufeff\u00ad\u3164\u2800\U000e0041")
-def test_signs_that_are_seen_as_nothing_or_end_lines_are_made_visible(sign: str) -> None:
+def test_invisible_characters_and_line_ends_are_escaped(sign: str) -> None:
     question = ApprovalRequest(f"a{sign}", f"a{sign}b")
-    told = approval_messages.message(
+    text = approval_messages.message(
         f"a{sign}", f"a{sign}", json.dumps({f"a{sign}": sign}, ensure_ascii=False).encode(), question
     )
-    assert sign not in told
-    assert len(told.splitlines()) == 5
-    assert told.count(f"{ord(sign):04x}") == 6
+    assert sign not in text
+    assert len(text.splitlines()) == 5
+    assert text.count(f"{ord(sign):04x}") == 6
 
 
 def test_a_name_that_could_pass_for_more_is_shown_as_json() -> None:
@@ -193,7 +193,7 @@ def test_a_name_that_could_pass_for_more_is_shown_as_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("result", "said"),
+    ("result", "approval"),
     [
         (b'{"action":"accept","content":{"decision":"allow once"}}', Approval.ONCE),
         (b'{"action":"accept","content":{"decision":"allow for this session"}}', Approval.SESSION),
@@ -209,29 +209,29 @@ def test_a_name_that_could_pass_for_more_is_shown_as_json() -> None:
         (b"[]", Approval.NO),
     ],
 )
-def test_only_an_explicit_yes_is_consent(result: bytes, said: Approval) -> None:
-    assert read_approval(result) is said
+def test_only_an_explicit_yes_is_an_approval(result: bytes, approval: Approval) -> None:
+    assert read_approval(result) is approval
 
 
 @given(st.binary(max_size=60))
-def test_whatever_else_an_agent_says_is_no(result: bytes) -> None:
+def test_every_other_response_of_an_agent_is_a_no(result: bytes) -> None:
     assert read_approval(result) is Approval.NO
 
 
 @given(st.text(max_size=50), st.text(max_size=50))
-def test_our_own_messages_are_those_of_the_protocol(message: str, seal: str) -> None:
+def test_our_own_messages_are_valid_in_the_protocol(message: str, request_state: str) -> None:
     asked = json.loads(approval_elicitation(b'"hookproxy:1"', message))
     methods.parse_server_request("elicitation/create", "2025-06-18", asked["params"])
     methods.parse_server_request("elicitation/create", "2025-11-25", asked["params"])
-    answer = json.loads(input_required(b"1", message, seal))
+    answer = json.loads(input_required(b"1", message, request_state))
     methods.validate_server_result("tools/call", "2026-07-28", answer["result"])
     taken_back = json.loads(approval_cancelled(b'"hookproxy:1"'))
     methods.parse_server_notification("notifications/cancelled", "2025-11-25", taken_back["params"])
-    for line in (approval_elicitation(b"1", message), input_required(b"1", message, seal)):
+    for line in (approval_elicitation(b"1", message), input_required(b"1", message, request_state)):
         assert line.decode().splitlines() == [line.decode()[:-1]]
 
 
-def test_a_prompter_reads_the_question_whole() -> None:
+def test_a_prompter_gets_the_complete_request() -> None:
     asked = approval_messages.prompter_document("git", "push", b'{"n":1.0,"password":"x"}', WHO)
     assert msgspec.json.encode(asked) == (
         b'{"server":"git","tool":"push","arguments":{"n":1.0,"password":"x"},"reason":"pushes to main",'

@@ -1,4 +1,4 @@
-"""Reading a tool call so that no server can take it otherwise than its hooks did."""
+"""Read a tool call so that no server can read it differently than its hooks do."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def judged(line: bytes, listed: Tool | None = None) -> Call:
     return calls.judged_call(calls.read(raw_json.fields(line)), line, listed)
 
 
-def test_a_call_is_read_as_its_hooks_will_see_it() -> None:
+def test_a_call_is_read_as_its_hooks_see_it() -> None:
     line = LINE.replace(b'{"a":1}', b'{ "a" : "rm\\u0020-rf", "n":1.0}')
     call = judged(line)
     assert (call.key, call.id, call.tool, call.line) == (b"7", b"7", "danger", line)
@@ -36,12 +36,12 @@ def test_no_arguments_are_an_empty_object_to_hooks(arguments: bytes) -> None:
 
 
 @pytest.mark.parametrize("arguments", [b'"x"', b"[1]", b"7", b"true"])
-def test_arguments_that_are_no_object_cannot_be_judged(arguments: bytes) -> None:
+def test_arguments_that_are_not_an_object_cannot_be_judged(arguments: bytes) -> None:
     with pytest.raises(Unreadable, match="arguments are not an object"):
         judged(LINE.replace(b'{"a":1}', arguments))
 
 
-def test_a_task_is_asked_for_in_the_handshake_era_only() -> None:
+def test_a_call_can_request_a_task_only_in_the_handshake_era() -> None:
     assert judged(LINE.replace(b'"name"', b'"task":{},"name"')).task
     stateless = b'"task":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"name"'
     call = judged(LINE.replace(b'"name"', stateless))
@@ -70,7 +70,7 @@ def test_an_id_that_cannot_be_decoded_has_a_key_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("raw", [b"null", b"1.0", b"1e3", b"true", b"[]", b"{}"])
-def test_only_texts_and_integers_are_ids_of_calls(raw: bytes) -> None:
+def test_only_strings_and_integers_are_ids_of_calls(raw: bytes) -> None:
     members = raw_json.fields(LINE.replace(b":7", b":" + raw))
     assert calls.response_id(members) == b"null"
     with pytest.raises(Unreadable, match="id"):
@@ -79,7 +79,7 @@ def test_only_texts_and_integers_are_ids_of_calls(raw: bytes) -> None:
 
 
 @pytest.mark.parametrize("spelled", [b'"tools/call"', b'"tools\\/call"', b'"\\u0074ools/call"', b'"tools\\u002Fcall"'])
-def test_a_method_is_known_in_any_spelling(spelled: bytes) -> None:
+def test_a_method_is_recognised_in_any_spelling(spelled: bytes) -> None:
     assert calls.method(raw_json.fields(b'{"method":%b}' % spelled)) == calls.METHOD
 
 
@@ -99,11 +99,11 @@ def test_keys_that_readers_who_ignore_case_take_for_others_are_unreadable(key: s
         calls.check_spelling(members)
 
 
-def test_other_keys_are_nobodys_business() -> None:
+def test_other_keys_are_accepted() -> None:
     calls.check_spelling(raw_json.fields(b'{"jsonrpc":"2.0","id":1,"x":1,"methods":2,"name":3,"Trace":4,"":5}'))
 
 
-def test_names_that_differ_in_case_only_cannot_be_judged() -> None:
+def test_names_that_differ_only_in_case_cannot_be_judged() -> None:
     with pytest.raises(Unreadable, match="differ only in case"):
         judged(LINE.replace(b'"a":1', b'"path":1,"Path":2'))
 
@@ -123,7 +123,7 @@ def test_a_call_is_forwarded_on_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("info", "said"),
+    ("info", "name"),
     [
         (b'{"name":"Lean","version":"1"}', "Lean 1"),
         (b'{"name":"Lean"}', "Lean"),
@@ -133,18 +133,18 @@ def test_a_call_is_forwarded_on_one_line() -> None:
         (b'{"name":"a","name":"b"}', ""),
     ],
 )
-def test_an_agent_is_known_by_name_and_version(info: bytes, said: str) -> None:
-    assert calls.client_name(raw_json.fields(b'{"x":%b}' % info)["x"]) == said
+def test_an_agent_has_a_name_and_a_version(info: bytes, name: str) -> None:
+    assert calls.client_name(raw_json.fields(b'{"x":%b}' % info)["x"]) == name
     assert calls.client_name(None) == ""
 
 
 @pytest.mark.parametrize("meta", [b'{"a":1,"a":2}', b"7", b'"x"'])
-def test_meta_that_cannot_be_read_makes_a_call_that_cannot_be_judged(meta: bytes) -> None:
+def test_a_call_with_unreadable_meta_cannot_be_judged(meta: bytes) -> None:
     with pytest.raises((Unreadable, DuplicateKeys)):
         judged(LINE.replace(b'"name"', b'"_meta":%b,"name"' % meta))
 
 
-def test_arguments_that_are_one_to_hooks_under_other_names_cannot_be_judged() -> None:
+def test_arguments_that_are_the_same_for_hooks_under_an_alias_cannot_be_judged() -> None:
     alias = Alias("danger", "Bash", {"command": "a"})
     request = calls.read(raw_json.fields(LINE.replace(b'{"a":1}', b'{"a":1,"command":2}')))
     with pytest.raises(Unreadable, match="'a' and 'command' are the same argument for its hooks"):

@@ -1,4 +1,4 @@
-"""What hooks say in the person's place, and the lines that carry it."""
+"""The responses of hooks for the person, and the lines that contain them."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ VISIT = Elicitation("Log in", mode="url", url="https://x")
 LINE = b'{"jsonrpc": "2.0", "id":"\\u0037", "result": {"x":1.0, "action":"accept", "content": {"n":1.10}} }\n'
 
 
-def said(label: str = "a", *, fails_closed: bool = False, background: bool = False, **verdict: object) -> HookRun:
+def hook_run(label: str = "a", *, fails_closed: bool = False, background: bool = False, **verdict: object) -> HookRun:
     spec = HookSpec("any", "f", Event.ELICITATION, label, fails_closed=fails_closed, background=background)
     return HookRun(spec, HookResult(Ended.EXITED), Verdict(**verdict))  # type: ignore[arg-type]
 
 
-ACCEPT, CANCEL = said("yes", action="accept", content=b'{"a":1}'), said("stop", action="cancel")
-DECLINE, NOTHING = said("no", action="decline"), said("mute")
+ACCEPT, CANCEL = hook_run("yes", action="accept", content=b'{"a":1}'), hook_run("stop", action="cancel")
+DECLINE, NOTHING = hook_run("no", action="decline"), hook_run("silent")
 
 
 @pytest.mark.parametrize(
@@ -45,18 +45,18 @@ DECLINE, NOTHING = said("no", action="decline"), said("mute")
         ([], "", ""),
         ([NOTHING], "", ""),
         ([NOTHING, ACCEPT], "accept", "yes"),
-        ([ACCEPT, said("later", action="accept")], "accept", "later"),
+        ([ACCEPT, hook_run("later", action="accept")], "accept", "later"),
         ([CANCEL, ACCEPT], "cancel", "stop"),
         ([DECLINE, CANCEL, ACCEPT], "decline", "no"),
-        ([ACCEPT, said("end", stop=True)], "decline", "end"),
-        ([said("half", action="accept", failure="nonsense")], "", ""),
-        ([said("half", action="decline", failure="nonsense")], "decline", "half"),
-        ([said("odd", action="perhaps")], "", ""),
-        ([ACCEPT, said("closed", failure="crashed", fails_closed=True)], "decline", "closed"),
-        ([said("late", action="decline", background=True), ACCEPT], "accept", "yes"),
+        ([ACCEPT, hook_run("end", stop=True)], "decline", "end"),
+        ([hook_run("half", action="accept", failure="invalid output")], "", ""),
+        ([hook_run("half", action="decline", failure="invalid output")], "decline", "half"),
+        ([hook_run("odd", action="perhaps")], "", ""),
+        ([ACCEPT, hook_run("closed", failure="crashed", fails_closed=True)], "decline", "closed"),
+        ([hook_run("late", action="decline", background=True), ACCEPT], "accept", "yes"),
     ],
 )
-def test_decline_beats_cancel_beats_accept_and_trouble_is_no_consent(
+def test_decline_beats_cancel_beats_accept_and_a_failure_is_no_approval(
     hook_runs: list[HookRun], action: str, by: str
 ) -> None:
     answer = decide(hook_runs, Settings(), None)
@@ -64,8 +64,8 @@ def test_decline_beats_cancel_beats_accept_and_trouble_is_no_consent(
 
 
 @pytest.mark.parametrize(("rule", "action"), [("deny", "decline"), ("allow", ""), ("dialect", "")])
-def test_trouble_has_the_consequence_that_is_configured(rule: str, action: str) -> None:
-    failure = [said(failure="crashed")]
+def test_a_failure_has_the_configured_consequence(rule: str, action: str) -> None:
+    failure = [hook_run(failure="crashed")]
     for answer in (
         decide(failure, Settings(on_failure=OnFailure(rule)), None),
         decide(failure, Settings(), OnFailure(rule)),
@@ -73,7 +73,7 @@ def test_trouble_has_the_consequence_that_is_configured(rule: str, action: str) 
         assert (answer.action if answer else "") == action
 
 
-def test_of_two_groups_the_stricter_and_else_the_later_counts() -> None:
+def test_the_stricter_response_of_two_groups_counts_and_else_the_later() -> None:
     yes, later, no = (
         ElicitationResponse("accept", by="1"),
         ElicitationResponse("accept", by="2"),
@@ -103,7 +103,7 @@ def test_of_two_groups_the_stricter_and_else_the_later_counts() -> None:
         ),
     ],
 )
-def test_what_would_be_sent_is_what_a_form_can_hold(
+def test_only_content_that_a_form_can_have_is_sent(
     verdict: Verdict, elicitation: Elicitation, content: bytes | None, failure: str
 ) -> None:
     settled_verdict = checked_verdict(verdict, elicitation, task=False)
@@ -112,7 +112,7 @@ def test_what_would_be_sent_is_what_a_form_can_hold(
     assert bool(settled_verdict.failure) == bool(failure)
 
 
-def test_a_question_that_wants_a_task_cannot_be_accepted_at_once() -> None:
+def test_an_elicitation_that_requests_a_task_cannot_be_accepted_at_once() -> None:
     assert checked_verdict(Verdict(action="accept"), FORM, task=True).failure
     assert not checked_verdict(Verdict(action="decline"), FORM, task=True).failure
 
@@ -127,7 +127,7 @@ ANSWERS = [
 
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25"])
-def test_an_answer_is_valid_by_the_protocol_and_keeps_the_spelling_of_the_id(
+def test_a_response_is_valid_in_the_protocol_and_keeps_the_spelling_of_the_id(
     answer: ElicitationResponse, version: str
 ) -> None:
     line = response_line(b'"\\u0037x"', answer)
@@ -147,18 +147,18 @@ def test_an_answer_is_valid_by_the_protocol_and_keeps_the_spelling_of_the_id(
         (ElicitationResponse("cancel"), LINE.replace(b'"accept", "content": {"n":1.10}', b'"cancel"')),
     ],
 )
-def test_of_an_answer_only_action_and_content_change(answer: ElicitationResponse, line: bytes) -> None:
+def test_only_the_action_and_the_content_of_a_response_change(answer: ElicitationResponse, line: bytes) -> None:
     assert changed_response(LINE, answer) == line
     assert (changed_response(LINE, answer) is LINE) == (line == LINE)
 
 
-def test_an_error_of_the_agent_stays_one() -> None:
+def test_an_error_of_the_agent_stays_an_error() -> None:
     error = b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}'
     assert changed_response(error, ElicitationResponse("accept", b"{}")) is error
 
 
 @given(st.dictionaries(st.text(), st.text() | st.integers() | st.booleans() | st.lists(st.text()), max_size=5))
-def test_any_values_arrive_as_they_were_given(values: dict[str, object]) -> None:
+def test_any_values_arrive_unchanged(values: dict[str, object]) -> None:
     content = json.dumps(values).encode()
     answer = ElicitationResponse("accept", content)
     for line in (response_line(b"1", answer), changed_response(LINE, answer)):
@@ -171,7 +171,7 @@ CALL = (
 )
 
 
-def test_the_next_round_has_the_answers_and_the_servers_state_and_else_nothing_new() -> None:
+def test_the_next_round_has_the_responses_and_the_servers_state_and_nothing_else_new() -> None:
     answers = {"who": ElicitationResponse("accept", b'{"name":"Ada"}'), "sure": ElicitationResponse("decline")}
     line = next_round(CALL, raw_json.fields(b'{"resultType":"input_required","requestState":"s\\u0031"}'), answers)
     assert line == CALL.replace(
@@ -184,7 +184,7 @@ def test_the_next_round_has_the_answers_and_the_servers_state_and_else_nothing_n
     assert json.loads(next_round(first, {}, answers))["params"].keys() == {"name", "inputResponses"}
 
 
-def test_the_next_round_is_valid_by_the_protocol() -> None:
+def test_the_next_round_is_valid_in_the_protocol() -> None:
     info = {"name": "a", "version": "1"}
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -196,7 +196,7 @@ def test_the_next_round_is_valid_by_the_protocol() -> None:
     methods.validate_client_request("tools/call", "2026-07-28", json.loads(line)["params"])
 
 
-def test_the_next_hooks_are_told_of_the_answer_so_far() -> None:
+def test_the_next_hooks_get_the_response_so_far() -> None:
     elicitation = Elicitation("Who?", action="accept", content=b'{"n":1}')
     assert elicitation_messages.with_response(elicitation, ElicitationResponse("accept")) == elicitation
     assert (
@@ -208,7 +208,7 @@ def test_the_next_hooks_are_told_of_the_answer_so_far() -> None:
     )
 
 
-def test_a_sentence_tells_of_an_answer_and_never_the_values() -> None:
+def test_a_report_names_the_action_and_never_the_values() -> None:
     answer = ElicitationResponse("accept", b'{"password":"x"}', "guard (f)")
     assert report(FORM, answer) == "guard (f) answered the server's request 'Who?' for the person: accept"
     assert report(Elicitation("Who?", action="accept"), ElicitationResponse("decline", by="guard (f)")) == (

@@ -1,4 +1,4 @@
-"""Questions of the server to the person are seen as they pass, in both eras, and nothing else is taken for one."""
+"""Elicitations of the server are recognised as they pass, in both eras, and no other message is."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def asked(seen: Elicitations, line: bytes = ASK % b"7") -> PendingElicitation:
         (b'"result":[]', "", None),
     ],
 )
-def test_a_question_and_its_answer_belong_together(result: bytes, action: str, content: bytes | None) -> None:
+def test_an_elicitation_and_its_response_belong_together(result: bytes, action: str, content: bytes | None) -> None:
     seen = Elicitations()
     question = asked(seen)
     assert (question.id, question.elicitation) == (b"7", Elicitation("Which branch?"))
@@ -58,7 +58,7 @@ def test_a_question_and_its_answer_belong_together(result: bytes, action: str, c
         b"nonsense",
     ],
 )
-def test_what_is_no_clear_question_is_none(line: bytes) -> None:
+def test_an_ambiguous_elicitation_is_not_noted(line: bytes) -> None:
     assert Elicitations().read_from_server(line) is None
 
 
@@ -73,11 +73,11 @@ def test_what_is_no_clear_question_is_none(line: bytes) -> None:
         b'{"id":1,"method":"elicitation/create","params":{"requestedSchema":{"a":1,"a":2}}}',
     ],
 )
-def test_where_hooks_may_answer_the_unclear_does_not_pass(line: bytes) -> None:
+def test_if_hooks_may_answer_an_ambiguous_message_does_not_pass(line: bytes) -> None:
     assert isinstance(Elicitations(guarded=True).read_from_server(line), Dropped)
 
 
-def test_where_hooks_may_answer_other_messages_pass_however_spelled() -> None:
+def test_if_hooks_may_answer_other_messages_pass_in_any_spelling() -> None:
     seen = Elicitations(guarded=True)
     assert (
         seen.read_from_server(b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"a\\nb"}}') is None
@@ -85,13 +85,13 @@ def test_where_hooks_may_answer_other_messages_pass_however_spelled() -> None:
     assert seen.read_from_server(b'{"method":"x","method":"y"}') is None
 
 
-def test_an_escaped_method_and_an_id_in_another_spelling_are_seen() -> None:
+def test_an_escaped_method_and_an_id_in_another_spelling_are_recognised() -> None:
     seen = Elicitations()
     question = asked(seen, b'{"jsonrpc":"2.0","id":"7","method":"elicitation\\/create","params":{}}')
     assert seen.read_response(ANSWER) == ElicitationAnswered(question, Elicitation("", action="accept"))
 
 
-def test_a_question_of_every_kind_is_read_in_full() -> None:
+def test_an_elicitation_of_each_mode_is_read_in_full() -> None:
     form = asked(Elicitations(), ASK.replace(b'"message"', b'"requestedSchema":{"\\u0061":1 },"message"') % b"1")
     assert form.elicitation == Elicitation("Which branch?", schema=b'{"a":1}')
     visit = asked(
@@ -101,7 +101,7 @@ def test_a_question_of_every_kind_is_read_in_full() -> None:
     assert asked(Elicitations(), ASK.replace(b'"message"', b'"task":{},"message"') % b"1").task
 
 
-def test_a_server_that_asks_for_ever_fills_no_memory() -> None:
+def test_endless_elicitations_do_not_fill_memory() -> None:
     seen = Elicitations()
     for number in range(1000):
         seen.read_from_server(ASK % str(number).encode())
@@ -109,7 +109,7 @@ def test_a_server_that_asks_for_ever_fills_no_memory() -> None:
     assert seen.read_response(raw_json.fields(b'{"id":999,"result":{}}')) is not None
 
 
-def test_where_hooks_may_answer_no_question_is_forgotten_but_what_the_server_cancelled() -> None:
+def test_if_hooks_may_answer_only_cancelled_elicitations_are_forgotten() -> None:
     seen = Elicitations(guarded=True)
     questions = [asked(seen, ASK % b"%d" % number) for number in range(MAX_PENDING)]
     assert asked(seen, ASK % b"1000").stage is ElicitationStage.REFUSED
@@ -120,7 +120,7 @@ def test_where_hooks_may_answer_no_question_is_forgotten_but_what_the_server_can
     assert seen.read_response(ANSWER) is None
 
 
-def test_a_question_that_is_held_can_be_withdrawn_and_answered_by_nobody_else() -> None:
+def test_a_held_elicitation_can_be_withdrawn_and_not_be_answered_by_others() -> None:
     seen = Elicitations(guarded=True)
     question = asked(seen)
     question.stage = ElicitationStage.HELD
@@ -131,27 +131,27 @@ def test_a_question_that_is_held_can_be_withdrawn_and_answered_by_nobody_else() 
     assert seen.read_response(ANSWER) is None
 
 
-def test_an_answer_that_is_held_is_the_only_one() -> None:
+def test_a_second_response_is_refused_while_the_first_is_held() -> None:
     seen = Elicitations(guarded=True)
     question = asked(seen)
     assert seen.is_awaited(ANSWER)
     assert isinstance(seen.read_response(ANSWER), ElicitationAnswered)
     assert isinstance(seen.read_response(ANSWER), Refused)
-    assert seen.read_from_server(CANCEL) is None, "the agent hears of it"
+    assert seen.read_from_server(CANCEL) is None, "the agent gets it"
     assert question.stage is ElicitationStage.ANSWERED
     seen.close(question)
     assert not seen.is_awaited(ANSWER)
 
 
-def test_an_answer_that_can_be_read_in_two_ways_is_refused_where_hooks_judge_it() -> None:
-    twins = raw_json.fields(b'{"jsonrpc":"2.0","id":7,"result":{"action":"accept","action":"decline"}}')
+def test_an_ambiguous_response_is_refused_if_hooks_judge_it() -> None:
+    duplicates = raw_json.fields(b'{"jsonrpc":"2.0","id":7,"result":{"action":"accept","action":"decline"}}')
     for guarded, effect in ((True, Refused), (False, ElicitationAnswered)):
         seen = Elicitations(guarded)
         seen.read_from_server(ASK % b"7")
-        assert isinstance(seen.read_response(twins), effect)
+        assert isinstance(seen.read_response(duplicates), effect)
 
 
-def test_a_batch_that_hides_a_question_is_known() -> None:
+def test_a_batch_that_contains_an_elicitation_is_recognised() -> None:
     seen = Elicitations(guarded=True)
     assert seen.may_be_in_batch(b"[%b]" % ASK % b"7")
     assert seen.may_be_in_batch(b'[{"method":"a","method":"b"}]')
@@ -159,7 +159,7 @@ def test_a_batch_that_hides_a_question_is_known() -> None:
     assert not Elicitations().may_be_in_batch(b"[%b]" % ASK % b"7")
 
 
-def test_questions_of_the_stateless_era_stand_in_a_result_and_answers_in_the_next_round() -> None:
+def test_stateless_elicitations_are_in_a_result_and_their_responses_in_the_next_round() -> None:
     result = raw_json.fields(
         b'{"resultType":"input_required","inputRequests":{'
         b'"a":{"method":"elicitation/create","params":{"message":"Which?"}},'
@@ -167,12 +167,12 @@ def test_questions_of_the_stateless_era_stand_in_a_result_and_answers_in_the_nex
     )
     assert in_result(result) == [ElicitationSeen("Which?", elicitation=Elicitation("Which?"))]
     assert all_in_result(result) is None
-    said = in_responses(b'{"a":{"action":"accept","content":{}},"b":{"role":"assistant"},"c":{"action":"cancel"}}')
-    assert [(one.message, one.action) for one in said] == [("", "accept"), ("", "cancel")]
+    responses = in_responses(b'{"a":{"action":"accept","content":{}},"b":{"role":"assistant"},"c":{"action":"cancel"}}')
+    assert [(one.message, one.action) for one in responses] == [("", "accept"), ("", "cancel")]
     assert in_result({}) == in_responses(b"") == in_responses(b"[1]") == []
 
 
-def test_a_result_that_wants_nothing_but_answers_to_questions_is_known() -> None:
+def test_a_result_that_requests_only_elicitations_is_recognised() -> None:
     one = b'{"inputRequests":{"a":{"method":"elicitation/create","params":{"message":"Which?"}}}}'
     assert all_in_result(raw_json.fields(one)) == {"a": Elicitation("Which?")}
     assert all_in_result({}) is None

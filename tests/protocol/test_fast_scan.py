@@ -1,4 +1,4 @@
-"""Blocks that a glance passes and blocks that it must leave to the full reading."""
+"""Blocks of lines that pass on the fast path, and blocks that are left to the full reading."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ PASSING: Final = {
 
 
 @pytest.mark.parametrize("block", PASSING.values(), ids=PASSING)
-def test_calls_as_agents_write_them_pass_at_a_glance(block: str) -> None:
+def test_calls_as_agents_write_them_pass_on_the_fast_path(block: str) -> None:
     one = router()
     assert one.scan_from_agent(block.encode() + b"\n")
     assert set(one.requests.values()) == {RequestKind.OTHER}
@@ -85,13 +85,13 @@ LEFT: Final = {
     "the same, counted right": moved(f"[\n{EVIL}\n]") + call(2) + call(3),
     "a raw line end in a string": moved('{"a":"}\n{"}'),
     "a raw line end in a string, with a call": moved('{"a":"}\n' + EVIL.replace('"', '\\"') + '\n{"}'),
-    "twin method": CALL[:-1] + ',"method":"tools/call"}',
-    "twin name": call(1, more=',"name":"safe"'),
-    "twin name, the judged one first": CALL.replace('"name"', '"name":"danger","name"'),
-    "twin arguments": moved('{},"arguments":{}'),
-    "twin params": CALL[:-1] + ',"params":{"name":"safe"}}',
-    "twin params, the judged one first": CALL.replace('"params"', '"params":{"name":"danger"},"params"'),
-    "twin id": CALL.replace('"id":1', '"id":1,"id":1'),
+    "duplicate method": CALL[:-1] + ',"method":"tools/call"}',
+    "duplicate name": call(1, more=',"name":"safe"'),
+    "duplicate name, the judged one first": CALL.replace('"name"', '"name":"danger","name"'),
+    "duplicate arguments": moved('{},"arguments":{}'),
+    "duplicate params": CALL[:-1] + ',"params":{"name":"safe"}}',
+    "duplicate params, the judged one first": CALL.replace('"params"', '"params":{"name":"danger"},"params"'),
+    "duplicate id": CALL.replace('"id":1', '"id":1,"id":1'),
     "an escaped key": CALL.replace('"method"', '"\\u006dethod"'),
     "an escaped method": CALL.replace("tools/call", "tools\\/call"),
     "a method in capitals": CALL[:-1] + ',"Method":"tools/call"}',
@@ -106,7 +106,7 @@ LEFT: Final = {
 
 
 @pytest.mark.parametrize("block", LEFT.values(), ids=LEFT)
-def test_whatever_is_not_certain_at_a_glance_is_left_to_the_full_reading(block: str) -> None:
+def test_a_line_that_is_not_certain_is_left_to_the_full_reading(block: str) -> None:
     one = router()
     assert not one.scan_from_agent(block.encode() + b"\n")
     assert one.requests == {}
@@ -114,7 +114,7 @@ def test_whatever_is_not_certain_at_a_glance_is_left_to_the_full_reading(block: 
 
 
 @pytest.mark.parametrize("hidden", [b"\xc1\xb4ools/call", b"tools/call\xff"])
-def test_what_is_not_utf_8_is_left_to_the_full_reading(hidden: bytes) -> None:
+def test_text_that_is_not_utf_8_is_left_to_the_full_reading(hidden: bytes) -> None:
     line = CALL.encode().replace(b"tools/call", hidden) + b"\n"
     assert not router().scan_from_agent(line)
     assert not router().scan_from_agent(line + line)
@@ -132,7 +132,7 @@ def test_an_id_in_flight_is_left_to_the_full_reading() -> None:
     assert not one.scan_from_agent(f"{call(8)}\n{call(7)}\n".encode())
 
 
-def test_nothing_passes_at_a_glance_before_the_session_has_begun() -> None:
+def test_nothing_passes_on_the_fast_path_before_the_session_has_begun() -> None:
     one = Router(lambda tool: tool == "danger")
     one.from_agent(b'{"jsonrpc":"2.0","id":0,"method":"ping"}\n')
     one._judged_names["safe"] = False
@@ -142,7 +142,7 @@ def test_nothing_passes_at_a_glance_before_the_session_has_begun() -> None:
     assert one.scan_from_agent(call(2).encode() + b"\n")
 
 
-def test_a_block_without_its_last_line_end_is_no_block() -> None:
+def test_a_block_without_its_last_line_end_is_left_to_the_full_reading() -> None:
     assert not router().scan_from_agent(CALL.encode())
     assert not router().scan_from_agent(f"{CALL}\n{call(2)}".encode())
     assert fast_scan.heads(b'{"id":1,"result":{}}') is None
@@ -151,9 +151,9 @@ def test_a_block_without_its_last_line_end_is_no_block() -> None:
 FROM_SERVER_LEFT: Final = {
     "an answer nobody asked for": b'{"jsonrpc":"2.0","id":5,"result":{}}\n',
     "an answer to initialize": b'{"jsonrpc":"2.0","id":"i","result":{}}\n',
-    "noise": b"listening\n",
+    "no JSON": b"listening\n",
     "a batch": b'[{"jsonrpc":"2.0","id":1,"result":{}}]\n',
-    "noise among messages": b'{"jsonrpc":"2.0","method":"x"}\nlistening\n',
+    "no JSON among messages": b'{"jsonrpc":"2.0","method":"x"}\nlistening\n',
     "an answer on a line of its own inside another message": (
         b'{"a":[\n{"jsonrpc":"2.0","id":5,"result":{}}\n]}{"x":1}{"y":2}\n'
     ),
@@ -162,14 +162,14 @@ FROM_SERVER_LEFT: Final = {
 
 
 @pytest.mark.parametrize("block", FROM_SERVER_LEFT.values(), ids=FROM_SERVER_LEFT)
-def test_what_the_server_should_not_have_said_is_left_to_the_full_reading(block: bytes) -> None:
+def test_an_unexpected_message_of_the_server_is_left_to_the_full_reading(block: bytes) -> None:
     one = router()
     one.requests.update({b"1": RequestKind.OTHER, b"i": RequestKind.INITIALIZE})
     assert not one.scan_from_server(block)
     assert one.requests == {b"1": RequestKind.OTHER, b"i": RequestKind.INITIALIZE}
 
 
-def test_answers_and_notifications_pass_at_a_glance_and_answers_are_noted() -> None:
+def test_responses_and_notifications_pass_on_the_fast_path_and_responses_are_noted() -> None:
     one = router()
     one.requests.update({b"1": RequestKind.OTHER, b"2": RequestKind.OTHER, b"3": RequestKind.OTHER})
     block = b'{"jsonrpc":"2.0","id":1,"result":{}}\n{"method":"n"}\n{"id":"2","error":{}}\n'
@@ -177,7 +177,7 @@ def test_answers_and_notifications_pass_at_a_glance_and_answers_are_noted() -> N
     assert one.requests == {b"3": RequestKind.OTHER}
 
 
-def test_no_answer_passes_at_a_glance_while_a_judged_call_is_under_way() -> None:
+def test_no_response_passes_on_the_fast_path_while_a_judged_call_is_in_flight() -> None:
     one = router()
     one.from_agent(EVIL.encode() + b"\n")
     assert not one.scan_from_server(b'{"jsonrpc":"2.0","method":"x"}\n')

@@ -1,4 +1,4 @@
-"""The sentences that the model reads, and the answers that carry them."""
+"""The sentences that the model reads, and the responses that contain them."""
 
 import json
 from collections.abc import Sequence
@@ -112,7 +112,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("refuse", "text"), REFUSALS)
-def test_a_refusal_names_the_hook_and_says_why(refuse: Refuse, text: str) -> None:
+def test_a_refusal_names_the_hook_and_the_reason(refuse: Refuse, text: str) -> None:
     assert text_of(refusal(b"1", refuse)) == text
 
 
@@ -130,7 +130,7 @@ def test_a_refusal_is_a_failed_result_that_is_valid_in_its_era(stateless: bool, 
         methods.validate_server_result("tools/call", version, result)
 
 
-def test_the_refusal_of_a_task_is_an_error_for_a_result_would_have_to_be_a_task() -> None:
+def test_the_refusal_of_a_task_is_an_error_because_a_result_would_have_to_be_a_task() -> None:
     line = refusal(b"7", Refuse("guard.sh", "no rm"), task=True)
     message = jsonrpc_message_adapter.validate_json(line)
     assert isinstance(message, JSONRPCError)
@@ -151,18 +151,18 @@ def test_the_longest_reason_stays_below_what_agents_can_read(letter: str, task: 
 
 @pytest.mark.parametrize("line", [RESULT, ERROR, b"anything at all"])
 @pytest.mark.parametrize("texts", [[], [""]])
-def test_an_answer_that_no_hook_comments_on_is_the_same_object(line: bytes, texts: Sequence[str]) -> None:
+def test_a_response_without_comments_is_the_same_object(line: bytes, texts: Sequence[str]) -> None:
     silent = Comments(feedback=tuple(texts))
     assert deliver(line, silent, texts, AUTO, None).line is line
     assert deliver_error(line, silent, texts).line is line
 
 
-def test_feedback_stands_after_the_output_first_of_pre_hooks_then_of_post_hooks_then_of_trouble() -> None:
+def test_feedback_follows_the_output_in_the_order_pre_hooks_post_hooks_failures() -> None:
     comments = Comments(feedback=("post 1", "post 2"), noted=(HUNG,))
     went = deliver(RESULT, comments, ["pre 1", "pre 2"], AUTO, None)
-    output, said = json.loads(went.line)["result"]["content"]
+    output, added = json.loads(went.line)["result"]["content"]
     assert output["text"] == "SECRET"
-    *texts, failure = said["text"].split("\n\n")
+    *texts, failure = added["text"].split("\n\n")
     assert texts == ["pre 1", "pre 2", "post 1", "post 2"]
     assert failure == (
         "Note: the PostToolUse hook redact.sh failed: it ran longer than 5 s. This hook is set to block when it fails, "
@@ -170,7 +170,7 @@ def test_feedback_stands_after_the_output_first_of_pre_hooks_then_of_post_hooks_
     )
 
 
-def test_withheld_output_is_gone_with_all_that_may_quote_it() -> None:
+def test_withheld_output_is_removed_with_everything_that_may_quote_it() -> None:
     comments = Comments(("lint: SECRET",), b'"SECRET"', (HUNG,), (HUNG,))
     went = deliver(RESULT.replace(b'"result":{', b'"result":{"_meta":{"a":"SECRET"},'), comments, ["pre"], AUTO, None)
     assert text_of(went.line) == (
@@ -191,7 +191,7 @@ def test_a_withheld_error_keeps_only_its_code() -> None:
     assert b"SECRET" not in went.line
 
 
-def test_replaced_output_is_commented_like_the_tools_own() -> None:
+def test_replaced_output_gets_feedback_like_the_tools_own() -> None:
     went = deliver(RESULT, Comments(("post",), b'"clean"'), ["pre"], AUTO, Tool("t"))
     assert went.line == (
         b'{"jsonrpc":"2.0","id":1,"result":{"content":'
@@ -199,7 +199,7 @@ def test_replaced_output_is_commented_like_the_tools_own() -> None:
     )
 
 
-def test_hidden_output_is_gone_whatever_replaces_it_and_the_model_is_told_who_hides_it() -> None:
+def test_hidden_output_is_removed_and_the_model_learns_which_hook_hides_it() -> None:
     structured = RESULT.replace(b'"content"', b'"structuredContent":{"a":"SECRET"},"content"')
     comments = Comments(("post",), b'"SECRET"', hidden_by="hide.sh")
     for line in (deliver(structured, comments, ["pre"], AUTO, None).line, deliver_error(ERROR, comments, ["pre"]).line):
@@ -209,7 +209,7 @@ def test_hidden_output_is_gone_whatever_replaces_it_and_the_model_is_told_who_hi
         assert b"post" in line
 
 
-def test_a_result_that_a_hook_denies_is_marked_as_an_error_and_stays() -> None:
+def test_a_denied_result_stays_and_is_marked_as_an_error() -> None:
     went = deliver(RESULT, Comments(("Hook feedback (denied):\nno",), failed=True), [], AUTO, None)
     result = json.loads(went.line)["result"]
     assert result["isError"] is True
@@ -277,17 +277,17 @@ TOOLS = (
 )
 
 
-TWINS = b'{"tools":[{"name":"a","outputSchema":1},{"name":"a","outputSchema":1}]}'
+DUPLICATES = b'{"tools":[{"name":"a","outputSchema":1},{"name":"a","outputSchema":1}]}'
 
 
-def test_only_hooked_tools_lose_their_output_schema_and_the_list_is_no_more_public() -> None:
+def test_only_hooked_tools_lose_their_output_schema_and_the_list_becomes_private() -> None:
     went = without_output_schemas(answer(TOOLS), lambda name: name in {"a", "c"})
     assert went == answer(
         b'{"tools": [ {"name":"a", "n":1.0} ,{"outputSchema":{},"name":"b"},{"name":"c"}], '
         b'"cacheScope":"private","ttlMs":1}'
     )
-    twins = without_output_schemas(answer(TWINS), lambda _name: True)
-    assert twins == answer(b'{"tools":[{"name":"a"},{"name":"a"}]}')
+    duplicates = without_output_schemas(answer(DUPLICATES), lambda _name: True)
+    assert duplicates == answer(b'{"tools":[{"name":"a"},{"name":"a"}]}')
     both = without_output_schemas(answer(TOOLS.replace(b'"cacheScope":"public",', b"")), lambda _name: True)
     assert both == answer(b'{"tools": [ {"name":"a", "n":1.0} ,{"name":"b"},{"name":"c"}], "ttlMs":1}')
 
@@ -322,7 +322,7 @@ def test_any_tools_list_without_output_schemas_survives(tools: object) -> None:
         ("abc", b"[ ]"),
     ],
 )
-def test_hidden_tools_are_gone_and_the_list_is_no_more_public(hidden: str, tools: bytes | None) -> None:
+def test_hidden_tools_are_removed_and_the_list_becomes_private(hidden: str, tools: bytes | None) -> None:
     line = answer(TOOLS.replace(b"}]", b'}],"nextCursor":"c2"'))
     went = without_tools(line, lambda name: name in hidden)
     if tools is None:
@@ -331,7 +331,7 @@ def test_hidden_tools_are_gone_and_the_list_is_no_more_public(hidden: str, tools
         assert went == answer(b'{"tools": %b,"nextCursor":"c2", "cacheScope":"private","ttlMs":1}' % tools)
 
 
-def test_hidden_tools_and_output_schemas_go_together() -> None:
+def test_hidden_tools_and_output_schemas_can_be_removed_together() -> None:
     expected = answer(b'{"tools": [ {"name":"b"}], "cacheScope":"private","ttlMs":1}')
     line = answer(TOOLS)
     assert without_tools(without_output_schemas(line, lambda _name: True), lambda name: name != "b") == expected
@@ -376,7 +376,7 @@ def test_the_tools_that_stay_keep_each_byte_and_their_order(
 
 
 @given(JSON)
-def test_any_tools_list_can_be_asked_for_hidden_tools(tools: object) -> None:
+def test_tools_can_be_hidden_in_any_tools_list(tools: object) -> None:
     without_tools(answer(json.dumps({"tools": tools}).encode()), lambda _name: True)
 
 
@@ -391,11 +391,11 @@ def test_any_tools_list_can_be_asked_for_hidden_tools(tools: object) -> None:
         (b"[]", b"[]"),
     ],
 )
-def test_session_texts_stand_at_the_end_of_the_instructions(result: bytes, expected: bytes) -> None:
+def test_session_texts_are_at_the_end_of_the_instructions(result: bytes, expected: bytes) -> None:
     assert with_instructions(answer(result), ["one", "", "two"]) == answer(expected)
 
 
-def test_an_answer_without_texts_or_without_a_result_is_the_same_object() -> None:
+def test_a_response_without_texts_or_without_a_result_is_the_same_object() -> None:
     for line, texts in (
         (answer(b"{}"), [""]),
         (answer(b"{}"), []),
@@ -434,15 +434,15 @@ def test_an_answer_without_texts_or_without_a_result_is_the_same_object() -> Non
             "message. It is no JSON.",
         ),
         (
-            feedback.refused_message(b'"7"', "It has twins.", unreadable=False),
+            feedback.refused_message(b'"7"', "It has duplicate keys.", unreadable=False),
             "7",
             -32600,
-            "message. It has twins.",
+            "message. It has duplicate keys.",
         ),
         (feedback.unaudited(b"7", stateless=False, task=True, ran=False), 7, -31403, "requires an audit"),
     ],
 )
-def test_an_error_of_our_own_says_what_happened(line: bytes, id_value: int | str | None, code: int, words: str) -> None:
+def test_our_own_errors_say_what_happened(line: bytes, id_value: int | str | None, code: int, words: str) -> None:
     assert line.endswith(b"}\n")
     message = jsonrpc_message_adapter.validate_json(line)
     assert isinstance(message, JSONRPCError)
@@ -458,7 +458,7 @@ def test_a_call_that_cannot_be_audited_fails_and_says_whether_the_tool_was_run(r
     assert ("the tool was not run" in text_of(line)) is not ran
 
 
-def test_a_message_that_is_too_long_is_told_its_size_and_the_limit() -> None:
+def test_the_refusal_of_a_long_message_has_its_size_and_the_limit() -> None:
     expected = "It has 99 bytes, which is more than hooks can judge: 9 (max_message_bytes)."
     assert feedback.message_too_long(99, 9) == expected
 

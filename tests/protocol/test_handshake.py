@@ -1,4 +1,4 @@
-"""How a session begins, and whose it is."""
+"""How a session begins, and which agent it belongs to."""
 
 from hookproxy.jsonrpc import raw_json
 from hookproxy.protocol.handshake import Handshake
@@ -19,7 +19,7 @@ def test_initialize_opens_a_session_of_the_handshake_era() -> None:
     assert (handshake.opened, handshake.uses_initialize, handshake.agent_name) == (True, True, "Lean 1.2")
 
 
-def test_a_request_that_names_its_version_opens_a_stateless_one_and_no_other_does() -> None:
+def test_only_a_request_with_a_version_opens_a_stateless_session() -> None:
     handshake = Handshake()
     handshake.note_stateless_request(members("{}"))
     assert not handshake.opened
@@ -27,13 +27,13 @@ def test_a_request_that_names_its_version_opens_a_stateless_one_and_no_other_doe
     assert (handshake.opened, handshake.uses_initialize, handshake.agent_name) == (True, False, "L")
 
 
-def test_a_call_opens_a_session_although_nobody_greeted() -> None:
+def test_a_call_opens_a_session_even_without_a_handshake() -> None:
     handshake = Handshake()
     handshake.note_call(members("{}"))
     assert (handshake.opened, handshake.uses_initialize, handshake.agent_name) == (True, False, "")
 
 
-def test_who_came_first_stays() -> None:
+def test_a_second_handshake_changes_nothing() -> None:
     handshake = Handshake()
     handshake.note_initialize(members("{" + INFO + "}"))
     handshake.note_stateless_request(members(META))

@@ -1,4 +1,4 @@
-"""Requests in flight that nobody judges: each answer ends its own, and late ones are told from stray ones."""
+"""Requests in flight that no hook judges: each response ends one, and late responses differ from unexpected ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_request_stays_until_it_is_answered() -> None:
 
 
 @pytest.mark.parametrize("times", [2, 3, 5])
-def test_requests_with_one_key_take_an_answer_each(times: int) -> None:
+def test_each_of_two_requests_with_the_same_key_gets_a_response(times: int) -> None:
     requests = InFlight()
     for number in range(times):
         requests.note(b"1", RequestKind.OTHER)
@@ -40,7 +40,7 @@ def test_requests_with_one_key_take_an_answer_each(times: int) -> None:
     assert requests.is_simple
 
 
-def test_many_are_noted_together_or_none() -> None:
+def test_many_requests_are_noted_together_or_not_at_all() -> None:
     requests = InFlight()
     assert requests.note_all([b"1", b"2"])
     assert requests == {b"1": RequestKind.OTHER, b"2": RequestKind.OTHER}
@@ -51,7 +51,7 @@ def test_many_are_noted_together_or_none() -> None:
     assert requests == {b"1": RequestKind.OTHER, b"2": RequestKind.OTHER}
 
 
-def test_answers_are_settled_together_or_none() -> None:
+def test_many_responses_are_settled_together_or_not_at_all() -> None:
     requests = InFlight()
     requests.note_all([b"1", b"2"])
     requests.note(b"3", RequestKind.INITIALIZE)
@@ -69,7 +69,7 @@ def test_answers_are_settled_together_or_none() -> None:
     assert requests == {b"3": RequestKind.INITIALIZE}
 
 
-def test_a_late_response_passes_once_where_nobody_judged_the_request() -> None:
+def test_a_late_response_to_an_unjudged_request_passes_once() -> None:
     requests = InFlight()
     requests.note(b"9", RequestKind.OTHER)
     assert not requests.take_late_response(b"1")
@@ -83,7 +83,7 @@ def test_a_late_response_passes_once_where_nobody_judged_the_request() -> None:
 
 
 @pytest.mark.parametrize("order", [(True, False), (False, True), (False, False)])
-def test_what_a_judged_call_bars_stays_barred_whatever_else_has_the_key(order: tuple[bool, bool]) -> None:
+def test_a_key_that_a_judged_call_blocks_stays_blocked_for_other_requests_with_it(order: tuple[bool, bool]) -> None:
     requests = InFlight()
     requests.note(b"9", RequestKind.OTHER)
     for passes in order:
@@ -95,7 +95,7 @@ def test_what_a_judged_call_bars_stays_barred_whatever_else_has_the_key(order: t
     assert requests.passes_unread(None)
 
 
-def test_what_is_remembered_of_cancelled_requests_is_bounded_and_barred_keys_go_last() -> None:
+def test_the_number_of_remembered_cancelled_requests_is_limited_and_blocked_keys_go_last() -> None:
     requests = InFlight()
     requests.cancel(b"judged", late_response_passes=False)
     for number in range(5000):

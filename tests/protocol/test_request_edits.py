@@ -1,4 +1,4 @@
-"""A judged call's line as the server gets it: what is between the agent and us stays there."""
+"""The line of a judged call as the server gets it: nothing that is only for hookproxy remains in it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def call(more: bytes = b"") -> Call:
     return calls.judged_call(calls.read(raw_json.fields(line)), line, None)
 
 
-def test_a_call_that_nobody_changes_is_the_agents_own_bytes() -> None:
+def test_an_unchanged_call_keeps_the_agents_bytes() -> None:
     one = call(b',"requestState":"theirs","inputResponses":{"x":{}}')
     assert request_edits.line_for_server(one, None) is one.line
 
 
-def test_only_the_arguments_are_other_where_a_hook_rewrote_them() -> None:
+def test_a_rewrite_changes_only_the_arguments() -> None:
     one = call(b',"x":1')
     assert request_edits.line_for_server(one, b'{"a":\n2}') == one.line.replace(b'{"a": 1.0}', b'{"a": 2}')
 
@@ -39,24 +39,22 @@ def test_only_the_arguments_are_other_where_a_hook_rewrote_them() -> None:
         (b'"S"', b'{"x":{"a": 1},"hookproxy.ask":{}}', b',"requestState":"S","inputResponses":{"x":{"a": 1}}'),
     ],
 )
-def test_our_seal_and_our_answer_reach_no_server_and_its_own_state_does(
-    state: bytes, inputs: bytes, more: bytes
-) -> None:
+def test_only_the_servers_own_state_reaches_the_server(state: bytes, inputs: bytes, more: bytes) -> None:
     waiting = CallRound("write", b"{}", state=state, approval_request=ApprovalRequest("a", "b"))
-    seal = StateSealer().to_request_state(waiting).encode()
-    one = call(b',"requestState":"%b","inputResponses":%b' % (seal, inputs))
+    state = StateSealer().to_request_state(waiting).encode()
+    one = call(b',"requestState":"%b","inputResponses":%b' % (state, inputs))
     assert request_edits.line_for_server(one, None, waiting) == call(more).line
-    assert request_edits.line_for_server(one, None) == call(more).line, "also where the seal was not opened"
+    assert request_edits.line_for_server(one, None) == call(more).line, "also if the state was not restored"
 
 
-def test_what_only_looks_like_a_seal_is_taken_off() -> None:
+def test_a_state_that_only_looks_like_ours_is_removed() -> None:
     one = call(b',"requestState":"%bx.y"' % OWN_STATE_PREFIX.encode())
     assert request_edits.line_for_server(one, None) == call().line
     other = call(b',"requestState":"hookproxy1.x.y","inputResponses":{"hookproxy.ask":{}}')
     assert request_edits.line_for_server(other, None) is other.line, "it is another hookproxy's, behind us"
 
 
-def test_an_answer_to_a_hookproxy_behind_us_is_forwarded() -> None:
+def test_a_response_to_a_hookproxy_behind_us_is_forwarded() -> None:
     waiting = CallRound("write", b"{}", state=b'"S"')
     answered = b',"inputResponses":{"hookproxy.ask":{"action":"accept"}}'
     one = call(b',"requestState":"%b"%b' % (StateSealer().to_request_state(waiting).encode(), answered))
@@ -64,7 +62,7 @@ def test_an_answer_to_a_hookproxy_behind_us_is_forwarded() -> None:
 
 
 @pytest.mark.parametrize(("own", "state"), [(b',"requestState":"S"', b'"S"'), (b"", b"")])
-def test_the_servers_state_goes_into_our_seal(own: bytes, state: bytes) -> None:
+def test_our_request_state_contains_the_servers_state(own: bytes, state: bytes) -> None:
     line = b'{"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required" %b}}\n' % own
     assert request_edits.server_state_of(line) == state
     sealed = json.loads(request_edits.with_own_state(line, "hookproxy1.x"))

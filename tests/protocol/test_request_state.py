@@ -1,4 +1,4 @@
-"""What comes back sealed is ours, unchanged, fresh and used once; all else opens nothing."""
+"""A request state is valid only if it is ours, unchanged, in time and used once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hookproxy.protocol.request_state import LIFETIME, CallRound, StateSealer, e
 WAITING = CallRound("write", b'{"a":1}', b'{"a":2}', ("note",), ApprovalRequest("the hook", "why"), state=b'"s\\u0041"')
 
 
-KEPT = replace(WAITING, arguments=b"")  # the seal itself holds the next round to them
+KEPT = replace(WAITING, arguments=b"")  # the signature covers them
 
 
 class Clock:
@@ -24,7 +24,7 @@ class Clock:
         return self.now
 
 
-def test_a_seal_brings_its_round_back_once() -> None:
+def test_a_request_state_restores_its_round_once() -> None:
     state_sealer = StateSealer()
     text = state_sealer.to_request_state(WAITING)
     assert text.startswith("hookproxy1.")
@@ -34,18 +34,18 @@ def test_a_seal_brings_its_round_back_once() -> None:
 
 
 @pytest.mark.parametrize(("tool", "arguments"), [("write", b'{"a":2}'), ("read", b'{"a":1}'), ("", b"")])
-def test_a_seal_is_bound_to_the_tool_and_what_it_was_asked_for(tool: str, arguments: bytes) -> None:
+def test_a_request_state_is_bound_to_the_tool_and_the_arguments(tool: str, arguments: bytes) -> None:
     state_sealer = StateSealer()
     text = state_sealer.to_request_state(WAITING)
     assert state_sealer.from_request_state(text, tool, arguments) is None
     assert state_sealer.from_request_state(text, "write", b'{"a":1}') == KEPT, "who only tried has used nothing up"
 
 
-def test_a_seal_of_another_process_opens_nothing() -> None:
+def test_a_request_state_of_another_process_is_invalid() -> None:
     assert StateSealer().from_request_state(StateSealer().to_request_state(WAITING), "write", b'{"a":1}') is None
 
 
-def test_a_seal_ends_after_its_time() -> None:
+def test_a_request_state_expires() -> None:
     clock = Clock()
     state_sealer = StateSealer(clock)
     early, late = state_sealer.to_request_state(WAITING), state_sealer.to_request_state(WAITING)
@@ -56,7 +56,7 @@ def test_a_seal_ends_after_its_time() -> None:
 
 
 @given(st.data())
-def test_any_changed_bit_opens_nothing(data: st.DataObject) -> None:
+def test_a_request_state_with_any_changed_bit_is_invalid(data: st.DataObject) -> None:
     state_sealer = StateSealer()
     text = state_sealer.to_request_state(WAITING)
     at = data.draw(st.integers(0, 10**6)) % (len(text.encode()) * 8)
@@ -68,7 +68,7 @@ def test_any_changed_bit_opens_nothing(data: st.DataObject) -> None:
 
 
 @given(st.text())
-def test_whatever_stands_there_opens_nothing(text: str) -> None:
+def test_any_other_text_is_invalid(text: str) -> None:
     state_sealer = StateSealer()
     state_sealer.to_request_state(WAITING)
     assert state_sealer.from_request_state(text, "write", b'{"a":1}') is None
@@ -76,7 +76,7 @@ def test_whatever_stands_there_opens_nothing(text: str) -> None:
     embedded_server_state(text)
 
 
-def test_agents_that_never_come_back_fill_no_memory() -> None:
+def test_agents_that_never_continue_do_not_fill_memory() -> None:
     state_sealer = StateSealer()
     first = state_sealer.to_request_state(WAITING)
     rest = [state_sealer.to_request_state(replace(WAITING, feedback=(str(n),))) for n in range(1024)]
@@ -85,7 +85,7 @@ def test_agents_that_never_come_back_fill_no_memory() -> None:
     assert len(state_sealer._rounds) < 1024
 
 
-def test_the_servers_own_state_can_be_taken_out_of_a_seal() -> None:
+def test_the_servers_own_state_can_be_extracted_from_a_request_state() -> None:
     assert embedded_server_state(StateSealer().to_request_state(WAITING)) == b'"s\\u0041"'
     assert embedded_server_state(StateSealer().to_request_state(replace(WAITING, state=b""))) == b""
     for text in (
@@ -98,7 +98,7 @@ def test_the_servers_own_state_can_be_taken_out_of_a_seal() -> None:
         assert embedded_server_state(text) == b""
 
 
-def test_large_calls_that_never_come_back_fill_no_memory() -> None:
+def test_large_calls_that_never_continue_do_not_fill_memory() -> None:
     state_sealer = StateSealer()
     large = replace(WAITING, rewritten=b"x" * 20_000_000)
     texts = [state_sealer.to_request_state(large) for _ in range(5)]

@@ -1,4 +1,4 @@
-"""Edits of answers: every byte beside them stays as it was."""
+"""Edits of responses: every other byte stays as it was."""
 
 import json
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ OPEN = Tool("t", output_schema=b'{"type":"object","properties":{"result":{"type"
 CLOSED = Tool("t", output_schema=b'{"type":"object","additionalProperties":false}')
 UNLISTED = None
 PLAIN = Tool("t")
-SAID = "lint: 2 warnings"
+FEEDBACK = "lint: 2 warnings"
 BLOCK = b'{"type":"text","text":"lint: 2 warnings"}'
 
 
@@ -51,7 +51,7 @@ def check_valid(line: bytes, versions: Sequence[str] = ("2024-11-05", "2025-11-2
         methods.validate_server_result("tools/call", version, json.loads(line)["result"])
 
 
-# Feedback in results: what came in, the delivery, what is known of the tool; what goes out, what people hear
+# Feedback in results: what came in, the delivery, what is known about the tool; what goes out, what is reported
 
 COMMENTED = [
     (b'{"content":[]}', AUTO, UNLISTED, b'{"content":[%b]}', None),
@@ -82,7 +82,7 @@ COMMENTED = [
     (b'{"content":[],"structuredContent":{"a":1,"a":2}}', AUTO, PLAIN, None, DeliveryNote.MAY_BE_INVISIBLE),
     (b'{"content":[],"structuredContent":{"result":"a"}}', TEXT, OPEN, None, None),
     (b'{"content":[],"structuredContent":{},"isError":true}', TEXT, OPEN, None, None),
-    # a failed call, or a schema that is not shown: structuredContent goes, and what only it said becomes text
+    # a failed call, or a schema that is not shown: structuredContent goes, and what only it contained becomes text
     (
         b'{"content":[{"type":"text","text":"{\\"a\\": [1]}"}],"structuredContent":{"a":[1]},"isError":true}',
         AUTO,
@@ -129,7 +129,7 @@ COMMENTED = [
 
 
 @pytest.mark.parametrize(("result", "delivery", "tool", "expected", "note"), COMMENTED)
-def test_feedback_stands_after_the_tools_own_output_and_where_else_the_model_may_look(
+def test_feedback_follows_the_tools_output_and_is_wherever_else_the_model_may_look(
     result: bytes, delivery: Delivery, tool: Tool | None, expected: bytes | None, note: DeliveryNote | None
 ) -> None:
     """Where no result is given it is the one that came in, with the block before the end of `content`."""
@@ -138,7 +138,7 @@ def test_feedback_stands_after_the_tools_own_output_and_where_else_the_model_may
         comma = b"" if json.loads(result)["content"] == [] else b","
         expected = result[: end - 1] + comma + b"%b" + result[end - 1 :]
         assert result[start : start + 1] == b"["
-    went = with_feedback(answer(result), SAID, delivery, tool)
+    went = with_feedback(answer(result), FEEDBACK, delivery, tool)
     assert went == DeliveredResponse(answer(expected.replace(b"%b", BLOCK)), note)
 
 
@@ -153,9 +153,9 @@ UNTOUCHED = [
 
 
 @pytest.mark.parametrize(("result", "note"), UNTOUCHED)
-def test_an_answer_without_a_place_for_feedback_passes_as_it_is(result: bytes, note: DeliveryNote) -> None:
+def test_a_response_without_a_place_for_feedback_passes_unchanged(result: bytes, note: DeliveryNote) -> None:
     line = answer(result)
-    went = with_feedback(line, SAID, AUTO, PLAIN)
+    went = with_feedback(line, FEEDBACK, AUTO, PLAIN)
     assert went.line is line
     assert went.note is note
 
@@ -163,17 +163,17 @@ def test_an_answer_without_a_place_for_feedback_passes_as_it_is(result: bytes, n
 @pytest.mark.parametrize(
     ("missing", "reached"), [(len(BLOCK), True), (len(BLOCK) + 1, False), (1, True), (0, True), (-1, True)]
 )
-def test_feedback_never_pushes_a_line_to_the_length_at_which_agents_hang_up(missing: int, reached: bool) -> None:
+def test_feedback_never_makes_a_line_so_long_that_agents_close_the_connection(missing: int, reached: bool) -> None:
     frame = answer(b'{"content":[],"x":"%b"}')
     line = frame.replace(b"%b", b"a" * (MAX_LINE_BYTES - missing - len(frame) + 2))
     assert len(line) == MAX_LINE_BYTES - missing
-    went = with_feedback(line, SAID, AUTO, PLAIN)
+    went = with_feedback(line, FEEDBACK, AUTO, PLAIN)
     assert went.note is (DeliveryNote.TOO_LONG if reached else None)
     assert (went.line is line) is reached
     assert reached or len(went.line) == MAX_LINE_BYTES - 1
 
 
-def test_a_line_of_that_length_gets_no_feedback_even_if_structured_content_would_go() -> None:
+def test_a_line_of_that_length_gets_no_feedback_even_without_structured_content() -> None:
     half = b"a" * (MAX_LINE_BYTES // 3)
     frame = answer(
         b'{"content":[{"type":"text","text":"%b"}],"isError":true,"structuredContent":"%b"' % (half, half)
@@ -181,12 +181,12 @@ def test_a_line_of_that_length_gets_no_feedback_even_if_structured_content_would
     )
     line = frame.replace(b"%b", b"a" * (MAX_LINE_BYTES - len(frame) + 2))
     assert len(line) == MAX_LINE_BYTES
-    assert with_feedback(line, SAID, AUTO, PLAIN) == DeliveredResponse(line, DeliveryNote.TOO_LONG)
+    assert with_feedback(line, FEEDBACK, AUTO, PLAIN) == DeliveredResponse(line, DeliveryNote.TOO_LONG)
 
 
-def test_an_error_that_feedback_would_make_too_long_passes_as_it_is() -> None:
+def test_an_error_that_feedback_would_make_too_long_passes_unchanged() -> None:
     line = failed(b'{"code":1,"message":"%b"}' % (b"a" * (MAX_LINE_BYTES - 100)))
-    went = with_feedback_on_error(line, SAID)
+    went = with_feedback_on_error(line, FEEDBACK)
     assert went.line is line
     assert went.note is DeliveryNote.TOO_LONG
 
@@ -227,23 +227,23 @@ def results(draw: st.DrawFn, structured: st.SearchStrategy[bytes] | None = None)
     return spelled_object(draw(st.permutations(members)), draw(BLANKS))
 
 
-def marked(text: str = "⟪said⟫") -> bytes:
+def marked(text: str = "⟪text⟫") -> bytes:
     return b'{"type":"text","text":"%b"}' % text.encode()
 
 
 @given(results(), st.sampled_from(Delivery), st.sampled_from([UNLISTED, PLAIN, OPEN, CLOSED]))
-def test_every_byte_beside_the_added_block_is_as_it_was(result: bytes, delivery: Delivery, tool: Tool | None) -> None:
+def test_every_byte_except_the_added_block_is_unchanged(result: bytes, delivery: Delivery, tool: Tool | None) -> None:
     line = answer(result)
-    before, added, after = with_feedback(line, "⟪said⟫", delivery, tool).line.partition(marked())
+    before, added, after = with_feedback(line, "⟪text⟫", delivery, tool).line.partition(marked())
     assert added
     assert line in (before + after, before.removesuffix(b",") + after)
     assert after.startswith(b"]")
 
 
 @given(results(structured=VALUES), st.sampled_from([PLAIN, OPEN]))
-def test_every_byte_beside_the_block_and_the_member_is_as_it_was(result: bytes, tool: Tool) -> None:
-    went = with_feedback(answer(result), "⟪said⟫", AUTO, tool)
-    member = '"hook_feedback":"⟪said⟫"'.encode()
+def test_every_byte_except_the_block_and_the_member_is_unchanged(result: bytes, tool: Tool) -> None:
+    went = with_feedback(answer(result), "⟪text⟫", AUTO, tool)
+    member = '"hook_feedback":"⟪text⟫"'.encode()
     rest = went.line
     for added in (marked(), member):
         rest = rest.replace(b"," + added, b"").replace(added, b"")
@@ -252,9 +252,11 @@ def test_every_byte_beside_the_block_and_the_member_is_as_it_was(result: bytes, 
 
 
 @given(VALUES, st.sampled_from(Delivery), st.sampled_from([UNLISTED, PLAIN, OPEN, CLOSED]))
-def test_any_result_is_commented_once_or_passes_as_it_is(result: bytes, delivery: Delivery, tool: Tool | None) -> None:
+def test_any_result_gets_feedback_once_or_passes_unchanged(
+    result: bytes, delivery: Delivery, tool: Tool | None
+) -> None:
     line = answer(result)
-    went = with_feedback(line, "⟪said⟫", delivery, tool)
+    went = with_feedback(line, "⟪text⟫", delivery, tool)
     assert (went.line is line) is (went.note in {DeliveryNote.NO_PLACE, DeliveryNote.AMBIGUOUS})
     assert went.line.count(marked()) == (0 if went.line is line else 1)
     raw_json.members(went.line)
@@ -287,19 +289,19 @@ ERRORS = [
 def test_feedback_on_an_error_is_a_sentence_of_its_message_and_a_member_of_its_data(
     given_error: bytes, expected: bytes
 ) -> None:
-    assert with_feedback_on_error(failed(given_error), SAID) == DeliveredResponse(failed(expected))
+    assert with_feedback_on_error(failed(given_error), FEEDBACK) == DeliveredResponse(failed(expected))
 
 
-def test_an_error_without_a_place_for_feedback_passes_as_it_is() -> None:
+def test_an_error_without_a_place_for_feedback_passes_unchanged() -> None:
     for raw, note in ((b'{"message":5,"data":[]}', DeliveryNote.NO_PLACE), (b'"gone"', DeliveryNote.AMBIGUOUS)):
-        assert with_feedback_on_error(failed(raw), SAID) == DeliveredResponse(failed(raw), note)
+        assert with_feedback_on_error(failed(raw), FEEDBACK) == DeliveredResponse(failed(raw), note)
 
 
 @pytest.mark.parametrize("code", [b'"SECRET"', b"1" + b"0" * 5000, b"1.5", b"[1]"])
-def test_of_an_error_only_a_plain_code_is_left(code: bytes) -> None:
+def test_only_a_plain_code_of_a_withheld_error_remains(code: bytes) -> None:
     line = b'{"error":{"code":%b,"message":"SECRET","data":"SECRET"},"id":"a","x":"SECRET"}\n' % code
-    assert with_error_withheld(line, SAID) == error_response(b'"a"', INTERNAL_ERROR, SAID)
-    assert with_error_withheld(line.replace(code, b"-32002"), SAID) == error_response(b'"a"', -32002, SAID)
+    assert with_error_withheld(line, FEEDBACK) == error_response(b'"a"', INTERNAL_ERROR, FEEDBACK)
+    assert with_error_withheld(line.replace(code, b"-32002"), FEEDBACK) == error_response(b'"a"', -32002, FEEDBACK)
 
 
 # Replaced and withheld output
@@ -324,7 +326,7 @@ REPLACED = [
 
 
 @pytest.mark.parametrize(("replacement", "content"), REPLACED)
-def test_a_replacement_takes_the_place_of_the_whole_result(replacement: bytes, content: bytes) -> None:
+def test_a_replacement_replaces_the_whole_result(replacement: bytes, content: bytes) -> None:
     secret = b'{"type":"text","text":"SECRET"}'
     line = answer(
         b'{"_meta": {"raw":"SECRET"}, "content": [%b], "Content": [%b], "toolResult": "SECRET"}' % (secret, secret)
@@ -347,7 +349,7 @@ STRUCTURED = [
 
 
 @pytest.mark.parametrize(("tool", "delivery", "replacement", "rest"), STRUCTURED)
-def test_replaced_output_does_not_stay_behind_in_structured_content(
+def test_replaced_output_does_not_remain_in_structured_content(
     tool: Tool | None, delivery: Delivery, replacement: bytes, rest: bytes
 ) -> None:
     line = answer(b'{"content":[],"structuredContent":{"result":"SECRET"}}')
@@ -363,18 +365,18 @@ def test_replaced_output_does_not_stay_behind_in_structured_content(
         (b'{"content":[],"content":["SECRET"]}', b'{"resultType":"complete","content":%b}'),
     ],
 )
-def test_odd_output_is_replaced_too(result: bytes, expected: bytes) -> None:
+def test_invalid_output_is_replaced_too(result: bytes, expected: bytes) -> None:
     assert with_replacement(answer(result), b'"clean"', AUTO, PLAIN) == answer(expected % BLOCKS)
 
 
 @pytest.mark.parametrize("result", [b'"x"', b"null", b"[]", b"true", b"5"])
-def test_a_result_that_is_no_object_can_be_marked_as_failed_too(result: bytes) -> None:
+def test_a_result_that_is_not_an_object_can_be_marked_as_failed_too(result: bytes) -> None:
     marked = json.loads(response_edits.marked_as_failed(answer(result)))["result"]
     assert marked["isError"] is True
     assert marked["content"][0]["text"] == result.decode()
 
 
-def test_the_kind_of_a_result_and_its_failure_stay_when_it_is_replaced() -> None:
+def test_a_replaced_result_keeps_its_result_type_and_its_error_mark() -> None:
     line = answer(b'{"resultType":"complete","content":[],"isError":true}')
     assert json.loads(with_replacement(line, b'"clean"', AUTO, PLAIN))["result"] == {
         "resultType": "complete",
@@ -383,27 +385,27 @@ def test_the_kind_of_a_result_and_its_failure_stay_when_it_is_replaced() -> None
     }
 
 
-def test_an_answer_whose_envelope_is_unclear_is_never_delivered_where_its_output_must_not_pass() -> None:
-    twins = b'{"id":1,"result":{},"result":{"content":["SECRET"]}}\n'
+def test_an_ambiguous_response_is_never_delivered_if_its_output_must_not_pass() -> None:
+    duplicates = b'{"id":1,"result":{},"result":{"content":["SECRET"]}}\n'
     with pytest.raises(raw_json.DuplicateKeys):
-        with_result_withheld(twins, SAID)
+        with_result_withheld(duplicates, FEEDBACK)
     with pytest.raises(raw_json.DuplicateKeys):
-        with_replacement(twins, b'"clean"', AUTO, PLAIN)
+        with_replacement(duplicates, b'"clean"', AUTO, PLAIN)
 
 
 @pytest.mark.parametrize("kind", [b"", b'"resultType":"complete",'])
-def test_of_a_withheld_result_nothing_is_left(kind: bytes) -> None:
+def test_nothing_of_a_withheld_result_remains(kind: bytes) -> None:
     secrets = b'{%b"content":["SECRET"],"_meta":{"a":"SECRET"},"structuredContent":"SECRET","b":"SECRET"}' % kind
     line = b'{"id":"\\u0061","result":%b,"SECRET":1}\n' % secrets
     expected = b'{"jsonrpc":"2.0","id":"\\u0061","result":{%b"content":[%b],"isError":true}}\n' % (
         kind,
         BLOCK,
     )
-    assert with_result_withheld(line, SAID) == expected
+    assert with_result_withheld(line, FEEDBACK) == expected
 
 
 @given(results(structured=VALUES), VALUES, st.sampled_from(Delivery))
-def test_any_replacement_of_any_result_leaves_one_clear_line(
+def test_any_replacement_of_any_result_is_one_unambiguous_line(
     result: bytes, replacement: bytes, delivery: Delivery
 ) -> None:
     went = with_replacement(answer(result), replacement, delivery, OPEN)
@@ -434,7 +436,7 @@ def test_any_replacement_of_any_result_leaves_one_clear_line(
         (b"", False),
     ],
 )
-def test_a_schema_is_open_only_if_one_more_member_surely_fits(schema: bytes, is_open: bool) -> None:
+def test_a_schema_is_open_only_if_it_certainly_allows_one_more_member(schema: bytes, is_open: bool) -> None:
     assert open_schema(schema) is is_open
 
 
@@ -454,11 +456,11 @@ def test_any_text_is_one_line_that_agents_can_read(text: str) -> None:
     [(False, ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")), (True, ("2026-07-28",))],
 )
 def test_a_failure_is_a_valid_result_in_its_era(stateless: bool, versions: Sequence[str]) -> None:
-    line = failed_result(b'"7"', SAID, stateless)
+    line = failed_result(b'"7"', FEEDBACK, stateless)
     check_valid(line, versions)
     assert json.loads(line)["id"] == "7"
     assert ("resultType" in json.loads(line)["result"]) is stateless
 
 
-def test_half_a_surrogate_pair_from_a_hook_does_not_break_the_answer() -> None:
+def test_half_of_a_surrogate_pair_from_a_hook_does_not_break_the_response() -> None:
     assert json_string("a\ud800") == b'"a?"'

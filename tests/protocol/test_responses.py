@@ -1,4 +1,4 @@
-"""Reading an answer so that no agent can take it otherwise than hooks did."""
+"""Read a response so that no agent can read it differently than hooks do."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hookproxy.protocol.responses import ResponseFrame
 DEEP = b"[" * 100_000 + b"]" * 100_000
 
 
-def answer_in(line: bytes, closely: bool = True) -> ResponseFrame:
+def response_in(line: bytes, closely: bool = True) -> ResponseFrame:
     found = responses.read(line, closely=closely)
     assert found is not None
     return found
 
 
 @pytest.mark.parametrize("closely", [True, False])
-def test_answers_are_told_from_other_frames(closely: bool) -> None:
+def test_responses_are_distinguished_from_other_messages(closely: bool) -> None:
     for line in (
         b'{"method":"x"}',
         b'{"id":1,"method":"ping"}',
@@ -27,14 +27,14 @@ def test_answers_are_told_from_other_frames(closely: bool) -> None:
     ):
         assert responses.read(line, closely=closely) is None
     for line in (b'{"id":7,"result":{}}', b'{ "method":"x", "error":1, "id" : 7 }', b'{"id":7}'):
-        found = answer_in(line, closely)
+        found = response_in(line, closely)
         assert (found.id, found.certain) == (b"7", True)
 
 
-def test_what_an_answer_says_comes_with_a_close_reading_only() -> None:
+def test_only_a_close_reading_returns_the_content() -> None:
     line = b'{"jsonrpc":"2.0","id":7,"result":{"content":[1]}}\n'
-    assert answer_in(line, closely=False) == ResponseFrame(b"7")
-    found = answer_in(line)
+    assert response_in(line, closely=False) == ResponseFrame(b"7")
+    found = response_in(line)
     assert (found.id, found.certain) == (b"7", True)
     assert found.response is not None
     assert found.response.result is not None
@@ -53,8 +53,8 @@ def test_what_an_answer_says_comes_with_a_close_reading_only() -> None:
         b'{ "id": 7, "result": {"a":1,"\\u0061":2} }',
     ],
 )
-def test_an_answer_that_can_be_read_in_two_ways_says_nothing(line: bytes) -> None:
-    found = answer_in(line)
+def test_an_ambiguous_response_has_no_content(line: bytes) -> None:
+    found = response_in(line)
     assert (found.id, found.response, found.certain) == (b"7", None, True)
 
 
@@ -73,12 +73,12 @@ def test_an_answer_that_can_be_read_in_two_ways_says_nothing(line: bytes) -> Non
         b'{"id":7,"e\\u0052ror":{}}',
     ],
 )
-def test_what_only_some_readers_take_for_an_answer_is_not_sure(line: bytes) -> None:
-    found = answer_in(line)
+def test_a_line_that_only_some_readers_take_for_a_response_is_not_certain(line: bytes) -> None:
+    found = response_in(line)
     assert (found.response, found.certain) == (None, False)
 
 
-def test_twins_without_any_id_answer_nothing() -> None:
+def test_duplicate_keys_without_an_id_are_no_response() -> None:
     assert responses.read(b'{"method":"x","params":1,"params":2}', closely=True) is None
 
 
@@ -93,35 +93,35 @@ def test_twins_without_any_id_answer_nothing() -> None:
         (b'{"id":7}', None, b""),
     ],
 )
-def test_an_answer_says_a_result_or_an_error(line: bytes, result: dict[str, bytes] | None, error: bytes | None) -> None:
-    said = answer_in(line).response
-    assert said is not None
-    assert (None if said.result is None else {key: bytes(raw) for key, raw in said.result.items()}) == result
-    assert (None if said.error is None else bytes(said.error)) == error
+def test_a_response_has_a_result_or_an_error(line: bytes, result: dict[str, bytes] | None, error: bytes | None) -> None:
+    response = response_in(line).response
+    assert response is not None
+    assert (None if response.result is None else {key: bytes(raw) for key, raw in response.result.items()}) == result
+    assert (None if response.error is None else bytes(response.error)) == error
 
 
 @pytest.mark.parametrize("closely", [True, False])
 @pytest.mark.parametrize("line", [b"{", b"{}}", b'{"id":7,"result":{}', b'{"id":7,"result":{}} x', b'{"id":NaN}'])
-def test_what_is_no_json_is_unreadable(line: bytes, closely: bool) -> None:
+def test_text_that_is_not_json_is_unreadable(line: bytes, closely: bool) -> None:
     with pytest.raises(Unreadable):
         responses.read(line, closely=closely)
 
 
-def test_text_that_is_not_utf_8_says_nothing_sure_to_a_close_reader() -> None:
+def test_text_that_is_not_utf_8_is_not_certain_to_a_close_reading() -> None:
     found = responses.read(b'{"id":7,"result":{"a":"\xff"}}', closely=True)
     assert found == ResponseFrame(b"7", response=None, certain=False)
 
 
 @pytest.mark.parametrize("closely", [True, False])
 @pytest.mark.parametrize("line", [b'{"id":7,"result":%b}', b'{"jsonrpc":"2.0","result":{"a":%b},"id":7}\n'])
-def test_whom_an_answer_of_any_depth_answers_is_seen(line: bytes, closely: bool) -> None:
-    found = answer_in(line % DEEP, closely)
+def test_the_id_of_a_response_is_read_at_any_depth_of_nesting(line: bytes, closely: bool) -> None:
+    found = response_in(line % DEEP, closely)
     assert (found.id, found.response, found.certain) == (b"7", None, True)
 
 
 @pytest.mark.parametrize("closely", [True, False])
-def test_half_a_surrogate_pair_does_not_hide_an_answer(closely: bool) -> None:
-    found = answer_in(b'{"id":7,"result":{"a":"\\ud800"}}', closely)
+def test_half_of_a_surrogate_pair_does_not_hide_a_response(closely: bool) -> None:
+    found = response_in(b'{"id":7,"result":{"a":"\\ud800"}}', closely)
     assert (found.id, found.certain) == (b"7", True)
 
 
@@ -135,7 +135,7 @@ def test_half_a_surrogate_pair_does_not_hide_an_answer(closely: bool) -> None:
         (b'{"id":7,"result":{},"params":{}}', False),
     ],
 )
-def test_what_is_nothing_but_an_answer_is_plain(line: bytes, plain: bool) -> None:
+def test_a_line_that_is_only_a_response_is_marked(line: bytes, plain: bool) -> None:
     reply = responses.read(line, closely=True)
     assert reply is not None
     assert reply.nothing_else is plain

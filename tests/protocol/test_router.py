@@ -1,4 +1,4 @@
-"""Who gets each frame, case by case; `random/test_router.py` has the schedules."""
+"""The action for each line, case by case; `random/test_router.py` has random schedules."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_judged_call_is_held_until_it_is_released(router: Router) -> None:
     assert isinstance(router.from_server(ANSWER), Dropped), "a third one"
 
 
-def test_a_repeated_call_has_an_id_of_its_own_and_only_its_answer_counts(router: Router) -> None:
+def test_a_repeated_call_has_a_new_id_and_only_its_response_counts(router: Router) -> None:
     call = start(router)
     assert not router.prepare_retry(call), "before there is an answer"
     router.release(call)
@@ -83,7 +83,7 @@ def test_a_repeated_call_has_an_id_of_its_own_and_only_its_answer_counts(router:
     assert not router.calls
 
 
-def test_a_repeated_call_that_the_agent_cancels_gets_no_late_answer(router: Router) -> None:
+def test_a_repeated_call_that_the_agent_cancels_gets_no_late_response(router: Router) -> None:
     call = start(router)
     router.release(call)
     router.from_server(ANSWER)
@@ -95,39 +95,39 @@ def test_a_repeated_call_that_the_agent_cancels_gets_no_late_answer(router: Rout
     assert not router.prepare_retry(call)
 
 
-def test_elicitations_are_told_where_hooks_hear_of_them() -> None:
-    ask = b'{"jsonrpc":"2.0","id":5,"method":"elicitation/create","params":{"message":"Sure?"}}\n'
+def test_elicitations_are_reported_if_hooks_observe_them() -> None:
+    elicitation = b'{"jsonrpc":"2.0","id":5,"method":"elicitation/create","params":{"message":"Sure?"}}\n'
     answer = b'{"jsonrpc":"2.0","id":5,"result":{"action":"accept"}}\n'
     evaluation = Router(lambda tool: tool == "danger", Elicitations())
-    assert not evaluation.scan_from_server(ask)
-    assert not evaluation.may_pass_in_pieces(ask[:40]), "a long question must be seen whole"
+    assert not evaluation.scan_from_server(elicitation)
+    assert not evaluation.may_pass_in_pieces(elicitation[:40]), "a long elicitation must be read in full"
     evaluation.from_agent(PING)
     assert evaluation.may_pass_in_pieces(b'{"jsonrpc":"2.0","id":9,"result":{"contents":['), "an answer is no question"
-    asked, replied = evaluation.from_server(ask), evaluation.from_agent(answer)
+    asked, replied = evaluation.from_server(elicitation), evaluation.from_agent(answer)
     assert isinstance(asked, ElicitationRequested)
     assert isinstance(replied, ElicitationAnswered)
     assert replied.pending is asked.pending
     assert replied.elicitation == Elicitation("Sure?", action="accept")
     assert evaluation.from_agent(answer) is PASS
-    deaf = Router(lambda tool: tool == "danger")
-    assert deaf.from_server(ask) is PASS
-    assert deaf.from_agent(answer) is PASS
+    unobserved = Router(lambda tool: tool == "danger")
+    assert unobserved.from_server(elicitation) is PASS
+    assert unobserved.from_agent(answer) is PASS
 
 
-def test_in_a_batch_no_question_and_no_answer_slips_by_the_hooks_that_judge_them() -> None:
-    ask = b'{"jsonrpc":"2.0","id":5,"method":"elicitation/create","params":{"message":"Sure?"}}'
+def test_no_elicitation_and_no_response_bypasses_its_hooks_in_a_batch() -> None:
+    elicitation = b'{"jsonrpc":"2.0","id":5,"method":"elicitation/create","params":{"message":"Sure?"}}'
     answer = b'{"jsonrpc":"2.0","id":5,"result":{"action":"accept"}}'
     guarded = Router(lambda tool: tool == "danger", Elicitations(guarded=True))
-    assert isinstance(guarded.from_server(b"[%b]\n" % ask), Dropped)
-    assert isinstance(guarded.from_server(ask + b"\n"), ElicitationRequested)
+    assert isinstance(guarded.from_server(b"[%b]\n" % elicitation), Dropped)
+    assert isinstance(guarded.from_server(elicitation + b"\n"), ElicitationRequested)
     assert isinstance(guarded.from_agent(b"[%b]\n" % answer), Refused)
-    told = Router(lambda tool: tool == "danger", Elicitations())
-    assert told.from_server(b"[%b]\n" % ask) is PASS
-    told.from_server(ask + b"\n")
-    assert told.from_agent(b"[%b]\n" % answer) is PASS
+    observing = Router(lambda tool: tool == "danger", Elicitations())
+    assert observing.from_server(b"[%b]\n" % elicitation) is PASS
+    observing.from_server(elicitation + b"\n")
+    assert observing.from_agent(b"[%b]\n" % answer) is PASS
 
 
-def test_what_concerns_no_hook_passes(router: Router) -> None:
+def test_a_line_that_concerns_no_hook_passes(router: Router) -> None:
     for line in (PING, SAFE, b'{"jsonrpc":"2.0","method":"notifications/x"}\n', b"\n", b" \r\n"):
         assert router.from_agent(line) is PASS
     for line in (
@@ -151,7 +151,7 @@ def test_what_concerns_no_hook_passes(router: Router) -> None:
         b"[%b]\n" % PING.replace(b"9", b'"\\u0037"').strip(),
     ],
 )
-def test_the_id_of_a_judged_call_in_flight_is_nobody_elses(router: Router, line: bytes) -> None:
+def test_no_other_request_can_have_the_id_of_a_judged_call_in_flight(router: Router, line: bytes) -> None:
     call = start(router)
     assert "id" in refusal(router, line).why
     router.release(call)
@@ -170,7 +170,7 @@ def test_a_call_with_the_id_of_another_request_in_flight_is_refused(router: Rout
     start(router, CALL.replace(b":7", b":9"))
 
 
-def test_requests_with_the_ids_1_and_the_text_1_both_get_their_answers(router: Router) -> None:
+def test_requests_with_the_integer_id_1_and_the_string_id_1_both_get_their_responses(router: Router) -> None:
     """They are different ids to JSON-RPC, and no hook is concerned."""
     assert router.from_agent(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n') is PASS
     assert router.from_agent(b'{"jsonrpc":"2.0","id":"1","method":"ping"}\n') is PASS
@@ -179,7 +179,7 @@ def test_requests_with_the_ids_1_and_the_text_1_both_get_their_answers(router: R
 
 
 @pytest.mark.parametrize("spelling", [b"7", b'"7"', b'"\\u0037"'])
-def test_a_cancelled_call_ends_without_a_word(router: Router, spelling: bytes) -> None:
+def test_a_cancelled_call_gets_no_response(router: Router, spelling: bytes) -> None:
     call = start(router)
     effect = router.from_agent(CANCEL.replace(b":7", b":" + spelling))
     assert effect == CancelCall(call, forward=False)
@@ -189,7 +189,7 @@ def test_a_cancelled_call_ends_without_a_word(router: Router, spelling: bytes) -
     assert isinstance(router.from_server(ANSWER), Dropped)
 
 
-def test_the_server_hears_of_the_cancellation_of_what_it_has(router: Router) -> None:
+def test_the_server_gets_the_cancellation_of_a_call_that_it_has(router: Router) -> None:
     call = start(router)
     router.release(call)
     assert router.from_agent(CANCEL) == CancelCall(call, forward=True)
@@ -202,7 +202,7 @@ def test_the_server_hears_of_the_cancellation_of_what_it_has(router: Router) -> 
     assert not router.finish(call), "its answer is with the hooks, and stays there"
 
 
-def test_an_answer_that_nobody_has_to_see_passes_as_it_comes_and_only_once(router: Router) -> None:
+def test_a_response_without_hooks_passes_unchanged_and_only_once(router: Router) -> None:
     call = start(router)
     assert router.release(call, unseen=True)
     assert router.pending
@@ -220,17 +220,17 @@ def test_an_answer_that_nobody_has_to_see_passes_as_it_comes_and_only_once(route
     assert isinstance(router.from_agent(CALL), StartCall)
 
 
-def test_the_late_answer_to_a_cancelled_call_that_was_judged_stays_away_whoever_had_to_see_it(
+def test_the_late_response_to_a_cancelled_judged_call_is_always_dropped(
     router: Router,
 ) -> None:
     call = start(router)
     assert router.release(call, unseen=True)
-    assert router.from_agent(CANCEL) is PASS, "the server hears of it"
+    assert router.from_agent(CANCEL) is PASS, "the server gets it"
     assert not router.scan_from_server(ANSWER)
     assert isinstance(router.from_server(ANSWER), Dropped)
 
 
-def test_the_cancellation_of_anything_else_passes_and_its_late_answer_does(router: Router) -> None:
+def test_the_cancellation_of_any_other_request_passes_and_so_does_its_late_response(router: Router) -> None:
     router.from_agent(PING)
     assert router.from_agent(CANCEL.replace(b":7", b":9")) is PASS
     assert not router.pending
@@ -245,7 +245,7 @@ def cancelled_while_the_server_has_it(router: Router) -> None:
 
 
 @pytest.mark.parametrize("line", [PING, SAFE, b"[%b]\n" % PING.strip()], ids=["ping", "call", "batch"])
-def test_the_late_answer_to_a_judged_call_is_not_taken_for_that_of_another_request(router: Router, line: bytes) -> None:
+def test_the_late_response_to_a_judged_call_is_not_taken_for_another(router: Router, line: bytes) -> None:
     cancelled_while_the_server_has_it(router)
     router.from_agent(line.replace(b":9", b":7").replace(b":8", b":7"))
     assert not router.scan_from_server(ANSWER)
@@ -260,7 +260,7 @@ def test_the_late_answer_to_a_judged_call_is_not_taken_for_that_of_another_reque
         b'{"jsonrpc":"2.0","ID":7,"result":{}}\n',
     ],
 )
-def test_the_late_answer_stays_away_although_some_readers_take_it_for_anothers(router: Router, line: bytes) -> None:
+def test_the_late_response_is_dropped_although_some_readers_take_it_for_another(router: Router, line: bytes) -> None:
     cancelled_while_the_server_has_it(router)
     router.from_agent(SAFE)
     other = b'{"jsonrpc":"2.0","method":"notifications/x"}\n'
@@ -270,26 +270,26 @@ def test_the_late_answer_stays_away_although_some_readers_take_it_for_anothers(r
     assert router.from_server(other) is PASS
 
 
-def test_the_late_answer_stays_away_after_another_request_of_this_id_was_cancelled(router: Router) -> None:
+def test_the_late_response_is_dropped_after_another_request_with_this_id_was_cancelled(router: Router) -> None:
     cancelled_while_the_server_has_it(router)
     router.from_agent(PING.replace(b":9", b":7"))
     router.from_agent(CANCEL)
     assert isinstance(router.from_server(ANSWER), Dropped)
 
 
-def test_the_id_of_a_cancelled_call_that_may_still_be_answered_is_no_new_calls(router: Router) -> None:
+def test_no_new_call_can_have_the_id_of_a_cancelled_call_that_may_still_be_answered(router: Router) -> None:
     cancelled_while_the_server_has_it(router)
     assert "cancelled" in refusal(router, CALL).why
     router.from_server(ANSWER)
     start(router)
 
 
-def test_a_late_answer_in_a_batch_is_dropped_too(router: Router) -> None:
+def test_a_late_response_in_a_batch_is_dropped_too(router: Router) -> None:
     cancelled_while_the_server_has_it(router)
     assert isinstance(router.from_server(b"[%b]\n" % ANSWER.strip()), Dropped)
 
 
-def test_an_answer_to_a_judged_call_in_a_batch_is_dropped(router: Router) -> None:
+def test_a_response_to_a_judged_call_in_a_batch_is_dropped(router: Router) -> None:
     call = start(router)
     router.release(call)
     other = b'{"jsonrpc":"2.0","method":"x"}'
@@ -297,13 +297,13 @@ def test_an_answer_to_a_judged_call_in_a_batch_is_dropped(router: Router) -> Non
     assert router.from_server(ANSWER) == CallAnswered(call)
 
 
-def test_a_cancellation_in_a_batch_cancels(router: Router) -> None:
+def test_a_cancellation_in_a_batch_cancels_the_call(router: Router) -> None:
     call = start(router)
     router.from_agent(b"[%b]\n" % CANCEL.strip())
     assert not router.release(call), "the agent has cancelled the call: nothing is forwarded"
 
 
-def test_late_answers_are_recognised_after_many_other_cancellations(router: Router) -> None:
+def test_late_responses_are_recognised_after_many_other_cancellations(router: Router) -> None:
     cancelled_while_the_server_has_it(router)
     for number in range(1000, 4000):
         router.from_agent(PING.replace(b":9", b":%d" % number))
@@ -338,7 +338,7 @@ def test_batches_without_calls_pass_and_their_requests_are_noted(router: Router)
         (PING.replace(b'"ping"', b'"ping","Params":{}'), False, b"9"),
     ],
 )
-def test_a_refusal_says_what_it_can_of_the_message(
+def test_a_refusal_has_the_id_of_the_message_if_it_can_be_read(
     router: Router, line: bytes, unreadable: bool, given_id: bytes
 ) -> None:
     effect = refusal(router, line)
@@ -355,7 +355,7 @@ def test_without_hooks_nothing_is_refused_or_dropped() -> None:
         assert router.from_server(line) is PASS or isinstance(router.from_server(line), NotJson)
 
 
-def test_what_passes_is_one_line_to_every_reader(router: Router) -> None:
+def test_every_line_that_passes_is_one_line_to_every_reader(router: Router) -> None:
     line = '{"jsonrpc":"2.0","method":"x","params":{"a":"\u2028"}}\n'.encode()
     assert router.from_agent(line) == Send(line.replace("\u2028".encode(), b"\\u2028"))
     assert router.from_agent(b'{"method":"x",\r"params":{}}\r\n') == Send(b'{"method":"x", "params":{}}\r\n')
@@ -379,7 +379,7 @@ def test_a_session_begins_with_initialize(router: Router) -> None:
 
 @pytest.mark.parametrize("method", ["tools/list", "tools/call"])
 @pytest.mark.parametrize("name", ["safe", "danger"])
-def test_a_stateless_session_begins_with_the_first_request_that_is_no_discovery(
+def test_a_stateless_session_begins_with_the_first_request_that_is_not_a_discovery(
     router: Router, method: str, name: str
 ) -> None:
     meta = '{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"L"}}'
@@ -394,7 +394,7 @@ def test_a_stateless_session_begins_with_the_first_request_that_is_no_discovery(
     )
 
 
-def test_the_table_of_tools_learns_from_what_passes(router: Router) -> None:
+def test_the_table_of_tools_is_updated_by_lists_that_pass(router: Router) -> None:
     router.from_agent(b'{"id":1,"method":"tools/list"}\n')
     assert not router.may_pass_in_pieces(b'{"id":1,"result":')
     listing = b'{"id":1,"result":{"tools":[{"name":"danger","inputSchema":{"properties":{"path":{}}}}]}}\n'
@@ -405,14 +405,14 @@ def test_the_table_of_tools_learns_from_what_passes(router: Router) -> None:
     assert "schema" in refusal(router, spelled_otherwise).why
 
 
-def test_what_the_server_prints_besides_messages_is_noise(router: Router) -> None:
+def test_output_of_the_server_that_is_no_message_is_not_json(router: Router) -> None:
     for line in (b"listening on 8080\n", b"{not json}\n", b"[x]\n", b'{"a":1}{"b":2}\n', b"\xff\xfe\n", b"5\n"):
         assert isinstance(router.from_server(line), NotJson)
 
 
 @pytest.mark.parametrize("hooked", [True, False])
 @pytest.mark.parametrize("depth", [100, 900, 1100, 50_000])
-def test_answers_that_concern_no_hook_pass_however_deep_they_are(hooked: bool, depth: int) -> None:
+def test_responses_that_concern_no_hook_pass_at_any_depth_of_nesting(hooked: bool, depth: int) -> None:
     router = Router((lambda tool: tool == "danger") if hooked else None)
     router.from_agent(PING)
     line = b'{"jsonrpc":"2.0","id":9,"result":{"x":%b}}\n' % (b"[" * depth + b"]" * depth)
@@ -420,14 +420,14 @@ def test_answers_that_concern_no_hook_pass_however_deep_they_are(hooked: bool, d
 
 
 @pytest.mark.parametrize("depth", [900, 1100, 50_000])
-def test_an_answer_to_a_judged_call_comes_to_its_end_however_deep_it_is(router: Router, depth: int) -> None:
+def test_a_response_to_a_judged_call_ends_the_call_at_any_depth_of_nesting(router: Router, depth: int) -> None:
     call = start(router)
     router.release(call)
     line = ANSWER.replace(b"[]", b"[" * depth + b"]" * depth)
     assert router.from_server(line) == CallAnswered(call)
 
 
-def test_an_answer_with_half_a_surrogate_pair_reaches_its_call(router: Router) -> None:
+def test_a_response_with_half_of_a_surrogate_pair_reaches_its_call(router: Router) -> None:
     call = start(router)
     router.release(call)
     assert router.from_server(ANSWER.replace(b"[]", b'["\\ud83d"]')) == CallAnswered(call)
@@ -447,14 +447,14 @@ def test_an_answer_with_half_a_surrogate_pair_reaches_its_call(router: Router) -
         b'{"jsonrpc":"2.0","id":7}\n',
     ],
 )
-def test_an_answer_is_recognised_in_any_spelling(router: Router, line: bytes) -> None:
+def test_a_response_is_recognised_in_any_spelling(router: Router, line: bytes) -> None:
     call = start(router)
     router.release(call)
     assert not router.scan_from_server(line)
     assert router.from_server(line) == CallAnswered(call)
 
 
-def test_an_answer_with_two_ids_passes_to_nobody(router: Router) -> None:
+def test_a_response_with_two_ids_never_passes(router: Router) -> None:
     call = start(router)
     router.release(call)
     for line in (b'{"id":7,"id":8,"result":{}}\n', b'{"id":8,"id":7,"result":{}}\n'):
@@ -462,14 +462,14 @@ def test_an_answer_with_two_ids_passes_to_nobody(router: Router) -> None:
         assert router.from_server(line) is not PASS
 
 
-def test_a_request_that_ends_only_with_the_session_is_not_waited_for(router: Router) -> None:
+def test_a_request_that_ends_only_with_the_session_is_not_awaited(router: Router) -> None:
     router.from_agent(b'{"id":1,"method":"subscriptions/listen","params":{}}\n')
     assert not router.pending
     router.from_agent(PING)
     assert router.pending
 
 
-def test_names_of_tools_do_not_fill_the_memory(router: Router) -> None:
+def test_names_of_tools_do_not_fill_memory(router: Router) -> None:
     for number in range(20_000):
         router.from_agent(SAFE.replace(b"safe", b"safe%d" % number))
         router.from_server(b'{"id":8,"result":{}}\n')
@@ -477,14 +477,14 @@ def test_names_of_tools_do_not_fill_the_memory(router: Router) -> None:
     assert router.requests == {}
 
 
-def test_a_call_that_hooks_under_other_names_would_read_otherwise_is_refused() -> None:
+def test_a_call_that_is_ambiguous_under_its_alias_is_refused() -> None:
     alias = Alias("danger", "Bash", {"command": "cmd"})
     router = Router(lambda tool: tool == "danger", None, {"danger": alias})
-    twins = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"danger","arguments":%b}}\n'
-    refused = router.from_agent(twins % b'{"cmd":"rm","command":"ls"}')
+    template = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"danger","arguments":%b}}\n'
+    refused = router.from_agent(template % b'{"cmd":"rm","command":"ls"}')
     assert isinstance(refused, Refused)
     assert "its arguments 'cmd' and 'command' are the same argument for its hooks" in refused.why
     assert not router.calls
-    started = router.from_agent(twins % b'{"cmd":"rm"}')
+    started = router.from_agent(template % b'{"cmd":"rm"}')
     assert isinstance(started, StartCall)
     assert started.call.arguments == b'{"cmd":"rm"}'

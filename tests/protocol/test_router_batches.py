@@ -1,4 +1,4 @@
-"""Several messages in one line: no tool call passes in one, and no answer to a judged call."""
+"""Batches: no tool call and no response to a judged call passes in one."""
 
 import pytest
 
@@ -19,11 +19,11 @@ def router() -> Router:
 @pytest.mark.parametrize(
     "batch", [b"[%b]\n" % CALL, b"[%b,%b]\n" % (PING, CALL), b"[%b" % PING, b"[1,{}]\n", b"\v[%b]\n" % PING]
 )
-def test_a_batch_with_a_call_or_without_sense_is_refused(router: Router, batch: bytes) -> None:
+def test_a_batch_with_a_call_or_an_invalid_message_is_refused(router: Router, batch: bytes) -> None:
     assert isinstance(router.from_agent(batch), Refused)
 
 
-def test_a_batch_of_other_requests_passes_and_so_do_their_answers_once(router: Router) -> None:
+def test_a_batch_of_other_requests_passes_and_so_do_their_responses_once(router: Router) -> None:
     assert router.from_agent(b"[%b]\n" % PING) is PASS
     assert router.from_server(b"[%b]\n" % PONG) is PASS
     assert isinstance(router.from_server(b"[%b]\n" % PONG), Dropped)
@@ -31,7 +31,7 @@ def test_a_batch_of_other_requests_passes_and_so_do_their_answers_once(router: R
     assert isinstance(router.from_agent(b"[%b]\n" % PING.replace(b"ping", "\u2028".encode())), Send)
 
 
-def test_an_answer_to_a_judged_call_never_passes_in_a_batch(router: Router) -> None:
+def test_a_response_to_a_judged_call_never_passes_in_a_batch(router: Router) -> None:
     effect = router.from_agent(CALL + b"\n")
     assert isinstance(effect, StartCall)
     router.release(effect.call)
@@ -47,6 +47,6 @@ def test_without_hooks_every_batch_passes() -> None:
     assert router.from_server(b"[%b]\n" % PONG) is PASS
 
 
-def test_an_answer_to_our_own_question_is_no_part_of_a_batch(router: Router) -> None:
+def test_a_batch_with_a_response_to_our_own_request_is_refused(router: Router) -> None:
     answer = PONG.replace(b"9", b'"%b1"' % OWN_ID_PREFIX)
     assert isinstance(router.from_agent(b"[%b]\n" % answer), Refused)

@@ -1,4 +1,4 @@
-"""What one message says of a task, and how its output is edited in place."""
+"""What a message says about a task, and how its output is edited in place."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from hookproxy.protocol.tasks import TaskStatus
 from hookproxy.protocol.tool_results import ParsedResponse
 
 
-def said(text: str, *, whole: bool = False, holder: str = "result") -> TaskStatus:
+def status(text: str, *, whole: bool = False, holder: str = "result") -> TaskStatus:
     return tasks.status_of(raw_json.fields(text.encode()), holder, whole=whole)
 
 
-def test_a_status_alone_is_no_output() -> None:
-    told = said('{"taskId":"T","status":"working","result":null}')
-    assert told == TaskStatus(frozenset({"T"}), "working")
-    assert not told.ends
-    assert said('{"taskId":"T","status":"cancelled"}').ends
-    assert said('{"taskId":"T","status":"failed","error":null}').ends
-    assert not said('{"taskId":"T","status":"failed","error":{}}').ends
+def test_a_status_alone_is_not_output() -> None:
+    task_status = status('{"taskId":"T","status":"working","result":null}')
+    assert task_status == TaskStatus(frozenset({"T"}), "working")
+    assert not task_status.ends
+    assert status('{"taskId":"T","status":"cancelled"}').ends
+    assert status('{"taskId":"T","status":"failed","error":null}').ends
+    assert not status('{"taskId":"T","status":"failed","error":{}}').ends
 
 
 @pytest.mark.parametrize(
@@ -36,17 +36,17 @@ def test_a_status_alone_is_no_output() -> None:
         ('{"structuredContent":{}}', ()),
     ],
 )
-def test_output_is_found_wherever_an_agent_would_find_it(text: str, place: tuple[str, ...]) -> None:
-    told = said(text)
-    assert told.response is not None
-    assert told.path == place
+def test_output_is_found_in_every_place_where_an_agent_finds_it(text: str, place: tuple[str, ...]) -> None:
+    task_status = status(text)
+    assert task_status.response is not None
+    assert task_status.path == place
 
 
 def test_a_whole_result_is_output_and_its_meta_names_the_task() -> None:
-    told = said('{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"T"}}}', whole=True)
-    assert told.ids == {"T"}
-    assert not told.path
-    assert told.response is not None
+    task_status = status('{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"T"}}}', whole=True)
+    assert task_status.ids == {"T"}
+    assert not task_status.path
+    assert task_status.response is not None
 
 
 @pytest.mark.parametrize(
@@ -66,14 +66,14 @@ def test_a_whole_result_is_output_and_its_meta_names_the_task() -> None:
         '{"_meta":{"io.modelcontextprotocol/related-task":{}}}',
     ],
 )
-def test_what_readers_take_differently_is_unreadable(text: str) -> None:
+def test_an_ambiguous_message_is_unreadable(text: str) -> None:
     with pytest.raises((raw_json.Unreadable, raw_json.DuplicateKeys)):
-        said(text)
+        status(text)
 
 
-def test_output_on_the_outside_of_a_notification_is_unreadable() -> None:
+def test_output_outside_the_params_of_a_notification_is_unreadable() -> None:
     with pytest.raises(raw_json.Unreadable):
-        said('{"content":[]}', holder="params")
+        status('{"content":[]}', holder="params")
 
 
 @pytest.mark.parametrize(
@@ -87,12 +87,12 @@ def test_output_on_the_outside_of_a_notification_is_unreadable() -> None:
         ('{"task":{"result":1},"Task":{}}', []),
     ],
 )
-def test_the_handles_in_a_result(text: str, ids: list[str]) -> None:
+def test_the_task_handles_in_a_result_are_found(text: str, ids: list[str]) -> None:
     assert list(tasks.task_ids(raw_json.fields(text.encode()))) == ids
 
 
 @pytest.mark.parametrize("text", ['{"Task":{"taskId":"T"}}', '{"taskId":"T","result":{}}', '{"task":{"TaskId":"T"}}'])
-def test_handles_that_readers_take_differently(text: str) -> None:
+def test_ambiguous_task_handles_are_unreadable(text: str) -> None:
     with pytest.raises(raw_json.Unreadable):
         list(tasks.task_ids(raw_json.fields(text.encode())))
 
@@ -104,7 +104,7 @@ def test_handles_that_readers_take_differently(text: str) -> None:
         (b'{"method":"x","params":{"result":{"content":[]}}}\n', ("params", "result")),
     ],
 )
-def test_an_edit_changes_the_output_alone(line: bytes, place: tuple[str, ...]) -> None:
+def test_an_edit_changes_only_the_output(line: bytes, place: tuple[str, ...]) -> None:
     answer = tasks.output_as_response(line, place)
     assert json.loads(answer)["result"] == {"content": []}
     edited = tasks.with_output(line, place, answer.replace(b"[]", b"[7]"))
@@ -112,12 +112,12 @@ def test_an_edit_changes_the_output_alone(line: bytes, place: tuple[str, ...]) -
     assert tasks.with_output(line, place, answer) == line
 
 
-def test_a_whole_answer_is_its_own_output() -> None:
+def test_a_whole_response_is_its_own_output() -> None:
     assert tasks.output_as_response(b"line", ()) == b"line"
     assert tasks.with_output(b"line", (), b"other") == b"other"
 
 
-def test_another_output_has_another_digest() -> None:
+def test_different_outputs_have_different_digests() -> None:
     readings = [
         ParsedResponse(True, False, Outcome(content=b"[]", has_result=True)),
         ParsedResponse(True, True, Outcome(content=b"[]", has_result=True)),
@@ -132,6 +132,6 @@ def test_another_output_has_another_digest() -> None:
     )
 
 
-def test_a_handle_without_an_immediate_response_stays_as_it_is() -> None:
+def test_a_handle_without_an_immediate_response_is_unchanged() -> None:
     for line in (b'{"id":1,"result":{"task":{}}}\n', b'{"id":1,"result":{"_meta":{"a":1}}}\n'):
         assert tasks.without_immediate_response(line) == line

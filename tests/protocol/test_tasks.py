@@ -1,4 +1,4 @@
-"""The table of tasks, case by case; `random/test_tasks.py` has the schedules, `test_following.py` the lives."""
+"""The table of tasks, case by case; `random/test_tasks.py` has random schedules."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from hookproxy.protocol.tasks import TaskRequest, TaskStage
 
 CALL: Final = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"danger","task":{}}}\n'
 HANDLE: Final = b'{"jsonrpc":"2.0","id":7,"result":{"task":{"taskId":"T","status":"working"}}}\n'
-POLL: Final = b'{"jsonrpc":"2.0","id":8,"method":"tasks/result","params":{"taskId":"T"}}\n'
+TASK_REQUEST: Final = b'{"jsonrpc":"2.0","id":8,"method":"tasks/result","params":{"taskId":"T"}}\n'
 RESULT: Final = b'{"jsonrpc":"2.0","id":8,"result":{"content":[]}}\n'
-TOLD: Final = b'{"jsonrpc":"2.0","method":"notifications/tasks","params":{"taskId":"T","result":{}}}\n'
+NOTIFICATION: Final = b'{"jsonrpc":"2.0","method":"notifications/tasks","params":{"taskId":"T","result":{}}}\n'
 CANCEL: Final = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":8}}\n'
 
 
@@ -43,29 +43,29 @@ def handed(router: Router, call: bytes = CALL, handle: bytes = HANDLE) -> Call:
     return one
 
 
-def test_without_a_task_nothing_about_tasks_is_looked_at(router: Router) -> None:
-    assert router.from_agent(POLL) is PASS
+def test_without_a_task_no_message_about_tasks_is_read(router: Router) -> None:
+    assert router.from_agent(TASK_REQUEST) is PASS
     assert router.scan_from_server(RESULT)
-    assert router.scan_from_server(TOLD)
+    assert router.scan_from_server(NOTIFICATION)
     assert router.may_pass_in_pieces(b'{"jsonrpc":"2.0","method":"notifications/tasks","params":{')
 
 
-def test_with_a_task_every_line_of_the_server_is_read_whole(router: Router) -> None:
+def test_with_a_task_every_line_of_the_server_is_read_in_full(router: Router) -> None:
     handed(router)
     assert not router.calls
-    assert not router.scan_from_server(TOLD)
+    assert not router.scan_from_server(NOTIFICATION)
     assert not router.may_pass_in_pieces(b'{"jsonrpc":"2.0","method":"notifications/x"')
 
 
-def test_a_poll_is_held_as_a_call_is(router: Router) -> None:
+def test_a_task_request_is_held_like_a_call(router: Router) -> None:
     handed(router)
-    task_request = start(router, POLL)
+    task_request = start(router, TASK_REQUEST)
     assert isinstance(task_request, TaskRequest)
     assert (task_request.task_id, task_request.method, task_request.id, task_request.line) == (
         "T",
         tasks.RESULT_METHOD,
         b"8",
-        POLL,
+        TASK_REQUEST,
     )
     assert isinstance(router.from_server(RESULT), Dropped), "before the question"
     assert router.release(task_request)
@@ -75,9 +75,9 @@ def test_a_poll_is_held_as_a_call_is(router: Router) -> None:
     assert isinstance(router.from_server(RESULT), Dropped), "a third one"
 
 
-def test_a_cancelled_poll_gets_no_answer(router: Router) -> None:
+def test_a_cancelled_task_request_gets_no_response(router: Router) -> None:
     handed(router)
-    task_request = start(router, POLL)
+    task_request = start(router, TASK_REQUEST)
     router.release(task_request)
     assert router.from_agent(CANCEL) == CancelCall(task_request, forward=True)
     assert isinstance(router.from_server(RESULT), Dropped)
@@ -85,49 +85,49 @@ def test_a_cancelled_poll_gets_no_answer(router: Router) -> None:
     assert "T" in router.tasks
 
 
-def test_the_id_of_a_poll_is_nobody_elses(router: Router) -> None:
+def test_no_other_request_can_have_the_id_of_a_task_request(router: Router) -> None:
     handed(router)
     router.from_agent(b'{"jsonrpc":"2.0","id":8,"method":"ping"}\n')
-    assert isinstance(router.from_agent(POLL), Refused)
-    other = POLL.replace(b":8", b":9")
+    assert isinstance(router.from_agent(TASK_REQUEST), Refused)
+    other = TASK_REQUEST.replace(b":8", b":9")
     start(router, other)
     assert isinstance(router.from_agent(other), Refused)
     assert isinstance(router.from_agent(b'{"jsonrpc":"2.0","id":"9","method":"ping"}\n'), Refused)
 
 
-def test_a_task_is_known_from_the_moment_its_handle_is_here(router: Router) -> None:
+def test_a_task_is_known_as_soon_as_its_handle_arrives(router: Router) -> None:
     call = start(router, CALL)
     router.release(call)
     router.from_server(HANDLE)
     assert router.tasks["T"].stage is TaskStage.AWAITED
-    told = router.from_server(TOLD)
-    assert isinstance(told, StartCall)
-    assert isinstance(told.call, TaskRequest)
-    assert (told.call.task_id, told.call.id, told.call.line) == ("T", b"", TOLD)
-    assert isinstance(router.from_server(TOLD), Dropped), "one at a time"
-    router.tasks.notification_done(told.call)
-    assert isinstance(router.from_server(TOLD), StartCall)
+    action = router.from_server(NOTIFICATION)
+    assert isinstance(action, StartCall)
+    assert isinstance(action.call, TaskRequest)
+    assert (action.call.task_id, action.call.id, action.call.line) == ("T", b"", NOTIFICATION)
+    assert isinstance(router.from_server(NOTIFICATION), Dropped), "one at a time"
+    router.tasks.notification_done(action.call)
+    assert isinstance(router.from_server(NOTIFICATION), StartCall)
 
 
-def test_what_is_told_before_the_handle_is_held_where_a_handle_may_come(router: Router) -> None:
+def test_a_notification_before_the_handle_is_held_if_a_handle_may_come(router: Router) -> None:
     plain = start(router, CALL.replace(b',"task":{}', b""))
     router.release(plain)
-    assert router.from_server(TOLD) is PASS, "this call cannot become a task"
+    assert router.from_server(NOTIFICATION) is PASS, "this call cannot become a task"
     call = start(router, CALL.replace(b":7", b":6"))
-    assert router.from_server(TOLD) is PASS, "the server does not know it"
+    assert router.from_server(NOTIFICATION) is PASS, "the server does not know it"
     router.release(call)
-    assert isinstance(router.from_server(TOLD), StartCall)
+    assert isinstance(router.from_server(NOTIFICATION), StartCall)
 
 
-def test_not_too_many_messages_of_the_server_are_held(router: Router) -> None:
+def test_the_number_of_held_notifications_is_limited(router: Router) -> None:
     router.release(start(router, CALL))
-    lines = [TOLD.replace(b'"T"', b'"%d"' % number) for number in range(100)]
+    lines = [NOTIFICATION.replace(b'"T"', b'"%d"' % number) for number in range(100)]
     effects = [router.from_server(line) for line in lines]
     assert sum(isinstance(effect, StartCall) for effect in effects) == 64
     assert sum(isinstance(effect, Dropped) for effect in effects) == 36
 
 
-def test_a_handle_with_anothers_id_is_one_that_readers_take_differently(router: Router) -> None:
+def test_a_handle_with_the_id_of_another_task_is_ambiguous(router: Router) -> None:
     handed(router)
     call = start(router, CALL.replace(b":7", b":6"))
     router.release(call)
@@ -135,7 +135,7 @@ def test_a_handle_with_anothers_id_is_one_that_readers_take_differently(router: 
     assert call.response is None
 
 
-def test_judged_tasks_are_forgotten_first_and_nothing_of_them_passes(
+def test_judged_tasks_are_forgotten_first_and_their_output_never_passes(
     router: Router, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "_MAX_TASKS", 2)
@@ -149,22 +149,24 @@ def test_judged_tasks_are_forgotten_first_and_nothing_of_them_passes(
     router.tasks["T3"].guarded = False
     assert {task.id for task in router.tasks.drop_surplus()} == {"T1", "T3"}
     assert router.tasks.keys() == {"T0", "T2"}
-    assert isinstance(router.from_agent(POLL.replace(b'"T"', b'"T1"')), Refused)
-    assert isinstance(router.from_server(TOLD.replace(b'"T"', b'"T1"')), Dropped)
-    assert router.from_server(TOLD.replace(b'"T"', b'"T3"')) is PASS
-    assert isinstance(router.from_agent(POLL.replace(b'"T"', b'"T3"')), StartCall)
+    assert isinstance(router.from_agent(TASK_REQUEST.replace(b'"T"', b'"T1"')), Refused)
+    assert isinstance(router.from_server(NOTIFICATION.replace(b'"T"', b'"T1"')), Dropped)
+    assert router.from_server(NOTIFICATION.replace(b'"T"', b'"T3"')) is PASS
+    assert isinstance(router.from_agent(TASK_REQUEST.replace(b'"T"', b'"T3"')), StartCall)
 
 
-def test_after_very_many_forgotten_tasks_no_unknown_one_passes(router: Router, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_very_many_forgotten_tasks_no_unknown_task_passes(
+    router: Router, monkeypatch: pytest.MonkeyPatch
+) -> None:
     handed(router)
-    assert router.from_server(TOLD.replace(b'"T"', b'"X"')) is PASS
+    assert router.from_server(NOTIFICATION.replace(b'"T"', b'"X"')) is PASS
     monkeypatch.setattr(tasks, "_MAX_FORGOTTEN", -1)
-    assert isinstance(router.from_server(TOLD.replace(b'"T"', b'"X"')), Dropped)
-    assert isinstance(router.from_agent(POLL.replace(b'"T"', b'"X"')), Refused)
-    start(router, POLL)
+    assert isinstance(router.from_server(NOTIFICATION.replace(b'"T"', b'"X"')), Dropped)
+    assert isinstance(router.from_agent(TASK_REQUEST.replace(b'"T"', b'"X"')), Refused)
+    start(router, TASK_REQUEST)
 
 
-def test_a_deep_answer_to_another_request_passes(router: Router) -> None:
+def test_a_deeply_nested_response_to_another_request_passes(router: Router) -> None:
     handed(router)
     router.from_agent(b'{"jsonrpc":"2.0","id":9,"method":"ping"}\n')
     deep = b'{"jsonrpc":"2.0","id":9,"result":{"tasks":%b,"x":"\\"method\\""}}\n' % (b"[" * 50_000 + b"]" * 50_000)
@@ -193,23 +195,23 @@ def answered(line: bytes, answer: bytes) -> TaskRequest:
 
 
 @pytest.mark.parametrize("method", [b"tasks/get", b"tasks/cancel", b"tasks/list"])
-def test_an_error_is_the_tasks_only_where_its_result_is_fetched(method: bytes) -> None:
+def test_an_error_is_the_tasks_own_only_in_the_response_to_tasks_result(method: bytes) -> None:
     refused = b'{"jsonrpc":"2.0","id":8,"error":{"code":1,"message":"x"}}\n'
-    assert tasks.read(answered(POLL.replace(b"tasks/result", method), refused)).request_failed
-    told = tasks.read(answered(POLL, refused))
-    assert (told.request_failed, told.response is None) == (False, False)
+    assert tasks.read(answered(TASK_REQUEST.replace(b"tasks/result", method), refused)).request_failed
+    status = tasks.read(answered(TASK_REQUEST, refused))
+    assert (status.request_failed, status.response is None) == (False, False)
 
 
-def test_an_answer_that_readers_take_differently_is_not_read() -> None:
-    task_request = answered(POLL, b'{"jsonrpc":"2.0","id":8,"result":{"a":1,"a":2}}\n')
+def test_an_ambiguous_response_is_not_read() -> None:
+    task_request = answered(TASK_REQUEST, b'{"jsonrpc":"2.0","id":8,"result":{"a":1,"a":2}}\n')
     with pytest.raises(raw_json.Unreadable):
         tasks.read(task_request)
 
 
 @pytest.mark.parametrize("listed", [b'[{"result":{}}]', b'[{"Status":1}]', b"[7]", b"7"])
-def test_a_list_of_tasks_holds_no_output(listed: bytes) -> None:
+def test_a_list_of_tasks_contains_no_output(listed: bytes) -> None:
     task_request = answered(
-        POLL.replace(b"tasks/result", b"tasks/list"), RESULT.replace(b'"content":[]', b'"tasks":' + listed)
+        TASK_REQUEST.replace(b"tasks/result", b"tasks/list"), RESULT.replace(b'"content":[]', b'"tasks":' + listed)
     )
     with pytest.raises((raw_json.Unreadable, raw_json.DuplicateKeys)):
         tasks.read(task_request)

@@ -1,4 +1,4 @@
-"""What a listing tells of tools, and that what cannot be read tells nothing."""
+"""The tools in a list; a part that cannot be read stays unknown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hookproxy.model.hooks import Tool
 from hookproxy.protocol.tool_list import listed_tools
 
 
-def test_a_listing_tells_of_its_tools() -> None:
+def test_a_list_contains_its_tools() -> None:
     line = (
         b'{"id":1,"result":{"tools":[{"name":"a","inputSchema":{"type":"object"},"outputSchema":{"x":1},'
         b'"annotations":{"readOnlyHint":true}},{"name":"b"}]}}'
@@ -22,7 +22,7 @@ def test_a_listing_tells_of_its_tools() -> None:
     "tool",
     [b"{}", b"7", b'{"name":7}', b'{"name":"x","name":"y"}', b'{"name":"x","inputSchema":{"properties":7}}'],
 )
-def test_a_tool_that_cannot_be_read_stays_unknown_and_the_others_do_not(tool: bytes) -> None:
+def test_a_tool_that_cannot_be_read_stays_unknown_and_the_other_tools_are_known(tool: bytes) -> None:
     listed = listed_tools(b'{"result":{"tools":[{"name":"a"},%b,{"name":"b"}]}}' % tool)
     assert [one.name for one in listed] == ["a", "b"]
 
@@ -30,5 +30,5 @@ def test_a_tool_that_cannot_be_read_stays_unknown_and_the_others_do_not(tool: by
 @pytest.mark.parametrize(
     "line", [b"", b"{}", b'{"result":[]}', b'{"result":{}}', b'{"result":{"tools":7}}', b'{"error":{}}', b"[]"]
 )
-def test_what_is_no_listing_tells_nothing(line: bytes) -> None:
+def test_a_line_that_is_not_a_list_has_no_tools(line: bytes) -> None:
     assert listed_tools(line) == []

@@ -1,4 +1,4 @@
-"""What an answer says, as hooks after a call are told."""
+"""The content of a response, as hooks after a call get it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_success_has_its_content_and_structured_content() -> None:
     assert reading.outcome == Outcome(content=b'[{"type":"text","text":"a/b"}]', structured=b'{"a":1}', has_result=True)
 
 
-def test_a_failure_has_its_text_as_error() -> None:
+def test_the_text_of_a_failure_is_the_error() -> None:
     reading = answered(b'{"content":[{"type":"text","text":"no"},{"type":"text","text":"disk"}],"isError":true}')
     assert reading.failed
     assert reading.outcome.error == "no\ndisk"
@@ -42,7 +42,7 @@ def test_an_error_is_a_failure_without_a_result() -> None:
     assert read(call).outcome.error == "MCP error"
 
 
-def test_what_readers_could_take_differently_is_unreadable() -> None:
+def test_an_ambiguous_response_is_unreadable() -> None:
     with pytest.raises(raw_json.Unreadable):
         read(replace(CALL))
 
@@ -58,11 +58,11 @@ def test_what_readers_could_take_differently_is_unreadable() -> None:
         (b'{"task":{"taskId":"1"}}', False, False, True),
     ],
 )
-def test_a_call_that_goes_on_has_no_end_yet(result: bytes, stateless: bool, task: bool, final: bool) -> None:
+def test_a_call_that_continues_has_no_outcome_yet(result: bytes, stateless: bool, task: bool, final: bool) -> None:
     assert answered(result, stateless, task).final is final
 
 
-def test_questions_to_the_person_are_told() -> None:
+def test_elicitations_are_reported() -> None:
     request = b'{"method":"elicitation/create","params":{"message":"Which?"}}'
     reading = answered(b'{"resultType":"input_required","inputRequests":{"a":%b}}' % request, stateless=True)
     assert reading == ParsedResponse(
@@ -71,10 +71,10 @@ def test_questions_to_the_person_are_told() -> None:
 
 
 @pytest.mark.parametrize("key", ["Content", "ResultType", "structuredcontent", "ISERROR", "content\\u0000"])
-def test_a_member_that_some_readers_take_for_one_that_counts_makes_it_unreadable(key: str) -> None:
+def test_a_member_that_some_readers_take_for_a_known_one_makes_it_unreadable(key: str) -> None:
     with pytest.raises(raw_json.Unreadable):
         answered(b'{"resultType":"task","taskId":"1","%b":[]}' % key.encode(), stateless=True)
 
 
-def test_a_task_without_an_id_is_no_task() -> None:
+def test_a_task_without_an_id_is_not_a_task() -> None:
     assert answered(b'{"resultType":"task"}', stateless=True).final

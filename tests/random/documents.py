@@ -1,4 +1,4 @@
-"""Random JSON documents in random spelling, and the plain reader they are compared with."""
+"""Random JSON documents in random spelling, and the plain reader with which they are compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever names are mapped and whatever a call holds: there and back is the same, and no value is lost or doubled."""
+"""Any aliases and any arguments: a translation to hooks and back is the same, and no value is lost or doubled."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ def spelled(draw: st.DrawFn) -> bytes:
 
 
 @given(MAPS, spelled())
-def test_there_and_back_is_the_same_and_no_value_is_lost_or_doubled(names: dict[str, str], arguments: bytes) -> None:
+def test_a_translation_to_hooks_and_back_is_the_same_and_loses_no_value(
+    names: dict[str, str], arguments: bytes
+) -> None:
     alias = Alias("tool", "Tool", names)
     try:
         held = alias.for_call(arguments)
     except ValueError:
         assume(False)
-    told = held.for_hooks(arguments)
-    assert held.for_server(told) == normalize.normalize(arguments)
-    before, after = json.loads(arguments), json.loads(told)
+    renamed = held.for_hooks(arguments)
+    assert held.for_server(renamed) == normalize.normalize(arguments)
+    before, after = json.loads(arguments), json.loads(renamed)
     assert list(before.values()) == list(after.values())
     mapped = {*names, *names.values()}
     assert {key: before[key] for key in before.keys() - mapped} == {key: after[key] for key in after.keys() - mapped}
@@ -42,14 +44,12 @@ def test_there_and_back_is_the_same_and_no_value_is_lost_or_doubled(names: dict[
 
 
 @given(MAPS, spelled())
-def test_what_a_hook_says_is_sent_or_an_error_and_hooks_would_read_it_so_again(
-    names: dict[str, str], said: bytes
-) -> None:
+def test_a_rewrite_is_sent_or_an_error_and_hooks_would_read_it_the_same(names: dict[str, str], rewrite: bytes) -> None:
     alias = Alias("tool", "Tool", names)
     try:
-        sent = alias.for_server(said)
+        sent = alias.for_server(rewrite)
     except ValueError:
         assume(False)
     assert alias.for_call(sent) is alias
-    assert alias.for_hooks(sent) == normalize.normalize(said)
-    assert len(json.loads(sent)) == len(json.loads(said))
+    assert alias.for_hooks(sent) == normalize.normalize(rewrite)
+    assert len(json.loads(sent)) == len(json.loads(rewrite))

@@ -1,4 +1,4 @@
-"""Random calls with members too many, too few and twice: what is read is what every reader reads."""
+"""Random calls with additional, missing and duplicate members: what is read is what every reader reads."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CALL_MEMBERS: Final = (
 
 @settings(max_examples=500)
 @given(envelopes(CALL_MEMBERS))
-def test_a_call_that_some_reader_sees_is_a_call_or_cannot_be_read(line: bytes) -> None:
+def test_a_call_that_any_reader_recognises_is_a_call_or_unreadable(line: bytes) -> None:
     if not calls_seen(line):
         return
     try:

@@ -1,4 +1,4 @@
-"""What a glance passes, the full reading passes too, with the same notes: for random and for hostile blocks."""
+"""What passes on the fast path also passes the full reading, with the same notes: random and hostile blocks."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def check(block: bytes) -> None:
 @example((call(1, "safe", f"[\n{EVIL}\n]") + "\n").encode())
 @example((call(1, "safe", f"[{{}}\n{EVIL}\n{{}}]") + call(2, "safe", "{}") + "\n").encode())
 @example((call(1, "safe", "{}", '{"a":1,"a":2}') + "\n").encode())
-def test_what_passes_at_a_glance_passes_the_full_reading(block: bytes) -> None:
+def test_every_line_that_passes_the_fast_path_passes_the_full_reading(block: bytes) -> None:
     check(block)
 
 
@@ -123,7 +123,7 @@ def test_what_passes_at_a_glance_passes_the_full_reading(block: bytes) -> None:
 @example((call(1, "danger", '{"a":1,"a":2}') + "\n").encode())
 @example((call(1, "danger", '{"a":{"b":1,"b":2}}', '{"a":1,"a":2}') + "\n").encode())
 @example((call(900, "danger", "{}") + "\n").encode())
-def test_a_usual_call_is_taken_as_the_full_reading_takes_it(block: bytes) -> None:
+def test_the_fast_path_reads_a_usual_call_like_the_full_reading(block: bytes) -> None:
     at_once, closely = primed(), primed()
     for line in block.split(b"\n")[:-1]:
         one, other = at_once.from_agent(line + b"\n"), closely.read_from_agent(line + b"\n")
@@ -142,7 +142,7 @@ def test_blocks_of_unjudged_calls_pass_the_full_reading_wherever_they_pass(calls
 
 
 @given(st.lists(st.sampled_from([*map(chr, range(32, 128)), *ESCAPES]), max_size=12).map("".join), documents())
-def test_a_message_written_anew_is_never_longer(name: str, arguments: bytes) -> None:
+def test_a_message_that_is_written_again_is_never_longer(name: str, arguments: bytes) -> None:
     """What the proof in lengths rests on: nothing can hide in room that is gained elsewhere."""
     params = b'{"name":"%b","arguments":%b}' % (name.encode(), arguments.strip())
     try:
@@ -152,7 +152,7 @@ def test_a_message_written_anew_is_never_longer(name: str, arguments: bytes) -> 
     assert len(msgspec.json.encode(read)) <= len(params)
 
 
-def test_no_denied_call_in_any_spelling_passes_at_a_glance() -> None:
+def test_no_denied_call_in_any_spelling_passes_on_the_fast_path() -> None:
     safe = call(1, "safe", "{}").encode() + b"\n"
     for spelling in SPELLINGS:
         for block in (spelling.text, safe + spelling.text, spelling.text + safe, spelling.text[:-1] + safe):
@@ -171,16 +171,18 @@ FROM_SERVER: Final = (
     '{"\\u0069d":5,"result":{}}',
     "{}",
     "[]",
-    "noise",
+    "no JSON",
     "",
 )
 
 
 @given(st.lists(st.sampled_from(FROM_SERVER), min_size=1, max_size=4), st.data())
-def test_what_passes_at_a_glance_from_the_server_passes_the_full_reading(said: list[str], data: st.DataObject) -> None:
-    assume(len({line for line in said if '"id":40' in line}) == sum('"id":40' in line for line in said))
-    assume(said.count(FROM_SERVER[1]) < 2)
-    text = "\n".join(said)
+def test_lines_from_the_server_that_pass_the_fast_path_pass_the_full_reading(
+    lines_sent: list[str], data: st.DataObject
+) -> None:
+    assume(len({line for line in lines_sent if '"id":40' in line}) == sum('"id":40' in line for line in lines_sent))
+    assume(lines_sent.count(FROM_SERVER[1]) < 2)
+    text = "\n".join(lines_sent)
     if data.draw(st.booleans()):
         text = data.draw(damaged(text))
     block = text.encode() + b"\n"

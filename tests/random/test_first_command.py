@@ -1,4 +1,4 @@
-"""Words that are told without a shell are those that a shell makes of the same line."""
+"""Words that are found without a shell are those that a shell makes of the same line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHOW: Final = """show() { printf '%s\\0' "$@" >&3; exit 0; }; show """
 @example(["a", " ", "2>&1", " ", "b"])
 @example([" ", "\\\n", " ", "a"])
 @given(st.lists(st.sampled_from(PIECES), max_size=8))
-def test_certain_words_are_a_shells_own(tmp_path_factory: pytest.TempPathFactory, pieces: list[str]) -> None:
+def test_certain_words_belong_to_the_shell(tmp_path_factory: pytest.TempPathFactory, pieces: list[str]) -> None:
     line = "".join(pieces)
     certain = list(takewhile(lambda word: word is not None, first_command(f"show {line}", KNOWN)))[1:]
     ended = subprocess.run(

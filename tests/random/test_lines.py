@@ -24,9 +24,7 @@ def cut(stream: bytes, cuts: list[int]) -> list[bytes]:
     st.binary(max_size=20).map(lambda one: one.replace(b"\n", b"\x0b")),
     st.lists(st.integers(0, 400), max_size=12),
 )
-def test_every_byte_comes_out_in_order_and_only_whole_lines_do(
-    whole: list[bytes], tail: bytes, cuts: list[int]
-) -> None:
+def test_every_byte_is_read_in_order_and_only_in_whole_lines(whole: list[bytes], tail: bytes, cuts: list[int]) -> None:
     stream = b"".join(line + b"\n" for line in whole) + tail
     lines = Lines(LIMIT, response_id)
     blocks = [lines.feed(piece) for piece in cut(stream, cuts)]

@@ -1,4 +1,4 @@
-"""Every key of a random document stands in the line in which it is found, and no text is too odd to be looked at."""
+"""Every key of a random document is found on its line, and every text can be searched."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hookproxy.jsonrpc.locate import Location, read
 
 @given(st.text(st.sampled_from("ab\"'{}[]:,=.#\n\\ -&*<|>1"), max_size=60))
 @pytest.mark.parametrize("path", ["x.json", "x.toml", "x.yaml"])
-def test_nothing_that_is_read_ends_in_a_defect(path: str, text: str) -> None:
+def test_no_line_causes_a_defect(path: str, text: str) -> None:
     assert isinstance(read(path, text), Location)
 
 
@@ -42,7 +42,7 @@ DOCUMENTS = st.dictionaries(
 
 
 @given(DOCUMENTS)
-def test_each_key_of_any_json_document_stands_where_it_is_found(document: dict[str, object]) -> None:
+def test_each_key_of_any_json_document_is_found_on_its_line(document: dict[str, object]) -> None:
     text = json.dumps(document, indent=1)
     place = read("x.json", text)
     for key, begins in keys(document):

@@ -36,7 +36,7 @@ heard, says = int(sys.argv[1]), int(sys.argv[2])
 threading.Thread(target=pump, args=(says, 1), daemon=True).start()
 pump(0, heard)
 """
-"""A server that is the test's: what it hears goes to one pipe, what it says comes from another."""
+"""A server that is the test's: its input goes to one pipe, and its output comes from another."""
 
 
 class Outlet:
@@ -204,35 +204,35 @@ JUNK: Final = st.sampled_from(
 
 @settings(max_examples=60)
 @given(st.lists(st.one_of(messages(), documents().map(lambda one: one.replace(b"\n", b" ")), JUNK), max_size=6), CUTS)
-def test_without_hooks_the_server_gets_the_agents_bytes(bare: Running, said: list[bytes], cuts: list[int]) -> None:
+def test_without_hooks_the_server_gets_the_agents_bytes(bare: Running, generated: list[bytes], cuts: list[int]) -> None:
     last = bare.barrier()
-    stream = b"".join(line + b"\n" for line in said) + last
+    stream = b"".join(line + b"\n" for line in generated) + last
     assert bare.to_server.through(cut(stream, cuts), last) == stream
 
 
 @settings(max_examples=60)
 @given(st.lists(messages(), max_size=6), CUTS)
-def test_without_hooks_the_agent_gets_the_servers_bytes(bare: Running, said: list[bytes], cuts: list[int]) -> None:
+def test_without_hooks_the_agent_gets_the_servers_bytes(bare: Running, generated: list[bytes], cuts: list[int]) -> None:
     last = bare.barrier()
-    stream = b"".join(one_line(line) + b"\n" for line in said) + last
+    stream = b"".join(one_line(line) + b"\n" for line in generated) + last
     assert bare.to_agent.through(cut(stream, cuts), last) == stream
 
 
 @settings(max_examples=60)
 @given(st.lists(messages(), max_size=6), CUTS, st.booleans())
 def test_with_hooks_for_other_tools_bytes_are_the_same_in_both_directions(
-    elsewhere: Running, said: list[bytes], cuts: list[int], from_agent: bool
+    elsewhere: Running, generated: list[bytes], cuts: list[int], from_agent: bool
 ) -> None:
     last = elsewhere.barrier()
     call = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"safe","arguments":%b}}\n'
-    stream = b"".join(one_line(line) + b"\n" for line in said)
-    calls = b"".join(call % (elsewhere.count * 100 + n, b"{}") for n in range(len(said)))
+    stream = b"".join(one_line(line) + b"\n" for line in generated)
+    calls = b"".join(call % (elsewhere.count * 100 + n, b"{}") for n in range(len(generated)))
     outlet = elsewhere.to_server if from_agent else elsewhere.to_agent
     stream = stream + (calls if from_agent else b"") + last
     assert outlet.through(cut(stream, cuts), last) == stream
 
 
-def test_very_long_lines_pass_both_ways(bare: Running, elsewhere: Running) -> None:
+def test_very_long_lines_pass_in_both_directions(bare: Running, elsewhere: Running) -> None:
     for running in (bare, elsewhere):
         for outlet in (running.to_server, running.to_agent):
             last = running.barrier()
@@ -285,14 +285,14 @@ def calls(draw: st.DrawFn) -> tuple[str, bytes, bytes, bytes]:
 
 @settings(max_examples=40)
 @given(st.lists(calls(), min_size=1, max_size=4), st.lists(messages(), max_size=3), CUTS)
-def test_a_rewritten_call_differs_in_its_arguments_alone_and_all_else_is_equal_and_in_order(
-    hooked: Running, said: list[tuple[str, bytes, bytes, bytes]], others: list[bytes], cuts: list[int]
+def test_a_rewritten_call_differs_only_in_its_arguments_and_everything_else_keeps_its_order(
+    hooked: Running, generated: list[tuple[str, bytes, bytes, bytes]], others: list[bytes], cuts: list[int]
 ) -> None:
     hooked.count += 1
     sent: list[bytes] = []
     expected: list[bytes] = []
     plain: list[bytes] = []
-    for at, (tool, head, arguments, tail) in enumerate(said):
+    for at, (tool, head, arguments, tail) in enumerate(generated):
         number = str(hooked.count * 100 + at).encode()
         spelled = [part.replace(b"ID", number).replace(b"TOOL", tool.encode()) for part in (head, tail)]
         line = spelled[0] + arguments + spelled[1] + b"\n"
@@ -310,14 +310,14 @@ def test_a_rewritten_call_differs_in_its_arguments_alone_and_all_else_is_equal_a
 
 @settings(max_examples=40)
 @given(st.lists(objects(), min_size=1, max_size=3), st.lists(messages(), max_size=3), CUTS)
-def test_a_commented_answer_differs_by_one_insertion_and_all_else_is_equal_and_in_order(
+def test_a_response_with_feedback_differs_by_one_insertion_and_everything_else_keeps_its_order(
     hooked: Running, extras: list[bytes], others: list[bytes], cuts: list[int]
 ) -> None:
     hooked.count += 1
     ids = [hooked.count * 100 + number for number in range(len(extras))]
     call = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"commented"}}\n'
-    heard = hooked.to_server.lines([call % number for number in ids], len(ids))
-    assert sorted(heard) == sorted(call % number for number in ids)
+    received = hooked.to_server.lines([call % number for number in ids], len(ids))
+    assert sorted(received) == sorted(call % number for number in ids)
     head = b'{"jsonrpc":"2.0","id":%d, "result" : {"content":[{"type":"text","text":"x"} '
     tail = b'],"_meta":%b}}\n'
     answers = [(head % number, tail % one_line(extra).strip()) for number, extra in zip(ids, extras, strict=True)]
@@ -333,10 +333,10 @@ def test_a_commented_answer_differs_by_one_insertion_and_all_else_is_equal_and_i
 
 @settings(max_examples=60)
 @given(st.lists(st.sampled_from(SPELLINGS + CARRIERS), min_size=1, max_size=3), CUTS)
-def test_no_spelling_of_a_denied_call_gets_through_however_it_is_cut(
-    hooked: Running, said: list[Spelling], cuts: list[int]
+def test_no_spelling_of_a_denied_call_passes_in_any_pieces(
+    hooked: Running, generated: list[Spelling], cuts: list[int]
 ) -> None:
-    texts = [one.text for one in said]
+    texts = [one.text for one in generated]
     last = hooked.barrier()
     came = hooked.to_server.until(cut(b"".join(texts) + last, cuts), lambda came: last in came)
     assert calls_seen(came) == []

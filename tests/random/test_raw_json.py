@@ -15,7 +15,7 @@ from tests.random.documents import Pairs, blanks, documents, members_of, objects
 
 
 @given(objects())
-def test_members_are_what_a_plain_reader_finds_at_the_bytes_that_spans_name(raw: bytes) -> None:
+def test_members_are_the_bytes_at_their_spans(raw: bytes) -> None:
     pairs = members_of(raw)
     assume(len({key for key, _ in pairs}) == len(pairs))
     spans = raw_json.members(raw)
@@ -26,7 +26,7 @@ def test_members_are_what_a_plain_reader_finds_at_the_bytes_that_spans_name(raw:
 
 
 @given(objects(duplicates=True))
-def test_duplicate_keys_are_found_in_whatever_spelling(raw: bytes) -> None:
+def test_duplicate_keys_are_found_in_any_spelling(raw: bytes) -> None:
     pairs = members_of(raw)
     assert len({key for key, _ in pairs}) < len(pairs)
     for look in (raw_json.members, raw_json.fields, normalize.normalize):
@@ -35,7 +35,7 @@ def test_duplicate_keys_are_found_in_whatever_spelling(raw: bytes) -> None:
 
 
 @given(documents(duplicates=True))
-def test_duplicate_keys_at_any_depth_are_never_shown_to_hooks(raw: bytes) -> None:
+def test_hooks_never_get_duplicate_keys_at_any_depth(raw: bytes) -> None:
     with pytest.raises(DuplicateKeys):
         normalize.normalize(raw, lenient=True)
     with pytest.raises(DuplicateKeys):
@@ -43,7 +43,7 @@ def test_duplicate_keys_at_any_depth_are_never_shown_to_hooks(raw: bytes) -> Non
 
 
 @given(st.data())
-def test_a_key_twice_is_found_where_measuring_alone_would_not_find_it(data: st.DataObject) -> None:
+def test_a_duplicate_key_is_found_even_if_the_lengths_fit(data: st.DataObject) -> None:
     """The last value of the duplicate is as long as it takes for the whole to look like another object."""
     keys = [f"k{number}" for number in range(data.draw(st.integers(3, 7)))]
     small = [str(data.draw(st.integers(0, 99))) for _ in keys]
@@ -62,7 +62,7 @@ def test_a_key_twice_is_found_where_measuring_alone_would_not_find_it(data: st.D
 
 
 @given(objects(), texts(), documents())
-def test_setting_a_member_leaves_every_other_byte(raw: bytes, name: str, value: bytes) -> None:
+def test_setting_a_member_keeps_every_other_byte(raw: bytes, name: str, value: bytes) -> None:
     pairs = members_of(raw)
     assume(len(dict(pairs)) == len(pairs))
     new = value.strip()
@@ -80,7 +80,7 @@ def test_setting_a_member_leaves_every_other_byte(raw: bytes, name: str, value: 
 
 
 @given(objects(), st.data())
-def test_removing_a_member_leaves_all_others_as_they_are_spelled(raw: bytes, data: st.DataObject) -> None:
+def test_removing_a_member_keeps_the_spelling_of_all_others(raw: bytes, data: st.DataObject) -> None:
     pairs = members_of(raw)
     assume(pairs)
     assume(len(dict(pairs)) == len(pairs))
@@ -94,7 +94,7 @@ def test_removing_a_member_leaves_all_others_as_they_are_spelled(raw: bytes, dat
 
 
 @given(documents())
-def test_hooks_read_the_same_value_and_no_escape_that_hides_text(raw: bytes) -> None:
+def test_hooks_get_the_same_value_without_escapes_that_hide_text(raw: bytes) -> None:
     try:
         shown = normalize.normalize(raw)
     except Unreadable as problem:
@@ -108,7 +108,7 @@ def test_hooks_read_the_same_value_and_no_escape_that_hides_text(raw: bytes) -> 
 
 
 @given(documents())
-def test_numbers_are_shown_as_they_were_spelled(raw: bytes) -> None:
+def test_hooks_get_numbers_as_they_were_spelled(raw: bytes) -> None:
     shown = normalize.normalize(raw, lenient=True)
     assert numbers_of(read(shown)) == numbers_of(read(raw))
 
@@ -122,7 +122,7 @@ def numbers_of(value: Any) -> list[str]:  # noqa: ANN401  # any JSON
 
 
 @given(objects(splitting=True))
-def test_one_line_is_one_line_to_every_reader_and_says_the_same(raw: bytes) -> None:
+def test_one_line_is_one_line_to_every_reader_and_has_the_same_meaning(raw: bytes) -> None:
     made = raw_json.one_line(raw + b"\n")
     assert len(made.decode().splitlines()) == 1
     assert read(made) == read(raw)
@@ -130,7 +130,7 @@ def test_one_line_is_one_line_to_every_reader_and_says_the_same(raw: bytes) -> N
 
 
 @given(st.binary(max_size=60))
-def test_random_bytes_are_read_as_python_reads_them_or_not_at_all(raw: bytes) -> None:
+def test_random_bytes_are_read_as_in_python_or_not_at_all(raw: bytes) -> None:
     for look in (raw_json.fields, raw_json.members):
         try:
             found = look(raw)
@@ -140,7 +140,7 @@ def test_random_bytes_are_read_as_python_reads_them_or_not_at_all(raw: bytes) ->
 
 
 @given(objects(), st.data())
-def test_a_damaged_object_is_never_taken_for_another_one(raw: bytes, data: st.DataObject) -> None:
+def test_a_damaged_object_is_never_read_as_another_object(raw: bytes, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(raw) - 1))
     damaged = raw[:at] + data.draw(st.binary(max_size=2)) + raw[at + data.draw(st.integers(0, 2)) :]
     for look in (raw_json.fields, raw_json.members):
@@ -155,7 +155,7 @@ def test_a_damaged_object_is_never_taken_for_another_one(raw: bytes, data: st.Da
 
 
 @given(st.lists(st.tuples(texts(), documents()), max_size=4), blanks(), st.booleans())
-def test_legible_output_is_the_same_object_or_the_same_value(
+def test_readable_output_is_the_same_object_or_the_same_value(
     members: list[tuple[str, bytes]], blank: bytes, escape: bool
 ) -> None:
     assume(len({key for key, _ in members}) == len(members))

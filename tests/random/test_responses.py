@@ -1,4 +1,4 @@
-"""Random answers with members too many, too few and twice: what is read is what every reader reads."""
+"""Random responses with additional, missing and duplicate members: what is read is what every reader reads."""
 
 from __future__ import annotations
 
@@ -48,26 +48,26 @@ def test_a_response_that_is_read_has_no_duplicate_keys_and_one_meaning(line: byt
         return
     assert not duplicates
     assert read(found.id) == dict(members_of(line))["id"]
-    said = found.response
+    response = found.response
     result = dict(members_of(line)).get("result")
-    if said is None:
+    if response is None:
         inner = [key for key, _ in result] if isinstance(result, Pairs) else []
         assert {"result", "error"} <= set(keys) or len(set(inner)) < len(inner)
         return
     assert not {"result", "error"} <= set(keys)
-    assert (said.result is None) == ("result" not in keys)
-    assert (said.error is None) == ("result" in keys)
-    assert bool(said.error) == ("error" in keys), "an answer that says nothing at all"
+    assert (response.result is None) == ("result" not in keys)
+    assert (response.error is None) == ("result" in keys)
+    assert bool(response.error) == ("error" in keys), "a response without content"
     if isinstance(result, Pairs):
-        assert said.result is not None
-        assert [(key, read(bytes(raw))) for key, raw in said.result.items()] == list(result)
-    if said.error:
-        assert read(bytes(said.error)) == dict(members_of(line))["error"]
+        assert response.result is not None
+        assert [(key, read(bytes(raw))) for key, raw in response.result.items()] == list(result)
+    if response.error:
+        assert read(bytes(response.error)) == dict(members_of(line))["error"]
 
 
 @settings(max_examples=500)
 @given(envelopes(MEMBERS))
-def test_both_readings_agree_on_whom_an_answer_answers(line: bytes) -> None:
+def test_both_readings_agree_on_the_id_of_a_response(line: bytes) -> None:
     closely, briefly = responses.read(line, closely=True), responses.read(line, closely=False)
     if closely is not None and closely.certain:
         assert briefly is not None

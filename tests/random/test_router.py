@@ -1,4 +1,4 @@
-"""Random schedules over the switchboard: whoever answers, cancels and ends in whatever order, the two rules hold."""
+"""Random schedules for the router: responses, cancellations and ends in any order, and the two rules hold."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def key_of(spelling: str) -> str:
 
 
 @dataclass(eq=False)
-class Heard:
+class NotedRequest:
     """A request that the server has."""
 
     id: str
@@ -53,7 +53,7 @@ class Schedule(RuleBasedStateMachine):
     """The agent, the server and the hooks of one session; what they may see of each other is the switchboard's."""
 
     started: Bundle[Call] = Bundle("started")
-    heard: Bundle[Heard] = Bundle("heard")
+    noted: Bundle[NotedRequest] = Bundle("noted")
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,11 +62,11 @@ class Schedule(RuleBasedStateMachine):
         self.router.from_server(b'{"jsonrpc":"2.0","id":"i","result":{}}\n')
         self.live: dict[str, Call] = {}
         """Judged calls that have neither ended nor been cancelled."""
-        self.all_heard: list[Heard] = []
+        self.all_heard: list[NotedRequest] = []
         self.reused: set[str] = set()
         """Ids that the agent used again before they were answered."""
-        self.muddled: set[str] = set()
-        """Ids of which nobody can tell any more which answer is whose, not even of which calls it might be."""
+        self.ambiguous: set[str] = set()
+        """Ids whose responses can no longer be assigned to a request, nor to a set of calls."""
 
     def agent_says(self, line: str) -> AgentAction:
         block = line.encode() + b"\n"
@@ -76,20 +76,20 @@ class Schedule(RuleBasedStateMachine):
         block = line.encode() + b"\n"
         return PASS if self.router.scan_from_server(block) else self.router.from_server(block)
 
-    def hear(self, spelling: str, call: Call | None = None) -> Heard:
-        one = Heard(spelling, call)
+    def note_request(self, spelling: str, call: Call | None = None) -> NotedRequest:
+        one = NotedRequest(spelling, call)
         others = self.unanswered(one.key)
         if others:
             self.reused.add(one.key)
         if any(other.call is None for other in others):
-            self.muddled.add(one.key)
+            self.ambiguous.add(one.key)
         self.all_heard.append(one)
         return one
 
-    def unanswered(self, key: str) -> list[Heard]:
+    def unanswered(self, key: str) -> list[NotedRequest]:
         return [one for one in self.all_heard if one.key == key and not one.answered]
 
-    def waiting(self, key: str) -> list[Heard]:
+    def waiting(self, key: str) -> list[NotedRequest]:
         return [one for one in self.unanswered(key) if not one.cancelled]
 
     # --- the agent ---
@@ -105,30 +105,30 @@ class Schedule(RuleBasedStateMachine):
             assert key in self.live or self.heard_of(key), "only an id that may be in use is refused"
             return multiple()
         assert key not in self.live
-        assert key in self.muddled or not self.waiting(key)
+        assert key in self.ambiguous or not self.waiting(key)
         self.live[key] = effect.call
         return effect.call
 
     def heard_of(self, key: str) -> bool:
         return any(one.key == key for one in self.all_heard)
 
-    @rule(target=heard, spelling=st.sampled_from(IDS), tool=st.sampled_from(("safe", "other")))
-    def calls_another_tool(self, spelling: str, tool: str) -> MultipleResults[Heard] | Heard:
+    @rule(target=noted, spelling=st.sampled_from(IDS), tool=st.sampled_from(("safe", "other")))
+    def calls_another_tool(self, spelling: str, tool: str) -> MultipleResults[NotedRequest] | NotedRequest:
         line = f'{{"jsonrpc":"2.0","id":{spelling},"method":"tools/call","params":{{"name":"{tool}"}}}}'
         return self.requested(spelling, self.agent_says(line))
 
-    @rule(target=heard, spelling=st.sampled_from(IDS), method=st.sampled_from(METHODS))
-    def requests_something_else(self, spelling: str, method: str) -> MultipleResults[Heard] | Heard:
+    @rule(target=noted, spelling=st.sampled_from(IDS), method=st.sampled_from(METHODS))
+    def requests_something_else(self, spelling: str, method: str) -> MultipleResults[NotedRequest] | NotedRequest:
         line = f'{{"jsonrpc":"2.0","id":{spelling},"method":"{method}","params":{{}}}}'
         return self.requested(spelling, self.agent_says(line))
 
-    def requested(self, spelling: str, effect: AgentAction) -> MultipleResults[Heard] | Heard:
+    def requested(self, spelling: str, effect: AgentAction) -> MultipleResults[NotedRequest] | NotedRequest:
         if isinstance(effect, Refused):
             assert key_of(spelling) in self.live or self.heard_of(key_of(spelling))
             return multiple()
         assert effect is PASS
         assert key_of(spelling) not in self.live, "an id of a judged call is nobody else's"
-        return self.hear(spelling)
+        return self.note_request(spelling)
 
     @rule(spelling=st.sampled_from(IDS))
     def cancels(self, spelling: str) -> None:
@@ -146,10 +146,10 @@ class Schedule(RuleBasedStateMachine):
         for one in self.waiting(key):
             one.cancelled = True
 
-    @rule(target=heard, spelling=st.sampled_from(IDS), unseen=st.booleans())
+    @rule(target=noted, spelling=st.sampled_from(IDS), unseen=st.booleans())
     def calls_a_judged_tool_and_cancels_it_when_the_server_has_it(
         self, spelling: str, unseen: bool
-    ) -> MultipleResults[Heard] | Heard:
+    ) -> MultipleResults[NotedRequest] | NotedRequest:
         call = self.calls_a_judged_tool(spelling, loose=False)
         if not isinstance(call, Call):
             return multiple()
@@ -159,8 +159,8 @@ class Schedule(RuleBasedStateMachine):
 
     # --- the call's task ---
 
-    @rule(target=heard, call=started, unseen=st.booleans())
-    def hooks_allow(self, call: Call, unseen: bool) -> MultipleResults[Heard] | Heard:
+    @rule(target=noted, call=started, unseen=st.booleans())
+    def hooks_allow(self, call: Call, unseen: bool) -> MultipleResults[NotedRequest] | NotedRequest:
         lives = self.live.get(call.key.decode()) is call
         if not lives and call.phase is not Phase.CANCELLED:
             return multiple()  # it was refused: its task is over
@@ -169,9 +169,9 @@ class Schedule(RuleBasedStateMachine):
         if not expected:
             return multiple()
         if not unseen:
-            return self.hear(call.id.decode(), call)
+            return self.note_request(call.id.decode(), call)
         del self.live[call.key.decode()]
-        one = self.hear(call.id.decode())
+        one = self.note_request(call.id.decode())
         one.unseen = True
         return one
 
@@ -188,28 +188,28 @@ class Schedule(RuleBasedStateMachine):
 
     # --- the server ---
 
-    @rule(one=heard, form=st.sampled_from(("result", "error", "both", "batch")))
-    def answers(self, one: Heard, form: str) -> None:
+    @rule(one=noted, form=st.sampled_from(("result", "error", "both", "batch")))
+    def answers(self, one: NotedRequest, form: str) -> None:
         self.answer(one, form)
 
-    @rule(one=consumes(heard))
-    def answers_for_the_last_time(self, one: Heard) -> None:
+    @rule(one=consumes(noted))
+    def answers_for_the_last_time(self, one: NotedRequest) -> None:
         self.answer(one, "result")
 
-    def answer(self, one: Heard, form: str) -> None:
+    def answer(self, one: NotedRequest, form: str) -> None:
         if one.answered and (one.key in self.live or self.unanswered(one.key)):
-            self.muddled.add(one.key)
-        said = {
+            self.ambiguous.add(one.key)
+        content = {
             "result": '"result":{"a":1}',
             "error": '"error":{"code":1,"message":"x"}',
             "both": '"result":{},"method":"ping"',
         }.get(form, '"result":{}')
-        line = f'{{"jsonrpc":"2.0","id":{one.id},{said}}}'
+        line = f'{{"jsonrpc":"2.0","id":{one.id},{content}}}'
         before = None if one.call is None else one.call.phase
         effect = self.server_says(f"[{line}]" if form == "batch" else line)
         if one.call is not None:
             self.judged_was_answered(one, effect, before)
-        elif not (one.answered or one.key in self.reused | self.muddled):
+        elif not (one.answered or one.key in self.reused | self.ambiguous):
             if one.unseen and one.cancelled:
                 assert isinstance(effect, Dropped), "a late answer to a call that was judged passes never"
             elif not one.cancelled:
@@ -218,8 +218,8 @@ class Schedule(RuleBasedStateMachine):
         if form != "batch" or effect is PASS:
             one.answered = True
 
-    def judged_was_answered(self, one: Heard, effect: ServerAction, before: Phase | None) -> None:
-        if one.key in self.muddled:
+    def judged_was_answered(self, one: NotedRequest, effect: ServerAction, before: Phase | None) -> None:
+        if one.key in self.ambiguous:
             return
         assert isinstance(effect, CallAnswered | Dropped), "an answer to a judged call passes through its task only"
         if isinstance(effect, CallAnswered):

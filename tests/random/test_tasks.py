@@ -1,4 +1,4 @@
-"""Random lives of tasks: whoever polls, answers, tells, cancels and dies in whatever order, each end is heard once.
+"""Random lives of tasks: all events in any order, and each end is judged once.
 
 The proxy and its hooks are real; the schedule is both the agent and the server, and the server is an enemy: its
 outputs differ from one time to the next, and none may reach the agent.
@@ -24,9 +24,9 @@ from tests.support.proxy_rig import DIRECT_LOOP, Rig, rig, stub, stub_group
 Json = dict[str, Any]
 
 ERAS: Final = ("old", "new")
-POLLS: Final = ("tasks/result", "tasks/get", "tasks/cancel", "tasks/update")
+TASK_METHODS: Final = ("tasks/result", "tasks/get", "tasks/cancel", "tasks/update")
 FORMS: Final = ("working", "done", "other", "bad", "failed", "cancelled", "error", "raw", "duplicates")
-TOLD: Final = ("notifications/tasks", "notifications/tasks/status")
+NOTIFICATIONS: Final = ("notifications/tasks", "notifications/tasks/status")
 META: Final = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
 
 few: Final = st.integers(0, 3)
@@ -34,10 +34,10 @@ steps: Final = st.lists(
     st.one_of(
         st.tuples(st.just("call"), st.sampled_from(ERAS), few),
         st.tuples(st.just("hand"), st.sampled_from(("handle", "handle", "handle", "result")), few),
-        st.tuples(st.just("poll"), st.sampled_from(POLLS), few),
+        st.tuples(st.just("fetch"), st.sampled_from(TASK_METHODS), few),
         st.tuples(st.just("answer"), st.sampled_from(FORMS), few),
         st.tuples(st.just("answer"), st.sampled_from(FORMS), few),
-        st.tuples(st.just("tell"), st.sampled_from(FORMS), few),
+        st.tuples(st.just("notify"), st.sampled_from(FORMS), few),
         st.tuples(st.just("cancel"), st.just(""), few),
         st.tuples(st.just("idle"), st.just(""), few),
     ),
@@ -59,11 +59,11 @@ class Life:
         self.ids = 0
         self.calls: dict[int, str] = {}
         """Ids of calls, with the era of each."""
-        self.polls: dict[int, tuple[str, int]] = {}
-        """Ids of polls, with method and the call whose task it is about."""
+        self.task_requests: dict[int, tuple[str, int]] = {}
+        """Ids of task requests, with the method and the call whose task it is about."""
         self.cancelled: set[int] = set()
-        self.told: set[int] = set()
-        """Calls whose tasks the server has told of: it must have one for each, else it told of somebody else's."""
+        self.notified: set[int] = set()
+        """Calls about whose tasks the server has sent notifications: each must have a task of its own."""
         self.answered: dict[int, str] = {}
         """Calls with their first answers: the agent knows a task's id from its handle only."""
 
@@ -78,7 +78,7 @@ class Life:
         while (await self.one.server.message()).get("id") != number:
             pass
 
-    async def says(self, message: Json) -> None:
+    async def server_sends(self, message: Json) -> None:
         await self.one.server.deliver(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
     async def call(self, era: str, _which: int) -> None:
@@ -92,31 +92,31 @@ class Life:
         for number, era in list(self.calls.items())[which : which + 1]:
             task = {"taskId": f"T{number}", "status": "working"}
             handle: Json = {"task": task} if era == "old" else {"resultType": "task", **task}
-            self.answered.setdefault(number, "handle" if number in self.told else form)
-            await self.says(
-                {"id": number, "result": handle if form == "handle" or number in self.told else output("direct")}
+            self.answered.setdefault(number, "handle" if number in self.notified else form)
+            await self.server_sends(
+                {"id": number, "result": handle if form == "handle" or number in self.notified else output("direct")}
             )
 
-    async def poll(self, method: str, which: int) -> None:
+    async def fetch(self, method: str, which: int) -> None:
         handed = [number for number, form in self.answered.items() if form == "handle"]
         for number in handed[which : which + 1]:
             task_request = self.fresh()
-            self.polls[task_request] = (method, number)
+            self.task_requests[task_request] = (method, number)
             await self.asks(task_request, method, taskId=f"T{number}")
 
     async def answer(self, form: str, which: int) -> None:
-        """The answer to one of the last polls, perhaps not the first one."""
-        for task_request in list(self.polls)[-1 - which :][:1]:
-            method, number = self.polls[task_request]
+        """The response to one of the last task requests, perhaps not the first one."""
+        for task_request in list(self.task_requests)[-1 - which :][:1]:
+            method, number = self.task_requests[task_request]
             if form == "duplicates":
                 line = f'{{"id":{task_request},"result":{{"result":{{}},"result":{json.dumps(output(form))}}}}}\n'
                 await self.one.server.deliver(line.encode())
             elif form == "error":
-                await self.says({"id": task_request, "error": {"code": 1, "message": "SECRET"}})
+                await self.server_sends({"id": task_request, "error": {"code": 1, "message": "SECRET"}})
             elif method == "tasks/result" or form == "raw":
-                await self.says({"id": task_request, "result": output(form)})
+                await self.server_sends({"id": task_request, "result": output(form)})
             else:
-                await self.says({"id": task_request, "result": self.state(form, number)})
+                await self.server_sends({"id": task_request, "result": self.state(form, number)})
 
     def state(self, form: str, number: int) -> Json:
         state: Json = {"taskId": f"T{number}", "status": form if form in ("working", "cancelled") else "completed"}
@@ -126,14 +126,14 @@ class Life:
             state |= {"status": "failed", "error": {"code": 1, "message": f"SECRET {form}"}}
         return state
 
-    async def tell(self, form: str, which: int) -> None:
+    async def notify(self, form: str, which: int) -> None:
         for number in list(self.calls)[which : which + 1]:
             if self.answered.get(number) != "result":
-                self.told.add(number)
-                await self.says({"method": TOLD[which % 2], "params": self.state(form, number)})
+                self.notified.add(number)
+                await self.server_sends({"method": NOTIFICATIONS[which % 2], "params": self.state(form, number)})
 
     async def cancel(self, _form: str, which: int) -> None:
-        for task_request in list(self.polls)[-1 - which :][:1]:
+        for task_request in list(self.task_requests)[-1 - which :][:1]:
             self.cancelled.add(task_request)
             message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": task_request}}
             await self.one.agent.deliver(json.dumps(message).encode() + b"\n")
@@ -150,8 +150,8 @@ class Life:
         self.one.proxy.handle_server_exit("was ended by signal 9")
         with anyio.fail_after(10):
             await self.one.proxy.changes.until(lambda: not self.one.proxy.has_open_calls)
-        _, heard = await self.one.finish()
-        return heard
+        _, received = await self.one.finish()
+        return received
 
 
 def hooks(path: Path) -> Group:
@@ -166,9 +166,9 @@ def hooks(path: Path) -> Group:
 
 @settings(max_examples=60, deadline=None)
 @given(schedule=steps)
-def test_each_task_is_judged_once_and_each_poll_answered_once(schedule: list[tuple[str, str, int]]) -> None:
+def test_each_task_is_judged_once_and_each_task_request_answered_once(schedule: list[tuple[str, str, int]]) -> None:
     with TemporaryDirectory() as folder:
-        path = Path(folder, "told")
+        path = Path(folder, "recorded")
 
         async def run() -> tuple[Life, bytes]:
             async with rig(hooks(path)) as one:
@@ -176,13 +176,13 @@ def test_each_task_is_judged_once_and_each_poll_answered_once(schedule: list[tup
                 return life, await life.live(schedule)
 
         name, options = DIRECT_LOOP
-        life, heard = anyio.run(run, backend=name, backend_options=options)
-        told = [json.loads(line) for line in path.read_bytes().splitlines()]
-    assert b"SECRET" not in heard
-    answers = Counter(message["id"] for message in map(json.loads, heard.splitlines()) if "id" in message)
+        life, received = anyio.run(run, backend=name, backend_options=options)
+        recorded = [json.loads(line) for line in path.read_bytes().splitlines()]
+    assert b"SECRET" not in received
+    answers = Counter(message["id"] for message in map(json.loads, received.splitlines()) if "id" in message)
     assert max(answers.values(), default=0) <= 1
-    assert answers.keys() >= (life.calls.keys() | life.polls.keys()) - life.cancelled
+    assert answers.keys() >= (life.calls.keys() | life.task_requests.keys()) - life.cancelled
     for number in life.calls:
-        events = Counter(one["event"] for one in told if one["id"] == str(number))
+        events = Counter(one["event"] for one in recorded if one["id"] == str(number))
         assert events["PreToolUse"] == 1
         assert events["PostToolUse"] + events["PostToolUseFailure"] == 1

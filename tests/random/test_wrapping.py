@@ -1,4 +1,4 @@
-"""Whatever a configuration looks like: wrapped and unwrapped it is the same to the byte, and only wrapping differs."""
+"""Any configuration: wrapped and unwrapped, it is the same to the byte, and wrapping changes nothing else."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def spelled(draw: st.DrawFn, value: Any) -> str:  # noqa: ANN401  # any JSON
 
 
 @given(st.data(), SERVERS, VALUES)
-def test_what_was_wrapped_is_unwrapped_to_the_byte(data: st.DataObject, servers: dict[str, Any], other: object) -> None:
+def test_unwrapping_restores_every_byte(data: st.DataObject, servers: dict[str, Any], other: object) -> None:
     items = data.draw(st.permutations([("mcpServers", servers), ("other", other)]))
     text = data.draw(spelled(dict(items)))
     found = edit_plan.read("x.json", text)
@@ -73,7 +73,7 @@ def test_what_was_wrapped_is_unwrapped_to_the_byte(data: st.DataObject, servers:
 
 
 @given(st.text(alphabet='{}[]",:/*\\\n a1tu\ufeff', max_size=40))
-def test_whatever_is_read_is_read_or_refused(text: str) -> None:
+def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         tree = read("x.json", text)
     except ConfigError:
@@ -84,7 +84,7 @@ def test_whatever_is_read_is_read_or_refused(text: str) -> None:
 
 
 @given(VALUES)
-def test_plain_json_is_read_as_python_reads_it(value: object) -> None:
+def test_plain_json_is_read_as_in_python(value: object) -> None:
     def lexemes(one: object) -> object:
         if isinstance(one, dict):
             return {key: lexemes(each) for key, each in one.items()}
