@@ -135,7 +135,7 @@ async def test_the_refusal_names_the_owner_of_the_rule(box: Box) -> None:
     agent = box.run()
     await agent.initialize()
     text = text_of(await agent.ask(call(1, "die")))
-    assert text == "Blocked by the permission rule die of what is managed. The tool was not run."
+    assert text == "Blocked by the permission rule die of the managed configuration. The tool was not run."
 
 
 async def test_check_shows_what_is_managed(box: Box) -> None:
