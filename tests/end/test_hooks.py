@@ -218,7 +218,7 @@ async def test_a_hook_that_asks_denies_if_no_person_can_be_asked(scene: Scene, d
     agent = await begun(scene, scene.hooks(PreToolUse=ask))
     text = refused(await agent.ask(call(1, "echo")))
     assert "is it safe" in text
-    assert "confirmation by the user" in text
+    assert "requires the user's approval" in text
     assert "cannot ask" in text
     assert scene.calls_received() == []
 
@@ -449,7 +449,7 @@ FAILURES: dict[str, tuple[str, Json, str]] = {
     "missing": ("/no/such/hook", {"args": []}, "could not be started: command not found: /no/such/hook"),
     "missing in a shell": ("/no/such/hook", {}, "exited with status 127"),
     "bad JSON": ("echo '{nonsense}'", {}, "printed JSON that cannot be read"),
-    "wrong event": ('echo \'{"hookSpecificOutput":{"hookEventName":"Stop"}}\'', {}, "an answer to 'Stop'"),
+    "wrong event": ('echo \'{"hookSpecificOutput":{"hookEventName":"Stop"}}\'', {}, "printed output for 'Stop'"),
     "wrong type": ('echo \'{"continue":"yes"}\'', {}, "printed JSON that cannot be read"),
     "duplicate keys": ('echo \'{"decision":"approve","decision":"block"}\'', {}, "printed JSON that cannot be read"),
 }
@@ -663,7 +663,7 @@ async def test_matchers_choose_by_the_documents_rules(scene: Scene) -> None:
 async def test_the_servers_name_is_made_from_its_command_and_can_be_given(scene: Scene) -> None:
     recorded = scene.folder / "recorded"
     hooks = scene.hooks(PreToolUse=f"cat >'{recorded}'")
-    for options, name in (([], "mcp__server__echo"), (["--name", "my server!"], "mcp__my_server___echo")):
+    for options, name in (([], "mcp__tool_server__echo"), (["--name", "my server!"], "mcp__my_server___echo")):
         agent = scene.run(*options, hooks)
         await agent.ask(call(1, "echo"))
         assert json.loads(recorded.read_text())["tool_name"] == name
