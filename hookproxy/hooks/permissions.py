@@ -29,7 +29,7 @@ class Permissions:
         self.limits = _limits(settings)
         self.groups = groups
         self.managed = managed
-        self._where = "what is managed" if managed else "hookproxy.toml"
+        self._where = "the managed configuration" if managed else "hookproxy.toml"
         self._allowed: dict[str, Callable[[str, bytes], bool]] = {}
         self._allowed_tools: set[str] = set()
 

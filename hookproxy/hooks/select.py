@@ -221,7 +221,7 @@ class HookGroups:
         bare, full_name, *alias = self.names(tool)
         if group.match_all_names:
             return (*alias, bare, full_name)
-        # the group's own kind of name as well, so that an alias never disables a guard
+        # the name that the group's hooks usually see as well, so that an alias never disables a guard
         return (*alias, full_name if group.tool_names is ToolNames.MCP else bare)
 
     def _matching(self, event: Event, match_names: Callable[[Group], tuple[str, ...]]) -> Iterator[SelectedHooks]:

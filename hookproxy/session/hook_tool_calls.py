@@ -46,7 +46,7 @@ class HookToolCalls:
         self._closed = False
 
     async def call(self, server: str, tool: str, arguments: bytes) -> bytes:
-        """As `CallTool`. A response that is not final, such as a task, counts as none: nothing continues it."""
+        """As `CallTool`. A response that is not final, such as a task, is a failure: nothing continues it."""
         meta = self._router.handshake.meta_for_own_request(CURRENT_META.get())
         if server != self._server:
             raise HookFailed(f"cannot be called: the server of this session is {self._server!r}, not {server!r}")

@@ -152,7 +152,7 @@ def test_a_pipe_gets_a_block_for_each_hook_without_wrapped_lines(project: Path) 
 @pytest.mark.parametrize("columns", [80, 120])
 def test_a_terminal_gets_the_same_text_wrapped_to_its_width(project: Path, columns: int) -> None:
     shown = on_a_terminal(project, columns, "--config", "hookproxy.toml", NO_COLOR="1")
-    shown = terminal.plain(shown)  # bold is no colour
+    shown = terminal.plain(shown)  # bold is not a colour
     assert max(map(len, shown.splitlines())) <= columns
     assert all(line == line.rstrip() for line in shown.splitlines())
     assert "\n           false " in shown

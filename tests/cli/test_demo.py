@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import mcp  # noqa: F401  # takes the standard error of this moment for its servers': a test's own has no descriptor
+import mcp  # noqa: F401  # keeps the standard error at import for its servers: that of a test has no descriptor
 import pytest
 
 from hookproxy.cli.demo import CALLS, main

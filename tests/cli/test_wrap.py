@@ -139,7 +139,7 @@ def test_remote_servers_are_not_changed_and_a_note_says_why(folder: Path) -> Non
 def test_the_module_is_started_if_there_is_no_script(folder: Path) -> None:
     command = [sys.executable, "-m", "hookproxy", "wrap", "x.json"]
     subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=60)
-    (folder / "hookproxy").mkdir()  # what the agent happens to work in is not what was installed
+    (folder / "hookproxy").mkdir()  # the agent's working directory is not what was installed
     (folder / "hookproxy" / "__main__.py").write_text("raise SystemExit(99)")
     git = servers(folder / "x.json")["git"]
     assert [git["command"], *git["args"][:4]] == [sys.executable, "-P", "-m", "hookproxy", "run"]

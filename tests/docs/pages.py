@@ -35,12 +35,12 @@ _FENCED: Final = re.compile(
 @dataclass(frozen=True)
 class Block:
     kind: str
-    """Empty: it does not say."""
+    """Empty if there is no comment before the block."""
     name: str
     text: str
 
     def commands(self) -> list[tuple[str, str]]:
-        """Each command, and what it is to print."""
+        """Each command, and what it must print."""
         parts = re.split(r"^\$ (.*)\n", self.text, flags=re.MULTILINE)
         assert parts[0] == "", f"before the first command: {parts[0]}"
         return list(zip(parts[1::2], parts[2::2], strict=True))
@@ -57,7 +57,7 @@ def play(text: str, folder: Path) -> None:
 
 
 def perform(block: Block, folder: Path) -> str:
-    """Do what a block says; gives what its commands print."""
+    """Perform a block; returns what its commands print."""
     match block.kind:
         case "file" | "append":
             path = folder / block.name
@@ -77,7 +77,7 @@ def perform(block: Block, folder: Path) -> str:
 
 
 def type_in(command: str, shown: str, folder: Path) -> tuple[int, str]:
-    """Perform one command; gives its status and what it printed, which must be what is shown."""
+    """Run one command; returns its status and its output, which must be what is shown."""
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     ended = subprocess.run(
         ["bash", "-c", command],

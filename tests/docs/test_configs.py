@@ -31,7 +31,7 @@ class Answer:
 
     @property
     def received(self) -> dict[str, object]:
-        """The arguments that the server got: it answers with them."""
+        """The arguments that the server got, which are its result."""
         arguments: dict[str, object] = json.loads(self.texts[0])
         return arguments
 

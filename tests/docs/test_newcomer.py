@@ -1,4 +1,4 @@
-"""A new user's first day, from what README says alone: three servers wrapped, a call refused, found, and replayed.
+"""A new user's first day, with nothing but the README: three servers wrapped, a call refused, found, and replayed.
 
 The agent is the SDK's; mcp-server-git and mcp-server-time are themselves. `npx` is a stand-in that starts a server of
 ours in the place of one that would have to be fetched; it runs the command lines that it is given.
@@ -36,7 +36,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def call(project: Path, server: str, tool: str, arguments: dict[str, object]) -> tuple[bool, str]:
-    """What an agent gets that starts the server as its configuration says."""
+    """The result for an agent that starts the server as its configuration says."""
     entry = json.loads((project / ".mcp.json").read_text("utf-8"))["mcpServers"][server]
     env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]}
     async with Client(StdioServerParameters.model_validate(entry | {"cwd": project, "env": env})) as agent:

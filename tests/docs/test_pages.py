@@ -1,4 +1,4 @@
-"""What follows from the code is current wherever it is written: pages, tables, the JSON Schema."""
+"""Everything that is generated from the code is current: pages, tables, the JSON Schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each page of docs/ does what it says: its files are made and its commands run, in the order of the page."""
+"""Each page of docs/ is correct: its files are made and its commands run, in the order of the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""README.md does what it says: each block is run, or is what a test uses; a comment before it says how.
+"""README.md is correct: each block is run, or used by a test; a comment before it says how.
 
 `<!-- block: KIND [NAME] -->` is invisible to readers. A block without one, or of a kind that no test knows, fails.
 """
@@ -41,9 +41,9 @@ _FENCED: Final = re.compile(
 @dataclass(frozen=True)
 class Block:
     kind: str
-    """Empty: it does not say."""
+    """Empty if there is no comment before the block."""
     name: str
-    """What a `file` is called."""
+    """The name of a `file`."""
     text: str
 
 

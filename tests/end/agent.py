@@ -1,4 +1,4 @@
-"""A lean MCP agent over pipes, line by line, and what tests must know of processes that are not theirs."""
+"""A small MCP agent over pipes, line by line, and what tests must know about other processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ Json = dict[str, Any]
 
 HOOKPROXY: Final = str(Path(sys.executable).with_name("hookproxy"))
 SERVER: Final = (sys.executable, "-S", "-E", str(Path(__file__).with_name("tool_server.py")))
-PATIENCE: Final = 30.0  # seconds until a test gives up on what should come at once: other tests run beside it
+PATIENCE: Final = (
+    30.0  # seconds until a test stops waiting for what should come at once: other tests run at the same time
+)
 STATELESS: Final = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -62,7 +64,7 @@ def line_of(message: Json | bytes) -> bytes:
 
 
 class Agent:
-    """Starts a command and speaks to it as an agent does; what it writes to standard error is in a file."""
+    """Starts a command and sends it messages as an agent does; its standard error is written to a file."""
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str], folder: Path, errors: Path) -> None:
         stdin, self.to = os.pipe()
@@ -78,7 +80,7 @@ class Agent:
             os.set_blocking(ours, False)
         self.pid = self.process.pid
         self.earlier_messages: list[Json] = []
-        """Messages that came while another one was waited for."""
+        """Messages that came while a test waited for another one."""
         self._partial = bytearray()
         self._at_end = False
 
@@ -165,7 +167,7 @@ class Agent:
         return message
 
     async def answer(self, number: int | str) -> Json:
-        """The answer to this request; what comes before it is kept in `earlier_messages`."""
+        """The response to this request; messages before it are kept in `earlier_messages`."""
         return await self._first(lambda one: one.get("id") == number and "method" not in one)
 
     async def notified(self, method: str) -> Json:
@@ -198,7 +200,7 @@ class Agent:
     # --- its process ---
 
     async def ended(self, within: float = PATIENCE) -> int:
-        """Wait for the exit; gives the status, a negative signal if it was killed."""
+        """Wait for the exit; returns the status, or a negative signal number if it was killed."""
         if self.process.returncode is None:
             await ends(self.pid, within)
             self.process.wait(1)
@@ -210,12 +212,12 @@ class Agent:
 
     @property
     def peak_memory(self) -> int:
-        """The most bytes it has had resident."""
+        """The largest resident size so far, in bytes."""
         return _status(Path(f"/proc/{self.pid}/status"), "VmHWM") * 1024
 
     @property
     def activity(self) -> tuple[int, ...]:
-        """CPU time in ticks, in itself and in the kernel, and how often each of its threads has gone to wait."""
+        """CPU time in ticks, in user and kernel mode, and how often each of its threads has started to wait."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         threads = sorted(Path(f"/proc/{self.pid}/task").iterdir())
         waits = [_status(thread / "status", "voluntary_ctxt_switches") for thread in threads]
@@ -263,7 +265,7 @@ class Gate:
         self._here, self._go = folder / f"{name}.here", folder / f"{name}.go"
         os.mkfifo(self._here)
         os.mkfifo(self._go)
-        # for reading and writing: nobody ever waits for us to open, or sees an end
+        # for reading and writing: no other side waits for us to open it, or sees an end
         self._arrivals = os.open(self._here, os.O_RDWR | os.O_NONBLOCK)
         self._pass = os.open(self._go, os.O_RDWR | os.O_NONBLOCK)
         self.script = f"echo $$ >'{self._here}'; read _ <'{self._go}'"
@@ -271,12 +273,12 @@ class Gate:
         self.report = f"echo $$ >'{self._here}'"
         """Shell commands that report that they run."""
         self.arrival = str(self._here)
-        """A line written here is an arrival."""
+        """A line written here reports an arrival."""
         self.way = str(self._go)
-        """A line read from here is leave to go on."""
+        """A line read from here is the permission to go on."""
 
     async def reached(self, within: float = PATIENCE) -> str:
-        """Wait until somebody is here; gives what it wrote, its process id as a rule."""
+        """Wait until a hook has arrived; returns what it wrote, usually its process id."""
         with anyio.fail_after(within):
             while True:
                 try:
@@ -286,14 +288,14 @@ class Gate:
 
     @property
     def visited(self) -> bool:
-        """Somebody came here, whom nobody has waited for."""
+        """True if a hook has arrived for which no test has waited."""
         try:
             return bool(os.read(self._arrivals, 4096))
         except BlockingIOError:
             return False
 
     def open(self) -> None:
-        """Let one of those who wait here go on."""
+        """Let one of the waiting hooks go on."""
         os.write(self._pass, b"\n")
 
     def close(self) -> None:
@@ -302,7 +304,7 @@ class Gate:
 
 
 class Scene:
-    """What a test has: a folder, agents, hooks, gates, and the certainty that nothing is left afterwards."""
+    """What a test uses: a folder, agents, hooks and gates. It checks that nothing is left afterwards."""
 
     def __init__(self, folder: Path, home: Path) -> None:
         self.folder = folder
@@ -388,7 +390,7 @@ class Scene:
             raise AssertionError(f"left behind: {self.running(word)}") from None
 
     async def close(self) -> None:
-        """End every agent as an agent ends its server, and see that nothing is left."""
+        """End every agent as an agent ends its server, and check that nothing is left."""
         try:
             for agent in self._agents:
                 if agent.process.returncode is None:
@@ -424,7 +426,7 @@ def group(command: str, matcher: str = "", in_background: bool = False, **more: 
 
 
 def specific(event: str, **members: object) -> Json:
-    """What a hook prints to say something about its event."""
+    """What a hook prints as `hookSpecificOutput` for its event."""
     return {"hookSpecificOutput": {"hookEventName": event, **members}}
 
 
@@ -434,7 +436,7 @@ def text_of(answer: Json) -> str:
 
 
 def refused(answer: Json) -> str:
-    """What the model reads of a refused call, which is a failed result and nothing else."""
+    """What the model reads about a refused call; the response must be a failed result and nothing else."""
     assert answer["result"].keys() == {"content", "isError"}
     assert answer["result"]["isError"] is True
     return text_of(answer)

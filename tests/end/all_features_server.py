@@ -1,4 +1,4 @@
-"""An MCP server with everything the protocol has, written with the `mcp` package; started as a process of its own."""
+"""An MCP server with all features of the protocol, written with the `mcp` package; it is started as a process."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ async def roots(ctx: AnyContext) -> str:
 
 @server.tool()
 async def asks(ctx: AnyContext) -> str | InputRequiredResult:
-    """Elicits as in 2026: the question is a result, and the answer comes with another call."""
+    """Elicits as in 2026: the request is a result, and the answer comes with another call."""
     if ctx.input_responses is None:
         question = ElicitRequestFormParams(message="Your name?", requested_schema=Answer.model_json_schema())
         return InputRequiredResult(
@@ -157,7 +157,7 @@ async def asks(ctx: AnyContext) -> str | InputRequiredResult:
 
 @server.tool()
 async def grows(ctx: AnyContext) -> str:
-    """Adds a tool, and says so in both eras."""
+    """Adds a tool, and announces it in both eras."""
     server.add_tool(text, name="grown")
     await ctx.session.send_tool_list_changed()
     await ctx.notify_tools_changed()
@@ -166,7 +166,7 @@ async def grows(ctx: AnyContext) -> str:
 
 @server.tool()
 async def slow(ctx: AnyContext) -> str:
-    """Never ends by itself; tells a FIFO when it begins, and when it is cancelled."""
+    """Never ends by itself; writes to a FIFO when it begins, and when it is cancelled."""
     path = os.environ["E2E_FIFO"]
     append_word(path, "begun")
     try:

@@ -35,7 +35,7 @@ def delete(path: str) -> str:
 
 @server.tool(structured_output=False)
 async def travel(ctx: AnyContext, to: str) -> str | InputRequiredResult:
-    """Asks for a name, then for another one, and tells what each round has brought."""
+    """Asks for a name, then for another one, and reports the answer of each round."""
     answers = ctx.input_responses or {}
     if "second" in answers:
         return f"{ctx.request_state}, then {answers['second'].model_dump()['content']['name']} to {to}"

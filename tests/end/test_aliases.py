@@ -1,4 +1,4 @@
-"""Guards for familiar tools, unmodified, before a server that calls them otherwise; in each hook system's shape."""
+"""Unmodified guards for familiar tools, in front of a server with other tool names; for each hook system."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ async def test_an_if_about_bash_holds_for_the_servers_own_argument(scene: Scene)
     assert json.loads(text_of(await agent.ask(call(2, "echo", cmd="ls")))) == {"cmd": "ls"}
 
 
-# --- what an attacker, or a hook that knows too much, may try ---
+# --- what an attacker or a hook may try ---
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ async def test_a_rewrite_that_does_not_fit_the_tool_is_reported_with_the_name_th
     assert scene.calls_received() == []
 
 
-# --- other occasions ---
+# --- other events ---
 
 
 async def test_post_hooks_see_what_ran_under_the_familiar_names(scene: Scene) -> None:

@@ -426,11 +426,11 @@ async def test_a_tool_that_asks_in_rounds_is_judged_once_and_rewritten_each_time
     assert len(person.questions) == 2 + asked_first
 
 
-# --- what we write is what the protocol knows ---
+# --- our messages follow the protocol ---
 
 
 async def lean(scene: Scene, *options: str, elicitation: Json | None = None, version: str = "2025-11-25") -> Agent:
-    """A lean agent that has shaken hands and can show forms."""
+    """A small agent that has finished its handshake and can show forms."""
     agent = scene.run("--name=lean", *options)
     capabilities = {"elicitation": elicitation if elicitation is not None else {}}
     who = {"name": "lean-agent", "version": "1"}
@@ -638,7 +638,7 @@ async def test_an_answer_that_readers_could_take_differently_is_not_an_approval(
     assert scene.calls_received() == []
 
 
-# --- agents that cheat: questions ---
+# --- agents that cheat: approval requests ---
 
 
 @pytest.mark.parametrize(("first", "then"), [(NO, ONCE), (ONCE, NO)])
@@ -886,7 +886,7 @@ async def test_a_required_record_that_fails_while_the_person_thinks_withholds_th
     assert "ran write" not in text_of({"result": result})
 
 
-# --- hooks that hear of questions ---
+# --- hooks for approval requests ---
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What an adversarial review found: servers that cheat, agents that trick, and conditions that nobody wants."""
+"""What an adversarial review found: servers that cheat, agents that cheat, and rare conditions."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from tests.end.agent import (
 )
 
 SECRET = {"content": [{"type": "text", "text": "SECRET"}]}
-LONG = "x" * 100_000  # more than is assembled where nobody has to see a line whole
+LONG = "x" * 100_000  # more than is assembled when no hook must see the whole line
 MEGABYTE = 1024 * 1024
 
 
 def redacting(scene: Scene) -> str:
-    """Hooks that let no output of a tool pass."""
+    """Hooks that hide all output of tools."""
     return scene.hooks(PostToolUse=scene.prints(specific("PostToolUse", updatedMCPToolOutput="REDACTED")))
 
 
 def rewriting(scene: Scene, **arguments: object) -> str:
-    """Hooks that give every call these arguments."""
+    """Hooks that replace the arguments of every call with these."""
     return scene.hooks(PreToolUse=scene.prints(specific("PreToolUse", updatedInput=arguments)))
 
 
 def listing(scene: Scene, tools: bytes) -> list[str]:
-    """The server that lists these."""
+    """The command line of a server that lists these tools."""
     file = scene.folder / "tools"
     file.write_bytes(tools)
     return [*SERVER, "--tools", str(file)]
@@ -63,7 +63,7 @@ async def begun(scene: Scene, *options: str, server: list[str] | None = None) ->
 
 
 async def lines_until(agent: Agent, number: str) -> list[bytes]:
-    """Send a ping, and give all lines before its answer, as they come."""
+    """Send a ping, and return all lines before its response, as they come."""
     await agent.send(request(number, "ping"))
     lines: list[bytes] = []
     while f'"id": "{number}"'.encode() not in (line := await agent.line()):
@@ -78,7 +78,7 @@ async def until(condition: Callable[[], bool], within: float = PATIENCE) -> None
             await anyio.sleep(0.01)
 
 
-# --- answers that must not pass unjudged ---
+# --- responses that must not pass unjudged ---
 
 
 @pytest.mark.parametrize("late", ["short", "long", "in a batch", "long, in a batch"])
@@ -100,7 +100,7 @@ async def test_the_late_response_to_a_cancelled_judged_call_is_not_the_response_
     await agent.send(notification("release", requestId=1, pad=pad, batch="batch" in late))
     lines = await lines_until(agent, "sync")
     assert b"released" not in b"".join(lines)
-    assert len(lines) == 1  # the reuse is refused, and nothing else is said
+    assert len(lines) == 1  # the reuse is refused, and nothing else is sent
     assert "error" in json.loads(lines[0])
     assert not any(b'"ping"' in line and b'"id": 1,' in line for line in scene.received())
     if asked == "one batch":
@@ -147,7 +147,7 @@ ANSWER = '{"jsonrpc":"2.0","id":2,"result":{},"pad":"'
 
 
 async def begins_long_line(agent: Agent, beginning: str = UNCLEAR) -> None:
-    """The server owes an answer, and begins a long line of which the agent gets the beginning."""
+    """The server must still respond, and begins a long line of which the agent gets the beginning."""
     await agent.send(request(2, "raw", text=beginning + LONG))
     with anyio.fail_after(PATIENCE):
         while len(agent._partial) < len(LONG):
@@ -269,7 +269,7 @@ async def test_without_hooks_json_of_any_depth_passes_from_the_server(scene: Sce
     assert await lines_until(agent, "sync") == []
 
 
-# --- what hooks must be able to read, and what must not take for ever ---
+# --- what hooks must be able to read, and what must not take too long ---
 
 
 @pytest.mark.parametrize(
@@ -449,7 +449,7 @@ async def test_a_deleted_working_directory_changes_nothing(scene: Scene, hooked:
     assert await agent.ended() == 0
 
 
-# --- what runs short ---
+# --- shortage of resources ---
 
 
 async def test_guards_run_although_descriptors_are_few(scene: Scene) -> None:

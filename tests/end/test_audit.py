@@ -1,4 +1,4 @@
-"""Sixteen real proxies on one audit file, killed while they work: what they recorded is all there, in one chain."""
+"""Sixteen real proxies on one audit file, killed while they work: all their records are there, in one chain."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ async def begun(scene: Scene, *options: str, env: dict[str, str] | None = None) 
 
 
 def expected_result(*texts: str, failed: bool = False) -> Json:
-    """What the test's server is to answer."""
+    """The result that the test's server returns."""
     return {"content": [{"type": "text", "text": text} for text in texts], **({"isError": True} if failed else {})}
 
 

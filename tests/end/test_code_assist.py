@@ -12,7 +12,7 @@ import pytest
 
 from tests.end.agent import Agent, Json, Scene, call, line_of, text_of
 
-# The examples stand here as on the page, with the indentation of the Python scripts, which its text had lost.
+# The examples are unchanged, except for the indentation of the Python scripts, which the page's text had lost.
 
 BLOCK_DANGEROUS: Final = '''#!/usr/bin/env python3
 """hooks/block_dangerous.py - PreToolUse hook to block dangerous commands."""
@@ -99,7 +99,7 @@ class Project:
         self.settings = self.folder / ".claude" / "settings.json"
 
     async def begun(self, settings: str | Json, *options: str) -> Agent:
-        """An agent before a server behind these settings, when they have shaken hands."""
+        """An agent in front of a server with these settings, after the handshake."""
         self.settings.write_text(settings if isinstance(settings, str) else json.dumps({"hooks": settings}))
         agent = self.scene.run(f"--hooks=code-assist={self.settings}", *options, env=PATH)
         await agent.initialize()

@@ -1,6 +1,6 @@
-"""Copilot CLI's hook files in front of a real server: the reference's configurations as they stand, and such scripts.
+"""Copilot CLI's hook files in front of a real server: the reference's configurations, unchanged, and scripts for them.
 
-The reference has no scripts of its own; these are written as those that people publish for it.
+The reference has no scripts of its own; these are like those that people publish for it.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class Repository:
         return str(self.hooks / name)
 
     async def run(self, *options: str, env: Mapping[str, str] | None = None) -> Agent:
-        """A run that has shaken hands."""
+        """A run after its handshake."""
         agent = self.scene.run("--name=lean", *options, server=SERVER, env=env)
         await agent.initialize()
         return agent

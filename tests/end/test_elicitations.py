@@ -1,4 +1,4 @@
-"""Questions of real servers, answered by hooks or by the person, through the proxy as a process of its own."""
+"""Elicitations of real servers, answered by hooks or by the person, through the proxy as a process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def begun(scene: Scene, *options: str) -> Agent:
 
 
 def answers_received(scene: Scene) -> list[Json]:
-    """The answers that the server got to its questions."""
+    """The answers that the server got to its elicitations."""
     return [one for one in map(json.loads, scene.received()) if one.get("id") == "from-server"]
 
 

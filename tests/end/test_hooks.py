@@ -1,4 +1,4 @@
-"""Hooks as their authors write them, shells and all, in front of a real process: what the server and the model get."""
+"""Hooks as their authors write them, with real shells, in front of a real process: what server and model get."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def post(**members: object) -> Json:
 
 
 async def begun(scene: Scene, *options: str, server: Sequence[str] = SERVER) -> Agent:
-    """A run that has shaken hands."""
+    """A run after its handshake."""
     agent = scene.run(NAME, *options, server=server)
     await agent.initialize()
     return agent
@@ -405,7 +405,7 @@ async def test_strip_output_schema_takes_it_from_listings_and_structured_content
     assert untouched == STRUCTURED
 
 
-# --- calls that are not at their end ---
+# --- calls that continue in further requests ---
 
 
 @pytest.mark.parametrize(

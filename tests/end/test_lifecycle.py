@@ -1,4 +1,4 @@
-"""How a run begins and ends, whoever ends first: nothing is lost that could be said, and nothing is left behind."""
+"""How a run begins and ends, whoever ends first: no message is lost, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ SESSION = [
 
 
 async def gone(scene: Scene, agent: Agent, *, silent: bool = True) -> int:
-    """The status of a run that must be over soon, with everything that it began; `silent`: it says no more."""
+    """The status of a run that must end soon, with all its processes; `silent`: it sends no further message."""
     begun = time.monotonic()
     rest = await agent.rest() if agent.source >= 0 else b""
     status = await agent.ended()
@@ -635,7 +635,7 @@ async def test_cancelling_while_a_hook_comments_lets_it_finish_and_drops_the_res
     assert await gone(scene, agent) == 0
 
 
-# --- a probing copy ---
+# --- a probe ---
 
 
 @pytest.mark.parametrize("ending", ["end of input", "signal", "both"])
@@ -810,7 +810,7 @@ async def test_without_hooks_a_message_beyond_the_limit_passes(scene: Scene) -> 
     assert text_of(await agent.ask(call(9, "echo"))) == "{}"
 
 
-# --- idling ---
+# --- an idle proxy ---
 
 
 @pytest.mark.parametrize("busy_before", [False, True])

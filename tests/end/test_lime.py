@@ -10,7 +10,7 @@ import pytest
 from tests.dialects.tables import sample
 from tests.end.agent import Agent, Json, Scene, call, cancel, refused, request, text_of
 
-# The scripts of the page as they stand there; the line breaks and the indentation that its text had lost are back.
+# The scripts of the page, unchanged; the line breaks and the indentation that its text had lost are restored.
 
 AUDIT = r"""#!/usr/bin/env bash
 jq -c '. | {event: .event, tool: .tool_name, ok: (.is_error|not)}' \
@@ -148,7 +148,7 @@ async def test_the_settings_of_the_page_run_unchanged(scene: Scene) -> None:
         path = project / f"scripts/{name}.sh"
         path.write_text(f"#!/bin/sh\n{gates[name].report}\n")
         path.chmod(0o700)
-    agent = scene.run(f"--hooks={project}/.lime/settings.json")  # whose they are is seen from their shape
+    agent = scene.run(f"--hooks={project}/.lime/settings.json")  # the dialect is recognised by the file's shape
     assert "instructions" not in (await agent.initialize())["result"]
     assert text_of(await agent.ask(call(1, "bash"))) == "ran bash"
     await gates["before_tool"].reached()
@@ -180,7 +180,7 @@ async def test_the_answer_of_the_page_denies_the_call_and_the_other_pending_call
     assert ": Hook policy\n" in agent.standard_error()
 
 
-# --- what else the page says ---
+# --- other rules of the page ---
 
 
 @pytest.mark.parametrize(

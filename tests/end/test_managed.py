@@ -1,4 +1,4 @@
-"""The administrator's files behind a real `hookproxy run`, in an /etc of its own, for root and for who is not."""
+"""The administrator's files behind a real `hookproxy run`, in an /etc of its own, for root and for another user."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Box:
 
     @property
     def _quiet(self) -> dict[str, str]:
-        """Nobody may not write what was covered, and would say so."""
+        """The user `nobody` may not write coverage data, and would report that."""
         return {"COVERAGE_PROCESS_CONFIG": ""} if self.user else {}
 
     def run(self, *options: str, **environ: str) -> Agent:
@@ -65,7 +65,7 @@ class Box:
 
 @pytest.fixture
 async def scene(home: Path) -> AsyncIterator[Scene]:
-    """In a folder that everybody can enter."""
+    """A scene in a folder that everybody can enter."""
     folder = root_only_folder()
     folder.chmod(0o777)
     scene = Scene(folder, home)
@@ -135,7 +135,7 @@ async def test_the_refusal_names_the_owner_of_the_rule(box: Box) -> None:
     agent = box.run()
     await agent.initialize()
     text = text_of(await agent.ask(call(1, "die")))
-    assert text == "Blocked by the permission rule die of what is managed. The tool was not run."
+    assert text == "Blocked by the permission rule die of the managed configuration. The tool was not run."
 
 
 async def test_check_shows_what_is_managed(box: Box) -> None:
@@ -171,7 +171,7 @@ async def test_a_file_that_is_not_roots_stops_the_start_and_names_the_fix(box: B
 
 async def test_files_that_the_administrator_requires_to_be_trusted_are_checked(box: Box) -> None:
     write(box.etc / "hookproxy" / "managed.d" / "trust.toml", "require_trust = true\n")
-    assert box.complete("check").returncode == 0  # what is managed is root's: that is trust enough
+    assert box.complete("check").returncode == 0  # the managed files belong to root, so they are trusted
     config = users(box, "require_trust = false\n")
     ended = box.complete("check", config)
     assert (ended.returncode, "users.toml: is not trusted yet" in ended.stderr) == (2, True)

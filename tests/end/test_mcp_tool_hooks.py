@@ -15,7 +15,7 @@ NAME = "--name=lean"
 
 
 def hook_that_calls(scene: Scene, event: str, text: str, server: str = "lean", **more: object) -> str:
-    """`--hooks` with one that has the server's tool `reply` say this."""
+    """`--hooks` with one that has the server's tool `reply` return this text."""
     given = {"result": {"content": [{"type": "text", "text": text}]}}
     entry = {"type": "mcp_tool", "server": server, "tool": "reply", "input": given, **more}
     return scene.hooks(**{event: [{"hooks": [entry]}]})
@@ -56,7 +56,7 @@ async def test_start_up_and_check_report_which_server_it_cannot_call(scene: Scen
     checked = scene.complete([*agent.process.args[:1], "check", hooks])  # type: ignore[index]  # a list, as started
     assert checked.returncode == 0
     assert b"policy/reply" in checked.stdout
-    assert b"the tool is called only if its server 'policy'" in checked.stdout
+    assert b"the tool is called only if its server 'policy' is behind hookproxy" in checked.stdout
 
 
 async def test_at_the_end_of_the_session_the_server_still_reads(scene: Scene) -> None:

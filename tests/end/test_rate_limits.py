@@ -109,7 +109,7 @@ async def test_what_a_limit_refuses_is_a_tools_call_in_any_spelling(scene: Scene
     await agent.send(b'{"jsonrpc":"2.0","id":2,"method":"tools\\/call","params":{"name":"\\u0065cho"}}\n')
     assert "limits[0]" in text_of(await agent.answer(2))
     await agent.send(b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"Echo"}}\n')
-    assert "limits[0]" in text_of(await agent.answer(3))  # a server may take it for the same
+    assert "limits[0]" in text_of(await agent.answer(3))  # a server may read it as the same name
 
 
 async def test_a_call_without_a_limit_passes_as_it_came(scene: Scene) -> None:

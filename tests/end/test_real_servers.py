@@ -1,4 +1,4 @@
-"""Servers that nobody wrote for us and the `mcp` package's client: directly and through the proxy, side by side."""
+"""Servers that were not written for hookproxy, and the `mcp` package's client: directly and through the proxy."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Person:
 
 
 def plain(model: BaseModel) -> Json:
-    """A message as JSON has it, without what differs from run to run."""
+    """A message as JSON, without what differs from run to run."""
     dumped: Json = model.model_dump(mode="json", by_alias=True, exclude_none=True)
     meta = dumped.get("_meta", {})
     meta.pop("progressToken", None)
@@ -114,7 +114,7 @@ async def connected(
 
 
 async def outcome(text: Awaitable[BaseModel]) -> object:
-    """What a request came to, an error included."""
+    """The outcome of a request: a result or an error."""
     try:
         return plain(await text)
     except MCPError as error:
@@ -263,7 +263,7 @@ def texts(result: types.CallToolResult) -> list[str]:
     return [block.text for block in result.content if isinstance(block, types.TextContent)]
 
 
-# --- a server with everything ---
+# --- a server with all features ---
 
 TOOLS: Plan = [
     ("text", {"word": 'é ☃ \u2028 \\ " \n'}),
@@ -368,7 +368,7 @@ async def test_cancelling_a_call_that_a_hook_judges_leaves_the_tool_alone(scene:
     assert not slow.visited
 
 
-# --- hooks in front of a server with everything ---
+# --- hooks in front of a server with all features ---
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -1,4 +1,4 @@
-"""Hooks of every type behind a real `hookproxy run`: what they cost in the long run, and how all of it ends."""
+"""Hooks of every type behind a real `hookproxy run`: what many calls cost, and how everything ends."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ matcher = "{warm}"
 
 
 class Hook(BaseHTTPRequestHandler):
-    """Has nothing to say."""
+    """An HTTP hook that decides nothing."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -59,7 +59,7 @@ class Hook(BaseHTTPRequestHandler):
 
 
 class Run:
-    """A hookproxy with a hook of every type, known by a variable that all it starts inherit."""
+    """A hookproxy with a hook of every type; its processes are found by a variable that all of them inherit."""
 
     def __init__(self, folder: Path, port: int, **matchers: str) -> None:
         (folder / "guard.py").write_text("def check(d): return {}\nasync def check_async(d): return None\n")
@@ -103,7 +103,7 @@ class Run:
         return len(os.listdir(f"{place}/task")), len(os.listdir(f"{place}/fd"))
 
     def living(self) -> list[str]:
-        """All processes of this run that live."""
+        """All living processes of this run."""
         found = []
         for process in filter(str.isdigit, os.listdir("/proc")):
             try:

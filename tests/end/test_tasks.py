@@ -34,7 +34,7 @@ class Stage:
         self.ids = 100
 
     async def begin(self) -> str:
-        """Call, and get a handle."""
+        """Call the tool, and return the task's id."""
         if self.stateless:
             handle = (await self.agent.ask(self.augmented(1, _meta=STATELESS)))["result"]
         else:
@@ -57,7 +57,7 @@ class Stage:
         await self.agent.send(notification("end", task=task_id, **outcome))
 
     async def output(self, task_id: str) -> Json:
-        """What a poll says the task came to."""
+        """The outcome of the task, as a poll returns it."""
         if self.stateless:
             polled: Json = (await self.task_request("tasks/get", task_id))["result"]
             return polled

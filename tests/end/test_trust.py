@@ -15,7 +15,7 @@ GUARD = "#!/bin/sh\ngrep -q secret && { echo 'no secrets' >&2; exit 2; }\nexit 0
 
 
 def guarded(scene: Scene) -> tuple[str, Path]:
-    """A configuration that requires trust and is as lax as it can be otherwise; and its guard."""
+    """A configuration that requires trust and is otherwise as permissive as possible; and its guard."""
     guard = Path(scene.file("guard.sh", GUARD, 0o755))
     config = scene.config(
         f'require_trust = true\non_trouble = "allow"\n[[hooks.PreToolUse]]\nargv = ["{guard}"]\non_trouble = "allow"\n'

@@ -18,7 +18,7 @@ ARGUMENTS: Final = {"path": "a", "n": 1.0, "text": "é\u2028"}
 CALL: Final = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "sh", "arguments": ARGUMENTS}}
 RESULT: Final = {"content": [{"type": "text", "text": json.dumps(ARGUMENTS)}]}
 OF_A_MOMENT: Final = ("timestamp", "duration_ms")
-"""What two documents about the same call may differ in."""
+"""The members in which two documents about the same call may differ."""
 
 
 def hookproxy(folder: Path, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:

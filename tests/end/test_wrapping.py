@@ -221,7 +221,7 @@ def filled(template: str, command: Sequence[str]) -> str:
 
 
 def written(file: str) -> str:
-    """What the file holds now, line breaks as they are."""
+    """The content of the file now, with its line breaks."""
     return Path(file).read_bytes().decode()
 
 

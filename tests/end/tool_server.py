@@ -1,6 +1,6 @@
-"""A lean MCP server that does what the called tool's name says; started as a process of its own.
+"""A small MCP server that does what the called tool's name says; it is started as a process.
 
-Each line it gets is appended to the file that the variable E2E_LOG names, before anything is done about it.
+Each line it gets is appended to the file that the variable E2E_LOG names, before it is handled.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ TOOLS: list[Json] = [
 
 
 def write(text: str) -> None:
-    """A line, whole, however slowly it is taken."""
+    """Write a whole line, however slowly it is read."""
     write_raw(text + "\n")
 
 
 def write_raw(text: str) -> None:
-    """Characters, with or without a line end."""
+    """Write characters, with or without a line end."""
     write_bytes(text.encode())
 
 
@@ -132,11 +132,11 @@ class Server:
         return {}
 
     def on_ask(self, params: Json, _id: object) -> None:
-        """Ask the agent, and answer when it has."""
+        """Ask the agent, and respond when it has answered."""
         send({"id": "from-server", "method": params["method"], "params": {}})
 
     def on_raw(self, params: Json, _id: object) -> None:
-        """These characters, whatever they are, and no answer."""
+        """Send these characters, whatever they are, and no response."""
         write_raw(params["text"])
 
     def on_tools_call(self, params: Json, request: object) -> Json | None:
@@ -154,7 +154,7 @@ class Server:
     tool_open = tool_closed = tool_reply
 
     def tool_raw(self, arguments: Json, _id: object) -> None:
-        """These characters, whatever they are, instead of an answer; with `status`, they are the last ones."""
+        """Send these characters, whatever they are, instead of a response; with `status`, exit afterwards."""
         write_raw(arguments["text"])
         if "status" in arguments:
             os._exit(int(arguments["status"]))
@@ -188,7 +188,7 @@ class Server:
         os.close(1)
 
     def tool_flood(self, arguments: Json, _id: object) -> Json:
-        """A child prints `size` bytes of notifications, and tells a FIFO whenever it can go no further."""
+        """A child prints `size` bytes of notifications, and writes to a FIFO whenever it is blocked."""
         if os.fork() == 0:
             flood(int(arguments["size"]), arguments["stuck"])
             os._exit(0)

@@ -21,7 +21,7 @@ from hookproxy.runners import command, worker
 from hookproxy.runners.runner import StatefulRunner
 from hookproxy.transports.epoll_loop import new_loop
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 @pytest.fixture(params=[{}, {"loop_factory": new_loop}], ids=["any loop", "our loop"])

@@ -96,9 +96,9 @@ async def test_any_answer_but_a_yes_is_a_refusal_and_reaches_no_server(reply: di
         await one.agent.send(call(1))
         question = await one.agent.message()
         await one.agent.send(json.dumps({"jsonrpc": "2.0", "id": question["id"], **reply}).encode() + b"\n")
-        said = await one.agent.message()
-        assert said["result"]["isError"] is True
-        assert "The user was asked and did not allow it" in said["result"]["content"][0]["text"]
+        response = await one.agent.message()
+        assert response["result"]["isError"] is True
+        assert "The user was asked and did not allow it" in response["result"]["content"][0]["text"]
         assert await one.finish() == (b"", b"")
 
 
@@ -169,8 +169,8 @@ async def test_an_agent_that_cannot_ask_is_not_asked(elicitation: object, versio
     async with rig(stub_group(ASKS)) as one:
         await handshake(one, elicitation, version, initialized)
         await one.agent.send(call(1))
-        said = await one.agent.message()
-        assert "This agent cannot ask the user, so the call is denied." in said["result"]["content"][0]["text"]
+        response = await one.agent.message()
+        assert "This agent cannot ask the user, so the call is denied." in response["result"]["content"][0]["text"]
 
 
 async def test_an_agent_with_forms_is_asked_and_its_answer_is_never_forwarded() -> None:
@@ -188,10 +188,10 @@ async def test_an_agent_with_forms_is_asked_and_its_answer_is_never_forwarded() 
 
 
 async def test_hooks_run_when_a_person_is_asked(tmp_path: Path) -> None:
-    told = [
+    stubs = [
         stub(event, f"cat > {shlex.quote(str(tmp_path / event))}") for event in (Event.NOTIFICATION, Event.USER_INPUT)
     ]
-    async with rig(stub_group(ASKS, *told)) as one:
+    async with rig(stub_group(ASKS, *stubs)) as one:
         await handshake(one)
         await one.agent.send(call(1))
         question = await one.agent.message()
@@ -228,13 +228,13 @@ async def test_with_an_agent_that_cannot_ask_the_configuration_decides(settings:
 
 
 async def test_a_prompter_reads_the_approval_request_as_json(tmp_path: Path) -> None:
-    hook_runs = tmp_path / "heard"
-    settings = Settings(prompter=("sh", "-c", f"cat > {shlex.quote(str(hook_runs))}; exit 2"))
+    recorded = tmp_path / "recorded"
+    settings = Settings(prompter=("sh", "-c", f"cat > {shlex.quote(str(recorded))}; exit 2"))
     async with rig(stub_group(ASKS), settings=settings) as one:
         await handshake(one, None)
         await one.agent.send(call(1, path="a"))
         await one.agent.line()
-    assert json.loads(hook_runs.read_bytes()) == {
+    assert json.loads(recorded.read_bytes()) == {
         "server": "files",
         "tool": "write",
         "arguments": {"path": "a"},
@@ -281,7 +281,7 @@ def complete(number: object) -> bytes:
 
 
 async def approval_request(one: Rig, number: int = 1) -> str:
-    """Make a call that needs approval; return the sealed request state."""
+    """Make a call that needs approval; return its request state."""
     await one.agent.send(stateless(number))
     result = (await one.agent.message())["result"]
     assert result["resultType"] == "input_required"
@@ -297,8 +297,8 @@ async def test_a_yes_in_the_next_round_lets_the_call_pass_without_our_members(tm
         await one.agent.send(stateless(2, inputResponses=accepted(ALLOW), requestState=seal))
         assert await one.server.line() == stateless(2)
         await one.server.send(complete(2))
-        said = await one.agent.message()
-    assert [block["text"] for block in said["result"]["content"]] == ["done", "Mind."]
+        response = await one.agent.message()
+    assert [block["text"] for block in response["result"]["content"]] == ["done", "Mind."]
     assert (tmp_path / "count").read_text() == "x\n", "hooks run once"
 
 
@@ -307,8 +307,8 @@ async def test_any_answer_but_a_yes_in_the_next_round_is_a_refusal(reply: dict[s
     async with rig(stub_group(ASKS)) as one:
         seal = await approval_request(one)
         await one.agent.send(stateless(2, inputResponses=reply, requestState=seal))
-        said = (await one.agent.message())["result"]
-        assert (said["isError"], said["resultType"]) == (True, "complete")
+        response = (await one.agent.message())["result"]
+        assert (response["isError"], response["resultType"]) == (True, "complete")
         assert await one.finish() == (b"", b"")
 
 
@@ -340,8 +340,8 @@ async def test_a_stateless_agent_without_forms_is_not_asked() -> None:
     meta: dict[str, object] = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
     async with rig(stub_group(ASKS)) as one:
         await one.agent.send(stateless(1, meta))
-        said = (await one.agent.message())["result"]
-        assert (said["isError"], said["resultType"]) == (True, "complete")
+        response = (await one.agent.message())["result"]
+        assert (response["isError"], response["resultType"]) == (True, "complete")
 
 
 def needs_input(number: object, **more: object) -> bytes:
@@ -374,8 +374,8 @@ async def test_the_hooks_of_a_call_of_several_rounds_run_once_and_it_is_rewritte
                 seal = result.pop("requestState")
                 assert result == json.loads(needs_input(number))["result"]
         await one.server.send(complete(3))
-        said = await one.agent.message()
-    assert [block["text"] for block in said["result"]["content"]] == ["done", "pre\n\npost"]
+        response = await one.agent.message()
+    assert [block["text"] for block in response["result"]["content"]] == ["done", "pre\n\npost"]
     assert (tmp_path / "log").read_text().split() == ["pre", "post"]
 
 
@@ -458,7 +458,7 @@ async def test_a_yes_and_a_cancellation_at_once_run_no_post_hook_on_a_call_that_
         with anyio.fail_after(TIMEOUT):
             await one.proxy.changes.until(lambda: not one.proxy.has_open_calls)
         assert (await one.finish())[0] == b""
-    assert os.listdir(tmp_path) == []  # a moment
+    assert os.listdir(tmp_path) == []
 
 
 async def test_a_call_cancelled_while_hooks_answer_its_server_runs_its_failure_hooks(tmp_path: Path) -> None:

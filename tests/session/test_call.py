@@ -1,4 +1,4 @@
-"""The life of one call, from the agent's bytes to its answer and its record; hooks are real, the test is the server."""
+"""The life of one call, from its bytes to its response and its record; hooks are real, the test is the server."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class HookInputs:
         self.path = path
 
     def hook(self, then: str = "") -> str:
-        """A hook that notes its document, and then does something."""
+        """A hook that records its document, and then runs a command."""
         return f"tr -d '\\n' >> {shlex.quote(str(self.path))}; echo >> {shlex.quote(str(self.path))}; {then or ':'}"
 
     @property
@@ -53,7 +53,7 @@ class HookInputs:
 
 @pytest.fixture
 def hook_inputs(tmp_path: Path) -> HookInputs:
-    return HookInputs(tmp_path / "told")
+    return HookInputs(tmp_path / "inputs")
 
 
 def prints(answer: object) -> str:
@@ -66,7 +66,7 @@ def prints_output(event: Event, **members: object) -> str:
 
 
 async def call_and_response(proxied: Rig, answer: bytes = ANSWER, call: bytes = CALL) -> tuple[bytes, bytes]:
-    """One call and its answer: what the server and the agent got."""
+    """One call and its response: what the server and the agent got."""
     await proxied.agent.send(call)
     received = await proxied.server.line()
     await proxied.server.send(answer)
@@ -451,7 +451,7 @@ def repeating(event: Event, times: int, **verdict: object) -> Group:
 
 
 async def exchange(one: Rig, text: str, failed: bool = False) -> dict[str, Any]:
-    """The server gets the call, under whatever id, and answers."""
+    """The server gets the call, under any id, and responds."""
     message: dict[str, Any] = json.loads(await one.server.line())
     content = [{"type": "text", "text": text}]
     answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"content": content, "isError": failed}}
@@ -465,14 +465,14 @@ async def test_a_failed_call_is_repeated_as_often_as_its_hooks_may_want(tmp_path
     async with rig(repeating(FAILURE, 2, feedback=["Tried again."]), settings=settings) as one:
         await one.agent.send(CALL)
         sent = [await exchange(one, text, failed=True) for text in ("first", "second", "third")]
-        said = await one.agent.message()
+        response = await one.agent.message()
     assert [message["params"] for message in sent] == [json.loads(CALL)["params"]] * 3
     ids = [message["id"] for message in sent]
     assert ids[0] == 7
     assert all(str(each).startswith("hookproxy:") for each in ids[1:])
     assert len(set(map(str, ids))) == 3
-    assert said["id"] == 7
-    assert [block["text"] for block in said["result"]["content"]] == ["third", "Tried again."]
+    assert response["id"] == 7
+    assert [block["text"] for block in response["result"]["content"]] == ["third", "Tried again."]
     line = json.loads(audit.read_text())
     assert (line["repeats"], line["result"], len(line["hooks"])) == (2, "error", 3)
 
@@ -483,8 +483,8 @@ async def test_each_repetition_counts_against_managed_limits() -> None:
         await one.agent.send(CALL)
         for text in ("first", "second"):
             await exchange(one, text, failed=True)
-        said = await one.agent.message()
-    assert [block["text"] for block in said["result"]["content"]] == ["second"]
+        response = await one.agent.message()
+    assert [block["text"] for block in response["result"]["content"]] == ["second"]
 
 
 async def test_a_repeated_call_that_succeeds_is_seen_by_the_hooks_of_success(hook_inputs: HookInputs) -> None:
@@ -493,8 +493,8 @@ async def test_a_repeated_call_that_succeeds_is_seen_by_the_hooks_of_success(hoo
         await one.agent.send(CALL)
         await exchange(one, "busy", failed=True)
         await exchange(one, "SECRET")
-        said = await one.agent.message()
-    assert [block["text"] for block in said["result"]["content"]] == ["clean"]
+        response = await one.agent.message()
+    assert [block["text"] for block in response["result"]["content"]] == ["clean"]
 
 
 @pytest.mark.parametrize("verdict", [{"permission": "deny"}, {"stop": True}])
@@ -593,8 +593,8 @@ async def test_a_server_that_exits_in_a_repeated_call_leaves_no_earlier_response
         await exchange(one, "first failure", failed=True)
         await one.server.line()
         one.proxy.handle_server_exit("exited with status 1")
-        said = await one.agent.message()
-    assert "The MCP server ended before it answered" in said["error"]["message"]
+        response = await one.agent.message()
+    assert "The MCP server ended before it answered" in response["error"]["message"]
 
 
 async def test_a_response_to_a_repeated_call_that_can_be_read_in_two_ways_is_withheld() -> None:

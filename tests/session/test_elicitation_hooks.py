@@ -83,16 +83,18 @@ async def until(one: Rig, condition: Callable[[], bool]) -> None:
 async def test_a_hook_answers_and_the_agent_never_sees_the_elicitation(tmp_path: Path) -> None:
     audit = tmp_path / "audit"
     answers = stub(ASKED, action="accept", content={"branch": "main"})
-    unasked_hook = stub(RESULT, f"touch {shlex.quote(str(tmp_path / 'asked'))}")
+    unasked_hook = stub(RESULT, f"touch {shlex.quote(str(tmp_path / 'ran'))}")
     async with rig(stub_group(answers, unasked_hook), settings=Settings(audit_file=str(audit))) as one:
         await one.server.send(ASK)
         assert await one.server.line() == (
             b'{"jsonrpc":"2.0","id":5.0,"result":{"action":"accept","content":{"branch": "main"}}}\n'
         )
         assert await one.finish() == (b"", b"")
-    told = "stub (stub.json: Elicitation) answered the server's request 'Which branch?' for the person: accept"
-    assert one.reports == audit_notes(audit) == [told]
-    assert not (tmp_path / "asked").exists(), "ElicitationResult is for the person's answers"
+    report = (
+        "stub (stub.json: Elicitation) answered the server's request 'Which branch?' for the person: accept"
+    )
+    assert one.reports == audit_notes(audit) == [report]
+    assert not (tmp_path / "ran").exists(), "ElicitationResult is for the person's answers"
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
@@ -207,23 +209,23 @@ async def test_a_person_who_declined_can_be_overruled() -> None:
 
 
 async def test_each_group_gets_the_answer_so_far(tmp_path: Path) -> None:
-    hook_runs = tmp_path / "heard"
+    recorded = tmp_path / "recorded"
     first = stub_group(stub(RESULT, action="accept", content={"branch": "dev"}))
-    second = stub_group(stub(RESULT, f"cat > {shlex.quote(str(hook_runs))}; echo '{{}}'"))
+    second = stub_group(stub(RESULT, f"cat > {shlex.quote(str(recorded))}; echo '{{}}'"))
     async with rig(first, second) as one:
         await one.server.send(ASK)
         await one.agent.line()
         await one.agent.send(ANSWER)
         assert (await one.server.message())["result"]["content"] == {"branch": "dev"}
-    assert json.loads(hook_runs.read_text())["content"] == {"branch": "dev"}
+    assert json.loads(recorded.read_text())["content"] == {"branch": "dev"}
 
 
 async def test_after_a_decline_no_later_group_runs(tmp_path: Path) -> None:
-    later = stub_group(stub(ASKED, f"touch {shlex.quote(str(tmp_path / 'asked'))}"))
+    later = stub_group(stub(ASKED, f"touch {shlex.quote(str(tmp_path / 'ran'))}"))
     async with rig(stub_group(stub(ASKED, action="decline")), later) as one:
         await one.server.send(ASK)
         assert (await one.server.message())["result"] == {"action": "decline"}
-    assert not (tmp_path / "asked").exists()
+    assert not (tmp_path / "ran").exists()
 
 
 async def test_an_error_of_the_agent_goes_to_the_server_at_once_and_hooks_run_on_it(tmp_path: Path) -> None:

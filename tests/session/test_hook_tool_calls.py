@@ -89,25 +89,25 @@ async def test_plain_text_lets_the_call_pass_as_it_came_and_no_hook_runs_on_the_
 
 async def test_in_the_stateless_era_a_hooks_call_has_the_agents_meta_without_capabilities() -> None:
     params = {"name": "write", "arguments": {"path": "a"}, "_meta": MODERN}
-    asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode() + b"\n"
+    request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode() + b"\n"
     async with rig(group(mcp_tool_hook())) as one:
-        await one.agent.send(asked)
+        await one.agent.send(request)
         tool_call = await one.server.message()
         assert tool_call["params"]["_meta"] == {**MODERN, "io.modelcontextprotocol/clientCapabilities": {}}
         await one.server.send(tool_response(tool_call, "fine", resultType="complete"))
-        assert await one.server.line() == asked
+        assert await one.server.line() == request
 
 
 async def test_a_hooks_call_has_the_meta_of_its_own_call_and_not_of_one_that_came_meanwhile() -> None:
-    def asked(number: int, version: str) -> bytes:
+    def call_of_version(number: int, version: str) -> bytes:
         meta = {**MODERN, "io.modelcontextprotocol/protocolVersion": version}
         params = {"name": "write", "arguments": {}, "_meta": meta}
         return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}).encode() + b"\n"
 
     async with rig(group(mcp_tool_hook())) as one:
-        await one.agent.send(asked(1, "2026-07-28") + asked(2, "nonsense") + call(3))
-        said = [(await one.server.message())["params"].get("_meta", {}) for _ in range(3)]
-    versions = [meta.get("io.modelcontextprotocol/protocolVersion", "") for meta in said]
+        await one.agent.send(call_of_version(1, "2026-07-28") + call_of_version(2, "nonsense") + call(3))
+        metas = [(await one.server.message())["params"].get("_meta", {}) for _ in range(3)]
+    versions = [meta.get("io.modelcontextprotocol/protocolVersion", "") for meta in metas]
     assert sorted(versions) == ["", "2026-07-28", "nonsense"]
 
 
@@ -121,8 +121,8 @@ async def test_after_a_call_the_tool_may_comment_on_its_result() -> None:
         tool_call = await one.server.message()
         assert json.loads(tool_call["params"]["arguments"]["all"]) == [{"type": "text", "text": "done"}]
         await one.server.send(tool_response(tool_call, json.dumps(comment)))
-        said = await one.agent.message()
-        assert [block["text"] for block in said["result"]["content"]] == ["done", "well done"]
+        response = await one.agent.message()
+        assert [block["text"] for block in response["result"]["content"]] == ["done", "well done"]
 
 
 @pytest.mark.parametrize(
@@ -170,8 +170,8 @@ async def test_a_failure_blocks_if_the_configuration_says_so() -> None:
         await handshake(one)
         await one.agent.send(call(1))
         await one.server.send(tool_response(await one.server.message(), "no", isError=True))
-        said = await one.agent.message()
-        assert "failed: reported an error: no" in said["result"]["content"][0]["text"]
+        response = await one.agent.message()
+        assert "failed: reported an error: no" in response["result"]["content"][0]["text"]
         await nothing_pending(one)
 
 
@@ -218,7 +218,7 @@ async def test_after_its_timeout_a_hooks_call_is_cancelled_and_its_late_response
         assert await one.server.line() == call(1)
         await one.server.send(tool_response(tool_call, DENIES), tool_response(tool_call, "x" * 200_000), answer(1))
         assert await one.agent.line() == answer(1)
-        assert any("timed out" in said for said in one.reports)
+        assert any("timed out" in text for text in one.reports)
         await nothing_pending(one)
 
 
@@ -242,8 +242,8 @@ async def test_a_server_that_exits_leaves_no_hooks_call_waiting() -> None:
         with anyio.fail_after(TIMEOUT):
             await one.server_ended.wait()
             one.proxy.handle_server_exit("exited with status 1")
-            said = await one.agent.message()
-        assert said["error"]["message"].startswith("The MCP server ended before it answered this call")
+            response = await one.agent.message()
+        assert response["error"]["message"].startswith("The MCP server ended before it answered this call")
         assert isinstance(one.proxy.router.from_server(tool_response(tool_call, DENIES)), Dropped), (
             "of whom it left behind"
         )

@@ -158,15 +158,15 @@ async def test_session_end_hooks_run_once_and_share_a_time_limit(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(lifecycle, "SESSION_END_HOOKS_SECONDS", 0.3)
-    told = tmp_path / "told"
-    groups = group(hook(f"echo end >> {told}; sleep 60", Event.SESSION_END), hook("exit 0"))
+    recorded = tmp_path / "recorded"
+    groups = group(hook(f"echo end >> {recorded}; sleep 60", Event.SESSION_END), hook("exit 0"))
     async with run("while read line; do :; done", groups) as one:
         await one.agent.send(CALL.replace(b"tools/call", b"initialize").replace(b'"name"', b'"x"'))
         begun = time.monotonic()
         one.agent.stop_writing()
         assert await one.ended() == 0
         assert time.monotonic() - begun < 3
-    assert told.read_text() == "end\n"
+    assert recorded.read_text() == "end\n"
 
 
 async def test_a_run_that_is_cancelled_leaves_no_server() -> None:

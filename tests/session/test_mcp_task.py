@@ -44,8 +44,8 @@ def result(number: int, **members: object) -> bytes:
 
 
 def error(number: int, message: str, code: int = -32000) -> bytes:
-    said = {"code": code, "message": message}
-    return json.dumps({"jsonrpc": "2.0", "id": number, "error": said}).encode() + b"\n"
+    error = {"code": code, "message": message}
+    return json.dumps({"jsonrpc": "2.0", "id": number, "error": error}).encode() + b"\n"
 
 
 class Old:
@@ -82,8 +82,8 @@ class New:
 
     @staticmethod
     def failed(number: int, message: str) -> bytes:
-        said = {"code": -32000, "message": message}
-        return result(number, resultType="complete", taskId="T", status="failed", error=said)
+        error = {"code": -32000, "message": message}
+        return result(number, resultType="complete", taskId="T", status="failed", error=error)
 
     @staticmethod
     def output(message: Json) -> Json:
@@ -100,7 +100,7 @@ class Log:
     """The input documents of hooks, and the audit."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / "told"
+        self.path = folder / "inputs"
         self.audit = folder / "audit.jsonl"
         self.settings = Settings(audit_file=str(self.audit))
 
@@ -137,7 +137,7 @@ async def start_task(one: Rig, era: Era) -> None:
 
 
 async def poll(one: Rig, number: int, method: str, answer: bytes, task_id: str = "T") -> bytes:
-    """A request about a task, and its answer: what the agent got."""
+    """A request about a task, and its response: what the agent got."""
     line = request(number, method, taskId=task_id)
     await one.agent.send(line)
     assert await one.server.line() == line
@@ -601,7 +601,7 @@ async def test_tasks_beyond_the_limit_are_forgotten_and_their_output_is_withheld
         await one.server.deliver(notification("notifications/tasks", taskId="T", status="completed", result=SECRET))
         _, answered = await one.finish()
     assert answered == b""
-    assert any("no longer followed" in said for said in one.reports)
+    assert any("no longer followed" in text for text in one.reports)
 
 
 @pytest.mark.parametrize(

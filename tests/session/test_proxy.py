@@ -87,13 +87,13 @@ async def idle(proxied: Rig) -> None:
 
 async def test_without_hooks_bytes_are_equal_in_both_directions() -> None:
     async with rig() as proxied:
-        said = INITIALIZE + b"nonsense\n\r\n" + call(1) + b'{"id":1,"id":2}\n' + b"tail"
-        await proxied.agent.send(said)
+        sent = INITIALIZE + b"nonsense\n\r\n" + call(1) + b'{"id":1,"id":2}\n' + b"tail"
+        await proxied.agent.send(sent)
         await proxied.server.send(INITIALIZED, b'{"id":77,"result":1e400,"result":2}\n', answer(1))
         got = [await proxied.agent.line() for _ in range(3)]
         assert b"".join(got) == INITIALIZED + b'{"id":77,"result":1e400,"result":2}\n' + answer(1)
         received, rest = await proxied.finish()
-    assert received == said
+    assert received == sent
     assert rest == b""
     assert proxied.reports == []
 
@@ -231,9 +231,9 @@ async def test_output_that_is_not_json_is_reported_and_cut() -> None:
     async with rig(DENY) as proxied:
         await proxied.server.send(b"listening \xff " + b"x" * 10_000 + b"\n" + PING)
         assert await proxied.agent.line() == PING
-    (said,) = proxied.reports
-    assert "listening \ufffd" in said
-    assert len(said) < 2100
+    (report,) = proxied.reports
+    assert "listening \ufffd" in report
+    assert len(report) < 2100
 
 
 async def test_refused_messages_are_reported_too() -> None:
@@ -256,9 +256,9 @@ async def test_a_defect_in_a_call_ends_this_call_alone(monkeypatch: pytest.Monke
         with monkeypatch.context() as patch:
             patch.setattr(proxied.proxy.hooks, "run_pre_hooks", broken)
             await proxied.agent.send(call(1))
-            told = await proxied.agent.message()
-        assert told["id"] == 1
-        assert "out of luck" in told["error"]["message"]
+            response = await proxied.agent.message()
+        assert response["id"] == 1
+        assert "out of luck" in response["error"]["message"]
         assert any("Traceback" in text for text in proxied.reports)
         await proxied.agent.send(call(2))
         assert await proxied.server.line() == call(2), "and never the call whose hooks did not run"
@@ -289,8 +289,8 @@ async def test_when_the_server_exits_every_call_gets_an_error(gate: Gate) -> Non
         await gate.arrived()
         await proxied.server.line()
         proxied.proxy.handle_server_exit("exited with status 3")
-        told = {(await proxied.agent.message())["id"]: True for _ in range(2)}
-        assert set(told) == {1, 2}
+        ids = {(await proxied.agent.message())["id"]: True for _ in range(2)}
+        assert set(ids) == {1, 2}
         await idle(proxied)
         assert await_gone(proxied)
     gate.close()
@@ -304,8 +304,8 @@ async def test_calls_after_the_servers_exit_get_an_error_too() -> None:
     async with rig(ALLOW) as proxied:
         proxied.proxy.handle_server_exit("exited with status 3")
         await proxied.agent.send(call(1))
-        told = await proxied.agent.message()
-    assert "exited with status 3" in told["error"]["message"]
+        response = await proxied.agent.message()
+    assert "exited with status 3" in response["error"]["message"]
 
 
 async def test_a_hook_that_stops_the_turn_denies_the_waiting_calls_and_nothing_else(gate: Gate) -> None:
@@ -316,12 +316,12 @@ async def test_a_hook_that_stops_the_turn_denies_the_waiting_calls_and_nothing_e
         await proxied.server.line()
         await gate.arrived()
         await proxied.agent.send(call(3, "stop"))
-        told = {}
+        texts = {}
         for _ in range(2):
             message = await proxied.agent.message()
-            told[message["id"]] = message["result"]["content"][0]["text"]
-        assert set(told) == {2, 3}
-        assert all("enough" in text for text in told.values())
+            texts[message["id"]] = message["result"]["content"][0]["text"]
+        assert set(texts) == {2, 3}
+        assert all("enough" in text for text in texts.values())
         await proxied.server.send(answer(1))
         assert await proxied.agent.line() == answer(1)
     gate.close()
@@ -412,7 +412,7 @@ async def test_a_hooks_failure_is_reported_with_its_source() -> None:
     assert any("hooks.json: PreToolUse" in text and "status 1" in text for text in proxied.reports)
 
 
-# --- who does not read ---
+# --- a side that does not read ---
 
 
 async def test_an_agent_that_does_not_read_pauses_the_server_and_the_other_direction_goes_on() -> None:
@@ -477,8 +477,8 @@ async def test_a_stopped_call_whose_own_hook_ends_at_the_same_time_reaches_no_se
         (tmp_path / name).mkdir()
         gates.append(Gate(tmp_path / name))
     stop = f"printf %s '{json.dumps({'stop': True})}'"
-    asked = stub(Event.PRE_TOOL_USE, f"if grep -q stop; then {gates[0].hook(stop)}; else {gates[1].hook('true')}; fi")
-    async with rig(stub_group(asked)) as proxied:
+    guard = stub(Event.PRE_TOOL_USE, f"if grep -q stop; then {gates[0].hook(stop)}; else {gates[1].hook('true')}; fi")
+    async with rig(stub_group(guard)) as proxied:
         for number, gate in enumerate(gates):
             await proxied.agent.send(call(number, arguments=json.dumps({"a": names[number]})))
             await gate.arrived()

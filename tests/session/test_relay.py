@@ -100,7 +100,7 @@ class Scene:
 
     @property
     def read(self) -> set[str]:
-        """Whose bytes are read now."""
+        """The sides whose bytes are read now."""
         return {name for name, one in (("agent", self.agent), ("server", self.server)) if one.reading}
 
     def call(self) -> Call:
@@ -220,7 +220,7 @@ def test_an_unterminated_last_line_beyond_the_limit_is_refused_too() -> None:
 
 
 HIDING: Final = b'{"jsonrpc":"2.0","method":"notifications/x","params":[\r%b\r]}\r\n' % answer(7).strip()
-"""To a reader that also splits at carriage returns, the answer to call 7 stands on a line of its own."""
+"""To a reader that also splits at carriage returns, the response to call 7 is on a line of its own."""
 
 
 def test_no_response_that_hooks_must_see_hides_in_another_message() -> None:
