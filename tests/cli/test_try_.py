@@ -266,7 +266,7 @@ def test_a_single_event_can_be_tried_in_any_systems_spelling(tmp_path: Path) -> 
     started = document(tmp_path, "--event", "SessionStart", hooks)
     assert (started["decision"], started["hooks"][0]["absent"]) == (
         None,
-        "it is for PostToolUse, and SessionStart alone is tried",
+        "it is for PostToolUse, and only SessionStart is tried",
     )
 
 
@@ -345,7 +345,7 @@ def test_help_names_every_option_and_that_hooks_run_for_real(tmp_path: Path) -> 
 
 
 def test_output_of_a_python_hook_does_not_mix_with_the_document(tmp_path: Path) -> None:
-    (tmp_path / "guards.py").write_text("def file_hint(call):\n    print('noise')\n    return {}\n")
+    (tmp_path / "guards.py").write_text("def look(call):\n    print('noise')\n    return {}\n")
     ended = attempt(
         tmp_path, "sh", "--json", config(tmp_path, "[[hooks.PreToolUse]]\ntype = 'python'\ncall = 'guards:look'\n")
     )
