@@ -15,7 +15,7 @@ OF_OTHER_TYPES = {
     if part.name in {"call", "url", "headers", "allowed_env_vars", "concurrent", "warm_max_age", "warm_spares"}
     or part.name in {"server", "tool", "input"}
 }
-"""What only hooks have that are no plain commands."""
+"""Fields that only hooks of other types have."""
 
 
 # --- settings files ---
