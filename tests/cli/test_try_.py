@@ -24,6 +24,8 @@ from tests.support import terminal
 from tests.support.hook_files import COMMENTS, DENIALS, HOOK_FILES, config, hooks_file
 from tests.support.proxy_rig import group, hook
 
+pytestmark = pytest.mark.slow
+
 TRY: Final = [sys.executable, "-m", "hookproxy", "try"]
 RESULT: Final = '{"content": [{"type": "text", "text": "done"}]}'
 

@@ -303,6 +303,7 @@ def test_long_arguments_take_no_time() -> None:
 SHORT = {f"a{number}": "x" for number in range(500)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["run(/etc/*)", "run(rm:*)", "run(a*b*c)", "run(domain:*.x.org)"])
 @pytest.mark.parametrize(
     "arguments",

@@ -90,9 +90,7 @@ async def test_a_hook_answers_and_the_agent_never_sees_the_elicitation(tmp_path:
             b'{"jsonrpc":"2.0","id":5.0,"result":{"action":"accept","content":{"branch": "main"}}}\n'
         )
         assert await one.finish() == (b"", b"")
-    report = (
-        "stub (stub.json: Elicitation) answered the server's request 'Which branch?' for the person: accept"
-    )
+    report = "stub (stub.json: Elicitation) answered the server's request 'Which branch?' for the person: accept"
     assert one.reports == audit_notes(audit) == [report]
     assert not (tmp_path / "ran").exists(), "ElicitationResult is for the person's answers"
 
