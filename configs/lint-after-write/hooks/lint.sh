@@ -3,9 +3,9 @@
 # The tool has run, so exit 2 blocks nothing: standard error is added to the tool's result.
 set -euo pipefail
 
-occasion=$(cat)
-cd -- "$(jq -r .cwd <<<"$occasion")"
-path=$(jq -r '.tool_input | .path // .file_path // empty | strings' <<<"$occasion")
+hook_input=$(cat)
+cd -- "$(jq -r .cwd <<<"$hook_input")"
+path=$(jq -r '.tool_input | .path // .file_path // empty | strings' <<<"$hook_input")
 [ -f "$path" ] || exit 0
 
 case $path in
