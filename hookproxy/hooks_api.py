@@ -7,4 +7,4 @@ from .hooks.api import HookInput, HookOutput, Server, allow, ask, comment, deny,
 Answer = HookOutput
 Occasion = HookInput
 
-__all__ = ["Answer", "HookInput", "Occasion", "Server", "allow", "ask", "comment", "deny", "rewrite"]
+__all__ = ["Answer", "HookInput", "HookOutput", "Occasion", "Server", "allow", "ask", "comment", "deny", "rewrite"]

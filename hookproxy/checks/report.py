@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 
 from ..dialects.dialect import Group
 from ..model.hooks import HookSpec
-from ..model.settings import Settings
+from ..model.settings import FORMER_KEYS, Settings
 from ..trust.check_unchanged import Dependencies
 from ..trust.sources import ManagedSummary
 
@@ -113,7 +113,12 @@ def _managed(report: Report) -> dict[str, object] | None:
     managed = report.managed
     if managed is None:
         return None
-    return {"files": list(managed.files), "settings": dict(managed.set_by), "only": managed.managed_only}
+    return {"files": list(managed.files), "settings": _with_former_keys(managed.set_by), "only": managed.managed_only}
+
+
+def _with_former_keys(members: Mapping[str, object]) -> dict[str, object]:
+    """The settings under their former names as well: no key of this document is taken away."""
+    return {**members, **{old: members[new] for old, new in FORMER_KEYS.items() if new in members}}
 
 
 def _settings(settings: Settings) -> dict[str, object]:
@@ -124,7 +129,7 @@ def _settings(settings: Settings) -> dict[str, object]:
     ]
     members["limits"] = [asdict(one) for one in settings.limits]
     members["managed"] = settings.managed and _settings(settings.managed)
-    return members
+    return _with_former_keys(members)
 
 
 def _members(entry: HookEntry) -> dict[str, object]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 
 from ..jsonrpc import locate
+from ..model.settings import FORMER_KEYS
 from .report import Finding
 
 
@@ -17,12 +18,16 @@ class KeyLines:
         self._places: dict[str, locate.Location | None] = {}
 
     def line(self, file: str, key: str) -> int | None:
-        """The line of the key; None if there is no such key, or the file cannot be read again."""
+        """The line of the key, also under its former name; None: there is none, or the file cannot be read again."""
         if file not in self._places:
             self._places[file] = _read(file)
         whole = self._places[file]
-        place = whole.find(key) if whole and key else None
-        return place.line if place else None
+        if whole is None or not key:
+            return None
+        table, dot, name = key.rpartition(".")
+        former = (f"{table}{dot}{old}" for old, new in FORMER_KEYS.items() if new == name)
+        places = (whole.find(spelling) for spelling in (key, *former))
+        return next((place.line for place in places if place), None)
 
 
 def _read(file: str) -> locate.Location | None:

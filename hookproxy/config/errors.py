@@ -11,12 +11,10 @@ from pydantic import BaseModel
 
 from ..dialects.shared.hook_file import suggestion
 from ..model.errors import ConfigError
+from ..model.settings import FORMER_KEYS
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
-
-FORMER_KEYS: Final = {"on_trouble": "on_failure"}
-"""Keys that had another name before. They are read under both names."""
 
 _HEADER: Final = re.compile(r"\s*(\[\[?)([^\[\]]+)\]")
 _KEY: Final = re.compile(r"\s*([\w\-.\"' \t]+?)\s*=")
@@ -110,9 +108,9 @@ def _lines(text: str) -> dict[tuple[str | int, ...], int]:
             at = (*table, *_parts(key[1]))
         else:
             continue
-        at = tuple(FORMER_KEYS.get(part, part) if isinstance(part, str) else part for part in at)
-        for depth in range(1, len(at) + 1):
-            found.setdefault(at[:depth], number)
+        for path in {at, tuple(FORMER_KEYS.get(part, part) if isinstance(part, str) else part for part in at)}:
+            for depth in range(1, len(path) + 1):
+                found.setdefault(path[:depth], number)
     return found
 
 

@@ -12,8 +12,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from ..model.errors import ConfigError
 from ..model.hooks import Event
-from ..model.settings import Delivery, OnAsk, OnFailure, Settings, ToolNames
-from .errors import FORMER_KEYS, toml_error, validation_error
+from ..model.settings import FORMER_KEYS, Delivery, OnAsk, OnFailure, Settings, ToolNames
+from .errors import toml_error, validation_error
 
 MIN_MESSAGE_BYTES: Final = 1024  # less would not hold an initialize request
 MIN_AUDIT_FILE_BYTES: Final = 64 * 1024  # less would start a new file every few calls

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
 from .aliases import Alias
+
+FORMER_KEYS: Final = {"on_trouble": "on_failure"}
+"""The present name of each key of hookproxy.toml that had another one before: both are read."""
 
 
 class OnFailure(StrEnum):

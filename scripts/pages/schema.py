@@ -4,8 +4,8 @@ import json
 
 from pydantic.json_schema import GenerateJsonSchema
 
-from hookproxy.config.errors import FORMER_KEYS
 from hookproxy.config.models import ConfigFile
+from hookproxy.model.settings import FORMER_KEYS
 
 
 class _GeneratorWithoutTitles(GenerateJsonSchema):

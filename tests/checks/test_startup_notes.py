@@ -103,3 +103,11 @@ def test_a_note_concerns_the_hooks_inside_and_around_its_key(key: str, wanted: b
 )
 def test_an_entry_belongs_to_the_event_that_its_key_names(key: str, event: str) -> None:
     assert event_of(key, ["Stop", "Start"]) == event
+
+
+def test_a_key_under_its_former_name_has_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "hookproxy.toml"
+    file.write_text('\n\non_trouble = "allow"\n[[use]]\nfile = "a"\non_trouble = "deny"\n')
+    assert finding(f"{file}: on_failure is not used: x", KeyLines()).line == 3
+    assert KeyLines().line(str(file), "use[0].on_failure") == 6
+    assert KeyLines().line(str(file), "on_ask") is None

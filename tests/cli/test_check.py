@@ -280,7 +280,7 @@ def test_programs_get_one_document_whose_keys_stay(project: Path) -> None:
     assert (read["managed"], read["settings"]["managed"], read["trust"]) == (None, None, None)
     assert read["v"] == 1
     assert {"on_failure", "on_ask", "feedback", "max_message_bytes", "audit_file"} <= set(read["settings"])
-    assert read["settings"]["on_failure"] == "dialect"
+    assert (read["settings"]["on_failure"], read["settings"]["on_trouble"]) == ("dialect", "dialect")
     path = f"{project}/.claude/settings.json"
     assert read["hooks"][0] == {
         "file": path,

@@ -23,3 +23,8 @@ def test_an_error_names_line_and_key(text: str, message: str) -> None:
     with pytest.raises(ConfigError) as problem:
         parse("/x.toml", text)
     assert problem.value.message == message
+
+
+def test_a_former_key_where_no_table_has_it_has_its_own_line() -> None:
+    with pytest.raises(ConfigError, match=r"f:3: audit\.on_trouble: unknown key"):
+        parse("f", '\n[audit]\non_trouble = "deny"\n')
