@@ -102,7 +102,7 @@ def checked_verdict(verdict: Verdict, elicitation: Elicitation, task: bool) -> V
         normalize.normalize(verdict.content)
         _FORM_VALUES.decode(verdict.content)
     except (ValueError, msgspec.MsgspecError, RecursionError) as problem:
-        failure = verdict.failure or f"gave a content that a form cannot have: {problem}"
+        failure = verdict.failure or f"gave content that a form cannot have: {problem}"
         return replace(verdict, content=None, failure=failure)
     return verdict
 

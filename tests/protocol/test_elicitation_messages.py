@@ -94,12 +94,12 @@ def test_the_stricter_response_of_two_groups_counts_and_else_the_later() -> None
         (Verdict(action="accept"), Elicitation("", action="decline"), b"{}", ""),
         (Verdict(action="accept", content=b"{}"), VISIT, None, ""),
         (Verdict(action="decline", content=b"{}"), FORM, None, ""),
-        (Verdict(action="accept", content=b'{"a":{}}'), FORM, None, "gave a content that a form cannot have: Expected"),
+        (Verdict(action="accept", content=b'{"a":{}}'), FORM, None, "gave content that a form cannot have: Expected"),
         (
             Verdict(action="accept", content=b'{"a":1,"a":2}'),
             FORM,
             None,
-            "gave a content that a form cannot have: the key",
+            "gave content that a form cannot have: the key",
         ),
     ],
 )

@@ -245,7 +245,7 @@ async def test_content_that_does_not_fit_the_form_is_a_failure(content: object, 
             assert (await one.server.message())["result"] == {"action": "decline"}
         else:
             assert await one.agent.line() == ASK
-    assert one.reports[0].startswith("Elicitation hook stub (stub.json: Elicitation): gave a content that ")
+    assert one.reports[0].startswith("Elicitation hook stub (stub.json: Elicitation): gave content that ")
 
 
 async def test_a_hook_that_crashes_leaves_the_answer_to_the_person_or_declines_as_configured() -> None:
