@@ -322,16 +322,16 @@ def _heading(console: Console, report: TrialReport, spec: HookSpec, files: KeyLi
     row(console, label("command"), spec.target or spec.label)
 
 
-def _run(console: Console, hook_run: ObservedRun) -> None:
-    row(console, label("stdin"), _decoded_start(hook_run.stdin))
-    if hook_run.variables:
-        row(console, label("set"), "\n".join(f"{name}={_start(value)}" for name, value in hook_run.variables.items()))
-    if hook_run.removed_variables:
-        row(console, label("unset"), ", ".join(hook_run.removed_variables))
-    if hook_run.result is not None:
-        _hook_result(console, hook_run.result)
-    if hook_run.hook_run is not None:
-        verdict = hook_run.hook_run.verdict
+def _run(console: Console, observed: ObservedRun) -> None:
+    row(console, label("stdin"), _decoded_start(observed.stdin))
+    if observed.variables:
+        row(console, label("set"), "\n".join(f"{name}={_start(value)}" for name, value in observed.variables.items()))
+    if observed.removed_variables:
+        row(console, label("unset"), ", ".join(observed.removed_variables))
+    if observed.result is not None:
+        _hook_result(console, observed.result)
+    if observed.hook_run is not None:
+        verdict = observed.hook_run.verdict
         row(
             console,
             label("verdict"),
@@ -480,11 +480,8 @@ def json_output(report: TrialReport) -> str:
             "arguments": {"before": as_json(attempt.arguments), "after": as_json(_final_arguments(trial, attempt))},
             "result": {"before": as_json(attempt.result), "after": as_json(trial.answer)},
             "hooks": [
-                *(_run_members(hook_run) for hook_run in trial.observation.runs),
-                *(
-                    _spec_members(hook.spec) | {"absent": hook.why} | dict.fromkeys(_RUN_KEYS)
-                    for hook in report.not_run
-                ),
+                *(_run_members(observed) for observed in trial.observation.runs),
+                *(_not_run_members(hook) for hook in report.not_run),
             ],
             "remarks": trial.observation.remarks,
         }
@@ -513,19 +510,19 @@ def _not_run_members(hook: SkippedHook) -> dict[str, object]:
     return _spec_members(hook.spec) | {"absent": hook.why} | dict.fromkeys(_RUN_KEYS)
 
 
-def _run_members(hook_run: ObservedRun) -> dict[str, object]:
-    members = _spec_members(hook_run.spec) | {"absent": None} | dict.fromkeys(_RUN_KEYS)
+def _run_members(observed: ObservedRun) -> dict[str, object]:
+    members = _spec_members(observed.spec) | {"absent": None} | dict.fromkeys(_RUN_KEYS)
     members |= {
-        "stdin": _decoded(hook_run.stdin),
-        "variables": dict(hook_run.variables),
-        "hidden": list(hook_run.removed_variables),
+        "stdin": _decoded(observed.stdin),
+        "variables": dict(observed.variables),
+        "hidden": list(observed.removed_variables),
     }
-    if hook_run.result is not None:
-        result = hook_run.result
+    if observed.result is not None:
+        result = observed.result
         members |= {"ended": result.ended.value, "exit": result.code, "detail": result.detail, "cut": result.cut}
         members |= {"ms": round(result.ms, 3), "stdout": _decoded(result.stdout), "stderr": _decoded(result.stderr)}
-    if hook_run.hook_run is not None:
-        verdict = hook_run.hook_run.verdict
+    if observed.hook_run is not None:
+        verdict = observed.hook_run.verdict
         members["verdict"] = {
             "permission": verdict.permission.name.lower() if verdict.permission else None,
             "reason": verdict.reason,
