@@ -212,9 +212,10 @@ class Schedule(RuleBasedStateMachine):
         elif not (one.answered or one.key in self.reused | self.ambiguous):
             if one.unseen and one.cancelled:
                 assert isinstance(effect, Dropped), "a late answer to a call that was judged passes never"
+            elif one.unseen and form == "batch":
+                assert isinstance(effect, Dropped), "no batch with the answer to a judged call passes"
             elif not one.cancelled:
-                in_a_batch = form == "batch" and isinstance(effect, Dropped)  # it might hide another answer
-                assert in_a_batch or effect is PASS or isinstance(effect, InitializeAnswered | ToolsListed)
+                assert effect is PASS or isinstance(effect, InitializeAnswered | ToolsListed)
         if form != "batch" or effect is PASS:
             one.answered = True
 
