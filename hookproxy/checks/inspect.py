@@ -41,7 +41,7 @@ _CHECKS: Final = (
 def inspect(loaded: Loaded, environ: Mapping[str, str]) -> Report:
     """All configured hooks, with findings and remarks about each hook and each file."""
     key_lines = KeyLines()
-    notes = _each_once(finding(note, key_lines) for note in loaded.notes)
+    notes = _each_once(finding(note, key_lines) for note in (*loaded.notes, *loaded.remarks))
     running = list(_running_entries(loaded, environ, key_lines, notes))
     of_running = {note for entry in running for note in entry.findings}
     others = {note: _entry_that_cannot_run(note, loaded.groups) for note in notes if note not in of_running}
@@ -53,7 +53,7 @@ def inspect(loaded: Loaded, environ: Mapping[str, str]) -> Report:
     of_files = [*(note for note, entry in others.items() if not entry), *_file_findings(loaded, _runs_twice, environ)]
     settings = loaded.settings
     rules = settings.allow or settings.ask or settings.deny or settings.limits
-    if not (loaded.groups or loaded.notes or rules or settings.audit_file or loaded.managed):
+    if not (loaded.groups or loaded.notes or loaded.remarks or rules or settings.audit_file or loaded.managed):
         of_files.append(Finding("", None, "", "no hook is configured: name hook files with --hooks or --config"))
     return Report(
         loaded.settings,

@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     since = files.since(options.since, files.now()) if options.since is not None else None
     cwd = working_directory()
     loaded = load(options.config, options.hooks, None, os.environ, cwd)
-    for note in loaded.notes:
+    for note in (*loaded.notes, *loaded.remarks):
         sys.stderr.write(f"hookproxy: {note}\n")
     entries = _filtered(read(os.path.join(cwd, options.audit)), options.tool, since)
     output = _JsonOutput() if options.json else _TextOutput()

@@ -109,7 +109,7 @@ def _run(
     options = _parse(option_words)
     loaded = load(options.config, options.hooks, options.audit, os.environ, working_directory())
     report = _new_reporter()
-    for note in loaded.notes:
+    for note in (*loaded.notes, *loaded.remarks):
         report(note)
     name = options.name or server_name(command)
     gc.freeze()  # collections during calls then skip what is loaded, which stays; to collect first would take 5 ms

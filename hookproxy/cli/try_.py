@@ -69,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
     attempt = _attempt(options, event)
     cwd = working_directory()
     loaded = load(options.config, options.hooks, None, os.environ, cwd)
-    for note in loaded.notes:
+    for note in (*loaded.notes, *loaded.remarks):
         sys.stderr.write(f"hookproxy: {note}\n")
     if attempt.tool.startswith("mcp__"):
         sys.stderr.write(f"hookproxy: {_TOOL_NAME_NOTE}\n")

@@ -40,8 +40,12 @@ class Use(Struct, frozen=True):
     warm_options: Mapping[str, object] = field(default_factory=dict)
 
 
-GroupAndNotes = tuple[Group, tuple[str, ...]]
-"""The hooks of one hook file, and the notes about it for start-up."""
+class LoadedHookFile(Struct, frozen=True):
+    """The hooks of one hook file, and what is reported about it at start-up, as in `HookList`."""
+
+    group: Group
+    notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 def parse_option(item: str, cwd: str, option: str = "--hooks") -> Use:
@@ -63,7 +67,7 @@ def dialect_named(name: str, place: str) -> Dialect:
     raise ConfigError(place, f"there is no dialect {name!r}", hint)
 
 
-def read_use(use: Use, file_context: FileContext) -> Iterator[GroupAndNotes]:
+def read_use(use: Use, file_context: FileContext) -> Iterator[LoadedHookFile]:
     """Read each hook file that `use` names. Raises ConfigError."""
     for path in _find_files(use, file_context):
         text = file_context.text(path, use.place)
@@ -80,7 +84,8 @@ def read_use(use: Use, file_context: FileContext) -> Iterator[GroupAndNotes]:
         no_hooks = () if found.hooks else (f"{path}: none of its hooks can run here",)
         tool_names = use.tool_names or dialect.tool_names
         hooks = make_warm(dialect, found.hooks, use.place, use.warm_options)
-        yield Group(dialect, path, hooks, tool_names, use.on_failure), (*found.notes, *no_hooks)
+        group = Group(dialect, path, hooks, tool_names, use.on_failure)
+        yield LoadedHookFile(group, found.notes, (*found.remarks, *no_hooks))
 
 
 def _dialects_with(option: str) -> str:

@@ -20,7 +20,7 @@ from ..dialects.shared.hook_file import resolve_program
 from ..model.errors import ConfigError, UserError
 from ..model.settings import OnFailure, Settings
 from ..trust.sources import FileContext, Layer, ManagedSummary, store_path
-from .hook_files import GroupAndNotes, Use, dialect_named, parse_option, read_use
+from .hook_files import LoadedHookFile, Use, dialect_named, parse_option, read_use
 
 if TYPE_CHECKING:
     from ..trust.check_unchanged import Trust
@@ -63,6 +63,9 @@ class Loaded(Struct, frozen=True):
     settings: Settings
     groups: tuple[Group, ...]
     notes: tuple[str, ...]
+    """What does not do what its author wrote, as in `HookList`."""
+    remarks: tuple[str, ...] = ()
+    """What can never happen behind MCP, as in `HookList`."""
     path: str = ""
     """The hookproxy.toml that was read; empty: none."""
     managed: ManagedSummary | None = None
@@ -89,9 +92,10 @@ def load(config: str | None, hooks: Sequence[str], audit: str | None, environ: M
         from .managed_merge import merge
 
         settings, groups, notes, summary = merge(user, managed)
-        loaded = Loaded(settings, groups, notes, user.source, summary)
+        remarks = (*user.remarks, *(remark for one in managed for remark in one.remarks))
+        loaded = Loaded(settings, groups, notes, remarks, user.source, summary)
     else:
-        loaded = Loaded(user.settings, user.groups, user.notes, user.source)
+        loaded = Loaded(user.settings, user.groups, user.notes, user.remarks, user.source)
     if loaded.settings.audit_required and not loaded.settings.audit_file:
         where = user.source or (managed[-1].source if managed else "")
         raise ConfigError(where, "audit.required is true, but no file is named", "set audit.file, or use --audit FILE")
@@ -114,7 +118,7 @@ def user_layer(
         settings = replace(layer.settings, audit_file=_audit_file(audit, file_context.cwd, file_context))
         layer = replace(layer, settings=settings, set_by={**layer.set_by, "audit_file": f"--audit {audit}"})
     added = [one for item in hooks for one in read_use(parse_option(item, file_context.cwd, option), file_context)]
-    by_option = {group.source: f"{group.dialect.name}={group.source}" for group, _ in added}
+    by_option = {one.group.source: f"{one.group.dialect.name}={one.group.source}" for one in added}
     return replace(_with_groups(layer, added), by_option=by_option)
 
 
@@ -186,7 +190,7 @@ def read_layer(path: str, file_context: FileContext) -> Layer:
 
     file = parse(path, file_context.text(path))
     folder = os.path.dirname(path)
-    added: list[GroupAndNotes] = []
+    added: list[LoadedHookFile] = []
     for number, table in enumerate(file.use):
         where = f"{path}: use[{number}]"
         dialect: Dialect | None = dialect_named(table.dialect, where) if table.dialect is not None else None
@@ -194,7 +198,7 @@ def read_layer(path: str, file_context: FileContext) -> Layer:
         warm_options = table.model_dump(include=WARM_OPTIONS, exclude_unset=True)
         use = Use(table.file, folder, where, dialect, table.tool_names, table.on_failure, options, warm_options)
         added.extend(read_use(use, file_context))
-    added.append((_own_group(file, path), ()))
+    added.append(LoadedHookFile(_own_group(file, path)))
     check_patterns(file, path)
     set_by = {name: f"{path}: {key}" for name, key in KEYS_OF_SETTINGS.items() if _sets(file, key)}
     if _sets(file, "preset"):
@@ -204,11 +208,12 @@ def read_layer(path: str, file_context: FileContext) -> Layer:
     return _with_groups(layer, added)
 
 
-def _with_groups(layer: Layer, added: Sequence[GroupAndNotes]) -> Layer:
-    """The layer with more groups and notes. A group without hooks is left out."""
-    groups = tuple(group for group, _ in added if group.hooks)
-    notes = tuple(note for _, notes in added for note in notes)
-    return replace(layer, groups=layer.groups + groups, notes=layer.notes + notes)
+def _with_groups(layer: Layer, added: Sequence[LoadedHookFile]) -> Layer:
+    """The layer with more groups, notes and remarks. A group without hooks is left out."""
+    groups = tuple(one.group for one in added if one.group.hooks)
+    notes = tuple(note for one in added for note in one.notes)
+    remarks = tuple(remark for one in added for remark in one.remarks)
+    return replace(layer, groups=layer.groups + groups, notes=layer.notes + notes, remarks=layer.remarks + remarks)
 
 
 def _sets(file: ConfigFile, key: str) -> bool:

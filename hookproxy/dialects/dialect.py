@@ -26,11 +26,16 @@ class HookFile(Struct, frozen=True):
 
 
 class HookList(Struct, frozen=True):
-    """The hooks of a file that can run, and notes on the entries that cannot."""
+    """The hooks of a file that can run, and sentences about its other entries, each with its place.
+
+    All of them are reported once at start-up.
+    """
 
     hooks: tuple[HookSpec, ...]
     notes: tuple[str, ...] = ()
-    """One sentence for each entry that cannot work behind MCP, with its place. They are reported once at start-up."""
+    """What does not do what its author wrote: an entry that is left out, a key that is ignored. Findings of `check`."""
+    remarks: tuple[str, ...] = ()
+    """What can never happen behind MCP, such as the events of a prompt: no fault of the file."""
 
 
 class Effect(StrEnum):

@@ -110,6 +110,8 @@ class Layer(Struct, frozen=True):
     by_option: Mapping[str, str] = field(default_factory=dict)
     """The hook files that `--hooks` names, by path, each as `DIALECT=FILE`."""
     notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    """As in `HookList`."""
     managed_only: bool = False
     """Only managed hooks run."""
     require_trust: bool = False

@@ -35,7 +35,7 @@ def test_every_hook_file_that_is_read_is_recorded(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.json").write_text(CLAUDE)
     file_context = FileContext({}, str(tmp_path))
-    groups = [group for group, _ in read_use(parse_option(".", str(tmp_path)), file_context)]
+    groups = [one.group for one in read_use(parse_option(".", str(tmp_path)), file_context)]
     assert (
         [group.source for group in groups]
         == list(file_context.files_read)

@@ -216,11 +216,12 @@ T = TypeVar("T")
 
 
 def merge(lists: Iterable[HookList]) -> HookList:
-    """All hooks and all notes of these lists, in order."""
+    """All hooks, notes and remarks of these lists, in order."""
     all_lists = list(lists)
     return HookList(
         tuple(hook for each in all_lists for hook in each.hooks),
         tuple(note for each in all_lists for note in each.notes),
+        tuple(remark for each in all_lists for remark in each.remarks),
     )
 
 
@@ -233,7 +234,7 @@ def read_events(
 ) -> HookList:
     """The hooks in a table whose keys are names of events. `entries` gives an event's entries; `read_entry` reads one.
 
-    An `unavailable` event that has entries gets a note with the reason. Raises ConfigError for other keys.
+    An `unavailable` event that has entries gets a remark with the reason. Raises ConfigError for other keys.
     """
     found: list[HookList] = []
     for name in table.members:
@@ -245,7 +246,8 @@ def read_events(
             found += [read_entry(name, entry) for entry in event_entries]
         elif event_entries:
             reason = unavailable[name]
-            found.append(HookList((), (f"{table.where}: {table.place(name)} cannot fire behind MCP: {reason}",)))
+            remark = f"{table.where}: {table.place(name)} cannot fire behind MCP: {reason}"
+            found.append(HookList((), remarks=(remark,)))
     return merge(found)
 
 
