@@ -363,8 +363,8 @@ class ConfigFile(Table):
     otel: Otel = Field(Otel(), description="Spans and metrics for an OpenTelemetry collector.")
     preset: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str])] = Field(
         [],
-        description="One or several widely used servers, by a name from the list of presets in the reference. Hooks then "
-        "see their tools under the names of Claude Code's tools. `[tools.X]` takes precedence.",
+        description="One or several widely used servers, by their names in the list of presets below. Hooks then see "
+        "their tools under the names of Claude Code's tools. `[tools.X]` takes precedence.",
     )
     tools: dict[_Text, ToolTable] = Field(
         {}, description="The names by which hooks know single tools: one table for each tool."

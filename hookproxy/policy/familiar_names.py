@@ -104,7 +104,8 @@ _ELSEWHERE: Final = _set(
     "git github gitlab bitbucket repo repository gist issue pr pull commit branch wiki jira confluence notion slack "
     "drive gdrive onedrive sharepoint dropbox bucket blob sftp ftp remote cloud sql db database mysql postgres "
     "postgresql sqlite mongo mongodb redis duckdb table collection query graph graphql memory prompt resource email "
-    "mail message comment ticket calendar event excel workbook worksheet sheet slide presentation workflow"
+    "mail message comment ticket calendar event excel workbook worksheet sheet slide presentation workflow secret kv "
+    "consul etcd zookeeper"
 )
 """Words of tools that act on something else than this machine."""
 _OTHER_VERBS: Final = _set(
@@ -238,8 +239,8 @@ _WEB_SEARCH: Final = (
 _PART: Final = (
     _Phrase(
         _set("insert replace update edit patch"),
-        _set("file text content line lines symbol body block code"),
-        _LINK | _set("before after range"),
+        _set("file line lines symbol block code"),
+        _LINK | _set("text content body before after range"),
         not_before=_ELSEWHERE | _OTHER_VERBS | _set("read"),
     ),
 )
@@ -421,8 +422,8 @@ def _bash(tool: _Tool) -> Iterable[Alias | None]:
     command = tool.named(_COMMAND)
     timeout = tool.named(("timeoutms",), "number")
     background = tool.named(("isbackground", "background"), "boolean")
-    if not {"sql", "query", "database", "table", "collection"}.isdisjoint(tool.names):
-        return
+    if not {"sql", "query", "database", "table", "collection", "image"}.isdisjoint(tool.names):
+        return  # a statement for a database, or the first process of a new container
     if "command" in tool.types and command != "command":
         return  # its `command` is a list or an object
     yield tool.alias("Bash", {"command": command}, {"timeout": timeout, "run_in_background": background})

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import dialects
 import keys
+import presets
 import schema
 import tables
 import verbs
@@ -23,6 +24,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "summary": verbs.summary,
     "verbs": verbs.verbs,
     "keys": keys.keys,
+    "presets": presets.presets,
     **dialects.parts(),
 }
 """The generated parts, by the name in their mark."""
