@@ -10,7 +10,7 @@ from typing import Final
 from ...model.hooks import Event, HookSpec
 from ...policy import matchers
 from ..dialect import HookFile, HookList
-from ..shared import handler_types
+from ..shared import handler_types, labels
 from ..shared import hook_file as shared_hook_file
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
@@ -127,9 +127,7 @@ def _hook(file: HookFile, event: Event, group: Table, entry: Table, matches: Cal
     entry.text("statusMessage")
     handler = handler_types.http_or_mcp_tool(entry, "allowedEnvVars")
     command, argv = ("", ()) if handler else _command(file, entry)
-    handler = handler or Handler(
-        "command", shared_hook_file.argv_label(list(argv)) if argv else shared_hook_file.command_label(command)
-    )
+    handler = handler or Handler("command", labels.argv_label(list(argv)) if argv else labels.command_label(command))
     on_failure = entry.choice("onFailure", ("block", "continue"), "continue")
     if "if" in entry.members:
         shared_hook_file.compile_member(entry, "if", matchers.permission_rule)

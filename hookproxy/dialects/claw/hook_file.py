@@ -11,6 +11,7 @@ from msgspec import Struct
 from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from ..shared import hook_file as shared_hook_file
+from ..shared import labels
 from ..shared.hook_file import Table
 
 TIMEOUT: Final = 60.0
@@ -132,13 +133,13 @@ def _hooks(
     )
 
 
-_PROGRAM: Final = re.compile(r"(?!(?:case|for|if|test|until|while)$)\w.*", re.DOTALL)
+_PROGRAM: Final = re.compile(r"(?!(?:case|for|if|test|until|while)\b)\w.*", re.DOTALL)
 """A possible program name: no punctuation, and no keyword that begins a shell script of one line."""
 
 
 def _label(command: str, place: str) -> str:
     """The name of the program. A shell script of one line has none: its label is its place in the file."""
-    label = shared_hook_file.command_label(command)
+    label = labels.command_label(command)
     return label if _PROGRAM.match(label) else place
 
 

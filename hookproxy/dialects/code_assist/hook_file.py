@@ -9,6 +9,7 @@ from typing import Final
 from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from ..shared import hook_file as shared_hook_file
+from ..shared import labels
 from ..shared.hook_file import Table
 
 NAME: Final = "code-assist"
@@ -94,7 +95,7 @@ def _hook(file: HookFile, event: Event, entry: Table) -> HookSpec:
         dialect=NAME,
         source=f"{file.path}: {entry.path}",
         event=event,
-        label=name.strip() or shared_hook_file.command_label(command),
+        label=name.strip() or labels.command_label(command),
         shell=command,
         cwd=file.project_dir,
         timeout=_timeout(entry),

@@ -10,7 +10,7 @@ from typing import Final
 from ...model.hooks import Event, HookSpec
 from ...policy import matchers
 from ..dialect import HookFile, HookList
-from ..shared import handler_types
+from ..shared import handler_types, labels
 from ..shared import hook_file as shared_hook_file
 from ..shared.handler_types import NO_HTTP_TARGET, HttpTarget
 from ..shared.hook_file import Table
@@ -191,11 +191,7 @@ def _entry(current: bool, file: HookFile, event_name: str, entry: Table) -> Hook
         source=source,
         event=event,
         label=target.host
-        or (
-            shared_hook_file.command_label(argv[2])
-            if argv[:2] == ("bash", "-c")
-            else shared_hook_file.argv_label(list(argv))
-        ),
+        or (labels.command_label(argv[2]) if argv[:2] == ("bash", "-c") else labels.argv_label(list(argv))),
         matcher=entry.text("matcher"),
         matches=matches,
         argv=shared_hook_file.resolve_program(argv, folder),

@@ -13,6 +13,7 @@ from ...model.errors import ConfigError
 from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from ..shared import hook_file as shared_hook_file
+from ..shared import labels
 from ..shared.hook_file import Table
 from . import go_regex, output
 
@@ -283,7 +284,7 @@ class _Reader(Struct):
                 dialect=self.file_format.dialect,
                 source=f"{self.file.path}: {entry.path}",
                 event=event,
-                label=options.name or shared_hook_file.command_label(command),
+                label=options.name or labels.command_label(command),
                 matcher=matcher,
                 matches=matches,
                 shell=command,

@@ -8,6 +8,7 @@ from typing import Final
 from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from ..shared import hook_file as shared_hook_file
+from ..shared import labels
 from ..shared.hook_file import Table
 
 NAME: Final = "lime"
@@ -88,7 +89,7 @@ def _hook(file: HookFile, place: str, event: Event, command: str) -> HookSpec:
         dialect=NAME,
         source=f"{file.path}: {place}",
         event=event,
-        label=shared_hook_file.command_label(command),
+        label=labels.command_label(command),
         shell=command,
         cwd=file.project_dir,
         timeout=_TIMEOUTS.get(event, TIMEOUT),

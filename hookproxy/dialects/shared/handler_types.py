@@ -14,6 +14,7 @@ from ...model.errors import ConfigError
 from ...model.hooks import HookSpec
 from ..dialect import Dialect
 from . import hook_file as shared_hook_file
+from . import labels
 from .hook_file import Table
 
 KEYS: Final = (
@@ -110,7 +111,7 @@ def read_handler(entry: Table, folder: str) -> Handler:
             raise entry.error(key, "is only for warm hooks", "write warm = true")
     return Handler(
         "warm" if warm else handler,
-        shared_hook_file.argv_label(list(argv)) if argv else shared_hook_file.command_label(command),
+        labels.argv_label(list(argv)) if argv else labels.command_label(command),
         argv=shared_hook_file.resolve_program(argv, folder),
         shell=command if not argv else "",
         concurrent=entry.flag("concurrent"),

@@ -1,4 +1,4 @@
-"""Strict reading of hook files for all dialects: typed members, errors that name the key, and labels of hooks.
+"""Strict reading of hook files for all dialects: typed members, and errors that name the key.
 
 A member of the wrong type is an error. Its value is never guessed (law 3).
 """
@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 import math
 import re
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from os.path import basename, join
+from os.path import join
 from typing import Final, NoReturn, TypeVar
 
 from msgspec import Struct
@@ -276,40 +275,3 @@ def resolve_program(words: tuple[str, ...], folder: str) -> tuple[str, ...]:
     if not words or "/" not in words[0]:
         return words
     return (join(folder, words[0].removeprefix("./")), *words[1:])
-
-
-_ASSIGNMENT: Final = re.compile(r"\w+=")
-_INTERPRETER: Final = re.compile(
-    r"(?:[a-z]*sh|python[\d.]*|pypy[\d.]*|node|deno|bun|ruby|perl|php|env|exec|sudo|nice|timeout|npx|uvx?|pwsh)(?:\.exe)?"
-)
-"""Programs that run another program. The label is the other's name, if it can be found."""
-_SCRIPT_NAME: Final = re.compile(r".*[/.]\w.*", re.DOTALL)
-
-
-def command_label(command: str) -> str:
-    """The short name of a shell command for people and the model: `python3 guards/paths.py --x` is `paths.py`."""
-    try:
-        words = shlex.split(command)
-    except ValueError:  # an open quotation mark, for example in a comment
-        words = command.split()
-    return argv_label(words) or command.strip()
-
-
-def argv_label(words: list[str]) -> str:
-    """The same for a command that is already split into words."""
-    while words and _ASSIGNMENT.match(words[0]):
-        words = words[1:]
-    if not words:
-        return ""
-    program = _last_part(words[0])
-    if _INTERPRETER.fullmatch(program):
-        for word in words[1:]:
-            if word in ("-c", "-e", "-m"):  # code or a module follows, not a script
-                break
-            if not word.startswith("-") and not _ASSIGNMENT.match(word) and _SCRIPT_NAME.fullmatch(word):
-                return _last_part(word)
-    return program
-
-
-def _last_part(word: str) -> str:
-    return basename(word.rstrip("/;&|)")) or word

@@ -77,15 +77,15 @@ def test_hooks_are_in_the_order_of_the_file(dialect: Dialect) -> None:
     [
         ("./hooks/guard.sh", "guard.sh"),
         ('"$HOME"/guard.sh', "guard.sh"),
-        ("jq -e .x", "jq"),
-        ("if echo \"$HOOK_TOOL_INPUT\" | grep -q 'rm -rf'; then exit 2; fi", "hooks.PreToolUse[0]"),
+        ("jq -e .x", "jq -e .x"),
+        ("if echo \"$HOOK_TOOL_INPUT\" | grep -q 'rm -rf'; then exit 2; fi", "grep -q rm -rf"),
         ("test -f x && exit 2", "hooks.PreToolUse[0]"),
         ("[ -f x ] && exit 2", "hooks.PreToolUse[0]"),
-        ("{ ./a; }", "hooks.PreToolUse[0]"),
+        ("{ ./a; }", "a"),
         ("# nothing", "hooks.PreToolUse[0]"),
     ],
 )
-def test_the_label_of_a_script_in_one_line_is_its_place(command: str, label: str) -> None:
+def test_the_label_of_a_script_that_names_no_program_is_its_place(command: str, label: str) -> None:
     (hook,) = hooks(PreToolUse=[command])
     assert hook.label == label
 

@@ -11,8 +11,6 @@ from hookproxy.dialects.claude import CLAUDE
 from hookproxy.dialects.dialect import HookList
 from hookproxy.dialects.shared.hook_file import (
     Table,
-    argv_label,
-    command_label,
     compile_member,
     read_document,
     read_events,
@@ -134,32 +132,6 @@ def test_a_program_given_as_a_relative_path_is_in_the_folder() -> None:
     assert resolve_program(("/bin/a",), "/repo") == ("/bin/a",)
     assert resolve_program(("jq",), "/repo") == ("jq",)
     assert resolve_program((), "/repo") == ()
-
-
-@pytest.mark.parametrize(
-    ("command", "known_by"),
-    [
-        ("python3 guards/paths.py --x", "paths.py"),
-        ('"$CLAUDE_PROJECT_DIR"/.claude/hooks/guard.sh', "guard.sh"),
-        ("DEBUG=1 PYTHONPATH=a/b python3.12 -u ./guards/paths.py", "paths.py"),
-        ("jq -r .tool_input.command >> /tmp/log.txt", "jq"),
-        ("bash -c 'cat ./notes.txt'", "bash"),
-        ("python3 -m guards.paths", "python3"),
-        ("DEBUG=1 jq .", "jq"),
-        ("/usr/bin/env node hooks/a.mjs", "a.mjs"),
-        ("uv run guards/a.py", "a.py"),
-        ("./guard.sh; exit 0", "guard.sh"),
-        ("it's broken.sh", "it's"),
-        ("/opt/Guards/check", "check"),
-    ],
-)  # fmt: skip
-def test_the_label_of_a_hook_is_its_script(command: str, known_by: str) -> None:
-    assert command_label(command) == known_by
-
-
-def test_the_label_of_a_command_of_only_variables_is_the_command() -> None:
-    assert command_label("A=1") == "A=1"
-    assert argv_label([]) == ""
 
 
 # --- files in other languages ---
