@@ -11,6 +11,15 @@ from ..model.hooks import Document, Event, EventContext, HookResult, HookSpec, O
 from ..model.settings import OnFailure, ToolNames
 
 
+class Plugin(Struct, frozen=True):
+    """The plugin that a hook file belongs to."""
+
+    root: str
+    """The folder of its own files."""
+    data: str
+    """The folder for what it stores. It is created before its hooks run."""
+
+
 class HookFile(Struct, frozen=True):
     """A hook file before it is parsed. `Dialect.read_hook_file` parses the text, and names `path` in every error."""
 
@@ -23,6 +32,7 @@ class HookFile(Struct, frozen=True):
     """The values of the `[[use]]` keys that only this dialect has (`Dialect.options`), with their documented types."""
     environ: Mapping[str, str] = field(default_factory=dict)
     """The environment of this process, for variables that a hook file may name."""
+    plugin: Plugin | None = None
 
 
 class HookList(Struct, frozen=True):

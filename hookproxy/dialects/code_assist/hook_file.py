@@ -61,7 +61,10 @@ def read_hook_file(file: HookFile) -> HookList:
         return HookList((), remarks=(f"{file.path}: contains no hooks",))
     table = settings.table("hooks")
     return shared_hook_file.read_events(
-        table, EVENTS, UNAVAILABLE_EVENTS, table.tables, lambda name, entry: _entry(file, EVENTS[name], entry)
+        table,
+        EVENTS,
+        UNAVAILABLE_EVENTS,
+        lambda name: shared_hook_file.merge(_entry(file, EVENTS[name], entry) for entry in table.tables(name)),
     )
 
 

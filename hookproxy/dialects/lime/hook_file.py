@@ -56,8 +56,12 @@ def read_hook_file(file: HookFile) -> HookList:
         table,
         EVENTS,
         UNAVAILABLE_EVENTS,
-        lambda name: list(enumerate(_commands(table, name))),
-        lambda name, command: HookList((_hook(file, f"hooks.{name}[{command[0]}]", EVENTS[name], command[1]),)),
+        lambda name: HookList(
+            tuple(
+                _hook(file, f"hooks.{name}[{at}]", EVENTS[name], command)
+                for at, command in enumerate(_commands(table, name))
+            )
+        ),
     )
 
 

@@ -136,9 +136,11 @@ def _label_of_run_program(program: str, words: list[str]) -> str:
 
 
 def _cut(words: list[str]) -> str:
-    """The first telling words: variables and marks say nothing, and paths only by their last part."""
+    """The first telling words: variables, marks and JSON say nothing, and paths only by their last part."""
     names = [_last_part(word) if word.startswith("$") and "/" in word else word for word in words[1:]]
-    return _shortened(" ".join([words[0], *(word for word in names if re.search(r"\w", word) and word[0] != "$")]))
+    return _shortened(
+        " ".join([words[0], *(word for word in names if re.search(r"\w", word) and word[0] not in "$[{")])
+    )
 
 
 def _shortened(text: str) -> str:
