@@ -154,7 +154,7 @@ def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(settings: object, 
 
 # --- what Claude Code leaves out, and goes on ---
 
-GOOD: Final = {"type": "command", "command": "x"}
+GOOD: Final[dict[str, object]] = {"type": "command", "command": "x"}
 
 
 def left_out(events: dict[str, object]) -> str:

@@ -325,7 +325,11 @@ def test_a_hook_of_another_type_is_reported(dialect: Dialect, handler_type: str,
         ),
         ({}, {"matchr": "x"}, "[0].matchr is unknown and ignored: did you mean 'matcher'?"),
         ({"timeout": 7200}, {}, ".hooks[0]: a timeout of 7200 seconds is longer than agents wait for a call"),
-        ({"timeout": 30000}, {}, ".hooks[0]: a timeout of 30000 is read as seconds, as written: if they are meant as"),
+        (
+            {"timeout": 30000},
+            {},
+            ".hooks[0]: a timeout of 30000 is read as seconds, as written: if they are meant as milliseconds, write 30",
+        ),
     ],
     ids=lambda value: next(iter(value), "") if isinstance(value, dict) else None,
 )
