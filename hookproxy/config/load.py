@@ -90,7 +90,7 @@ def load(
     that is not trusted when trust is required. `project` is the folder in which the hooks of hook files run, except the
     administrator's; None: it follows from each file's place.
     """
-    project_folder = _project(project, cwd)
+    project_folder = find_project(project, cwd)
     file_context = FileContext(environ, cwd, project=project_folder)
     own_file = find_own_file(file_context)
     user = user_layer(own_file if config is None else file_context.find(config, cwd), hooks, audit, file_context)
@@ -117,7 +117,7 @@ def load(
     return loaded
 
 
-def _project(folder: str | None, cwd: str) -> str:
+def find_project(folder: str | None, cwd: str) -> str:
     """The absolute path that `--project` names; empty: it names none. Raises UserError."""
     if folder is None:
         return ""
