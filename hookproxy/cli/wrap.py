@@ -79,13 +79,16 @@ def add_server_options(parser: argparse.ArgumentParser) -> None:
 
 def _wrap_options(options: argparse.Namespace, cwd: str) -> tuple[RunOptions, list[str]]:
     """The options of the wrapped servers, and notes. Paths are absolute: an agent may start servers in any folder."""
-    loaded = load(options.config, options.hooks, None, os.environ, cwd)  # raises if wrapped servers would not start
+    loaded = load(
+        options.config, options.hooks, None, os.environ, cwd, options.project
+    )  # raises if wrapped servers would not start
     settings = loaded.settings
     no_hooks = not loaded.groups and not (settings.allow or settings.ask or settings.deny)
     notes = ["no hook is configured yet: until there is one, wrapped servers run as before"] if no_hooks else []
     config = None if options.config is None else _absolute(options.config, cwd)
     hooks = tuple(_hook_file(item, cwd) for item in options.hooks)
-    return RunOptions(config=config, hooks=hooks, fallback=loaded.path or None), notes
+    project = ("--project", _absolute(options.project, cwd)) if options.project else ()
+    return RunOptions(config=config, hooks=hooks, others=project, fallback=loaded.path or None), notes
 
 
 def _hook_file(item: str, cwd: str) -> str:
