@@ -284,7 +284,8 @@ def change_all(
 ) -> int:
     """Plan all changes, print the notes, show the changes and carry them out. Returns the exit status.
 
-    Raises UserError if an error leaves everything unchanged. With several files, the error of one file does not stop the others: it is reported, and the exit status says so.
+    Raises UserError if an error leaves everything unchanged. The error of one of several files does not stop the
+    others: it is reported, and the exit status says so.
     """
     planned, errors = agent_files.plan_all(found, options.server, plan)
     if not planned and len(errors) == 1:

@@ -7,7 +7,8 @@ before:
     "command": "/usr/bin/hookproxy", "args": ["run", "--name", "git", "--", "npx", "-y", "server"]
 
 If an entry has no arguments, `wrap` adds the key and `unwrap` removes it. If its list exists but is empty, `unwrap`
-must keep it: to show that, the name is given in one word, `--name=git`, which means the same to `run`.
+must keep it: to show that, the name is given in one word, `--name=git`, which means the same to `run`. A name such as
+`-x` is always given in one word; if the key was added, it is given twice.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class RunOptions(Struct, frozen=True):
     """The options between `run` and the server's command."""
 
     name: tuple[str, ...] = ()
-    """The option `--name` in one word or two; empty if there is none."""
+    """The option `--name`: in two words if `wrap` added the key of the list, else in one; empty if there is none."""
     config: str | None = None
     hooks: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
@@ -97,7 +98,7 @@ def _parse_options(words: Sequence[str]) -> RunOptions:
         if not equals:
             others += option_words
         elif key == "--name":
-            name = option_words
+            name += option_words
         elif key == "--config":
             config = value
         elif key == "--hooks":
@@ -149,7 +150,10 @@ def wrap(text: str, syntax: Syntax, entry: Entry, words: tuple[str, ...]) -> lis
 
 
 def _name_option(name: str, one_word: bool) -> tuple[str, ...]:
-    return (f"--name={name}",) if one_word or name.startswith("-") else ("--name", name)
+    word = f"--name={name}"
+    if one_word:
+        return (word,)
+    return (word, word) if name.startswith("-") else ("--name", name)
 
 
 def _insert(text: str, syntax: Syntax, entry: Entry, words: tuple[str, ...]) -> list[Edit]:
