@@ -61,11 +61,25 @@ class Wrapping(Struct, frozen=True):
 def parse_wrapping(argv: Sequence[str]) -> Wrapping | None:
     """The words of hookproxy at the beginning of a command line; None if it is not wrapped, or wraps nothing."""
     launcher = _launcher_length(argv)
-    others = list(argv[launcher:])
-    if not launcher or others[:1] != ["run"] or "--" not in others[:-1]:
+    words = list(argv[launcher:])
+    if not launcher or words[:1] != ["run"]:
         return None
-    end = others.index("--")
-    return Wrapping(tuple(argv[:launcher]), _parse_options(others[1:end]), launcher + end + 1)
+    end, command = _command_start(words)
+    if command >= len(words):
+        return None
+    return Wrapping(tuple(argv[:launcher]), _parse_options(words[1:end]), launcher + command)
+
+
+def _command_start(words: Sequence[str]) -> tuple[int, int]:
+    """The end of the options after `run`, and the start of the server's command, as `run` itself finds them."""
+    if "--" in words:
+        return words.index("--"), words.index("--") + 1
+    position = 1
+    while position < len(words) and words[position].startswith("-"):
+        if words[position].partition("=")[0] not in _OPTIONS_WITH_VALUE:
+            return len(words), len(words)
+        position += 2 if words[position] in _OPTIONS_WITH_VALUE else 1
+    return position, position
 
 
 def _launcher_length(argv: Sequence[str]) -> int:
