@@ -28,7 +28,7 @@ from ..wrapping import agent_files, edit_plan, files, known_agents
 from ..wrapping.agent_files import AgentFile, PlannedFile
 from ..wrapping.diff import unified
 from ..wrapping.find_servers import Entry, Kind, NoServers
-from ..wrapping.known_agents import AGENTS_BY_NAME, ConfigFile
+from ..wrapping.known_agents import AGENTS, AGENTS_BY_NAME, ConfigFile
 from ..wrapping.version_control import is_shared
 from ..wrapping.wrap_entry import PROGRAM, RunOptions
 from .common import add_hook_options, new_parser, show, visible, working_directory
@@ -104,36 +104,43 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
 
 
 def named_files(options: argparse.Namespace) -> list[AgentFile]:
-    """The files that the command line names. Raises UserError if there are none, or if a named FILE cannot be used.
-
-    A word that is both an agent and a file is the agent; `./cursor` is the file.
-    """
+    """The files that the command line of `wrap` or `unwrap` names. Raises UserError, as `find_files` does."""
     if options.all and options.target is not None:
         raise UserError(f"both --all and {options.target!r} are given", "give one of them")
+    return find_files(options.target)
+
+
+def find_files(target: str | None) -> list[AgentFile]:
+    """The files of an agent, the named file, or those of all agents that are found (None).
+
+    A word that is both an agent and a file is the agent; `./cursor` is the file. Raises UserError if there is no file
+    with servers, and ConfigError for a named file that cannot be used.
+    """
+    if target is not None and target not in AGENTS_BY_NAME:
+        return [_named_file(target)]
+    agents = [AGENTS_BY_NAME[target]] if target is not None else AGENTS
     home = os.path.expanduser("~")
-    if options.all:
-        found = agent_files.read(known_agents.config_files(os.environ, home, working_directory()))
-        if not any(file.has_servers or is_broken(file) for file in found):
-            raise UserError(
-                "no agent configuration with servers was found",
-                f"known agents: {', '.join(AGENTS_BY_NAME)}; for another one, name its FILE",
-            )
+    config_files = known_agents.config_files(os.environ, home, working_directory(), agents)
+    found = agent_files.read(config_files)
+    if any(file.has_servers or is_broken(file) for file in found):
         return found
-    if options.target in AGENTS_BY_NAME:
-        agent = AGENTS_BY_NAME[options.target]
-        config_files = known_agents.config_files(os.environ, home, working_directory(), [agent])
-        found = agent_files.read(config_files)
-        if not any(file.has_servers or is_broken(file) for file in found):
-            raise agent_files.not_found(agent, config_files, found, home)
-        return found
+    if target is not None:
+        raise agent_files.not_found(AGENTS_BY_NAME[target], config_files, found, home)
+    raise UserError(
+        "no agent configuration with servers was found",
+        f"known agents: {', '.join(AGENTS_BY_NAME)}; for another one, name its FILE",
+    )
+
+
+def _named_file(path: str) -> AgentFile:
     try:
-        snapshot = files.read(options.target)
-        configuration = edit_plan.read(options.target, snapshot.text)
+        snapshot = files.read(path)
+        configuration = edit_plan.read(path, snapshot.text)
         edit_plan.require_servers(configuration)
     except UserError as error:
-        near = near_agent(options.target)
+        near = near_agent(path)
         raise UserError(error.message, near, error.status) if near else error from None
-    return [AgentFile(ConfigFile(options.target, (), in_project=False), snapshot, configuration)]
+    return AgentFile(ConfigFile(path, (), in_project=False), snapshot, configuration)
 
 
 def near_agent(word: str) -> str:
@@ -310,27 +317,32 @@ def change_all(
 
 
 def carry_out(file: PlannedFile, dry_run: bool, done: str, explain: Callable[[PlannedFile], list[str]]) -> None:
-    """Show the diff, and write the file, unless this is a dry run or there is nothing to do."""
-    snapshot, plan = file.snapshot, file.plan
+    """Show the change of a file, and write it, unless this is a dry run or there is nothing to do."""
+    show_change(file, explain)
+    if not file.plan.edits:
+        report(f"{file.snapshot.path}: nothing to do")
+    elif dry_run:
+        names = ", ".join(entry.key_path for entry in file.plan.changed)
+        report(f"{file.snapshot.path}: nothing was written; would be {done}: {names}")
+    else:
+        write_change(file, done)
+
+
+def show_change(file: PlannedFile, explain: Callable[[PlannedFile], list[str]]) -> None:
+    """Show the diff of a file, and what there is to know about it."""
     for note in explain(file):
-        report(f"{snapshot.path}: {note}")
-    if not plan.edits:
-        report(f"{snapshot.path}: nothing to do")
-        return
-    if os.path.islink(snapshot.path):
-        report(f"{snapshot.path} is a link to {snapshot.real}")
-    show_diff(file)
-    names = ", ".join(entry.key_path for entry in plan.changed)
-    if dry_run:
-        report(f"{snapshot.path}: nothing was written; would be {done}: {names}")
-        return
-    backup = files.replace(snapshot, plan.text)
-    report(f"{snapshot.path}: {done}: {names}; backup: {backup}")
+        report(f"{file.snapshot.path}: {note}")
+    if file.plan.edits:
+        if os.path.islink(file.snapshot.path):
+            report(f"{file.snapshot.path} is a link to {file.snapshot.real}")
+        _show(unified(file.snapshot.path, file.snapshot.text, file.plan.edits))
 
 
-def show_diff(file: PlannedFile) -> None:
-    """Print the diff of a planned file."""
-    _show(unified(file.snapshot.path, file.snapshot.text, file.plan.edits))
+def write_change(file: PlannedFile, done: str) -> None:
+    """Write a file, and say so. Raises UserError if it cannot be written; then it is unchanged."""
+    backup = files.replace(file.snapshot, file.plan.text)
+    names = ", ".join(entry.key_path for entry in file.plan.changed)
+    report(f"{file.snapshot.path}: {done}: {names}; backup: {backup}")
 
 
 def _show(lines: list[str]) -> None:
