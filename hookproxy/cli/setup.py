@@ -21,6 +21,7 @@ from rich.text import Text
 
 from ..config.load import Loaded, load
 from ..model.errors import EXIT_FINDINGS, UserError
+from ..policy.presets import familiar_tools, preset_for
 from ..wrapping import edit_plan, known_hook_files
 from ..wrapping.agent_files import AgentFile, PlannedFile, short
 from ..wrapping.find_servers import Entry, Kind
@@ -124,6 +125,7 @@ def _propose(options: argparse.Namespace, asks: bool) -> Agreed | int:
     guards = _guards(options, asks)
     if guards is None:
         return _unchanged()
+    _show_familiar_names(found, guards.loaded)
     planned, errors = _plan(options, found, guards, program)
     if not planned:
         raise (
@@ -229,6 +231,19 @@ def _hooks_for(file: ConfigFile, guards: Guards, shared: bool) -> tuple[list[str
         else:
             notes.append(f"git shares this file with others: {hook_file.path}, which only you have, is left out here")
     return hooks, notes
+
+
+def _show_familiar_names(found: Sequence[AgentFile], loaded: Loaded) -> None:
+    """Show the names by which hooks that were written for Claude Code's tools see those of known servers."""
+    rows: dict[str, str] = {}
+    for entry in (entry for file in found for entry in _open_entries(file)) if loaded.settings.auto_aliases else ():
+        aliases = [one for each in familiar_tools(preset_for(entry.argv, entry.name)).values() for one in each]
+        names = dict.fromkeys(f"{alias.tool} as {alias.name}" for alias in aliases if alias.name)
+        if names:
+            rows[entry.name] = f"{entry.name}: hooks see {', '.join(names)}"
+    if rows:
+        _heading("familiar names")
+        _rows([("alias", text) for text in rows.values()])
 
 
 # --- what changes ---

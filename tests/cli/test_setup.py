@@ -10,6 +10,7 @@ from typing import Final
 
 import pytest
 
+from hookproxy.policy.presets import familiar_tools, preset_for
 from tests.cli.test_wrap import HOOKPROXY, configuration, run, servers
 from tests.support import agent_homes, terminal
 
@@ -238,6 +239,14 @@ def test_all_agents_are_set_up_with_one_command_and_every_byte_comes_back(
         if line.startswith("  hookproxy unwrap "):
             assert run(project, "unwrap", line.split("unwrap ")[1].strip()).returncode == 0
     assert agent_homes.content(files) == files
+
+
+def test_it_shows_the_familiar_names_of_known_servers(project: Path, cursor: Path, hooks: Path) -> None:
+    server = {"command": "npx", "args": ["-y", "@wonderwhy-er/desktop-commander"]}
+    cursor.write_text(json.dumps({"mcpServers": {"shell": server}}))
+    shown = run(project, "setup", "--dry-run").stdout
+    for aliases in familiar_tools(preset_for(("npx", *server["args"]), "shell")).values():
+        assert all(f"{alias.tool} as {alias.name}" in shown for alias in aliases if alias.name)
 
 
 def test_only_the_named_agents_are_set_up(project: Path, home: Path, hooks: Path) -> None:
