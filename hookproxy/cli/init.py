@@ -194,6 +194,6 @@ def _report(starter: Starter, folder: str, options: argparse.Namespace) -> str:
         "",
         f"next: hookproxy {shlex.join(starter.next_command)}{source}",
         f"then: hookproxy wrap FILE{source}",
-        "FILE is your agent's configuration; hookproxy wrap without FILE lists the configurations on this machine",
+        "FILE is your agent's configuration, or the agent's name; hookproxy wrap alone lists what is on this machine",
     ]
     return "\n".join(lines) + "\n"
