@@ -36,11 +36,30 @@ def main(arguments: "Sequence[str]") -> int:
         raise
 
 
+# Compared with the parser by a test: to import argparse would delay the server's start.
+_OPTIONS_WITH_VALUE = ("--config", "--hooks", "--name", "--audit")
+_FLAGS = ("-h", "--help")
+
+
 def _split(arguments: "Sequence[str]") -> tuple[list[str], list[str]]:
-    """Our options, and the server's command line after the first `--`."""
+    """Our options, and the server's command line: after the first `--`, else from the first word that is no option.
+
+    Programs that take the whole command line as their own arguments, as the MCP Inspector does, remove the `--`. After
+    an unknown option it is not known whether the next word is its value: then there is no command line.
+    """
     arguments = list(arguments)
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    return arguments[:end], arguments[end + 1 :]
+    if "--" in arguments:
+        end = arguments.index("--")
+        return arguments[:end], arguments[end + 1 :]
+    position = 0
+    while position < len(arguments):
+        word = arguments[position]
+        if not word.startswith("-"):
+            return arguments[:position], arguments[position:]
+        if word not in _FLAGS and word.partition("=")[0] not in _OPTIONS_WITH_VALUE:
+            break
+        position += 2 if word in _OPTIONS_WITH_VALUE else 1
+    return arguments, []
 
 
 def _without_command(option_words: "Sequence[str]") -> int:
