@@ -156,7 +156,7 @@ _READ: Final = (
     _Phrase(
         _set("read view cat"),
         _FILE | _set("media image pdf markdown docx source"),
-        _LINK | _set("line lines range chunk raw path local partial full numbers section part"),
+        _LINK | _set("line lines range chunk raw path local partial full numbers section part page pages all"),
         alone=_set("read view cat"),
         not_before=_ELSEWHERE | _OTHER_VERBS | _set("write edit run execute"),
     ),
