@@ -323,8 +323,13 @@ def _write(agreed: Agreed) -> int:
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
     """Let Ctrl-C and a closed terminal wait: what a person has said yes to is done as a whole."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    received: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, lambda number, frame: received.append(number)) for number in numbers}
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in received[:1]:
+            os.kill(os.getpid(), number)

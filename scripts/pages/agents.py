@@ -1,7 +1,8 @@
 """The table of known agents and their files in docs/agents.md."""
 
-from hookproxy.wrapping.known_agents import AGENTS
 from tables import row
+
+from hookproxy.wrapping.known_agents import AGENTS
 
 FORMS = {
     "claude-code": "`mcpServers`, also those of single projects",

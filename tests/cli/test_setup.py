@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from hookproxy.cli.setup import _uninterrupted
 from hookproxy.policy.presets import familiar_tools, preset_for
 from tests.cli.test_wrap import HOOKPROXY, configuration, run, servers
 from tests.support import agent_homes, terminal
@@ -299,3 +301,16 @@ def test_if_no_configuration_can_be_read_nothing_is_changed(project: Path, curso
     done = run(project, "setup", "--yes")
     assert done.returncode == 2
     assert "error: no configuration can be used; nothing was changed" in done.stderr
+
+
+def test_what_a_person_has_said_yes_to_is_not_interrupted() -> None:
+    done = []
+
+    def interrupted() -> None:
+        with _uninterrupted():
+            os.kill(os.getpid(), signal.SIGINT)
+            done.append("all of it")
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert done == ["all of it"]
