@@ -331,5 +331,5 @@ def _uninterrupted() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        for number in received[:1]:
-            os.kill(os.getpid(), number)
+        if received:
+            os.kill(os.getpid(), received[0])
