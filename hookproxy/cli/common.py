@@ -98,7 +98,7 @@ def new_parser(verb: str, usage: str, description: str, hint: str = "") -> "Argu
 
 
 def add_hook_options(parser: "ArgumentParser") -> None:
-    """Add the options that name files with hooks: `--config FILE`, and `--hooks [DIALECT=]FILE`, repeated."""
+    """Add the options that name files with hooks, `--config FILE` and `--hooks [DIALECT=]FILE`, and `--project DIR`."""
     parser.add_argument(
         "--config", metavar="FILE", help="hookproxy's configuration (default: ~/.config/hookproxy/hookproxy.toml)"
     )
@@ -107,5 +107,10 @@ def add_hook_options(parser: "ArgumentParser") -> None:
         metavar="[DIALECT=]FILE",
         action="append",
         default=[],
-        help="a hook file of another system, unchanged; may be given several times",
+        help="a hook file of another system, unchanged, or a plugin's folder; may be given several times",
+    )
+    parser.add_argument(
+        "--project",
+        metavar="DIR",
+        help="the folder in which the hooks of these files run (default: the project that a file belongs to)",
     )

@@ -121,14 +121,14 @@ def _run(
 
     import anyio
 
-    from ..config.load import load
+    from ..config.load import load, make_data_folders
     from ..transports.epoll_loop import new_loop
 
     process.widen_pipe(server.from_server, _PIPE_BYTES)
     options = _parse(option_words)
-    loaded = load(options.config, options.hooks, options.audit, os.environ, working_directory())
+    loaded = load(options.config, options.hooks, options.audit, os.environ, working_directory(), options.project)
     report = _new_reporter()
-    for note in (*loaded.notes, *loaded.remarks):
+    for note in (*loaded.notes, *loaded.remarks, *make_data_folders(loaded)):
         report(note)
     name = options.name or server_name(command)
     gc.freeze()  # collections during calls then skip what is loaded, which stays; to collect first would take 5 ms
@@ -159,7 +159,7 @@ async def _serve(
         id=os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4()),
         server=name,
         cwd=cwd,
-        project_dir=os.environ.get("CLAUDE_PROJECT_DIR") or cwd,
+        project_dir=loaded.project or os.environ.get("CLAUDE_PROJECT_DIR") or cwd,
     )
     agent_channel = open_channel(*agent_pipes)
     server_channel = open_channel(server.from_server, server.to_server)

@@ -17,17 +17,17 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 from rich.text import Text
 
 from ..config.load import Loaded, load
 from ..model.errors import EXIT_FINDINGS, UserError
-from ..policy.presets import familiar_tools, preset_for
+from ..policy.presets import PRESETS, preset_for
 from ..wrapping import edit_plan, known_hook_files
 from ..wrapping.agent_files import AgentFile, PlannedFile, short
 from ..wrapping.find_servers import Entry, Kind
 from ..wrapping.known_agents import AGENTS_BY_NAME, ConfigFile
 from ..wrapping.known_hook_files import FoundHookFile
-from ..wrapping.wrap_entry import RunOptions
 from . import wrap
 from .common import add_hook_options, ask, has_terminal, new_parser, show, show_line, working_directory
 from .init import CONFIG, STARTERS, user_config_folder, write_starter
@@ -169,7 +169,7 @@ def _rows(rows: Sequence[tuple[str, str]]) -> None:
 def _guards(options: argparse.Namespace, asks: bool) -> Guards | None:
     """Show the hooks that are there, and ask which to use. None: none are, and the person wants none."""
     cwd, home = working_directory(), os.path.expanduser("~")
-    loaded = load(options.config, options.hooks, None, os.environ, cwd)
+    loaded = load(options.config, options.hooks, None, os.environ, cwd, options.project)
     configured = {group.source for group in loaded.groups}
     found = [file for file in known_hook_files.find(os.environ, home, cwd) if file.path not in configured]
     _heading("hooks")
@@ -237,7 +237,8 @@ def _show_familiar_names(found: Sequence[AgentFile], loaded: Loaded) -> None:
     """Show the names by which hooks that were written for Claude Code's tools see those of known servers."""
     rows: dict[str, str] = {}
     for entry in (entry for file in found for entry in _open_entries(file)) if loaded.settings.auto_aliases else ():
-        aliases = [one for each in familiar_tools(preset_for(entry.argv, entry.name)).values() for one in each]
+        preset = PRESETS.get(preset_for(entry.argv, ""))
+        aliases = preset.tools if preset is not None else ()
         names = dict.fromkeys(f"{alias.tool} as {alias.name}" for alias in aliases if alias.name)
         if names:
             rows[entry.name] = f"{entry.name}: hooks see {', '.join(names)}"
@@ -276,10 +277,11 @@ def _plan(
             continue
         hooks = [*options.hooks, *found_hooks]
         if not guards.starter_folder:
-            load(options.config, hooks, None, os.environ, cwd)  # raises if wrapped servers would not start
-        run_options = wrap.wrap_options(options.config, options.hooks, guards.loaded, cwd)
-        run_options = RunOptions(
-            config=run_options.config, hooks=(*run_options.hooks, *found_hooks), fallback=guards.config_path or None
+            # raises if wrapped servers would not start
+            load(options.config, hooks, None, os.environ, cwd, options.project)
+        run_options = wrap.wrap_options(options, guards.loaded, cwd)
+        run_options = replace(
+            run_options, hooks=(*run_options.hooks, *found_hooks), fallback=guards.config_path or None
         )
         try:
             plan = wrap.plan_wrap(file, [entry.name for entry in entries], program, run_options, shared)

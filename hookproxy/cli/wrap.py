@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     import argparse
 
 USAGE: Final = (
-    "hookproxy wrap [AGENT|FILE|--all] [--server NAME]... [--config FILE] [--hooks [DIALECT=]FILE]... [--dry-run]"
+    "hookproxy wrap [AGENT|FILE|--all] [--server NAME]... [--config FILE] [--hooks [DIALECT=]FILE]... "
+    "[--project DIR] [--dry-run]"
 )
 
 _STYLES: Final = {"+": "green", "-": "red", "@": "cyan"}
@@ -49,8 +50,9 @@ def main(arguments: Sequence[str]) -> int:
     if options.target is None and not options.all:
         return _list(options)
     cwd = working_directory()
-    loaded = load(options.config, options.hooks, None, os.environ, cwd)  # raises if wrapped servers would not start
-    run_options = wrap_options(options.config, options.hooks, loaded, cwd)
+    # raises if wrapped servers would not start
+    loaded = load(options.config, options.hooks, None, os.environ, cwd, options.project)
+    run_options = wrap_options(options, loaded, cwd)
     program = own_program()
     found = named_files(options)
     shared = shared_files(found)
@@ -206,11 +208,12 @@ def plan_wrap(
     return edit_plan.wrap(file.configuration, names, lambda entry: program.words(entry, is_shared_file), run_options)
 
 
-def wrap_options(config: str | None, hooks: Sequence[str], loaded: Loaded, cwd: str) -> RunOptions:
+def wrap_options(options: argparse.Namespace, loaded: Loaded, cwd: str) -> RunOptions:
     """The options of the wrapped servers. Paths are absolute: an agent may start servers in any folder."""
     return RunOptions(
-        config=None if config is None else _absolute(config, cwd),
-        hooks=tuple(_hook_file(item, cwd) for item in hooks),
+        config=None if options.config is None else _absolute(options.config, cwd),
+        hooks=tuple(_hook_file(item, cwd) for item in options.hooks),
+        others=("--project", _absolute(options.project, cwd)) if options.project else (),
         fallback=loaded.path or None,
     )
 

@@ -27,7 +27,7 @@ from .syntax_tree import Edit, ListNode, Syntax
 PROGRAM: Final = "hookproxy"
 
 _PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*t?")
-_OPTIONS_WITH_VALUE: Final = ("--config", "--hooks", "--name", "--audit")
+_OPTIONS_WITH_VALUE: Final = ("--config", "--hooks", "--project", "--name", "--audit")
 
 
 class RunOptions(Struct, frozen=True):
@@ -80,6 +80,20 @@ def _command_start(words: Sequence[str]) -> tuple[int, int]:
             return len(words), len(words)
         position += 2 if words[position] in _OPTIONS_WITH_VALUE else 1
     return position, position
+
+
+def _with_project(present: tuple[str, ...], given: tuple[str, ...]) -> tuple[str, ...]:
+    """The present options, with the given `--project` instead of theirs."""
+    if not given:
+        return present
+    kept: list[str] = []
+    remaining = list(present)
+    while remaining:
+        words = _first_option(remaining)
+        del remaining[: len(words)]
+        if words[0].partition("=")[0] != "--project":
+            kept += words
+    return (*kept, *given)
 
 
 def _launcher_length(argv: Sequence[str]) -> int:
@@ -149,6 +163,7 @@ def wrapping_words(entry: Entry, launcher: tuple[str, ...], options: RunOptions)
             present.options,
             config=options.config or present.options.config or options.fallback,
             hooks=options.hooks or present.options.hooks,
+            others=_with_project(present.options.others, options.others),
         )
         if new_options == present.options and name == new_options.name and launcher == present.launcher:
             return entry.argv[: present.count]
