@@ -37,7 +37,7 @@ def main(arguments: "Sequence[str]") -> int:
 
 
 # Compared with the parser by a test: to import argparse would delay the server's start.
-_OPTIONS_WITH_VALUE = ("--config", "--hooks", "--name", "--audit")
+_OPTIONS_WITH_VALUE = ("--config", "--hooks", "--project", "--name", "--audit")
 _FLAGS = ("-h", "--help")
 
 

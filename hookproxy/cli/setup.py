@@ -171,7 +171,9 @@ def _guards(options: argparse.Namespace, asks: bool) -> Guards | None:
     cwd, home = working_directory(), os.path.expanduser("~")
     loaded = load(options.config, options.hooks, None, os.environ, cwd, options.project)
     configured = {group.source for group in loaded.groups}
-    found = [file for file in known_hook_files.find(os.environ, home, cwd) if file.path not in configured]
+    found = [
+        file for file in known_hook_files.find(os.environ, home, cwd) if not file.sources <= configured or file.error
+    ]
     _heading("hooks")
     rows = [("config", short(loaded.path, home))] if loaded.path else []
     rows += [("hooks", f"{item} (--hooks)") for item in options.hooks]

@@ -28,7 +28,7 @@ def write(file: Path, text: str) -> str:
 
 def test_the_hook_files_of_every_system_are_found_in_their_places(home: Path, project: Path) -> None:
     own = [
-        ("claude", write(home / ".claude" / "settings.json", GROUP)),
+        ("claude", str(Path(write(home / ".claude" / "settings.json", GROUP)).parent)),
         ("claw@current", write(home / ".claw" / "settings.json", CLAW)),
         ("copilot@current", write(home / ".copilot" / "hooks" / "a.json", COPILOT)),
         ("lime", write(home / ".lime" / "settings.json", CLAW)),
