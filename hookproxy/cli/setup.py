@@ -36,7 +36,9 @@ from .layout import alias_text, count, label, new_console, print_line, row
 if TYPE_CHECKING:
     import argparse
 
-USAGE: Final = "hookproxy setup [AGENT|FILE]... [--yes] [--dry-run] [--config FILE] [--hooks [DIALECT=]FILE]..."
+USAGE: Final = (
+    "hookproxy setup [AGENT|FILE]... [--yes] [--dry-run] [--config FILE] [--hooks [DIALECT=]FILE]... [--project DIR]"
+)
 
 _STARTER: Final = STARTERS["guard"]
 
