@@ -185,16 +185,18 @@ def _guards(options: argparse.Namespace, asks: bool) -> Guards | None:
     _rows(rows or [("none", "no hook file of a known system was found, and there is no hookproxy.toml")])
     own = [file for file in found if file.hooks and not file.in_project]
     project = [file for file in found if file.hooks and file.in_project]
-    broken = any(file.error and not file.in_project for file in found)
+    broken = [file.path for file in found if file.error and not file.in_project]
+    for path in broken:
+        wrap.report(f"{path} cannot be read and is left out: its hooks will not run")
     if project and not _wants(project, asks):
         wrap.report("the hook files of this project are left out; --hooks DIALECT=FILE names one of them")
         project = []
-    guards = Guards(loaded, (*own, *project), broken=broken)
+    guards = Guards(loaded, (*own, *project), broken=bool(broken))
     if guards.hook_files or guards.everywhere or not asks:
         return guards
     folder = user_config_folder()
     question = f"Write a first guard into {short(folder, home)}? It {_STARTER.description}."
-    return Guards(loaded, (), folder, broken) if not loaded.path and ask(question) else None
+    return Guards(loaded, (), folder, bool(broken)) if not loaded.path and ask(question) else None
 
 
 def _hook_file_rows(file: FoundHookFile, home: str) -> Iterator[tuple[str, str]]:

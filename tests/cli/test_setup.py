@@ -282,6 +282,7 @@ def test_an_own_hook_file_that_cannot_be_read_is_left_out_and_the_exit_status_sa
     done = run(project, "setup", "--yes")
     assert done.returncode == 1
     assert "left out" in done.stdout
+    assert f"{home}/.copilot/hooks/a.json cannot be read and is left out: its hooks will not run\n" in done.stderr
     assert servers(cursor)["git"]["args"][3:5] == ["--hooks", f"claude={hooks.parent}"]
 
 
