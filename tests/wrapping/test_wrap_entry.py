@@ -160,3 +160,11 @@ def test_an_option_without_its_value_is_kept_unchanged() -> None:
     wrapping = parse_wrapping(["hookproxy", "run", "--config", "--", "x"])
     assert wrapping is not None
     assert wrapping.options == RunOptions(others=("--config",))
+
+
+def test_a_given_project_replaces_that_of_a_wrapped_entry_and_other_options_stay() -> None:
+    first = (*LAUNCHER, "run", "--name", "git", "--project", "/a", "--audit", "/log", "--", "npx")
+    assert again(text_of(*first)) == first
+    assert again(text_of(*first), RunOptions(others=("--project", "/b"))) == (
+        *LAUNCHER, "run", "--name", "git", "--audit", "/log", "--project", "/b", "--", "npx",
+    )  # fmt: skip
