@@ -77,6 +77,8 @@ class Dialect(Struct, frozen=True):
     """The document and the variables that a hook gets for an event."""
     read_output: Callable[[HookSpec, HookResult], Verdict]
     """Never raises: invalid output is a Verdict with `failure`."""
+    real_output: Callable[[EventContext, bytes], bytes] = lambda _context, replacement: replacement
+    """A hook's `Verdict.replacement` in the form of the tool's own result, if `write_input` gives results another."""
     recognises: Callable[[Mapping[str, object]], bool] = lambda _members: False
     """Whether a parsed hook file with these members has this dialect's shape. If several dialects recognise a file,
     the person must name one. Never raises."""

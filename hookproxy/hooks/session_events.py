@@ -175,6 +175,8 @@ class SessionEvents:
         if one.verdict is NO_VERDICT:  # true of nearly all hook runs
             return
         spec, session_context = one.spec, self._context
+        if spec.background and one.verdict.feedback:
+            self.keep_feedback([one])
         reported = list(one.verdict.messages)
         for text in reported:
             session_context.report(f"{spec.label}: {text}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from enum import Enum, IntEnum, StrEnum
 from typing import Final
 
@@ -56,6 +56,7 @@ class Ended(Enum):
     TIMED_OUT = "timed out"
     NOT_STARTED = "not started"
     CANCELLED = "cancelled"  # its call ended before it did
+    DETACHED = "detached"  # it goes on in the background, because its first line of output asks for that
     FAILED = "failed"  # it gave no result, as `detail` says: an exception, an error response, the end of its process
 
 
@@ -90,6 +91,9 @@ class HookSpec(Struct, frozen=True):
     """Seconds after which the hook is ended with its whole process group."""
     background: bool = False
     """It is not awaited, and its output decides nothing."""
+    detaches: Callable[[bytes], float | None] | None = None
+    """Type `command`: reads the beginning of its standard output, and returns the seconds for which the hook goes on in
+    the background from then on; None: it is awaited. If this is not set, it is awaited whatever it prints."""
     fails_closed: bool = False
     """With `OnFailure.DIALECT`, a failure of this hook blocks, because its document or its own field says so."""
     withholds: bool = False
@@ -155,6 +159,8 @@ class HookResult(Struct, frozen=True):
     """It printed more than the limit, and the rest is lost."""
     detail: str = ""
     """NOT_STARTED: the reason in a few words. FAILED: what happened, for use as `Verdict.failure`."""
+    rest: Callable[[], Coroutine[None, None, HookResult]] | None = None
+    """DETACHED: waits until the run is over, and returns its result. On cancel the hook is ended."""
 
 
 class Verdict(Struct, frozen=True):

@@ -15,6 +15,7 @@ from ..shared import hook_file as shared_hook_file
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 from .input import TOOL_EVENTS
+from .output import detach_time
 
 NAME: Final = "claude"
 
@@ -130,6 +131,7 @@ def _hook(file: HookFile, event: Event, group: Table, entry: Table, matches: Cal
     handler = handler or Handler(
         "command", shared_hook_file.argv_label(list(argv)) if argv else shared_hook_file.command_label(command)
     )
+    background = entry.flag("async") or entry.flag("asyncRewake")
     on_failure = entry.choice("onFailure", ("block", "continue"), "continue")
     if "if" in entry.members:
         shared_hook_file.compile_member(entry, "if", matchers.permission_rule)
@@ -145,7 +147,8 @@ def _hook(file: HookFile, event: Event, group: Table, entry: Table, matches: Cal
         cwd=file.project_dir,
         env=tuple(_folder_variables(file).items()) if command else (),
         timeout=shared_hook_file.read_timeout(entry, event, TIMEOUT),
-        background=entry.flag("async") or entry.flag("asyncRewake"),
+        background=background,
+        detaches=detach_time if handler.type == "command" and not background else None,
         fails_closed=on_failure == "block",
         only_if=entry.text("if"),
         type=handler.type,
