@@ -81,7 +81,7 @@ def _wrap_options(options: argparse.Namespace, cwd: str) -> tuple[RunOptions, li
     """The options of the wrapped servers, and notes. Paths are absolute: an agent may start servers in any folder."""
     loaded = load(options.config, options.hooks, None, os.environ, cwd)  # raises if wrapped servers would not start
     settings = loaded.settings
-    no_hooks = not loaded.groups and not (settings.allow or settings.ask or settings.deny)
+    no_hooks = not loaded.groups and not settings.rule_count
     notes = ["no hook is configured yet: until there is one, wrapped servers run as before"] if no_hooks else []
     config = None if options.config is None else _absolute(options.config, cwd)
     hooks = tuple(_hook_file(item, cwd) for item in options.hooks)

@@ -16,7 +16,7 @@ from ..dialects.registry import DIALECTS
 from ..dialects.shared.handler_types import make_warm
 from ..dialects.shared.hook_file import read_document, suggestion
 from ..model.errors import ConfigError, UserError
-from ..model.settings import OnFailure, ToolNames
+from ..model.settings import AgentRule, OnFailure, ToolNames
 from ..trust.sources import FileContext
 
 _GLOB_CHARACTERS: Final = frozenset("*?[")  # a path with one of them is a pattern, unless a file has that name
@@ -46,6 +46,7 @@ class LoadedHookFile(Struct, frozen=True):
     group: Group
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    rules: tuple[AgentRule, ...] = ()
 
 
 def parse_option(item: str, cwd: str, option: str = "--hooks") -> Use:
@@ -80,12 +81,14 @@ def read_use(use: Use, file_context: FileContext) -> Iterator[LoadedHookFile]:
                     "remove it",
                 )
         project = _project_folder(path, dialect, file_context)
-        found = dialect.read_hook_file(HookFile(path, text, project, use.options, file_context.environ))
-        no_hooks = () if found.hooks else (f"{path}: none of its hooks can run here",)
+        found = dialect.read_hook_file(
+            HookFile(path, text, project, use.options, file_context.environ, file_context.cwd)
+        )
+        no_hooks = () if found.hooks or found.rules else (f"{path}: none of its hooks can run here",)
         tool_names = use.tool_names or dialect.tool_names
         hooks = make_warm(dialect, found.hooks, use.place, use.warm_options)
         group = Group(dialect, path, hooks, tool_names, use.on_failure)
-        yield LoadedHookFile(group, found.notes, (*found.remarks, *no_hooks))
+        yield LoadedHookFile(group, found.notes, (*found.remarks, *no_hooks), found.rules)
 
 
 def _dialects_with(option: str) -> str:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from ..model.hooks import Document, Event, EventContext, HookResult, HookSpec, Order, Verdict
-from ..model.settings import OnFailure, ToolNames
+from ..model.settings import AgentRule, OnFailure, ToolNames
 
 
 class HookFile(Struct, frozen=True):
@@ -23,6 +23,8 @@ class HookFile(Struct, frozen=True):
     """The values of the `[[use]]` keys that only this dialect has (`Dialect.options`), with their documented types."""
     environ: Mapping[str, str] = field(default_factory=dict)
     """The environment of this process, for variables that a hook file may name."""
+    cwd: str = "/"
+    """The working directory of this process and of the server."""
 
 
 class HookList(Struct, frozen=True):
@@ -36,6 +38,8 @@ class HookList(Struct, frozen=True):
     """What does not do what its author wrote: an entry that is left out, a key that is ignored. Findings of `check`."""
     remarks: tuple[str, ...] = ()
     """What can never happen behind MCP, such as the events of a prompt: no fault of the file."""
+    rules: tuple[AgentRule, ...] = ()
+    """The file's permission rules, if the configuration applies them."""
 
 
 class Effect(StrEnum):
