@@ -48,6 +48,7 @@ class Effect(StrEnum):
     DECIDES = "allow, deny, ask"
     REASON = "the reason"
     REWRITES = "rewrite the arguments"
+    REWRITES_META = "replace or remove `_meta`"
     TELLS_MODEL = "tell the model"
     REPLACES = "replace the output"
     HIDES = "hide the output"

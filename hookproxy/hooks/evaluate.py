@@ -17,6 +17,7 @@ from ..model.errors import ConfigError
 from ..model.hooks import Event, EventContext, HookRun, Tool, Verdict
 from ..model.settings import Settings
 from ..policy import decide
+from ..protocol import calls, request_edits
 from ..runners.runner import CallTool, no_server
 from .background import ReportHookRun
 from .permissions import Permissions
@@ -209,6 +210,25 @@ class Hooks:
         if requests or after_rules.approval_request:
             return await self._run_permission_request_hooks(layer, after_rules, context, listed, hook_runs)
         return Evaluation(after_rules, context.arguments)
+
+    async def run_meta_hooks(self, context: EventContext, hook_runs: list[HookRun]) -> bytes | Refuse | None:
+        """Run the PreMcpToolCall hooks on a call that is about to be sent, managed ones last: each sees `_meta` so far.
+
+        Returns the `_meta` to send as in `Verdict.meta`; or the refusal that follows from a hook's failure.
+        """
+        chosen: bytes | None = None
+        for layer in self._layers:
+            for selected in layer.groups.select(context.event, context.tool):
+                context, rule = selected.with_tool_name(context), selected.group.on_failure
+                runs = await self._executor.run(selected.group, selected.applicable(context), context, hook_runs)
+                if refuse := decide.failure_refusal(runs, self._settings, rule):
+                    return refuse
+                meta = decide.chosen_meta(runs)
+                if meta is not None:
+                    chosen = meta
+                    sent = request_edits.meta_for_server(calls.meta(context.meta), meta)
+                    context = replace(context, meta=normalize.normalize(sent) if sent else b"")
+        return chosen
 
     async def run_post_hooks(self, context: EventContext, hook_runs: list[HookRun]) -> Comments:
         """Run the PostToolUse or PostToolUseFailure hooks of all groups; otherwise as `run_pre_hooks`."""

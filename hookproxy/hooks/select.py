@@ -24,6 +24,7 @@ _MAX_CACHED_TOOLS: Final = 4096  # the agent chooses the names, so the cache mus
 TOOL_EVENTS: Final = frozenset(
     {
         Event.PRE_TOOL_USE,
+        Event.PRE_MCP_TOOL_CALL,
         Event.POST_TOOL_USE,
         Event.POST_TOOL_USE_FAILURE,
         Event.PERMISSION_REQUEST,
@@ -143,6 +144,7 @@ class HookGroups:
             or self.has_hooks_for(Event.STOP)
             or self.observes_elicitations
             or bool(self.select(Event.PRE_TOOL_USE, tool))
+            or bool(self.select(Event.PRE_MCP_TOOL_CALL, tool))
             or self.has_post_hooks_for(tool)
             or (
                 self._has_every_call_hooks

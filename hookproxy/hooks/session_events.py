@@ -24,7 +24,13 @@ from .evaluate import Hooks
 
 _MAX_RUNNING: Final = 64  # events that nobody waits for: a server that sends them for ever must not fill memory
 _RECORDED: Final = frozenset(
-    {Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE, Event.PERMISSION_REQUEST}
+    {
+        Event.PRE_TOOL_USE,
+        Event.PRE_MCP_TOOL_CALL,
+        Event.POST_TOOL_USE,
+        Event.POST_TOOL_USE_FAILURE,
+        Event.PERMISSION_REQUEST,
+    }
 )
 """The events whose hooks are listed in the audit record of their call."""
 

@@ -16,6 +16,7 @@ class Event(StrEnum):
     """The name of an event, as Claude Code (or the system that has the event) spells it. Dialects may differ."""
 
     PRE_TOOL_USE = "PreToolUse"
+    PRE_MCP_TOOL_CALL = "PreMcpToolCall"  # a call that is allowed is about to be sent to the server
     POST_TOOL_USE = "PostToolUse"
     POST_TOOL_USE_FAILURE = "PostToolUseFailure"
     SESSION_START = "SessionStart"
@@ -172,6 +173,8 @@ class Verdict(Struct, frozen=True):
     """Why, for the model (deny) or the person (ask)."""
     arguments: bytes | None = None
     """PreToolUse: the rewritten arguments, a JSON object exactly as the hook spelled it."""
+    meta: bytes | None = None
+    """PreMcpToolCall: the `_meta` to send, an object, or `null` to send none; None: the one that there is."""
     merges: bool = False
     """`arguments` holds only the members that change; the others stay."""
     feedback: tuple[str, ...] = ()
@@ -279,6 +282,8 @@ class EventContext(Struct, frozen=True):
     """The arguments as a normalised JSON object (design section 5), under the names that hooks know."""
     alias: Alias | None = None
     """The other names by which hooks know the tool or its arguments, if there are any; `arguments` uses them."""
+    meta: bytes = b""
+    """PreMcpToolCall: the `_meta` that would be sent, as normalised JSON; empty: there is none."""
     annotations: bytes = b""
     """The tool's `annotations` from a tools/list result that has passed; empty: not known."""
     outcome: Outcome | None = None

@@ -575,5 +575,5 @@ def test_permissions_of_a_settings_file_join_the_rules_of_their_layer(cwd: Path)
 def test_permissions_are_for_claude_only(cwd: Path) -> None:
     write(cwd / "a.json", '{"version": 1, "hooks": {}}')
     config = write(cwd / "a.toml", '[[use]]\nfile = "a.json"\ndialect = "copilot"\npermissions = true\n')
-    with pytest.raises(ConfigError, match="permissions is for claude only, not for copilot"):
+    with pytest.raises(ConfigError, match="permissions: is for claude only, not for copilot"):
         loaded(cwd, config=str(config))

@@ -81,6 +81,7 @@ def test_all_keys_of_an_entry_are_read() -> None:
         ),
         "timeout": 15.0,
         "on_failure": None,
+        "detaches": None,
         "event_name": "preToolUse",
         "traits": frozenset(),
     }
@@ -304,7 +305,7 @@ def test_every_event_of_the_document_is_available_or_has_a_reason() -> None:
         "preCompact", "PreCompact", "permissionRequest", "notification",
     }  # fmt: skip
     assert set(COPILOT.events) | set(COPILOT.unavailable) == documented | {
-        "SubagentStart", "PermissionRequest", "Notification",
+        "SubagentStart", "PermissionRequest", "Notification", "preMcpToolCall",
     }  # fmt: skip
 
 
