@@ -135,7 +135,7 @@ def test_the_same_entry_in_two_files_is_the_same_hook() -> None:
 
 
 def test_other_settings_are_ignored() -> None:
-    found = load({"model": 7, "permissions": {"deny": ["x"]}, "hooks": {}, "$schema": "…"})
+    found = load({"model": 7, "env": {"A": "b"}, "hooks": {}, "$schema": "…"})
     assert found == HookList(())
 
 
