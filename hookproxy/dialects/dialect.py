@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct, field
 
 from ..model.hooks import Document, Event, EventContext, HookResult, HookSpec, Order, Verdict
 from ..model.settings import AgentRule, OnFailure, ToolNames
+
+TWO_NOTIFICATIONS: Final = {
+    "permission_prompt": "permission_prompt",
+    "elicitation_dialog": "elicitation_dialog",
+    "elicitation_url_dialog": "elicitation_dialog",
+}
+"""The notifications of systems whose document has one type for all dialogs."""
 
 
 class HookFile(Struct, frozen=True):
@@ -93,6 +101,8 @@ class Dialect(Struct, frozen=True):
     """Where such files are in a project, for example `.github/hooks`. The project is the folder above."""
     suffixes: tuple[str, ...] = (".json",)
     """The suffixes of its files' names, for a folder of such files."""
+    notifications: Mapping[str, str] = field(default_factory=lambda: TWO_NOTIFICATIONS)
+    """The types of Notification that can occur behind MCP, each with this system's name for it."""
     last_answer_counts: bool = False
     """If several PermissionRequest hooks decide, the last decision counts. Otherwise a denial counts."""
     agents: tuple[str, ...] = ()

@@ -256,6 +256,8 @@ class Hooks:
 
     async def run_group(self, selected: SelectedHooks, context: EventContext) -> list[HookRun]:
         """Run one group's hooks. Of contradicting hook runs in the returned list, the last one wins."""
+        if context.event is Event.NOTIFICATION:
+            context = replace(context, trigger=selected.group.dialect.notifications[context.trigger])
         return await self._executor.run(selected.group, selected.applicable(context), context, [])
 
     async def _run_permission_request_hooks(

@@ -278,6 +278,9 @@ class HookGroups:
         if context.event in TOOL_EVENTS:
             names = self._tool_names(group, context.tool)
             return (context.alias.name, *names) if context.alias is not None and context.alias.name else names
+        if context.event is Event.NOTIFICATION:
+            shown = group.dialect.notifications.get(context.trigger)
+            return () if shown is None else (shown,)
         return (context.session.server if context.event in _ELICITATION_EVENTS else context.trigger,)
 
     def _with_tool_name(self, selected: SelectedHooks, context: EventContext) -> SelectedHooks:

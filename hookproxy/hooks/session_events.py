@@ -138,14 +138,27 @@ class SessionEvents:
             elicitation=seen.elicitation,
         )
         self.start_hooks(context, only_observers)
-        if not seen.action:
-            self.start_dialog_hooks(seen.message)
+        if seen.action:
+            self.start_response_hooks(seen.action)
+        else:
+            self.start_dialog_hooks(seen.message, seen.elicitation.mode if seen.elicitation else "form")
 
-    def start_dialog_hooks(self, message: str) -> None:
-        """Start the Notification and OnUserInput hooks of a dialog that the person is shown."""
-        session = self._context.session
-        self.start_hooks(EventContext(Event.NOTIFICATION, session, trigger="elicitation_dialog", message=message))
-        self.start_hooks(EventContext(Event.USER_INPUT, session, message=message))
+    def start_dialog_hooks(self, message: str, mode: str) -> None:
+        """Start the Notification and OnUserInput hooks of a dialog of this mode that the person is shown."""
+        self._notify("elicitation_url_dialog" if mode == "url" else "elicitation_dialog", message)
+        self.start_hooks(EventContext(Event.USER_INPUT, self._context.session, message=message))
+
+    def start_response_hooks(self, action: str) -> None:
+        """Start the Notification hooks of a response to an elicitation."""
+        self._notify("elicitation_response", f"{self._context.session.server}: the answer to its question is {action}")
+
+    def start_complete_hooks(self) -> None:
+        """Start the Notification hooks of an elicitation on a page that the server says is complete."""
+        self._notify("elicitation_complete", f"{self._context.session.server}: what it asked for is complete")
+
+    def _notify(self, notification: str, message: str) -> None:
+        context = EventContext(Event.NOTIFICATION, self._context.session, trigger=notification, message=message)
+        self.start_hooks(context)
 
     def start_hooks(self, context: EventContext, only_observers: bool = False) -> None:
         """Start the hooks of an event that nobody waits for; their feedback goes with the next response.

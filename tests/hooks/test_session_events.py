@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from hookproxy.dialects.claude.output import detach_time
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Settings
-from tests.support.proxy_rig import DIRECT_LOOP, TIMEOUT, Rig, group, hook, rig, stub, stub_group
+from tests.support.proxy_rig import DIRECT_LOOP, STUB, TIMEOUT, Rig, group, hook, rig, stub, stub_group
 
 pytestmark = pytest.mark.anyio
 
@@ -71,6 +71,28 @@ async def test_hooks_run_on_an_elicitation_and_on_its_answer_and_both_pass(tmp_p
         Event.USER_INPUT: [("", "Which branch?")],
         Event.ELICITATION_RESULT: [("accept", "Which branch?")],
     }
+
+
+async def test_an_elicitation_on_a_page_has_notifications_of_its_own_where_the_dialect_has_them(tmp_path: Path) -> None:
+    ask = (
+        b'{"jsonrpc":"2.0","id":5,"method":"elicitation/create","params":'
+        b'{"mode":"url","message":"Log in","url":"https://example.com","elicitationId":"e1"}}\n'
+    )
+    done = b'{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e1"}}\n'
+    path = tmp_path / "seen"
+    older = replace(stub_group(recording(tmp_path / "older", Event.NOTIFICATION)), dialect=STUB)
+    shell = f"(cat; echo) >> {shlex.quote(str(path))}"
+    async with rig(group(hook(shell, Event.NOTIFICATION)), older) as one:
+        for line in (ask, done):
+            await one.server.send(line)
+            assert await one.agent.line() == line
+            await hooks_ended(one)
+        await one.agent.send(ANSWER)
+        assert await one.server.line() == ANSWER
+        await hooks_ended(one)
+    seen = [json.loads(line)["notification_type"] for line in path.read_text().splitlines() if line]
+    assert seen == ["elicitation_url_dialog", "elicitation_complete", "elicitation_response"]
+    assert [each["by"] for each in hook_inputs(tmp_path / "older")] == ["elicitation_dialog"]
 
 
 async def test_feedback_of_a_hook_outside_of_calls_goes_with_the_next_result(tmp_path: Path) -> None:

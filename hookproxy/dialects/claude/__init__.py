@@ -25,6 +25,7 @@ CLAUDE: Final = Dialect(
     real_output=tool_response.real_output,
     recognises=hook_file.recognises,
     options=("permissions",),
+    notifications=hook_file.NOTIFICATIONS,
     folders=(".claude",),
     agents=("claude-code",),
     constant_environment=True,

@@ -78,8 +78,17 @@ EVENTS: Final = {
 }
 """The events that can occur behind MCP, by their names in a settings file."""
 
-_NOTIFICATIONS: Final = ("permission_prompt", "elicitation_dialog")
-"""The notification types that can occur behind MCP: hookproxy's own requests to the person cause them."""
+NOTIFICATIONS: Final = {
+    name: name
+    for name in (
+        "permission_prompt",  # hookproxy asks the person about a call
+        "elicitation_dialog",  # the server asks for values
+        "elicitation_url_dialog",  # the server asks the person to visit a page
+        "elicitation_response",  # the person has answered
+        "elicitation_complete",  # the server says that the person's business on the page is done
+    )
+}
+"""The notification types that can occur behind MCP."""
 
 
 def read_hook_file(file: HookFile) -> HookList:
@@ -225,7 +234,7 @@ def _matcher_notes(event: Event, group: Table, matches: Callable[[str], bool]) -
     place = f"{group.where}: {group.place('matcher')} {matcher!r} never matches"
     if event is Event.SESSION_START and not matches("startup"):
         return [f"{place}: behind MCP, the only source is startup"]
-    if event is Event.NOTIFICATION and not any(map(matches, _NOTIFICATIONS)):
-        return [f"{place}: behind MCP, the only types are {' and '.join(_NOTIFICATIONS)}"]
+    if event is Event.NOTIFICATION and not any(map(matches, NOTIFICATIONS)):
+        return [f"{place}: behind MCP, the only types are {', '.join(NOTIFICATIONS)}"]
     servers = [name for name in matchers.plain_names(matcher) if matchers.is_server(name)]
     return [f"{place} {name}'s tools: write {name}__.*" for name in servers if event in TOOL_EVENTS]

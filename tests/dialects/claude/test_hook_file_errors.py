@@ -113,7 +113,8 @@ def test_a_session_start_matcher_without_startup_gets_a_note() -> None:
 def test_a_notification_matcher_without_our_types_gets_a_note() -> None:
     _, note = note_on({"type": "command", "command": "x"}, "Notification", matcher="idle_prompt")
     assert note.endswith(
-        "'idle_prompt' never matches: behind MCP, the only types are permission_prompt and elicitation_dialog"
+        "'idle_prompt' never matches: behind MCP, the only types are permission_prompt, elicitation_dialog, "
+        "elicitation_url_dialog, elicitation_response, elicitation_complete"
     )
 
 
