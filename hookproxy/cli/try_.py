@@ -362,7 +362,7 @@ def verdict_lines(verdict: Verdict) -> Iterator[str]:
         yield verdict.permission.name.lower() + (f": {verdict.reason}" if verdict.reason else "")
     elif verdict.reason:
         yield f"reason: {verdict.reason}"
-    for name, raw in (("arguments", verdict.arguments), ("result", verdict.replacement)):
+    for name, raw in (("arguments", verdict.arguments), ("_meta", verdict.meta), ("result", verdict.replacement)):
         if raw is not None:
             yield f"rewrites the {name}: {_decoded_start(raw)}"
     yield from (text for member, text in _EFFECTS.items() if getattr(verdict, member))

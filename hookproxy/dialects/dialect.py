@@ -103,6 +103,8 @@ class Dialect(Struct, frozen=True):
     """The suffixes of its files' names, for a folder of such files."""
     notifications: Mapping[str, str] = field(default_factory=lambda: TWO_NOTIFICATIONS)
     """The types of Notification that can occur behind MCP, each with this system's name for it."""
+    longest_feedback: int = 0
+    """The characters of all feedback on one result together, which is then one text; 0: there is no limit."""
     last_answer_counts: bool = False
     """If several PermissionRequest hooks decide, the last decision counts. Otherwise a denial counts."""
     agents: tuple[str, ...] = ()

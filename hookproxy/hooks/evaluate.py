@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..dialects.dialect import Group
+from ..dialects.shared.output import truncate
 from ..jsonrpc import normalize
 from ..model.decision import ApprovalRequest, Comments, Decision, Proceed, RefusalCause, Refuse
 from ..model.errors import ConfigError
@@ -238,7 +239,10 @@ class Hooks:
             for selected in layer.groups.select(context.event, context.tool, own_context.alias):
                 group = selected.group
                 runs = await self._executor.run(group, selected.applicable(own_context), own_context, hook_runs)
-                comments = decide.merge_comments(comments, decide.comments(runs, self._settings, group.on_failure))
+                own = decide.comments(runs, self._settings, group.on_failure)
+                if group.dialect.longest_feedback:
+                    own = replace(own, feedback=_joined(own.feedback, group.dialect.longest_feedback))
+                comments = decide.merge_comments(comments, own)
         return comments
 
     async def run_event_hooks(self, context: EventContext, only_observers: bool = False) -> list[HookRun]:
@@ -325,6 +329,11 @@ def check_mcp_tool_hooks(groups: Sequence[Group], settings: Settings) -> None:
         if last.managed and last.concerns(spec.tool):
             why = f"calls the tool {spec.tool}, to which managed hooks or rules apply; they do not see calls of hooks"
             raise ConfigError(spec.source, why, "use a hook of type command or worker instead")
+
+
+def _joined(texts: Sequence[str], longest: int) -> tuple[str, ...]:
+    """The texts as one, with blank lines between them, cut to this length."""
+    return (truncate("\n\n".join(texts), longest),) if len(texts) > 1 else tuple(texts)
 
 
 def _context_for_layer(layer: Permissions, context: EventContext) -> EventContext:

@@ -61,7 +61,7 @@ _UNSUPPORTED_TYPES: Final = {
 _GROUP_KEYS: Final = ("matcher", "hooks")
 _HOOK_KEYS: Final = (
     "type", "command", "args", "timeout", "if", "async", "asyncRewake", "once", "shell", "statusMessage",
-    "onFailure", "url", "headers", "allowedEnvVars", "server", "tool", "input",
+    "onFailure", "url", "headers", "allowedEnvVars", "server", "tool", "input", "continueOnBlock",
 )  # fmt: skip
 _PLUGIN_PLACEHOLDER: Final = re.compile(r"\$\{?(CLAUDE_PLUGIN_\w+|user_config\.\w+)")
 """Placeholders that Claude Code replaces in the hooks of an installed plugin."""

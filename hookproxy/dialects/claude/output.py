@@ -172,6 +172,7 @@ FIELDS: Final = {
     "hookSpecificOutput.decision.updatedPermissions": Effect.ALLOWS_FOR_SESSION,
     "hookSpecificOutput.action": Effect.ANSWERS_ELICITATION,
     "hookSpecificOutput.content": Effect.ANSWERS_ELICITATION,
+    "hookSpecificOutput.classifierContext": Effect.NONE,  # for the agent's own permission classifier
     "suppressOutput": Effect.NONE,
     "terminalSequence": Effect.NONE,
 }

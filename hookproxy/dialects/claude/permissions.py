@@ -17,9 +17,7 @@ from ...jsonrpc import locate
 from ...model.settings import AgentRule
 from ...policy import matchers
 from ..dialect import HookFile, HookList
-from ..shared import hook_file as shared_hook_file
 from ..shared.hook_file import Table
-from . import hook_file
 
 _READING: Final = ("Read", "Grep", "Glob", "LS")
 _EDITING: Final = ("Edit", "Write", "MultiEdit", "NotebookEdit")
@@ -33,19 +31,17 @@ _WITHOUT_EFFECT: Final = ("additionalDirectories", "disableBypassPermissionsMode
 """Settings about folders and modes of the agent, of which an MCP server knows nothing."""
 
 
-def read_hook_file(file: HookFile) -> HookList:
-    """The hooks of a settings file, and its permission rules if `[[use]]` says so. Raises ConfigError."""
-    found = hook_file.read_hook_file(file)
-    if '"permissions"' not in file.text:
-        return found
-    settings = shared_hook_file.read_json(file.path, file.text)
+def add_rules(found: HookList, file: HookFile, settings: Table) -> HookList:
+    """The hooks with the file's permission rules, if `[[use]]` says so; else with a remark."""
     if not settings.members.get("permissions"):
         return found
     if file.options.get("permissions") is not True:
         remark = f"{file.path}: its permissions are not applied: set permissions = true in [[use]]"
         return replace(found, remarks=(*found.remarks, remark))
     rules, notes, remarks = _read(file, settings.table("permissions"))
-    return replace(found, rules=rules, notes=(*found.notes, *notes), remarks=(*found.remarks, *remarks))
+    no_hooks = f"{file.path}: contains no hooks"  # no remark on a file that somebody names because of its rules
+    remarks = [one for one in found.remarks if not rules or one != no_hooks] + remarks
+    return replace(found, rules=rules, notes=(*found.notes, *notes), remarks=tuple(remarks))
 
 
 def _read(file: HookFile, table: Table) -> tuple[tuple[AgentRule, ...], list[str], list[str]]:

@@ -44,5 +44,6 @@ COPILOT_CURRENT: Final = replace(
     read_hook_file=partial(hook_file.read_hook_file, True),
     read_output=output.read_output_current,
     recognises=lambda _members: False,
+    longest_feedback=output.MAX_JOINED_CONTEXT,
 )
 """The same where failures of preToolUse hooks deny, and the output of postToolUse hooks is read."""

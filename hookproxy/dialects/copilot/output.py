@@ -23,6 +23,9 @@ DECIDES: Final = 2
 DENIED_BY_FAILURE: Final = "Denied by preToolUse hook (hook errored)"
 """The reason that Copilot CLI itself gives."""
 
+MAX_JOINED_CONTEXT: Final = 10 * 1024
+"""Characters: additionalContext of several postToolUse hooks is "joined with blank lines" and "capped at 10 KB"."""
+
 _DECISION_KEYS: Final = (b'"permissionDecision"', b'"behavior"')
 _FEEDBACK_KEYS: Final = (b'"modifiedResult"', b'"additionalContext"')
 _NO_JSON: Final = msgspec.Raw(b"")
