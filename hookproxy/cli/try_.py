@@ -58,7 +58,7 @@ _TOOL_NAME_NOTE: Final = (
 )
 """For people who give the name that hooks of some systems see."""
 
-_DECIDING_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST, *_DEFAULT_RESULTS)
+_DECIDING_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PRE_MCP_TOOL_CALL, Event.PERMISSION_REQUEST, *_DEFAULT_RESULTS)
 _MAX_JSON_BYTES: Final = 64 * 1024 * 1024  # the longest message that is judged, by default
 
 

@@ -23,7 +23,6 @@ _Members = dict[str, object]
 _Values = Mapping[str, msgspec.Raw]
 
 _NO_OUTCOME: Final = Outcome()
-_STDERR_SEPARATOR: Final = "\n"  # between both outputs of a command, as Claude Code shows them to the model
 _EXIT_CODES: Final = ("exit_code", "exitCode", "returncode", "return_code", "returnCode", "code")
 """Names under which servers give the exit code of a command."""
 _INTEGER: Final = re.compile(rb"-?[0-9]{1,10}")
@@ -51,15 +50,13 @@ def real_output(context: EventContext, replacement: bytes) -> bytes:
     members = _members(_normalised(replacement))
     if _text(members, "type") == "image" and (block := _image_block(_members(members.get("file", b"")))):
         return block
-    found = shape(members)
-    if found is None:
+    text = shape(members)
+    if text is None:
         return replacement
-    structured = _structured(context.outcome or _NO_OUTCOME, members) if context.tool_name == "Bash" else b""
-    if structured:
-        return raw_json.encode(
-            {"content": [{"type": "text", "text": found}], "structuredContent": msgspec.Raw(structured)}
-        )
-    return raw_json.encode(found)
+    structured = _structured(context.outcome or _NO_OUTCOME, members, text)
+    if not structured:
+        return raw_json.encode(text)
+    return raw_json.encode({"content": [{"type": "text", "text": text}], "structuredContent": msgspec.Raw(structured)})
 
 
 def _is_familiar(context: EventContext) -> bool:
@@ -223,7 +220,8 @@ def _bash_text(members: _Values) -> str | None:
     stdout, stderr = _text(members, "stdout"), _text(members, "stderr")
     if stdout is None and stderr is None:
         return None
-    return _STDERR_SEPARATOR.join(text for text in (stdout, stderr, _text(members, "output")) if text)
+    texts = [text for text in (stdout, stderr, _text(members, "output")) if text]
+    return "".join(text if text.endswith("\n") else f"{text}\n" for text in texts[:-1]) + "".join(texts[-1:])
 
 
 def _read_text(members: _Values) -> str | None:
@@ -267,17 +265,18 @@ def _image_block(file: _Values) -> bytes:
     return raw_json.encode([{"type": "image", "data": data, "mimeType": mime_type}])
 
 
-def _structured(outcome: Outcome, replaced: _Values) -> bytes:
-    """The result's structuredContent with the outputs that a hook has replaced; empty if it has other texts.
+def _structured(outcome: Outcome, replaced: _Values, text: str) -> bytes:
+    """The result's structuredContent with what a hook has replaced; empty if it has other texts.
 
     Agents that know the tool's outputSchema need it. Any other text in it could hold what the hook has removed.
     """
     old = _members(_normalised(outcome.structured)) if outcome.structured else {}
-    if "stdout" not in old or any(
-        not _is_scalar(bytes(raw)) for name, raw in old.items() if name not in ("stdout", "stderr")
-    ):
+    if len(old) == 1 and _text(old, name := next(iter(old))) == "\n".join(_texts(outcome)):
+        return raw_json.encode({name: text})  # `{"result": text}`, as FastMCP writes it
+    outputs = ("stdout", "stderr")
+    if "stdout" not in old or not all(_is_scalar(bytes(raw)) for name, raw in old.items() if name not in outputs):
         return b""
-    texts = {name: msgspec.Raw(raw_json.encode(_text(replaced, name) or "")) for name in ("stdout", "stderr")}
+    texts = {name: msgspec.Raw(raw_json.encode(_text(replaced, name) or "")) for name in outputs}
     return raw_json.encode({name: texts.get(name, raw) for name, raw in old.items()})
 
 

@@ -49,7 +49,7 @@ def test_a_hook_gets_the_response_in_the_table(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", CASES["replaced"], ids=lambda case: f"{case['tool']}: {case['behaviour']}")
 def test_replaced_output_becomes_what_the_table_says(case: dict[str, Any]) -> None:
-    context = context_of(case["tool"], structured=case.get("structured", ""))
+    context = context_of(case["tool"], content=content_of(case), structured=case.get("structured", ""))
     actual = CLAUDE.real_output(context, case["replacement"].encode())
     assert json.loads(actual) == json.loads(case["output"], strict=False)
 
