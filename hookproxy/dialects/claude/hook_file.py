@@ -199,6 +199,8 @@ def _why_impossible(event: Event, entry: Table) -> str:
     handler = entry.text("type")
     if handler in _UNSUPPORTED_TYPES:
         return f"type {handler!r} {_UNSUPPORTED_TYPES[handler]}"
+    if event is Event.SESSION_START and handler == "http":
+        return "Claude Code runs only hooks of type command and mcp_tool at SessionStart"
     if event not in TOOL_EVENTS and "if" in entry.members:
         return "`if` is only for tool events: with it, a hook of another event never runs, as documented"
     if entry.choice("shell", ("bash", "powershell"), "bash") == "powershell" and "args" not in entry.members:
