@@ -77,8 +77,8 @@ class AgentRule(Struct, frozen=True):
     """Of a rule about paths: the names of the tools that it is about."""
     path: str = ""
     """Of a rule about paths: a pattern of gitignore; empty: it is another rule."""
-    base: str = ""
-    """The folder that the pattern starts from."""
+    bases: tuple[str, ...] = ()
+    """The folder that the pattern starts from, as it is written and without links."""
     folders: tuple[str, ...] = ()
     """The folders that a relative path of a call may start from."""
     home: str = ""

@@ -11,6 +11,7 @@ import posixpath
 import re
 from collections.abc import Sequence
 from typing import Final
+from unicodedata import normalize
 
 from msgspec import Struct
 
@@ -18,6 +19,9 @@ from ..jsonrpc import raw_json
 from .matchers import unquoted
 
 _LONGEST_PATH: Final = 4096  # characters: no system has a longer one
+
+_UNKNOWN_FOLDER: Final = re.compile(r"\s*(?:\$|%|~[^/])")
+"""The beginning of a path in a folder that only the server knows: a variable, or the home folder of somebody else."""
 
 _OTHER_ARGUMENTS: Final = frozenset({
     "content", "old_string", "new_string", "edits", "replace_all", "offset", "limit",
@@ -28,8 +32,8 @@ _OTHER_ARGUMENTS: Final = frozenset({
 class PathPattern(Struct, frozen=True):
     """A pattern of gitignore, compiled segment by segment: `None` stands for `**`."""
 
-    base: tuple[str, ...]
-    """The segments of the folder that it starts from."""
+    bases: tuple[tuple[str, ...], ...]
+    """The segments of the folder that it starts from, as it is written and without links."""
     segments: tuple[re.Pattern[str] | None, ...]
     folders: tuple[str, ...]
     """The folders that a relative path of a call may start from."""
@@ -38,21 +42,28 @@ class PathPattern(Struct, frozen=True):
     """It ignores the case of paths."""
 
     @staticmethod
-    def of(base: str, pattern: str, folders: Sequence[str], home: str, *, fold: bool) -> PathPattern:
-        """Compile a pattern that starts from the folder `base`, as `src/**/*.ts`; a single name is for any depth."""
-        names = [name for name in pattern.split("/") if name not in ("", ".")]
-        while names[:1] == [".."]:
-            base, pattern = posixpath.dirname(base), "./"
-            del names[0]
-        if len(names) == 1 and not pattern.startswith(("/", "./")):
+    def of(bases: Sequence[str], pattern: str, folders: Sequence[str], home: str, *, fold: bool) -> PathPattern:
+        """Compile a pattern that starts from a folder, such as `src/**/*.ts`; a single name is for any depth."""
+        names: list[str] = []
+        for name in pattern.split("/"):
+            if name == ".." and names:
+                del names[-1]
+            elif name == "..":
+                bases = [posixpath.dirname(base) for base in bases]
+            elif name not in ("", "."):
+                names.append(name)
+        if len(names) == 1 and not pattern.startswith(("/", "./", "../")):
             names.insert(0, "**")
         while fold and names[-1:] == ["**"]:
             del names[-1]  # the folder itself, too: a tool may list it
         segments = tuple(None if name == "**" else _segment(name, fold) for name in names)
-        return PathPattern(_names(_folded(base, fold)), segments, tuple(folders), home, fold)
+        starts = tuple(dict.fromkeys(_names(_folded(base, fold)) for base in bases))
+        return PathPattern(starts, segments, tuple(folders), home, fold)
 
     def may_match(self, text: str) -> bool:
         """True if a text may be a path that the pattern is about, however it is spelled."""
+        if "\0" in text or _UNKNOWN_FOLDER.match(text):  # only the server knows what it reads
+            return True
         return any(
             len(path) > _LONGEST_PATH or self._matches(path)
             for spelled in {text, text.replace("\\", "/")}
@@ -75,11 +86,12 @@ class PathPattern(Struct, frozen=True):
     def _matches(self, path: str) -> bool:
         """Whether the pattern matches the path, or a folder that it is in."""
         names = _names(_folded(path, self.fold))
-        if names[: len(self.base)] != self.base:
-            return False
+        return any(names[: len(base)] == base and self._matches_below(names[len(base) :]) for base in self.bases)
+
+    def _matches_below(self, names: Sequence[str]) -> bool:
         last = len(self.segments)
         states = self._reached({0})
-        for name in names[len(self.base) :]:
+        for name in names:
             if last in states:
                 return True
             following = set[int]()
@@ -122,7 +134,10 @@ def _names(path: str) -> tuple[str, ...]:
 
 
 def _folded(text: str, fold: bool) -> str:
-    return text.casefold() if fold else text
+    """The text as file systems compare it that ignore case and the composition of characters."""
+    if not fold:
+        return text
+    return text.casefold() if text.isascii() else normalize("NFC", normalize("NFC", text).casefold())
 
 
 def _file_path(text: str) -> str:

@@ -366,7 +366,7 @@ def _named(one: AgentRule) -> matchers.Rule:
 
 
 def _path_pattern(one: AgentRule, *, fold: bool) -> PathPattern:
-    return PathPattern.of(one.base, one.path, one.folders, one.home, fold=fold)
+    return PathPattern.of(one.bases, one.path, one.folders, one.home, fold=fold)
 
 
 def _agent_allows(one: AgentRule) -> Callable[[str, bytes], bool]:

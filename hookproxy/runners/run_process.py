@@ -86,6 +86,7 @@ class _Phase(Enum):
 
     UNREAD = "unread"  # its output stays in the pipes
     READ = "read"  # its output is read as it comes
+    DETACHING = "detaching"  # the same, and it has asked for the background
     TERMINATED = "terminated"  # after its timeout it got TERM
     KILLED = "killed"  # it got KILL
     STUCK = "stuck"  # KILL has not ended it within the limit
@@ -182,6 +183,11 @@ class HookProcess:
                 self._outputs = (_Output(self._out), _Output(self._err))
                 for output in self._outputs:
                     self._watch.add_fd(output.fd, partial(self._on_output, output))
+            case _Phase.DETACHING:
+                self._phase, self.due = _Phase.READ, self._deadline
+                self.detached = True
+                awaited, self._done = self._done, FastFuture(loop=self._watch.loop)
+                awaited.set_result(None)
             case _Phase.READ:
                 self._phase, self.due = _Phase.TERMINATED, now + process.GRACE
                 process.signal_group(self._pid, signal.SIGTERM)
@@ -216,18 +222,20 @@ class HookProcess:
                 self._finish()
 
     def _detach_if_asked(self, detaches: Callable[[bytes], float | None], printed: bytes) -> None:
-        """Let `wait` return if the hook asks for the background in its first line, which need not be complete yet."""
+        """Let `wait` return soon if the hook asks for the background in its first line, which may not be complete yet.
+
+        Not at once: a guard that prints what it judges, and then blocks it, must not be detached by the agent's text.
+        """
         line, line_end, _ = printed.partition(b"\n")
         seconds = detaches(line) if self._phase is _Phase.READ else None
         if seconds is not None or line_end or len(line) > _LONGEST_FIRST_LINE:
             self._detaches = None
         if seconds is None or self._done.done():
             return
-        self.detached = True
-        self.due = self._deadline = min(self._deadline, monotonic() + seconds)
+        now = monotonic()
+        self._phase, self._deadline = _Phase.DETACHING, min(self._deadline, now + seconds)
+        self.due = now + _UNREAD_TIME
         self._watch.wake_by(self.due)
-        awaited, self._done = self._done, FastFuture(loop=self._watch.loop)
-        awaited.set_result(None)
 
     def _outputs_closed(self) -> bool:
         """No process holds its outputs open any more."""

@@ -156,7 +156,7 @@ def test_a_deny_rule_is_reported_before_a_limit_and_an_allow_rule_lifts_no_limit
 
 def test_a_rule_of_an_agents_settings_file_applies_to_a_tool_with_a_familiar_name() -> None:
     alias = Alias("get_file", "Read", {"file_path": "path"})
-    rule = AgentRule("deny", "Read(./.env)", "/repo/s.json:3", ("Read",), "./.env", "/repo", ("/repo",))
+    rule = AgentRule("deny", "Read(./.env)", "/repo/s.json:3", ("Read",), "./.env", ("/repo",), ("/repo",))
     one = Permissions(HookGroups((), "my files", [alias]), Settings(agent_rules=(rule,), aliases=(alias,)))
     assert one.concerns("get_file")
     assert not one.hides("get_file")

@@ -10,7 +10,7 @@ from hookproxy.policy.path_rules import PathPattern, allows
 
 
 def pattern(text: str, base: str = "/repo", *, fold: bool = True) -> PathPattern:
-    return PathPattern.of(base, text, ("/repo", "/work"), "/home/u", fold=fold)
+    return PathPattern.of((base,), text, ("/repo", "/work"), "/home/u", fold=fold)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,9 @@ def pattern(text: str, base: str = "/repo", *, fold: bool = True) -> PathPattern
         ("[ab].txt", ["a.txt", "c/b.txt"], ["c.txt"]),
         ("a?c", ["abc"], ["ac", "a/c"]),
         ("../other/x", ["/other/x", "../other/x"], ["other/x", "/repo/other/x"]),
+        ("../x", ["/x", "../x"], ["x"]),
+        ("a/../b/c", ["b/c"], ["a/b/c"]),
+        ("caf\u00e9", ["cafe\u0301", "CAF\u00c9"], ["cafe"]),
         ("**", ["a", "/repo", "a/b"], ["/other"]),
     ],
 )  # fmt: skip
@@ -48,8 +51,14 @@ def test_every_spelling_of_a_denied_path_matches(path: str) -> None:
     assert pattern("/.ssh/**", "/home/u").may_match(path)
 
 
-def test_a_path_that_no_system_has_may_match() -> None:
-    assert pattern("/x").may_match("/" + "a" * 5000)
+@pytest.mark.parametrize("path", ["/" + "a" * 5000, "x\0y", "$HOME/x", "${HOME}/x", "%USERPROFILE%\\x", "~root/x"])
+def test_a_path_that_only_the_server_knows_may_match(path: str) -> None:
+    assert pattern("/other").may_match(path)
+
+
+def test_a_pattern_matches_below_its_folder_with_and_without_links() -> None:
+    one = PathPattern.of(("/link", "/real"), "x", ("/link",), "/home/u", fold=True)
+    assert all(map(one.may_match, ("/link/x", "/real/x", "x")))
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,11 @@ async def test_a_hook_that_asks_for_the_background_has_a_result_at_once(fifo: Fi
     assert later[0].stdout.endswith(b"late\n")
 
 
+async def test_a_hook_that_ends_at_once_after_asking_for_the_background_is_not_detached() -> None:
+    result = await run(detaching("""sleep 0.05; echo '{"async":true}'; echo no >&2; exit 2"""))
+    assert (result.ended, result.code, result.stderr) == (Ended.EXITED, 2, b"no\n")
+
+
 async def test_a_hook_in_the_background_has_the_time_that_it_asks_for() -> None:
     result = await run(detaching("""echo '{"async":true,"asyncTimeout":50}'; exec sleep 30"""))
     assert result.rest is not None

@@ -215,8 +215,11 @@ def read_output(spec: HookSpec, result: HookResult) -> Verdict:
         return NO_VERDICT
     if spec.detaches is not None and b'"async"' in result.stdout:
         line, _, rest = result.stdout.partition(b"\n")
-        if spec.detaches(line) is not None:  # perhaps it has ended before anybody saw this line
-            return _background_verdict(spec, replace(result, stdout=_later_output(rest)))
+        if spec.detaches(line) is not None:
+            later = replace(result, stdout=_later_output(rest))
+            if result.code == BLOCKS and not spec.background:  # it has ended at once: it is no work for the background
+                return _verdict(spec, later)
+            return _background_verdict(spec, later)
     return _background_verdict(spec, result) if spec.background else _verdict(spec, result)
 
 

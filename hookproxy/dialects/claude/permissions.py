@@ -8,6 +8,7 @@ write as well. Path rules with other tools' names are "accepted but never consul
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Final
 
@@ -116,4 +117,5 @@ def _rule(file: HookFile, rule: AgentRule) -> AgentRule:
         base, pattern = home or "/", pattern[1:]
     else:
         base = file.project_dir
-    return replace(rule, names=names, path=pattern, base=base, folders=(file.project_dir, file.cwd), home=home)
+    bases = tuple(dict.fromkeys((base, os.path.realpath(base))))  # calls may have either
+    return replace(rule, names=names, path=pattern, bases=bases, folders=(file.project_dir, file.cwd), home=home)
