@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct, field
 
@@ -19,6 +19,51 @@ TWO_NOTIFICATIONS: Final = {
 """The notifications of systems whose document has one type for all dialogs."""
 
 
+class Plugin(Struct, frozen=True):
+    """The plugin that a hook file belongs to."""
+
+    root: str
+    """The folder of its own files."""
+    data: str
+    """The folder for what it stores. It is created before its hooks run."""
+
+
+class FoundFile(Struct, frozen=True):
+    """A hook file that was found in a folder."""
+
+    path: str
+    plugin: Plugin | None = None
+    optional: bool = False
+    """If it cannot be read, it is left out with a note: nobody has named this file."""
+
+
+class FolderContent(Struct, frozen=True):
+    """The hook files of a folder, and sentences about what else it has, as in `HookList`."""
+
+    files: tuple[FoundFile, ...]
+    notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+class Files(Protocol):
+    """Reads files for a dialect, and knows where it looks for them."""
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The environment of this process."""
+
+    @property
+    def cwd(self) -> str:
+        """The folder in which hookproxy was started."""
+
+    @property
+    def home(self) -> str:
+        """The home folder; empty if there is none."""
+
+    def text(self, path: str) -> str:
+        """The text of a file. Raises ConfigError if it cannot be read."""
+
+
 class HookFile(Struct, frozen=True):
     """A hook file before it is parsed. `Dialect.read_hook_file` parses the text, and names `path` in every error."""
 
@@ -31,6 +76,7 @@ class HookFile(Struct, frozen=True):
     """The values of the `[[use]]` keys that only this dialect has (`Dialect.options`), with their documented types."""
     environ: Mapping[str, str] = field(default_factory=dict)
     """The environment of this process, for variables that a hook file may name."""
+    plugin: Plugin | None = None
     cwd: str = "/"
     """The working directory of this process and of the server."""
 
@@ -99,6 +145,11 @@ class Dialect(Struct, frozen=True):
     """The keys of `[[use]]` that only this dialect has. `config.models.Use` documents them."""
     folders: tuple[str, ...] = ()
     """Where such files are in a project, for example `.github/hooks`. The project is the folder above."""
+    find_plugin: Callable[[str, Files], Plugin | None] = lambda _path, _files: None
+    """The plugin that a hook file belongs to; None: none. Never raises."""
+    read_folder: Callable[[str, Files], FolderContent | None] = lambda _path, _files: None
+    """The hook files of a folder that the system knows, such as a plugin's. None for other folders: each file of theirs
+    is a hook file. Raises ConfigError."""
     suffixes: tuple[str, ...] = (".json",)
     """The suffixes of its files' names, for a folder of such files."""
     notifications: Mapping[str, str] = field(default_factory=lambda: TWO_NOTIFICATIONS)
@@ -134,3 +185,5 @@ class Group(Struct, frozen=True):
     managed: bool = False
     """The administrator's hooks. They run last, on the final arguments, and in an environment that the user cannot
     change."""
+    plugin: Plugin | None = None
+    """The plugin that the file belongs to."""

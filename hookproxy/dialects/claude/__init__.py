@@ -8,7 +8,7 @@ from ...model.hooks import Order
 from ...model.settings import ToolNames
 from ..dialect import Dialect
 from ..shared.identity_variables import IDENTITY_VARIABLES
-from . import hook_file, input, output, settings_file, tool_response
+from . import hook_file, input, output, plugins, settings_file, tool_response
 
 CLAUDE: Final = Dialect(
     name=hook_file.NAME,
@@ -27,6 +27,8 @@ CLAUDE: Final = Dialect(
     options=("permissions",),
     notifications=hook_file.NOTIFICATIONS,
     folders=(".claude",),
+    find_plugin=plugins.find_plugin,
+    read_folder=plugins.read_folder,
     agents=("claude-code",),
     constant_environment=True,
     variables=IDENTITY_VARIABLES["claude"],

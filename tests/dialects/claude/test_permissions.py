@@ -18,7 +18,7 @@ PATH = "/repo/.claude/settings.json"
 def read(permissions: object, apply: bool | None = True) -> HookList:
     text = json.dumps({"permissions": permissions, "hooks": {}}, indent=1)
     options = {} if apply is None else {"permissions": apply}
-    return CLAUDE.read_hook_file(HookFile(PATH, text, "/repo", options, {"HOME": "/home/u"}, "/repo"))
+    return CLAUDE.read_hook_file(HookFile(PATH, text, "/repo", options, {"HOME": "/home/u"}, cwd="/repo"))
 
 
 def decide(rules: dict[str, list[str]], tool: str, **arguments: object) -> Permission | None:
