@@ -221,7 +221,7 @@ def wrap_options(options: argparse.Namespace, loaded: Loaded, cwd: str) -> RunOp
 def has_hooks(loaded: Loaded) -> bool:
     """True if the configuration can refuse anything: a hook, or a permission rule."""
     settings = loaded.settings
-    return bool(loaded.groups or settings.allow or settings.ask or settings.deny)
+    return bool(loaded.groups or settings.rule_count)
 
 
 def _hook_file(item: str, cwd: str) -> str:
