@@ -34,6 +34,7 @@ It reads what `run` would read. Exit status: 0 clean; 1 findings (`checks` defin
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -42,22 +43,36 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
-from ..checks import inspect
 from ..checks import report as check_report
-from ..checks.report import FailureEffect, Finding, HookEntry, Report
+from ..checks.inspect import inspect
+from ..checks.report import CheckedServer, FailureEffect, Finding, HookEntry, Report
 from ..config.load import Loaded, load
+from ..hooks.coverage import coverage
 from ..hooks.evaluate import Hooks, check_mcp_tool_hooks
-from ..model.errors import EXIT_FINDINGS
+from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..model.hooks import Event
 from ..model.settings import Settings
-from .common import add_hook_options, new_parser, show, working_directory
+from .common import (
+    add_hook_options,
+    add_strict_option,
+    new_parser,
+    show,
+    split_command,
+    unread_file,
+    working_directory,
+)
 from .hook_runtime import redirected_output, run
 from .layout import MARGIN, alias_text, count, print_line, row, short_path, visible
+from .run import server_name
+from .server_table import print_server
 
 if TYPE_CHECKING:
     import argparse
 
-USAGE: Final = "hookproxy check [--config FILE] [--hooks [DIALECT=]FILE]... [--json]"
+USAGE: Final = (
+    "hookproxy check [--config FILE] [--hooks [DIALECT=]FILE]... [--name NAME] [--strict] [--json] "
+    "[-- COMMAND [ARG...]]"
+)
 
 _WARNING: Final = Text.assemble("  ", ("warning:", "bold yellow"), " ")
 _NOTE: Final = Text.assemble("  ", ("note:", "cyan"), " ")
@@ -85,16 +100,44 @@ async def _prepare_runners(loaded: Loaded) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Print the configuration and the findings. Returns the exit status."""
-    options = build_parser().parse_args(list(arguments))
+    option_words, command = split_command(arguments)
+    options = build_parser().parse_args(option_words)
+    if options.name and not command:
+        raise UserError("--name names no server, because there is no COMMAND", f"usage: {USAGE}")
     cwd = working_directory()
     loaded = load(options.config, options.hooks, None, os.environ, cwd)
     check_mcp_tool_hooks(loaded.groups, loaded.settings)
     if any(spec.type in _IN_PROCESS_TYPES for group in loaded.groups for spec in group.hooks):
         with redirected_output():
             run(partial(_prepare_runners, loaded))
-    report = inspect.inspect(loaded, os.environ)
+    if unread := unread_file(loaded.path, loaded.managed.files if loaded.managed else (), cwd):
+        sys.stderr.write(f"hookproxy: {unread}\n")
+    report = inspect(loaded, os.environ)
+    starts = not (report.findings and (options.strict or loaded.settings.strict))
+    failure: UserError | None = None
+    if command:
+        server, failure = _list_tools(loaded, options.name or server_name(command), command)
+        report = inspect(loaded, os.environ, server)
+    report = replace(report, starts=starts)
     show(check_report.to_json(report) if options.json else _text(report, cwd))
+    if failure is not None:
+        raise failure
+    if not starts:
+        return EXIT_USER_ERROR
     return EXIT_FINDINGS if report.findings else 0
+
+
+def _list_tools(loaded: Loaded, name: str, command: Sequence[str]) -> tuple[CheckedServer, UserError | None]:
+    """Start the server and list its tools. Returns what hooks see of it, and the error if it does not list them."""
+    from ..checks.server_tools import list_tools
+
+    try:
+        listed = run(partial(list_tools, command, os.environ))
+    except UserError as error:
+        failure = UserError(error.message, error.hint)
+        return CheckedServer(name, tuple(command), failure=error.message), failure
+    found = coverage(loaded.groups, loaded.settings, name, listed.tools)
+    return CheckedServer(name, tuple(command), found, info=listed.server_info, noise=listed.noise), None
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -102,10 +145,14 @@ def build_parser() -> argparse.ArgumentParser:
     parser = new_parser(
         "check",
         USAGE,
-        "Show every configured hook, and what about it cannot work. "
-        "Exit status: 0 clean, 1 findings, 2 `run` would not start.",
+        "Show every configured hook, and what about it cannot work. With the server's COMMAND, start the server, list "
+        "its tools, and show which hook sees which tool under which name. Exit status: 0 clean (notes do not count), "
+        "1 warnings, 2 `run` would not start, or the server does not list its tools.",
+        f"the server's command line comes last, after two dashes: {USAGE}",
     )
     add_hook_options(parser)
+    parser.add_argument("--name", help="the server's name as hooks see it (default: derived from COMMAND)")
+    add_strict_option(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document, for programs")
     return parser
 
@@ -130,6 +177,8 @@ def _text(report: Report, cwd: str) -> str:
         _tools(console, "tools", report.settings)
         if report.settings.managed:
             _tools(console, "managed tools", replace(report.settings.managed, aliases=()))  # aliases are shown above
+        if report.server:
+            print_server(console, report.server, report.entries)
         print_line(console, Text(_summary(report), "bold"))
     return captured.get()
 
@@ -259,5 +308,6 @@ def _summary(report: Report) -> str:
         f"{inactive} that cannot run" if inactive else "",
         count(rules, "permission rule") if rules else "",
         count(len(report.findings), "warning"),
+        "" if report.starts else "and strict is set: run does not start",
     ]
     return ", ".join(part for part in parts if part)

@@ -6,6 +6,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser
+    from collections.abc import Sequence
     from typing import NoReturn
 
 
@@ -86,3 +87,34 @@ def add_hook_options(parser: "ArgumentParser") -> None:
         default=[],
         help="a hook file of another system, unchanged; may be given several times",
     )
+
+
+def add_strict_option(parser: "ArgumentParser") -> None:
+    """Add `--strict`."""
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="do not start if hookproxy check has a warning, as with strict = true in hookproxy.toml",
+    )
+
+
+def split_command(arguments: "Sequence[str]") -> "tuple[list[str], list[str]]":
+    """Our options, and the server's command line after the first `--`."""
+    arguments = list(arguments)
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    return arguments[:end], arguments[end + 1 :]
+
+
+def unread_file(path_read: str, managed_files: "Sequence[str]", cwd: str) -> str:
+    """A sentence about a hookproxy.toml in the working directory that is not read; empty: there is none."""
+    path = os.path.join(cwd, "hookproxy.toml")
+    if not os.path.isfile(path) or any(_is_same_file(path, one) for one in (path_read, *managed_files) if one):
+        return ""
+    return "./hookproxy.toml is not read, because nothing names it: --config hookproxy.toml does"
+
+
+def _is_same_file(path: str, other: str) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except OSError:  # it was a pipe, or is gone by now
+        return False

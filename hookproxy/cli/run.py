@@ -6,7 +6,14 @@ The server is started first, and gets no message before the whole configuration 
 import os
 
 from ..processes import process
-from .common import add_hook_options, new_parser, working_directory
+from .common import (
+    add_hook_options,
+    add_strict_option,
+    new_parser,
+    split_command,
+    unread_file,
+    working_directory,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,12 +26,15 @@ else:
     import _signal as signal  # as `process` has it
 
 _PIPE_BYTES = 262_144  # for the server's output: long results take a tenth less time; one user's pipes may have 64 MB
-USAGE = "hookproxy run [--config FILE] [--hooks DIALECT=FILE]... [--name NAME] [--audit FILE] -- COMMAND [ARG...]"
+USAGE = (
+    "hookproxy run [--config FILE] [--hooks DIALECT=FILE]... [--name NAME] [--audit FILE] [--strict] [--verbose] "
+    "-- COMMAND [ARG...]"
+)
 
 
 def main(arguments: "Sequence[str]") -> int:
     """Run the server behind hooks. Returns the server's exit status."""
-    option_words, command = _split(arguments)
+    option_words, command = split_command(arguments)
     if not command:
         return _without_command(option_words)
     agent_in, agent_out = _move_agent_pipes()
@@ -34,13 +44,6 @@ def main(arguments: "Sequence[str]") -> int:
     except BaseException:
         _discard_server(server)
         raise
-
-
-def _split(arguments: "Sequence[str]") -> tuple[list[str], list[str]]:
-    """Our options, and the server's command line after the first `--`."""
-    arguments = list(arguments)
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    return arguments[:end], arguments[end + 1 :]
 
 
 def _without_command(option_words: "Sequence[str]") -> int:
@@ -107,17 +110,38 @@ def _run(
 
     process.widen_pipe(server.from_server, _PIPE_BYTES)
     options = _parse(option_words)
-    loaded = load(options.config, options.hooks, options.audit, os.environ, working_directory())
+    cwd = working_directory()
+    loaded = load(options.config, options.hooks, options.audit, os.environ, cwd)
+    name = options.name or server_name(command)
+    if options.strict or loaded.settings.strict:
+        from .findings import stop_if_strict
+
+        stop_if_strict(loaded, options.strict, os.environ, name)
     report = _new_reporter()
     for note in (*loaded.notes, *loaded.remarks):
         report(note)
-    name = options.name or server_name(command)
+    if unread := unread_file(loaded.path, loaded.managed.files if loaded.managed else (), cwd):
+        report(unread)
     gc.freeze()  # collections during calls then skip what is loaded, which stays; to collect first would take 5 ms
-    return anyio.run(_serve, loaded, name, server, agent_pipes, report, backend_options={"loop_factory": new_loop})
+    return anyio.run(
+        _serve,
+        loaded,
+        name,
+        server,
+        agent_pipes,
+        report,
+        options.verbose,
+        backend_options={"loop_factory": new_loop},
+    )
 
 
 async def _serve(
-    loaded: "Loaded", name: str, server: process.Server, agent_pipes: tuple[int, int], report: "Callable[[str], None]"
+    loaded: "Loaded",
+    name: str,
+    server: process.Server,
+    agent_pipes: tuple[int, int],
+    report: "Callable[[str], None]",
+    verbose: bool,
 ) -> int:
     import uuid
 
@@ -140,8 +164,32 @@ async def _serve(
     hooks = Hooks(loaded.groups, loaded.settings, name, os.environ, loaded.trust)
     for note in hooks.groups.unreachable_server_notes(name):
         report(note)
-    proxy = Proxy(agent_channel, server_channel, hooks, loaded.settings, session, Audit(loaded.settings), report)
+    audit = Audit(loaded.settings)
+    if verbose:
+        from ..audit.verbose import VerboseAudit
+
+        audit = VerboseAudit(loaded.settings, report)
+    proxy = Proxy(agent_channel, server_channel, hooks, loaded.settings, session, audit, report)
+    if hooks.groups or hooks.has_rules:
+        proxy.on_tools_listed = _coverage_reporter(loaded, name, report)
+    else:
+        report(f"{name}: no hook and no permission rule is configured, so no call is guarded")
     return await Lifecycle(proxy, server).run()
+
+
+def _coverage_reporter(loaded: "Loaded", name: str, report: "Callable[[str], None]") -> "Callable[[bytes], None]":
+    """A function that gets each tools/list response, and reports how many tools hooks see."""
+    coverage: Callable[[bytes], None] | None = None
+
+    def note(line: bytes) -> None:
+        nonlocal coverage
+        if coverage is None:
+            from ..session.tool_coverage import ToolCoverage  # not before the first list: it would delay the start
+
+            coverage = ToolCoverage(loaded.groups, loaded.settings, name, report).note
+        coverage(line)
+
+    return note
 
 
 def _parse(arguments: "Sequence[str]") -> "argparse.Namespace":
@@ -159,6 +207,10 @@ def build_parser() -> "argparse.ArgumentParser":
     add_hook_options(parser)
     parser.add_argument("--name", help="the server's name as hooks see it (default: derived from COMMAND)")
     parser.add_argument("--audit", metavar="FILE", help="append one JSON line per judged call to FILE")
+    add_strict_option(parser)
+    parser.add_argument(
+        "--verbose", action="store_true", help="write a line on standard error for each call that hooks or rules judge"
+    )
     return parser
 
 

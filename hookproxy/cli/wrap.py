@@ -23,6 +23,7 @@ from ..wrapping import edit_plan, files, known_agents
 from ..wrapping.diff import unified
 from ..wrapping.find_servers import Entry, Kind, NoServers
 from ..wrapping.wrap_entry import PROGRAM, RunOptions
+from . import findings
 from .common import add_hook_options, new_parser, show, visible, working_directory
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 USAGE: Final = "hookproxy wrap [FILE] [--server NAME]... [--config FILE] [--hooks [DIALECT=]FILE]... [--dry-run]"
 
+_MAX_FINDINGS: Final = 5  # what fits beside a diff on a screen
 _STYLES: Final = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -82,10 +84,20 @@ def _wrap_options(options: argparse.Namespace, cwd: str) -> tuple[RunOptions, li
     loaded = load(options.config, options.hooks, None, os.environ, cwd)  # raises if wrapped servers would not start
     settings = loaded.settings
     no_hooks = not loaded.groups and not (settings.allow or settings.ask or settings.deny)
+    findings.stop_if_strict(loaded, False, os.environ)
     notes = ["no hook is configured yet: until there is one, wrapped servers run as before"] if no_hooks else []
+    if not no_hooks:
+        notes += _first(findings.lines(loaded, os.environ))
     config = None if options.config is None else _absolute(options.config, cwd)
     hooks = tuple(_hook_file(item, cwd) for item in options.hooks)
     return RunOptions(config=config, hooks=hooks, fallback=loaded.path or None), notes
+
+
+def _first(lines: list[str]) -> list[str]:
+    """The first findings; the rest are in the output of `check`."""
+    if len(lines) <= _MAX_FINDINGS:
+        return lines
+    return [*lines[:_MAX_FINDINGS], f"and {len(lines) - _MAX_FINDINGS} more: hookproxy check shows all"]
 
 
 def _hook_file(item: str, cwd: str) -> str:

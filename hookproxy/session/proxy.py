@@ -76,6 +76,8 @@ class Proxy:
         self.state_sealer = StateSealer()
         self.server_lost = ""
         """How the server exited; empty while it runs."""
+        self.on_tools_listed: Callable[[bytes], None] = lambda _line: None
+        """Called with each tools/list response, after the agent has got it."""
         self.changes = ChangeEvent()
         self.run_changes = ChangeEvent()  # of the whole run: separate, because calls end often
         self.passed = ChangeEvent()  # lines from the server: separate, because they are many
@@ -138,6 +140,7 @@ class Proxy:
                 self.session_events.deliver_initialize_response(line, self.router.handshake)
             case actions.ToolsListed():
                 self.relay.to_agent(self._edit_tool_list(line))
+                self.on_tools_listed(line)
             case actions.NotJson():
                 shown = line[:_MAX_NOISE_SHOWN].decode(errors="replace").rstrip()
                 self.report(f"the server printed a line that is not JSON: {shown}")
