@@ -148,7 +148,6 @@ def build_parser() -> argparse.ArgumentParser:
         "Show every configured hook, and what about it cannot work. With the server's COMMAND, start the server, list "
         "its tools, and show which hook sees which tool under which name. Exit status: 0 clean (notes do not count), "
         "1 warnings, 2 `run` would not start, or the server does not list its tools.",
-        f"the server's command line comes last, after two dashes: {USAGE}",
     )
     add_hook_options(parser)
     parser.add_argument("--name", help="the server's name as hooks see it (default: derived from COMMAND)")

@@ -26,6 +26,7 @@ else:
     import _signal as signal  # as `process` has it
 
 _PIPE_BYTES = 262_144  # for the server's output: long results take a tenth less time; one user's pipes may have 64 MB
+_MAX_NAME_SHOWN = 60  # characters of a server's name in a message
 USAGE = (
     "hookproxy run [--config FILE] [--hooks DIALECT=FILE]... [--name NAME] [--audit FILE] [--strict] [--verbose] "
     "-- COMMAND [ARG...]"
@@ -173,8 +174,13 @@ async def _serve(
     if hooks.groups or hooks.has_rules:
         proxy.on_tools_listed = _coverage_reporter(loaded, name, report)
     else:
-        report(f"{name}: no hook and no permission rule is configured, so no call is guarded")
+        report(f"{_cut(name)}: no hook and no permission rule is configured, so no call is guarded")
     return await Lifecycle(proxy, server).run()
+
+
+def _cut(name: str) -> str:
+    """A server's name for messages: one that is derived from `sh -c` may be a whole script."""
+    return name if len(name) <= _MAX_NAME_SHOWN else f"{name[:_MAX_NAME_SHOWN]}…"
 
 
 def _coverage_reporter(loaded: "Loaded", name: str, report: "Callable[[str], None]") -> "Callable[[bytes], None]":
@@ -186,7 +192,7 @@ def _coverage_reporter(loaded: "Loaded", name: str, report: "Callable[[str], Non
         if coverage is None:
             from ..session.tool_coverage import ToolCoverage  # not before the first list: it would delay the start
 
-            coverage = ToolCoverage(loaded.groups, loaded.settings, name, report).note
+            coverage = ToolCoverage(loaded.groups, loaded.settings, name, _cut(name), report).note
         coverage(line)
 
     return note

@@ -92,12 +92,13 @@ def _tell(*texts: str) -> None:
 
 def _about_tool_name(loaded: Loaded, tool: str, server: str) -> str:
     """A sentence about a tool's name that nothing in the configuration knows; empty if something does."""
-    if not tool:
-        return ""
     if tool.startswith("mcp__"):
         return _TOOL_NAME_NOTE
-    found = coverage(loaded.groups, loaded.settings, server, [Tool(tool)])
-    if found.seen or found.ruled or any(alias.tool == tool for alias in loaded.settings.aliases):
+    settings = loaded.settings
+    if not tool or not (loaded.groups or settings.deny or settings.ask or settings.allow or settings.limits):
+        return ""
+    found = coverage(loaded.groups, settings, server, [Tool(tool)])
+    if found.seen or found.ruled or any(alias.tool == tool for alias in settings.aliases):
         return ""
     presets = [name for name, preset in PRESETS.items() if any(alias.tool == tool for alias in preset.tools)]
     hint = f"; preset = {presets[0]!r} in hookproxy.toml gives it the name that hooks know" if presets else ""

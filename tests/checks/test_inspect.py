@@ -69,6 +69,7 @@ def test_an_entry_describes_a_hook_as_in_its_file(project: Path) -> None:
             on_failure=FailureEffect.BLOCK,
             fires=True,
             awaited=True,
+            label="good.sh",
         ),
     )
     assert (report.findings, report.remarks) == ((), ())

@@ -250,7 +250,7 @@ def test_a_configuration_that_stops_run_is_the_same_error_with_status_2(
     assert ended.stderr.startswith(f"error: {message}".replace("FOLDER", str(tmp_path)))
 
 
-@pytest.mark.parametrize("arguments", [["stray"], ["--nope"], ["--hooks"], ["--json=x"]])
+@pytest.mark.parametrize("arguments", [["stray"], ["--zzz"], ["--hooks"], ["--json=x"]])
 def test_an_unknown_argument_is_an_error_with_the_usage(arguments: list[str]) -> None:
     with pytest.raises(UserError, match=arguments[0].partition("=")[0]) as error:
         main(arguments)
@@ -262,7 +262,8 @@ def test_help_names_every_option_and_status(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
     assert USAGE in ended.stdout
     assert all(
-        word in " ".join(ended.stdout.split()) for word in ("--config", "--hooks", "--json", "0 clean, 1 findings, 2")
+        word in " ".join(ended.stdout.split())
+        for word in ("--config", "--hooks", "--json", "--strict", "0 clean (notes do not count), 1 warnings, 2")
     )
 
 
@@ -276,7 +277,7 @@ def document(folder: Path, *arguments: str) -> dict[str, Any]:
 
 def test_programs_get_one_document_whose_keys_stay(project: Path) -> None:
     read = document(project, "--config", "hookproxy.toml")
-    assert list(read) == ["v", "settings", "managed", "trust", "hooks", "findings", "remarks"]
+    assert list(read) == ["v", "settings", "managed", "trust", "hooks", "findings", "remarks", "server", "starts"]
     assert (read["managed"], read["settings"]["managed"], read["trust"]) == (None, None, None)
     assert read["v"] == 1
     assert {"on_failure", "on_ask", "feedback", "max_message_bytes", "audit_file"} <= set(read["settings"])
@@ -297,6 +298,7 @@ def test_programs_get_one_document_whose_keys_stay(project: Path) -> None:
         "awaited": True,
         "fires": True,
         "managed": False,
+        "tools": None,
         "findings": [f"there is no file {project}/gone.sh"],
         "remarks": [],
     }
