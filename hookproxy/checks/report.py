@@ -192,7 +192,9 @@ def alias_origin(alias: Alias | None) -> str:
     """Where a tool's name for hooks comes from, in a few words; empty: it is one of the tool's own names."""
     if alias is None or not alias.name:
         return ""
-    return f"preset {alias.preset}" if alias.preset else "[tools.X]"
+    if alias.preset:
+        return f"preset {alias.preset}"
+    return "its name and arguments" if alias.automatic else "[tools.X]"
 
 
 def _with_former_keys(members: Mapping[str, object]) -> dict[str, object]:

@@ -136,7 +136,7 @@ def _list_tools(loaded: Loaded, name: str, command: Sequence[str]) -> tuple[Chec
     except UserError as error:
         failure = UserError(error.message, error.hint)
         return CheckedServer(name, tuple(command), failure=error.message), failure
-    found = coverage(loaded.groups, loaded.settings, name, listed.tools)
+    found = coverage(loaded.groups, loaded.settings, name, listed.tools, command, listed.server_info)
     return CheckedServer(name, tuple(command), found, info=listed.server_info, noise=listed.noise), None
 
 

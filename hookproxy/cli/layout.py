@@ -92,7 +92,9 @@ def alias_text(alias: Alias) -> str:
     names = " ".join(
         part for part in (f"as {alias.name}" if alias.name else "", f"({renamed})" if renamed else "") if part
     )
-    return names + (f", by the preset {alias.preset}" if alias.preset else "")
+    if alias.preset:
+        return f"{names}, by the preset {alias.preset}"
+    return f"{names}, by its name and arguments" if alias.automatic else names
 
 
 def count(number: int, word: str) -> str:

@@ -113,11 +113,11 @@ def _run(
     options = _parse(option_words)
     cwd = working_directory()
     loaded = load(options.config, options.hooks, options.audit, os.environ, cwd)
-    name = options.name or server_name(command)
+    options.name = options.name or server_name(command)
     if options.strict or loaded.settings.strict:
         from .findings import stop_if_strict
 
-        stop_if_strict(loaded, options.strict, os.environ, name)
+        stop_if_strict(loaded, options.strict, os.environ, options.name)
     report = _new_reporter()
     for note in (*loaded.notes, *loaded.remarks):
         report(note)
@@ -125,24 +125,17 @@ def _run(
         report(unread)
     gc.freeze()  # collections during calls then skip what is loaded, which stays; to collect first would take 5 ms
     return anyio.run(
-        _serve,
-        loaded,
-        name,
-        server,
-        agent_pipes,
-        report,
-        options.verbose,
-        backend_options={"loop_factory": new_loop},
+        _serve, loaded, options, command, server, agent_pipes, report, backend_options={"loop_factory": new_loop}
     )
 
 
 async def _serve(
     loaded: "Loaded",
-    name: str,
+    options: "argparse.Namespace",
+    command: "Sequence[str]",
     server: process.Server,
     agent_pipes: tuple[int, int],
     report: "Callable[[str], None]",
-    verbose: bool,
 ) -> int:
     import uuid
 
@@ -153,7 +146,7 @@ async def _serve(
     from ..session.proxy import Proxy
     from ..transports.pipe import open_channel
 
-    cwd = working_directory()
+    cwd, name = working_directory(), options.name
     session = Session(
         id=os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4()),
         server=name,
@@ -162,17 +155,17 @@ async def _serve(
     )
     agent_channel = open_channel(*agent_pipes)
     server_channel = open_channel(server.from_server, server.to_server)
-    hooks = Hooks(loaded.groups, loaded.settings, name, os.environ, loaded.trust)
+    hooks = Hooks(loaded.groups, loaded.settings, name, os.environ, loaded.trust, command)
     for note in hooks.groups.unreachable_server_notes(name):
         report(note)
     audit = Audit(loaded.settings)
-    if verbose:
+    if options.verbose:
         from ..audit.verbose import VerboseAudit
 
         audit = VerboseAudit(loaded.settings, report)
     proxy = Proxy(agent_channel, server_channel, hooks, loaded.settings, session, audit, report)
     if hooks.groups or hooks.has_rules:
-        proxy.on_tools_listed = _coverage_reporter(loaded, name, report)
+        proxy.on_tools_listed = _coverage_reporter(loaded, name, command, report)
     else:
         report(f"{_cut(name)}: no hook and no permission rule is configured, so no call is guarded")
     return await Lifecycle(proxy, server).run()
@@ -183,17 +176,19 @@ def _cut(name: str) -> str:
     return name if len(name) <= _MAX_NAME_SHOWN else f"{name[:_MAX_NAME_SHOWN]}…"
 
 
-def _coverage_reporter(loaded: "Loaded", name: str, report: "Callable[[str], None]") -> "Callable[[bytes], None]":
+def _coverage_reporter(
+    loaded: "Loaded", name: str, command: "Sequence[str]", report: "Callable[[str], None]"
+) -> "Callable[[bytes, str], None]":
     """A function that gets each tools/list response, and reports how many tools hooks see."""
-    coverage: Callable[[bytes], None] | None = None
+    note_list: Callable[[bytes, str], None] | None = None
 
-    def note(line: bytes) -> None:
-        nonlocal coverage
-        if coverage is None:
+    def note(line: bytes, server_info: str) -> None:
+        nonlocal note_list
+        if note_list is None:
             from ..session.tool_coverage import ToolCoverage  # not before the first list: it would delay the start
 
-            coverage = ToolCoverage(loaded.groups, loaded.settings, name, _cut(name), report).note
-        coverage(line)
+            note_list = ToolCoverage(loaded, name, command, report, _cut(name)).note
+        note_list(line, server_info)
 
     return note
 

@@ -6,7 +6,7 @@ Pure. Names that come from a server are quoted and cut in sentences, so that the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -16,8 +16,9 @@ from ..model.aliases import Alias
 from ..model.hooks import Event, HookSpec, Tool
 from ..model.settings import Settings, ToolNames
 from ..policy import matchers
+from .familiar_tools import FamiliarTools
 from .permissions import Permissions
-from .select import TOOL_EVENTS, HookGroups, SelectedHooks
+from .select import TOOL_EVENTS, HookGroups, MatchedHook, SelectedHooks
 
 FAMILIAR_NAMES: Final = ("Bash", "Write", "Edit", "MultiEdit", "Read", "WebFetch", "Grep", "Glob", "LS")
 """The tools of Claude Code for which tools of servers can stand."""
@@ -36,7 +37,7 @@ class SeenTool(Struct, frozen=True):
     name: str
     """The name that the hook sees."""
     alias: Alias | None = None
-    """The alias of the tool for this hook; None: the hook sees one of the tool's own names."""
+    """The alias that the hook sees; None: it sees the tool and its arguments under the server's own names."""
 
 
 class HookCoverage(Struct, frozen=True):
@@ -81,40 +82,70 @@ class Coverage(Struct, frozen=True):
         return f"{text}: see hookproxy check"
 
 
-def coverage(groups: Sequence[Group], settings: Settings, server: str, tools: Iterable[Tool]) -> Coverage:
-    """Return what the hooks of `groups` see of these tools; `server` is the server's name as hooks see it."""
-    names = tuple(dict.fromkeys(tool.name for tool in tools))
-    layers = [_Layer([group for group in groups if not group.managed], settings, server, names)]
+def coverage(
+    groups: Sequence[Group],
+    settings: Settings,
+    server: str,
+    tools: Iterable[Tool],
+    command: Sequence[str] = (),
+    server_info: str = "",
+) -> Coverage:
+    """Return what the hooks of `groups`, and the rules, see of these tools.
+
+    `server` is the server's name as hooks see it, `command` its command line, `server_info` the name that it gives
+    itself; the last two are empty if they are not known.
+    """
+    listed = {tool.name: tool for tool in tools}
+    familiar = FamiliarTools(command)
+    familiar.note_tools(listed.values(), server_info)
+    layers = [_Layer([group for group in groups if not group.managed], settings, server, listed, familiar)]
     if settings.managed is not None or any(group.managed for group in groups):
         managed = [group for group in groups if group.managed]
-        layers.append(_Layer(managed, settings.managed or Settings(), server, names, managed=True))
+        layers.append(_Layer(managed, settings.managed or Settings(), server, listed, familiar))
     ruled = frozenset(name for layer in layers for name in layer.ruled())
-    return Coverage(names, tuple(hook for layer in layers for hook in layer.hooks()), ruled)
+    return Coverage(tuple(listed), tuple(hook for layer in layers for hook in layer.hooks()), ruled)
 
 
 class _Layer:
     """The user's hooks and rules, or the managed ones, before the tools of one server."""
 
     def __init__(
-        self, groups: Sequence[Group], settings: Settings, server: str, tools: Sequence[str], managed: bool = False
+        self,
+        groups: Sequence[Group],
+        settings: Settings,
+        server: str,
+        tools: Mapping[str, Tool],
+        familiar: FamiliarTools,
     ) -> None:
         self._groups = groups
         self._server = server
         self._tools = tools
-        self._selection = HookGroups(groups, server, settings.aliases)
-        self._permissions = Permissions(self._selection, settings, managed)
-        self._seen: dict[int, list[SeenTool]] = {}
+        self._familiar = familiar if settings.auto_aliases else None
+        self._selection = HookGroups(groups, server, settings.aliases, self._familiar)
+        self._permissions = Permissions(self._selection, settings)
+        self._selected: set[int] = set()  # hooks whose matchers match some tool
+        self._seen: dict[int, dict[tuple[str, str], SeenTool]] = {}
         events = {spec.event for group in groups for spec in group.hooks} & TOOL_EVENTS
         for tool in tools:
-            for event in events:
-                for selected, alias in _selections(self._selection, event, tool):
-                    self._note(selected, SeenTool(tool, selected.tool_name, alias))
+            for alias in self._aliases(tool):
+                for event in events:
+                    for selected in self._selection.select(event, tool, alias):
+                        self._note(selected, tool, alias)
 
-    def _note(self, selected: SelectedHooks, seen: SeenTool) -> None:
-        for spec in selected.hooks:
-            before = self._seen.setdefault(id(spec), [])
-            if seen not in before[-1:] and _if_may_hold(spec, (selected.tool_name, *selected.other_names)):
-                before.append(seen)
+    def _aliases(self, tool: str) -> Sequence[Alias | None]:
+        """The aliases that a call of this tool may have; None stands for no alias."""
+        known = self._selection.aliases(tool)
+        if any(not alias.automatic for alias in known):
+            return known  # a configured alias holds for every call
+        if not known and self._familiar is not None and not self._tools[tool].properties:
+            known = self._familiar.possible_aliases(tool)  # its arguments are not listed: those of a call decide
+        return (None, *known)
+
+    def _note(self, selected: SelectedHooks, tool: str, alias: Alias | None) -> None:
+        for one in selected.hooks:
+            self._selected.add(id(one.spec))
+            if seen := _seen_tool(one, selected, tool, alias):
+                self._seen.setdefault(id(one.spec), {}).setdefault((tool, seen.name), seen)
 
     def ruled(self) -> Iterator[str]:
         """The tools that a permission rule or a limit applies to."""
@@ -122,7 +153,7 @@ class _Layer:
         if rules is None and limits is None:
             return
         for tool in self._tools:
-            names = self._selection.names(tool)
+            names = self._selection.possible_names(tool)
             if (rules and rules.concerns(names)) or (limits and limits.concerns(names)):
                 yield tool
 
@@ -130,7 +161,7 @@ class _Layer:
         """What each hook sees."""
         for group in self._groups:
             for spec in group.hooks:
-                seen = tuple(self._seen.get(id(spec), ())) or self._seen_by_same_hook(spec, group)
+                seen = tuple(self._seen.get(id(spec), {}).values()) or self._seen_by_same_hook(spec, group)
                 yield HookCoverage(spec, group, seen, "" if seen else self._why_never(spec, group))
 
     def _why_never(self, spec: HookSpec, group: Group) -> str:
@@ -144,7 +175,7 @@ class _Layer:
         if not self._tools:
             return "the server has no tools"
         all_tools = f"the server's {_count(len(self._tools), 'tool')}"
-        if id(spec) in self._seen:
+        if id(spec) in self._selected:
             return f"its `if` {spec.only_if!r} names none of {all_tools}"
         return f"its matcher {spec.matcher!r} matches none of {all_tools}{self._hint(spec, group)}"
 
@@ -155,7 +186,7 @@ class _Layer:
             for each in self._groups
             for other in each.hooks
             if (each.dialect.name, other.identity) == (group.dialect.name, spec.identity)
-            for seen in self._seen.get(id(other), ())
+            for seen in self._seen.get(id(other), {}).values()
             if spec.matches(seen.name) or any(map(spec.matches, self._selection.own_names(seen.tool)))
         )
 
@@ -174,16 +205,15 @@ class _Layer:
         return ""
 
 
-def _selections(groups: HookGroups, event: Event, tool: str) -> Iterator[tuple[SelectedHooks, Alias | None]]:
-    """The hooks for an event of this tool, with the alias under whose name they see it."""
-    alias = groups.aliases.get(tool)
-    for selected in groups.select(event, tool):
-        yield selected, alias
-
-
-def _if_may_hold(spec: HookSpec, names: Sequence[str]) -> bool:
-    """Whether the hook's `if` can hold for some call of the tool with these names."""
-    return not spec.only_if or any(map(matchers.rule(spec.only_if).names_tool, names))
+def _seen_tool(one: MatchedHook, selected: SelectedHooks, tool: str, alias: Alias | None) -> SeenTool | None:
+    """A tool as a hook that matches it sees it; None: the hook's `if` never holds for it."""
+    rule = matchers.rule(one.spec.only_if) if one.spec.only_if else None
+    names = (one.tool_name, *selected.names) if one.sees_alias else selected.names
+    if rule is None or any(map(rule.names_tool, names)):
+        return SeenTool(tool, one.tool_name, alias if one.sees_alias else None)
+    if alias is not None and alias.name and one.spec.matches(alias.name) and rule.names_tool(alias.name):
+        return SeenTool(tool, alias.name, alias)  # the `if` names the alias, and the hook then sees the alias, too
+    return None
 
 
 def _familiar(spec: HookSpec) -> list[str]:

@@ -19,7 +19,7 @@ from ..model.decision import Refuse
 from ..model.errors import RESOURCE_HINT, describe_error, resource_shortage
 from ..model.hooks import Event, Session, Tool
 from ..model.settings import Delivery, Settings
-from ..protocol import actions, calls, feedback, request_edits
+from ..protocol import actions, calls, feedback, request_edits, tool_list
 from ..protocol.actions import AgentAction, ServerAction
 from ..protocol.calls import Call, Phase
 from ..protocol.elicitations import Elicitations
@@ -66,7 +66,7 @@ class Proxy:
         groups = hooks.groups
         strict = bool(groups or hooks.has_rules or settings.audit_all_calls)  # the agent's lines must be read
         elicitations = Elicitations(groups.answers_elicitations) if groups.observes_elicitations else None
-        self.router = Router(self._concerns if strict else None, elicitations, groups.aliases)
+        self.router = Router(self._concerns if strict else None, elicitations, groups.alias)
         self.relay = Relay(agent, server, self.router, settings.max_message_bytes, strict, self._perform)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._pool: CoroutinePool  # from `open` on
@@ -76,8 +76,8 @@ class Proxy:
         self.state_sealer = StateSealer()
         self.server_lost = ""
         """How the server exited; empty while it runs."""
-        self.on_tools_listed: Callable[[bytes], None] = lambda _line: None
-        """Called with each tools/list response, after the agent has got it."""
+        self.on_tools_listed: Callable[[bytes, str], None] = lambda _line, _server_name: None
+        """Called with each tools/list response and the server's own name, after the agent has got the response."""
         self.changes = ChangeEvent()
         self.run_changes = ChangeEvent()  # of the whole run: separate, because calls end often
         self.passed = ChangeEvent()  # lines from the server: separate, because they are many
@@ -139,8 +139,9 @@ class Proxy:
             case actions.InitializeAnswered():
                 self.session_events.deliver_initialize_response(line, self.router.handshake)
             case actions.ToolsListed():
-                self.relay.to_agent(self._edit_tool_list(line))
-                self.on_tools_listed(line)
+                server_name = self.router.handshake.server_name or tool_list.server_name(line)
+                self.relay.to_agent(self._edit_tool_list(line, server_name))
+                self.on_tools_listed(line, server_name)
             case actions.NotJson():
                 shown = line[:_MAX_NOISE_SHOWN].decode(errors="replace").rstrip()
                 self.report(f"the server printed a line that is not JSON: {shown}")
@@ -194,7 +195,9 @@ class Proxy:
             self.report(f"{self.agent()} runs the hooks of {source} itself, so they now run twice for each call")
         self.session_events.begin_session()
 
-    def _edit_tool_list(self, line: bytes) -> bytes:
+    def _edit_tool_list(self, line: bytes, server_name: str) -> bytes:
+        self.hooks.note_tools(self.router.tools.values(), server_name)
+        self.router.forget_judged_tools()
         if self.settings.feedback is Delivery.STRIP_OUTPUT_SCHEMA:
             line = feedback.without_output_schemas(line, self._concerns)
         return feedback.without_tools(line, self.hooks.hides) if self.hooks.has_rules else line
