@@ -143,6 +143,8 @@ def _entry(hook: ConfiguredHook, place: Finding, notes: list[Finding], coverage:
     ]
     if coverage is not None and coverage.why_never:
         found.insert(0, f"never runs for this server: {coverage.why_never}")
+    about_aliases = effective_settings.matching_only_aliases(hook) if coverage is None else ()
+    remarks = (place.text, _server_remark(spec), *about_aliases)
     return HookEntry(
         place.file,
         place.line,
@@ -158,7 +160,7 @@ def _entry(hook: ConfiguredHook, place: Finding, notes: list[Finding], coverage:
         fires=True,
         awaited=effective_settings.is_awaited(hook),
         findings=(*notes, *(replace(place, text=text) for text in found)),
-        remarks=tuple(replace(place, text=text) for text in (place.text, _server_remark(spec)) if text),
+        remarks=tuple(replace(place, text=text) for text in remarks if text),
         managed=hook.group.managed,
         label=spec.label,
         tools=None if coverage is None else coverage.seen,

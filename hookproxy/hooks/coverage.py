@@ -137,7 +137,7 @@ class _Layer:
         known = self._selection.aliases(tool)
         if any(not alias.automatic for alias in known):
             return known  # a configured alias holds for every call
-        if not known and self._familiar is not None and not self._tools[tool].properties:
+        if not known and self._familiar is not None and b'"properties"' not in self._tools[tool].input_schema:
             known = self._familiar.possible_aliases(tool)  # its arguments are not listed: those of a call decide
         return (None, *known)
 
