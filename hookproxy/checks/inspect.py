@@ -89,7 +89,8 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
 
 def _server_remarks(server: CheckedServer | None) -> Iterator[Finding]:
     if server and server.noise:
-        yield Finding("", None, "", f"the server printed {server.noise} lines that are not JSON on standard output")
+        what = "1 line that is" if server.noise == 1 else f"{server.noise} lines that are"
+        yield Finding("", None, "", f"the server printed {what} not JSON on standard output")
 
 
 def _running_entries(

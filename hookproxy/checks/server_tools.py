@@ -83,7 +83,7 @@ async def list_tools(command: Sequence[str], environ: Mapping[str, str], seconds
 
 
 class _ServerFailed(Exception):
-    """The server does not list its tools; the text says what it did, after `the server`. Empty: its output ended."""
+    """The server does not list its tools; the text says what it did. Empty: a pipe to it is closed."""
 
 
 class _ErrorResponse(Exception):
@@ -236,7 +236,7 @@ class _Server:
         """The error for people, with the end of what the server has printed on standard error."""
         if not what:
             status = self._exit_status
-            how = "closed its output" if status is None else f"exited with status {status}"
+            how = "closed its input or output" if status is None else f"exited with status {status}"
             how = how if status is None or status >= 0 else f"was ended by signal {-status}"
             what = f"{how} before it had listed its tools"
         stderr = " ".join(self._stderr_end.decode(errors="replace").split())[-_MAX_SHOWN:]

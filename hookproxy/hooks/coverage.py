@@ -67,7 +67,7 @@ class Coverage(Struct, frozen=True):
         return frozenset(one.tool for hook in self.hooks for one in hook.seen)
 
     def summary(self) -> str:
-        """One line for people: `3 hooks on 5 of 12 tools; 1 hook never matches: see hookproxy check`."""
+        """One line for people: `3 hooks on 5 of 12 tools; 1 hook never matches: see hookproxy check -- COMMAND`."""
         seeing = sum(bool(hook.seen) for hook in self.hooks)
         never = [hook for hook in self.hooks if hook.why_never]
         of_all = _count(len(self.tools), "tool")
@@ -79,7 +79,7 @@ class Coverage(Struct, frozen=True):
         text += f"; {_count(len(never), 'hook')} never {'matches' if len(never) == 1 else 'match'}"
         if unknown := _unknown_names(never):
             text += f", and no tool is known as {' or '.join(unknown)} ([tools.X] in hookproxy.toml names one)"
-        return f"{text}: see hookproxy check"
+        return f"{text}: see hookproxy check -- COMMAND"
 
 
 def coverage(
@@ -161,12 +161,14 @@ class _Layer:
         """What each hook sees."""
         for group in self._groups:
             for spec in group.hooks:
+                if spec.server and spec.server != self._server:
+                    why = f"it calls a tool of the server {spec.server!r}, and this server is {self._server!r} (--name)"
+                    yield HookCoverage(spec, group, why_never=why)
+                    continue
                 seen = tuple(self._seen.get(id(spec), {}).values()) or self._seen_by_same_hook(spec, group)
                 yield HookCoverage(spec, group, seen, "" if seen else self._why_never(spec, group))
 
     def _why_never(self, spec: HookSpec, group: Group) -> str:
-        if spec.server and spec.server != self._server:
-            return f"it calls a tool of the server {spec.server!r}, and this server is {self._server!r} (--name)"
         if spec.event in (Event.ELICITATION, Event.ELICITATION_RESULT):
             fits = spec.matches(self._server)
             return "" if fits else f"its matcher {spec.matcher!r} does not match the server's name {self._server!r}"
@@ -195,7 +197,9 @@ class _Layer:
         if known_as := _familiar(spec):
             return f"; none is known as {' or '.join(known_as)}: [tools.X] with as = {_quoted(known_as[0])} names one"
         for server in dict.fromkeys(_OTHER_SERVER.findall(spec.matcher)):
-            if any(spec.matches(f"mcp__{server}__{tool}") for tool in self._tools):
+            if group.tool_names is ToolNames.MCP and any(
+                spec.matches(f"mcp__{server}__{tool}") for tool in self._tools
+            ):
                 return f"; the server is {self._server!r} here, not {server!r}: --name {server} names it"
         for tool in self._tools:
             bare, full_name = self._selection.own_names(tool)
