@@ -1,6 +1,8 @@
 """`hookproxy check`: shows every hook and permission rule, and what about them cannot work, before anything runs.
 
-It reads what `run` would read. Exit status: 0 clean; 1 findings (`checks` defines them); 2 `run` would not start.
+It reads what `run` would read. With a command line it also starts the server, and shows what hooks see of its tools.
+Exit status: 0 clean; 1 findings (`checks.inspect` defines them); 2 `run` would not start (under `strict`: because of a
+finding that does not depend on the server), or the server does not list its tools.
 
 `--json` prints one document. New keys may be added to it. No key is removed or changes its meaning without another `v`.
 
@@ -26,9 +28,20 @@ It reads what `run` would read. Exit status: 0 clean; 1 findings (`checks` defin
       fires              whether it can run behind MCP; if not, the keys from matcher to awaited are null
       awaited            whether anything waits for its output
       managed            whether it is the administrator's, so that nobody else can switch it off
+      tools              null if the server's tools are not known; else the tools that it sees: objects with tool, the
+                         server's name, and name, the name that the hook sees
       findings, remarks  sentences about it
     findings  all findings, also those of hooks: file (empty: no file), line, key, text. None: exit status 0
     remarks   the same for remarks, which do not change the exit status
+    server    null without COMMAND, or: name, as hooks see it; command, its words; info, the name that it gives itself;
+              failure, why it did not list its tools, or null; noise, how many lines on its standard output were not
+              JSON; tools, null after a failure, else one object for each tool, in the order of its list:
+      tool               the server's name for it
+      names              an object for each name under which hooks see it: name; why (empty: its own name; "[tools.X]",
+                         "preset NAME" or "its name and arguments"); arguments, from the hooks' names to the server's;
+                         hooks, objects with file, line and key
+      rules              whether a permission rule or a limit applies to it
+    starts    whether `run` starts: false under `strict` if there is a finding that does not depend on the server
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def add_strict_option(parser: "ArgumentParser") -> None:
     parser.add_argument(
         "--strict",
         action="store_true",
-        help="do not start if hookproxy check has a warning, as with strict = true in hookproxy.toml",
+        help="a warning of hookproxy check stops the start, as with strict = true in hookproxy.toml",
     )
 
 
