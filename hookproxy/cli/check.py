@@ -123,7 +123,7 @@ def main(arguments: Sequence[str]) -> int:
     if any(spec.type in _IN_PROCESS_TYPES for group in loaded.groups for spec in group.hooks):
         with redirected_output():
             run(partial(_prepare_runners, loaded))
-    if unread := unread_file(loaded.path, loaded.managed.files if loaded.managed else (), cwd):
+    if unread := unread_file(options.config, loaded.path, cwd):
         sys.stderr.write(f"hookproxy: {unread}\n")
     report = inspect(loaded, os.environ)
     starts = not (report.findings and (options.strict or loaded.settings.strict))

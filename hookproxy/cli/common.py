@@ -105,10 +105,13 @@ def split_command(arguments: "Sequence[str]") -> "tuple[list[str], list[str]]":
     return arguments[:end], arguments[end + 1 :]
 
 
-def unread_file(path_read: str, managed_files: "Sequence[str]", cwd: str) -> str:
-    """A sentence about a hookproxy.toml in the working directory that is not read; empty: there is none."""
+def unread_file(config: "str | None", path_read: str, cwd: str) -> str:
+    """A sentence about a hookproxy.toml in the working directory that is not read; empty: there is none.
+
+    Whoever names another file with `--config` has chosen, and is told nothing. `path_read` is the user's own file.
+    """
     path = os.path.join(cwd, "hookproxy.toml")
-    if not os.path.isfile(path) or any(_is_same_file(path, one) for one in (path_read, *managed_files) if one):
+    if config is not None or not os.path.isfile(path) or (path_read and _is_same_file(path, path_read)):
         return ""
     return "./hookproxy.toml is not read, because nothing names it: --config hookproxy.toml does"
 

@@ -121,7 +121,7 @@ def _run(
     report = _new_reporter()
     for note in (*loaded.notes, *loaded.remarks):
         report(note)
-    if unread := unread_file(loaded.path, loaded.managed.files if loaded.managed else (), cwd):
+    if unread := unread_file(options.config, loaded.path, cwd):
         report(unread)
     gc.freeze()  # collections during calls then skip what is loaded, which stays; to collect first would take 5 ms
     return anyio.run(
@@ -166,7 +166,7 @@ async def _serve(
     proxy = Proxy(agent_channel, server_channel, hooks, loaded.settings, session, audit, report)
     if hooks.groups or hooks.has_rules:
         proxy.on_tools_listed = _coverage_reporter(loaded, name, command, report)
-    else:
+    elif not loaded.settings.audit_all_calls:  # recording every call is a purpose of its own
         report(f"{_cut(name)}: no hook and no permission rule is configured, so no call is guarded")
     return await Lifecycle(proxy, server).run()
 

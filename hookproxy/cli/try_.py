@@ -74,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
     loaded = load(options.config, options.hooks, None, os.environ, cwd)
     findings.stop_if_strict(loaded, options.strict, os.environ)
     _tell(*findings.lines(loaded, os.environ), *loaded.remarks)
-    _tell(unread_file(loaded.path, loaded.managed.files if loaded.managed else (), cwd))
+    _tell(unread_file(options.config, loaded.path, cwd))
     session = _session(options.name, cwd)
     _tell(_about_tool_name(loaded, attempt.tool, session.server))
     with redirected_output():
