@@ -118,7 +118,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.name and not command:
         raise UserError("--name names no server, because there is no COMMAND", f"usage: {USAGE}")
     cwd = working_directory()
-    loaded = load(options.config, options.hooks, None, os.environ, cwd)
+    loaded = load(options.config, options.hooks, None, os.environ, cwd, options.project)
     check_mcp_tool_hooks(loaded.groups, loaded.settings)
     if any(spec.type in _IN_PROCESS_TYPES for group in loaded.groups for spec in group.hooks):
         with redirected_output():

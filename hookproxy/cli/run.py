@@ -10,7 +10,6 @@ from .common import (
     add_hook_options,
     add_strict_option,
     new_parser,
-    split_command,
     unread_file,
     working_directory,
 )
@@ -35,7 +34,7 @@ USAGE = (
 
 def main(arguments: "Sequence[str]") -> int:
     """Run the server behind hooks. Returns the server's exit status."""
-    option_words, command = split_command(arguments)
+    option_words, command = _split(arguments)
     if not command:
         return _without_command(option_words)
     agent_in, agent_out = _move_agent_pipes()
@@ -45,6 +44,32 @@ def main(arguments: "Sequence[str]") -> int:
     except BaseException:
         _discard_server(server)
         raise
+
+
+# Compared with the parser by a test: to import argparse would delay the server's start.
+_OPTIONS_WITH_VALUE = ("--config", "--hooks", "--project", "--name", "--audit")
+_FLAGS = ("-h", "--help", "--strict", "--verbose")
+
+
+def _split(arguments: "Sequence[str]") -> tuple[list[str], list[str]]:
+    """Our options, and the server's command line: after the first `--`, else from the first word that is no option.
+
+    Programs that take the whole command line as their own arguments, as the MCP Inspector does, remove the `--`. After
+    an unknown option it is not known whether the next word is its value: then there is no command line.
+    """
+    arguments = list(arguments)
+    if "--" in arguments:
+        end = arguments.index("--")
+        return arguments[:end], arguments[end + 1 :]
+    position = 0
+    while position < len(arguments):
+        word = arguments[position]
+        if not word.startswith("-"):
+            return arguments[:position], arguments[position:]
+        if word not in _FLAGS and word.partition("=")[0] not in _OPTIONS_WITH_VALUE:
+            break
+        position += 2 if word in _OPTIONS_WITH_VALUE else 1
+    return arguments, []
 
 
 def _without_command(option_words: "Sequence[str]") -> int:
@@ -106,20 +131,20 @@ def _run(
 
     import anyio
 
-    from ..config.load import load
+    from ..config.load import load, make_data_folders
     from ..transports.epoll_loop import new_loop
 
     process.widen_pipe(server.from_server, _PIPE_BYTES)
     options = _parse(option_words)
     cwd = working_directory()
-    loaded = load(options.config, options.hooks, options.audit, os.environ, cwd)
+    loaded = load(options.config, options.hooks, options.audit, os.environ, cwd, options.project)
     options.name = options.name or server_name(command)
     if options.strict or loaded.settings.strict:
         from .findings import stop_if_strict
 
         stop_if_strict(loaded, options.strict, os.environ, options.name)
     report = _new_reporter()
-    for note in (*loaded.notes, *loaded.remarks):
+    for note in (*loaded.notes, *loaded.remarks, *make_data_folders(loaded)):
         report(note)
     if unread := unread_file(options.config, loaded.path, cwd):
         report(unread)
@@ -151,7 +176,7 @@ async def _serve(
         id=os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4()),
         server=name,
         cwd=cwd,
-        project_dir=os.environ.get("CLAUDE_PROJECT_DIR") or cwd,
+        project_dir=loaded.project or os.environ.get("CLAUDE_PROJECT_DIR") or cwd,
     )
     agent_channel = open_channel(*agent_pipes)
     server_channel = open_channel(server.from_server, server.to_server)

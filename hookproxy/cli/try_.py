@@ -21,7 +21,7 @@ from msgspec import Struct
 from rich.text import Text
 
 from ..checks.startup_notes import KeyLines
-from ..config.load import Loaded, load
+from ..config.load import Loaded, load, make_data_folders
 from ..dialects.dialect import Group
 from ..dialects.shared import input
 from ..hooks.coverage import coverage
@@ -71,11 +71,11 @@ def main(arguments: Sequence[str]) -> int:
     event = _event(options.event)
     attempt = _attempt(options, event)
     cwd = working_directory()
-    loaded = load(options.config, options.hooks, None, os.environ, cwd)
+    loaded = load(options.config, options.hooks, None, os.environ, cwd, options.project)
     findings.stop_if_strict(loaded, options.strict, os.environ)
-    _tell(*findings.lines(loaded, os.environ), *loaded.remarks)
+    _tell(*findings.lines(loaded, os.environ), *loaded.remarks, *make_data_folders(loaded))
     _tell(unread_file(options.config, loaded.path, cwd))
-    session = _session(options.name, cwd)
+    session = _session(options.name, cwd, loaded.project)
     _tell(_about_tool_name(loaded, attempt.tool, session.server))
     with redirected_output():
         report = run(partial(_try, loaded, attempt, event, session))
@@ -116,8 +116,8 @@ async def _try(loaded: Loaded, attempt: TrialCall, event: Event | None, session:
     return TrialReport(attempt, event, session.server, loaded.settings, loaded.groups, trial, not_run)
 
 
-def _session(server: str, cwd: str) -> Session:
-    project = os.environ.get("CLAUDE_PROJECT_DIR") or cwd
+def _session(server: str, cwd: str, project: str) -> Session:
+    project = project or os.environ.get("CLAUDE_PROJECT_DIR") or cwd
     return Session(os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4()), server, cwd, project)
 
 
