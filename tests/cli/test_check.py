@@ -360,7 +360,8 @@ def test_a_deleted_working_directory_is_not_an_error(clean: Path) -> None:
     (clean / "gone").mkdir()
     script = f"cd gone; rmdir ../gone; exec {' '.join(CHECK)} --hooks {clean}/settings.json"
     ended = subprocess.run(["sh", "-c", script], cwd=clean, env=environment(), capture_output=True, timeout=30)
-    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert (ended.returncode, ended.stderr) == (1, b"")
+    assert b"warning: the folder that it starts in does not exist: " in ended.stdout
 
 
 def test_an_entry_that_never_runs_is_explained_as_far_as_its_dialect_is_known(clean: Path) -> None:
@@ -421,7 +422,7 @@ def test_a_function_that_cannot_be_found_stops_check_as_it_stops_run(tmp_path: P
 
 SERVER: Final = """
 import json, sys
-names = {"git": ["git_log", "git_commit"], "long": ["\\x1b[31m" + "x" * 10_000], "many": map("t{}".format, range(999))}
+names = {"git": ["git_log", "git_commit"], "long": ["\\x1b[31m" + "x" * 10_000], "many": [f"t{n}" for n in range(999)]}
 for line in sys.stdin:
     request = json.loads(line)
     if "id" in request:
