@@ -27,6 +27,7 @@ _ON_FAILURE_ORDER: Final = (OnFailure.ALLOW, OnFailure.DIALECT, OnFailure.DENY)
 _STRICTNESS: Final[dict[str, tuple[object, ...]]] = {
     "on_failure": _ON_FAILURE_ORDER,
     "on_ask": (OnAsk.ALLOW, OnAsk.ELICIT, OnAsk.DENY),
+    "strict": (False, True),
     "audit_required": (False, True),
     "audit_all_calls": (False, True),
     "audit_chain": (False, True),

@@ -76,6 +76,8 @@ class Proxy:
         self.state_sealer = StateSealer()
         self.server_lost = ""
         """How the server exited; empty while it runs."""
+        self.on_tools_listed: Callable[[bytes, str], None] = lambda _line, _server_name: None
+        """Called with each tools/list response and the server's own name, after the agent has got the response."""
         self.changes = ChangeEvent()
         self.run_changes = ChangeEvent()  # of the whole run: separate, because calls end often
         self.passed = ChangeEvent()  # lines from the server: separate, because they are many
@@ -139,7 +141,9 @@ class Proxy:
             case actions.InitializeAnswered():
                 self.session_events.deliver_initialize_response(line, self.router.handshake)
             case actions.ToolsListed():
-                self.relay.to_agent(self._edit_tool_list(line))
+                server_name = self.router.handshake.server_name or tool_list.server_name(line)
+                self.relay.to_agent(self._edit_tool_list(line, server_name))
+                self.on_tools_listed(line, server_name)
             case actions.NotJson():
                 shown = line[:_MAX_NOISE_SHOWN].decode(errors="replace").rstrip()
                 self.report(f"the server printed a line that is not JSON: {shown}")
@@ -193,8 +197,7 @@ class Proxy:
             self.report(f"{self.agent()} runs the hooks of {source} itself, so they now run twice for each call")
         self.session_events.begin_session()
 
-    def _edit_tool_list(self, line: bytes) -> bytes:
-        server_name = self.router.handshake.server_name or tool_list.server_name(line)
+    def _edit_tool_list(self, line: bytes, server_name: str) -> bytes:
         self.hooks.note_tools(self.router.tools.values(), server_name)
         self.router.forget_judged_tools()
         if self.settings.feedback is Delivery.STRIP_OUTPUT_SCHEMA:
