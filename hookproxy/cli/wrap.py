@@ -262,7 +262,7 @@ def _explain_shared(planned: PlannedFile, program: Program) -> list[str]:
     elif by_path:
         notes.append(f"{', '.join(by_path)}: written with a path of this machine: its env has variables for Python")
     if any(word.startswith("/") or "=/" in word for entry in changed for word in _option_words(planned, entry)):
-        notes.append("--config and --hooks name paths of this machine, although git shares this file with others")
+        notes.append("its options name paths of this machine, although git shares this file with others")
     return notes
 
 

@@ -132,7 +132,7 @@ def find_project(folder: str | None, cwd: str) -> str:
 def make_data_folders(loaded: Loaded) -> list[str]:
     """Create the data folders of all plugins. Returns a note on each one that cannot be created."""
     notes = []
-    for folder in dict.fromkeys(group.plugin.data for group in loaded.groups if group.plugin):
+    for folder in dict.fromkeys(group.plugin.data for group in loaded.groups if group.plugin and group.plugin.data):
         try:
             os.makedirs(folder, exist_ok=True)
         except OSError as error:

@@ -380,8 +380,8 @@ class ConfigFile(Table):
     )
     preset: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str])] = Field(
         [],
-        description="One or several widely used servers. Hooks then see their tools under the names of Claude Code's "
-        'tools: "filesystem", "git", "fetch", "desktop-commander", "playwright". `[tools.X]` takes precedence.',
+        description="One or several widely used servers, by their names in the list of presets below. Hooks then see "
+        "their tools under the names of Claude Code's tools. `[tools.X]` takes precedence.",
     )
     tools: dict[_Text, ToolTable] = Field(
         {}, description="The names by which hooks know single tools: one table for each tool."

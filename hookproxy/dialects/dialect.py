@@ -24,8 +24,8 @@ class Plugin(Struct, frozen=True):
 
     root: str
     """The folder of its own files."""
-    data: str
-    """The folder for what it stores. It is created before its hooks run."""
+    data: str = ""
+    """The folder for what it stores, which is created before its hooks run. Empty: its system documents none."""
 
 
 class FoundFile(Struct, frozen=True):

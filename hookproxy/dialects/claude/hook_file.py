@@ -106,9 +106,13 @@ def read_hook_file(file: HookFile) -> HookList:
 
 def _tables(settings: Table) -> list[Table]:
     """The tables of events. The manifest of a plugin may have several, and the names of files instead of them."""
-    if os.path.basename(settings.where) != "plugin.json" or isinstance(settings.members["hooks"], dict):
+    hooks = settings.members["hooks"]
+    if os.path.basename(settings.where) != "plugin.json" or isinstance(hooks, dict):
+        if isinstance(hooks, list):
+            hint = 'write {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "…"}]}]}}'
+            raise settings.error("hooks", "must be an object, not a list: Claude Code refuses this file, too", hint)
         return [settings.table("hooks")]
-    if not isinstance(settings.members["hooks"], list):
+    if not isinstance(hooks, list):
         return []
     items = settings.items("hooks")
     return [items.table(place) for place, item in items.members.items() if not isinstance(item, str)]

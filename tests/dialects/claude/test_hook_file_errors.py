@@ -144,7 +144,8 @@ def refusal(settings: object) -> tuple[str, str]:
         ('{"a": ' + "9" * 10_000 + "}", ": cannot be read as JSON", ""),
         ("[]", ": must contain one JSON object", ""),
         ({"disableAllHooks": "yes"}, ": disableAllHooks must be true or false, not a string", ""),
-        ({"hooks": []}, ": hooks must be an object, not a list", ""),
+        ({"hooks": []}, ": hooks must be an object, not a list: Claude Code refuses this file, too", "PreToolUse"),
+        ({"hooks": "x"}, ": hooks must be an object, not a string", ""),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(settings: object, message: str, hint: str) -> None:
