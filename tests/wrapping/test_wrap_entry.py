@@ -148,6 +148,14 @@ def test_options_are_parsed_in_one_word_or_two() -> None:
     )  # fmt: skip
 
 
+def test_a_server_that_is_named_like_an_option_gets_its_bytes_back() -> None:
+    for text in (
+        '{"mcpServers": {"--server": {"command": "x"}}}',
+        '{"mcpServers": {"-s": {"command": "x", "args": []}}}',
+    ):
+        wrapped("x.json", text)
+
+
 def test_an_option_without_its_value_is_kept_unchanged() -> None:
     wrapping = parse_wrapping(["hookproxy", "run", "--config", "--", "x"])
     assert wrapping is not None

@@ -45,5 +45,6 @@ COPILOT_CURRENT: Final = replace(
     find_plugin=hook_file.find_plugin,
     read_output=output.read_output_current,
     recognises=lambda _members: False,
+    longest_feedback=output.MAX_JOINED_CONTEXT,
 )
 """The same where failures of preToolUse hooks deny, and the output of postToolUse hooks is read."""

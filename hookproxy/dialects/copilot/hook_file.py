@@ -125,15 +125,23 @@ CURRENT_UNAVAILABLE_EVENTS: Final = {**UNAVAILABLE_EVENTS, "userPromptTransforme
 _HOOK_KEYS: Final = ("type", "bash", "powershell", "cwd", "env", "timeoutSec", "matcher")
 
 _TOOL_EVENTS: Final = (
-    Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE, Event.PERMISSION_REQUEST,
+    Event.PRE_TOOL_USE, Event.PRE_MCP_TOOL_CALL, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE,
+    Event.PERMISSION_REQUEST,
 )  # fmt: skip
 _NOTIFICATIONS: Final = ("permission_prompt", "elicitation_dialog")
 """The notification types that a proxy can see. A matcher that matches neither gets a note."""
-_AVAILABLE: Final = (*_TOOL_EVENTS, Event.SESSION_START, Event.SESSION_END, Event.ERROR_OCCURRED, Event.NOTIFICATION)
+_IN_BOTH_SPELLINGS: Final = (
+    Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE, Event.PERMISSION_REQUEST,
+    Event.SESSION_START, Event.SESSION_END, Event.ERROR_OCCURRED, Event.NOTIFICATION,
+)  # fmt: skip
 EVENTS: Final = {
-    name: event for event in _AVAILABLE for name in (event.value[0].lower() + event.value[1:], event.value)
+    **{name: event for event in _IN_BOTH_SPELLINGS for name in (event.value[0].lower() + event.value[1:], event.value)},
+    "preMcpToolCall": Event.PRE_MCP_TOOL_CALL,
 }
-"""Each event in both spellings, camelCase and PascalCase. The spelling determines the format of the hook's input."""
+"""Each event in both spellings, camelCase and PascalCase. The spelling determines the format of the hook's input.
+
+preMcpToolCall is that of Copilot CLI 1.0.51 and of its SDKs; no document has another spelling.
+"""
 _CLAUDE_MATCHER_EVENTS: Final = ("PreToolUse", "PermissionRequest")
 """The events with "Claude-format matchers" in the current edition: there, an asterisk matches all."""
 _VARIABLE: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
