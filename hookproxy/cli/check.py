@@ -57,7 +57,7 @@ from .layout import MARGIN, alias_text, count, print_line, row, short_path, visi
 if TYPE_CHECKING:
     import argparse
 
-USAGE: Final = "hookproxy check [--config FILE] [--hooks [DIALECT=]FILE]... [--json]"
+USAGE: Final = "hookproxy check [--config FILE] [--hooks [DIALECT=]FILE]... [--project DIR] [--json]"
 
 _WARNING: Final = Text.assemble("  ", ("warning:", "bold yellow"), " ")
 _NOTE: Final = Text.assemble("  ", ("note:", "cyan"), " ")
