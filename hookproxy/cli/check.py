@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     import argparse
 
 USAGE: Final = (
-    "hookproxy check [--config FILE] [--hooks [DIALECT=]FILE]... [--name NAME] [--strict] [--json] "
+    "hookproxy check [--config FILE] [--hooks [DIALECT=]FILE]... [--project DIR] [--name NAME] [--strict] [--json] "
     "[-- COMMAND [ARG...]]"
 )
 

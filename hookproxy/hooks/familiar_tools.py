@@ -33,6 +33,11 @@ class FamiliarTools:
         self._possible: dict[str, tuple[Alias, ...]] = {}
         self._of_arguments: dict[tuple[str, frozenset[tuple[str, str]]], tuple[Alias, ...]] = {}
 
+    def prepare(self) -> None:
+        """Import the recogniser and the presets now, not when the first tool is looked up."""
+        _possible_names("")
+        self._in_preset("")
+
     def note_tools(self, tools: Iterable[Tool], server_name: str) -> None:
         """Note the tools in a tools/list result, and `serverInfo.name`; empty: not known."""
         if server_name != self._server_name:

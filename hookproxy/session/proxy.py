@@ -196,6 +196,11 @@ class Proxy:
         for source in self.hooks.groups.sources_run_by(self.agent()):
             self.report(f"{self.agent()} runs the hooks of {source} itself, so they now run twice for each call")
         self.session_events.begin_session()
+        self._spawn(self._prepare_names)
+
+    async def _prepare_names(self) -> None:
+        """Import what recognises tools while the server answers: at the first call it would take longer, or fail."""
+        self.hooks.prepare_names()
 
     def _edit_tool_list(self, line: bytes, server_name: str) -> bytes:
         self.hooks.note_tools(self.router.tools.values(), server_name)

@@ -358,7 +358,7 @@ def test_checking_runs_nothing_and_leaves_nothing_behind(clean: Path) -> None:
 
 def test_a_deleted_working_directory_is_not_an_error(clean: Path) -> None:
     (clean / "gone").mkdir()
-    script = f"cd gone; rmdir ../gone; exec {' '.join(CHECK)} --hooks {clean}/settings.json"
+    script = f"cd gone; rmdir ../gone; exec {' '.join(CHECK)} --hooks {clean}/settings.json --project {clean}"
     ended = subprocess.run(["sh", "-c", script], cwd=clean, env=environment(), capture_output=True, timeout=30)
     assert (ended.returncode, ended.stderr) == (1, b"")
     assert b"warning: the folder that it starts in does not exist: " in ended.stdout
