@@ -82,7 +82,12 @@ async def test_a_pipeline_through_the_proxy_answers_what_the_server_alone_would_
     alone = scene.complete(["sh", "-c", f"printf '%s\\n' {lines} | {server}"])
     behind = scene.complete(["sh", "-c", f"printf '%s\\n' {lines} | {proxy} {server}"])
     assert behind.returncode == alone.returncode == 7
-    assert behind.stderr == b""
+    told = behind.stderr.decode().splitlines()
+    assert [line.partition(": ")[2].partition(";")[0] for line in told] == {
+        "no hooks": ["tool_server: no hook and no permission rule is configured, so no call is guarded"],
+        "no matching hook": ["tool_server: no hooks on 5 tools"],
+        "a silent hook": ["tool_server: 3 hooks on 5 of 5 tools"],
+    }[hooks]
     if hooks == "a silent hook":  # judged calls may be overtaken
         assert sorted(behind.stdout.splitlines()) == sorted(alone.stdout.splitlines())
     else:
