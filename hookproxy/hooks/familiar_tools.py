@@ -7,15 +7,10 @@ the presets are imported when a tool is first looked up, because a run without a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
-
-from msgspec.structs import replace
+from typing import Final, TypeVar
 
 from ..model.aliases import Alias
 from ..model.hooks import Tool
-
-if TYPE_CHECKING:
-    from ..policy.presets import Preset
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -30,7 +25,7 @@ class FamiliarTools:
         """`command` is the server's command line; empty: not known."""
         self._command = command
         self._server_name = ""
-        self._preset_of_server: tuple[str, Preset | None] | None = None  # None: not looked up yet
+        self._preset_of_server: str | None = None  # None: not looked up yet
         self._listed: dict[str, Tool] = {}
         self._aliases: dict[str, tuple[Alias, ...]] = {}
         self._possible: dict[str, tuple[Alias, ...]] = {}
@@ -100,23 +95,23 @@ class FamiliarTools:
 
         A tool without the arguments that the preset names is one of another version of the server.
         """
-        name, preset = self._preset
-        found = preset.aliases_of(tool) if preset is not None else None
+        from ..policy import presets
+
+        found = presets.preset_aliases(self._preset, tool)
         listed = self._listed.get(tool)
         if found is None or (
             listed is not None and not all(listed.properties.issuperset(one.arguments.values()) for one in found)
         ):
             return None
-        return tuple(replace(one, preset=name, automatic=True) for one in found if one.name)
+        return found
 
     @property
-    def _preset(self) -> tuple[str, Preset | None]:
-        """The name of the server's preset, and the preset; None if it has none."""
+    def _preset(self) -> str:
+        """The name of the server's preset; empty if it has none."""
         if self._preset_of_server is None:
             from ..policy import presets
 
-            name = presets.preset_for(self._command, self._server_name)
-            self._preset_of_server = (name, presets.PRESETS.get(name))
+            self._preset_of_server = presets.preset_for(self._command, self._server_name)
         return self._preset_of_server
 
 

@@ -99,8 +99,8 @@ def test_a_failure_of_a_background_hook_has_no_effect() -> None:
 def test_background_hooks_and_hooks_of_past_events_are_not_awaited() -> None:
     awaited = {event for event in Event if is_awaited(hook(replace(SPEC, event=event)))}
     assert {event.value for event in awaited} == {
-        "PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "SessionStart", "SessionEnd",
-        "Elicitation", "ElicitationResult",
+        "PreToolUse", "PreMcpToolCall", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "SessionStart",
+        "SessionEnd", "Elicitation", "ElicitationResult",
     }  # fmt: skip
     assert not any(is_awaited(hook(replace(SPEC, event=event, background=True))) for event in Event)
 
@@ -177,7 +177,7 @@ def test_a_remark_on_familiar_names_lists_those_that_the_matcher_matches() -> No
     assert text.startswith("it runs only for tools that are known as Write or Edit: ")
 
 
-@pytest.mark.parametrize("matcher", ["Task", "TodoWrite|NotebookEdit", "WebSearch"])
+@pytest.mark.parametrize("matcher", ["Task", "TodoWrite|NotebookEdit", "ExitPlanMode"])
 def test_other_tools_of_claude_code_never_match_even_where_tools_get_familiar_names(matcher: str) -> None:
     spec = replace(SPEC, matcher=matcher, matches=matchers.claude_matcher(matcher))
     assert len(list(never_matching(hook(spec, auto=True)))) == 1

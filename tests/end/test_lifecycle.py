@@ -139,7 +139,7 @@ async def test_environment_folder_arguments_and_standard_error_are_the_servers_o
     script = f"echo to standard error >&2; exec {shlex.join(SERVER)}"
     speaking = scene.run(server=["sh", "-c", script])
     await speaking.initialize()
-    assert speaking.standard_error() == "to standard error\n"
+    assert "to standard error\n" in speaking.standard_error()
 
 
 async def test_standard_input_of_the_server_is_not_ours_and_no_stray_descriptor_reaches_it(scene: Scene) -> None:
@@ -148,7 +148,8 @@ async def test_standard_input_of_the_server_is_not_ours_and_no_stray_descriptor_
     behind = scene.run(server=[sys.executable, "-S", "-E", "-c", f"import sys; sys.stdout = sys.stderr; {script}"])
     expected = (await alone.line()).decode()
     assert await behind.ended() == 0
-    assert behind.standard_error().strip() == expected
+    unguarded = "hookproxy: python: no hook and no permission rule is configured, so no call is guarded"
+    assert behind.standard_error().splitlines() in ([unguarded, expected.strip()], [expected.strip(), unguarded])
 
 
 # --- how the server ends ---
