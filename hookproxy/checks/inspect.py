@@ -53,7 +53,8 @@ def inspect(loaded: Loaded, environ: Mapping[str, str]) -> Report:
     of_files = [*(note for note, entry in others.items() if not entry), *_file_findings(loaded, _runs_twice, environ)]
     settings = loaded.settings
     rules = settings.allow or settings.ask or settings.deny or settings.limits
-    if not (loaded.groups or loaded.notes or loaded.remarks or rules or settings.audit_file or loaded.managed):
+    audit = settings.audit_file and not settings.audit_default
+    if not (loaded.groups or loaded.notes or loaded.remarks or rules or audit or loaded.managed):
         of_files.append(Finding("", None, "", "no hook is configured: name hook files with --hooks or --config"))
     return Report(
         loaded.settings,

@@ -293,7 +293,7 @@ def _path(options: argparse.Namespace) -> str:
 
     settings = load(options.config, [], None, os.environ, working_directory()).settings
     if not settings.audit_file:
-        raise UserError("no audit file is named", "hookproxy audit FILE, or set audit.file in hookproxy.toml")
+        raise UserError("no audit log is kept", "hookproxy audit FILE, or remove audit.enabled from hookproxy.toml")
     return audit_path(settings.audit_file)
 
 

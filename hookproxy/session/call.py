@@ -15,7 +15,7 @@ from ..audit.log import Record
 from ..jsonrpc import normalize
 from ..model import aliases
 from ..model.aliases import Alias
-from ..model.decision import Decision, Proceed
+from ..model.decision import Decision, Proceed, RefusalCause
 from ..model.errors import describe_error
 from ..model.hooks import Event, Outcome
 from ..policy import decide
@@ -25,6 +25,13 @@ from ..protocol.calls import Call
 from ..protocol.request_state import CallRound
 from .call_context import CallContext, CallServices, Ending, event_context_of, refusal
 from .post_hooks import handle_missing_response, handle_response
+
+_REFUSALS: Final = {
+    Approval.NO: RefusalCause.DECLINED,
+    Approval.NOT_ANSWERED: RefusalCause.NOT_ANSWERED,
+    Approval.NOT_ASKED: RefusalCause.ASK_UNAVAILABLE,
+}
+"""The approvals that are none, each with why its call is refused."""
 
 _MAX_ROUNDS: Final = 10  # rounds in which hooks answer the server's elicitations: agents give up after as many
 
@@ -136,8 +143,8 @@ async def _request_approval(context: CallContext, proceed: Proceed) -> Decision 
 
 def _apply_approval(context: CallContext, proceed: Proceed, approval: Approval) -> Decision:
     """The decision after the person's answer."""
-    if approval is Approval.NO:
-        return decide.declined(proceed)
+    if approval in _REFUSALS:
+        return decide.declined(proceed, _REFUSALS[approval])
     if approval is Approval.SESSION:
         context.services.hooks.allow_tool(context.call.tool, proceed.approval_request)
     return replace(proceed, approval_request=None, asked=True)

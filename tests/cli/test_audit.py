@@ -133,7 +133,9 @@ def test_the_configured_file_is_read_if_none_is_named(folder: Path) -> None:
     own.write_text("")
     done = run(folder)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: no audit file is named\nhint: hookproxy audit FILE")
+    assert "hookproxy/audit.jsonl: there is no such file" in done.stderr
+    own.write_text("[audit]\nenabled = false\n")
+    assert run(folder).stderr.startswith("error: no audit log is kept\nhint: hookproxy audit FILE")
     other = folder / "other.toml"
     other.write_text('[audit]\nfile = "{user}/"\n')
     (folder / "audit.jsonl").rename(folder / "audit.jsonl.1")
