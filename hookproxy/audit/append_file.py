@@ -48,6 +48,8 @@ class FileOptions(msgspec.Struct, frozen=True):
     """It is in a folder where others may create files: it must belong to this account, and must not be a link."""
     limit: int = 0
     """Bytes at which the file is rotated; 0: never."""
+    keep: int = 0
+    """How many rotated files are kept; 0: all."""
 
     @property
     def follows_links(self) -> bool:
@@ -56,8 +58,8 @@ class FileOptions(msgspec.Struct, frozen=True):
 
     @property
     def needs_lock(self) -> bool:
-        """Writers take a lock."""
-        return self.chain or self.shared or self.limit > 0
+        """Writers take a lock for each line; otherwise only to rotate the file: it would cost a third of a line."""
+        return self.chain or self.shared
 
 
 class AppendFile:
@@ -99,8 +101,9 @@ class AppendFile:
         """Append a line, a JSON object with a line feed. Raises OSError; a part of it may be in the file then."""
         if not self._options.needs_lock:
             self._open()
-            self._write(line)
-            return
+            if not (self._regular and self._is_full(os.fstat(self._fd).st_size + len(line))):
+                self._write(line)
+                return
         self._lock()
         try:
             self._write(line)
@@ -183,8 +186,19 @@ class AppendFile:
         except OSError as error:  # for example in a folder of another account, such as /var/log
             self.rotation_error = f"{self._path} cannot be renamed: {error.strerror}"
             return False
+        self._remove_oldest()
         self._open()
         return True
+
+    def _remove_oldest(self) -> None:
+        """Remove the rotated files beyond the number that is kept."""
+        if not self._options.keep:
+            return
+        for number in sorted(rotations(self._path))[: -self._options.keep]:
+            try:
+                os.unlink(f"{self._path}.{number}")
+            except OSError as error:
+                self.rotation_error = f"{self._path}.{number} cannot be removed: {error.strerror}"
 
     # --- opening files ---
 

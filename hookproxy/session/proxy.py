@@ -11,9 +11,10 @@ import anyio
 import anyio.abc
 from msgspec.structs import replace
 
-from ..audit.log import Audit
+from ..audit.log import NOT_WRITTEN, Audit
 from ..hooks.evaluate import Hooks
 from ..hooks.session_events import SessionContext, SessionEvents
+from ..hooks.skipped import SkippedHooks
 from ..jsonrpc import raw_json
 from ..model.decision import Refuse
 from ..model.errors import RESOURCE_HINT, describe_error, resource_shortage
@@ -74,6 +75,7 @@ class Proxy:
         self._final_responses: dict[Call, bytes] = {}  # responses to calls whose tasks we end
         self._backpressure = Backpressure(settings.max_message_bytes, partial(self.relay.pause_agent, _BACKPRESSURE))
         self.state_sealer = StateSealer()
+        self.skipped_hooks = SkippedHooks(groups)
         self.server_lost = ""
         """How the server exited; empty while it runs."""
         self.changes = ChangeEvent()
@@ -144,7 +146,7 @@ class Proxy:
             case actions.Dropped(why):
                 self.report(f"dropped {why}")
                 if problem := self.audit.note(self.session, f"dropped {why}"):
-                    self.report(f"an audit line cannot be written: {problem}")
+                    self.report_once(f"{NOT_WRITTEN}: {problem}")
             case _:
                 raise AssertionError(f"{action} is for the relay")
 

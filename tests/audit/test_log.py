@@ -125,7 +125,7 @@ def test_arguments_keep_their_spelling(file: Path) -> None:
 def test_a_record_names_what_was_changed(file: Path) -> None:
     audit = Audit(Settings(audit_file=str(file)))
     one = record()
-    one.final, one.result_changed = b'{ "a" : 2 }', True
+    one.final, one.result_before, one.result_after = b'{ "a" : 2 }', b"{}\n", b"[]\n"
     audit.write(one)
     audit.close()
     (line,) = written(file)
@@ -151,8 +151,8 @@ def test_the_file_is_private_and_not_inherited_by_children(file: Path) -> None:
     assert audit.failure() == ""
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.parent.stat().st_mode & 0o777 == 0o700
-    assert not os.get_inheritable(audit._file._fd)
-    assert fcntl.fcntl(audit._file._fd, fcntl.F_GETFL) & os.O_APPEND
+    assert not os.get_inheritable(audit._open().file._fd)
+    assert fcntl.fcntl(audit._open().file._fd, fcntl.F_GETFL) & os.O_APPEND
     audit.close()
 
 
