@@ -48,19 +48,22 @@ class SkippedHooks:
         matching = [spec for event in _EVENTS for one in self._groups.select(event, tool) for spec in one.hooks]
         found = {id(spec) for spec in matching}
         others = (spec for group in self._groups.groups for spec in group.hooks if spec.event in _EVENTS)
-        not_matching = tuple(Skipped(spec, _why_not(spec, matching)) for spec in others if id(spec) not in found)
+        names = self._groups.names(tool)
+        not_matching = tuple(Skipped(spec, _why_not(spec, matching, names)) for spec in others if id(spec) not in found)
         if len(self._tools) >= _MAX_TOOLS:
             self._tools.clear()
         self._tools[tool] = of_tool = _OfTool(tuple(matching), not_matching)
         return of_tool
 
 
-def _why_not(spec: HookSpec, matching: Sequence[HookSpec]) -> str:
-    """Why a hook is not among those for the tool."""
+def _why_not(spec: HookSpec, matching: Sequence[HookSpec], names: Sequence[str]) -> str:
+    """Why a hook is not among those for the tool with these names."""
+    if not any(map(spec.matches, names)):
+        return f"its matcher {spec.matcher!r} does not match the tool"
     same = [one for one in matching if one.identity == spec.identity and one.dialect == spec.dialect]
     if same:
         return f"it is the same hook as {same[0].source}, which runs once"
-    return f"its matcher {spec.matcher!r} does not match the tool" if spec.matcher else "another hook runs in its place"
+    return f"its matcher {spec.matcher!r} does not match the name that it sees"
 
 
 def _why(spec: HookSpec, record: Record) -> str:

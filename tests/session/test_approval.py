@@ -526,3 +526,23 @@ async def test_inputs_that_can_be_read_in_two_ways_are_refused() -> None:
             await one.agent.send(line.replace(b'"inputResponses": {}', b'"inputResponses": ' + inputs))
             assert (await one.agent.message())["error"]["code"] == -32600
     assert not any("Traceback" in text for text in one.reports)
+
+
+@pytest.mark.parametrize(
+    ("response", "cause"),
+    [({"action": "decline"}, "declined"), ({"action": "cancel"}, "not answered"), (None, "cannot ask")],
+)
+async def test_a_no_no_answer_and_an_agent_that_cannot_ask_are_different_records(
+    tmp_path: Path, response: dict[str, object] | None, cause: str
+) -> None:
+    audit = tmp_path / "audit"
+    async with rig(stub_group(ASKS), settings=Settings(audit_file=str(audit))) as one:
+        await handshake(one, None if response is None else "{}")
+        await one.agent.send(call(1))
+        if response is not None:
+            question = await one.agent.message()
+            reply = {"jsonrpc": "2.0", "id": question["id"], "result": response}
+            await one.agent.send(json.dumps(reply).encode() + b"\n")
+        assert (await one.agent.message())["result"]["isError"]
+    line = json.loads(audit.read_bytes())
+    assert (line["decision"], line["cause"]) == ("asked-deny", cause)
