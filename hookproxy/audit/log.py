@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from itertools import count
+from time import time
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -34,6 +35,9 @@ _LONGEST: Final = 144 * 1024 * 1024  # bytes of arguments in a line; readers acc
 _STDERR_LIMIT: Final = 2000  # bytes kept of the standard error of a hook: the last lines of a traceback
 _TEXT_LIMIT: Final = 64 * 1024  # bytes of a hook's input or output, or of a result; of longer ones a digest is kept
 _RUN_DIGITS: Final = 6  # hexadecimal digits of the ids of a run's calls: two of a hundred runs have the same in 1/3000
+_MOST_DEFERRED: Final = 64  # records that wait for an idle moment: writing them takes 2 ms
+DEFERRED_SECONDS: Final = 0.02
+"""After which a record is written that need not be written at once: by then the call has been forwarded."""
 _AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 _NOT_REDACTED: Final = frozenset(
     {
@@ -94,6 +98,8 @@ class Record(Struct):
     repeats: int = 0
     """How often the call was repeated because a hook asked for it."""
     ms: float = 0.0
+    at: float = 0.0
+    """When it ended, in seconds since 1970."""
     begun: bool = False
     """A line that it has begun is written."""
     span: Span | None = None
@@ -118,6 +124,10 @@ class Audit:
         self._numbers = count(1)
         self._full_before = not settings.audit_digest
         self._full_after = settings.audit_results is Results.FULL
+        self.schedule: Callable[[], None] | None = None
+        """Calls `flush` soon. Then records of the file that nobody asked for are not written at once."""
+        self._may_defer = settings.audit_default and not settings.audit_required
+        self._deferred: list[Record] = []
         self._waiting: list[bytes] = []
         self._size = 0  # bytes in `_waiting`
         self._lost = 0  # lines dropped because `_waiting` was full
@@ -174,22 +184,40 @@ class Audit:
         if record.span is not None:
             record.span.end(record)
             record.span = None
-        return self._add(self._members(record)) if self.path else ""
+        if not self.path:
+            return ""
+        record.at = time()
+        self._deferred.append(record)
+        if self.schedule is not None and self._may_defer and len(record.arguments) <= _TEXT_LIMIT:
+            if len(self._deferred) == 1:
+                self.schedule()
+            if len(self._deferred) < _MOST_DEFERRED:
+                return ""
+        return self.flush()
+
+    def flush(self) -> str:
+        """Append the lines of the records that wait for an idle moment. Otherwise as `write`."""
+        records, self._deferred = self._deferred, []
+        for record in records:
+            self._keep(self._members(record))
+        return self.failure()
 
     def note(self, session: Session, text: str) -> str:
         """Append a line about something that belongs to no call. Returns why it could not be written, or nothing."""
         if not self.path:
             return ""
-        return self._add({"v": VERSION, "time": _now(), "session": session.id, "server": session.server, "note": text})
+        self.flush()
+        self._keep({"v": VERSION, "time": _time(), "session": session.id, "server": session.server, "note": text})
+        return self.failure()
 
-    def _add(self, members: dict[str, object]) -> str:
+    def _keep(self, members: dict[str, object]) -> None:
+        """Keep the line until it is written; one too many is lost, and counted."""
         line = self._line(members)
         if self._size + len(line) > _WAITING_LIMIT and self._waiting:
             self._lost += 1
         else:
             self._waiting.append(line)
             self._size += len(line)
-        return self.failure()
 
     def _line(self, members: dict[str, object]) -> bytes:
         opened = self._open()
@@ -205,8 +233,8 @@ class Audit:
     def close(self) -> None:
         """Write the waiting lines, and close the file. A line that cannot be written now is lost."""
         if self.path:
-            if self._waiting:
-                self.failure()
+            if self._deferred or self._waiting:
+                self.flush()
             if self._opened is not None:
                 self._opened.file.close()
         if self._collector is not None:
@@ -220,7 +248,7 @@ class Audit:
             self._size -= len(self._waiting.pop(0))
             if not self._waiting:
                 self._waiting += [
-                    self._line({"v": VERSION, "time": _now(), "note": text}) for text in self._own_notes()
+                    self._line({"v": VERSION, "time": _time(), "note": text}) for text in self._own_notes()
                 ]
                 self._size = sum(map(len, self._waiting))
 
@@ -240,7 +268,7 @@ class Audit:
         changed = ["arguments"] * bool(final) + ["result"] * record.result_changed
         return {
             "v": VERSION,
-            "time": _now(),
+            "time": _time(record.at),
             **({"call": record.call} if record.call else {}),
             "session": record.session,
             "server": record.server,
@@ -367,8 +395,9 @@ def _sha256(raw: bytes | bytearray) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+def _time(at: float = 0.0) -> str:
+    """A time in seconds since 1970 as lines have it; without one, the present."""
+    return datetime.fromtimestamp(at or time(), UTC).isoformat(timespec="milliseconds")
 
 
 def _texts_or_digests(texts: dict[str, bytes | bytearray], full: bool) -> dict[str, object]:

@@ -11,7 +11,7 @@ import anyio
 import anyio.abc
 from msgspec.structs import replace
 
-from ..audit.log import NOT_WRITTEN, Audit
+from ..audit.log import DEFERRED_SECONDS, NOT_WRITTEN, Audit
 from ..hooks.evaluate import Hooks
 from ..hooks.session_events import SessionContext, SessionEvents
 from ..hooks.skipped import SkippedHooks
@@ -108,6 +108,13 @@ class Proxy:
         self._pool = CoroutinePool(tasks, self._run_call, self._running)
         self.hooks.open(tasks, self.session_events.report_hook_run, self.changes.notify, self.hook_tool_calls.call)
         self.relay.on_passed = self.passed.notify
+        self.audit.schedule = partial(self._spawn, self._flush_audit)
+
+    async def _flush_audit(self) -> None:
+        """Write the records that wait for an idle moment."""
+        await anyio.sleep(DEFERRED_SECONDS)
+        if problem := self.audit.flush():
+            self.report_once(f"{NOT_WRITTEN}: {problem}")
 
     def _concerns(self, tool: str) -> bool:
         """True if calls of this tool are handled here; feedback of SessionStart hooks may wait for any call at all."""

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import anyio
+import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
 
 from hookproxy.dialects.dialect import Group
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Delivery, Limit, OnAsk, OnFailure, Per, Results, Settings
-from tests.support.proxy_rig import DIRECT_LOOP, Rig, group, hook, rig, stub, stub_group
+from tests.support.proxy_rig import DIRECT_LOOP, SESSION, Rig, group, hook, rig, stub, stub_group
 
 pytestmark = pytest.mark.anyio
 
@@ -632,6 +633,21 @@ async def test_a_call_whose_response_nobody_needs_is_recorded_as_sent_before_it_
         await proxied.server.send(ANSWER)
         assert await proxied.agent.line() == ANSWER
     assert len(lines_of(audit)) == 1
+
+
+async def test_the_audit_that_nobody_asked_for_is_written_while_nothing_waits_for_it(tmp_path: Path) -> None:
+    audit = tmp_path / "audit"
+    settings = Settings(audit_file=str(audit), audit_default=True)
+    async with rig(group(hook("exit 0")), settings=settings) as proxied:
+        await call_and_response(proxied)
+        proxied.proxy.audit.note(SESSION, "a later line")
+        assert ["note" in line for line in lines_of(audit)] == [False, True]
+        await call_and_response(proxied)
+        with anyio.fail_after(10):
+            while len(lines_of(audit)) < 3:
+                await anyio.lowlevel.checkpoint()
+        await call_and_response(proxied)
+    assert [line.get("call", "")[-2:] for line in lines_of(audit)] == ["-1", "", "-2", "-3"]
 
 
 async def test_a_call_whose_response_a_hook_needs_is_recorded_with_its_result(tmp_path: Path) -> None:
