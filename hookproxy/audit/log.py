@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from time import time
@@ -47,6 +47,9 @@ _NOT_REDACTED: Final = frozenset(
     }
 )
 """Members of a line that are not redacted: they hold names and times, by which people search."""
+
+_CHOSEN_NAMES: Final = frozenset({"tool", "alias", "tool_name"})
+"""Names among them that the agent chooses: only values that are known to be secret are removed."""
 
 
 class Skipped(Struct, frozen=True):
@@ -173,7 +176,7 @@ class Audit:
         if problem := self.failure():
             return problem
         try:
-            self._open().file.append(self._line(self._members(replace(record, result="begun"))))
+            self._open().file.append(self._line(self._members(replace(record, result="begun")), _documents(record)))
         except OSError as error:
             return f"{error.filename or self.path}: {error.strerror}"
         record.begun = True
@@ -199,7 +202,7 @@ class Audit:
         """Append the lines of the records that wait for an idle moment. Otherwise as `write`."""
         records, self._deferred = self._deferred, []
         for record in records:
-            self._keep(self._members(record))
+            self._keep(self._members(record), _documents(record))
         return self.failure()
 
     def note(self, session: Session, text: str) -> str:
@@ -210,19 +213,20 @@ class Audit:
         self._keep({"v": VERSION, "time": _time(), "session": session.id, "server": session.server, "note": text})
         return self.failure()
 
-    def _keep(self, members: dict[str, object]) -> None:
+    def _keep(self, members: dict[str, object], documents: Iterable[bytes | bytearray] = ()) -> None:
         """Keep the line until it is written; one too many is lost, and counted."""
-        line = self._line(members)
+        line = self._line(members, documents)
         if self._size + len(line) > _WAITING_LIMIT and self._waiting:
             self._lost += 1
         else:
             self._waiting.append(line)
             self._size += len(line)
 
-    def _line(self, members: dict[str, object]) -> bytes:
+    def _line(self, members: dict[str, object], documents: Iterable[bytes | bytearray] = ()) -> bytes:
+        """The line with these members. Secret values in `documents` are removed from all of them."""
         opened = self._open()
         if opened.redaction is not None:
-            members = redacted(members, opened.redaction)
+            members = redacted(members, opened.redaction.with_values_of(documents))
         members.update(opened.writer)
         try:
             line = raw_json.encode(members)
@@ -364,14 +368,37 @@ def redacted(members: dict[str, object], secrets: Redaction) -> dict[str, object
 
     def of(name: str, value: object) -> object:
         if isinstance(value, str):
-            return value if name in _NOT_REDACTED else secrets.text(value)
+            return _redacted_text(name, value, secrets)
         if isinstance(value, list):
             return [of(name, item) for item in value]
         if isinstance(value, dict):
             return {key: of(key, item) for key, item in value.items()}
-        return msgspec.Raw(secrets.json(bytes(value))) if isinstance(value, msgspec.Raw) and name != "id" else value
+        return _redacted_json(name, value, secrets) if isinstance(value, msgspec.Raw) else value
 
-    return {name: of(name, value) for name, value in members.items()}
+    line = {name: of(name, value) for name, value in members.items()}
+    if line.get("tool") != (tool := members.get("tool")) and isinstance(tool, str):
+        line["tool_sha256"] = _sha256(tool.encode(errors="replace"))  # an agent cannot hide which tool it called
+    return line
+
+
+def _redacted_text(name: str, text: str, secrets: Redaction) -> str:
+    if name in _CHOSEN_NAMES:
+        return secrets.known_values(text)
+    return text if name in _NOT_REDACTED else secrets.text(text)
+
+
+def _redacted_json(name: str, raw: msgspec.Raw, secrets: Redaction) -> msgspec.Raw:
+    if name != "id":
+        return msgspec.Raw(secrets.json(bytes(raw)))
+    text = bytes(raw).decode()
+    return raw if secrets.known_values(text) == text else msgspec.Raw(b'"[redacted]"')
+
+
+def _documents(record: Record) -> list[bytes | bytearray]:
+    """The JSON texts of a call that may hold secrets."""
+    outputs = [run.result.stdout for run in record.hook_runs if 0 < len(run.result.stdout) <= _TEXT_LIMIT]
+    results = [raw for raw in (record.result_before, record.result_after) if len(raw) <= _TEXT_LIMIT]
+    return [record.arguments, record.final, *outputs, *results]
 
 
 def _clean(value: object) -> object:

@@ -294,6 +294,38 @@ def test_secrets_are_not_written_wherever_they_stand(file: Path) -> None:
     assert (call["session"], call["tool"], note["note"]) == ("session", "write", "a [redacted]")
 
 
+@pytest.mark.parametrize("digest", [False, True])
+def test_a_secret_value_is_not_written_where_hooks_or_names_repeat_it(file: Path, digest: bool) -> None:
+    audit = Audit(Settings(audit_file=str(file), audit_digest=digest, audit_redact_keys=("password",)))
+    one = replace(record(b'{"password":"hunter2","n":1}'), tool="x-hunter2", id=b'"hunter2"', agent="hunter2")
+    run = hook_run(Verdict(Permission.DENY, "hunter2 is weak", feedback=("hunter2",), messages=("hunter2",)))
+    result = replace(run.result, stdout=b'{"new":{"password":"swordfish"}}', stderr=b"hunter2 swordfish")
+    one.hook_runs = [replace(run, result=result, input=b'{"a":"hunter2"}', tool_name="mcp__x-hunter2")]
+    one.reason, one.by, one.place, one.decision = "hunter2 is weak", "hunter2", "hunter2", "deny"
+    audit.write(one)
+    audit.close()
+    assert b"hunter2" not in file.read_bytes()
+    assert b"swordfish" not in file.read_bytes()
+    (line,) = written(file)
+    assert (line["tool"], line["id"], line["decision"]) == ("x-[redacted]", "[redacted]", "deny")
+    assert line["tool_sha256"] == hashlib.sha256(b"x-hunter2").hexdigest()
+
+
+def test_an_agent_cannot_hide_a_decision_behind_a_secret_value(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file), audit_redact_keys=("password",)))
+    one = record(b'{"password":["deny","refused","session","files"]}')
+    one.decision, one.result = "deny", "refused"
+    audit.write(one)
+    audit.close()
+    (line,) = written(file)
+    assert [line[name] for name in ("decision", "result", "session", "server")] == [
+        "deny",
+        "refused",
+        "session",
+        "files",
+    ]
+
+
 def test_digests_are_of_the_unredacted_arguments(file: Path) -> None:
     audit = Audit(Settings(audit_file=str(file), audit_digest=True, audit_redact=("1",)))
     audit.write(record())
