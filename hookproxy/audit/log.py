@@ -341,6 +341,7 @@ def _append_file(settings: Settings, path: str) -> AppendFile:
         path,
         FileOptions(
             chain=settings.audit_chain,
+            key_file=settings.audit_chain_key_file,
             shared=settings.audit_shared,
             private=path != settings.audit_file and not settings.audit_shared,
             limit=settings.audit_max_file_bytes,

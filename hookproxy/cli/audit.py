@@ -30,7 +30,7 @@ _FILTERS: Final = "[--tool GLOB] [--decision D] [--since WHEN] [--session S]"
 USAGE: Final = f"hookproxy audit [FILE] {_FILTERS} [--follow] [--json] [--config FILE]"
 SHOW: Final = "hookproxy audit show CALL [FILE] [--session S] [--json] [--config FILE]"
 STATS: Final = f"hookproxy audit stats [FILE] {_FILTERS} [--json] [--config FILE]"
-VERIFY: Final = "hookproxy audit verify [FILE] [--head HASH] [--json] [--config FILE]"
+VERIFY: Final = "hookproxy audit verify [FILE] [--head HASH] [--key FILE] [--json] [--config FILE]"
 
 _POLL_INTERVAL: Final = 200  # milliseconds between two reads of a followed file: to a person, that is at once
 _BUFFER_SIZE: Final = 64 * 1024  # characters that are collected before they are written
@@ -220,7 +220,7 @@ def _verify(arguments: Sequence[str]) -> int:
         raise UserError(
             f"--head {options.head!r}: is not a head", "give the 64 characters that `hookproxy audit verify` printed"
         )
-    checked = verify(_path(options), head)
+    checked = verify(_path(options), head, _key(options.key))
     head_missing = bool(head) and not any(file.found for file in checked)
     if options.json:
         show(_json_document({"files": checked, "head_found": None if not head else not head_missing}))
@@ -236,9 +236,23 @@ def _verify(arguments: Sequence[str]) -> int:
     return EXIT_FINDINGS if head_missing or unchained or any(file.broken for file in checked) else 0
 
 
+def _key(path: str | None) -> bytes:
+    """The key in the file that `--key` names; empty if it names none. Raises UserError."""
+    if path is None:
+        return b""
+    from ..audit.hash_chain import read_key
+    from ..model.errors import file_hint
+
+    try:
+        return read_key(path)
+    except OSError as error:
+        raise UserError(f"--key {path}: {error.strerror}", file_hint(path, error)) from None
+
+
 def _verification_lines(file: FileCheck) -> Iterator[str]:
     if file.broken:
-        yield f"{file.path}:{file.broken.line}: {file.broken.what}"
+        place = f"{file.path}:{file.broken.line}" if file.broken.line else file.path
+        yield f"{place}: {file.broken.what}"
         yield f"  the {file.lines} lines before it are unchanged" if file.lines else "  no line before it is verified"
         return
     if file.continues and not file.lines:
@@ -250,6 +264,8 @@ def _verification_lines(file: FileCheck) -> Iterator[str]:
         yield "  to chain all lines written from now on, set chain = true in [audit]"
         return
     yield f"{file.path}: {file.chained} chained lines are unchanged"
+    if file.keyed:
+        yield f"  {file.keyed} of them were written with the key, up to number {file.count}"
     if file.unchained:
         yield f"  {file.unchained} lines before them are older than the chain, which covers only the last of them"
     if file.torn:
@@ -298,6 +314,12 @@ def subverb_parsers() -> dict[str, argparse.ArgumentParser]:
         "noticed: to find them, note the head that this command prints, and pass it with --head later.",
     )
     verify.add_argument("--head", metavar="HASH", help="a head that was printed before: it must still be in the file")
+    verify.add_argument(
+        "--key",
+        metavar="FILE",
+        help='the key of a chain that is "keyed": also checks that every line was written with it, and that as many '
+        "lines are there as the checkpoint beside the file names",
+    )
     for parser in (one_call, stats, verify):
         parser.add_argument("--json", action="store_true", help="print one JSON document, for programs")
     return {"show": one_call, "stats": stats, "verify": verify}

@@ -43,6 +43,7 @@ KEYS_OF_SETTINGS: Final = {
     "audit_results": "audit.results",
     "audit_all_calls": "audit.calls",
     "audit_chain": "audit.chain",
+    "audit_chain_key_file": "audit.chain_key_file",
     "audit_shared": "audit.shared",
     "audit_max_file_bytes": "audit.max_file_bytes",
     "audit_keep_files": "audit.keep_files",
@@ -275,7 +276,8 @@ def _settings(file: ConfigFile, path: str, text: str, file_context: FileContext)
         audit_digest=file.audit.arguments == "digest",
         audit_results=file.audit.results or Results.OUTCOME,
         audit_all_calls=file.audit.calls == "all",
-        audit_chain=file.audit.chain,
+        audit_chain=bool(file.audit.chain),
+        audit_chain_key_file=_chain_key_file(file, path, file_context),
         audit_shared=file.audit.shared,
         audit_max_file_bytes=file.audit.max_file_bytes or 0,
         audit_keep_files=file.audit.keep_files or 0,
@@ -296,6 +298,26 @@ def _settings(file: ConfigFile, path: str, text: str, file_context: FileContext)
 def _audit_file(file: str | None, folder: str, file_context: FileContext) -> str:
     """The absolute path. A slash at its end stays: it means a folder, which may not exist yet."""
     return (file_context.find(file, folder) + "/" * file.endswith("/")) if file else ""
+
+
+def _chain_key_file(file: ConfigFile, path: str, file_context: FileContext) -> str:
+    """The absolute path of the key of a keyed chain; empty if it has none. Raises ConfigError."""
+    audit = file.audit
+    if audit.chain != "keyed":
+        if audit.chain_key_file is not None:
+            raise ConfigError(path, "audit.chain_key_file is set, but the chain has no key", 'set chain = "keyed"')
+        return ""
+    if audit.chain_key_file is None:
+        raise ConfigError(path, 'audit.chain is "keyed", but no key is named', "set audit.chain_key_file")
+    from ..audit.hash_chain import read_key
+
+    key_file = file_context.find(audit.chain_key_file, os.path.dirname(path))
+    try:
+        read_key(key_file)
+    except OSError as error:
+        hint = f"make one: (umask 077; head -c 32 /dev/urandom | base64 >{key_file})"
+        raise ConfigError(path, f"audit.chain_key_file: {key_file}: {error.strerror}", hint) from None
+    return key_file
 
 
 def _prompter(file: ConfigFile, folder: str) -> tuple[str, ...]:

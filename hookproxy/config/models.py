@@ -294,10 +294,17 @@ class Audit(Table):
         "judged",
         description='"judged" records the calls that a hook or rule applies to; "all" records every call.',
     )
-    chain: bool = Field(
+    chain: bool | Literal["keyed"] = Field(
         False,
         description="true adds the SHA-256 of the previous line to each line, as `previous`. `hookproxy audit verify` "
-        "then finds lines that were changed, removed or inserted later. Everyone who writes to the file must set this.",
+        "then finds lines that were changed, removed or inserted later, unless somebody made the whole chain anew. "
+        '"keyed" also numbers each line (`n`) and signs it (`mac`, HMAC-SHA256): nobody without the key can do that. '
+        "Everyone who writes to the file must set the same.",
+    )
+    chain_key_file: _Text | None = Field(
+        None,
+        description='With chain = "keyed": the file with the key, at least 32 bytes that only the account that runs '
+        "hookproxy may read. A relative path starts from the folder of hookproxy.toml.",
     )
     shared: bool = Field(
         False,

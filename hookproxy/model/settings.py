@@ -101,6 +101,8 @@ class Settings(Struct, frozen=True):
     audit_all_calls: bool = False
     audit_chain: bool = False
     """Each line contains the hash of the line before it."""
+    audit_chain_key_file: str = ""
+    """The file with the key of the chain; empty: it has none."""
     audit_shared: bool = False
     """The file belongs to a group of accounts."""
     audit_max_file_bytes: int = 0

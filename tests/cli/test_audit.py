@@ -383,3 +383,21 @@ def test_a_call_that_has_begun_and_ended_is_shown_once_and_one_without_an_end_to
     assert json.loads(run(tmp_path, "stats", "a.jsonl", "--json").stdout)["all"]["calls"] == 2
     assert "result     ok" in run(tmp_path, "show", "x-1", "a.jsonl").stdout
     assert "its end is not recorded" in run(tmp_path, "show", "x-2", "a.jsonl").stdout
+
+
+def test_verify_with_the_key_says_how_many_lines_were_written_with_it(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_bytes(b"k" * 32)
+    key.chmod(0o600)
+    one = Audit(Settings(audit_file=str(tmp_path / "a.jsonl"), audit_chain=True, audit_chain_key_file=str(key)))
+    for number in range(3):
+        assert one.write(record(number)) == ""
+    one.close()
+    done = run(tmp_path, "verify", "a.jsonl", "--key", "key")
+    assert "3 of them were written with the key, up to number 3" in done.stdout
+    assert done.returncode == 0
+    key.write_bytes(b"x" * 32)
+    done = run(tmp_path, "verify", "a.jsonl", "--key", "key")
+    assert (done.returncode, "a.jsonl:1: its mac does not fit the key" in done.stdout) == (1, True)
+    key.chmod(0o644)
+    assert "--key key: may be read by other accounts" in run(tmp_path, "verify", "a.jsonl", "--key", "key").stderr

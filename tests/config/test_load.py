@@ -365,6 +365,19 @@ def test_keys_of_the_audit_override_how_the_file_in_the_state_folder_is_kept(cwd
     assert settings == replace(DEFAULTS, audit_digest=False, audit_results=Results.FULL, audit_keep_files=9)
 
 
+def test_a_keyed_chain_needs_a_key_that_nobody_else_can_read(cwd: Path) -> None:
+    assert "no key is named" in refusal(cwd, '[audit]\nchain = "keyed"\n').message
+    assert "the chain has no key" in refusal(cwd, '[audit]\nchain = true\nchain_key_file = "key"\n').message
+    text = '[audit]\nchain = "keyed"\nchain_key_file = "key"\n'
+    assert "No such file" in refusal(cwd, text).message
+    key = write(cwd / "key", b"k" * 32)
+    key.chmod(0o644)
+    assert "may be read by other accounts" in refusal(cwd, text).message
+    key.chmod(0o600)
+    settings = loaded(cwd, config="hookproxy.toml").settings
+    assert (settings.audit_chain, settings.audit_chain_key_file) == (True, str(key))
+
+
 def test_an_audit_that_is_switched_off_has_no_file(cwd: Path) -> None:
     write(cwd / "hookproxy.toml", '[audit]\nenabled = false\nfile = "a"\n')
     assert not loaded(cwd, config="hookproxy.toml").settings.audit_file
