@@ -56,6 +56,7 @@ KEYS_OF_SETTINGS: Final = {
     "deny": "permissions.deny",
     "hide_denied": "permissions.hide_denied",
     "aliases": "tools",
+    "auto_aliases": "aliases",
     "limits": "limits",
 }
 """The fields of `Settings`, each with the key of hookproxy.toml that sets it."""
@@ -291,6 +292,7 @@ def _settings(file: ConfigFile, path: str, text: str, file_context: FileContext)
         rule_places=validate.rule_places(file, path, text),
         hide_denied=file.permissions.hide_denied,
         aliases=validate.aliases(file, path),
+        auto_aliases=file.aliases == "auto",
         limits=validate.limits(file, path, text),
     )
 

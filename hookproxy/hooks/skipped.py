@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from ..audit.log import Record, Skipped
+from ..model.aliases import Alias
 from ..model.hooks import Event, HookSpec
 from .select import HookGroups
 
@@ -35,25 +36,32 @@ class SkippedHooks:
 
     def __init__(self, groups: HookGroups) -> None:
         self._groups = groups
-        self._tools: dict[str, _OfTool] = {}
+        self._tools: dict[tuple[str, str, bool], _OfTool] = {}
 
-    def of(self, record: Record) -> Sequence[Skipped]:
-        """The configured hooks for events of calls that did not run for this call, which has ended."""
-        of_tool = self._tools.get(record.tool) or self._read(record.tool)
+    def of(self, record: Record, alias: Alias | None) -> Sequence[Skipped]:
+        """The configured hooks for events of calls that did not run for this call, which has ended.
+
+        `alias` is the one that its tool had in it.
+        """
+        key = (record.tool, alias.name, alias.automatic) if alias is not None else (record.tool, "", False)
+        of_tool = self._tools.get(key)
+        if of_tool is None:
+            if len(self._tools) >= _MAX_TOOLS:
+                self._tools.clear()
+            self._tools[key] = of_tool = self._read(record.tool, alias)
         ran = {id(run.spec) for run in record.hook_runs}
         skipped = [Skipped(spec, _why(spec, record)) for spec in of_tool.matching if id(spec) not in ran]
         return (*skipped, *of_tool.not_matching)[:_MAX_LISTED]
 
-    def _read(self, tool: str) -> _OfTool:
-        matching = [spec for event in _EVENTS for one in self._groups.select(event, tool) for spec in one.hooks]
+    def _read(self, tool: str, alias: Alias | None) -> _OfTool:
+        selected = (one for event in _EVENTS for one in self._groups.select(event, tool, alias))
+        matching = [matched.spec for one in selected for matched in one.hooks]
         found = {id(spec) for spec in matching}
         others = (spec for group in self._groups.groups for spec in group.hooks if spec.event in _EVENTS)
-        names = self._groups.names(tool)
+        own_names = self._groups.own_names(tool)
+        names = own_names if alias is None or not alias.name else (*own_names, alias.name)
         not_matching = tuple(Skipped(spec, _why_not(spec, matching, names)) for spec in others if id(spec) not in found)
-        if len(self._tools) >= _MAX_TOOLS:
-            self._tools.clear()
-        self._tools[tool] = of_tool = _OfTool(tuple(matching), not_matching)
-        return of_tool
+        return _OfTool(tuple(matching), not_matching)
 
 
 def _why_not(spec: HookSpec, matching: Sequence[HookSpec], names: Sequence[str]) -> str:
