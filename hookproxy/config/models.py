@@ -57,6 +57,12 @@ class Use(Table):
     on_failure: _OnFailure | None = Field(
         None, description="Like the top-level `on_failure`, but only for the hooks of this file."
     )
+    project: _Text | None = Field(
+        None,
+        description="The folder in which these hooks run. A relative path starts from the folder of hookproxy.toml. "
+        "Default: the project that the file belongs to, such as DIR for DIR/.claude/settings.json; for all other "
+        "files, a plugin's among them, the folder in which hookproxy is started.",
+    )
     agent: _Text | None = Field(
         None, description="docker-agent: which agent in the file has the hooks to use. Default: root."
     )

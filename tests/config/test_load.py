@@ -294,10 +294,39 @@ def test_the_project_of_the_users_own_settings_is_the_working_directory(cwd: Pat
     assert project_dir(group) == str(cwd)
 
 
-def test_the_project_of_any_other_file_is_its_folder(cwd: Path) -> None:
+def test_the_project_of_any_other_file_is_the_folder_in_which_hookproxy_was_started(cwd: Path) -> None:
     write(cwd / "there" / "hooks.json", settings_json("guard"))
     (group,) = loaded(cwd, hooks=["there/hooks.json"]).groups
-    assert project_dir(group) == str(cwd / "there")
+    assert project_dir(group) == str(cwd)
+
+
+def test_a_use_table_names_the_project_of_its_file(cwd: Path) -> None:
+    write(cwd / "conf" / ".claude" / "settings.json", settings_json("./a.sh"))
+    (cwd / "other").mkdir()
+    text = '[[use]]\nfile = ".claude/settings.json"\nproject = "../other"\n'
+    write(cwd / "conf" / "hookproxy.toml", text)
+    (group,) = loaded(cwd, config="conf/hookproxy.toml", CLAUDE_PROJECT_DIR="/elsewhere").groups
+    assert (project_dir(group), group.hooks[0].cwd) == (str(cwd / "other"), str(cwd / "other"))
+    write(cwd / "conf" / "hookproxy.toml", text.replace("other", "gone"))
+    with pytest.raises(ConfigError) as caught:
+        loaded(cwd, config="conf/hookproxy.toml")
+    assert caught.value.message.endswith(f"use[0].project: there is no folder {cwd}/gone")
+
+
+def test_the_project_of_the_command_line_is_that_of_all_hook_files(cwd: Path) -> None:
+    write(cwd / ".claude" / "settings.json", settings_json("a"))
+    write(cwd / "hookproxy.toml", '[[use]]\nfile = ".claude/settings.json"\nproject = "."\n')
+    (cwd / "other").mkdir()
+    found = load("hookproxy.toml", [".claude/settings.json"], None, os.environ, str(cwd), "other")
+    assert [project_dir(group) for group in found.groups] == [str(cwd / "other")] * 2
+    assert found.project == str(cwd / "other")
+
+
+@pytest.mark.parametrize("project", ["gone", "hooks.json"])
+def test_a_project_that_is_no_folder_is_an_error(cwd: Path, project: str) -> None:
+    write(cwd / "hooks.json", settings_json("a"))
+    with pytest.raises(UserError, match=f"--project {project}: there is no folder {cwd}/{project}"):
+        load(None, ["hooks.json"], None, os.environ, str(cwd), project)
 
 
 # --- our own hooks ---
@@ -584,7 +613,11 @@ def test_the_keys_of_a_dialect_are_passed_to_it(cwd: Path) -> None:
         (".claude/settings.json", "claude", "."),
         (".lime/settings.json", "lime", "."),
         ("hooks.json", "lime", "."),
-        ("sub/hooks.json", "lime", "sub"),
+        ("sub/hooks.json", "lime", "."),
+        ("sub/.claude/settings.local.json", "claude", "sub"),
+        ("sub/.claude/hooks/hooks.json", "claude", "."),
+        ("plugin/hooks/hooks.json", "claude", "."),
+        ("sub/anything.json", "claude", "."),
     ],
 )
 def test_commands_start_in_the_project_of_their_hook_file(cwd: Path, file: str, dialect: str, project: str) -> None:
