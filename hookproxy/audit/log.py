@@ -234,15 +234,17 @@ class Audit:
             line = raw_json.encode(_clean(members))
         return raw_json.one_line(line) + b"\n"
 
-    def close(self) -> None:
-        """Write the waiting lines, and close the file. A line that cannot be written now is lost."""
+    def close(self) -> str:
+        """Write the waiting lines, and close the file. A line that cannot be written now is lost: returns why."""
+        problem = ""
         if self.path:
             if self._deferred or self._waiting:
-                self.flush()
+                problem = self.flush()
             if self._opened is not None:
                 self._opened.file.close()
         if self._collector is not None:
             self._collector.close()
+        return problem
 
     def _flush(self) -> None:
         """Write the waiting lines, each in one write, so that lines of several writers do not mix. Raises OSError."""
