@@ -46,8 +46,8 @@ class Permissions:
                 ruling.reason,
                 cause=RefusalCause.RULE,
                 feedback=proceed.feedback,
-                where=self._where,
-                place=ruling.place,
+                where=ruling.place or self._where,
+                place=ruling.at or ruling.place,
             )
         if self.limits is not None and (reached := self.limits.reached(_names(self.groups, context))):
             return _refuse_over_limit(reached, proceed, self._where)
@@ -167,7 +167,7 @@ def _limits(settings: Settings) -> RateLimits | None:
 
 def _rules(settings: Settings) -> Rules | None:
     """The configuration's rules; None if it has none, and then the module for them is not imported."""
-    if not (settings.allow or settings.ask or settings.deny):
+    if not settings.rule_count:
         return None
     from ..policy.rules import Rules  # costs 5 ms
 

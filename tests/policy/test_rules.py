@@ -431,7 +431,7 @@ def test_a_ruling_has_the_place_of_its_rule() -> None:
         deny=("a",), ask=("b",), rule_places={"deny a": "x.toml:2: deny[0]", "ask b": "x.toml:3: ask[0]"}
     )
     rulings = [Rules.of(settings).judge([tool], b"{}") for tool in "ab"]
-    assert [one.place for one in rulings if one] == ["x.toml:2: deny[0]", "x.toml:3: ask[0]"]
+    assert [one.at for one in rulings if one] == ["x.toml:2: deny[0]", "x.toml:3: ask[0]"]
 
 
 @pytest.mark.parametrize(
