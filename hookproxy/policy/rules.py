@@ -344,11 +344,11 @@ class Rules(Struct, frozen=True):
         """Parse the configured rules. Raises ValueError for a text that is not a rule."""
         return Rules(
             (
-                *(_deny_or_ask_rule(text, at=_place(settings, "deny", text)) for text in settings.deny),
+                *_own_rules(settings, "deny", settings.deny),
                 *_agent_rules(settings, "deny"),
             ),
             (
-                *(_deny_or_ask_rule(text, at=_place(settings, "ask", text)) for text in settings.ask),
+                *_own_rules(settings, "ask", settings.ask),
                 *_agent_rules(settings, "ask"),
             ),
             (

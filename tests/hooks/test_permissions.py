@@ -166,7 +166,8 @@ def test_a_rule_of_an_agents_settings_file_applies_to_a_tool_with_a_familiar_nam
     assert one.concerns("get_file")
     assert not one.hides("get_file")
     denied = EventContext(Event.PRE_TOOL_USE, SESSION, "get_file", arguments=b'{"file_path":"/repo/.env"}', alias=alias)
-    refuse = Refuse("Read(./.env)", "", cause=RefusalCause.RULE, where="/repo/s.json:3")
+    place, why = "/repo/s.json:3", "one of the arguments matches it"
+    refuse = Refuse("Read(./.env)", why, cause=RefusalCause.RULE, where=place, place=place)
     assert one.apply_rules(Proceed(), denied) == refuse
     other = EventContext(Event.PRE_TOOL_USE, SESSION, "get_file", arguments=b'{"file_path":"/repo/a"}', alias=alias)
     assert one.apply_rules(Proceed(), other) == Proceed()

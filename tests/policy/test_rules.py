@@ -94,7 +94,7 @@ def test_deny_beats_ask_beats_allow(deny: str, ask: str, allow: str, permission:
 
 def test_the_first_rule_of_its_kind_is_reported_as_written() -> None:
     several = Rules.of(Settings(deny=("b", " a(x) ", "a*"), ask=("a",)))
-    assert several.judge(["a"], b'{"n":"x"}') == RuleDecision(DENY, "a(x)", "one of the arguments matches it")
+    assert several.judge(["a"], b'{"n":"x"}') == RuleDecision(DENY, "a(x)", reason="one of the arguments matches it")
     assert is_ruling(several.judge(["a"], b'{"n":"y"}'), DENY, "a*")
     assert RuleDecision(ASK, "a(x)").by == "the permission rule a(x) of hookproxy.toml"
 
