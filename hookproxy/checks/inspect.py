@@ -66,7 +66,8 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
     of_files += _file_findings(loaded, _runs_twice, environ)
     settings = loaded.settings
     rules = settings.rule_count or settings.limits
-    if not (loaded.groups or loaded.notes or loaded.remarks or rules or settings.audit_file or loaded.managed):
+    audit = settings.audit_file and not settings.audit_default
+    if not (loaded.groups or loaded.notes or loaded.remarks or rules or audit or loaded.managed):
         of_files.append(Finding("", None, "", "no hook is configured: name hook files with --hooks or --config"))
     return Report(
         loaded.settings,

@@ -41,8 +41,14 @@ class Permissions:
         """Apply the rules and limits to a call that hooks allowed, on its final arguments."""
         ruling = _ruling(self.rules, self.groups, context) if self.rules is not None else None
         if ruling is not None and ruling.permission is Permission.DENY:
-            where = ruling.place or self._where
-            return Refuse(ruling.rule, "", cause=RefusalCause.RULE, feedback=proceed.feedback, where=where)
+            return Refuse(
+                ruling.rule,
+                ruling.reason,
+                cause=RefusalCause.RULE,
+                feedback=proceed.feedback,
+                where=ruling.place or self._where,
+                place=ruling.at or ruling.place,
+            )
         if self.limits is not None and (reached := self.limits.reached(_names(self.groups, context))):
             return _refuse_over_limit(reached, proceed, self._where)
         if ruling is None:
@@ -146,6 +152,7 @@ def _refuse_over_limit(reached: LimitReached, proceed: Proceed, where: str) -> R
         feedback=proceed.feedback,
         retry_after=reached.retry_after,
         where=where,
+        place=limit.place,
     )
 
 

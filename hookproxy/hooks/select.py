@@ -132,6 +132,11 @@ class HookGroups:
         self._outcome_observed: dict[str, bool] = {}  # whether any hook needs the outcome of a tool's calls
         self._concerned: dict[str, bool] = {}
 
+    @property
+    def groups(self) -> Sequence[Group]:
+        """All groups, in the order in which they run."""
+        return self._groups
+
     def __bool__(self) -> bool:
         """Some hook is configured."""
         return bool(self._events)

@@ -11,9 +11,10 @@ import anyio
 import anyio.abc
 from msgspec.structs import replace
 
-from ..audit.log import Audit
+from ..audit.log import DEFERRED_SECONDS, NOT_WRITTEN, Audit
 from ..hooks.evaluate import Hooks
 from ..hooks.session_events import SessionContext, SessionEvents
+from ..hooks.skipped import SkippedHooks
 from ..jsonrpc import raw_json
 from ..model.decision import Refuse
 from ..model.errors import RESOURCE_HINT, describe_error, resource_shortage
@@ -74,6 +75,7 @@ class Proxy:
         self._final_responses: dict[Call, bytes] = {}  # responses to calls whose tasks we end
         self._backpressure = Backpressure(settings.max_message_bytes, partial(self.relay.pause_agent, _BACKPRESSURE))
         self.state_sealer = StateSealer()
+        self.skipped_hooks = SkippedHooks(groups)
         self.server_lost = ""
         """How the server exited; empty while it runs."""
         self.on_tools_listed: Callable[[bytes, str], None] = lambda _line, _server_name: None
@@ -108,6 +110,13 @@ class Proxy:
         self._pool = CoroutinePool(tasks, self._run_call, self._running)
         self.hooks.open(tasks, self.session_events.report_hook_run, self.changes.notify, self.hook_tool_calls.call)
         self.relay.on_passed = self.passed.notify
+        self.audit.schedule = partial(self._spawn, self._flush_audit)
+
+    async def _flush_audit(self) -> None:
+        """Write the records that wait for an idle moment."""
+        await anyio.sleep(DEFERRED_SECONDS)
+        if problem := self.audit.flush():
+            self.report_once(f"{NOT_WRITTEN}: {problem}")
 
     def _concerns(self, tool: str) -> bool:
         """True if calls of this tool are handled here; feedback of SessionStart hooks may wait for any call at all."""
@@ -150,7 +159,7 @@ class Proxy:
             case actions.Dropped(why):
                 self.report(f"dropped {why}")
                 if problem := self.audit.note(self.session, f"dropped {why}"):
-                    self.report(f"an audit line cannot be written: {problem}")
+                    self.report_once(f"{NOT_WRITTEN}: {problem}")
             case _:
                 raise AssertionError(f"{action} is for the relay")
 

@@ -391,7 +391,9 @@ def test_aliases_and_limits_are_shown_with_both_names(tmp_path: Path) -> None:
         {"tool": "run", "as": "Bash", "arguments": {"command": "cmd", "timeout": "\x1b[1m"}, "preset": None},
         {"tool": "log", "as": None, "arguments": {"path": "repo"}, "preset": None},
     ]
-    assert settings["limits"] == [{"tool": "B*", "calls": 1, "per": "day", "by": "limits[0]"}]
+    (limit,) = settings["limits"]
+    assert limit.pop("place").endswith("hookproxy.toml:6: limits[0]")
+    assert limit == {"tool": "B*", "calls": 1, "per": "day", "by": "limits[0]"}
 
 
 def test_tools_that_a_preset_does_not_rename_are_a_remark_and_not_a_finding(tmp_path: Path) -> None:

@@ -176,7 +176,9 @@ def test_audit_records_every_call_and_no_argument(project: Path, home: Path) -> 
     lines = (home / ".local/state/hookproxy/audit.jsonl").read_text("utf-8").splitlines()
     records = [json.loads(line) for line in lines]
     assert [(one["tool"], one["decision"], one["result"]) for one in records] == [
+        ("any", "allow", "begun"),
         ("any", "allow", "ok"),
+        ("other", "allow", "begun"),
         ("other", "allow", "ok"),
     ]
     assert all("arguments" not in one and len(one["arguments_sha256"]) == 64 for one in records)
